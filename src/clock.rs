@@ -1,0 +1,19 @@
+//! The only place that asks what time it is; everybody else is handed the answer.
+
+use std::time::Instant;
+
+use crate::model::Timestamp;
+
+/// The wall clock of this machine. Ages never come from it: they come from the server's clock in a snapshot.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the clock")]
+pub fn wall() -> Timestamp {
+    chrono::Utc::now()
+}
+
+/// A monotonic moment, for measuring how long something took here.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the clock")]
+pub fn monotonic() -> Instant {
+    Instant::now()
+}

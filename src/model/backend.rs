@@ -1,0 +1,132 @@
+//! A row of `pg_stat_activity`: one server process.
+//!
+//! Every column may be NULL: a role without `pg_read_all_stats` sees only `pid`, the database, the user and
+//! the application of other roles' sessions (`src/backend/utils/adt/pgstatfuncs.c`, `HAS_PGSTAT_PERMISSIONS`).
+
+use super::{Text, Timestamp};
+
+/// What identifies one backend for as long as it lives: a process id alone is recycled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BackendId {
+    /// Process id.
+    pub pid: i32,
+    /// When the process started; `None` for a role that may not see it.
+    pub backend_start: Option<Timestamp>,
+}
+
+/// `pg_stat_activity.state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum State {
+    /// Executing a query.
+    Active,
+    /// In a transaction, not executing: holds its locks for as long as its client likes.
+    IdleInTransaction,
+    /// As above, after an error.
+    IdleInTransactionAborted,
+    /// Executing a fast-path function.
+    FastpathFunctionCall,
+    /// Waiting for a command, outside a transaction.
+    Idle,
+    /// `track_activities` is off for this backend.
+    Disabled,
+    /// Initial startup (from PostgreSQL 18), authentication included.
+    Starting,
+    /// A state this version of locktop does not know.
+    Other,
+}
+
+impl State {
+    /// The state the server means by `text`.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "active" => Self::Active,
+            "idle" => Self::Idle,
+            "idle in transaction" => Self::IdleInTransaction,
+            "idle in transaction (aborted)" => Self::IdleInTransactionAborted,
+            "fastpath function call" => Self::FastpathFunctionCall,
+            "disabled" => Self::Disabled,
+            "starting" => Self::Starting,
+            _ => Self::Other,
+        }
+    }
+
+    /// The server's own word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Idle => "idle",
+            Self::IdleInTransaction => "idle in transaction",
+            Self::IdleInTransactionAborted => "idle in transaction (aborted)",
+            Self::FastpathFunctionCall => "fastpath function call",
+            Self::Disabled => "disabled",
+            Self::Starting => "starting",
+            Self::Other => "other",
+        }
+    }
+
+    /// In a transaction with nothing to do.
+    #[must_use]
+    pub fn is_idle_in_transaction(self) -> bool {
+        matches!(self, Self::IdleInTransaction | Self::IdleInTransactionAborted)
+    }
+}
+
+/// One row of `pg_stat_activity`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backend {
+    /// Process id.
+    pub pid: i32,
+    /// When the process started.
+    pub backend_start: Option<Timestamp>,
+    /// The leader of a parallel group or of an apply worker, if this process is not it.
+    pub leader_pid: Option<i32>,
+    /// OID of the database it is connected to; none for most auxiliary processes.
+    pub datid: Option<u32>,
+    /// Name of that database, where it could be looked up.
+    pub database: Option<Text>,
+    /// Name of the role.
+    pub user: Option<Text>,
+    /// `application_name`.
+    pub application: Option<Text>,
+    /// Client address, `[local]` for a Unix socket.
+    pub client: Option<Text>,
+    /// `client backend`, `autovacuum worker`, `walsender`, …
+    pub backend_type: Option<Text>,
+    /// What it is doing.
+    pub state: Option<State>,
+    /// `Lock`, `LWLock`, `IO`, `IPC`, `Client`, …
+    pub wait_event_type: Option<Text>,
+    /// The event within that type.
+    pub wait_event: Option<Text>,
+    /// Start of the current transaction.
+    pub xact_start: Option<Timestamp>,
+    /// Start of the current query, or of the last one when not active.
+    pub query_start: Option<Timestamp>,
+    /// When `state` last changed.
+    pub state_change: Option<Timestamp>,
+    /// Transaction id: it has written.
+    pub backend_xid: Option<u32>,
+    /// Its xmin horizon.
+    pub backend_xmin: Option<u32>,
+    /// `compute_query_id`.
+    pub query_id: Option<i64>,
+    /// The query, or the last one; cut by the server at `track_activity_query_size` bytes.
+    pub query: Option<Text>,
+}
+
+impl Backend {
+    /// Its identity.
+    #[must_use]
+    pub fn id(&self) -> BackendId {
+        BackendId { pid: self.pid, backend_start: self.backend_start }
+    }
+
+    /// The process that stands for its lock group: members of a group never block each other
+    /// (`src/backend/storage/lmgr/README`, "Group Locking").
+    #[must_use]
+    pub fn group(&self) -> i32 {
+        self.leader_pid.unwrap_or(self.pid)
+    }
+}

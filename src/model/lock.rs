@@ -1,0 +1,358 @@
+//! A row of `pg_locks`, and the rule by which two modes conflict.
+
+use super::{Text, Timestamp};
+
+/// `pg_locks.mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum LockMode {
+    /// SELECT.
+    AccessShare = 1,
+    /// SELECT FOR UPDATE and its like, on the table.
+    RowShare = 2,
+    /// INSERT, UPDATE, DELETE, MERGE.
+    RowExclusive = 3,
+    /// VACUUM, ANALYZE, CREATE INDEX CONCURRENTLY.
+    ShareUpdateExclusive = 4,
+    /// CREATE INDEX; a shared advisory lock; waiting for a transaction to end.
+    Share = 5,
+    /// CREATE TRIGGER.
+    ShareRowExclusive = 6,
+    /// REFRESH MATERIALIZED VIEW CONCURRENTLY; an exclusive advisory lock; a transaction on its own id.
+    Exclusive = 7,
+    /// DROP, TRUNCATE, most ALTER TABLE.
+    AccessExclusive = 8,
+    /// A predicate lock of a serializable transaction: it never blocks.
+    SIRead = 9,
+}
+
+/// A set of lock modes, one bit for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct LockModes(u16);
+
+impl LockModes {
+    /// The set of one mode.
+    #[must_use]
+    pub const fn of(mode: LockMode) -> Self {
+        Self(1 << mode as u8)
+    }
+
+    /// Whether the set is empty.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Whether the sets share a mode.
+    #[must_use]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The modes in it, weakest first.
+    pub fn iter(self) -> impl Iterator<Item = LockMode> {
+        LockMode::ALL.into_iter().filter(move |mode| self.intersects(Self::of(*mode)))
+    }
+}
+
+impl LockMode {
+    /// Every mode, weakest first.
+    pub const ALL: [Self; 9] = [
+        Self::AccessShare,
+        Self::RowShare,
+        Self::RowExclusive,
+        Self::ShareUpdateExclusive,
+        Self::Share,
+        Self::ShareRowExclusive,
+        Self::Exclusive,
+        Self::AccessExclusive,
+        Self::SIRead,
+    ];
+
+    /// The mode the server means by `text` (`AccessShareLock`, …).
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        Some(match text {
+            b"AccessShareLock" => Self::AccessShare,
+            b"RowShareLock" => Self::RowShare,
+            b"RowExclusiveLock" => Self::RowExclusive,
+            b"ShareUpdateExclusiveLock" => Self::ShareUpdateExclusive,
+            b"ShareLock" => Self::Share,
+            b"ShareRowExclusiveLock" => Self::ShareRowExclusive,
+            b"ExclusiveLock" => Self::Exclusive,
+            b"AccessExclusiveLock" => Self::AccessExclusive,
+            b"SIReadLock" => Self::SIRead,
+            _ => return None,
+        })
+    }
+
+    /// The server's own word, `AccessShareLock`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AccessShare => "AccessShareLock",
+            Self::RowShare => "RowShareLock",
+            Self::RowExclusive => "RowExclusiveLock",
+            Self::ShareUpdateExclusive => "ShareUpdateExclusiveLock",
+            Self::Share => "ShareLock",
+            Self::ShareRowExclusive => "ShareRowExclusiveLock",
+            Self::Exclusive => "ExclusiveLock",
+            Self::AccessExclusive => "AccessExclusiveLock",
+            Self::SIRead => "SIReadLock",
+        }
+    }
+
+    /// The server's word without `Lock`, for a narrow column.
+    #[must_use]
+    pub fn short(self) -> &'static str {
+        self.as_str().strip_suffix("Lock").unwrap_or(self.as_str())
+    }
+
+    /// The modes that conflict with this one: table 13.2 of the documentation ("Explicit Locking"), which is
+    /// `LockConflicts` in `src/backend/storage/lmgr/lock.c`. `SIReadLock` conflicts with none.
+    #[must_use]
+    pub const fn conflicts(self) -> LockModes {
+        use LockMode as M;
+        const fn set(modes: &[LockMode]) -> LockModes {
+            let mut bits = LockModes(0);
+            let mut rest = modes;
+            while let [first, tail @ ..] = rest {
+                bits = bits.union(LockModes::of(*first));
+                rest = tail;
+            }
+            bits
+        }
+        match self {
+            M::AccessShare => set(&[M::AccessExclusive]),
+            M::RowShare => set(&[M::Exclusive, M::AccessExclusive]),
+            M::RowExclusive => set(&[M::Share, M::ShareRowExclusive, M::Exclusive, M::AccessExclusive]),
+            M::ShareUpdateExclusive => set(&[
+                M::ShareUpdateExclusive,
+                M::Share,
+                M::ShareRowExclusive,
+                M::Exclusive,
+                M::AccessExclusive,
+            ]),
+            M::Share => set(&[
+                M::RowExclusive,
+                M::ShareUpdateExclusive,
+                M::ShareRowExclusive,
+                M::Exclusive,
+                M::AccessExclusive,
+            ]),
+            M::ShareRowExclusive => set(&[
+                M::RowExclusive,
+                M::ShareUpdateExclusive,
+                M::Share,
+                M::ShareRowExclusive,
+                M::Exclusive,
+                M::AccessExclusive,
+            ]),
+            M::Exclusive => set(&[
+                M::RowShare,
+                M::RowExclusive,
+                M::ShareUpdateExclusive,
+                M::Share,
+                M::ShareRowExclusive,
+                M::Exclusive,
+                M::AccessExclusive,
+            ]),
+            M::AccessExclusive => set(&[
+                M::AccessShare,
+                M::RowShare,
+                M::RowExclusive,
+                M::ShareUpdateExclusive,
+                M::Share,
+                M::ShareRowExclusive,
+                M::Exclusive,
+                M::AccessExclusive,
+            ]),
+            M::SIRead => LockModes(0),
+        }
+    }
+
+    /// Whether a request for `self` must wait while another group holds any of `held`.
+    #[must_use]
+    pub const fn conflicts_with(self, held: LockModes) -> bool {
+        self.conflicts().intersects(held)
+    }
+}
+
+/// `pg_locks.locktype`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LockType {
+    /// A table, index, view, …
+    Relation,
+    /// The right to extend a relation.
+    Extend,
+    /// `pg_database.datfrozenxid`.
+    FrozenId,
+    /// A page of a relation.
+    Page,
+    /// A row: waiting in line for it.
+    Tuple,
+    /// A transaction: waiting for it to end (row locks wait here).
+    TransactionId,
+    /// A virtual transaction id.
+    VirtualXid,
+    /// A speculative insertion.
+    SpecToken,
+    /// Any other database object.
+    Object,
+    /// An old user lock.
+    UserLock,
+    /// An advisory lock.
+    Advisory,
+    /// A remote transaction that an apply worker applies (from PostgreSQL 16).
+    ApplyTransaction,
+    /// A type this version of locktop does not know.
+    Other,
+}
+
+impl LockType {
+    /// The type the server means by `text`.
+    #[must_use]
+    pub fn parse(text: &[u8]) -> Self {
+        match text {
+            b"relation" => Self::Relation,
+            b"extend" => Self::Extend,
+            b"frozenid" => Self::FrozenId,
+            b"page" => Self::Page,
+            b"tuple" => Self::Tuple,
+            b"transactionid" => Self::TransactionId,
+            b"virtualxid" => Self::VirtualXid,
+            b"spectoken" => Self::SpecToken,
+            b"object" => Self::Object,
+            b"userlock" => Self::UserLock,
+            b"advisory" => Self::Advisory,
+            b"applytransaction" => Self::ApplyTransaction,
+            _ => Self::Other,
+        }
+    }
+
+    /// The server's own word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Relation => "relation",
+            Self::Extend => "extend",
+            Self::FrozenId => "frozenid",
+            Self::Page => "page",
+            Self::Tuple => "tuple",
+            Self::TransactionId => "transactionid",
+            Self::VirtualXid => "virtualxid",
+            Self::SpecToken => "spectoken",
+            Self::Object => "object",
+            Self::UserLock => "userlock",
+            Self::Advisory => "advisory",
+            Self::ApplyTransaction => "applytransaction",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// A virtual transaction id, `3/1234`. That of a prepared transaction has a process number of -1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct VirtualTransaction {
+    /// Process number (backend id before PostgreSQL 17).
+    pub proc_number: i32,
+    /// Counter within that process; for a prepared transaction its transaction id.
+    pub local_xid: u32,
+}
+
+impl VirtualTransaction {
+    /// Reads `3/1234`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (proc_number, local_xid) = text.split_once('/')?;
+        Some(Self { proc_number: proc_number.parse().ok()?, local_xid: local_xid.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for VirtualTransaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.proc_number, self.local_xid)
+    }
+}
+
+/// What is locked. Two rows of `pg_locks` are about one lock when all of it is equal, NULL equal to NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockTag {
+    /// The kind of lock.
+    pub locktype: LockType,
+    /// OID of the database; 0 for a shared object, none for a transaction.
+    pub database: Option<u32>,
+    /// OID of the relation.
+    pub relation: Option<u32>,
+    /// Page within the relation.
+    pub page: Option<u32>,
+    /// Tuple within the page.
+    pub tuple: Option<u16>,
+    /// A virtual transaction.
+    pub virtualxid: Option<VirtualTransaction>,
+    /// A transaction.
+    pub transactionid: Option<u32>,
+    /// OID of the catalog, or the first half of an advisory key.
+    pub classid: Option<u32>,
+    /// OID within the catalog, or the second half of an advisory key.
+    pub objid: Option<u32>,
+    /// Column number; 1 or 2 tell the two advisory key spaces apart.
+    pub objsubid: Option<u16>,
+}
+
+impl LockTag {
+    /// A tag with only its type: fill in the rest with struct update syntax.
+    #[must_use]
+    pub const fn new(locktype: LockType) -> Self {
+        Self {
+            locktype,
+            database: None,
+            relation: None,
+            page: None,
+            tuple: None,
+            virtualxid: None,
+            transactionid: None,
+            classid: None,
+            objid: None,
+            objsubid: None,
+        }
+    }
+}
+
+/// One row of `pg_locks`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lock {
+    /// What is locked.
+    pub tag: LockTag,
+    /// The mode that is held or asked for.
+    pub mode: LockMode,
+    /// Held, or waited for.
+    pub granted: bool,
+    /// The process, itself and not its leader; none for a prepared transaction.
+    pub pid: Option<i32>,
+    /// The virtual transaction that holds or awaits it.
+    pub virtualtransaction: VirtualTransaction,
+    /// When the wait began; NULL for a moment after it did (`pg_locks.waitstart`).
+    pub wait_start: Option<Timestamp>,
+}
+
+/// A row of `pg_prepared_xacts`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// Transaction id.
+    pub transaction: u32,
+    /// The name given to PREPARE TRANSACTION.
+    pub gid: Text,
+    /// When it was prepared.
+    pub prepared: Option<Timestamp>,
+    /// Its owner.
+    pub owner: Option<Text>,
+    /// Its database; it can be ended only from there.
+    pub database: Option<Text>,
+}

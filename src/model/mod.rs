@@ -1,0 +1,21 @@
+//! The pure floor: what locktop knows of a server at one moment, and what follows from it.
+//!
+//! Nothing here reads a clock, a file or a socket; a test, a replay and the live program run the same code.
+
+pub mod backend;
+pub mod finding;
+pub mod lock;
+pub mod lock_key;
+pub mod lock_name;
+pub mod snapshot;
+pub mod thresholds;
+pub mod view;
+pub mod wait_graph;
+
+/// Text that came from the server: shared, immutable, valid UTF-8 (invalid bytes were replaced when it was
+/// decoded), and otherwise hostile: it may hold control characters, escape sequences and newlines, and may be
+/// megabytes long. [`crate::text::one_line`] makes it fit for a screen.
+pub type Text = std::sync::Arc<str>;
+
+/// A moment on the server's clock.
+pub type Timestamp = chrono::DateTime<chrono::Utc>;

@@ -1,0 +1,127 @@
+//! What one poll saw.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::backend::Backend;
+use super::lock::{Lock, LockTag, Prepared};
+use super::wait_graph::Answer;
+use super::{Text, Timestamp};
+
+/// The rows of one statement of a poll. When the statement fails the rows of the last success stay, with their
+/// own time, and `error` says why they are old.
+#[derive(Debug, Clone)]
+pub struct Section<T> {
+    /// The rows, as the server gave them.
+    pub rows: Arc<Vec<T>>,
+    /// Server time of the rows; none when they were never read.
+    pub taken_at: Option<Timestamp>,
+    /// Why the last attempt failed, in one line.
+    pub error: Option<Text>,
+}
+
+impl<T> Default for Section<T> {
+    fn default() -> Self {
+        Self { rows: Arc::default(), taken_at: None, error: None }
+    }
+}
+
+impl<T> Section<T> {
+    /// Rows that were read at `taken_at`.
+    #[must_use]
+    pub fn fresh(rows: Vec<T>, taken_at: Timestamp) -> Self {
+        Self { rows: Arc::new(rows), taken_at: Some(taken_at), error: None }
+    }
+
+    /// These rows, marked as old: the attempt after them failed.
+    #[must_use]
+    pub fn stale(&self, error: Text) -> Self {
+        Self { rows: Arc::clone(&self.rows), taken_at: self.taken_at, error: Some(error) }
+    }
+}
+
+/// What the server says of itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    /// `server_version_num`, 170002.
+    pub version_num: u32,
+    /// `server_version` without the packager's words, `17.2`.
+    pub version: Text,
+    /// A standby.
+    pub in_recovery: bool,
+    /// The database locktop is connected to.
+    pub database: Text,
+    /// OID of that database.
+    pub datid: u32,
+    /// The role locktop is connected as.
+    pub user: Text,
+    /// locktop's own backends, left out of nothing but marked.
+    pub own_pid: i32,
+    /// Client backends there are.
+    pub connections: u32,
+    /// `max_connections`.
+    pub max_connections: u32,
+    /// `pg_stat_database.deadlocks`, summed over all databases.
+    pub deadlocks: u64,
+    /// `pg_postmaster_start_time()`.
+    pub started_at: Option<Timestamp>,
+    /// `track_activity_query_size`, bytes: a query of at least this length minus one was cut by the server.
+    pub query_size: u32,
+    /// Whether the role sees other roles' activity (`pg_read_all_stats`).
+    pub sees_all: bool,
+}
+
+/// Names of relations and databases by OID, as far as they could be looked up.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// `(database OID, relation OID)`; database 0 for shared relations.
+    pub relations: FxHashMap<(u32, u32), Text>,
+    /// Databases.
+    pub databases: FxHashMap<u32, Text>,
+}
+
+impl Names {
+    /// The relation of a lock by name, `accounts` or `schema.accounts` when it is not on the search path.
+    #[must_use]
+    pub fn relation(&self, tag: &LockTag) -> Option<&Text> {
+        self.relations.get(&(tag.database?, tag.relation?))
+    }
+}
+
+/// What one poll saw. Ages are measured from `taken_at`.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The server's clock when it answered.
+    pub taken_at: Timestamp,
+    /// The server.
+    pub server: Section<Server>,
+    /// `pg_stat_activity`.
+    pub backends: Section<Backend>,
+    /// `pg_locks`.
+    pub locks: Section<Lock>,
+    /// Rows of `pg_locks` that were left out because there were too many.
+    pub locks_omitted: u64,
+    /// `pg_prepared_xacts`.
+    pub prepared: Section<Prepared>,
+    /// The server's own word on who blocks some of the waiters (rule 5 of the wait graph).
+    pub answers: Vec<Answer>,
+    /// Names of relations and databases.
+    pub names: Arc<Names>,
+    /// How long the poll took, in seconds, for the client.
+    pub poll_seconds: f64,
+}
+
+impl Snapshot {
+    /// What the server said of itself, if it could be read.
+    #[must_use]
+    pub fn server(&self) -> Option<&Server> {
+        self.server.rows.first()
+    }
+
+    /// Finds a backend by its process id.
+    #[must_use]
+    pub fn backend(&self, pid: i32) -> Option<&Backend> {
+        self.backends.rows.iter().find(|backend| backend.pid == pid)
+    }
+}

@@ -1,0 +1,34 @@
+//! From when on something is worth a finding.
+
+/// Limits for [`super::finding`], from the config's `[thresholds]`. Durations are in seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Thresholds {
+    /// A wait longer than this is a finding.
+    pub wait: f64,
+    /// A root that is idle in transaction for longer than this is critical at once.
+    pub idle_in_transaction: f64,
+    /// A root that blocks at least this many is critical.
+    pub blocked: u32,
+    /// A convoy has at least this many behind one request that waits itself.
+    pub convoy: u32,
+    /// Waiting on LWLock, SyncRep or IO: a pile-up from this many backends on one event.
+    pub pile_up: u32,
+    /// Share of `max_connections` in use, 0 to 1.
+    pub connections: f64,
+    /// An idle session that holds a session lock for longer than this.
+    pub idle_lock: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            wait: 30.0,
+            idle_in_transaction: 60.0,
+            blocked: 10,
+            convoy: 5,
+            pile_up: 10,
+            connections: 0.9,
+            idle_lock: 600.0,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What the screens read: a snapshot and everything that was made of it.
+
+use std::sync::Arc;
+
+use super::Timestamp;
+use super::finding::Finding;
+use super::snapshot::Snapshot;
+use super::wait_graph::WaitGraph;
+
+/// One server among several. There is one today; every message carries its number all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct TargetId(pub u16);
+
+/// How the connection is.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Link {
+    /// No answer yet.
+    #[default]
+    Connecting,
+    /// The last poll was answered.
+    Live,
+    /// Lost, or not answering: the snapshot is old.
+    Down {
+        /// Why, in one line.
+        reason: super::Text,
+        /// Attempts so far.
+        attempt: u32,
+    },
+}
+
+/// Waiting sessions at one poll.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sample {
+    /// Server time.
+    pub at: Timestamp,
+    /// Distinct waiting groups.
+    pub waiting: u32,
+}
+
+/// The last minutes, one sample a poll.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Series {
+    /// Oldest first.
+    pub samples: Vec<Sample>,
+    /// When somebody began to wait, if since then somebody always did.
+    pub waiting_since: Option<Timestamp>,
+}
+
+/// What the screens read. Newest wins: a view is never queued.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// Whose it is.
+    pub target: TargetId,
+    /// Counts up with every view.
+    pub id: u64,
+    /// How the connection is.
+    pub link: Link,
+    /// The last snapshot; none before the first.
+    pub snapshot: Option<Arc<Snapshot>>,
+    /// Who waits for whom in it.
+    pub graph: Arc<WaitGraph>,
+    /// What is wrong, worst first.
+    pub findings: Arc<Vec<Finding>>,
+    /// The last minutes.
+    pub series: Arc<Series>,
+    /// When each advisory lock was first seen with this holder (index as in `snapshot.locks`), a lower bound.
+    pub held_since: Arc<rustc_hash::FxHashMap<(i32, super::lock::LockTag), Timestamp>>,
+}

@@ -1,0 +1,211 @@
+//! Who waits for whom.
+
+use super::Timestamp;
+use super::backend::Backend;
+use super::lock::{Lock, LockMode, LockModes, LockTag, VirtualTransaction};
+
+/// Somebody who can hold a lock or wait for one: a lock group, named by its leader, or a prepared transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Party {
+    /// A backend and its parallel workers, by the leader's process id.
+    Backend(i32),
+    /// A prepared transaction, which has no process.
+    Prepared(VirtualTransaction),
+}
+
+impl Party {
+    /// Process id, 0 for a prepared transaction (as `pg_blocking_pids` has it).
+    #[must_use]
+    pub fn pid(self) -> i32 {
+        match self {
+            Self::Backend(pid) => pid,
+            Self::Prepared(_) => 0,
+        }
+    }
+}
+
+/// What `pg_blocking_pids(waiter)` returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The process that was asked about.
+    pub waiter: i32,
+    /// Its `waitstart` in the scan before the question.
+    pub wait_start: Option<Timestamp>,
+    /// Leaders of the groups that block it; 0 stands for a prepared transaction.
+    pub blockers: Vec<i32>,
+}
+
+/// What the graph is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// All rows of `pg_locks`.
+    pub locks: &'a [Lock],
+    /// For `leader_pid`.
+    pub backends: &'a [Backend],
+    /// The server's own word on some of the waiters, asked before `locks` was read.
+    pub answers: &'a [Answer],
+}
+
+/// A lock that somebody waits for.
+#[derive(Debug, Clone)]
+pub struct Queue {
+    /// What is locked.
+    pub tag: LockTag,
+    /// Who holds it.
+    pub holders: Vec<Holder>,
+    /// Who waits for it, front first (inferred, except for those marked `exact`).
+    pub waiters: Vec<Waiter>,
+}
+
+/// A group that holds a lock somebody waits for.
+#[derive(Debug, Clone)]
+pub struct Holder {
+    /// The group.
+    pub party: Party,
+    /// Every mode it holds the lock in.
+    pub modes: LockModes,
+}
+
+/// A process that waits for a lock.
+#[derive(Debug, Clone)]
+pub struct Waiter {
+    /// Its group.
+    pub party: Party,
+    /// The process itself.
+    pub pid: i32,
+    /// The mode it asks for.
+    pub mode: LockMode,
+    /// Since when; none in the first moment.
+    pub wait_start: Option<Timestamp>,
+    /// Index of its row in [`Input::locks`].
+    pub lock: usize,
+    /// The groups that the server itself named, where its answer was accepted.
+    pub exact: Option<Vec<Party>>,
+}
+
+/// Why one group waits for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EdgeKind {
+    /// The blocker holds the lock in a mode that conflicts.
+    Holder,
+    /// The blocker is ahead in the queue and asks for a mode that conflicts.
+    Queue,
+}
+
+/// One group waits for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Edge {
+    /// Who waits.
+    pub waiter: Party,
+    /// For whom.
+    pub blocker: Party,
+    /// Why.
+    pub kind: EdgeKind,
+    /// Index of the waiter's row in [`Input::locks`].
+    pub lock: usize,
+    /// A queue edge that the server did not confirm.
+    pub inferred: bool,
+}
+
+/// A party that blocks somebody and waits for nobody.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Root {
+    /// Who.
+    pub party: Party,
+    /// Distinct waiting groups behind it, however far.
+    pub blocked: u32,
+    /// Waiting groups that would be granted if it went.
+    pub frees: u32,
+    /// The earliest start of a wait behind it.
+    pub longest_wait: Option<Timestamp>,
+}
+
+/// One place in the forest of waits: every waiting party is in it once.
+#[derive(Debug, Clone)]
+pub struct TreeNode {
+    /// Who.
+    pub party: Party,
+    /// Index in [`Tree::nodes`] of the party it is shown under.
+    pub parent: Option<usize>,
+    /// Those shown under it, longest wait first.
+    pub children: Vec<usize>,
+    /// What it waits for: index of the queue, and of the waiter in it. None for a root.
+    pub waits: Option<(usize, usize)>,
+    /// The edge to its parent.
+    pub edge: Option<EdgeKind>,
+    /// Parties that block it beside its parent.
+    pub more_blockers: u32,
+    /// Parties below it in the tree.
+    pub below: u32,
+    /// Index in [`WaitGraph::cycles`] when it is part of one.
+    pub cycle: Option<usize>,
+}
+
+/// The graph as a forest.
+#[derive(Debug, Clone, Default)]
+pub struct Tree {
+    /// All places.
+    pub nodes: Vec<TreeNode>,
+    /// The top of each tree: first one member of each cycle, then the roots in the order of [`WaitGraph::roots`].
+    pub tops: Vec<usize>,
+}
+
+/// Who waits for whom, in one snapshot.
+#[derive(Debug, Clone, Default)]
+pub struct WaitGraph {
+    /// Every lock that somebody waits for.
+    pub queues: Vec<Queue>,
+    /// Ranked: most blocked first, then the longest wait, then the party.
+    pub roots: Vec<Root>,
+    /// Groups that wait for each other: a deadlock, until the server breaks it.
+    pub cycles: Vec<Vec<Party>>,
+    /// The same as a forest.
+    pub tree: Tree,
+    /// Distinct waiting groups.
+    pub waiting: u32,
+}
+
+impl WaitGraph {
+    /// Builds the graph.
+    #[must_use]
+    pub fn build(_input: Input<'_>) -> Self {
+        Self::default()
+    }
+
+    /// All holder edges and at most `queue_limit` queue edges, and how many queue edges were left out.
+    #[must_use]
+    pub fn edges(&self, _queue_limit: usize) -> (Vec<Edge>, u64) {
+        (Vec::new(), 0)
+    }
+
+    /// The edges from `waiter` to those who block it, holders first.
+    #[must_use]
+    pub fn blockers_of(&self, _waiter: Party) -> Vec<Edge> {
+        Vec::new()
+    }
+
+    /// Every group that waits behind `party`, however far.
+    #[must_use]
+    pub fn blocked_by(&self, _party: Party) -> Vec<Party> {
+        Vec::new()
+    }
+
+    /// The waiting groups that would be granted if `party` went: it is removed, and each queue that it held or
+    /// stood in is walked from the front, granting while nothing conflicts.
+    #[must_use]
+    pub fn freed_by(&self, _party: Party) -> Vec<Party> {
+        Vec::new()
+    }
+
+    /// The queue that `party` waits in and its place there (0 is the front).
+    #[must_use]
+    pub fn wait_of(&self, _party: Party) -> Option<(&Queue, usize)> {
+        None
+    }
+
+    /// The roots above `party`, the one that blocks most first.
+    #[must_use]
+    pub fn roots_above(&self, _party: Party) -> Vec<Party> {
+        Vec::new()
+    }
+}

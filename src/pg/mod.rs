@@ -1,0 +1,5 @@
+//! Talking to PostgreSQL.
+
+pub mod connect;
+pub mod conninfo;
+pub mod error;
