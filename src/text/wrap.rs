@@ -41,14 +41,13 @@ fn harmless(text: &str) -> String {
                     rest.next_if_eq(&'\n');
                 }
                 out.push('\n');
-                (column, marks) = (0, 0);
+                column = 0;
                 continue;
             }
             Class::Space => {
                 let blanks = if c == '\t' { TAB - column % TAB } else { 1 };
                 out.extend(std::iter::repeat_n(' ', blanks));
                 column += blanks;
-                marks = 0;
                 continue;
             }
             Class::Mark if marks >= MAX_MARKS => continue,
@@ -57,7 +56,7 @@ fn harmless(text: &str) -> String {
                 c
             }
             Class::Keep => {
-                marks = 0;
+                marks = if c == ' ' { marks } else { 0 };
                 c
             }
             Class::Replace(other) => {
