@@ -1,0 +1,1 @@
+//! Driving the screens by keys.
