@@ -71,6 +71,10 @@ pub struct Notice {
 
 /// The state of the screens.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch that a key turns, independent of the others"
+)]
 pub struct App {
     /// What does not change.
     pub settings: Settings,

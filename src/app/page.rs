@@ -63,10 +63,9 @@ pub fn same_subject(row: RowId, followed: RowId) -> bool {
     match (row, followed) {
         _ if row == followed => true,
         // Who follows a lock wants that lock, and elsewhere the process that has it.
-        (RowId::Lock(tag, ..), RowId::Lock(other, ..)) => tag == other,
-        (RowId::Group(_, tag, _), RowId::Lock(other, ..)) => tag == other,
-        (RowId::Lock(_, None, xact, ..), RowId::Prepared(other)) => xact == other,
-        (RowId::Prepared(xact), RowId::Lock(_, None, other, ..)) => xact == other,
+        (RowId::Lock(tag, ..) | RowId::Group(_, tag, _), RowId::Lock(other, ..)) => tag == other,
+        (RowId::Lock(_, None, xact, ..), RowId::Prepared(other))
+        | (RowId::Prepared(xact), RowId::Lock(_, None, other, ..)) => xact == other,
         (RowId::Lock(..), RowId::Backend(_)) | (RowId::Backend(_), RowId::Lock(..)) => {
             pid_of(row).is_some() && pid_of(row) == pid_of(followed)
         }

@@ -36,8 +36,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
 fn actions(app: &App) -> Vec<Action> {
     match app.pages.last() {
         Some(Page::Help { .. }) => vec![Action::Back, Action::Down, Action::PageDown],
-        Some(Page::Findings { .. }) => vec![Action::Open, Action::Back, Action::Down],
-        Some(Page::Sort { .. }) => vec![Action::Open, Action::Back, Action::Down],
+        Some(Page::Findings { .. } | Page::Sort { .. }) => vec![Action::Open, Action::Back, Action::Down],
         Some(Page::Detail { .. }) => {
             vec![
                 Action::Back,

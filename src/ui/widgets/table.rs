@@ -40,14 +40,14 @@ pub(in crate::ui) fn render(
         let selected = id.is_some() && id == state.selected;
         let marked = id.is_some_and(|id| state.marks.contains(&id));
         let followed = matches!((id, app.follow), (Some(id), Some(followed)) if id == followed);
-        let marker = match (selected && app.focus == pane, marked) {
+        let pointer = match (selected && app.focus == pane, marked) {
             (true, true) => ">*",
             (true, false) => "> ",
             (false, true) => " *",
             (false, false) => "  ",
         };
         let buffer = frame.buffer_mut();
-        buffer.set_stringn(area.x, y, marker, usize::from(area.width), theme.style(Tone::Key));
+        buffer.set_stringn(area.x, y, pointer, usize::from(area.width), theme.style(Tone::Key));
         let mut x = area.x + MARKER;
         for (first, (column, width)) in columns.iter().enumerate().map(|(at, column)| (at == 0, column)) {
             let cell = table::cell(&scene, &state.groups, row, column.name, *width);
@@ -120,9 +120,9 @@ fn grown(columns: &[Column], spare: u16) -> Vec<(Column, u16)> {
         .iter()
         .map(|column| {
             let wants = u32::from(column.max.saturating_sub(column.min));
-            let share = u16::try_from(wants * u32::from(given) / u32::from(wanted.max(1))).unwrap_or(0);
-            rest = rest.saturating_sub(share);
-            (*column, column.min + share)
+            let part = u16::try_from(wants * u32::from(given) / u32::from(wanted.max(1))).unwrap_or(0);
+            rest = rest.saturating_sub(part);
+            (*column, column.min + part)
         })
         .collect();
     if let Some((_, width)) = widths.iter_mut().find(|(column, _)| column.max == 0) {
