@@ -1,5 +1,7 @@
 //! Small scans and what must follow from them.
 
+use std::fmt::Write;
+
 use super::script::{Scan, cycles, edges, graph, names, roots, tree, vxid};
 use crate::model::wait_graph::{Party, WaitGraph};
 
@@ -299,12 +301,12 @@ fn a_long_chain_needs_no_stack() {
     let length = 50_000;
     let mut text = "1 holds rel1 X".to_owned();
     for pid in 2..=length {
-        text.push_str(&format!("; {pid} holds rel{pid} X; {pid} waits rel{} X @{pid}", pid - 1));
+        write!(text, "; {pid} holds rel{pid} X; {pid} waits rel{} X @{pid}", pid - 1).unwrap();
     }
     let graph = graph(&text);
     assert_eq!(roots(&graph), format!("1:{}/1", length - 1));
     assert_eq!(graph.tree.nodes.len(), length);
-    text.push_str(&format!("; 1 waits rel{length} X @1"));
+    write!(text, "; 1 waits rel{length} X @1").unwrap();
     let graph = super::script::graph(&text);
     assert_eq!(graph.cycles[0].len(), length);
     assert_eq!(graph.tree.nodes[0].below as usize, length - 1);
