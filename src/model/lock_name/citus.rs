@@ -23,7 +23,7 @@ pub(super) fn resolve(tag: &LockTag) -> Option<LockName> {
         13 => format!("Citus placement of colocation group {id}"),
         14 => format!("Citus background task {id}"),
         15 => format!("Citus DDL {id}"),
-        4.. => format!("Citus lock of class {class}"),
+        _ if class > 3 => format!("Citus lock of class {class}"),
         _ => return None,
     };
     let origin = format!("an advisory lock of class {class}, which only Citus is known to take");
