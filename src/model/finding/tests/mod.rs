@@ -17,6 +17,7 @@ fn now() -> Timestamp {
 }
 
 /// So many seconds before.
+#[expect(clippy::unnecessary_wraps, reason = "every time in a row may be missing")]
 fn ago(seconds: i64) -> Option<Timestamp> {
     Some(now() - chrono::TimeDelta::seconds(seconds))
 }
