@@ -1,8 +1,8 @@
 //! Names for advisory lock keys.
 //!
 //! First the user's config, then names that were read from tables, then the keys of well-known software: fixed
-//! numbers ([`known`]), numbers computed from the name of the database ([`database`]), and numbers that can be
-//! read backwards ([`decoded`]). Software that takes no advisory lock with a key of its own (Alembic, knex,
+//! numbers (`known`), numbers computed from the name of the database (`database`), and numbers that can be
+//! read backwards (`decoded`). Software that takes no advisory lock with a key of its own (Alembic, knex,
 //! Liquibase, Quartz, …) has no entry: a guess would only mislead.
 
 mod citus;

@@ -18,6 +18,12 @@ fn pack(name: &str) -> u64 {
     (name.len()..9).fold(bits, |bits, _| bits << 7 | 0x7f)
 }
 
+/// The pair of the two halves.
+#[expect(clippy::cast_possible_truncation, reason = "the halves are wanted")]
+fn halves(bits: u64) -> LockKey {
+    LockKey::Pair((bits >> 32) as i32, bits as i32)
+}
+
 #[test]
 fn every_key_that_needs_nothing_else() {
     for (key, expected) in [
@@ -104,10 +110,9 @@ fn pairs() {
 fn a_name_in_the_key_is_read() {
     for word in ["job", "MyLock", "report-42", "a.b:c/d_e"] {
         let bits = pack(word);
-        #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
-        let (high, low) = ((bits >> 32) as u32, bits as u32);
         let expected = format!("{word}?");
-        assert_eq!(pair(high.cast_signed(), low.cast_signed()), Some(expected.clone()));
+        let found = LockNames::default().resolve(halves(bits), APP).map(|name| name.to_string());
+        assert_eq!(found, Some(expected.clone()));
         let expected = (word.len() <= 7).then_some(expected);
         assert_eq!(name(bits.cast_signed()), expected, "a bigint is believed when it is padded");
     }
@@ -151,4 +156,22 @@ fn tags_of_citus_have_names_of_their_own() {
         "Prisma Migrate"
     );
     assert_eq!(names.resolve_tag(&LockTag::new(LockType::Relation), APP), None);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_key_can_be_asked_about(key in proptest::prelude::any::<i64>(), high: i32, low: i32, database in ".{0,20}") {
+        let names = LockNames::default();
+        let context = Context { database: Some(&database), application: Some(&database), ..APP };
+        for key in [LockKey::Bigint(key), LockKey::Pair(high, low), LockKey::Pair(high, 0)] {
+            // Asked twice: the second answer comes from what was kept of the first.
+            proptest::prop_assert_eq!(names.resolve(key, context), names.resolve(key, context));
+        }
+    }
+
+    #[test]
+    fn every_packed_name_is_read(word in "[a-zA-Z0-9_.:/ #-]{3,9}") {
+        let name = LockNames::default().resolve(halves(pack(&word)), Context::default()).map(|name| name.to_string());
+        proptest::prop_assert_eq!(name, Some(word + "?"));
+    }
 }
