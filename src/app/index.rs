@@ -172,7 +172,15 @@ impl<'a> Scene<'a> {
         let database = tag.database.and_then(|oid| self.snapshot.names.databases.get(&oid));
         let application =
             pid.and_then(|pid| self.backend(pid)).and_then(|backend| backend.application.as_deref());
-        self.names.resolve(key, Context { database: database.map(|name| &**name), application })
+        self.names.resolve(
+            key,
+            Context {
+                database: database.map(|name| &**name),
+                application,
+                datid: tag.database,
+                names: Some(&self.snapshot.names),
+            },
+        )
     }
 
     /// What is locked, in words: a relation by its name, an advisory key by its name or number.
@@ -202,10 +210,11 @@ impl<'a> Scene<'a> {
                 )
             }
             LockType::Advisory => match (self.lock_name(tag, pid), LockKey::of(tag)) {
-                (Some(name), _) => {
-                    let doubt = if name.uncertain { "?" } else { "" };
-                    format!("{}{doubt}", crate::text::one_line(&name.name))
+                // A guess must not hide the key itself.
+                (Some(name), Some(key)) if name.uncertain => {
+                    format!("{key} {}?", crate::text::one_line(&name.name))
                 }
+                (Some(name), _) => crate::text::one_line(&name.name).into_owned(),
                 (None, Some(key)) => format!("advisory {key}"),
                 (None, None) => format!(
                     "advisory {}/{}/{}",

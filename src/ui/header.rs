@@ -115,9 +115,8 @@ fn link_line(app: &App, wide: bool) -> Line {
         Link::Down { .. } => line.push(format!("DOWN, data {old} old"), Tone::Critical),
         Link::Live if app.is_stale() => line.push(format!("NO ANSWER, data {old} old"), Tone::Critical),
         Link::Live => {
-            let mine = crate::text::duration(app.interval);
             line.push("LIVE ", Tone::Good);
-            line.push(mine, Tone::Plain);
+            line.push(format!("{}s", app.interval), Tone::Plain);
             if let Some(scene) = app.scene().filter(|_| wide) {
                 line.push(format!(" · {:.0}ms", scene.snapshot.poll_seconds * 1000.0), Tone::Dim);
             }
@@ -157,13 +156,14 @@ fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) 
 }
 
 /// A finding as a line. The word says how bad it is, whatever the colours.
-pub(super) fn finding_line(finding: &Finding, _width: u16) -> Line {
+pub(super) fn finding_line(finding: &Finding, width: u16) -> Line {
     let (word, tone) = match finding.severity {
         Severity::Critical => ("CRIT  ", Tone::Critical),
         Severity::Warning => ("WARN  ", Tone::Warning),
         Severity::Info => ("info  ", Tone::Dim),
     };
-    Line::new().with(word, tone).with(crate::text::one_line(&finding.summary), Tone::Plain)
+    let summary = if width < 100 { &finding.short } else { &finding.summary };
+    Line::new().with(word, tone).with(crate::text::one_line(summary), Tone::Plain)
 }
 
 fn waiting_line(app: &App, width: u16) -> Line {

@@ -40,9 +40,9 @@ fn identity(scene: &Scene<'_>, backend: &Backend) -> Vec<Line> {
         lines.push(field("", kind, Tone::Warning));
     }
     if let Some(state) = backend.state {
-        let since = ago(scene, backend.state_change);
+        let since = since(scene, backend.state_change);
         let tone = if state.is_idle_in_transaction() { Tone::Warning } else { Tone::Plain };
-        lines.push(field("state", format!("{}, since {since}", state.as_str()), tone));
+        lines.push(field("state", format!("{}{since}", state.as_str()), tone));
     }
     if let Some(kind) = backend.wait_event_type.as_deref() {
         let event = backend.wait_event.as_deref().unwrap_or("?");
@@ -66,6 +66,16 @@ fn identity(scene: &Scene<'_>, backend: &Backend) -> Vec<Line> {
     ]));
     lines.retain(|line| line.spans.len() > 1);
     lines
+}
+
+/// ` for 3m12s, since 13:59:19`, where it is known.
+fn since(scene: &Scene<'_>, at: Option<crate::model::Timestamp>) -> String {
+    match (at, scene.age(at)) {
+        (Some(at), Some(age)) => {
+            format!(" for {}, since {}", crate::text::duration(age), scene.time_of_day(at))
+        }
+        _ => String::new(),
+    }
 }
 
 /// What ending a process of this kind would mean.

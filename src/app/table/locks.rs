@@ -68,7 +68,8 @@ fn lock_age(scene: &Scene<'_>, lock: &Lock) -> (Option<f64>, bool) {
 }
 
 fn waiters(scene: &Scene<'_>, lock: &Lock) -> Option<usize> {
-    Some(scene.queue(&lock.tag)?.waiters.len()).filter(|count| *count > 0)
+    let queue = scene.queue(&lock.tag).filter(|_| lock.granted)?;
+    Some(queue.waiters.len()).filter(|count| *count > 0)
 }
 
 /// `X` and `S` are enough for the two modes of an advisory lock.
