@@ -8,6 +8,14 @@ pub enum ConnectError {
     Other(String),
 }
 
+impl ConnectError {
+    /// Whether it may well pass by itself.
+    #[must_use]
+    pub fn is_waitable(&self) -> bool {
+        false
+    }
+}
+
 /// A connection string that cannot be understood.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnInfoError {
