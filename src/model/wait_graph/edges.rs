@@ -1,0 +1,82 @@
+//! Single edges, for those who ask.
+
+use rustc_hash::FxHashSet;
+
+use super::index::Index;
+use super::sweep::Sweep;
+use super::{Edge, EdgeKind, Queue, Waiter};
+use crate::model::lock::LockModes;
+
+/// All holder edges, at most `limit` queue edges, and how many queue edges are missing.
+pub(super) fn all(queues: &[Queue], index: &Index, limit: usize) -> (Vec<Edge>, u64) {
+    let mut edges = Vec::new();
+    let (mut room, mut total) = (limit, 0_u64);
+    for (number, queue) in queues.iter().enumerate() {
+        let Some(members) = index.members(number) else { continue };
+        let mut sweep = Sweep::default();
+        for (position, (group, waiter)) in members.waiters.iter().zip(&queue.waiters).enumerate() {
+            total += u64::from(sweep.pass(*group, LockModes::default(), waiter.mode));
+            holders(queue, waiter, &mut edges);
+            let before = edges.len();
+            ahead(queue, position, room, &mut edges);
+            room -= edges.len() - before;
+        }
+    }
+    let shown = limit - room;
+    (edges, total.saturating_sub(u64::try_from(shown).unwrap_or(u64::MAX)))
+}
+
+/// The edges of one group, holders first.
+pub(super) fn of(queues: &[Queue], index: &Index, group: usize) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    for (number, position) in index.waits(group) {
+        let Some(queue) = queues.get(*number) else { continue };
+        if let Some(waiter) = queue.waiters.get(*position) {
+            holders(queue, waiter, &mut edges);
+        }
+        ahead(queue, *position, usize::MAX, &mut edges);
+    }
+    edges.sort_by_key(|edge| edge.kind);
+    edges
+}
+
+/// How many groups block a group that may wait in several places.
+pub(super) fn count_blockers(queues: &[Queue], index: &Index, group: usize) -> usize {
+    of(queues, index, group).iter().map(|edge| edge.blocker).collect::<FxHashSet<_>>().len()
+}
+
+fn holders(queue: &Queue, waiter: &Waiter, edges: &mut Vec<Edge>) {
+    let blocking = queue
+        .holders
+        .iter()
+        .filter(|holder| holder.party != waiter.party && waiter.mode.conflicts_with(holder.modes));
+    edges.extend(blocking.map(|holder| Edge {
+        waiter: waiter.party,
+        blocker: holder.party,
+        kind: EdgeKind::Holder,
+        lock: waiter.lock,
+        inferred: false,
+    }));
+}
+
+/// At most `limit` edges to those ahead in the queue.
+fn ahead(queue: &Queue, position: usize, limit: usize, edges: &mut Vec<Edge>) {
+    let (Some(waiter), Some(before)) = (queue.waiters.get(position), queue.waiters.get(..position)) else {
+        return;
+    };
+    if limit == 0 {
+        return;
+    }
+    let mut seen = FxHashSet::default();
+    let blocking = before
+        .iter()
+        .filter(|other| other.party != waiter.party && waiter.mode.conflicts_with(LockModes::of(other.mode)))
+        .filter(|other| seen.insert(other.party));
+    edges.extend(blocking.take(limit).map(|other| Edge {
+        waiter: waiter.party,
+        blocker: other.party,
+        kind: EdgeKind::Queue,
+        lock: waiter.lock,
+        inferred: waiter.exact.is_none(),
+    }));
+}

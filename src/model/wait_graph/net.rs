@@ -1,0 +1,101 @@
+//! The graph in a form whose size is linear in holders and waiters.
+//!
+//! A thousand exclusive waiters on one lock have half a million edges among them. Here a waiter points to one
+//! node that stands for all holders in its way, and, for each mode in its way, to the last waiter ahead of it
+//! that asks for that mode; that one's node points on to the one before. Paths between groups are the same as
+//! along the edges, except that a group may reach itself.
+
+use super::Queue;
+use super::index::Index;
+use super::per_mode::PerMode;
+
+/// The nodes: first one for each group, then those that only stand for several.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Net {
+    /// From a waiter towards those it waits for.
+    pub(super) forward: Adjacency,
+    /// The other way.
+    pub(super) backward: Adjacency,
+}
+
+/// Successors of each node.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Adjacency {
+    starts: Vec<usize>,
+    targets: Vec<usize>,
+}
+
+impl Adjacency {
+    fn new(nodes: usize, edges: impl Iterator<Item = (usize, usize)> + Clone) -> Self {
+        let mut starts = vec![0; nodes + 2];
+        for (from, _) in edges.clone() {
+            if let Some(count) = starts.get_mut(from + 2) {
+                *count += 1;
+            }
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut targets = vec![0; sum];
+        // Each start is kept one place too far until its targets are in, which moves it to its own place.
+        for (from, to) in edges {
+            if let Some(next) = starts.get_mut(from + 1) {
+                if let Some(target) = targets.get_mut(*next) {
+                    *target = to;
+                }
+                *next += 1;
+            }
+        }
+        starts.truncate(nodes + 1);
+        Self { starts, targets }
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
+    /// The successors of `node`.
+    pub(super) fn of(&self, node: usize) -> &[usize] {
+        match (self.starts.get(node), self.starts.get(node + 1)) {
+            (Some(from), Some(to)) => self.targets.get(*from..*to).unwrap_or_default(),
+            _ => &[],
+        }
+    }
+}
+
+impl Net {
+    /// The net of these queues.
+    pub(super) fn new(queues: &[Queue], index: &Index) -> Self {
+        let mut nodes = index.len();
+        let mut edges: Vec<(usize, usize)> = Vec::new();
+        for (number, queue) in queues.iter().enumerate() {
+            let Some(members) = index.members(number) else { continue };
+            let mut holders: PerMode<Option<usize>> = PerMode::default();
+            let mut last: PerMode<Option<usize>> = PerMode::default();
+            for (group, waiter) in members.waiters.iter().zip(&queue.waiters) {
+                let all_holders = *holders.slot(waiter.mode).get_or_insert_with(|| {
+                    let blocking = queue.holders.iter().zip(&members.holders);
+                    let blocking = blocking.filter(|(holder, _)| waiter.mode.conflicts_with(holder.modes));
+                    edges.extend(blocking.map(|(_, holder)| (nodes, *holder)));
+                    nodes += 1;
+                    nodes - 1
+                });
+                edges.push((*group, all_holders));
+                edges.extend(
+                    waiter.mode.conflicts().iter().filter_map(|mode| Some((*group, last.get(mode)?))),
+                );
+                edges.push((nodes, *group));
+                edges.extend(last.get(waiter.mode).map(|before| (nodes, before)));
+                *last.slot(waiter.mode) = Some(nodes);
+                nodes += 1;
+            }
+        }
+        Self {
+            forward: Adjacency::new(nodes, edges.iter().copied()),
+            backward: Adjacency::new(nodes, edges.iter().map(|(from, to)| (*to, *from))),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! A value for each lock mode, and which requests a set of held modes keeps waiting.
+
+use crate::model::lock::{LockMode, LockModes};
+
+/// One value for each [`LockMode`].
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct PerMode<T>([T; 9]);
+
+impl<T: Copy> PerMode<T> {
+    /// The value of `mode`.
+    pub(super) fn get(&self, mode: LockMode) -> T {
+        let [one, two, three, four, five, six, seven, eight, nine] = &self.0;
+        *match mode {
+            LockMode::AccessShare => one,
+            LockMode::RowShare => two,
+            LockMode::RowExclusive => three,
+            LockMode::ShareUpdateExclusive => four,
+            LockMode::Share => five,
+            LockMode::ShareRowExclusive => six,
+            LockMode::Exclusive => seven,
+            LockMode::AccessExclusive => eight,
+            LockMode::SIRead => nine,
+        }
+    }
+
+    /// The place of `mode`.
+    pub(super) fn slot(&mut self, mode: LockMode) -> &mut T {
+        let [one, two, three, four, five, six, seven, eight, nine] = &mut self.0;
+        match mode {
+            LockMode::AccessShare => one,
+            LockMode::RowShare => two,
+            LockMode::RowExclusive => three,
+            LockMode::ShareUpdateExclusive => four,
+            LockMode::Share => five,
+            LockMode::ShareRowExclusive => six,
+            LockMode::Exclusive => seven,
+            LockMode::AccessExclusive => eight,
+            LockMode::SIRead => nine,
+        }
+    }
+}
+
+/// The requests that must wait while another group holds all of `held`: conflicts are symmetric.
+pub(super) fn stopped_by(held: LockModes) -> LockModes {
+    held.iter().fold(LockModes::default(), |all, mode| all.union(mode.conflicts()))
+}

@@ -1,0 +1,160 @@
+//! Takes in what the server itself says of some of the waiters.
+//!
+//! An answer is a set, not an order, and it was given a little before the scan. It is accepted where everything
+//! in it can be true of the scan; then the queue is put into an order that agrees with it. So the order alone
+//! says who is ahead of whom, whether it was inferred or confirmed.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::build::Draft;
+use super::index::Index;
+use super::queue::Entry;
+use super::{Answer, Party};
+use crate::model::lock::LockModes;
+
+mod settle;
+
+/// An answer about the waiter at a position.
+#[derive(Debug)]
+struct Claim {
+    at: usize,
+    /// The groups it names, each once.
+    named: Vec<usize>,
+    /// How many of them hold the lock.
+    holders: usize,
+}
+
+/// A set of groups that is emptied at no cost.
+struct Marks {
+    round: u32,
+    marks: Vec<u32>,
+}
+
+impl Marks {
+    fn new(groups: usize) -> Self {
+        Self { round: 0, marks: vec![0; groups] }
+    }
+
+    fn clear(&mut self) {
+        self.round += 1;
+    }
+
+    /// True when it was not in the set.
+    fn add(&mut self, group: usize) -> bool {
+        let round = self.round;
+        self.marks.get_mut(group).is_some_and(|mark| std::mem::replace(mark, round) != round)
+    }
+
+    fn has(&self, group: usize) -> bool {
+        self.marks.get(group) == Some(&self.round)
+    }
+}
+
+/// Orders each queue as far as the answers allow, and marks those waiters whose answer was accepted.
+pub(super) fn refine(drafts: &mut [Draft], index: &Index, answers: &[Answer]) {
+    if answers.is_empty() {
+        return;
+    }
+    let mut asked: FxHashMap<i32, &Answer> = FxHashMap::default();
+    let mut disputed: FxHashSet<i32> = FxHashSet::default();
+    for answer in answers {
+        if asked.insert(answer.waiter, answer).is_some_and(|other| other != answer) {
+            disputed.insert(answer.waiter);
+        }
+    }
+    asked.retain(|pid, _| !disputed.contains(pid));
+    // An answer is about all waiting processes of a group together. Where there are several, it does not say who
+    // is ahead of which.
+    let mut waits = vec![0_u32; index.len()];
+    for entry in drafts.iter().flat_map(|draft| &draft.entries) {
+        if let Some(count) = waits.get_mut(entry.group) {
+            *count += 1;
+        }
+    }
+    let (mut marks, mut counted) = (Marks::new(index.len()), Marks::new(index.len()));
+    for draft in drafts {
+        let mut agreed = true;
+        let mut claims = Vec::new();
+        for (at, entry) in draft.entries.iter().enumerate() {
+            let single = waits.get(entry.group) == Some(&1);
+            let answer = asked.get(&entry.waiter.pid).filter(|answer| single && is_current(answer, entry));
+            if let Some(claim) = answer.and_then(|answer| hear(answer, draft, at, index, &mut marks)) {
+                agreed &= agrees(&claim, &draft.entries, &marks, &mut counted);
+                claims.push(claim);
+            }
+        }
+        if !agreed {
+            claims = settle::settle(draft, claims, index, &waits);
+        }
+        for Claim { at, named, .. } in claims {
+            if let Some(entry) = draft.entries.get_mut(at) {
+                entry.waiter.exact = Some(named.into_iter().map(|group| index.party(group)).collect());
+            }
+        }
+    }
+}
+
+/// Whether the wait that was asked about is the one in the scan. One without a start may be another.
+fn is_current(answer: &Answer, entry: &Entry) -> bool {
+    entry.waiter.wait_start.is_some() && answer.wait_start == entry.waiter.wait_start
+}
+
+/// The groups that an answer names, if its holders are those of the scan. They are also marked.
+fn hear(answer: &Answer, draft: &Draft, at: usize, index: &Index, marks: &mut Marks) -> Option<Claim> {
+    let entry = draft.entries.get(at)?;
+    marks.clear();
+    let mut named = Vec::new();
+    let mut prepared = false;
+    for pid in &answer.blockers {
+        if *pid == 0 {
+            prepared = true;
+        } else {
+            let group = index.number(Party::Backend(*pid))?;
+            if marks.add(group) {
+                named.push(group);
+            }
+        }
+    }
+    if marks.has(entry.group) {
+        return None;
+    }
+    let mut holders = 0;
+    let mut prepared_holder = false;
+    for (group, holder) in draft.holders.iter().zip(&draft.queue.holders) {
+        if *group == entry.group || !entry.waiter.mode.conflicts_with(holder.modes) {
+            continue;
+        }
+        holders += 1;
+        match holder.party {
+            Party::Backend(_) if !marks.has(*group) => return None,
+            Party::Backend(_) => {}
+            Party::Prepared(_) => {
+                prepared_holder = true;
+                marks.add(*group);
+                named.push(*group);
+            }
+        }
+    }
+    (prepared == prepared_holder).then_some(Claim { at, named, holders })
+}
+
+/// Whether `other`, in the same queue, blocks `entry` if and only if it is ahead.
+fn is_contender(entry: &Entry, other: &Entry) -> bool {
+    other.group != entry.group
+        && entry.waiter.mode.conflicts_with(LockModes::of(other.waiter.mode))
+        && !entry.waiter.mode.conflicts_with(other.own)
+}
+
+/// Whether those ahead in this order are those that the claim, whose groups are marked, names.
+fn agrees(claim: &Claim, entries: &[Entry], marks: &Marks, counted: &mut Marks) -> bool {
+    let (Some(entry), Some(ahead)) = (entries.get(claim.at), entries.get(..claim.at)) else { return false };
+    counted.clear();
+    let mut distinct = 0;
+    for other in ahead.iter().filter(|other| is_contender(entry, other)) {
+        if !marks.has(other.group) {
+            return false;
+        }
+        distinct += usize::from(counted.add(other.group));
+    }
+    claim.holders + distinct == claim.named.len()
+}
