@@ -1,1 +1,3 @@
-//! To come.
+//! A server of our own and states of contention to look at: for the demo, for tests and for benches.
+
+pub mod postgres;
