@@ -3,3 +3,4 @@
 pub mod connect;
 pub mod conninfo;
 pub mod error;
+pub mod tls;
