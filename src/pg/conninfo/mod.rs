@@ -109,6 +109,12 @@ impl ConnInfo {
         self
     }
 
+    /// Whether there is a password that counts for every place: one from the password file does not.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        self.password.as_ref().is_some_and(|(secret, _)| !secret.expose().is_empty())
+    }
+
     /// The role.
     #[must_use]
     pub fn user(&self) -> &str {

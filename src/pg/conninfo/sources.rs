@@ -199,6 +199,11 @@ fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Settings {
             settings.set(parameter.key, value, Origin::Variable(variable));
         }
     }
+    // The old spelling of PGSSLMODE=require.
+    let old = "PGREQUIRESSL";
+    if settings.get("sslmode").is_none() && env(old).is_some_and(|value| value.starts_with('1')) {
+        settings.set("sslmode", "require".to_owned(), Origin::Variable(old));
+    }
     settings
 }
 

@@ -27,9 +27,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> 
     let (dbname, query) = path.split_once('?').unwrap_or((path, ""));
     push(&mut settings, "dbname", &decode(dbname.strip_prefix('/').unwrap_or(dbname))?);
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (key, value) = pair.split_once('=').ok_or_else(|| {
-            ConnInfoError::Syntax("a setting after \"?\" in the URI has no \"=\"".to_owned())
-        })?;
+        let (key, value) =
+            pair.split_once('=').ok_or_else(|| syntax("a setting after \"?\" in the URI has no \"=\""))?;
         let (key, value) = (decode(key)?, decode(value)?);
         // JDBC's spelling, which libpq takes too.
         if key == "ssl" && value == "true" {
@@ -51,30 +50,11 @@ fn push(settings: &mut Vec<(String, String)>, key: &str, value: &str) {
 fn host_list(text: &str, settings: &mut Vec<(String, String)>) -> Result<(), ConnInfoError> {
     let (mut hosts, mut ports) = (Vec::new(), Vec::new());
     for part in text.split(',') {
-        let (host, port) = match part.strip_prefix('[') {
-            Some(part) => {
-                let (address, port) = part.split_once(']').ok_or_else(|| {
-                    ConnInfoError::Syntax("an IPv6 address in the URI lacks its \"]\"".to_owned())
-                })?;
-                let port = match port.strip_prefix(':') {
-                    Some(port) => port,
-                    None if port.is_empty() => "",
-                    None => {
-                        return Err(ConnInfoError::Syntax(
-                            "after the \"]\" of an IPv6 address in the URI comes \":\" and a port, or nothing"
-                                .to_owned(),
-                        ));
-                    }
-                };
-                (address, port)
-            }
-            None => part.split_once(':').unwrap_or((part, "")),
-        };
+        let (host, port) = split_port(part)?;
         let port = decode(port)?;
         if !port.is_empty() && !port.parse::<u16>().is_ok_and(|port| port > 0) {
-            return Err(ConnInfoError::Syntax(
-                "the port in the URI is no number from 1 to 65535 (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")"
-                    .to_owned(),
+            return Err(syntax(
+                "the port in the URI is no number from 1 to 65535 (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")",
             ));
         }
         hosts.push(decode(host)?);
@@ -89,13 +69,28 @@ fn host_list(text: &str, settings: &mut Vec<(String, String)>) -> Result<(), Con
     Ok(())
 }
 
+/// `host:port` or `[address]:port`, the port empty where there is none.
+fn split_port(part: &str) -> Result<(&str, &str), ConnInfoError> {
+    let Some(inside) = part.strip_prefix('[') else { return Ok(part.split_once(':').unwrap_or((part, ""))) };
+    let (address, after) =
+        inside.split_once(']').ok_or_else(|| syntax("an IPv6 address in the URI lacks its \"]\""))?;
+    match after.strip_prefix(':') {
+        Some(port) => Ok((address, port)),
+        None if after.is_empty() => Ok((address, "")),
+        None => {
+            Err(syntax("after the \"]\" of an IPv6 address in the URI comes \":\" and a port, or nothing"))
+        }
+    }
+}
+
+fn syntax(message: &str) -> ConnInfoError {
+    ConnInfoError::Syntax(message.to_owned())
+}
+
 /// Undoes percent encoding; `+` stays itself.
 fn decode(text: &str) -> Result<String, ConnInfoError> {
     let bad = || {
-        ConnInfoError::Syntax(
-            "a \"%\" in the URI is not followed by two hexadecimal digits (a \"%\" itself is written %25)"
-                .to_owned(),
-        )
+        syntax("a \"%\" in the URI is not followed by two hexadecimal digits (a \"%\" itself is written %25)")
     };
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -110,10 +105,9 @@ fn decode(text: &str) -> Result<String, ConnInfoError> {
             _ => return Err(bad()),
         };
         if value == 0 {
-            return Err(ConnInfoError::Syntax("%00 cannot be in a URI".to_owned()));
+            return Err(syntax("%00 cannot be in a URI"));
         }
         bytes.push(value);
     }
-    String::from_utf8(bytes)
-        .map_err(|_| ConnInfoError::Syntax("the URI's percent-encoded bytes are no UTF-8".to_owned()))
+    String::from_utf8(bytes).map_err(|_| syntax("the URI's percent-encoded bytes are no UTF-8"))
 }
