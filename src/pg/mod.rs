@@ -6,3 +6,4 @@ pub mod decode;
 pub mod error;
 pub mod poll;
 mod sql;
+pub mod tls;
