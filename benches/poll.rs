@@ -33,7 +33,10 @@ async fn measure(conninfo: &str) {
     let started = clock::monotonic();
     let mut session = Session::open(&info, Limits::default()).await.unwrap();
     let mut snapshot = session.poll(None).await.unwrap();
-    println!("connect and first snapshot: {:.1} ms", clock::monotonic().duration_since(started).as_secs_f64() * 1e3);
+    println!(
+        "connect and first snapshot: {:.1} ms",
+        clock::monotonic().duration_since(started).as_secs_f64() * 1e3
+    );
     let backend = session.server().own_pid;
     for _ in 0..5 {
         snapshot = session.poll(Some(&snapshot)).await.unwrap();
