@@ -124,7 +124,8 @@ async fn one_snapshot_asks_about_what_it_saw() {
     let server = server().await;
     let info = info(&server);
     let holder = client(&info).await;
-    holder.batch_execute("CREATE TABLE accounts (); BEGIN; LOCK TABLE accounts").await.unwrap();
+    holder.batch_execute("CREATE TABLE accounts ()").await.unwrap();
+    holder.batch_execute("BEGIN; LOCK TABLE accounts").await.unwrap();
     let mut waiting = Vec::new();
     let mut pids = Vec::new();
     for _ in 0..5 {

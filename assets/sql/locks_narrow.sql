@@ -10,10 +10,10 @@ SELECT locktype, database, relation, page, tuple, virtualxid, transactionid, cla
     OR NOT granted
     OR (pid IS NULL AND locktype = 'transactionid')
     OR (locktype, coalesce(database, 0), coalesce(relation, 0), coalesce(page, -1), coalesce(tuple, -1),
-        coalesce(virtualxid, ''), coalesce(transactionid, '0'), coalesce(classid, 0), coalesce(objid, 0),
+        coalesce(virtualxid, ''), coalesce(transactionid::pg_catalog.text, ''), coalesce(classid, 0), coalesce(objid, 0),
         coalesce(objsubid, -1))
        IN (SELECT locktype, coalesce(database, 0), coalesce(relation, 0), coalesce(page, -1), coalesce(tuple, -1),
-                  coalesce(virtualxid, ''), coalesce(transactionid, '0'), coalesce(classid, 0), coalesce(objid, 0),
+                  coalesce(virtualxid, ''), coalesce(transactionid::pg_catalog.text, ''), coalesce(classid, 0), coalesce(objid, 0),
                   coalesce(objsubid, -1)
              FROM l WHERE NOT granted)
 UNION ALL

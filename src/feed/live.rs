@@ -11,7 +11,7 @@ use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::pg::conninfo::ConnInfo;
-use crate::pg::poll::{Limits, OpenError, Session};
+use crate::pg::poll::{Limits, OpenError, PollError, Session};
 
 /// How to poll.
 #[derive(Debug, Clone)]
@@ -70,6 +70,16 @@ impl Backoff {
     }
 }
 
+/// Why the rest between two polls is over.
+enum Wake {
+    /// The next poll is due, or wanted.
+    Due,
+    /// The connection is lost.
+    Lost(PollError),
+    /// Nobody listens any more.
+    Alone,
+}
+
 /// A poll that is connected.
 #[derive(Debug)]
 pub struct Live {
@@ -120,43 +130,46 @@ impl Live {
     pub async fn run(mut self, mut commands: mpsc::Receiver<Command>, views: watch::Sender<Arc<View>>) {
         loop {
             let started = clock::monotonic();
-            match self.session.poll(self.digest.snapshot()).await {
+            let wake = match self.session.poll(self.digest.snapshot()).await {
                 Ok(snapshot) => {
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
+                    self.rest(started, &mut commands, &views).await
                 }
-                Err(error) => {
+                Err(error) => Wake::Lost(error),
+            };
+            match wake {
+                Wake::Due => {}
+                Wake::Alone => return,
+                Wake::Lost(error) => {
                     if !self.reconnect(&error.to_string(), &views).await {
                         return;
                     }
-                    continue;
                 }
-            }
-            if !self.rest(started, &mut commands, &views).await {
-                return;
             }
         }
     }
 
-    /// Waits until the next poll is due, or wanted; false when nobody listens any more.
+    /// Waits until the next poll is due, or wanted.
     async fn rest(
         &mut self,
         started: std::time::Instant,
         commands: &mut mpsc::Receiver<Command>,
         views: &watch::Sender<Arc<View>>,
-    ) -> bool {
+    ) -> Wake {
         let mut listening = true;
         loop {
             let passed = clock::monotonic().duration_since(started);
             tokio::select! {
-                () = views.closed() => return false,
+                () = views.closed() => return Wake::Alone,
+                error = self.session.closed() => return Wake::Lost(error),
                 command = commands.recv(), if listening => match command {
-                    Some(Command::Refresh) => return true,
+                    Some(Command::Refresh) => return Wake::Due,
                     Some(Command::Interval(interval)) => self.settings.interval = interval,
                     None => listening = false,
                 },
-                () = tokio::time::sleep(self.settings.interval.saturating_sub(passed)) => return true,
+                () = tokio::time::sleep(self.settings.interval.saturating_sub(passed)) => return Wake::Due,
             }
         }
     }

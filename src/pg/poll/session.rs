@@ -1,9 +1,11 @@
 //! The connection of the poll.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::{join, join3, join4, join5};
-use tokio::task::JoinHandle;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
@@ -63,7 +65,7 @@ pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, 
 #[derive(Debug)]
 pub struct Session {
     client: Arc<Client>,
-    driver: JoinHandle<Result<(), tokio_postgres::Error>>,
+    link: Link,
     statements: Statements,
     lookups: Lookups,
     /// What stays the same; the counters in it are those of the last poll.
@@ -87,7 +89,29 @@ struct Statements {
     prepared: Statement,
 }
 
-impl Drop for Session {
+/// The end of the connection, when it comes.
+#[derive(Debug)]
+struct Link {
+    driver: AbortHandle,
+    ended: watch::Receiver<Option<String>>,
+}
+
+impl Link {
+    fn watch(driver: JoinHandle<Result<(), tokio_postgres::Error>>) -> Self {
+        let (sender, ended) = watch::channel(None);
+        let abort = driver.abort_handle();
+        tokio::spawn(async move {
+            let reason = match driver.await {
+                Ok(Err(error)) => message(&error),
+                Ok(Ok(())) | Err(_) => "the server closed it".to_owned(),
+            };
+            sender.send(Some(reason))
+        });
+        Self { driver: abort, ended }
+    }
+}
+
+impl Drop for Link {
     fn drop(&mut self) {
         // A server that does not answer would keep the driver alive for ever.
         self.driver.abort();
@@ -163,7 +187,7 @@ impl Session {
         let lookups = Lookups { databases: lookups.0.ok(), roles: lookups.1.ok(), relations: lookups.2.ok() };
         Ok(Self {
             client: Arc::new(client),
-            driver,
+            link: Link::watch(driver),
             statements,
             lookups,
             server,
@@ -192,14 +216,23 @@ impl Session {
         let scan = tokio::time::timeout(timeout, self.scan(before))
             .await
             .map_err(|_| PollError::Timeout(timeout))?;
-        if let Some(reason) = lost(&scan) {
-            return Err(PollError::Lost(reason));
+        if let Some(error) = fatal(&scan) {
+            // The connection knows better than its statements why it ended, if it did.
+            let closed = tokio::time::timeout(Duration::from_secs(1), self.closed()).await;
+            return Err(closed.unwrap_or_else(|_| PollError::Lost(error.to_string())));
         }
         let taken_at = self.time(&scan.tick)?;
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
         let used = used(&scan, &self.server);
         self.names.look_up(&self.client, &self.lookups, used, self.limits.name_patience).await;
         Ok(self.assemble(scan, before, taken_at, answered))
+    }
+
+    /// Waits for the connection to end, and says why it did.
+    pub async fn closed(&self) -> PollError {
+        let mut ended = self.link.ended.clone();
+        let reason = ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        PollError::Lost(reason.unwrap_or_default())
     }
 
     async fn scan(&mut self, before: Option<&Snapshot>) -> Scan {
@@ -294,18 +327,17 @@ fn stale<T>(before: Option<&Section<T>>, error: &SectionError) -> Section<T> {
     before.map_or_else(|| Section::default().stale(error.text()), |before| before.stale(error.text()))
 }
 
-/// Why the connection is lost, if it is: what the server said last, or what the driver says.
-fn lost(scan: &Scan) -> Option<String> {
-    let errors = [
+/// The error of the connection, where it is not only a statement that failed.
+fn fatal(scan: &Scan) -> Option<&SectionError> {
+    [
         scan.locks.as_ref().err(),
         scan.backends.as_ref().err(),
         scan.prepared.as_ref().err(),
         scan.tick.as_ref().err(),
-    ];
-    errors.iter().flatten().any(|error| error.is_fatal()).then(|| {
-        let said = errors.iter().flatten().find(|error| !error.is_fatal());
-        said.or_else(|| errors.iter().flatten().next()).map_or_else(String::new, ToString::to_string)
-    })
+    ]
+    .into_iter()
+    .flatten()
+    .find(|error| error.is_fatal())
 }
 
 /// OIDs in a scan that want a name.
