@@ -72,6 +72,7 @@ fn draft(input: Input<'_>, rows: &Rows, number: usize, leaders: &Leaders, index:
             holders.push(group);
         }
     }
+    holders.sort_unstable_by_key(|group| index.party(*group));
     let held =
         holders.iter().map(|group| Holder { party: index.party(*group), modes: index.held(*group, number) });
     let queue = Queue { tag: rows.tag, holders: held.collect(), waiters: Vec::new() };

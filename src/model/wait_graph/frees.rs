@@ -9,7 +9,13 @@ use crate::model::lock::{LockMode, LockModes};
 
 /// The groups of which a wait would end if `gone` went, in the order in which the server would wake them.
 pub(super) fn freed(queues: &[Queue], index: &Index, gone: usize) -> Vec<usize> {
-    let mut touched: Vec<usize> = index.holds(gone).iter().map(|(queue, _)| *queue).collect();
+    // The server looks at a queue only when somebody in it asks for what a released mode conflicts with
+    // (`UnGrantLock` in `src/backend/storage/lmgr/lock.c`), or when a waiter leaves it (`RemoveFromWaitQueue`).
+    let is_awaited = |(queue, modes): &&(usize, LockModes)| {
+        index.members(*queue).is_some_and(|members| members.requests.intersects(stopped_by(*modes)))
+    };
+    let mut touched: Vec<usize> =
+        index.holds(gone).iter().filter(is_awaited).map(|(queue, _)| *queue).collect();
     touched.extend(index.waits(gone).iter().map(|(queue, _)| *queue));
     touched.sort_unstable();
     touched.dedup();

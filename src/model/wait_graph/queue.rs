@@ -25,7 +25,7 @@ pub(super) struct Entry {
 pub(super) fn infer(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries.sort_by_key(|entry| {
         let waiter = &entry.waiter;
-        (waiter.wait_start.is_none(), waiter.wait_start, waiter.pid, waiter.lock)
+        (waiter.wait_start.is_none(), waiter.wait_start, waiter.pid, waiter.party, waiter.lock)
     });
     if entries.iter().all(|entry| entry.own.is_empty()) {
         return entries;

@@ -47,7 +47,8 @@ impl Sieve {
     }
 }
 
-/// Every awaited lock with its rows, in the order in which the scan first names it as awaited.
+/// Every awaited lock with its rows, sorted by tag: `pg_locks` has an order of its own, which would make things
+/// jump on the screen.
 ///
 /// A row that repeats a process already in the same queue is left out: a process waits for one lock at a time.
 pub(super) fn awaited(locks: &[Lock]) -> Vec<Rows> {
@@ -82,5 +83,6 @@ pub(super) fn awaited(locks: &[Lock]) -> Vec<Rows> {
             rows.granted.push(index);
         }
     }
+    found.sort_unstable_by_key(|rows| rows.tag);
     found
 }

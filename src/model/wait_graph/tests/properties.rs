@@ -1,1 +1,307 @@
-//! x
+//! What must hold for every scan.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::reference::{Edges, Reference, Wait, behind, conflict};
+use super::script::{Scan, backend, vxid};
+use crate::model::Timestamp;
+use crate::model::lock::{Lock, LockMode, LockModes, LockTag, LockType, VirtualTransaction};
+use crate::model::wait_graph::{Answer, EdgeKind, Input, Party, WaitGraph, Waiter};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_timestamp(second, 0).unwrap()
+}
+
+fn tag(number: u32) -> LockTag {
+    let locktype = if number.is_multiple_of(2) { LockType::Advisory } else { LockType::Relation };
+    LockTag { objid: Some(number), database: Some(1), ..LockTag::new(locktype) }
+}
+
+/// Any row at all: nothing keeps holders compatible or a process from waiting twice.
+fn row(tags: u32) -> impl Strategy<Value = Lock> {
+    let mode = prop::sample::select(LockMode::ALL.to_vec());
+    let start = prop::option::weighted(0.8, 0..6_i64);
+    (0..tags, mode, any::<bool>(), 1..11_i32, start).prop_map(|(number, mode, granted, who, start)| Lock {
+        tag: tag(number),
+        mode,
+        granted,
+        pid: (who > 2).then_some(who),
+        virtualtransaction: if who > 2 {
+            VirtualTransaction { proc_number: who, local_xid: 1 }
+        } else {
+            vxid(who.unsigned_abs())
+        },
+        wait_start: start.filter(|_| !granted).map(at),
+    })
+}
+
+fn scan(tags: u32) -> impl Strategy<Value = Scan> {
+    (vec(row(tags), 0..24), vec((7..11_i32, 3..7_i32), 0..3)).prop_map(|(locks, led)| Scan {
+        locks,
+        backends: led.into_iter().map(|(pid, leader)| backend(pid, Some(leader), true)).collect(),
+        answers: Vec::new(),
+    })
+}
+
+fn edges(graph: &WaitGraph) -> Edges {
+    let (edges, left) = graph.edges(usize::MAX);
+    assert_eq!(left, 0);
+    let set: Edges = edges.iter().map(|edge| (edge.waiter, edge.blocker, edge.kind, edge.lock)).collect();
+    assert_eq!(set.len(), edges.len(), "edges are unique");
+    set
+}
+
+fn set(parties: Vec<Party>) -> BTreeSet<Party> {
+    let number = parties.len();
+    let set: BTreeSet<Party> = parties.into_iter().collect();
+    assert_eq!(set.len(), number, "each once");
+    set
+}
+
+fn parties(scan: &Scan) -> BTreeSet<Party> {
+    let slow = Reference::new(scan);
+    let waiting = slow.queues.values().flatten().map(|wait| wait.party);
+    waiting.chain(slow.holds.values().flatten().map(|(party, _)| *party)).collect()
+}
+
+fn waiting(slow: &Reference) -> BTreeSet<Party> {
+    slow.queues.values().flatten().map(|wait| wait.party).collect()
+}
+
+#[test]
+fn the_conflict_table_is_symmetric_and_as_documented() {
+    for one in LockMode::ALL {
+        for other in LockMode::ALL {
+            let conflicts = one.conflicts_with(LockModes::of(other));
+            assert_eq!(conflicts, other.conflicts_with(LockModes::of(one)), "{one:?} {other:?}");
+            assert_eq!(conflicts, conflict(one, other), "{one:?} {other:?}");
+        }
+    }
+}
+
+/// Checks everything but the tree against `slow`.
+fn check(graph: &WaitGraph, slow: &Reference, everybody: &BTreeSet<Party>) {
+    let edges = edges(graph);
+    assert_eq!(edges, slow.edges());
+    assert_eq!(graph.waiting as usize, waiting(slow).len());
+    let blocked: BTreeSet<Party> = edges.iter().map(|edge| edge.0).collect();
+    let in_cycles: BTreeSet<Party> = graph.cycles.iter().flatten().copied().collect();
+    let closure: BTreeMap<Party, BTreeSet<Party>> =
+        everybody.iter().map(|party| (*party, behind(&edges, *party))).collect();
+    for party in everybody {
+        assert_eq!(set(graph.blocked_by(*party)), closure[party]);
+        assert_eq!(set(graph.freed_by(*party)), slow.freed(*party));
+        let of: BTreeSet<Party> = graph.blockers_of(*party).iter().map(|edge| edge.blocker).collect();
+        let should: BTreeSet<Party> =
+            edges.iter().filter(|edge| edge.0 == *party).map(|edge| edge.1).collect();
+        assert_eq!(of, should);
+        let above = set(graph.roots_above(*party));
+        let roots = graph.roots.iter().map(|root| root.party);
+        assert_eq!(above, roots.filter(|root| closure[root].contains(party)).collect());
+        let mutual =
+            everybody.iter().any(|other| closure[other].contains(party) && closure[party].contains(other));
+        assert_eq!(in_cycles.contains(party), mutual, "{party:?}");
+        if blocked.contains(party) {
+            let reaches_cycle = in_cycles.iter().any(|member| closure[member].contains(party));
+            assert!(!above.is_empty() || mutual || reaches_cycle, "{party:?} leads nowhere");
+        }
+    }
+    for cycle in &graph.cycles {
+        assert!(cycle.len() > 1);
+        assert!(cycle.iter().all(|one| cycle.iter().all(|two| one == two || closure[one].contains(two))));
+    }
+    let roots: BTreeSet<Party> = closure
+        .iter()
+        .filter(|(party, behind)| !behind.is_empty() && !blocked.contains(party))
+        .map(|(party, _)| *party)
+        .collect();
+    assert_eq!(set(graph.roots.iter().map(|root| root.party).collect()), roots);
+    for root in &graph.roots {
+        assert_eq!(root.blocked as usize, closure[&root.party].len());
+        assert_eq!(root.frees as usize, slow.freed(root.party).len());
+    }
+    assert!(graph.roots.is_sorted_by_key(|root| {
+        (std::cmp::Reverse(root.blocked), root.longest_wait.is_none(), root.longest_wait, root.party)
+    }));
+}
+
+/// Every waiter once, below a top, along an edge.
+fn check_tree(graph: &WaitGraph, slow: &Reference) {
+    let tree = &graph.tree;
+    let edges = edges(graph);
+    let in_tree = set(tree.nodes.iter().map(|node| node.party).collect());
+    let roots = graph.roots.iter().map(|root| root.party);
+    assert_eq!(in_tree, waiting(slow).into_iter().chain(roots).collect());
+    let mut below = vec![0; tree.nodes.len()];
+    for (place, node) in tree.nodes.iter().enumerate() {
+        let blockers: BTreeSet<Party> =
+            edges.iter().filter(|edge| edge.0 == node.party).map(|edge| edge.1).collect();
+        let waits = node.waits.map(|(queue, waiter)| &graph.queues[queue].waiters[waiter]);
+        assert_eq!(waits.is_some(), waiting(slow).contains(&node.party));
+        assert!(waits.is_none_or(|waiter| waiter.party == node.party));
+        let shown = usize::from(node.parent.is_some());
+        assert_eq!(node.more_blockers as usize + shown, blockers.len());
+        match node.parent {
+            None => assert!(tree.tops.contains(&place) && node.edge.is_none()),
+            Some(parent) => {
+                assert!(parent < place, "parents come first, so all lead to a top");
+                assert!(tree.nodes[parent].children.contains(&place));
+                let edge = (node.party, tree.nodes[parent].party, node.edge.unwrap(), waits.unwrap().lock);
+                assert!(edges.contains(&edge));
+            }
+        }
+        let mut above = node.parent;
+        while let Some(parent) = above {
+            below[parent] += 1;
+            above = tree.nodes[parent].parent;
+        }
+        assert_eq!(node.cycle, graph.cycles.iter().position(|cycle| cycle.contains(&node.party)));
+        assert!(node.parent.is_some() || blockers.is_empty() || node.cycle.is_some());
+        let has_holder = edges.iter().any(|edge| edge.0 == node.party && edge.2 == EdgeKind::Holder);
+        assert!(node.cycle.is_some() || !has_holder || node.edge == Some(EdgeKind::Holder));
+    }
+    assert_eq!(below, tree.nodes.iter().map(|node| node.below).collect::<Vec<_>>());
+    let tops = tree.tops.iter().map(|top| tree.nodes[*top].party);
+    let should = graph.cycles.iter().map(|cycle| cycle[0]).chain(graph.roots.iter().map(|root| root.party));
+    assert_eq!(
+        tops.take(graph.cycles.len() + graph.roots.len()).collect::<Vec<_>>(),
+        should.collect::<Vec<_>>()
+    );
+}
+
+/// What `pg_blocking_pids` would say of each waiting process, if the queues were as in `slow`.
+fn answers(scan: &Scan, slow: &Reference) -> Vec<Answer> {
+    let mut answers = Vec::new();
+    let edges = slow.edges();
+    for wait in slow.queues.values().flatten() {
+        let lock = &scan.locks[wait.row];
+        let Some(pid) = lock.pid else { continue };
+        let of = edges.iter().filter(|edge| edge.0 == wait.party).map(|edge| edge.1.pid());
+        answers.push(Answer { waiter: pid, wait_start: lock.wait_start, blockers: of.collect() });
+    }
+    answers
+}
+
+/// The reference, with the order that the graph has found.
+fn as_ordered(graph: &WaitGraph) -> (Reference, BTreeSet<Party>) {
+    let mut slow = Reference::default();
+    let mut everybody = BTreeSet::new();
+    for queue in &graph.queues {
+        let wait = |waiter: &Waiter| Wait { party: waiter.party, mode: waiter.mode, row: waiter.lock };
+        slow.queues.insert(queue.tag, queue.waiters.iter().map(wait).collect());
+        let holds =
+            queue.holders.iter().flat_map(|holder| holder.modes.iter().map(|mode| (holder.party, mode)));
+        slow.holds.insert(queue.tag, holds.collect());
+        everybody.extend(queue.holders.iter().map(|holder| holder.party));
+        everybody.extend(queue.waiters.iter().map(|waiter| waiter.party));
+    }
+    (slow, everybody)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
+
+    #[test]
+    fn one_lock_is_as_the_reference_says(scan in scan(1)) {
+        let slow = Reference::new(&scan);
+        check(&scan.graph(), &slow, &parties(&scan));
+        check_tree(&scan.graph(), &slow);
+    }
+
+    #[test]
+    fn several_locks_are_as_the_reference_says(scan in scan(5)) {
+        let slow = Reference::new(&scan);
+        check(&scan.graph(), &slow, &parties(&scan));
+        check_tree(&scan.graph(), &slow);
+    }
+
+    /// Whatever the order of a queue is: when the server has been asked about everybody, the graph has it.
+    #[test]
+    fn answers_about_everybody_restore_any_order(scan in scan(4), seed in vec(any::<u16>(), 24)) {
+        let mut scan = scan;
+        let mut slow = Reference::new(&scan);
+        let mut waits: BTreeMap<Party, usize> = BTreeMap::new();
+        for wait in slow.queues.values().flatten() {
+            *waits.entry(wait.party).or_default() += 1;
+        }
+        // Only processes with a pid and a start can be asked, and groups that wait once answer for one queue.
+        let is_told = |wait: &Wait| waits[&wait.party] == 1 && scan.locks[wait.row].pid.is_some();
+        let told: BTreeSet<usize> =
+            slow.queues.values().flatten().filter(|wait| is_told(wait)).map(|wait| wait.row).collect();
+        let mut row = 0;
+        scan.locks.retain(|lock| { row += 1; lock.granted || told.contains(&(row - 1)) });
+        for lock in scan.locks.iter_mut().filter(|lock| !lock.granted) {
+            lock.wait_start = lock.wait_start.or(Some(at(9)));
+        }
+        scan.locks.retain(|lock| lock.granted || lock.mode != LockMode::SIRead);
+        let fresh = Reference::new(&scan);
+        slow.queues = fresh.queues;
+        slow.holds = fresh.holds;
+        for queue in slow.queues.values_mut() {
+            queue.sort_by_key(|wait| seed[wait.row % seed.len()]);
+        }
+        let mut again: BTreeMap<Party, usize> = BTreeMap::new();
+        for wait in slow.queues.values().flatten() {
+            *again.entry(wait.party).or_default() += 1;
+        }
+        prop_assume!(again.values().all(|number| *number == 1));
+        scan.answers = answers(&scan, &slow);
+        let graph = scan.graph();
+        // Of two that hold what the other asks for, the answers do not tell who is ahead; nor does it matter.
+        let pairs = |edges: Edges| edges.into_iter().map(|edge| (edge.0, edge.1)).collect::<BTreeSet<_>>();
+        prop_assert_eq!(pairs(edges(&graph)), pairs(slow.edges()));
+        let (ordered, everybody) = as_ordered(&graph);
+        check(&graph, &ordered, &everybody);
+        check_tree(&graph, &ordered);
+        for waiter in graph.queues.iter().flat_map(|queue| &queue.waiters) {
+            let exact = set(waiter.exact.clone().unwrap());
+            let of: BTreeSet<Party> = graph.blockers_of(waiter.party).iter().map(|edge| edge.blocker).collect();
+            prop_assert_eq!(exact, of);
+        }
+    }
+
+    /// Whatever the server says and whomever it hides, the graph is consistent.
+    #[test]
+    fn any_answer_leaves_a_graph_of_the_scan(
+        scan in scan(3),
+        hidden in vec(3..11_i32, 0..4),
+        said in vec((3..12_i32, 0..6_i64, vec(0..12_i32, 0..6)), 0..6),
+    ) {
+        let mut scan = scan;
+        scan.backends.extend(hidden.into_iter().map(|pid| backend(pid, None, false)));
+        scan.answers = said
+            .into_iter()
+            .map(|(waiter, start, blockers)| Answer { waiter, wait_start: Some(at(start)), blockers })
+            .collect();
+        let graph = scan.graph();
+        let (slow, everybody) = as_ordered(&graph);
+        check(&graph, &slow, &everybody);
+        check_tree(&graph, &slow);
+        for waiter in graph.queues.iter().flat_map(|queue| &queue.waiters) {
+            let of: BTreeSet<Party> = graph.blockers_of(waiter.party).iter().map(|edge| edge.blocker).collect();
+            prop_assert!(waiter.exact.clone().is_none_or(|exact| set(exact) == of));
+        }
+    }
+
+    /// The rows come in any order, and the graph does not mind.
+    #[test]
+    fn the_order_of_the_rows_does_not_matter(scan in scan(4), seed in vec(any::<u16>(), 24)) {
+        let mut locks: Vec<(u16, Lock)> = scan.locks.iter().enumerate().map(|(row, lock)| (seed[row], *lock)).collect();
+        locks.sort_by_key(|(key, _)| *key);
+        let locks: Vec<Lock> = locks.into_iter().map(|(_, lock)| lock).collect();
+        let mut waiting = BTreeSet::new();
+        // One process that waits twice for a lock keeps its first row, whichever that is.
+        prop_assume!(locks.iter().filter(|lock| !lock.granted).all(|lock| waiting.insert((lock.tag, lock.pid, lock.virtualtransaction))));
+        let shuffled = WaitGraph::build(Input { locks: &locks, backends: &scan.backends, answers: &[] });
+        let graph = scan.graph();
+        prop_assert_eq!(&graph.roots, &shuffled.roots);
+        prop_assert_eq!(&graph.cycles, &shuffled.cycles);
+        let shape = |graph: &WaitGraph| {
+            graph.tree.nodes.iter().map(|node| (node.party, node.parent, node.edge)).collect::<Vec<_>>()
+        };
+        prop_assert_eq!(shape(&graph), shape(&shuffled));
+    }
+}

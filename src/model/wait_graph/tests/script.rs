@@ -3,6 +3,8 @@
 //! Sentences end at `;`. `10 holds A X`, `11 waits A S @3` (since second 3; without `@` the start is NULL),
 //! `12 under 10` (a parallel worker), `p7` for a prepared transaction in place of a pid.
 
+use std::fmt::Write;
+
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
@@ -199,11 +201,11 @@ pub(super) fn tree(graph: &WaitGraph) -> String {
         let node_ = &graph.tree.nodes[at];
         let mut text = name(node_.party);
         if node_.more_blockers > 0 {
-            text.push_str(&format!("+{}", node_.more_blockers));
+            write!(text, "+{}", node_.more_blockers).unwrap();
         }
         if !node_.children.is_empty() {
             let children: Vec<String> = node_.children.iter().map(|child| node(graph, *child)).collect();
-            text.push_str(&format!("({})", children.join(" ")));
+            write!(text, "({})", children.join(" ")).unwrap();
         }
         text
     }
