@@ -2,12 +2,10 @@
 
 use std::time::Instant;
 
-use crate::model::Timestamp;
-
 /// The wall clock of this machine. Ages never come from it: they come from the server's clock in a snapshot.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
-pub fn wall() -> Timestamp {
+pub fn wall() -> chrono::DateTime<chrono::Utc> {
     chrono::Utc::now()
 }
 

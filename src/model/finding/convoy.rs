@@ -1,0 +1,64 @@
+//! Many behind one request that waits itself.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::look::{Look, party_text};
+use super::{Finding, LIMIT, Severity};
+use crate::model::lock::{LockMode, LockModes};
+use crate::model::wait_graph::{Party, Queue, Waiter};
+use crate::text;
+
+const CHECK: &str = "convoy";
+
+/// A request that conflicts with requests behind it which the holders themselves would let pass: were it not in
+/// line, they would not wait. An `ALTER TABLE` behind a long query does this to every reader of the table.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let least = look.scene.thresholds.convoy.max(1);
+    let mut convoys: Vec<(u32, &Queue, &Waiter)> = Vec::new();
+    for queue in &look.scene.graph.queues {
+        if queue.waiters.len() > least as usize {
+            let found = behind(queue).into_iter().filter(|(_, behind)| *behind >= least);
+            convoys
+                .extend(found.filter_map(|(place, behind)| Some((behind, queue, queue.waiters.get(place)?))));
+        }
+    }
+    convoys.sort_by_key(|(behind, _, waiter)| (std::cmp::Reverse(*behind), waiter.wait_start, waiter.pid));
+    let left_out = convoys.len().saturating_sub(LIMIT);
+    let listed = convoys.into_iter().take(LIMIT).map(|(behind, queue, waiter)| {
+        let who = party_text(waiter.party);
+        let age = look.age_text(waiter.wait_start);
+        let holder = queue.holders.first().map(|holder| holder.party.pid());
+        let target = look.target(&queue.tag, holder);
+        let count = text::count(behind.into());
+        let summary =
+            format!("{who} waits{age} for {} on {target}, {count} queue behind it", waiter.mode.short());
+        let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
+        let finding = finding.short(format!("{who} waits{age} for {target}, {count} behind it"));
+        Finding { blocked: behind, since: waiter.wait_start, help: Some("cancel"), ..finding }
+    });
+    listed.chain(Finding::more(CHECK, left_out)).collect()
+}
+
+/// How many wait only because of each place in the queue, in order of the places. Linear: of all requests for one
+/// mode only the first is remembered.
+fn behind(queue: &Queue) -> Vec<(usize, u32)> {
+    let held = queue.holders.iter().fold(LockModes::default(), |modes, holder| modes.union(holder.modes));
+    let holders: FxHashSet<Party> = queue.holders.iter().map(|holder| holder.party).collect();
+    let mut first: Vec<(LockMode, usize)> = Vec::new();
+    let mut behind: FxHashMap<usize, u32> = FxHashMap::default();
+    for (place, waiter) in queue.waiters.iter().enumerate() {
+        // Who holds the lock already queues by other rules.
+        if !waiter.mode.conflicts_with(held) && !holders.contains(&waiter.party) {
+            let ahead = first.iter().filter(|(mode, _)| waiter.mode.conflicts_with(LockModes::of(*mode)));
+            if let Some(place) = ahead.map(|(_, place)| *place).min() {
+                *behind.entry(place).or_default() += 1;
+            }
+        }
+        if !first.iter().any(|(mode, _)| *mode == waiter.mode) {
+            first.push((waiter.mode, place));
+        }
+    }
+    let mut places: Vec<_> = behind.into_iter().collect();
+    places.sort_unstable();
+    places
+}

@@ -1,0 +1,18 @@
+//! Groups that wait for each other.
+
+use super::look::{Look, parties_text};
+use super::{Finding, LIMIT, Severity};
+
+/// A cycle of the wait graph: a deadlock that the server has not broken yet (it looks after `deadlock_timeout`).
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let cycles = &look.scene.graph.cycles;
+    let listed = cycles.iter().take(LIMIT).filter_map(|cycle| {
+        let parties = parties_text(cycle);
+        let subject = look.subject(*cycle.first()?);
+        let summary = format!("deadlock: {parties} wait for each other");
+        let finding = Finding::new("cycle", Severity::Critical, summary, subject);
+        let blocked = u32::try_from(cycle.len()).unwrap_or(u32::MAX);
+        Some(Finding { blocked, help: Some("cancel"), ..finding })
+    });
+    listed.chain(Finding::more("cycle", cycles.len().saturating_sub(LIMIT))).collect()
+}

@@ -1,0 +1,78 @@
+//! An idle session that holds a session lock.
+
+use rustc_hash::FxHashMap;
+
+use super::look::Look;
+use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::Timestamp;
+use crate::model::backend::{Backend, State};
+use crate::model::lock::{Lock, LockType};
+use crate::model::wait_graph::Party;
+
+const CHECK: &str = "idle_session_lock";
+
+/// A backend that is idle outside a transaction holds advisory locks by its session alone. It has held them since
+/// before it became idle, so its idle time is a lower bound. Workers that elect a leader do this for days: it is
+/// worth knowing, no more. A backend that blocks somebody is a root, and not told twice.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let snapshot = look.scene.snapshot;
+    // State and locks must be of one moment.
+    if snapshot.backends.error.is_some() || snapshot.locks.error.is_some() {
+        return Vec::new();
+    }
+    let mut idle = idle(look);
+    if idle.is_empty() {
+        return Vec::new();
+    }
+    for lock in
+        snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
+    {
+        if let Some(holder) = lock.pid.and_then(|pid| idle.get_mut(&pid)) {
+            holder.first.get_or_insert(lock);
+            holder.locks += 1;
+        }
+    }
+    let mut holders: Vec<_> = idle.into_values().filter(|holder| holder.locks > 0).collect();
+    holders.sort_by_key(|holder| (holder.since, holder.backend.pid));
+    let left_out = holders.len().saturating_sub(LIMIT);
+    let listed = holders.into_iter().take(LIMIT).filter_map(|holder| holder.finding(look));
+    listed.chain(Finding::more(CHECK, left_out)).collect()
+}
+
+/// A session that has been idle for long enough, and the locks it has.
+struct Holder<'a> {
+    backend: &'a Backend,
+    since: Timestamp,
+    first: Option<&'a Lock>,
+    locks: usize,
+}
+
+impl Holder<'_> {
+    fn finding(self, look: &Look<'_>) -> Option<Finding> {
+        let pid = self.backend.pid;
+        let age = look.age_text(Some(self.since));
+        let target = look.target(&self.first?.tag, Some(pid));
+        let more = if self.locks > 1 { format!(" and {} more", self.locks - 1) } else { String::new() };
+        let summary = format!("{pid} idle{age} holds {target}{more}, nobody waits");
+        let finding = Finding::new(CHECK, Severity::Info, summary, Subject::Backend(self.backend.id()));
+        let finding = finding.short(format!("{pid} idle{age} holds {target}{more}"));
+        Some(Finding { since: Some(self.since), help: Some("terminate"), ..finding })
+    }
+}
+
+/// Sessions that are idle beyond the threshold and no roots.
+fn idle<'a>(look: &Look<'a>) -> FxHashMap<i32, Holder<'a>> {
+    let scene = look.scene;
+    let holder = |backend: &'a Backend| {
+        let since = backend.state_change.filter(|_| backend.state == Some(State::Idle))?;
+        let long = look.age(since) >= scene.thresholds.idle_lock;
+        long.then_some((backend.pid, Holder { backend, since, first: None, locks: 0 }))
+    };
+    let mut idle: FxHashMap<_, _> = scene.snapshot.backends.rows.iter().filter_map(holder).collect();
+    for root in &scene.graph.roots {
+        if let Party::Backend(pid) = root.party {
+            idle.remove(&pid);
+        }
+    }
+    idle
+}

@@ -1,0 +1,69 @@
+//! A scene with what several checks need of it.
+
+use rustc_hash::FxHashMap;
+
+use super::{Scene, Subject};
+use crate::model::Timestamp;
+use crate::model::backend::Backend;
+use crate::model::wait_graph::Party;
+use crate::text;
+
+/// A scene and its backends by process id.
+pub(super) struct Look<'a> {
+    pub(super) scene: Scene<'a>,
+    backends: FxHashMap<i32, &'a Backend>,
+}
+
+impl<'a> Look<'a> {
+    pub(super) fn new(scene: Scene<'a>) -> Self {
+        let backends = scene.snapshot.backends.rows.iter().map(|backend| (backend.pid, backend)).collect();
+        Self { scene, backends }
+    }
+
+    pub(super) fn backend(&self, pid: i32) -> Option<&'a Backend> {
+        self.backends.get(&pid).copied()
+    }
+
+    /// Seconds from `since` to the snapshot; less than none is none.
+    pub(super) fn age(&self, since: Timestamp) -> f64 {
+        (self.scene.snapshot.taken_at - since).as_seconds_f64().max(0.0)
+    }
+
+    /// The same for people, with a blank before it; nothing where it is not known.
+    pub(super) fn age_text(&self, since: Option<Timestamp>) -> String {
+        since.map_or_else(String::new, |since| format!(" {}", text::duration(self.age(since))))
+    }
+
+    /// Whether `since` is known and at least `seconds` ago.
+    pub(super) fn is_older(&self, since: Option<Timestamp>, seconds: f64) -> bool {
+        since.is_some_and(|since| self.age(since) >= seconds)
+    }
+
+    /// The subject for a party: the backend itself where there is a row of it.
+    pub(super) fn subject(&self, party: Party) -> Subject {
+        match self.backend(party.pid()) {
+            Some(backend) => Subject::Backend(backend.id()),
+            None => Subject::Party(party),
+        }
+    }
+}
+
+/// A party in a sentence.
+pub(super) fn party_text(party: Party) -> String {
+    match party {
+        Party::Backend(pid) => pid.to_string(),
+        Party::Prepared(_) => "a prepared transaction".to_owned(),
+    }
+}
+
+/// `4410`, `4410 and 4466`, `4410, 4466 and 5 more`.
+pub(super) fn parties_text(parties: &[Party]) -> String {
+    let name = |party: &Party| party_text(*party);
+    match parties {
+        [] => "nobody".to_owned(),
+        [one] => name(one),
+        [one, two] => format!("{} and {}", name(one), name(two)),
+        [one, two, three] => format!("{}, {} and {}", name(one), name(two), name(three)),
+        [one, two, rest @ ..] => format!("{}, {} and {} more", name(one), name(two), rest.len()),
+    }
+}

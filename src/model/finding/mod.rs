@@ -1,0 +1,149 @@
+//! Small checks over a snapshot: what is wrong, how bad, and which key helps.
+//!
+//! Each check is a function in a file of its own that looks at a [`Scene`] and returns what it found. None reads
+//! more than once over the locks, and none says more than a hundred things at a time.
+
+mod connections;
+mod convoy;
+mod cycle;
+mod deadlocks;
+mod idle_lock;
+mod look;
+mod pile_up;
+mod prepared;
+mod rights;
+mod root_blocker;
+mod stale;
+mod target;
+mod wait;
+
+#[cfg(test)]
+mod tests;
+
+use super::backend::BackendId;
+use super::lock::LockTag;
+use super::lock_name::LockNames;
+use super::snapshot::Snapshot;
+use super::thresholds::Thresholds;
+use super::wait_graph::{Party, WaitGraph};
+use super::{Text, Timestamp};
+use look::Look;
+
+/// How bad.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing.
+    Info,
+    /// Will need somebody.
+    Warning,
+    /// Needs somebody now.
+    Critical,
+}
+
+/// The row a finding is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// A backend.
+    Backend(BackendId),
+    /// A prepared transaction or a backend in the wait graph.
+    Party(Party),
+    /// A lock.
+    Lock(LockTag),
+    /// The server as a whole.
+    Server,
+    /// A section of the snapshot, by its name in the JSON.
+    Section(&'static str),
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Name of the check, stable, for machines: `root_blocker`, `cycle`, …
+    pub check: &'static str,
+    /// How bad.
+    pub severity: Severity,
+    /// One line, for people, without anything that a screen would not take.
+    pub summary: Text,
+    /// The same in fewer words, for 80 columns.
+    pub short: Text,
+    /// What it is about.
+    pub subject: Subject,
+    /// Waiting groups behind it; 0 where nobody waits.
+    pub blocked: u32,
+    /// Since when, as far as that is known: the start of the longest wait, of the idleness, …
+    pub since: Option<Timestamp>,
+    /// Name of the action that helps: `terminate` or `cancel`.
+    pub help: Option<&'static str>,
+}
+
+/// What the checks look at.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene<'a> {
+    /// The snapshot.
+    pub snapshot: &'a Snapshot,
+    /// The one before, if there was one.
+    pub previous: Option<&'a Snapshot>,
+    /// Its wait graph.
+    pub graph: &'a WaitGraph,
+    /// The wait graph of the snapshot before: it knows the parties of a deadlock that is over.
+    pub previous_graph: Option<&'a WaitGraph>,
+    /// Names for advisory keys.
+    pub lock_names: &'a LockNames,
+    /// The limits.
+    pub thresholds: &'a Thresholds,
+}
+
+/// Findings of one check that are told apart; of the rest only the number is.
+const LIMIT: usize = 100;
+
+/// A check looks and says what it found.
+type Check = fn(&Look<'_>) -> Vec<Finding>;
+
+/// Every check. Among findings that are equally bad, those of an earlier check come first.
+const CHECKS: [Check; 11] = [
+    cycle::check,
+    root_blocker::check,
+    prepared::check,
+    convoy::check,
+    wait::check,
+    connections::check,
+    pile_up::check,
+    deadlocks::check,
+    stale::check,
+    idle_lock::check,
+    rights::check,
+];
+
+/// All findings, worst first: by severity, then by how many wait behind it, then the longest.
+#[must_use]
+pub fn find(scene: Scene<'_>) -> Vec<Finding> {
+    let look = Look::new(scene);
+    let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&look)).collect();
+    findings.sort_by(|a, b| {
+        let worst = b.severity.cmp(&a.severity).then(b.blocked.cmp(&a.blocked));
+        // An earlier start is longer; one that is not known is shorter than any.
+        worst.then(a.since.is_none().cmp(&b.since.is_none())).then(a.since.cmp(&b.since))
+    });
+    findings
+}
+
+impl Finding {
+    /// A finding in one wording, about a moment of which nothing more is known.
+    fn new(check: &'static str, severity: Severity, summary: impl AsRef<str>, subject: Subject) -> Self {
+        let summary = Text::from(crate::text::one_line(summary.as_ref()));
+        let short = summary.clone();
+        Self { check, severity, summary, short, subject, blocked: 0, since: None, help: None }
+    }
+
+    /// With a shorter wording.
+    fn short(self, short: impl AsRef<str>) -> Self {
+        Self { short: Text::from(crate::text::one_line(short.as_ref())), ..self }
+    }
+
+    /// What stands for the findings of a check beyond [`LIMIT`].
+    fn more(check: &'static str, left_out: usize) -> Option<Self> {
+        let number = crate::text::count(left_out as u64);
+        let summary = || format!("{number} more findings of {check} are not listed");
+        (left_out > 0).then(|| Self::new(check, Severity::Info, summary(), Subject::Server))
+    }
+}

@@ -1,0 +1,74 @@
+//! A prepared transaction that blocks: it has no process, and waits for somebody to end it by name.
+
+use rustc_hash::FxHashMap;
+
+use super::look::Look;
+use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::lock::{LockType, Prepared, VirtualTransaction};
+use crate::model::wait_graph::Party;
+use crate::text;
+
+/// Critical when it blocks too many, or is older than a transaction may be idle.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let graph = look.scene.graph;
+    let roots = || {
+        graph.roots.iter().filter_map(|root| match root.party {
+            Party::Prepared(vxid) => Some((root, vxid)),
+            Party::Backend(_) => None,
+        })
+    };
+    if roots().next().is_none() {
+        return Vec::new();
+    }
+    let prepared = by_virtual_transaction(look);
+    let thresholds = look.scene.thresholds;
+    let mut findings: Vec<_> = roots()
+        .take(LIMIT)
+        .map(|(root, vxid)| {
+            let row = prepared.get(&vxid);
+            let since = row.and_then(|row| row.prepared);
+            let old = look.is_older(since, thresholds.idle_in_transaction);
+            let severity = if old || root.blocked >= thresholds.blocked {
+                Severity::Critical
+            } else {
+                Severity::Warning
+            };
+            let (gid, place) = row.map_or_else(|| (vxid.to_string(), String::new()), |row| name(row));
+            let age = look.age_text(since);
+            let effect = format!(
+                "blocks {}, frees {} now",
+                text::count(root.blocked.into()),
+                text::count(root.frees.into())
+            );
+            let summary = format!("prepared transaction {gid}{place}{age} {effect}");
+            let finding = Finding::new("prepared_transaction", severity, summary, Subject::Party(root.party));
+            let finding = finding.short(format!("prepared {gid}{age} {effect}"));
+            Finding { blocked: root.blocked, since: root.longest_wait.or(since), ..finding }
+        })
+        .collect();
+    findings.extend(Finding::more("prepared_transaction", roots().count().saturating_sub(LIMIT)));
+    findings
+}
+
+/// Prepared transactions by what `pg_locks` calls them: the row of the lock on their own transaction id joins both.
+fn by_virtual_transaction<'a>(look: &Look<'a>) -> FxHashMap<VirtualTransaction, &'a Prepared> {
+    let snapshot = look.scene.snapshot;
+    let rows: FxHashMap<u32, &Prepared> =
+        snapshot.prepared.rows.iter().map(|row| (row.transaction, row)).collect();
+    let own =
+        |lock: &&crate::model::lock::Lock| lock.pid.is_none() && lock.tag.locktype == LockType::TransactionId;
+    snapshot
+        .locks
+        .rows
+        .iter()
+        .filter(own)
+        .filter_map(|lock| Some((lock.virtualtransaction, *rows.get(&lock.tag.transactionid?)?)))
+        .collect()
+}
+
+/// The name it was prepared with, and ` of owner in database`.
+fn name(row: &Prepared) -> (String, String) {
+    let owner = row.owner.as_ref().map(|owner| format!(" of {owner}")).unwrap_or_default();
+    let database = row.database.as_ref().map(|database| format!(" in {database}")).unwrap_or_default();
+    (format!("'{}'", row.gid), owner + &database)
+}

@@ -1,0 +1,134 @@
+//! A backend that blocks others and waits for nobody.
+
+use rustc_hash::FxHashMap;
+
+use super::look::Look;
+use super::{Finding, LIMIT, Severity};
+use crate::model::backend::{Backend, State};
+use crate::model::lock::{LockTag, LockType};
+use crate::model::wait_graph::{Party, Root};
+use crate::text;
+
+const CHECK: &str = "root_blocker";
+
+/// Critical when it has been idle in its transaction for too long, sits idle with a session lock, or blocks too
+/// many; a warning when it is idle in a transaction or somebody has waited for too long.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let roots = &look.scene.graph.roots;
+    let held = held(look);
+    let backends = || roots.iter().filter(|root| matches!(root.party, Party::Backend(_)));
+    let listed = backends().take(LIMIT).map(|root| finding(look, root, held.get(&root.party).copied()));
+    let left_out = backends().count().saturating_sub(LIMIT);
+    listed.chain(Finding::more(CHECK, left_out)).collect()
+}
+
+/// For each holder the awaited lock with the most waiters.
+fn held<'a>(look: &Look<'a>) -> FxHashMap<Party, &'a LockTag> {
+    let mut held = FxHashMap::default();
+    for queue in &look.scene.graph.queues {
+        let waiters = queue.waiters.len();
+        for holder in &queue.holders {
+            let entry = held.entry(holder.party).or_insert((waiters, &queue.tag));
+            if waiters > entry.0 {
+                *entry = (waiters, &queue.tag);
+            }
+        }
+    }
+    held.into_iter().map(|(party, (_, tag))| (party, tag)).collect()
+}
+
+fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
+    let pid = root.party.pid();
+    let backend = look.backend(pid);
+    let state = backend.and_then(|backend| backend.state);
+    let (long, short) = match backend {
+        Some(backend) => words(look, backend, held),
+        None => Words::default(),
+    };
+    let effect =
+        format!("blocks {}, frees {} now", text::count(root.blocked.into()), text::count(root.frees.into()));
+    let comma = if state == Some(State::Idle) && held.is_some() { "," } else { "" };
+    let summary = format!("{pid}{long}{comma} {effect}");
+    let finding = Finding::new(CHECK, severity(look, root, backend), summary, look.subject(root.party));
+    Finding {
+        blocked: root.blocked,
+        since: root.longest_wait,
+        help: help(backend, held),
+        ..finding.short(format!("{pid}{short}{comma} {effect}"))
+    }
+}
+
+fn severity(look: &Look<'_>, root: &Root, backend: Option<&Backend>) -> Severity {
+    let thresholds = look.scene.thresholds;
+    let state = backend.and_then(|backend| backend.state);
+    let idle_since = backend.and_then(|backend| backend.state_change);
+    let in_transaction = state.is_some_and(State::is_idle_in_transaction);
+    let too_long = in_transaction && look.is_older(idle_since, thresholds.idle_in_transaction);
+    if too_long || state == Some(State::Idle) || root.blocked >= thresholds.blocked {
+        Severity::Critical
+    } else if in_transaction || look.is_older(root.longest_wait, thresholds.wait) {
+        Severity::Warning
+    } else {
+        Severity::Info
+    }
+}
+
+/// The long and the short form of what a backend does, each with a blank before it.
+type Words = (String, String);
+
+/// What a root does: its kind where it is no client, its state and for how long, and what it waits for itself.
+fn words(look: &Look<'_>, backend: &Backend, held: Option<&LockTag>) -> Words {
+    let both = |text: String| (text.clone(), text);
+    match backend.backend_type.as_deref() {
+        Some("startup") => return both(" startup process (the cause is on the primary)".to_owned()),
+        Some("autovacuum worker") => {
+            let query = backend.query.as_deref().unwrap_or_default();
+            let why = if query.contains("(to prevent wraparound)") { " to prevent wraparound" } else { "" };
+            return both(format!(" autovacuum{why}{}", look.age_text(backend.xact_start)));
+        }
+        _ => {}
+    }
+    let kind = match backend.backend_type.as_deref() {
+        None | Some("client backend") => String::new(),
+        Some(kind) => format!(" {kind}"),
+    };
+    let idle = look.age_text(backend.state_change);
+    match backend.state {
+        Some(State::IdleInTransaction) => {
+            (format!("{kind} idle in transaction{idle}"), format!("{kind} idle in xact{idle}"))
+        }
+        Some(State::IdleInTransactionAborted) => (
+            format!("{kind} idle in transaction (aborted){idle}"),
+            format!("{kind} idle in xact (aborted){idle}"),
+        ),
+        Some(State::Idle) => match held {
+            Some(tag) => both(format!("{kind} idle holds {}", look.target(tag, Some(backend.pid)))),
+            None => both(format!("{kind} idle{idle}")),
+        },
+        Some(State::Active | State::FastpathFunctionCall) => {
+            let active = look.age_text(backend.query_start);
+            (format!("{kind} active{active}{}", own_wait(backend)), format!("{kind} active{active}"))
+        }
+        _ => both(kind),
+    }
+}
+
+/// What a root waits for outside the lock manager.
+fn own_wait(backend: &Backend) -> String {
+    match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
+        (Some(kind), Some(event)) if kind != "Lock" => format!(" ({kind} {event})"),
+        _ => String::new(),
+    }
+}
+
+/// Cancelling a query ends the transaction's locks, too; on an idle backend, or for a session's lock, it does nothing.
+fn help(backend: Option<&Backend>, held: Option<&LockTag>) -> Option<&'static str> {
+    let backend = backend?;
+    let advisory = held.is_some_and(|tag| tag.locktype == LockType::Advisory);
+    match (backend.backend_type.as_deref(), backend.state) {
+        (Some("startup"), _) => None,
+        (Some("autovacuum worker"), _) => Some("cancel"),
+        (_, Some(State::Active | State::FastpathFunctionCall)) if !advisory => Some("cancel"),
+        _ => Some("terminate"),
+    }
+}

@@ -1,0 +1,183 @@
+//! Checks that are about who waits for whom.
+
+use super::*;
+use crate::model::lock::Prepared;
+
+#[test]
+fn an_idle_transaction_as_root() {
+    let idle = Backend { state_change: ago(192), ..backend(4312, State::IdleInTransaction) };
+    let finding =
+        Stage::new().backends(vec![idle.clone()]).root(Party::Backend(4312), 17, 1, ago(171)).only();
+    assert_eq!((finding.check, finding.severity), ("root_blocker", Severity::Critical));
+    assert_eq!(&*finding.summary, "4312 idle in transaction 3m12s blocks 17, frees 1 now");
+    assert_eq!(&*finding.short, "4312 idle in xact 3m12s blocks 17, frees 1 now");
+    assert_eq!(finding.subject, Subject::Backend(idle.id()));
+    assert_eq!((finding.blocked, finding.since, finding.help), (17, ago(171), Some("terminate")));
+}
+
+#[test]
+fn an_idle_session_with_a_named_lock_as_root() {
+    let stage = Stage::new()
+        .backends(vec![backend(4977, State::Idle)])
+        .root(Party::Backend(4977), 2, 1, ago(3))
+        .queue(
+            advisory(72_707_369),
+            &[(4977, LockMode::Exclusive)],
+            vec![waiter(5000, LockMode::Exclusive, ago(3)), waiter(5001, LockMode::Exclusive, ago(2))],
+        );
+    let finding = stage.only();
+    assert_eq!(finding.severity, Severity::Critical);
+    assert_eq!(&*finding.summary, "4977 idle holds \"Prisma Migrate\", blocks 2, frees 1 now");
+    assert_eq!(finding.help, Some("terminate"));
+}
+
+#[test]
+fn a_root_explains_what_kind_of_process_it_is() {
+    let of = |kind: &str, query: &str, state| Backend {
+        backend_type: Some(kind.into()),
+        query: Some(query.into()),
+        xact_start: ago(60),
+        query_start: ago(41),
+        ..backend(9, state)
+    };
+    let vacuum = "autovacuum: VACUUM public.accounts (to prevent wraparound)";
+    for (row, words, help) in [
+        (
+            of("autovacuum worker", vacuum, State::Active),
+            "autovacuum to prevent wraparound 1m00s",
+            Some("cancel"),
+        ),
+        (of("autovacuum worker", "autovacuum: ANALYZE a", State::Active), "autovacuum 1m00s", Some("cancel")),
+        (of("startup", "", State::Other), "startup process (the cause is on the primary)", None),
+        (of("walsender", "", State::Active), "walsender active 41s (Client ClientRead)", Some("cancel")),
+        (
+            of("client backend", "", State::IdleInTransactionAborted),
+            "idle in transaction (aborted)",
+            Some("terminate"),
+        ),
+    ] {
+        let finding = Stage::new().backends(vec![row]).root(Party::Backend(9), 1, 1, None).only();
+        assert_eq!(*finding.summary, format!("9 {words} blocks 1, frees 1 now"));
+        assert_eq!(finding.help, help, "{words}");
+    }
+}
+
+#[test]
+fn a_root_is_critical_when_it_blocks_many_and_a_warning_when_somebody_waits_long() {
+    for (blocked, wait, severity) in [
+        (10, 1, Severity::Critical),
+        (9, 1, Severity::Info),
+        (9, 29, Severity::Info),
+        (9, 30, Severity::Warning),
+    ] {
+        let finding = Stage::new().root(Party::Backend(9), blocked, 1, ago(wait)).only();
+        assert_eq!(finding.severity, severity, "{blocked} {wait}");
+        assert_eq!((finding.subject, finding.help), (Subject::Party(Party::Backend(9)), None));
+    }
+}
+
+#[test]
+fn a_prepared_transaction_is_found_by_its_own_lock() {
+    let vxid = VirtualTransaction { proc_number: 3, local_xid: 12 };
+    let own = LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) };
+    let other = LockTag { transactionid: Some(772), ..LockTag::new(LockType::TransactionId) };
+    let mut stage = Stage::new().locks(vec![lock(other, None, (3, 13)), lock(own, None, (3, 12))]).root(
+        Party::Prepared(vxid),
+        4,
+        4,
+        ago(9),
+    );
+    let row = |transaction, gid: &str| Prepared {
+        transaction,
+        gid: gid.into(),
+        prepared: ago(10_920),
+        owner: Some("app".into()),
+        database: Some("shop".into()),
+    };
+    stage.snapshot.prepared = Section::fresh(vec![row(772, "other"), row(771, "two\nphase")], now());
+    let finding = stage.only();
+    assert_eq!((finding.check, finding.severity), ("prepared_transaction", Severity::Critical));
+    assert_eq!(
+        &*finding.summary,
+        "prepared transaction 'two phase' of app in shop 3h02m blocks 4, frees 4 now"
+    );
+    assert_eq!(&*finding.short, "prepared 'two phase' 3h02m blocks 4, frees 4 now");
+    assert_eq!(finding.subject, Subject::Party(Party::Prepared(vxid)));
+
+    stage.snapshot.prepared = Section::default();
+    let finding = stage.only();
+    assert_eq!(&*finding.summary, "prepared transaction 3/12 blocks 4, frees 4 now");
+    assert_eq!(finding.severity, Severity::Warning);
+}
+
+#[test]
+fn a_convoy_is_those_whom_only_a_waiter_holds_up() {
+    let mut waiters = vec![waiter(4410, LockMode::AccessExclusive, ago(20))];
+    waiters.extend((0..5).map(|n| waiter(5000 + n, LockMode::AccessShare, ago(10))));
+    let stage = Stage::new().queue(accounts(), &[(4312, LockMode::AccessShare)], waiters);
+    let finding = stage.only();
+    assert_eq!((finding.check, finding.blocked, finding.help), ("convoy", 5, Some("cancel")));
+    assert_eq!(&*finding.summary, "4410 waits 20s for AccessExclusive on accounts, 5 queue behind it");
+    assert_eq!(&*finding.short, "4410 waits 20s for accounts, 5 behind it");
+}
+
+#[test]
+fn who_waits_for_the_holder_is_in_no_convoy() {
+    let mut waiters = vec![waiter(4410, LockMode::AccessExclusive, None)];
+    waiters.extend((0..50).map(|n| waiter(5000 + n, LockMode::Exclusive, None)));
+    let stage = Stage::new().queue(accounts(), &[(4312, LockMode::Exclusive)], waiters);
+    assert_eq!(stage.find(), []);
+}
+
+#[test]
+fn the_longest_wait_for_each_lock() {
+    let stage = Stage::new().queue(
+        accounts(),
+        &[(4312, LockMode::Exclusive)],
+        vec![
+            waiter(1, LockMode::Exclusive, None),
+            waiter(2, LockMode::Exclusive, ago(31)),
+            waiter(3, LockMode::RowShare, ago(171)),
+            waiter(4, LockMode::RowShare, ago(29)),
+        ],
+    );
+    let finding = stage.only();
+    assert_eq!((finding.check, finding.severity, finding.since), ("long_wait", Severity::Warning, ago(171)));
+    assert_eq!(&*finding.summary, "3 waits 2m51s for RowShare on accounts, and 1 more");
+}
+
+#[test]
+fn cycles_name_their_parties() {
+    for (parties, text) in [
+        (vec![4410, 4466], "deadlock: 4410 and 4466 wait for each other"),
+        (vec![1, 2, 3], "deadlock: 1, 2 and 3 wait for each other"),
+        (vec![1, 2, 3, 4], "deadlock: 1, 2 and 2 more wait for each other"),
+    ] {
+        let mut stage = Stage::new();
+        stage.graph.cycles = vec![parties.iter().map(|pid| Party::Backend(*pid)).collect()];
+        let finding = stage.only();
+        assert_eq!((&*finding.summary, finding.severity), (text, Severity::Critical));
+        assert_eq!(finding.blocked as usize, parties.len());
+    }
+}
+
+#[test]
+fn what_is_locked_in_words() {
+    let vxid = VirtualTransaction { proc_number: 3, local_xid: 12 };
+    for (tag, words) in [
+        (LockTag { relation: Some(99), ..accounts() }, "relation 99"),
+        (LockTag { locktype: LockType::Tuple, ..accounts() }, "a row of accounts"),
+        (LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) }, "transaction 771"),
+        (
+            LockTag { virtualxid: Some(vxid), ..LockTag::new(LockType::VirtualXid) },
+            "virtual transaction 3/12",
+        ),
+        (LockTag::new(LockType::Object), "a lock of type object"),
+        (advisory(42), "advisory lock 42"),
+        (advisory(1), "\"Airflow migrations\"?"),
+        (LockTag { objsubid: Some(3), ..advisory(42) }, "an advisory lock"),
+    ] {
+        let stage = Stage::new().queue(tag, &[], vec![waiter(2, LockMode::Share, ago(60))]);
+        assert_eq!(*stage.only().summary, format!("2 waits 1m00s for Share on {words}"));
+    }
+}

@@ -1,0 +1,241 @@
+//! Each check over a small scene made by hand.
+
+mod blocking;
+mod server;
+
+use std::sync::Arc;
+
+use super::*;
+use crate::model::backend::{Backend, State};
+use crate::model::lock::{Lock, LockMode, LockModes, LockType, VirtualTransaction};
+use crate::model::snapshot::{Names, Section, Server};
+use crate::model::wait_graph::{Holder, Queue, Root, Waiter};
+
+/// The moment of every snapshot here.
+fn now() -> Timestamp {
+    Timestamp::from_timestamp(1_700_000_000, 0).unwrap()
+}
+
+/// So many seconds before.
+#[expect(clippy::unnecessary_wraps, reason = "every time in a row may be missing")]
+fn ago(seconds: i64) -> Option<Timestamp> {
+    Some(now() - chrono::TimeDelta::seconds(seconds))
+}
+
+/// A snapshot, its graph and those before.
+struct Stage {
+    snapshot: Snapshot,
+    graph: WaitGraph,
+    previous: Option<(Snapshot, WaitGraph)>,
+    lock_names: LockNames,
+    thresholds: Thresholds,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let mut names = Names::default();
+        names.relations.insert((5, 16_384), "accounts".into());
+        names.databases.insert(5, "app".into());
+        let server = Server {
+            version_num: 170_002,
+            version: "17.2".into(),
+            in_recovery: false,
+            database: "app".into(),
+            datid: 5,
+            user: "watcher".into(),
+            own_pid: 1,
+            connections: 20,
+            max_connections: 100,
+            deadlocks: 3,
+            started_at: ago(86_400),
+            query_size: 1024,
+            sees_all: true,
+        };
+        let snapshot = Snapshot {
+            taken_at: now(),
+            server: Section::fresh(vec![server], now()),
+            backends: Section::fresh(Vec::new(), now()),
+            locks: Section::fresh(Vec::new(), now()),
+            locks_omitted: 0,
+            prepared: Section::fresh(Vec::new(), now()),
+            answers: Vec::new(),
+            names: Arc::new(names),
+            poll_seconds: 0.0,
+        };
+        Self {
+            snapshot,
+            graph: WaitGraph::default(),
+            previous: None,
+            lock_names: LockNames::default(),
+            thresholds: Thresholds::default(),
+        }
+    }
+
+    fn backends(mut self, rows: Vec<Backend>) -> Self {
+        self.snapshot.backends = Section::fresh(rows, now());
+        self
+    }
+
+    fn locks(mut self, rows: Vec<Lock>) -> Self {
+        self.snapshot.locks = Section::fresh(rows, now());
+        self
+    }
+
+    fn root(mut self, party: Party, blocked: u32, frees: u32, longest_wait: Option<Timestamp>) -> Self {
+        self.graph.roots.push(Root { party, blocked, frees, longest_wait });
+        self
+    }
+
+    fn queue(mut self, tag: LockTag, holders: &[(i32, LockMode)], waiters: Vec<Waiter>) -> Self {
+        let holder = |(pid, mode): &(i32, LockMode)| Holder {
+            party: Party::Backend(*pid),
+            modes: LockModes::of(*mode),
+        };
+        self.graph.queues.push(Queue { tag, holders: holders.iter().map(holder).collect(), waiters });
+        self
+    }
+
+    fn server(mut self, change: impl FnOnce(&mut Server)) -> Self {
+        let mut server = self.snapshot.server().unwrap().clone();
+        change(&mut server);
+        self.snapshot.server = Section::fresh(vec![server], now());
+        self
+    }
+
+    fn find(&self) -> Vec<Finding> {
+        find(Scene {
+            snapshot: &self.snapshot,
+            previous: self.previous.as_ref().map(|(snapshot, _)| snapshot),
+            graph: &self.graph,
+            previous_graph: self.previous.as_ref().map(|(_, graph)| graph),
+            lock_names: &self.lock_names,
+            thresholds: &self.thresholds,
+        })
+    }
+
+    /// The only finding there is.
+    fn only(&self) -> Finding {
+        let findings = self.find();
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        findings.into_iter().next().unwrap()
+    }
+}
+
+fn backend(pid: i32, state: State) -> Backend {
+    Backend {
+        pid,
+        backend_start: ago(1000),
+        leader_pid: None,
+        datid: Some(5),
+        database: Some("app".into()),
+        user: Some("app".into()),
+        application: None,
+        client: None,
+        backend_type: Some("client backend".into()),
+        state: Some(state),
+        wait_event_type: Some("Client".into()),
+        wait_event: Some("ClientRead".into()),
+        xact_start: None,
+        query_start: None,
+        state_change: None,
+        backend_xid: None,
+        backend_xmin: None,
+        query_id: None,
+        query: None,
+    }
+}
+
+fn waiter(pid: i32, mode: LockMode, wait_start: Option<Timestamp>) -> Waiter {
+    Waiter { party: Party::Backend(pid), pid, mode, wait_start, lock: 0, exact: None }
+}
+
+fn accounts() -> LockTag {
+    LockTag { database: Some(5), relation: Some(16_384), ..LockTag::new(LockType::Relation) }
+}
+
+fn advisory(key: u32) -> LockTag {
+    LockTag {
+        database: Some(5),
+        classid: Some(0),
+        objid: Some(key),
+        objsubid: Some(1),
+        ..LockTag::new(LockType::Advisory)
+    }
+}
+
+fn lock(tag: LockTag, pid: Option<i32>, vxid: (i32, u32)) -> Lock {
+    Lock {
+        tag,
+        mode: LockMode::Exclusive,
+        granted: true,
+        pid,
+        virtualtransaction: VirtualTransaction { proc_number: vxid.0, local_xid: vxid.1 },
+        wait_start: None,
+    }
+}
+
+#[test]
+fn nothing_is_wrong_with_a_quiet_server() {
+    assert_eq!(Stage::new().backends(vec![backend(4, State::Active)]).find(), []);
+}
+
+#[test]
+fn the_worst_comes_first() {
+    let stage = Stage::new()
+        .backends(vec![
+            Backend { state_change: ago(5), ..backend(10, State::IdleInTransaction) },
+            backend(11, State::Active),
+            Backend { state_change: ago(61), ..backend(12, State::IdleInTransaction) },
+        ])
+        .root(Party::Backend(10), 9, 1, ago(4))
+        .root(Party::Backend(11), 2, 2, ago(5))
+        .root(Party::Backend(12), 2, 2, ago(6))
+        .root(Party::Backend(13), 2, 2, ago(7))
+        .root(Party::Backend(14), 2, 2, None);
+    let findings = stage.find();
+    let found: Vec<_> = findings.iter().map(|finding| (finding.severity, &*finding.summary)).collect();
+    assert_eq!(
+        found,
+        [
+            (Severity::Critical, "12 idle in transaction 1m01s blocks 2, frees 2 now"),
+            (Severity::Warning, "10 idle in transaction 5.0s blocks 9, frees 1 now"),
+            (Severity::Info, "13 blocks 2, frees 2 now"),
+            (Severity::Info, "11 active (Client ClientRead) blocks 2, frees 2 now"),
+            (Severity::Info, "14 blocks 2, frees 2 now"),
+        ]
+    );
+}
+
+#[test]
+fn a_check_lists_a_hundred_and_counts_the_rest() {
+    let mut stage = Stage::new();
+    for pid in 0..1_234 {
+        stage = stage.root(Party::Backend(pid), 1, 1, ago(1));
+    }
+    let findings = stage.find();
+    assert_eq!(findings.len(), LIMIT + 1);
+    assert_eq!(&*findings.last().unwrap().summary, "1,134 more findings of root_blocker are not listed");
+}
+
+#[test]
+fn a_summary_holds_no_control_character() {
+    let hostile = "x\x1b[2J\n\u{202e}y";
+    let mut stage = Stage::new()
+        .backends(vec![Backend {
+            backend_type: Some(hostile.into()),
+            wait_event: Some(hostile.into()),
+            ..backend(7, State::Active)
+        }])
+        .root(Party::Backend(7), 1, 1, None)
+        .queue(advisory(815), &[(7, LockMode::Exclusive)], vec![waiter(8, LockMode::Exclusive, ago(99))]);
+    stage.lock_names = LockNames::new([(crate::model::lock_key::LockKey::Bigint(815), hostile.into())]);
+    stage.snapshot.locks = stage.snapshot.locks.stale(hostile.into());
+    let findings = stage.find();
+    assert_eq!(findings.len(), 3);
+    for finding in findings {
+        for text in [&finding.summary, &finding.short] {
+            assert_eq!(crate::text::one_line(text), **text);
+        }
+        assert!(finding.summary.contains("x␛[2J ·y"), "{}", finding.summary);
+    }
+}

@@ -1,0 +1,133 @@
+//! Checks that are about the server, its counters and the sections of the snapshot.
+
+use super::*;
+
+#[test]
+fn an_idle_session_that_holds_a_lock_is_worth_knowing() {
+    let locks = vec![
+        lock(advisory(815), Some(7), (3, 1)),
+        lock(advisory(816), Some(7), (3, 1)),
+        lock(advisory(817), Some(8), (3, 2)),
+        lock(advisory(818), Some(9), (3, 3)),
+        lock(accounts(), Some(10), (3, 4)),
+        Lock { granted: false, ..lock(advisory(819), Some(10), (3, 4)) },
+    ];
+    let idle = |pid, seconds| Backend { state_change: ago(seconds), ..backend(pid, State::Idle) };
+    let backends = vec![
+        idle(7, 720),
+        idle(8, 599),
+        Backend { state_change: ago(720), ..backend(9, State::IdleInTransaction) },
+        idle(10, 720),
+    ];
+    let mut stage = Stage::new().locks(locks).backends(backends);
+    let finding = stage.only();
+    assert_eq!((finding.check, finding.severity), ("idle_session_lock", Severity::Info));
+    assert_eq!(&*finding.summary, "7 idle 12m00s holds advisory lock 815 and 1 more, nobody waits");
+    assert_eq!((finding.since, finding.help), (ago(720), Some("terminate")));
+
+    stage.snapshot.locks = stage.snapshot.locks.stale("timeout".into());
+    assert!(stage.find().iter().all(|finding| finding.check == "stale_section"), "states of another moment");
+}
+
+#[test]
+fn an_idle_session_that_blocks_is_told_once() {
+    let stage = Stage::new()
+        .locks(vec![lock(advisory(815), Some(7), (3, 1))])
+        .backends(vec![Backend { state_change: ago(720), ..backend(7, State::Idle) }])
+        .root(Party::Backend(7), 1, 1, ago(1));
+    assert_eq!(stage.only().check, "root_blocker");
+}
+
+#[test]
+fn connections_near_the_limit() {
+    for (used, severity) in [
+        (89, None),
+        (90, Some(Severity::Warning)),
+        (96, Some(Severity::Warning)),
+        (97, Some(Severity::Critical)),
+        (100, Some(Severity::Critical)),
+    ] {
+        let findings = Stage::new().server(|server| server.connections = used).find();
+        assert_eq!(findings.first().map(|finding| finding.severity), severity, "{used}");
+    }
+    let finding =
+        Stage::new().server(|server| (server.connections, server.max_connections) = (4_990, 5_000)).only();
+    assert_eq!(&*finding.summary, "4,990 of 5,000 connections are in use");
+    assert_eq!(Stage::new().server(|server| server.max_connections = 0).find(), []);
+}
+
+#[test]
+fn a_pile_up_counts_working_backends_on_one_event() {
+    let on = |pid, kind: &str, event: &str, state| Backend {
+        wait_event_type: Some(kind.into()),
+        wait_event: Some(event.into()),
+        ..backend(pid, state)
+    };
+    let mut rows: Vec<_> = (0..10).map(|pid| on(pid, "LWLock", "WALWrite", State::Active)).collect();
+    rows.extend((10..22).map(|pid| on(pid, "IPC", "SyncRep", State::Active)));
+    rows.extend((30..39).map(|pid| on(pid, "IO", "DataFileRead", State::Active)));
+    rows.extend((40..60).map(|pid| on(pid, "IO", "DataFileRead", State::Idle)));
+    rows.extend((60..80).map(|pid| on(pid, "Client", "ClientWrite", State::Active)));
+    let findings = Stage::new().backends(rows).find();
+    let summaries: Vec<_> = findings.iter().map(|finding| &*finding.summary).collect();
+    assert_eq!(
+        summaries,
+        ["12 backends wait for a synchronous standby (SyncRep)", "10 backends wait on LWLock WALWrite",]
+    );
+}
+
+#[test]
+fn a_rising_count_of_deadlocks_names_the_parties_it_saw() {
+    let cycle = vec![Party::Backend(4410), Party::Backend(4466)];
+    let with = |deadlocks| Stage::new().server(|server| server.deadlocks = deadlocks);
+    for (before, now, cycles, text) in [
+        (3, 4, vec![cycle.clone()], "the server broke a deadlock of 4410 and 4466"),
+        (3, 4, vec![], "the server broke a deadlock"),
+        (3, 1_003, vec![cycle.clone()], "the server broke 1,000 deadlocks, one of 4410 and 4466"),
+    ] {
+        let mut stage = with(now);
+        stage.previous = Some((with(before).snapshot, WaitGraph { cycles, ..WaitGraph::default() }));
+        let finding = stage.only();
+        assert_eq!((&*finding.summary, finding.severity), (text, Severity::Warning));
+    }
+    let mut reset = with(0);
+    reset.previous = Some((with(3).snapshot, WaitGraph::default()));
+    assert_eq!(reset.find(), [], "the statistics were reset");
+    let mut restarted = with(4).server(|server| server.started_at = ago(1));
+    restarted.previous = Some((with(3).snapshot, WaitGraph::default()));
+    assert_eq!(restarted.find(), [], "another server's count");
+}
+
+#[test]
+fn a_cycle_that_is_still_there_was_not_the_one_that_was_broken() {
+    let cycles = vec![vec![Party::Backend(1), Party::Backend(2)]];
+    let mut stage = Stage::new().server(|server| server.deadlocks = 4);
+    stage.graph.cycles.clone_from(&cycles);
+    stage.previous = Some((Stage::new().snapshot, WaitGraph { cycles, ..WaitGraph::default() }));
+    let findings = stage.find();
+    let deadlock = findings.iter().find(|finding| finding.check == "deadlocks").unwrap();
+    assert_eq!(&*deadlock.summary, "the server broke a deadlock");
+}
+
+#[test]
+fn a_section_that_failed_says_so_with_its_age() {
+    let mut stage = Stage::new();
+    stage.snapshot.locks =
+        Section { taken_at: ago(12), ..stage.snapshot.locks.stale("statement timeout".into()) };
+    let finding = stage.only();
+    assert_eq!((finding.check, finding.severity), ("stale_section", Severity::Warning));
+    assert_eq!(&*finding.summary, "locks: 12s old, statement timeout");
+    assert_eq!((&*finding.short, finding.subject), ("locks: 12s old", Subject::Section("locks")));
+
+    let mut stage = Stage::new();
+    stage.snapshot.prepared = Section::default().stale("permission denied".into());
+    assert_eq!(&*stage.only().summary, "prepared: never read, permission denied");
+}
+
+#[test]
+fn a_role_that_sees_little_is_told_the_grant() {
+    let finding =
+        Stage::new().server(|server| (server.sees_all, server.user) = (false, "web\"x".into())).only();
+    assert_eq!(finding.severity, Severity::Info);
+    assert_eq!(&*finding.summary, "other roles' activity is hidden: GRANT pg_read_all_stats TO \"web\"\"x\"");
+}

@@ -1,0 +1,41 @@
+//! A wait beyond the threshold.
+
+use super::look::{Look, party_text};
+use super::{Finding, LIMIT, Severity};
+use crate::model::Timestamp;
+use crate::model::wait_graph::{Queue, Waiter};
+
+const CHECK: &str = "long_wait";
+
+/// The longest wait for each lock, if it is too long, and how many more wait too long for the same.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let mut waits: Vec<_> = look.scene.graph.queues.iter().filter_map(|queue| longest(look, queue)).collect();
+    waits.sort_by_key(|wait| (wait.since, wait.waiter.pid));
+    let left_out = waits.len().saturating_sub(LIMIT);
+    let listed = waits.into_iter().take(LIMIT).map(|Wait { since, queue, waiter, others }| {
+        let who = party_text(waiter.party);
+        let age = look.age_text(Some(since));
+        let target = look.target(&queue.tag, queue.holders.first().map(|holder| holder.party.pid()));
+        let more = if others > 0 { format!(", and {others} more") } else { String::new() };
+        let summary = format!("{who} waits{age} for {} on {target}{more}", waiter.mode.short());
+        let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
+        Finding { since: Some(since), ..finding.short(format!("{who} waits{age} for {target}{more}")) }
+    });
+    listed.chain(Finding::more(CHECK, left_out)).collect()
+}
+
+/// The longest wait in a queue.
+struct Wait<'a> {
+    since: Timestamp,
+    queue: &'a Queue,
+    waiter: &'a Waiter,
+    /// Who else waits too long in it.
+    others: usize,
+}
+
+fn longest<'a>(look: &Look<'_>, queue: &'a Queue) -> Option<Wait<'a>> {
+    let limit = look.scene.thresholds.wait;
+    let long = || queue.waiters.iter().filter(|waiter| look.is_older(waiter.wait_start, limit));
+    let waiter = long().min_by_key(|waiter| (waiter.wait_start, waiter.pid))?;
+    Some(Wait { since: waiter.wait_start?, queue, waiter, others: long().count().saturating_sub(1) })
+}

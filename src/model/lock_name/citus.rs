@@ -1,0 +1,43 @@
+//! Citus takes advisory locks outside the two key spaces of the SQL functions.
+
+use super::LockName;
+use crate::model::lock::{LockTag, LockType};
+
+/// What Citus locks, by `objsubid` (`AdvisoryLocktagClass` in `src/include/distributed/resource_lock.h`). Most are
+/// `(classid << 32) | objid`; where both halves mean something of their own they are shown apart.
+pub(super) fn resolve(tag: &LockTag) -> Option<LockName> {
+    if tag.locktype != LockType::Advisory {
+        return None;
+    }
+    let (class, high, low) = (tag.objsubid?, tag.classid?, tag.objid?);
+    let id = u64::from(high) << 32 | u64::from(low);
+    let name = match class {
+        4 => format!("Citus metadata of shard {id}"),
+        5 => format!("Citus shard {id}"),
+        6 => format!("Citus job {id}"),
+        7 => format!("Citus rebalance of colocation group {id}"),
+        8 => format!("Citus metadata of shards {high} in colocation group {low}"),
+        9 => format!("Citus {}", operation(low)),
+        10 => format!("Citus cleanup {id}"),
+        12 => format!("Citus logical replication {id}"),
+        13 => format!("Citus placement of colocation group {id}"),
+        14 => format!("Citus background task {id}"),
+        15 => format!("Citus DDL {id}"),
+        _ if class > 3 => format!("Citus lock of class {class}"),
+        _ => return None,
+    };
+    let origin = format!("an advisory lock of class {class}, which only Citus is known to take");
+    Some(LockName::new(name, false, origin))
+}
+
+/// `CitusOperations` in the same file.
+fn operation(number: u32) -> String {
+    match number {
+        0 => "transaction recovery".to_owned(),
+        1 => "split without blocking".to_owned(),
+        2 => "create_distributed_table_concurrently".to_owned(),
+        3 => "creation of the default colocation group".to_owned(),
+        4 => "background task monitor".to_owned(),
+        _ => format!("operation {number}"),
+    }
+}

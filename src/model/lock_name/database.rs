@@ -1,0 +1,87 @@
+//! Keys that software computes from the name of the database it is connected to.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+use sha2::{Digest, Sha224};
+
+use super::LockName;
+use crate::model::lock_key::LockKey;
+
+/// Databases whose keys are kept. A server with more has them computed again.
+const LIMIT: usize = 4096;
+
+/// The keys of one database.
+#[derive(Debug, Clone, Copy)]
+struct Keys {
+    rails: i64,
+    sqlx: i64,
+    golang_migrate: i64,
+    pg_boss: i64,
+}
+
+impl Keys {
+    fn of(database: &str) -> Self {
+        let crc = i64::from(crc32fast::hash(database.as_bytes()));
+        Self {
+            // Neither product of two 32-bit numbers leaves an i64: the factors are below 2^31.
+            rails: crc * 2_053_462_845,
+            sqlx: crc * 0x3d32_ad9e,
+            golang_migrate: golang_migrate(database),
+            pg_boss: pg_boss(database),
+        }
+    }
+
+    fn name_of(self, key: i64) -> Option<(&'static str, &'static str)> {
+        Some(match key {
+            _ if key == self.rails => ("Rails migrations", "2053462845 * crc32 of the database's name"),
+            _ if key == self.sqlx => ("sqlx migrate", "0x3d32ad9e * crc32 of the database's name"),
+            _ if key == self.golang_migrate => {
+                ("golang-migrate", "1486364155 * crc32 of public, schema_migrations and the database's name")
+            }
+            _ if key == self.pg_boss => {
+                ("pg-boss", "sha224 of the database's name, \".pgboss.\" and the schema pgboss")
+            }
+            _ => return None,
+        })
+    }
+}
+
+/// golang-migrate: the CRC of schema, table and database with NUL between them, times a salt, in 32 bits.
+fn golang_migrate(database: &str) -> i64 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(b"public\0schema_migrations\0");
+    hasher.update(database.as_bytes());
+    i64::from(hasher.finalize().wrapping_mul(1_486_364_155))
+}
+
+/// pg-boss with its default schema: the first 64 bits of SHA-224.
+fn pg_boss(database: &str) -> i64 {
+    let digest = Sha224::new().chain_update(database).chain_update(".pgboss.pgboss").finalize();
+    digest.first_chunk().map_or(0, |bytes| i64::from_be_bytes(*bytes))
+}
+
+/// The keys of the databases that were asked about, shared by all clones.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Cache(Arc<RwLock<FxHashMap<Box<str>, Keys>>>);
+
+impl Cache {
+    /// The name of `key` in `database`.
+    pub(super) fn resolve(&self, key: LockKey, database: &str) -> Option<LockName> {
+        let LockKey::Bigint(key) = key else { return None };
+        let (name, origin) = self.keys(database).name_of(key)?;
+        Some(LockName::new(name, false, origin))
+    }
+
+    fn keys(&self, database: &str) -> Keys {
+        if let Some(keys) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(database) {
+            return *keys;
+        }
+        let keys = Keys::of(database);
+        let mut cache = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if cache.len() < LIMIT {
+            cache.insert(database.into(), keys);
+        }
+        keys
+    }
+}

@@ -1,0 +1,101 @@
+//! Keys that well-known software takes everywhere: one number, or a number and an object's.
+
+use super::hash::{fnv1_32, fnv1a_64, java_hash_code};
+use super::{Context, LockName};
+use crate::model::lock_key::LockKey;
+
+/// How sure a number is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// Nobody else would come to think of it.
+    Certain,
+    /// Small or round: certain only when the application's name holds one of these words.
+    If(&'static [&'static str]),
+}
+
+use Trust::{Certain, If};
+
+/// Flyway: `0x466C79776179` ("Flyway") plus the hash code of the table's quoted name.
+const FLYWAY: i64 = 0x466C_7977_6179 + java_hash_code(b"\"public\".\"flyway_schema_history\"") as i64;
+/// Atlas: a hash of what it does.
+const ATLAS_EXECUTE: i64 = fnv1_32(b"atlas_migrate_execute") as i64;
+/// As above.
+const ATLAS_DIFF: i64 = fnv1_32(b"atlas_migrate_diff") as i64;
+/// Hatchet: a hash of what it does.
+const HATCHET: i64 = fnv1a_64(b"analyze-task-tables");
+
+/// First half of every `pg_repack` lock (`REPACK_LOCK_PREFIX_STR` in `bin/pg_repack.c`).
+const REPACK: i32 = 16_185_446;
+
+/// The name of a key that software uses as it is.
+pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
+    match key {
+        LockKey::Bigint(key) => {
+            let (name, trust, origin) = bigint(key)?;
+            let uncertain = match trust {
+                Certain => false,
+                If(words) => !context.is_by(words),
+            };
+            Some(LockName::new(name, uncertain, origin))
+        }
+        LockKey::Pair(REPACK, relation) => Some(repack(relation, context)),
+        LockKey::Pair(kind @ 0..=10, id) if context.is_by(&["concourse", "atc"]) => Some(LockName::new(
+            format!("Concourse lock type {kind} of {id}"),
+            true,
+            "the application calls itself Concourse, which locks (type 0 to 10, id)",
+        )),
+        // The name behind the hash is not known; that half of the pair is always 0 is the mark.
+        LockKey::Pair(crc @ 0x0010_0000..=i32::MAX, 0) => Some(LockName::new(
+            "with_advisory_lock",
+            true,
+            format!(
+                "the pair (crc32(name) & 0x7fffffff, 0) is how Ruby's with_advisory_lock makes its keys; here {crc}"
+            ),
+        )),
+        LockKey::Pair(..) => None,
+    }
+}
+
+/// Name, trust and origin of a bigint key.
+fn bigint(key: i64) -> Option<(&'static str, Trust, &'static str)> {
+    const FIXED: &str = "the fixed key of this software";
+    const SMALL: &str = "a small or round number that this software uses as its key, and others may, too";
+    Some(match key {
+        72_707_369 => ("Prisma Migrate", Certain, FIXED),
+        FLYWAY => {
+            ("Flyway", Certain, "0x466C79776179 and the hash code of \"public\".\"flyway_schema_history\"")
+        }
+        7_241_865_325_823_964 => ("node-pg-migrate", Certain, FIXED),
+        3_853_314_791_062_309_107 => ("Kysely migrations", Certain, FIXED),
+        9_628_173_550_095_224 => ("tern migrations", Certain, FIXED),
+        4_097_083_626 => ("goose migrations", Certain, FIXED),
+        4_727_445_306_447_283 => ("graphile-migrate", Certain, FIXED),
+        ATLAS_EXECUTE => ("Atlas migrations", Certain, "FNV-1 of \"atlas_migrate_execute\""),
+        ATLAS_DIFF => ("Atlas diff", Certain, "FNV-1 of \"atlas_migrate_diff\""),
+        0x002c_0305_7fb9_525b => ("pgroll", Certain, FIXED),
+        8_318_549_251_334_697_844 => ("sqlx test", Certain, FIXED),
+        -8_525_285_245_963_000_605 => ("Supabase storage migrations", Certain, FIXED),
+        -8_575_985_245_963_000_605 => ("Supabase storage", Certain, FIXED),
+        1_571_543_679_778_230_000 => ("pgwatch", Certain, FIXED),
+        12_340_078_987_004_321 => ("pgBackRest", Certain, FIXED),
+        HATCHET => ("Hatchet analyze-task-tables", Certain, "FNV-1a of \"analyze-task-tables\""),
+        1_234_567_890 => ("DBOS", If(&["dbos"]), SMALL),
+        1 => ("Airflow migrations", If(&["airflow"]), SMALL),
+        2 => ("Airflow scheduler", If(&["airflow"]), SMALL),
+        4004 => ("Marten migrations", If(&["marten"]), SMALL),
+        4006 => ("Wolverine migrations", If(&["wolverine"]), SMALL),
+        -1 => ("Terraform state creation", If(&["terraform", "tofu"]), SMALL),
+        _ => return None,
+    })
+}
+
+/// `pg_repack` locks `(16185446, oid - 2147483648)` while it works on a table.
+fn repack(relation: i32, context: Context<'_>) -> LockName {
+    const ORIGIN: &str = "pg_repack locks (16185446, oid - 2147483648)";
+    let oid = relation.cast_unsigned() ^ 0x8000_0000;
+    let name = context.names.zip(context.datid).and_then(|(names, datid)| names.relations.get(&(datid, oid)));
+    match name {
+        Some(table) => LockName::new(format!("pg_repack {table}"), false, ORIGIN),
+        None => LockName::new(format!("pg_repack table {oid}"), false, ORIGIN),
+    }
+}

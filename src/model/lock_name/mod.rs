@@ -1,0 +1,169 @@
+//! Names for advisory lock keys.
+//!
+//! First the user's config, then names that were read from tables, then the keys of well-known software: fixed
+//! numbers (`known`), numbers computed from the name of the database (`database`), and numbers that can be
+//! read backwards (`decoded`). Software that takes no advisory lock with a key of its own (Alembic, knex,
+//! Liquibase, Quartz, …) has no entry: a guess would only mislead.
+
+mod citus;
+mod database;
+mod decoded;
+mod hash;
+mod known;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use rustc_hash::FxHashMap;
+
+use super::Text;
+use super::lock::LockTag;
+use super::lock_key::LockKey;
+use super::snapshot::Names;
+
+/// What a key is called, and how sure that is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockName {
+    /// The name.
+    pub name: Text,
+    /// Whether it may be somebody else's key: shown with a `?`.
+    pub uncertain: bool,
+    /// How it was recognized, one line for the detail view.
+    pub origin: Text,
+}
+
+impl LockName {
+    fn new(name: impl Into<Text>, uncertain: bool, origin: impl Into<Text>) -> Self {
+        Self { name: name.into(), uncertain, origin: origin.into() }
+    }
+}
+
+/// The name, with a `?` where it is uncertain. It is text of the server or the user: one line it is not yet.
+impl fmt::Display for LockName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        if self.uncertain { f.write_str("?") } else { Ok(()) }
+    }
+}
+
+/// What corroborates a guess: where the lock is, and who has it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Context<'a> {
+    /// Name of the database the lock is in.
+    pub database: Option<&'a str>,
+    /// `application_name` of the holder.
+    pub application: Option<&'a str>,
+    /// OID of the database the lock is in.
+    pub datid: Option<u32>,
+    /// Names of relations, for keys that are made from the OID of one.
+    pub names: Option<&'a Names>,
+}
+
+impl Context<'_> {
+    /// Whether the holder's application holds one of `words`, in any case.
+    fn is_by(&self, words: &[&str]) -> bool {
+        let application = self.application.unwrap_or_default().as_bytes();
+        words.iter().any(|word| {
+            application.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+        })
+    }
+}
+
+/// A name and where it is from.
+#[derive(Debug, Clone)]
+struct Named {
+    name: Text,
+    origin: Text,
+}
+
+/// Names for all databases, and for some of them: every database has key spaces of its own.
+#[derive(Debug, Clone, Default)]
+struct Layer {
+    everywhere: FxHashMap<LockKey, Named>,
+    databases: FxHashMap<Text, FxHashMap<LockKey, Named>>,
+}
+
+impl Layer {
+    fn get(&self, key: LockKey, database: Option<&str>) -> Option<&Named> {
+        let here = database.and_then(|database| self.databases.get(database));
+        here.and_then(|names| names.get(&key)).or_else(|| self.everywhere.get(&key))
+    }
+}
+
+/// Everything that can give a key its name: the user's config first, then the keys of well-known software.
+#[derive(Debug, Clone, Default)]
+pub struct LockNames {
+    configured: Layer,
+    learned: Layer,
+    computed: database::Cache,
+}
+
+impl LockNames {
+    /// Names from the user's config.
+    #[must_use]
+    pub fn new(configured: impl IntoIterator<Item = (LockKey, Text)>) -> Self {
+        let origin = Text::from("named in the config");
+        let named = |(key, name)| (key, Named { name, origin: origin.clone() });
+        let everywhere = configured.into_iter().map(named).collect();
+        Self { configured: Layer { everywhere, ..Layer::default() }, ..Self::default() }
+    }
+
+    /// Names from the user's config that count in one database only; they come before those of [`Self::new`].
+    #[must_use]
+    pub fn with_database(
+        mut self,
+        database: Text,
+        configured: impl IntoIterator<Item = (LockKey, Text)>,
+    ) -> Self {
+        let origin = Text::from(format!("named in the config for database {database}"));
+        let named = |(key, name)| (key, Named { name, origin: origin.clone() });
+        self.configured.databases.entry(database).or_default().extend(configured.into_iter().map(named));
+        self
+    }
+
+    /// Names that were computed or looked up elsewhere, each with its origin in one line. They count in all
+    /// databases, after the config and before well-known software.
+    #[must_use]
+    pub fn with_learned(mut self, learned: impl IntoIterator<Item = (LockKey, Text, Text)>) -> Self {
+        let named = |(key, name, origin)| (key, Named { name, origin });
+        self.learned.everywhere.extend(learned.into_iter().map(named));
+        self
+    }
+
+    /// Names that were read in one database and count only there.
+    #[must_use]
+    pub fn with_learned_in(
+        mut self,
+        database: Text,
+        learned: impl IntoIterator<Item = (LockKey, Text, Text)>,
+    ) -> Self {
+        let named = |(key, name, origin)| (key, Named { name, origin });
+        self.learned.databases.entry(database).or_default().extend(learned.into_iter().map(named));
+        self
+    }
+
+    /// The name of `key`, if it has one. A miss costs a few look-ups and allocates nothing (except once a database).
+    #[must_use]
+    pub fn resolve(&self, key: LockKey, context: Context<'_>) -> Option<LockName> {
+        let named = self.configured.get(key, context.database);
+        let named = named.or_else(|| self.learned.get(key, context.database));
+        if let Some(named) = named {
+            return Some(LockName::new(named.name.clone(), false, named.origin.clone()));
+        }
+        known::resolve(key, context)
+            .or_else(|| self.computed.resolve(key, context.database?))
+            .or_else(|| decoded::resolve(key, context))
+    }
+
+    /// The name of an advisory lock, also of one that an extension takes outside the two key spaces. Where the
+    /// context has no database OID, that of the tag counts.
+    #[must_use]
+    pub fn resolve_tag(&self, tag: &LockTag, context: Context<'_>) -> Option<LockName> {
+        match LockKey::of(tag) {
+            Some(key) => self.resolve(key, Context { datid: context.datid.or(tag.database), ..context }),
+            None => citus::resolve(tag),
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Which characters a screen may be given, and what stands for the others.
+
+/// Zero-width characters that may follow one another. More of them pile up over the lines above and below;
+/// no orthography needs as many.
+pub(super) const MAX_MARKS: u8 = 6;
+
+/// Stands for a character that has no shape of its own, or one that gives commands.
+pub(super) const PLACEHOLDER: char = '·';
+
+/// What becomes of a character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    /// Shown as it is.
+    Keep,
+    /// A combining mark or another part of a grapheme without a width of its own.
+    Mark,
+    /// White space that stays in its line.
+    Space,
+    /// White space that ends a line.
+    Newline,
+    /// Only changes the look, and the width, of its neighbours: left out.
+    Drop,
+    /// This is shown instead.
+    Replace(char),
+}
+
+/// Classifies a character.
+///
+/// - C0 controls and DEL become their pictures (`␛`, U+2400 to U+2421), C1 controls the placeholder.
+/// - Joiners, variation selectors, emoji modifiers and soft hyphens are left out: terminals disagree on the
+///   width of what they make of their neighbours.
+/// - Direction marks and overrides, zero-width spaces, tags and all other characters that Unicode's
+///   `DerivedCoreProperties.txt` calls `Default_Ignorable_Code_Point` become the placeholder: they could make one
+///   text pass for another.
+pub(super) fn class(c: char) -> Class {
+    match c {
+        ' '..='~' => Class::Keep,
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => Class::Newline,
+        '\t' => Class::Space,
+        '\0'..='\u{1f}' => Class::Replace(picture(c)),
+        '\u{7f}' => Class::Replace('␡'),
+        _ if is_modifier(c) => Class::Drop,
+        _ if c.is_control() || is_invisible(c) => Class::Replace(PLACEHOLDER),
+        // Halfwidth sound marks count as no column in a grapheme and take one on a terminal; the standalone
+        // marks are the same for a reader, and everybody agrees on their width.
+        '\u{ff9e}' => Class::Replace('\u{309b}'),
+        '\u{ff9f}' => Class::Replace('\u{309c}'),
+        _ if c.is_whitespace() => Class::Space,
+        _ if unicode_width::UnicodeWidthChar::width(c) == Some(0) => Class::Mark,
+        _ => Class::Keep,
+    }
+}
+
+/// The picture of a C0 control character, `␛` for ESC.
+fn picture(c: char) -> char {
+    char::from_u32(0x2400 + u32::from(c)).unwrap_or(PLACEHOLDER)
+}
+
+/// Changes how its neighbours look, and with that their width.
+fn is_modifier(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{200c}' | '\u{200d}'
+        | '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}'
+        | '\u{1f3fb}'..='\u{1f3ff}')
+}
+
+/// Has no shape at all.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
+        | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
