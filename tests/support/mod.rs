@@ -85,3 +85,17 @@ pub(crate) fn is_mentioned(directory: &Path) -> bool {
             .is_ok_and(|line| String::from_utf8_lossy(&line).contains(name))
     })
 }
+
+/// The same for a question that takes a while to answer.
+pub(crate) async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let start = clock::monotonic();
+    while !condition().await {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Whether the whole suite was asked for (`tests/run.sh --long`).
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("LOCKTOP_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
