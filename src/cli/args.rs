@@ -46,7 +46,7 @@ pub struct Cli {
     #[command(flatten)]
     pub view: ViewArgs,
 
-    /// The config file [default: ~/.config/locktop/config.toml; env: `LOCKTOP_CONFIG`]
+    #[doc = "The config file [default: ~/.config/locktop/config.toml; env: LOCKTOP_CONFIG]"]
     #[arg(long, value_name = "FILE", global = true)]
     pub config: Option<PathBuf>,
 

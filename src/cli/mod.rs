@@ -5,6 +5,8 @@ mod output;
 mod password;
 mod session;
 mod settings;
+#[cfg(test)]
+mod tests;
 
 pub use args::{
     Cli, Command, ConfigCommand, ConnectArgs, DemoArgs, ScenarioName, Screen, SnapshotArgs, SnapshotFormat,

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
 
 use super::args::Cli;
 use crate::config::{Checks, Config, ConfigError, DEFAULT_TEXT, Location};
@@ -24,9 +24,26 @@ pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Resu
 /// # Errors
 /// When it cannot be written.
 pub fn man(out: &mut dyn Write) -> io::Result<()> {
+    let mut command = Cli::command();
+    command.build();
     let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
+        let mut part = Vec::new();
+        let own = clap_mangen::Man::new(own_options(subcommand));
+        own.render_synopsis_section(&mut part)?;
+        own.render_description_section(&mut part)?;
+        own.render_options_section(&mut part)?;
+        // Its sections become parts of one section of the program's page.
+        let part = String::from_utf8_lossy(&part).replace(".SH ", ".SS ");
+        write!(page, ".SH LOCKTOP {}\n{part}", subcommand.get_name().to_uppercase())?;
+    }
     out.write_all(&page)
+}
+
+/// A subcommand without what every subcommand has.
+fn own_options(subcommand: &Command) -> Command {
+    subcommand.clone().mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg })
 }
 
 /// Writes the default config.

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub async fn open(
     info: &mut ConnInfo,
     prompt: Prompt,
-    say: &mut dyn FnMut(&str),
+    say: &mut (dyn FnMut(&str) + Send),
 ) -> Result<Connection, ConnectError> {
     if prompt == Prompt::Always {
         *info = ask(info)?.ok_or_else(|| {

@@ -45,19 +45,25 @@ impl<'s> Reader<'s> {
     }
 
     /// Notes a key that is not among `allowed`.
-    pub(super) fn unknown(&mut self, what: &str, key: &Spanned<DeString<'_>>, allowed: &[&str]) {
+    pub(super) fn unknown(
+        &mut self,
+        what: &str,
+        section: &str,
+        key: &Spanned<DeString<'_>>,
+        allowed: &[&str],
+    ) {
         let name = text::one_line(key.get_ref()).into_owned();
         let help = match nearest(&name, allowed.iter().copied()) {
             Some(meant) => format!("did you mean \"{meant}\"?"),
             None => format!("expected one of {}", allowed.join(", ")),
         };
-        self.mistake(&key.span(), format!("unknown {what} \"{name}\": {help}"));
+        self.mistake(&key.span(), format!("unknown {what} \"{name}\"{section}: {help}"));
     }
 
     /// Notes every key of `table` that is not among `allowed`.
     pub(super) fn only(&mut self, table: &DeTable<'_>, section: &str, allowed: &[&str]) {
         for key in table.keys().filter(|key| !allowed.contains(&key.get_ref().as_ref())) {
-            self.unknown(&format!("key{section}"), key, allowed);
+            self.unknown("key", section, key, allowed);
         }
     }
 

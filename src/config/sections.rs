@@ -212,7 +212,7 @@ fn keys(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config, chec
     for (action, value) in table {
         let name = action.get_ref().to_string();
         if checks.actions.is_some_and(|actions| !actions.contains(&name.as_str())) {
-            reader.unknown("action in [keys]", action, checks.actions.unwrap_or_default());
+            reader.unknown("action", " in [keys]", action, checks.actions.unwrap_or_default());
             continue;
         }
         let single = std::slice::from_ref(value);
@@ -249,7 +249,7 @@ fn theme(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config, che
         if let Some(meanings) = checks.meanings.filter(|meanings| !meanings.contains(&name.as_str())) {
             let mut allowed = vec!["base"];
             allowed.extend(meanings);
-            reader.unknown("key in [theme]", meaning, &allowed);
+            reader.unknown("key", " in [theme]", meaning, &allowed);
             continue;
         }
         let Some(colour) = reader.string(&name, value, "a colour in quotes, such as \"red\" or \"#ff8800\"")
