@@ -1,1 +1,18 @@
-//! To come.
+//! The command line: what was asked for, and the settings that follow from it and the config file.
+
+mod args;
+mod output;
+mod password;
+mod session;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use args::{
+    Cli, Command, ConfigCommand, ConnectArgs, DemoArgs, ScenarioName, Screen, SnapshotArgs, SnapshotFormat,
+    ThemeName, ViewArgs,
+};
+pub use output::{check_config, completions, man, print_config, print_path};
+pub use password::Prompt;
+pub use session::open;
+pub use settings::{Context, Settings, SettingsError};

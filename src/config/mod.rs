@@ -1,1 +1,211 @@
-//! To come.
+//! The config file: `~/.config/locktop/config.toml`.
+//!
+//! Every mistake in it is found at once and told with its line and column, before the screen is touched.
+
+pub mod duration;
+mod error;
+mod location;
+mod reader;
+mod sections;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use error::{ConfigError, Mistake, Position};
+pub use location::{Location, locate};
+
+use crate::model::lock_key::LockKey;
+use crate::model::thresholds::Thresholds;
+
+/// The shortest refresh interval.
+pub const MIN_REFRESH: Duration = Duration::from_millis(100);
+/// The longest refresh interval.
+pub const MAX_REFRESH: Duration = Duration::from_secs(60);
+
+/// The default config with comments: what `locktop config print` writes.
+pub const DEFAULT_TEXT: &str = include_str!("default.toml");
+
+/// Everything the file says; what it does not say is at its default.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// Where it was read from, if from a file.
+    pub path: Option<PathBuf>,
+    /// Time between two polls.
+    pub refresh: Duration,
+    /// `[targets.NAME]`.
+    pub targets: BTreeMap<String, Target>,
+    /// `[tables]`: where a table is that is not found by its usual name, by that name.
+    pub tables: BTreeMap<&'static str, String>,
+    /// `[thresholds]`.
+    pub thresholds: Thresholds,
+    /// `[[lock_names]]`.
+    pub lock_names: Vec<NamedLock>,
+    /// `[[lock_name_queries]]`.
+    pub lock_name_queries: Vec<LockNameQuery>,
+    /// `[keys]`.
+    pub keys: Vec<KeyBinding>,
+    /// `[theme]`.
+    pub theme: Theme,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            path: None,
+            refresh: Duration::from_secs(1),
+            targets: BTreeMap::new(),
+            tables: BTreeMap::new(),
+            thresholds: Thresholds::default(),
+            lock_names: Vec::new(),
+            lock_name_queries: Vec::new(),
+            keys: Vec::new(),
+            theme: Theme::default(),
+        }
+    }
+}
+
+/// A server with a name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Target {
+    /// URI, key=value string or database name. It may hold a password.
+    pub conninfo: String,
+    /// Whether actions are left out.
+    pub read_only: bool,
+    /// Its own refresh interval.
+    pub refresh: Option<Duration>,
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target")
+            .field("conninfo", &"***")
+            .field("read_only", &self.read_only)
+            .field("refresh", &self.refresh)
+            .finish()
+    }
+}
+
+/// A name for an advisory lock key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedLock {
+    /// The key.
+    pub key: LockKey,
+    /// Its name.
+    pub name: String,
+    /// The only database in which it has that name; none means all.
+    pub database: Option<String>,
+}
+
+/// A query that names advisory lock keys: its first column is the key, its second the name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockNameQuery {
+    /// The query.
+    pub sql: String,
+    /// The database to ask; none means the one we are connected to.
+    pub database: Option<String>,
+}
+
+/// The keys of one action, in place of its default ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyBinding {
+    /// Name of the action.
+    pub action: String,
+    /// The keys as written, with their places.
+    pub keys: Vec<(String, Position)>,
+    /// Place of the action.
+    pub at: Position,
+}
+
+/// What `[theme]` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Theme {
+    /// `dark`, `light`, `mono` or `ansi`.
+    pub base: String,
+    /// Colours in place of the base's.
+    pub colours: Vec<Colour>,
+}
+
+impl Default for Theme {
+    fn default() -> Self {
+        Self { base: "dark".to_owned(), colours: Vec::new() }
+    }
+}
+
+/// A colour for a meaning.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Colour {
+    /// What it stands for: `critical`, `warning`, ….
+    pub meaning: String,
+    /// The colour as written.
+    pub colour: String,
+    /// Its place.
+    pub at: Position,
+}
+
+/// What the floors above know of actions, keys and colours, so that mistakes in them get their line too. An error is
+/// what was expected, to follow the word "expected".
+#[derive(Clone, Copy)]
+pub struct Checks<'a> {
+    /// Names of actions; none takes any.
+    pub actions: Option<&'a [&'a str]>,
+    /// Whether this is a key.
+    pub key: &'a dyn Fn(&str) -> Result<(), String>,
+    /// Meanings that have a colour; none takes any.
+    pub meanings: Option<&'a [&'a str]>,
+    /// Whether this is a colour.
+    pub colour: &'a dyn Fn(&str) -> Result<(), String>,
+}
+
+impl Default for Checks<'_> {
+    fn default() -> Self {
+        Self { actions: None, key: &|_| Ok(()), meanings: None, colour: &|_| Ok(()) }
+    }
+}
+
+impl Config {
+    /// Reads the text of a config; `file` is what mistakes are reported under.
+    ///
+    /// # Errors
+    /// When there are mistakes in it: all of them.
+    pub fn parse(text: &str, file: &Path, checks: &Checks<'_>) -> Result<Self, ConfigError> {
+        let failed = |mistakes| ConfigError::Mistakes { file: file.to_owned(), mistakes };
+        let (table, errors) = toml::de::DeTable::parse_recoverable(text);
+        if !errors.is_empty() {
+            let mistake = |error: &toml::de::Error| Mistake {
+                at: Position::of(text, error.span().map_or(0, |span| span.start)),
+                message: format!("not valid TOML: {}", error.message().replace('\n', ", ")),
+            };
+            return Err(failed(errors.iter().map(mistake).collect()));
+        }
+        let mut reader = reader::Reader::new(text);
+        let config = sections::root(&mut reader, table.get_ref(), checks);
+        let mistakes = reader.finish();
+        if mistakes.is_empty() { Ok(config) } else { Err(failed(mistakes)) }
+    }
+
+    /// Reads the file at `location`. One that nobody named and that is not there is the default.
+    ///
+    /// # Errors
+    /// When it cannot be read, or there are mistakes in it.
+    pub fn load(location: &Location, checks: &Checks<'_>) -> Result<Self, ConfigError> {
+        let text = match std::fs::read_to_string(&location.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !location.named => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(ConfigError::Unreadable { path: location.path.clone(), error }),
+        };
+        let config = Self::parse(&text, &location.path, checks)?;
+        Ok(Self { path: Some(location.path.clone()), ..config })
+    }
+
+    /// A mistake that only shows later, such as a key bound to two actions, told like any other.
+    #[must_use]
+    pub fn mistake(&self, at: Position, message: impl Into<String>) -> ConfigError {
+        ConfigError::Mistakes {
+            file: self.path.clone().unwrap_or_default(),
+            mistakes: vec![Mistake { at, message: message.into() }],
+        }
+    }
+}

@@ -1,1 +1,9 @@
-//! To come.
+//! Every snapshot passes here before anybody sees it: what it adds to the ones before is worked out, and the result
+//! is published as a [`View`](crate::model::view::View), of which the newest wins.
+
+pub mod digest;
+pub mod held;
+pub mod live;
+pub mod once;
+pub mod series;
+pub mod spare;

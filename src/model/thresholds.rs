@@ -17,6 +17,10 @@ pub struct Thresholds {
     pub connections: f64,
     /// An idle session that holds a session lock for longer than this.
     pub idle_lock: f64,
+    /// A task without a limit of its own is slow when it runs for longer than this.
+    pub task_timeout: f64,
+    /// A task that runs in the log while its key is free is an orphan after this long.
+    pub orphan_grace: f64,
 }
 
 impl Default for Thresholds {
@@ -29,6 +33,8 @@ impl Default for Thresholds {
             pile_up: 10,
             connections: 0.9,
             idle_lock: 600.0,
+            task_timeout: 1800.0,
+            orphan_grace: 30.0,
         }
     }
 }

@@ -2,4 +2,8 @@
 
 pub mod connect;
 pub mod conninfo;
+pub mod decode;
 pub mod error;
+pub mod poll;
+mod sql;
+pub mod tls;

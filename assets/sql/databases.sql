@@ -1,0 +1,1 @@
+SELECT oid, datname::pg_catalog.text FROM pg_catalog.pg_database

@@ -1,0 +1,11 @@
+-- What stays the same for as long as a connection lives.
+SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
+       pg_catalog.current_setting('server_version'),
+       pg_catalog.current_database()::pg_catalog.text,
+       (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()),
+       current_user::pg_catalog.text,
+       pg_catalog.pg_backend_pid(),
+       pg_catalog.current_setting('max_connections')::pg_catalog.int4,
+       pg_catalog.pg_postmaster_start_time(),
+       pg_catalog.current_setting('track_activity_query_size'),
+       pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')

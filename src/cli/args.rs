@@ -1,0 +1,234 @@
+//! The options and subcommands.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
+
+const EXAMPLES: &str = "\
+Examples:
+  locktop                              the server that PGHOST and the rest of the environment name, or the one here
+  locktop -h db.example.com -U ops app
+  locktop 'postgresql://ops@db.example.com/app?sslmode=require'
+  locktop 'host=/run/postgresql dbname=app'
+  locktop prod                         [targets.prod] of the config file
+  locktop snapshot --format json prod  one look, for a script
+  locktop demo                         a server of its own with something to see
+
+The environment variables of libpq (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE, …) and ~/.pgpass count as for psql.
+Exit status: 0 done, 1 failed, 2 wrong usage.";
+
+/// top for PostgreSQL locks: who holds what, who waits for whom, and what ending a backend would free.
+#[derive(Debug, Clone, Parser)]
+#[command(
+    name = "locktop",
+    version,
+    propagate_version = true,
+    disable_help_flag = true,
+    subcommand_precedence_over_arg = true,
+    after_help = EXAMPLES
+)]
+pub struct Cli {
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
+
+    /// What to do in place of the dashboard.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+
+    /// Where to connect.
+    #[command(flatten)]
+    pub connect: ConnectArgs,
+
+    /// How the dashboard looks.
+    #[command(flatten)]
+    pub view: ViewArgs,
+
+    #[doc = "The config file [default: ~/.config/locktop/config.toml; env: LOCKTOP_CONFIG]"]
+    #[arg(long, value_name = "FILE", global = true)]
+    pub config: Option<PathBuf>,
+
+    /// Print help.
+    #[arg(short = '?', long, global = true, action = ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// What to do in place of the dashboard.
+#[derive(Debug, Clone, Subcommand)]
+pub enum Command {
+    /// Start a PostgreSQL server of our own, let sessions fight over locks in it, and show the dashboard.
+    Demo(DemoArgs),
+    /// Print one snapshot on standard output.
+    Snapshot(SnapshotArgs),
+    /// Print a completion script for a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff).
+    Man,
+    /// Print, check or find the config file.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+/// `locktop config …`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ConfigCommand {
+    /// Print the default config with comments.
+    Print,
+    /// Look for mistakes in the config file.
+    Check {
+        /// Another file.
+        file: Option<PathBuf>,
+    },
+    /// Print where the config file is looked for.
+    Path,
+}
+
+/// psql's connection options.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Connection")]
+pub struct ConnectArgs {
+    /// Server host or socket directory.
+    #[arg(short = 'h', long, value_name = "HOST", global = true)]
+    pub host: Option<String>,
+    /// Server port.
+    #[arg(short = 'p', long, value_name = "PORT", global = true)]
+    pub port: Option<String>,
+    /// Role to connect as.
+    #[arg(short = 'U', long, value_name = "USER", global = true)]
+    pub username: Option<String>,
+    /// Database to connect to, or a connection string.
+    #[arg(short = 'd', long, value_name = "DBNAME", global = true)]
+    pub dbname: Option<String>,
+    /// Never ask for a password.
+    #[arg(short = 'w', long, global = true, overrides_with = "password")]
+    pub no_password: bool,
+    /// Ask for the password before connecting.
+    #[arg(short = 'W', long, global = true)]
+    pub password: bool,
+}
+
+/// How the dashboard looks and starts.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Dashboard")]
+pub struct ViewArgs {
+    /// Time between two looks at the server, 0.1s to 60s [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = refresh)]
+    pub refresh: Option<Duration>,
+    /// The screen to start on.
+    #[arg(long, value_name = "SCREEN")]
+    pub screen: Option<Screen>,
+    /// Colours [default: dark]
+    #[arg(long, value_name = "THEME")]
+    pub theme: Option<ThemeName>,
+    /// Draw with ASCII characters alone.
+    #[arg(long)]
+    pub ascii: bool,
+    /// Leave the mouse to the terminal.
+    #[arg(long)]
+    pub no_mouse: bool,
+    /// Leave out everything that acts on the server.
+    #[arg(long)]
+    pub read_only: bool,
+}
+
+/// `locktop demo`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct DemoArgs {
+    /// What to play; can be given more than once [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub scenario: Vec<ScenarioName>,
+    /// Use this server in place of one of our own: a URI, a key=value string, a name from the config, or a database
+    /// name. A schema is made in it, and removed.
+    #[arg(long, value_name = "TARGET")]
+    pub url: Option<String>,
+    /// Directory of initdb and postgres.
+    #[arg(long, value_name = "DIR", conflicts_with = "url")]
+    pub pg_bin: Option<PathBuf>,
+    /// Play the same again.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// How the dashboard looks.
+    #[command(flatten)]
+    pub view: ViewArgs,
+}
+
+/// `locktop snapshot`.
+#[derive(Debug, Clone, Args)]
+pub struct SnapshotArgs {
+    /// A table for people or JSON for programs.
+    #[arg(long, value_enum, default_value_t = SnapshotFormat::Table)]
+    pub format: SnapshotFormat,
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
+}
+
+/// How a snapshot is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SnapshotFormat {
+    /// For people.
+    Table,
+    /// For programs: one object.
+    Json,
+}
+
+/// A screen to start on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Screen {
+    /// The panes together.
+    #[default]
+    Overview,
+    /// Who blocks whom.
+    Chains,
+    /// Locks held and awaited.
+    Locks,
+    /// Sessions.
+    Backends,
+}
+
+/// A set of colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ThemeName {
+    /// For a dark background.
+    Dark,
+    /// For a light one.
+    Light,
+    /// No colour.
+    Mono,
+    /// The terminal's own sixteen.
+    Ansi,
+}
+
+impl ThemeName {
+    /// The name in the config.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dark => "dark",
+            Self::Light => "light",
+            Self::Mono => "mono",
+            Self::Ansi => "ansi",
+        }
+    }
+}
+
+/// Something to play.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
+pub enum ScenarioName {
+    /// One session blocks others, and they block more.
+    Chain,
+    /// Many wait behind one request that waits itself.
+    Convoy,
+    /// Sessions wait for each other.
+    Deadlock,
+}
+
+fn refresh(text: &str) -> Result<Duration, String> {
+    duration::parse(text)
+        .filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found))
+        .ok_or_else(|| "expected a duration from 0.1s to 60s, such as 1s".to_owned())
+}

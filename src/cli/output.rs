@@ -1,0 +1,81 @@
+//! Subcommands that print something and are done.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Command, CommandFactory};
+
+use super::args::Cli;
+use crate::config::{Checks, Config, ConfigError, DEFAULT_TEXT, Location};
+
+/// Writes the completion script for a shell.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Result<()> {
+    // The generator panics on a writer that fails.
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "locktop", &mut script);
+    out.write_all(&script)
+}
+
+/// Writes the manual page: the program's own, then each subcommand's options.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn man(out: &mut dyn Write) -> io::Result<()> {
+    let mut command = Cli::command();
+    command.build();
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone()).render(&mut page)?;
+    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
+        let mut part = Vec::new();
+        let own = clap_mangen::Man::new(own_options(subcommand));
+        own.render_synopsis_section(&mut part)?;
+        own.render_description_section(&mut part)?;
+        own.render_options_section(&mut part)?;
+        // Its sections become parts of one section of the program's page.
+        let part = String::from_utf8_lossy(&part).replace(".SH ", ".SS ");
+        write!(page, ".SH LOCKTOP {}\n{part}", subcommand.get_name().to_uppercase())?;
+    }
+    out.write_all(&page)
+}
+
+/// A subcommand without what every subcommand has.
+fn own_options(subcommand: &Command) -> Command {
+    subcommand.clone().mut_args(|arg| if arg.is_global_set() { arg.hide(true) } else { arg })
+}
+
+/// Writes the default config.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print_config(out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(DEFAULT_TEXT.as_bytes())
+}
+
+/// Writes where the config file is looked for.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print_path(location: &Location, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", location.path.display())
+}
+
+/// Looks for mistakes in a config file, and answers with the line to print when there are none.
+///
+/// # Errors
+/// When it cannot be read, or there are mistakes in it.
+pub fn check_config(
+    file: Option<PathBuf>,
+    location: &Location,
+    checks: &Checks<'_>,
+) -> Result<String, ConfigError> {
+    let location = file.map_or_else(|| location.clone(), |path| Location { path, named: true });
+    let config = Config::load(&location, checks)?;
+    let path = location.path.display();
+    Ok(match config.path {
+        Some(_) => format!("{path}: no mistakes"),
+        None => format!("{path}: not there, the defaults apply"),
+    })
+}

@@ -1,0 +1,108 @@
+//! Asking for a password on the terminal.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+
+use crate::pg::conninfo::Secret;
+
+/// When to ask for a password.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Prompt {
+    /// `-w`.
+    Never,
+    /// When the server wants one and none was found.
+    #[default]
+    IfNeeded,
+    /// `-W`.
+    Always,
+}
+
+/// Asks for a password on the controlling terminal, without echo. None when there is no such terminal.
+///
+/// # Errors
+/// When the terminal cannot be used, or the user gives up ([`io::ErrorKind::Interrupted`]).
+pub(super) fn ask(user: &str) -> io::Result<Option<Secret>> {
+    let Ok(mut terminal) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
+    let before = tcgetattr(&terminal)?;
+    let mut quiet = before.clone();
+    // Signals are off as well: Ctrl-C would end the program with the echo still off.
+    quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+    quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
+    quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
+    tcsetattr(&terminal, OptionalActions::Flush, &quiet)?;
+    let restore = Restore { terminal: terminal.try_clone()?, before };
+    write!(terminal, "Password for user {}: ", crate::text::one_line(user))?;
+    terminal.flush()?;
+    let line = read_line(&mut terminal);
+    drop(restore);
+    writeln!(terminal)?;
+    line.map(|line| Some(Secret::new(line)))
+}
+
+/// Puts the terminal back.
+struct Restore {
+    terminal: File,
+    before: Termios,
+}
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        // There is nobody to tell when it fails.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
+    }
+}
+
+/// Reads to the end of the line, with what a terminal's own line editing would do.
+fn read_line(input: &mut impl Read) -> io::Result<String> {
+    const CTRL_C: u8 = 3;
+    const CTRL_D: u8 = 4;
+    const BACKSPACE: u8 = 8;
+    const CTRL_U: u8 = 21;
+    const CTRL_BACKSLASH: u8 = 28;
+    const DELETE: u8 = 127;
+    let given_up = || io::Error::new(io::ErrorKind::Interrupted, "no password given");
+    let mut line = Vec::new();
+    for byte in io::BufReader::new(input).bytes() {
+        match byte? {
+            b'\r' | b'\n' => {
+                return String::from_utf8(line).map_err(|_| {
+                    io::Error::new(io::ErrorKind::InvalidData, "the password is not valid UTF-8")
+                });
+            }
+            CTRL_C | CTRL_BACKSLASH => return Err(given_up()),
+            CTRL_D if line.is_empty() => return Err(given_up()),
+            CTRL_U => line.clear(),
+            BACKSPACE | DELETE => {
+                // A whole character: its continuation bytes, then its first.
+                while line.pop().is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {}
+            }
+            byte => line.push(byte),
+        }
+    }
+    Err(given_up())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_line;
+
+    #[test]
+    fn edits_the_line() {
+        for (typed, read) in [
+            ("secret\r", Some("secret")),
+            ("secret\nmore", Some("secret")),
+            ("\n", Some("")),
+            ("wrong\u{15}right\n", Some("right")),
+            ("pässx\u{7f}\n", Some("päss")),
+            ("ä\u{8}b\n", Some("b")),
+            ("\u{7f}a\n", Some("a")),
+            ("sec\u{3}", None),
+            ("\u{4}", None),
+            ("cut off", None),
+        ] {
+            assert_eq!(read_line(&mut typed.as_bytes()).ok().as_deref(), read, "{typed:?}");
+        }
+    }
+}

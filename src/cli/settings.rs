@@ -1,0 +1,221 @@
+//! What follows from the command line, the config file and the environment together.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::args::{Cli, Command, Screen, ViewArgs};
+use super::password::Prompt;
+use crate::config::{
+    Checks, Config, ConfigError, KeyBinding, Location, LockNameQuery, NamedLock, Target, Theme, locate,
+};
+use crate::model::thresholds::Thresholds;
+use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
+use crate::pg::error::ConnInfoError;
+
+/// What the settings depend on beside the command line.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// Looks up an environment variable.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// What the config's keys and colours are checked against.
+    pub checks: Checks<'a>,
+}
+
+/// Everything the dashboard and the snapshot need to know.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where to connect; none for a demo on its own server.
+    pub conninfo: Option<ConnInfo>,
+    /// Whether to ask for a password.
+    pub prompt: Prompt,
+    /// Name of the target in the config, if it was named so.
+    pub target: Option<String>,
+    /// Time between two polls.
+    pub refresh: Duration,
+    /// Whether actions are left out.
+    pub read_only: bool,
+    /// The screen to start on.
+    pub screen: Screen,
+    /// Colours.
+    pub theme: Theme,
+    /// Whether to draw with ASCII alone, whatever the locale.
+    pub ascii: bool,
+    /// Whether to use the mouse.
+    pub mouse: bool,
+    /// From when on something is a finding.
+    pub thresholds: Thresholds,
+    /// Names for advisory locks.
+    pub lock_names: Vec<NamedLock>,
+    /// Queries for more of them.
+    pub lock_name_queries: Vec<LockNameQuery>,
+    /// Where the task tables are.
+    pub tables: BTreeMap<&'static str, String>,
+    /// Keys in place of the default ones.
+    pub keys: Vec<KeyBinding>,
+    /// The config as it was read, for mistakes that only show later.
+    pub config: Config,
+}
+
+/// Why there are none.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The config file.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The connection string, the flags or the environment.
+    #[error(transparent)]
+    ConnInfo(#[from] ConnInfoError),
+    /// Flags that do not go together.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl SettingsError {
+    /// 1 for a bad config file, 2 for wrong usage.
+    #[must_use]
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::Config(_) => 1,
+            Self::ConnInfo(_) | Self::Usage(_) => 2,
+        }
+    }
+}
+
+impl Cli {
+    /// The config file.
+    ///
+    /// # Errors
+    /// When none is named and there is no home directory.
+    pub fn config_location(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<Location, SettingsError> {
+        locate(self.config.clone(), env).ok_or_else(|| {
+            SettingsError::Usage(
+                "no home directory, and so no config file: name one with --config".to_owned(),
+            )
+        })
+    }
+
+    /// Reads the config file and puts everything together.
+    ///
+    /// # Errors
+    /// When the config has mistakes in it, or the target, the flags or the environment cannot be followed.
+    pub fn settings(&self, context: &Context<'_>) -> Result<Settings, SettingsError> {
+        let config = match locate(self.config.clone(), context.env) {
+            Some(location) => Config::load(&location, &context.checks)?,
+            None => Config::default(),
+        };
+        let (target, named) = self.target(&config)?;
+        let conninfo = match &self.command {
+            Some(Command::Demo(demo)) if demo.url.is_none() => None,
+            _ => Some(self.conninfo(target, named, context)?),
+        };
+        let view = self.view();
+        Ok(Settings {
+            conninfo,
+            prompt: self.prompt(),
+            target: named.and(target.map(str::to_owned)),
+            refresh: view.refresh.or(named.and_then(|named| named.refresh)).unwrap_or(config.refresh),
+            read_only: view.read_only || named.is_some_and(|named| named.read_only),
+            screen: view.screen.unwrap_or_default(),
+            theme: match view.theme {
+                Some(theme) => Theme { base: theme.as_str().to_owned(), ..config.theme.clone() },
+                None => config.theme.clone(),
+            },
+            ascii: view.ascii,
+            mouse: !view.no_mouse,
+            thresholds: config.thresholds.clone(),
+            lock_names: config.lock_names.clone(),
+            lock_name_queries: config.lock_name_queries.clone(),
+            tables: config.tables.clone(),
+            keys: config.keys.clone(),
+            config,
+        })
+    }
+
+    /// The target as given, and what the config says of it if it is a name from there.
+    fn target<'a>(
+        &'a self,
+        config: &'a Config,
+    ) -> Result<(Option<&'a str>, Option<&'a Target>), SettingsError> {
+        let own = match &self.command {
+            Some(Command::Demo(demo)) => demo.url.as_deref(),
+            Some(Command::Snapshot(snapshot)) => snapshot.target.as_deref(),
+            _ => None,
+        };
+        let target = match (self.target.as_deref(), own) {
+            (Some(first), Some(second)) => {
+                return Err(SettingsError::Usage(format!(
+                    "two targets, \"{}\" and \"{}\": give one",
+                    shown(first),
+                    shown(second)
+                )));
+            }
+            (first, second) => first.or(second),
+        };
+        let flags = &self.connect;
+        let own_server = matches!(&self.command, Some(Command::Demo(demo)) if demo.url.is_none());
+        let place =
+            [&flags.host, &flags.port, &flags.username, &flags.dbname].into_iter().any(Option::is_some);
+        if own_server && (target.is_some() || place) {
+            return Err(SettingsError::Usage(
+                "demo starts a server of its own: --url names another one to play on".to_owned(),
+            ));
+        }
+        let named =
+            target.filter(|target| !is_connection_string(target)).and_then(|name| config.targets.get(name));
+        if let (Some(target), Some(dbname), None) = (target, &flags.dbname, named)
+            && !is_connection_string(target)
+        {
+            return Err(SettingsError::Usage(format!(
+                "two databases, \"{target}\" and -d \"{}\": give one (the config has no target \"{target}\")",
+                shown(dbname)
+            )));
+        }
+        Ok((target, named))
+    }
+
+    fn conninfo(
+        &self,
+        target: Option<&str>,
+        named: Option<&Target>,
+        context: &Context<'_>,
+    ) -> Result<ConnInfo, ConnInfoError> {
+        let flags = Flags {
+            host: self.connect.host.clone(),
+            port: self.connect.port.clone(),
+            user: self.connect.username.clone(),
+            dbname: self.connect.dbname.clone(),
+        };
+        let text = named.map(|named| named.conninfo.as_str()).or(target);
+        let sources =
+            Sources { env: context.env, flags_first: named.is_some(), ..Sources::of_process(text, flags) };
+        ConnInfo::resolve(&sources)
+    }
+
+    fn prompt(&self) -> Prompt {
+        match (self.connect.no_password, self.connect.password) {
+            (true, _) => Prompt::Never,
+            (false, true) => Prompt::Always,
+            (false, false) => Prompt::IfNeeded,
+        }
+    }
+
+    /// The dashboard's options, before or after `demo`.
+    fn view(&self) -> ViewArgs {
+        let outer = self.view.clone();
+        let Some(Command::Demo(demo)) = &self.command else { return outer };
+        let inner = demo.view.clone();
+        ViewArgs {
+            refresh: inner.refresh.or(outer.refresh),
+            screen: inner.screen.or(outer.screen),
+            theme: inner.theme.or(outer.theme),
+            ascii: inner.ascii || outer.ascii,
+            no_mouse: inner.no_mouse || outer.no_mouse,
+            read_only: inner.read_only || outer.read_only,
+        }
+    }
+}
+
+/// A target in an error: a connection string may hold a password.
+fn shown(target: &str) -> &str {
+    if is_connection_string(target) { "…" } else { target }
+}

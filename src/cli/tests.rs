@@ -1,0 +1,190 @@
+//! Command lines, and the settings they lead to.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{CommandFactory, Parser};
+
+use super::{Cli, Context, Prompt, Screen, Settings, check_config, completions, man, print_config};
+use crate::config::{Checks, Location};
+
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(std::iter::once("locktop").chain(line.split_whitespace()))
+}
+
+/// The settings of a command line, with this config and an environment without PG variables.
+fn settings(line: &str, config: &str) -> Result<Settings, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config.toml");
+    std::fs::write(&path, config).unwrap();
+    let env = |name: &str| (name == "LOCKTOP_CONFIG").then(|| path.display().to_string());
+    let cli = parse(line).map_err(|error| error.to_string())?;
+    cli.settings(&Context { env: &env, checks: Checks::default() }).map_err(|error| error.to_string())
+}
+
+fn place(line: &str, config: &str) -> String {
+    settings(line, config).unwrap().conninfo.unwrap().describe()
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn connection_options_are_psqls_before_and_after_a_subcommand() {
+    for line in [
+        "-h db -p 99 -U ops -d app",
+        "--host db --port 99 --username ops --dbname app",
+        "-h db -p 99 -U ops app",
+        "snapshot -h db -p 99 -U ops -d app",
+        "snapshot -h db -p 99 -U ops app",
+        "-h db snapshot -p 99 -U ops app",
+        "app -h db -p 99 -U ops snapshot --format json",
+        "postgres://ops@db:99/app",
+        "demo --url postgres://ops@db:99/app",
+        "-d postgres://ops@db:99/app",
+    ] {
+        assert_eq!(place(line, ""), "db:99/app as ops", "{line}");
+    }
+}
+
+#[test]
+fn help_is_not_h() {
+    for line in ["--help", "-?", "snapshot --help", "demo -?"] {
+        assert_eq!(parse(line).unwrap_err().exit_code(), 0, "{line}");
+    }
+    let help = parse("--help").unwrap_err().to_string();
+    for part in
+        ["-h, --host <HOST>", "-?, --help", "Examples:", "Exit status: 0 done, 1 failed, 2 wrong usage."]
+    {
+        assert!(help.contains(part), "{part} in {help}");
+    }
+    assert_eq!(
+        parse("--version").unwrap_err().to_string(),
+        concat!("locktop ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+    assert_eq!(parse("-V").unwrap_err().exit_code(), 0);
+}
+
+#[test]
+fn bad_flags_exit_with_2() {
+    for line in [
+        "--nonsense",
+        "-h",
+        "--refresh fast",
+        "--refresh 0.01s",
+        "--refresh 61s",
+        "--screen kitchen",
+        "--theme pink",
+        "snapshot --format xml",
+        "completions tcsh",
+        "demo --scenario unheard-of",
+        "demo --url x --pg-bin y",
+        "config",
+        "one two",
+    ] {
+        assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
+fn a_target_is_looked_up_in_the_config() {
+    let config = "refresh = '3s'\n[targets.prod]\nconninfo = 'host=db dbname=app user=ops'\nread_only = true\nrefresh = '5s'";
+    assert_eq!(place("prod", config), "db:5432/app as ops");
+    assert_eq!(place("prod -d other -h standby", config), "standby:5432/other as ops");
+    assert_eq!(place("snapshot prod", config), "db:5432/app as ops");
+    assert_eq!(place("host=prod -U u", config), "prod:5432/u as u");
+    assert_eq!(place("prod2 -U u", config), "[local]:5432/prod2 as u");
+
+    let prod = settings("prod", config).unwrap();
+    assert_eq!((prod.target.as_deref(), prod.read_only), (Some("prod"), true));
+    assert_eq!(prod.refresh, Duration::from_secs(5));
+    assert_eq!(settings("prod --refresh 0.5", config).unwrap().refresh, Duration::from_millis(500));
+    let other = settings("elsewhere", config).unwrap();
+    assert_eq!((other.target, other.read_only, other.refresh), (None, false, Duration::from_secs(3)));
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    for (line, error) in [
+        (
+            "app -d other",
+            "two databases, \"app\" and -d \"other\": give one (the config has no target \"app\")",
+        ),
+        ("app snapshot other", "two targets, \"app\" and \"other\": give one"),
+        ("postgres://u:hush@h snapshot x", "two targets, \"…\" and \"x\": give one"),
+        ("demo -h db", "demo starts a server of its own: --url names another one to play on"),
+        ("-p x", "port is \"x\" (from -p): expected a number from 1 to 65535"),
+        (
+            "sslmode=verify-full",
+            "sslmode=verify-full (from the connection string) is not supported yet, and is not ignored silently: leave it out",
+        ),
+    ] {
+        assert_eq!(settings(line, "").unwrap_err(), error, "{line}");
+    }
+}
+
+#[test]
+fn the_view_is_set_before_or_after_demo() {
+    let demo = settings("--ascii demo --theme mono --screen chains --no-mouse", "").unwrap();
+    assert!(demo.conninfo.is_none());
+    assert_eq!((demo.ascii, demo.mouse, demo.screen), (true, false, Screen::Chains));
+    assert_eq!(demo.theme.base, "mono");
+    let plain = settings("", "[theme]\nbase = 'light'").unwrap();
+    assert_eq!((plain.ascii, plain.mouse, plain.screen), (false, true, Screen::Overview));
+    assert_eq!(plain.theme.base, "light");
+    assert_eq!(settings("--theme ansi", "[theme]\nbase = 'light'").unwrap().theme.base, "ansi");
+}
+
+#[test]
+fn prompts_as_psql() {
+    for (line, prompt) in [
+        ("", Prompt::IfNeeded),
+        ("-w", Prompt::Never),
+        ("-W", Prompt::Always),
+        ("-w -W", Prompt::Always),
+        ("-W -w", Prompt::Never),
+        ("snapshot -w", Prompt::Never),
+    ] {
+        assert_eq!(settings(line, "").unwrap().prompt, prompt, "{line}");
+    }
+}
+
+#[test]
+fn a_bad_config_stops_everything() {
+    let error = settings("", "refresh = 'fast'").unwrap_err();
+    assert!(error.ends_with(
+        "config.toml:1:11: refresh is \"fast\": expected a duration from \"0.1s\" to \"60s\", such as \"1s\""
+    ));
+}
+
+#[test]
+fn printed_things() {
+    let printed = |print: &dyn Fn(&mut dyn std::io::Write) -> std::io::Result<()>| {
+        let mut out = Vec::new();
+        print(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let script = printed(&|out| completions(clap_complete::Shell::Bash, out));
+    assert!(script.contains("_locktop()") && script.contains("--no-password"));
+    let page = printed(&|out| man(out));
+    assert!(
+        page.contains(".TH locktop 1") && page.contains("pg\\-bin") && page.contains("\\-\\-username"),
+        "{page}"
+    );
+    assert!(printed(&|out| print_config(out)).contains("refresh = \"1s\""));
+}
+
+#[test]
+fn config_check() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("mine.toml");
+    let absent = Location { path: directory.path().join("none.toml"), named: false };
+    let check = |file: Option<&Path>| check_config(file.map(Path::to_owned), &absent, &Checks::default());
+    assert_eq!(check(None).unwrap(), format!("{}: not there, the defaults apply", absent.path.display()));
+    std::fs::write(&path, "refresh = '2s'").unwrap();
+    assert_eq!(check(Some(&path)).unwrap(), format!("{}: no mistakes", path.display()));
+    std::fs::write(&path, "refresh = 2").unwrap();
+    assert!(check(Some(&path)).unwrap_err().to_string().contains(":1:11: refresh is the number 2"));
+}

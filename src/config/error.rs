@@ -1,0 +1,62 @@
+//! Mistakes in the config file.
+
+use std::path::PathBuf;
+
+/// A place in the file, both numbers from 1; the column counts characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Position {
+    /// Line.
+    pub line: usize,
+    /// Column.
+    pub column: usize,
+}
+
+impl Position {
+    /// The place of a byte offset.
+    pub(super) fn of(source: &str, offset: usize) -> Self {
+        let before = source.get(..offset).unwrap_or(source);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).unwrap_or_default().chars().count() + 1,
+        }
+    }
+}
+
+/// One mistake: where, what was found and what was expected.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Mistake {
+    /// Where.
+    pub at: Position,
+    /// What.
+    pub message: String,
+}
+
+/// A config that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file could not be read.
+    #[error("cannot read the config file {}: {error}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file has mistakes in it: one line for each, `file:line:column: what`.
+    #[error("{}", lines(.file, .mistakes))]
+    Mistakes {
+        /// The file.
+        file: PathBuf,
+        /// In the order of the file.
+        mistakes: Vec<Mistake>,
+    },
+}
+
+fn lines(file: &std::path::Path, mistakes: &[Mistake]) -> String {
+    let line = |mistake: &Mistake| {
+        let Mistake { at: Position { line, column }, message } = mistake;
+        format!("{}:{line}:{column}: {message}", file.display())
+    };
+    mistakes.iter().map(line).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,109 @@
+//! Where fetched programs and server templates are kept between runs.
+
+use std::env;
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use super::account::Account;
+use super::error::EmbeddedError;
+
+/// `$XDG_CACHE_HOME/locktop`, by default `~/.cache/locktop`.
+///
+/// As root the server runs as another user, who usually cannot enter root's home: the first of
+/// `$XDG_CACHE_HOME/locktop`, `~/.cache/locktop` and `/var/cache/locktop` that this user can reach is taken.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    root: PathBuf,
+}
+
+impl Cache {
+    /// Finds the directory, and makes it if need be.
+    ///
+    /// # Errors
+    /// When none of the places can be used, with the reason for the last one.
+    pub fn locate() -> Result<Self, EmbeddedError> {
+        Self::for_account(Account::detect()?)
+    }
+
+    pub(super) fn for_account(account: Account) -> Result<Self, EmbeddedError> {
+        let mut last = None;
+        for root in places() {
+            let existing = root.ancestors().find(|path| path.exists());
+            if !existing.is_some_and(|path| account.can_reach(path)) {
+                continue;
+            }
+            match make(&root) {
+                Ok(()) if account.can_reach(&root) => return Ok(Self { root }),
+                Ok(()) => {}
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| EmbeddedError::BadDirectory {
+            path: PathBuf::from("~/.cache"),
+            reason:
+                "the user that runs the server cannot enter it; set XDG_CACHE_HOME to a directory that it can"
+                    .to_owned(),
+        }))
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Where the programs of a major version are, once they were fetched; the rest is in `bin`, `lib`, `share`.
+    #[must_use]
+    pub fn server(&self, major: u32) -> PathBuf {
+        self.root.join("postgres").join(major.to_string())
+    }
+
+    /// Runs `work` while no other process does the same under this name.
+    pub(super) fn locked<T>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> Result<T, EmbeddedError>,
+    ) -> Result<T, EmbeddedError> {
+        let path = self.root.join(format!("{name}.lock"));
+        let file = File::create(&path).map_err(EmbeddedError::file("create", &path))?;
+        file.lock().map_err(EmbeddedError::file("lock", &path))?;
+        work()
+    }
+
+    /// Makes a directory below the cache.
+    pub(super) fn directory(&self, name: &str) -> Result<PathBuf, EmbeddedError> {
+        let path = self.root.join(name);
+        make(&path)?;
+        Ok(path)
+    }
+}
+
+/// Candidates, best first.
+fn places() -> Vec<PathBuf> {
+    let xdg = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = env::var_os("HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let mut places: Vec<_> = xdg.into_iter().chain(home.map(|home| home.join(".cache"))).collect();
+    if rustix::process::geteuid().is_root() {
+        places.push(PathBuf::from("/var/cache"));
+    }
+    places.into_iter().map(|place| place.join("locktop")).collect()
+}
+
+/// Makes a directory that others may pass through (the server may run as another user), if it is not there.
+fn make(path: &Path) -> Result<(), EmbeddedError> {
+    if !path.is_dir() {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(path)
+            .map_err(EmbeddedError::file("create", path))?;
+        fs::set_permissions(path, Permissions::from_mode(0o755))
+            .map_err(EmbeddedError::file("open", path))?;
+    }
+    let probe = path.join(".writable");
+    File::create(&probe).and_then(|_| fs::remove_file(&probe)).or_else(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Ok(()),
+        _ => Err(EmbeddedError::File { action: "write to", path: path.to_owned(), source: error }),
+    })
+}

@@ -1,0 +1,173 @@
+//! The demo: a server, and scenarios that come about, last some seconds and dissolve, again and again.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::postgres::{self, EmbeddedError, EmbeddedServer};
+use super::scenario::{Pace, Scenario, ScenarioError, Stage};
+use crate::pg::conninfo::ConnInfo;
+use crate::pg::error::ConnInfoError;
+
+/// Between the end of a scenario and its next beginning.
+const PAUSE: Duration = Duration::from_secs(2);
+/// Longest that dropping a demo may take.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How long after one scenario the next one begins, at the start.
+const STAGGER: Duration = Duration::from_millis(1_500);
+
+/// What to show, and where.
+#[derive(Debug, Clone)]
+pub struct DemoOptions {
+    /// A server of the user's; without it an embedded one.
+    pub url: Option<ConnInfo>,
+    /// What to play, all at the same time.
+    pub scenarios: Vec<Scenario>,
+    /// How fast.
+    pub pace: Pace,
+    /// The embedded server.
+    pub server: postgres::Options,
+}
+
+impl Default for DemoOptions {
+    fn default() -> Self {
+        let server = postgres::Options::default().with("max_connections", 300);
+        Self { url: None, scenarios: Scenario::DEMO.into(), pace: Pace::DEMO, server }
+    }
+}
+
+/// Why there is no demo.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// No server of our own.
+    #[error(transparent)]
+    Server(#[from] EmbeddedError),
+    /// Its address is not understood.
+    #[error(transparent)]
+    Address(#[from] ConnInfoError),
+    /// A scenario.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+}
+
+/// A running demo. [`Self::stop`] ends it and leaves nothing behind. Dropping it does the same, without saying what went
+/// wrong; on a server of the user's it waits for that.
+#[derive(Debug)]
+pub struct Demo {
+    info: ConnInfo,
+    server: Option<EmbeddedServer>,
+    stage: Stage,
+    quit: watch::Sender<bool>,
+    loops: Vec<JoinHandle<()>>,
+    ended: bool,
+}
+
+/// Starts the demo, and returns as soon as there is a server to look at.
+///
+/// # Errors
+/// When there is no server, or it does not let us make our schema.
+pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
+    let (info, server) = if let Some(info) = options.url {
+        (info, None)
+    } else {
+        let server = EmbeddedServer::start(options.server).await?;
+        (ConnInfo::parse(&server.conninfo())?, Some(server))
+    };
+    let stage = Stage::open(&info).await?;
+    let (quit, told) = watch::channel(false);
+    let begin = |(place, scenario): (u32, Scenario)| {
+        let (stage, mut told) = (stage.clone(), told.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = play(scenario, stage, options.pace, STAGGER * place) => {}
+                // Also when the demo was dropped.
+                _ = told.wait_for(|quit| *quit) => {}
+            }
+        })
+    };
+    let loops = (0..).zip(options.scenarios).map(begin).collect();
+    Ok(Demo { info, server, stage, quit, loops, ended: false })
+}
+
+impl Demo {
+    /// Where it plays.
+    #[must_use]
+    pub fn conninfo(&self) -> &ConnInfo {
+        &self.info
+    }
+
+    /// The embedded server, if it plays on one.
+    #[must_use]
+    pub fn server(&self) -> Option<&EmbeddedServer> {
+        self.server.as_ref()
+    }
+
+    /// The same, to kill and restart it.
+    #[must_use]
+    pub fn server_mut(&mut self) -> Option<&mut EmbeddedServer> {
+        self.server.as_mut()
+    }
+
+    /// Ends all sessions, then the server, or on a server of the user's removes the schema.
+    ///
+    /// # Errors
+    /// When the user's server is gone, or somebody else uses what is in the schema; when the embedded one does not end.
+    pub async fn stop(mut self) -> Result<(), DemoError> {
+        self.quit.send_replace(true);
+        for task in self.loops.drain(..) {
+            // A loop that panicked has ended too.
+            let _ = task.await;
+        }
+        let outcome = match self.server.take() {
+            Some(server) => server.stop().await.map_err(DemoError::from),
+            None => remove(&self.stage).await.map_err(DemoError::from),
+        };
+        self.ended = true;
+        outcome
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        self.loops.iter().for_each(JoinHandle::abort);
+        if self.ended || self.server.is_some() {
+            return;
+        }
+        // The runtime of the caller may be about to end, or be this very thread's.
+        let stage = self.stage.clone();
+        let _ = std::thread::spawn(move || remove_in_time(&stage)).join();
+    }
+}
+
+/// Removes what was made, on a runtime of its own; there is nobody to tell when it fails.
+fn remove_in_time(stage: &Stage) {
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let _ = runtime.block_on(async { tokio::time::timeout(FAREWELL, remove(stage)).await });
+}
+
+/// Removes what was made, over a new connection: the old one may be lost, or another runtime's.
+async fn remove(stage: &Stage) -> Result<(), ScenarioError> {
+    stage.reopen().await?.remove().await
+}
+
+/// Plays a scenario until it is cancelled. When the server goes away it waits for it to come back.
+async fn play(scenario: Scenario, mut stage: Stage, pace: Pace, delay: Duration) {
+    tokio::time::sleep(delay).await;
+    loop {
+        if once(scenario, &stage, pace).await.is_err()
+            && let Ok(again) = stage.reopen().await
+        {
+            stage = again;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn once(scenario: Scenario, stage: &Stage, pace: Pace) -> Result<(), ScenarioError> {
+    let running = scenario.start(stage, pace).await?;
+    if running.lasts() {
+        tokio::time::sleep(pace.hold).await;
+    }
+    running.dissolve().await
+}

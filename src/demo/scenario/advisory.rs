@@ -1,0 +1,119 @@
+//! A crowd that waits for one advisory lock.
+
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use super::error::ScenarioError;
+use super::limits;
+use super::running::{Blocker, Running, Wait};
+use super::session::Session;
+use super::stage::Stage;
+
+/// How many sessions are opened at the same time.
+const AT_ONCE: usize = 16;
+/// Connections that are needed beside the crowd: the stage, the holders, whoever looks on.
+const SPARE: usize = 40;
+/// Sessions that share the additional locks.
+const KEEPERS: usize = 4;
+
+/// One session holds `pg_advisory_lock(1)`; others wait for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Crowd {
+    /// How many wait.
+    pub waiters: usize,
+    /// How many other advisory locks are held, by four idle sessions.
+    pub locks: usize,
+    /// The holder holds it to the end of its transaction; else it is idle, and holds it to the end of its session.
+    pub in_transaction: bool,
+}
+
+impl Default for Crowd {
+    fn default() -> Self {
+        Self { waiters: 200, locks: 0, in_transaction: false }
+    }
+}
+
+impl Crowd {
+    /// The settings that a server needs for it.
+    #[must_use]
+    pub fn settings(self) -> Vec<(String, String)> {
+        let connections = self.waiters + KEEPERS + SPARE;
+        // The lock table has room for `max_locks_per_transaction * max_connections` locks.
+        let per_connection = ((self.locks + self.waiters) * 5 / 4).div_ceil(connections).max(64);
+        [("max_connections", connections), ("max_locks_per_transaction", per_connection)]
+            .map(|(name, value)| (name.to_owned(), value.to_string()))
+            .into()
+    }
+
+    /// Makes it, and returns once all wait.
+    ///
+    /// # Errors
+    /// When the server has too few connections (see [`Self::settings`]) or refuses a statement.
+    pub async fn start(self, stage: &Stage) -> Result<Running, ScenarioError> {
+        limits::allow_open_files(self.waiters + KEEPERS + SPARE);
+        let mut running = Running::new(stage);
+        let holder = if self.in_transaction {
+            running.begin("scheduler-1", "SELECT pg_advisory_xact_lock(1)").await?
+        } else {
+            running.open("scheduler-1").await?
+        };
+        if !self.in_transaction {
+            holder.run("SELECT pg_advisory_lock(1)").await?;
+        }
+        running.facts.roots.push(Blocker::Backend(holder.pid()));
+        for keeper in 0..KEEPERS.min(self.locks) {
+            let session = running.open(&format!("keeper-{}", keeper + 1)).await?;
+            let take = format!(
+                "SELECT count(pg_advisory_lock(2, key)) FROM generate_series({}, {}, {KEEPERS}) key",
+                keeper + 1,
+                self.locks
+            );
+            session.run(&take).await?;
+        }
+        self.gather(stage, &mut running, &holder).await?;
+        Ok(running)
+    }
+
+    async fn gather(
+        self,
+        stage: &Stage,
+        running: &mut Running,
+        holder: &Session,
+    ) -> Result<(), ScenarioError> {
+        let mut arrivals = stream::iter(0..self.waiters)
+            .map(async |number| {
+                let session = stage.session(&format!("worker-{}", number + 1)).await?;
+                let task = session.send("SELECT pg_advisory_lock(1)");
+                Ok::<_, ScenarioError>((session, task))
+            })
+            .buffer_unordered(AT_ONCE);
+        let mut pids = Vec::with_capacity(self.waiters);
+        while let Some(arrival) = arrivals.next().await {
+            let (session, task) = arrival?;
+            pids.push(session.pid());
+            let holders = vec![Blocker::Backend(holder.pid())];
+            running.facts.waits.push(Wait { waiter: session.pid(), holders, ahead: None });
+            running.sessions.push(session);
+            running.tasks.push(task);
+        }
+        stage.waiting(&pids).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Crowd;
+
+    #[test]
+    fn the_settings_make_room_for_all_locks() {
+        for (waiters, locks) in [(0, 0), (200, 0), (1_000, 22_000), (2_000, 44_000)] {
+            let settings = Crowd { waiters, locks, in_transaction: false }.settings();
+            let number = |wanted: &str| -> usize {
+                settings.iter().find(|(name, _)| name == wanted).unwrap().1.parse().unwrap()
+            };
+            let room = number("max_connections") * number("max_locks_per_transaction");
+            assert!(room > locks + waiters, "{waiters} {locks}: {room}");
+            assert!(number("max_connections") > waiters);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Two prepared transactions, which no process stands for, block three sessions.
+
+use super::error::ScenarioError;
+use super::running::{Blocker, Running, Wait};
+use super::stage::Stage;
+
+/// Gids of both.
+const GIDS: [&str; 2] = ["locktop_demo_invoice_1", "locktop_demo_invoice_2"];
+
+pub(super) async fn start(stage: &Stage) -> Result<Running, ScenarioError> {
+    let table = "DROP TABLE IF EXISTS invoices;
+        CREATE TABLE invoices (id int PRIMARY KEY, paid bool NOT NULL);
+        INSERT INTO invoices VALUES (1, false), (2, false)";
+    stage.run(table).await?;
+    // Gids are unique in a cluster, not in a database.
+    let database = stage.texts("SELECT current_database()::text").await?.concat();
+    let gids = GIDS.map(|gid| format!("{gid}_{database}"));
+    let pay = |id: usize| format!("UPDATE invoices SET paid = true WHERE id = {id}");
+
+    let mut running = Running::new(stage);
+    for (number, gid) in (1..).zip(&gids) {
+        let session = running.begin("ledger", &pay(number)).await?;
+        running.cleanup.push(format!("ROLLBACK PREPARED '{gid}'"));
+        session.run(&format!("PREPARE TRANSACTION '{gid}'")).await?;
+        running.facts.roots.push(Blocker::Prepared(gid.clone()));
+    }
+    running.cleanup.push("DROP TABLE IF EXISTS invoices".to_owned());
+
+    let mut holders = running.facts.roots.clone();
+    for (number, root) in (1..).zip(running.facts.roots.clone()) {
+        let session = running.open("billing").await?;
+        running.wait(&session, &pay(number)).await?;
+        let wait = Wait { waiter: session.pid(), holders: vec![root], ahead: Some(Vec::new()) };
+        running.facts.waits.push(wait);
+        // It has the table's lock for writing, and waits for the row.
+        holders.push(Blocker::Backend(session.pid()));
+    }
+    let migration = running.open("deploy@ci").await?;
+    running.wait(&migration, "ALTER TABLE invoices ADD COLUMN note text").await?;
+    running.facts.waits.push(Wait { waiter: migration.pid(), holders, ahead: Some(Vec::new()) });
+    Ok(running)
+}

@@ -1,0 +1,53 @@
+//! What a table's wait queue does: somebody who waits is in the way, somebody who holds is not.
+
+use super::error::ScenarioError;
+use super::running::{Blocker, Running, Wait};
+use super::session::Session;
+use super::stage::Stage;
+
+/// A reader holds, a statement that wants the table for itself waits for it, and another reader waits for that
+/// statement alone: the two readers would not be in each other's way.
+pub(super) async fn ddl(stage: &Stage) -> Result<Running, ScenarioError> {
+    let mut running = table(stage, "customers").await?;
+    let reader = running.begin("report@bi", "SELECT count(*) FROM customers").await?;
+    running.facts.roots.push(Blocker::Backend(reader.pid()));
+    let migration = running.open("deploy@ci").await?;
+    running.wait(&migration, "ALTER TABLE customers ADD COLUMN note text").await?;
+    running.facts.wait(migration.pid(), reader.pid());
+    let late = running.open("web-1").await?;
+    running.wait(&late, "SELECT name FROM customers WHERE id = 1").await?;
+    behind(&mut running, &late, &migration);
+    Ok(running)
+}
+
+fn behind(running: &mut Running, waiter: &Session, ahead: &Session) {
+    let wait = Wait { waiter: waiter.pid(), holders: Vec::new(), ahead: Some(vec![ahead.pid()]) };
+    running.facts.waits.push(wait);
+}
+
+/// One session reads a table, another writes to it, both idle in their transactions. Making an index waits for the writer
+/// alone.
+pub(super) async fn innocent(stage: &Stage) -> Result<Running, ScenarioError> {
+    let mut running = table(stage, "products").await?;
+    let reader = running.begin("report@bi", "SELECT count(*) FROM products").await?;
+    running.facts.innocent.push(reader.pid());
+    let writer = running.begin("import@cron", "UPDATE products SET name = 'x' WHERE id = 1").await?;
+    running.facts.roots.push(Blocker::Backend(writer.pid()));
+    let index = running.open("deploy@ci").await?;
+    running.wait(&index, "CREATE INDEX ON products (name)").await?;
+    running.facts.wait(index.pid(), writer.pid());
+    Ok(running)
+}
+
+/// A small table.
+async fn table(stage: &Stage, name: &str) -> Result<Running, ScenarioError> {
+    let drop = format!("DROP TABLE IF EXISTS {name}");
+    let make = format!(
+        "{drop}; CREATE TABLE {name} (id int PRIMARY KEY, name text NOT NULL);
+         INSERT INTO {name} SELECT id, 'name ' || id FROM generate_series(1, 20) id"
+    );
+    stage.run(&make).await?;
+    let mut running = Running::new(stage);
+    running.cleanup.push(drop);
+    Ok(running)
+}

@@ -1,0 +1,86 @@
+//! One session of a scenario.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use super::error::ScenarioError;
+use super::stage::{SCHEMA, Stage};
+use crate::pg::connect::connect;
+use crate::pg::conninfo::ConnInfo;
+
+/// Which backend it is: a process id alone may be another one by the time it is used.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    pub(super) pid: i32,
+    /// `backend_start` as text.
+    pub(super) start: String,
+}
+
+/// A statement that runs, most likely waiting.
+pub(super) type Task = JoinHandle<Result<(), ScenarioError>>;
+
+/// A real session. It ends when this and its running statements are dropped, or when the stage ends it.
+#[derive(Debug, Clone)]
+pub(super) struct Session {
+    pid: i32,
+    client: Arc<Client>,
+}
+
+impl Session {
+    /// Opens it, with the scenarios' schema in its search path.
+    pub(super) async fn open(stage: &Stage, info: ConnInfo) -> Result<Self, ScenarioError> {
+        let client = connect(&info).await?.client;
+        // In one round trip, since there may be a thousand of them.
+        let hello = format!(
+            "SET search_path TO {SCHEMA}, public; SET client_min_messages TO error;
+             SELECT pid, backend_start::text FROM pg_stat_get_activity(pg_backend_pid())"
+        );
+        let answer = client.simple_query(&hello).await.map_err(ScenarioError::statement(&hello))?;
+        let row = answer.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some((row.get(0)?.parse().ok()?, row.get(1)?.to_owned())),
+            _ => None,
+        });
+        let refused =
+            || ScenarioError::Statement { statement: hello, message: "no row about this session".to_owned() };
+        let (pid, start) = row.ok_or_else(refused)?;
+        stage.enroll(Identity { pid, start });
+        Ok(Self { pid, client: Arc::new(client) })
+    }
+
+    /// Process id of its backend.
+    pub(super) fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Runs statements to their end.
+    pub(super) async fn run(&self, statements: &str) -> Result<(), ScenarioError> {
+        self.client.batch_execute(statements).await.map_err(ScenarioError::statement(statements))
+    }
+
+    /// Sends statements and does not wait for them.
+    pub(super) fn send(&self, statements: impl Into<String>) -> Task {
+        self.send_and_commit(statements, Duration::ZERO, "")
+    }
+
+    /// Sends statements; once they are done, and after a pause, sends what ends the transaction.
+    pub(super) fn send_and_commit(
+        &self,
+        statements: impl Into<String>,
+        pause: Duration,
+        end: &'static str,
+    ) -> Task {
+        let (session, statements) = (self.clone(), statements.into());
+        tokio::spawn(async move {
+            let outcome = session.run(&statements).await;
+            if !end.is_empty() {
+                tokio::time::sleep(pause).await;
+                // After a failure this is a ROLLBACK, whatever it says.
+                session.run(end).await?;
+            }
+            outcome
+        })
+    }
+}

@@ -1,0 +1,92 @@
+//! From snapshots to views.
+
+use std::sync::Arc;
+
+use super::{held, series};
+use crate::model::finding::{self, Scene};
+use crate::model::lock_name::LockNames;
+use crate::model::snapshot::Snapshot;
+use crate::model::thresholds::Thresholds;
+use crate::model::view::{Link, TargetId, View};
+use crate::model::wait_graph::{Input, WaitGraph};
+
+/// Minutes that the series goes back.
+const SERIES_MINUTES: u32 = 15;
+
+/// Makes the next view from a snapshot and the view before.
+#[derive(Debug)]
+pub struct Digest {
+    thresholds: Thresholds,
+    lock_names: LockNames,
+    view: Arc<View>,
+}
+
+impl Digest {
+    /// Begins with a view that has no snapshot.
+    #[must_use]
+    pub fn new(target: TargetId, thresholds: Thresholds, lock_names: LockNames) -> Self {
+        let view = View {
+            target,
+            id: 0,
+            link: Link::Connecting,
+            snapshot: None,
+            graph: Arc::default(),
+            findings: Arc::default(),
+            series: Arc::default(),
+            held_since: Arc::default(),
+        };
+        Self { thresholds, lock_names, view: Arc::new(view) }
+    }
+
+    /// The last view.
+    #[must_use]
+    pub fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view)
+    }
+
+    /// The last snapshot.
+    #[must_use]
+    pub fn snapshot(&self) -> Option<&Snapshot> {
+        self.view.snapshot.as_deref()
+    }
+
+    /// Takes a snapshot in.
+    pub fn snapshot_taken(&mut self, snapshot: Snapshot) -> Arc<View> {
+        let before = &self.view;
+        let previous = before.snapshot.as_deref();
+        let graph = WaitGraph::build(Input {
+            locks: &snapshot.locks.rows,
+            backends: &snapshot.backends.rows,
+            answers: &snapshot.answers,
+        });
+        let findings = finding::find(Scene {
+            snapshot: &snapshot,
+            previous,
+            graph: &graph,
+            lock_names: &self.lock_names,
+            thresholds: &self.thresholds,
+        });
+        let locks_before = previous.map_or(&[][..], |previous| &previous.locks.rows[..]);
+        let held_since =
+            held::updated(&before.held_since, locks_before, &snapshot.locks.rows, snapshot.taken_at);
+        let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
+        self.view = Arc::new(View {
+            target: before.target,
+            id: before.id + 1,
+            link: Link::Live,
+            graph: Arc::new(graph),
+            findings: Arc::new(findings),
+            series: Arc::new(series),
+            held_since,
+            snapshot: Some(Arc::new(snapshot)),
+        });
+        self.view()
+    }
+
+    /// Marks the last snapshot as old.
+    pub fn link_lost(&mut self, reason: &str, attempt: u32) -> Arc<View> {
+        let link = Link::Down { reason: reason.into(), attempt };
+        self.view = Arc::new(View { id: self.view.id + 1, link, ..View::clone(&self.view) });
+        self.view()
+    }
+}

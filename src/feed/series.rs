@@ -1,0 +1,66 @@
+//! The last minutes: how many waited at each poll.
+
+use crate::model::Timestamp;
+use crate::model::view::{Sample, Series};
+use crate::model::wait_graph::WaitGraph;
+
+/// The series with one more sample, and without those older than `minutes` before it.
+#[must_use]
+pub fn extended(series: &Series, at: Timestamp, graph: &WaitGraph, minutes: u32) -> Series {
+    let oldest = at - chrono::TimeDelta::minutes(i64::from(minutes));
+    let start = series.samples.partition_point(|sample| sample.at < oldest);
+    let kept = series.samples.get(start..).unwrap_or_default();
+    let mut samples = Vec::with_capacity(kept.len() + 1);
+    // A clock that was set back would leave samples of the future before this one.
+    samples.extend(kept.iter().filter(|sample| sample.at < at));
+    samples.push(Sample { at, waiting: graph.waiting });
+    let waiting_since =
+        (graph.waiting > 0).then(|| series.waiting_since.unwrap_or_else(|| began(graph).unwrap_or(at)));
+    Series { samples, waiting_since }
+}
+
+/// When the longest wait began.
+fn began(graph: &WaitGraph) -> Option<Timestamp> {
+    graph.queues.iter().flat_map(|queue| &queue.waiters).filter_map(|waiter| waiter.wait_start).min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_timestamp(seconds, 0).unwrap()
+    }
+
+    fn waiting(waiting: u32) -> WaitGraph {
+        WaitGraph { waiting, ..WaitGraph::default() }
+    }
+
+    #[test]
+    fn samples_fall_off_at_the_far_end() {
+        let mut series = Series::default();
+        for second in 0..200 {
+            series = extended(&series, at(second), &waiting(0), 1);
+        }
+        assert_eq!(series.samples.len(), 61);
+        assert_eq!(series.samples[0].at, at(139));
+        assert_eq!(series.samples[60].at, at(199));
+    }
+
+    #[test]
+    fn the_beginning_of_waiting_stays_until_nobody_waits() {
+        let first = extended(&Series::default(), at(10), &waiting(1), 15);
+        let second = extended(&first, at(11), &waiting(3), 15);
+        assert_eq!(second.waiting_since, Some(at(10)));
+        let none = extended(&second, at(12), &waiting(0), 15);
+        assert_eq!(none.waiting_since, None);
+        assert_eq!(extended(&none, at(13), &waiting(1), 15).waiting_since, Some(at(13)));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_leaves_no_samples_of_the_future() {
+        let series = extended(&Series::default(), at(100), &waiting(0), 15);
+        let series = extended(&series, at(50), &waiting(0), 15);
+        assert_eq!(series.samples.iter().map(|sample| sample.at).collect::<Vec<_>>(), [at(50)]);
+    }
+}

@@ -1,0 +1,119 @@
+//! What an error means, by SQLSTATE and by how far the connection came.
+
+use std::error::Error as _;
+use std::io::{self, ErrorKind};
+
+use tokio_postgres::error::{DbError, SqlState};
+
+use super::super::conninfo::{Host, PasswordOrigin, socket};
+use super::super::error::ConnectError;
+use super::super::tls::Stage;
+use super::attempt::Attempt;
+use crate::text;
+
+/// The most of a server's message that is repeated.
+const MESSAGE_CHARS: usize = 300;
+
+pub(super) fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgres::Error) -> ConnectError {
+    if let Some(error) = error.as_db_error() {
+        return from_server(attempt, error);
+    }
+    let place = attempt.place.clone();
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    let io_error = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
+    match (stage, io_error) {
+        (Stage::Reaching, Some(error)) => return unreachable(attempt, error),
+        (Stage::Handshake, _) => return ConnectError::TlsFailed { place, reason: line(&cause) },
+        (_, Some(error)) if error.kind() == ErrorKind::PermissionDenied => {
+            return ConnectError::WrongSession { place, reason: line(&cause) };
+        }
+        (_, Some(error)) => return ConnectError::Closed { place, reason: io(error) },
+        (_, None) => {}
+    }
+    // These have no kind that could be asked for: the texts are the driver's own.
+    match cause.as_str() {
+        "password missing" => ConnectError::NoPassword {
+            place,
+            user: name(&attempt.info.user),
+            note: attempt.info.password_note.clone(),
+        },
+        "server does not support TLS" => ConnectError::TlsNotOffered { place },
+        _ if error.is_closed() => {
+            ConnectError::Closed { place, reason: "it hung up while we logged in".to_owned() }
+        }
+        "" => ConnectError::Other(format!("{place}: {error}")),
+        cause => ConnectError::Authentication {
+            place,
+            user: name(&attempt.info.user),
+            reason: format!("{error}: {}", line(cause)),
+        },
+    }
+}
+
+fn from_server(attempt: &Attempt<'_>, error: &DbError) -> ConnectError {
+    let (place, user) = (attempt.place.clone(), name(&attempt.info.user));
+    let message = line(error.message());
+    let code = error.code();
+    if *code == SqlState::INVALID_PASSWORD {
+        ConnectError::WrongPassword { place, user, origin: origin(attempt), message }
+    } else if *code == SqlState::INVALID_CATALOG_NAME {
+        ConnectError::NoDatabase { place, database: name(&attempt.info.dbname), message }
+    } else if *code == SqlState::TOO_MANY_CONNECTIONS {
+        ConnectError::TooManyConnections { place, message }
+    } else if *code == SqlState::CANNOT_CONNECT_NOW {
+        ConnectError::NotNow { place, message }
+    } else if *code == SqlState::INVALID_AUTHORIZATION_SPECIFICATION {
+        // One code for several things; the function that raised it tells them apart in any language.
+        match error.routine() {
+            Some("InitializeSessionUserId") => ConnectError::NoRole { place, user, message },
+            _ => ConnectError::NotAllowed { place, user, message },
+        }
+    } else {
+        ConnectError::Rejected { place, sqlstate: code.code().to_owned(), message }
+    }
+}
+
+fn origin(attempt: &Attempt<'_>) -> Option<PasswordOrigin> {
+    let given = attempt.info.password.as_ref().map(|(_, origin)| origin.clone());
+    given.or_else(|| attempt.endpoint.password.as_ref().map(|(_, path)| PasswordOrigin::File(path.clone())))
+}
+
+/// No connection to the place at all.
+fn unreachable(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
+    let port = attempt.endpoint.port;
+    if let Host::Unix(directory) = &attempt.endpoint.host {
+        let path = socket(directory, port);
+        return match error.kind() {
+            ErrorKind::NotFound => ConnectError::NoSocket { path },
+            ErrorKind::PermissionDenied => ConnectError::SocketForbidden { path },
+            ErrorKind::ConnectionRefused => ConnectError::DeadSocket { path },
+            _ => ConnectError::Unreachable { place: attempt.place.clone(), reason: io(error) },
+        };
+    }
+    let place = attempt.place.clone();
+    match error.kind() {
+        ErrorKind::ConnectionRefused => ConnectError::Refused { place, host: attempt.host.to_owned(), port },
+        _ => ConnectError::Unreachable { place, reason: io(error) },
+    }
+}
+
+/// The system's words.
+pub(super) fn io(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => "it hung up".to_owned(),
+        _ => line(&error.to_string()),
+    }
+}
+
+/// A server's message: one line, not endless.
+fn line(message: &str) -> String {
+    let message = text::one_line(message);
+    match message.char_indices().nth(MESSAGE_CHARS) {
+        Some((end, _)) => format!("{}…", message.get(..end).unwrap_or_default()),
+        None => message.into_owned(),
+    }
+}
+
+fn name(text: &str) -> String {
+    line(text)
+}

@@ -1,0 +1,158 @@
+//! Opening a connection.
+//!
+//! Hosts are tried in order, and the addresses of each; every attempt has [`ConnInfo::connect_timeout`] from the
+//! first packet until the server lets us in. TLS is settled per attempt as libpq does it, and never used on a
+//! Unix socket.
+
+mod attempt;
+mod diagnose;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use super::conninfo::{ConnInfo, Endpoint, Host, SslMode};
+use super::error::ConnectError;
+use super::tls::Stage;
+use attempt::{Attempt, Failure};
+
+/// An open connection. Dropping it closes it.
+#[derive(Debug)]
+pub struct Connection {
+    /// For sending statements.
+    pub client: tokio_postgres::Client,
+    /// Ends, with the reason, when the connection does.
+    pub driver: tokio::task::JoinHandle<Result<(), tokio_postgres::Error>>,
+}
+
+/// Connects.
+///
+/// # Errors
+/// When the server cannot be reached, does not answer in time, or refuses.
+pub async fn connect(info: &ConnInfo) -> Result<Connection, ConnectError> {
+    let mut failures = Vec::new();
+    for endpoint in &info.endpoints {
+        match to_endpoint(info, endpoint).await {
+            Ok(connection) => return Ok(connection),
+            Err(error) if error.tries_next_host() => failures.push(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Err(ConnectError::of(failures))
+}
+
+async fn to_endpoint(info: &ConnInfo, endpoint: &Endpoint) -> Result<Connection, ConnectError> {
+    match (&endpoint.host, endpoint.address) {
+        (Host::Unix(directory), _) => to_socket(info, endpoint, directory).await,
+        (Host::Local, None) => to_local(info, endpoint).await,
+        (Host::Local, Some(address)) => to_addresses(info, endpoint, &address.to_string(), &[address]).await,
+        (Host::Tcp(name), Some(address)) => to_addresses(info, endpoint, name, &[address]).await,
+        (Host::Tcp(name), None) => to_name(info, endpoint, name).await,
+    }
+}
+
+/// Nobody named a host: the first usual directory with a socket for the port, else localhost.
+async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Connection, ConnectError> {
+    let directories = super::conninfo::SOCKET_DIRECTORIES;
+    let mut found: Vec<PathBuf> = Vec::new();
+    for directory in directories.map(Path::new) {
+        let Ok(real) = directory.canonicalize() else { continue };
+        if super::conninfo::socket(&real, endpoint.port).exists() && !found.contains(&real) {
+            found.push(real);
+        }
+    }
+    let mut failures = Vec::new();
+    for directory in &found {
+        match to_socket(info, endpoint, directory).await {
+            Err(error) if error.tries_next_host() => failures.push(error),
+            done => return done,
+        }
+    }
+    match to_name(info, endpoint, "localhost").await {
+        Err(error) if error.tries_next_host() && failures.is_empty() => Err(ConnectError::NothingLocal {
+            port: endpoint.port,
+            directories: directories.join(", "),
+            localhost: Box::new(error),
+        }),
+        // A socket that is there and does not work says more than a localhost where nobody listens.
+        Err(error) if error.tries_next_host() => Err(ConnectError::of(failures)),
+        done => done,
+    }
+}
+
+async fn to_socket(
+    info: &ConnInfo,
+    endpoint: &Endpoint,
+    directory: &Path,
+) -> Result<Connection, ConnectError> {
+    let endpoint = &Endpoint { host: Host::Unix(directory.to_owned()), ..endpoint.clone() };
+    let attempt = Attempt { info, endpoint, place: endpoint.place(), host: "", address: None };
+    attempt.run(SslMode::Disable).await.map_err(|failure| failure.error)
+}
+
+async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Connection, ConnectError> {
+    let lookup = tokio::net::lookup_host((name, endpoint.port));
+    let addresses =
+        attempt::within(info.connect_timeout, lookup).await.map_err(|seconds| ConnectError::UnknownHost {
+            host: name.to_owned(),
+            reason: format!("no answer from the name service within {seconds} s"),
+        })?;
+    let addresses: Vec<IpAddr> = addresses
+        .map_err(|error| ConnectError::UnknownHost { host: name.to_owned(), reason: diagnose::io(&error) })?
+        .map(|address| address.ip())
+        .collect();
+    to_addresses(info, endpoint, name, &addresses).await
+}
+
+/// The addresses of one host in turn. Once one accepts a connection the others are left alone.
+async fn to_addresses(
+    info: &ConnInfo,
+    endpoint: &Endpoint,
+    name: &str,
+    addresses: &[IpAddr],
+) -> Result<Connection, ConnectError> {
+    let endpoint = &Endpoint { host: Host::Tcp(name.to_owned()), ..endpoint.clone() };
+    let mut last = None;
+    for address in addresses {
+        let attempt =
+            Attempt { info, endpoint, place: endpoint.place(), host: name, address: Some(*address) };
+        match with_tls_as_asked(&attempt).await {
+            Ok(connection) => return Ok(connection),
+            Err(failure) if failure.stage == Stage::Reaching => last = Some(failure.error),
+            Err(failure) => return Err(failure.error),
+        }
+    }
+    Err(last.unwrap_or_else(|| ConnectError::UnknownHost {
+        host: name.to_owned(),
+        reason: "the name has no address".to_owned(),
+    }))
+}
+
+/// `prefer` goes on without TLS when the handshake failed or the server does not let us in with it; `allow` is the
+/// other way round. (`PQconnectPoll` in `src/interfaces/libpq/fe-connect.c`.)
+async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Connection, Failure> {
+    let mode = attempt.info.ssl_mode;
+    let first = match mode {
+        SslMode::Allow => attempt.run(SslMode::Disable).await,
+        mode => attempt.run(mode).await,
+    };
+    let Err(failure) = first else { return first };
+    let not_allowed = matches!(failure.error, ConnectError::NotAllowed { .. });
+    let second = match mode {
+        SslMode::Prefer if failure.stage == Stage::Handshake && failure.is_tls() => SslMode::Disable,
+        SslMode::Prefer if failure.stage == Stage::Encrypted && not_allowed => SslMode::Disable,
+        SslMode::Allow if not_allowed => SslMode::Require,
+        _ => return Err(failure),
+    };
+    match attempt.run(second).await {
+        Err(again) if failure.is_tls() => Err(Failure {
+            stage: again.stage,
+            error: if again.error.needs_password() {
+                again.error
+            } else {
+                ConnectError::Several(vec![failure.error, again.error])
+            },
+        }),
+        Err(_) => Err(failure),
+        connected => connected,
+    }
+}

@@ -1,0 +1,142 @@
+//! Where the server is and who we are there, by libpq's rules.
+//!
+//! Sources, strongest first: the connection string, the flags, the environment, the password file, the defaults.
+//! What libpq does and this does not do yet is refused by name, never left out in silence.
+
+mod endpoint;
+mod key_value;
+mod nearest;
+mod parameter;
+mod password_file;
+mod resolve;
+mod secret;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod uri;
+
+use std::time::Duration;
+
+pub use endpoint::{Endpoint, Host};
+pub(super) use endpoint::{SOCKET_DIRECTORIES, socket};
+pub use nearest::nearest;
+pub use secret::{PasswordOrigin, Secret};
+pub use sources::{Flags, Sources, is_connection_string};
+
+use super::error::ConnInfoError;
+
+/// How long a connection may take where nobody says otherwise.
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Whether TLS is used. The certificate is verified in none of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// Only when the server does not let us in without.
+    Allow,
+    /// When the server has it and it works.
+    Prefer,
+    /// Always.
+    Require,
+}
+
+/// TCP keepalives; `None` where the system decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Keepalives {
+    pub(super) on: bool,
+    pub(super) idle: Duration,
+    pub(super) interval: Duration,
+    pub(super) count: u32,
+    pub(super) user_timeout: Option<Duration>,
+}
+
+/// Everything needed to connect, and to connect again.
+#[derive(Debug, Clone)]
+pub struct ConnInfo {
+    pub(super) endpoints: Vec<Endpoint>,
+    pub(super) user: String,
+    pub(super) dbname: String,
+    /// From anywhere but the password file, whose passwords are those of an [`Endpoint`].
+    pub(super) password: Option<(Secret, PasswordOrigin)>,
+    /// Why the password file was not used, if it was there.
+    pub(super) password_note: Option<String>,
+    pub(super) options: Option<String>,
+    pub(super) application_name: String,
+    pub(super) ssl_mode: SslMode,
+    pub(super) channel_binding: tokio_postgres::config::ChannelBinding,
+    pub(super) session: tokio_postgres::config::TargetSessionAttrs,
+    pub(super) keepalives: Keepalives,
+    pub(super) connect_timeout: Option<Duration>,
+}
+
+impl ConnInfo {
+    /// Reads a URI, a key=value string or a database name; what it does not say comes from the environment, the
+    /// password file and the defaults.
+    ///
+    /// # Errors
+    /// When a setting cannot be understood or followed.
+    pub fn parse(text: &str) -> Result<Self, ConnInfoError> {
+        Self::resolve(&Sources::of_process(Some(text), Flags::default()))
+    }
+
+    /// Puts together what all sources say.
+    ///
+    /// # Errors
+    /// When a setting cannot be understood or followed.
+    pub fn resolve(sources: &Sources<'_>) -> Result<Self, ConnInfoError> {
+        resolve::resolve(sources)
+    }
+
+    /// The same with another `application_name`.
+    #[must_use]
+    pub fn with_application_name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.application_name);
+        self
+    }
+
+    /// The same with another database.
+    #[must_use]
+    pub fn with_dbname(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.dbname);
+        self
+    }
+
+    /// The same with a password that was typed.
+    #[must_use]
+    pub fn with_password(mut self, password: Secret) -> Self {
+        self.password = Some((password, PasswordOrigin::Prompt));
+        self
+    }
+
+    /// Whether there is a password that counts for every place: one from the password file does not.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        self.password.as_ref().is_some_and(|(secret, _)| !secret.expose().is_empty())
+    }
+
+    /// The role.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn dbname(&self) -> &str {
+        &self.dbname
+    }
+
+    /// `host:port/dbname as user`, for people, without secrets. Text in it is as it was given.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        let places: Vec<_> = self.endpoints.iter().map(Endpoint::place).collect();
+        format!("{}/{} as {}", places.join(","), self.dbname, self.user)
+    }
+
+    /// How long one address may take to accept the connection and let us in; none is no limit.
+    #[must_use]
+    pub fn connect_timeout(&self) -> Option<Duration> {
+        self.connect_timeout
+    }
+}

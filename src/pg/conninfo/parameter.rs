@@ -1,0 +1,103 @@
+//! libpq's connection parameters: which environment variable stands for each, and what is done with it here.
+//!
+//! Source: "Parameter Key Words" and "Environment Variables" in the libpq chapter of the documentation.
+
+/// What is done with a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// It is followed.
+    Used,
+    /// It makes no difference here.
+    Harmless,
+    /// It asks for something that is not there yet. Only these values, which ask for nothing, are accepted.
+    Refused(&'static [&'static str]),
+}
+
+/// A connection parameter.
+#[derive(Debug)]
+pub(super) struct Parameter {
+    /// Its key word.
+    pub(super) key: &'static str,
+    /// Its environment variable.
+    pub(super) variable: Option<&'static str>,
+    /// What is done with it.
+    pub(super) rule: Rule,
+}
+
+const fn used(key: &'static str, variable: &'static str) -> Parameter {
+    Parameter { key, variable: Some(variable), rule: Rule::Used }
+}
+
+const fn plain(key: &'static str, rule: Rule) -> Parameter {
+    Parameter { key, variable: None, rule }
+}
+
+const fn with(key: &'static str, variable: &'static str, rule: Rule) -> Parameter {
+    Parameter { key, variable: Some(variable), rule }
+}
+
+const NONE: &[&str] = &[];
+
+/// Every parameter that libpq knows, up to PostgreSQL 18.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    used("host", "PGHOST"),
+    used("hostaddr", "PGHOSTADDR"),
+    used("port", "PGPORT"),
+    used("dbname", "PGDATABASE"),
+    used("user", "PGUSER"),
+    used("password", "PGPASSWORD"),
+    used("passfile", "PGPASSFILE"),
+    used("options", "PGOPTIONS"),
+    used("application_name", "PGAPPNAME"),
+    plain("fallback_application_name", Rule::Used),
+    used("connect_timeout", "PGCONNECT_TIMEOUT"),
+    used("sslmode", "PGSSLMODE"),
+    used("channel_binding", "PGCHANNELBINDING"),
+    used("target_session_attrs", "PGTARGETSESSIONATTRS"),
+    plain("keepalives", Rule::Used),
+    plain("keepalives_idle", Rule::Used),
+    plain("keepalives_interval", Rule::Used),
+    plain("keepalives_count", Rule::Used),
+    plain("tcp_user_timeout", Rule::Used),
+    with("client_encoding", "PGCLIENTENCODING", Rule::Harmless),
+    with("krbsrvname", "PGKRBSRVNAME", Rule::Harmless),
+    with("gsslib", "PGGSSLIB", Rule::Harmless),
+    with("gssdelegation", "PGGSSDELEGATION", Rule::Harmless),
+    with("sslcompression", "PGSSLCOMPRESSION", Rule::Harmless),
+    with("sslsni", "PGSSLSNI", Rule::Harmless),
+    with("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", Rule::Harmless),
+    with("max_protocol_version", "PGMAXPROTOCOLVERSION", Rule::Harmless),
+    with("gssencmode", "PGGSSENCMODE", Rule::Refused(&["disable", "prefer"])),
+    with("load_balance_hosts", "PGLOADBALANCEHOSTS", Rule::Refused(&["disable"])),
+    with(
+        "ssl_min_protocol_version",
+        "PGSSLMINPROTOCOLVERSION",
+        Rule::Refused(&["TLSv1", "TLSv1.1", "TLSv1.2"]),
+    ),
+    with("min_protocol_version", "PGMINPROTOCOLVERSION", Rule::Refused(&["3.0"])),
+    with("sslnegotiation", "PGSSLNEGOTIATION", Rule::Refused(&["postgres"])),
+    with("sslcertmode", "PGSSLCERTMODE", Rule::Refused(&["disable", "allow"])),
+    plain("replication", Rule::Refused(&["0", "false", "off", "no"])),
+    with("service", "PGSERVICE", Rule::Refused(NONE)),
+    plain("servicefile", Rule::Refused(NONE)),
+    with("sslrootcert", "PGSSLROOTCERT", Rule::Refused(NONE)),
+    with("sslcert", "PGSSLCERT", Rule::Refused(NONE)),
+    with("sslkey", "PGSSLKEY", Rule::Refused(NONE)),
+    plain("sslpassword", Rule::Refused(NONE)),
+    with("sslcrl", "PGSSLCRL", Rule::Refused(NONE)),
+    with("sslcrldir", "PGSSLCRLDIR", Rule::Refused(NONE)),
+    plain("sslkeylogfile", Rule::Refused(NONE)),
+    with("requirepeer", "PGREQUIREPEER", Rule::Refused(NONE)),
+    with("require_auth", "PGREQUIREAUTH", Rule::Refused(NONE)),
+    plain("scram_client_key", Rule::Refused(NONE)),
+    plain("scram_server_key", Rule::Refused(NONE)),
+    plain("oauth_issuer", Rule::Refused(NONE)),
+    plain("oauth_client_id", Rule::Refused(NONE)),
+    plain("oauth_client_secret", Rule::Refused(NONE)),
+    plain("oauth_scope", Rule::Refused(NONE)),
+];
+
+/// The parameter of that key word.
+pub(super) fn find(key: &str) -> Option<&'static Parameter> {
+    PARAMETERS.iter().find(|parameter| parameter.key == key)
+}

@@ -1,0 +1,98 @@
+//! The password file: `host:port:database:user:password`, one a line, the first that matches counts.
+//!
+//! Source: "The Password File" in the libpq chapter. As in libpq a file that others may read is not used; why it
+//! was not is kept for the error that follows when the server asks for a password.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::secret::Secret;
+
+/// The lines of a password file.
+#[derive(Debug, Default)]
+pub(super) struct PasswordFile {
+    entries: Vec<Entry>,
+    /// Why the file was not used.
+    pub(super) complaint: Option<String>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// Host, port, database, user; none stands for `*`.
+    fields: [Option<String>; 4],
+    password: Secret,
+}
+
+impl PasswordFile {
+    /// Reads a file. One that is not there is empty.
+    pub(super) fn read(path: &Path) -> Self {
+        let refused = |why: &str| Self {
+            entries: Vec::new(),
+            complaint: Some(format!("the password file {} was not used: {why}", path.display())),
+        };
+        let Ok(metadata) = std::fs::metadata(path) else { return Self::default() };
+        if !metadata.is_file() {
+            return refused("it is not a plain file");
+        }
+        if metadata.permissions().mode() & 0o077 != 0 {
+            return refused("others may read it (chmod 600 makes it yours alone)");
+        }
+        match std::fs::read(path) {
+            Ok(bytes) => Self::parse(&String::from_utf8_lossy(&bytes)),
+            Err(error) => refused(&error.to_string()),
+        }
+    }
+
+    pub(super) fn parse(text: &str) -> Self {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        Self { entries: lines.filter_map(entry).collect(), complaint: None }
+    }
+
+    /// The password for a place.
+    pub(super) fn find(&self, host: &str, port: u16, database: &str, user: &str) -> Option<Secret> {
+        let port = port.to_string();
+        let wanted = [host, &port, database, user];
+        self.entries
+            .iter()
+            .find(|entry| {
+                entry.fields.iter().zip(wanted).all(|(field, want)| field.as_ref().is_none_or(|f| f == want))
+            })
+            .map(|entry| entry.password.clone())
+    }
+}
+
+fn entry(line: &str) -> Option<Entry> {
+    let mut rest = line;
+    let mut fields = [const { None }; 4];
+    for slot in &mut fields {
+        let (raw, tail) = split_field(rest)?;
+        *slot = (raw != "*").then(|| unescape(raw));
+        rest = tail;
+    }
+    // The password ends at the next colon, as in libpq, or with the line.
+    let password = split_field(rest).map_or(rest, |(password, _)| password);
+    (!password.is_empty()).then(|| Entry { fields, password: Secret::new(unescape(password)) })
+}
+
+/// What is before the first colon that no backslash protects, and what is after it.
+fn split_field(text: &str) -> Option<(&str, &str)> {
+    let mut escaped = false;
+    let colon = text.find(|c| {
+        let ends = c == ':' && !escaped;
+        escaped = c == '\\' && !escaped;
+        ends
+    })?;
+    Some((text.get(..colon)?, text.get(colon + 1..)?))
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => out.extend(chars.next()),
+            c => out.push(c),
+        }
+    }
+    out
+}

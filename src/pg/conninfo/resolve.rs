@@ -1,0 +1,240 @@
+//! From settings to a [`ConnInfo`].
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio_postgres::config::{ChannelBinding, TargetSessionAttrs};
+
+use super::super::error::ConnInfoError;
+use super::endpoint::{Endpoint, Host};
+use super::password_file::PasswordFile;
+use super::secret::{PasswordOrigin, Secret};
+use super::sources::{Given, Origin, Settings, Sources, gather};
+use super::{ConnInfo, DEFAULT_CONNECT_TIMEOUT, Keepalives, SslMode};
+use crate::text;
+
+const DEFAULT_PORT: u16 = 5432;
+
+pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> {
+    let settings = gather(sources)?;
+    let text = |key| settings.get(key).map(|given| given.value.clone());
+    let user = text("user").or_else(|| sources.os_user.clone()).ok_or_else(|| {
+        ConnInfoError::Other("no user name given, and this system knows none for us: use -U".to_owned())
+    })?;
+    let dbname = text("dbname").unwrap_or_else(|| user.clone());
+    let password = settings.get("password").map(|given| {
+        let origin = match given.origin {
+            Origin::Variable(_) => PasswordOrigin::Environment,
+            Origin::Target | Origin::Flag(_) => PasswordOrigin::Target,
+        };
+        (Secret::new(given.value.clone()), origin)
+    });
+    let mut info = ConnInfo {
+        endpoints: endpoints(&settings)?,
+        user,
+        dbname,
+        password,
+        password_note: None,
+        options: text("options"),
+        application_name: text("application_name")
+            .or_else(|| text("fallback_application_name"))
+            .unwrap_or_else(|| "locktop".to_owned()),
+        ssl_mode: ssl_mode(&settings, sources)?,
+        channel_binding: choice(
+            &settings,
+            "channel_binding",
+            "disable, prefer or require",
+            ChannelBinding::Prefer,
+            &[
+                ("disable", ChannelBinding::Disable),
+                ("prefer", ChannelBinding::Prefer),
+                ("require", ChannelBinding::Require),
+            ],
+        )?,
+        session: session(&settings)?,
+        keepalives: keepalives(&settings)?,
+        connect_timeout: connect_timeout(&settings)?,
+    };
+    if info.password.is_none() {
+        look_up_passwords(&mut info, text("passfile"), sources);
+    }
+    Ok(info)
+}
+
+fn look_up_passwords(info: &mut ConnInfo, passfile: Option<String>, sources: &Sources<'_>) {
+    let default = || sources.home.as_ref().map(|home| home.join(".pgpass"));
+    let Some(path) = passfile.map(PathBuf::from).or_else(default) else { return };
+    let file = PasswordFile::read(&path);
+    for endpoint in &mut info.endpoints {
+        let host = match (&endpoint.host, endpoint.address) {
+            (Host::Local, Some(address)) => address.to_string(),
+            _ => endpoint.password_host(),
+        };
+        endpoint.password =
+            file.find(&host, endpoint.port, &info.dbname, &info.user).map(|secret| (secret, path.clone()));
+    }
+    info.password_note = file.complaint;
+}
+
+/// Hosts, addresses and ports: lists of one length, or one port for all.
+fn endpoints(settings: &Settings) -> Result<Vec<Endpoint>, ConnInfoError> {
+    let list = |key: &str| {
+        settings
+            .get(key)
+            .map(|given| given.value.split(',').map(str::trim).collect::<Vec<_>>())
+            .unwrap_or_default()
+    };
+    let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
+    let count = hosts.len().max(addresses.len()).max(1);
+    for (what, given) in [("host", hosts.len()), ("hostaddr", addresses.len()), ("port", ports.len())] {
+        let fits = given == 0 || given == count || (what == "port" && given == 1);
+        if !fits {
+            return Err(ConnInfoError::Syntax(format!(
+                "{given} values for {what} and {count} places to connect to: give one for each"
+            )));
+        }
+    }
+    (0..count)
+        .map(|index| {
+            let host = host(hosts.get(index).copied().unwrap_or(""), settings)?;
+            let address = match addresses.get(index).copied().unwrap_or("") {
+                "" => None,
+                text => Some(
+                    text.parse()
+                        .map_err(|_| invalid(settings, "hostaddr", text, "a numeric IPv4 or IPv6 address"))?,
+                ),
+            };
+            let port = match ports.get(index).or(ports.first()).copied().unwrap_or("") {
+                "" => DEFAULT_PORT,
+                text => text
+                    .parse()
+                    .ok()
+                    .filter(|port| *port > 0)
+                    .ok_or_else(|| invalid(settings, "port", text, "a number from 1 to 65535"))?,
+            };
+            Ok(Endpoint { host, address, port, password: None })
+        })
+        .collect()
+}
+
+fn host(text: &str, settings: &Settings) -> Result<Host, ConnInfoError> {
+    match text.chars().next() {
+        None => Ok(Host::Local),
+        Some('/') => Ok(Host::Unix(PathBuf::from(text))),
+        Some('@') => {
+            Err(invalid(settings, "host", text, "a host name, an address or the directory of a socket"))
+        }
+        Some(_) => Ok(Host::Tcp(text.to_owned())),
+    }
+}
+
+fn invalid(settings: &Settings, key: &'static str, value: &str, expected: &'static str) -> ConnInfoError {
+    let origin = settings.get(key).map_or(Origin::Target, |given| given.origin);
+    ConnInfoError::Invalid {
+        key,
+        value: text::one_line(value).into_owned(),
+        origin: origin.to_string(),
+        expected,
+    }
+}
+
+fn choice<T: Copy>(
+    settings: &Settings,
+    key: &'static str,
+    expected: &'static str,
+    default: T,
+    choices: &[(&str, T)],
+) -> Result<T, ConnInfoError> {
+    let Some(Given { value, .. }) = settings.get(key) else { return Ok(default) };
+    choices
+        .iter()
+        .find(|(name, _)| name == value)
+        .map(|(_, choice)| *choice)
+        .ok_or_else(|| invalid(settings, key, value, expected))
+}
+
+fn ssl_mode(settings: &Settings, sources: &Sources<'_>) -> Result<SslMode, ConnInfoError> {
+    let given = settings.get("sslmode");
+    if let Some(given) = given.filter(|given| matches!(given.value.as_str(), "verify-ca" | "verify-full")) {
+        return Err(unsupported(format!("sslmode={}", given.value), given.origin));
+    }
+    let mode = choice(
+        settings,
+        "sslmode",
+        "disable, allow, prefer or require",
+        SslMode::Prefer,
+        &[
+            ("disable", SslMode::Disable),
+            ("allow", SslMode::Allow),
+            ("prefer", SslMode::Prefer),
+            ("require", SslMode::Require),
+        ],
+    )?;
+    // With such a file libpq's "require" verifies the certificate ("Protection Provided in Different Modes").
+    let root = sources.home.as_ref().map(|home| home.join(".postgresql/root.crt"));
+    match (mode, root.filter(|root| root.exists()), given) {
+        (SslMode::Require, Some(root), Some(given)) => Err(unsupported(
+            format!("sslmode=require with {}, which makes it verify-ca,", root.display()),
+            given.origin,
+        )),
+        _ => Ok(mode),
+    }
+}
+
+fn unsupported(setting: String, origin: Origin) -> ConnInfoError {
+    ConnInfoError::Unsupported { setting, origin: origin.to_string() }
+}
+
+fn session(settings: &Settings) -> Result<TargetSessionAttrs, ConnInfoError> {
+    if let Some(given) = settings
+        .get("target_session_attrs")
+        .filter(|given| matches!(given.value.as_str(), "primary" | "standby" | "prefer-standby"))
+    {
+        return Err(unsupported(format!("target_session_attrs={}", given.value), given.origin));
+    }
+    choice(
+        settings,
+        "target_session_attrs",
+        "any, read-write or read-only",
+        TargetSessionAttrs::Any,
+        &[
+            ("any", TargetSessionAttrs::Any),
+            ("read-write", TargetSessionAttrs::ReadWrite),
+            ("read-only", TargetSessionAttrs::ReadOnly),
+        ],
+    )
+}
+
+/// A whole number; what is missing, zero or negative is libpq's "the default".
+fn number(settings: &Settings, key: &'static str) -> Result<Option<u32>, ConnInfoError> {
+    let Some(Given { value, .. }) = settings.get(key) else { return Ok(None) };
+    let number: i32 = value.trim().parse().map_err(|_| invalid(settings, key, value, "a whole number"))?;
+    Ok(u32::try_from(number).ok().filter(|number| *number > 0))
+}
+
+fn connect_timeout(settings: &Settings) -> Result<Option<Duration>, ConnInfoError> {
+    let key = "connect_timeout";
+    if settings.get(key).is_none() {
+        return Ok(Some(DEFAULT_CONNECT_TIMEOUT));
+    }
+    // Asked for in so many words, zero is no limit, as in libpq.
+    Ok(number(settings, key)?.map(|seconds| Duration::from_secs(seconds.into())))
+}
+
+/// A monitor wants to know within a minute that its server is gone, and not after the system's two hours.
+fn keepalives(settings: &Settings) -> Result<Keepalives, ConnInfoError> {
+    let seconds =
+        |key, default: u64| Ok(Duration::from_secs(number(settings, key)?.map_or(default, u64::from)));
+    let on = match settings.get("keepalives") {
+        Some(_) => number(settings, "keepalives")?.is_some(),
+        None => true,
+    };
+    Ok(Keepalives {
+        on,
+        idle: seconds("keepalives_idle", 30)?,
+        interval: seconds("keepalives_interval", 10)?,
+        count: number(settings, "keepalives_count")?.unwrap_or(3),
+        user_timeout: number(settings, "tcp_user_timeout")?
+            .map(|milliseconds| Duration::from_millis(milliseconds.into())),
+    })
+}

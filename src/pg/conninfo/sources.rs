@@ -1,0 +1,225 @@
+//! Where settings come from, and which of them wins.
+
+use std::path::PathBuf;
+
+use super::super::error::ConnInfoError;
+use super::parameter::{self, PARAMETERS, Rule};
+use super::{key_value, uri};
+use crate::text;
+
+/// What `-h -p -U -d` said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Flags {
+    /// `-h`.
+    pub host: Option<String>,
+    /// `-p`.
+    pub port: Option<String>,
+    /// `-U`.
+    pub user: Option<String>,
+    /// `-d`: a database name, a URI or a key=value string.
+    pub dbname: Option<String>,
+}
+
+/// Everything that may say where to connect. What comes first wins: the target, the flags, the environment, the
+/// defaults; and as in psql a flag does not override a connection string. Flags do override a target that was
+/// looked up by name (`flags_first`).
+pub struct Sources<'a> {
+    /// A URI, a key=value string or a database name.
+    pub target: Option<&'a str>,
+    /// The flags.
+    pub flags: Flags,
+    /// Whether the flags override the target.
+    pub flags_first: bool,
+    /// Looks up an environment variable.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+    /// The home directory, for the password file.
+    pub home: Option<PathBuf>,
+    /// The name of the user who runs this: the default user.
+    pub os_user: Option<String>,
+}
+
+impl std::fmt::Debug for Sources<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The target may hold a password.
+        f.debug_struct("Sources").field("flags", &self.flags).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Sources<'a> {
+    /// A target and flags, and for the rest this process: its environment and its user.
+    #[must_use]
+    pub fn of_process(target: Option<&'a str>, flags: Flags) -> Self {
+        Self {
+            target,
+            flags,
+            flags_first: false,
+            env: &|name| std::env::var(name).ok(),
+            home: etcetera::home_dir().ok(),
+            os_user: whoami::username().ok(),
+        }
+    }
+}
+
+/// A value and who gave it.
+#[derive(Clone)]
+pub(super) struct Given {
+    pub(super) value: String,
+    pub(super) origin: Origin,
+}
+
+/// Who gave a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Target,
+    Flag(&'static str),
+    Variable(&'static str),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Target => f.write_str("the connection string"),
+            Self::Flag(flag) => f.write_str(flag),
+            Self::Variable(name) => f.write_str(name),
+        }
+    }
+}
+
+/// The settings of one source or, merged, of all.
+#[derive(Default)]
+pub(super) struct Settings(Vec<(&'static str, Given)>);
+
+impl Settings {
+    /// What was said of `key`, if it is not empty: an empty value asks for the default.
+    pub(super) fn get(&self, key: &str) -> Option<&Given> {
+        self.0.iter().find(|(name, _)| *name == key).map(|(_, given)| given).filter(|g| !g.value.is_empty())
+    }
+
+    fn set(&mut self, key: &'static str, value: String, origin: Origin) {
+        self.0.retain(|(name, _)| *name != key);
+        self.0.push((key, Given { value, origin }));
+    }
+
+    /// Takes from `weaker` what is not set yet.
+    fn fill(&mut self, weaker: Self) {
+        for (key, given) in weaker.0 {
+            if !self.0.iter().any(|(name, _)| *name == key) {
+                self.0.push((key, given));
+            }
+        }
+    }
+}
+
+/// All settings, the stronger source first.
+pub(super) fn gather(sources: &Sources<'_>) -> Result<Settings, ConnInfoError> {
+    let target =
+        sources.target.map_or_else(|| Ok(Settings::default()), |text| parse(text, Origin::Target))?;
+    let (mut flags, named) = from_flags(&sources.flags)?;
+    let mut all = named;
+    if sources.flags_first {
+        flags.fill(target);
+        all.fill(flags);
+    } else {
+        all.fill(target);
+        all.fill(flags);
+    }
+    all.fill(from_environment(sources.env));
+    for (key, given) in &all.0 {
+        refuse(key, given)?;
+    }
+    Ok(all)
+}
+
+/// Whether `text` is a connection string and no plain name.
+#[must_use]
+pub fn is_connection_string(text: &str) -> bool {
+    text.contains("://") || text.contains('=')
+}
+
+/// Reads a URI, a key=value string or a database name.
+fn parse(text: &str, origin: Origin) -> Result<Settings, ConnInfoError> {
+    let mut settings = Settings::default();
+    let pairs = if let Some(rest) = uri::strip_scheme(text) {
+        uri::parse(rest)?
+    } else if text.contains("://") {
+        return Err(ConnInfoError::Syntax("a URI begins with postgresql:// or postgres://".to_owned()));
+    } else if text.contains('=') {
+        key_value::parse(text)?
+    } else {
+        settings.set("dbname", text.to_owned(), origin);
+        return Ok(settings);
+    };
+    let mut after_password = false;
+    for (key, value) in pairs {
+        let Some(parameter) = parameter::find(&key) else {
+            return Err(if after_password {
+                // It may be the rest of a password with a space in it.
+                ConnInfoError::Syntax(
+                    "what follows the password is no setting (a value with spaces in it is written in single quotes)"
+                        .to_owned(),
+                )
+            } else {
+                ConnInfoError::Unknown {
+                    key: text::one_line(&key).into_owned(),
+                    hint: super::nearest::nearest(&key, PARAMETERS.iter().map(|p| p.key)).map(str::to_owned),
+                }
+            });
+        };
+        after_password = parameter.key == "password";
+        settings.set(parameter.key, value, origin);
+    }
+    Ok(settings)
+}
+
+/// The flags, and apart from them what a connection string in `-d` says: that overrides even them.
+fn from_flags(flags: &Flags) -> Result<(Settings, Settings), ConnInfoError> {
+    let mut settings = Settings::default();
+    let mut set = |key, flag, value: &Option<String>| {
+        if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+            settings.set(key, value.clone(), Origin::Flag(flag));
+        }
+    };
+    set("host", "-h", &flags.host);
+    set("port", "-p", &flags.port);
+    set("user", "-U", &flags.user);
+    match &flags.dbname {
+        Some(text) if is_connection_string(text) => Ok((settings, parse(text, Origin::Flag("-d"))?)),
+        dbname => {
+            set("dbname", "-d", dbname);
+            Ok((settings, Settings::default()))
+        }
+    }
+}
+
+fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Settings {
+    let mut settings = Settings::default();
+    for parameter in PARAMETERS {
+        let Some(variable) = parameter.variable else { continue };
+        if let Some(value) = env(variable).filter(|value| !value.is_empty()) {
+            settings.set(parameter.key, value, Origin::Variable(variable));
+        }
+    }
+    // The old spelling of PGSSLMODE=require.
+    let old = "PGREQUIRESSL";
+    if settings.get("sslmode").is_none() && env(old).is_some_and(|value| value.starts_with('1')) {
+        settings.set("sslmode", "require".to_owned(), Origin::Variable(old));
+    }
+    settings
+}
+
+/// Stops at a setting that asks for something that is not there.
+fn refuse(key: &'static str, given: &Given) -> Result<(), ConnInfoError> {
+    match parameter::find(key).map(|parameter| parameter.rule) {
+        Some(Rule::Refused(accepted))
+            if !given.value.is_empty() && !accepted.contains(&given.value.as_str()) =>
+        {
+            let setting = if accepted.is_empty() {
+                key.to_owned()
+            } else {
+                format!("{key}={}", text::one_line(&given.value))
+            };
+            Err(ConnInfoError::Unsupported { setting, origin: given.origin.to_string() })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,60 @@
+//! Shared text: the same user, application or wait event a thousand times is one allocation.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::value;
+use crate::model::Text;
+
+/// More different texts than this and the store begins anew: applications may name themselves after anything.
+const LIMIT: usize = 8192;
+
+/// Texts that were seen before.
+#[derive(Debug, Default)]
+pub struct Texts {
+    known: FxHashSet<Text>,
+}
+
+impl Texts {
+    /// The text in `bytes`, none for NULL.
+    pub fn get(&mut self, bytes: Option<&[u8]>) -> Option<Text> {
+        value::text(bytes).map(|text| self.intern(&text))
+    }
+
+    /// The shared copy of `text`.
+    pub fn intern(&mut self, text: &str) -> Text {
+        if let Some(known) = self.known.get(text) {
+            return Arc::clone(known);
+        }
+        if self.known.len() >= LIMIT {
+            self.known.clear();
+        }
+        let text: Text = text.into();
+        self.known.insert(Arc::clone(&text));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_bytes_share_one_text() {
+        let mut texts = Texts::default();
+        let first = texts.get(Some(b"app")).unwrap();
+        assert!(Arc::ptr_eq(&first, &texts.get(Some(b"app")).unwrap()));
+        assert_eq!(texts.get(None), None);
+        assert_eq!(&*texts.get(Some(b"caf\xe9")).unwrap(), "caf\u{fffd}");
+    }
+
+    #[test]
+    fn the_store_does_not_grow_without_end() {
+        let mut texts = Texts::default();
+        for number in 0..LIMIT * 2 {
+            texts.intern(&number.to_string());
+        }
+        assert!(texts.known.len() <= LIMIT);
+    }
+}

@@ -1,0 +1,213 @@
+//! Names of databases, roles and relations by OID, kept here so that a poll needs no catalog.
+//!
+//! What is not known yet is asked for after a poll, in a task of its own: when somebody holds a catalog the question
+//! ends after `lock_timeout`, and nothing but the names is missing. Everything in use is asked for again now and
+//! then, because things are renamed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Row, Statement};
+
+use super::sections::raw;
+use crate::clock;
+use crate::model::Text;
+use crate::model::snapshot::Names;
+use crate::pg::decode::value::{boolean, oid, text};
+
+/// Everything in use is asked for again after this long.
+const RENEW: Duration = Duration::from_secs(30);
+/// After a question that failed, nothing is asked for this long.
+const REST: Duration = Duration::from_secs(5);
+
+/// The statements that look names up; one that the role may not use is none.
+#[derive(Debug, Clone)]
+pub(super) struct Lookups {
+    pub(super) databases: Option<Statement>,
+    pub(super) roles: Option<Statement>,
+    pub(super) relations: Option<Statement>,
+}
+
+/// Names by OID.
+type ByOid = FxHashMap<u32, Text>;
+
+/// What one question brought.
+#[derive(Debug, Default)]
+struct Found {
+    databases: Option<ByOid>,
+    roles: Option<ByOid>,
+    relations: Vec<((u32, u32), Text)>,
+}
+
+/// The names so far.
+#[derive(Debug)]
+pub(super) struct NameCache {
+    /// OID of our own database: relations of others cannot be looked up from here.
+    datid: u32,
+    names: Arc<Names>,
+    roles: ByOid,
+    /// Relations, databases and roles that were asked for since the last renewal, found or not.
+    asked: FxHashSet<u32>,
+    renewed: Instant,
+    rest_until: Option<Instant>,
+    pending: Option<JoinHandle<Result<Found, tokio_postgres::Error>>>,
+}
+
+impl NameCache {
+    pub(super) fn new(datid: u32, databases: ByOid, roles: ByOid) -> Self {
+        Self {
+            datid,
+            names: Arc::new(Names { databases, ..Names::default() }),
+            roles,
+            asked: FxHashSet::default(),
+            renewed: clock::monotonic(),
+            rest_until: None,
+            pending: None,
+        }
+    }
+
+    pub(super) fn names(&self) -> Arc<Names> {
+        Arc::clone(&self.names)
+    }
+
+    pub(super) fn database(&self, oid: u32) -> Option<Text> {
+        self.names.databases.get(&oid).cloned()
+    }
+
+    pub(super) fn role(&self, oid: u32) -> Option<Text> {
+        self.roles.get(&oid).cloned()
+    }
+
+    pub(super) fn database_oids(&self) -> Vec<u32> {
+        self.names.databases.keys().copied().collect()
+    }
+
+    /// Asks for what is in use and not known, and waits for the answer for at most `patience`.
+    pub(super) async fn look_up(
+        &mut self,
+        client: &Arc<Client>,
+        lookups: &Lookups,
+        used: Used,
+        patience: Duration,
+    ) {
+        if self.pending.is_none() {
+            self.ask(client, lookups, used);
+        }
+        let Some(pending) = &mut self.pending else { return };
+        let Ok(answer) = tokio::time::timeout(patience, pending).await else { return };
+        self.pending = None;
+        if let Ok(Ok(found)) = answer {
+            self.learn(found);
+        } else {
+            self.asked.clear();
+            self.rest_until = Some(clock::monotonic() + REST);
+        }
+    }
+
+    fn ask(&mut self, client: &Arc<Client>, lookups: &Lookups, used: Used) {
+        let now = clock::monotonic();
+        if self.rest_until.is_some_and(|until| now < until) {
+            return;
+        }
+        let renew = now.duration_since(self.renewed) > RENEW;
+        if renew {
+            self.asked.clear();
+            self.renewed = now;
+        }
+        let Self { asked, names, roles, .. } = self;
+        let mut unknown = |known: bool, oid: u32| !known && asked.insert(oid);
+        let mut databases = renew;
+        for oid in used.databases {
+            databases |= unknown(names.databases.contains_key(&oid), oid);
+        }
+        let mut all_roles = renew;
+        for oid in used.roles {
+            all_roles |= unknown(roles.contains_key(&oid), oid);
+        }
+        let relations: Vec<u32> = used.relations.into_iter().filter(|oid| asked.insert(*oid)).collect();
+        if databases || all_roles || !relations.is_empty() {
+            let question = Question {
+                client: Arc::clone(client),
+                lookups: lookups.clone(),
+                datid: self.datid,
+                databases,
+                roles: all_roles,
+                relations,
+            };
+            self.pending = Some(tokio::spawn(question.ask()));
+        }
+    }
+
+    fn learn(&mut self, found: Found) {
+        if let Some(roles) = found.roles {
+            self.roles = roles;
+        }
+        if found.databases.is_some() || !found.relations.is_empty() {
+            let names = Arc::make_mut(&mut self.names);
+            if let Some(databases) = found.databases {
+                names.databases = databases;
+            }
+            names.relations.extend(found.relations);
+        }
+    }
+}
+
+impl Drop for NameCache {
+    fn drop(&mut self) {
+        if let Some(pending) = &self.pending {
+            pending.abort();
+        }
+    }
+}
+
+/// OIDs that occur in a snapshot.
+#[derive(Debug, Default)]
+pub(super) struct Used {
+    pub(super) databases: FxHashSet<u32>,
+    pub(super) roles: FxHashSet<u32>,
+    /// Relations of our own database, and shared ones.
+    pub(super) relations: FxHashSet<u32>,
+}
+
+struct Question {
+    client: Arc<Client>,
+    lookups: Lookups,
+    datid: u32,
+    databases: bool,
+    roles: bool,
+    relations: Vec<u32>,
+}
+
+impl Question {
+    async fn ask(self) -> Result<Found, tokio_postgres::Error> {
+        let mut found = Found::default();
+        if let Some(statement) = self.lookups.databases.filter(|_| self.databases) {
+            found.databases = Some(by_oid(&self.client.query(&statement, &[]).await?));
+        }
+        if let Some(statement) = self.lookups.roles.filter(|_| self.roles) {
+            found.roles = Some(by_oid(&self.client.query(&statement, &[]).await?));
+        }
+        if let Some(statement) = self.lookups.relations.filter(|_| !self.relations.is_empty()) {
+            let rows = self.client.query(&statement, &[&self.relations]).await?;
+            found.relations = rows.iter().filter_map(|row| relation(row, self.datid)).collect();
+        }
+        Ok(found)
+    }
+}
+
+fn relation(row: &Row, datid: u32) -> Option<((u32, u32), Text)> {
+    let (relation, name) = (oid(raw(row, 0))?, text(raw(row, 1))?);
+    let database = if boolean(raw(row, 3))? { 0 } else { datid };
+    let name: Text = match text(raw(row, 2)) {
+        Some(schema) => format!("{schema}.{name}").into(),
+        None => (&*name).into(),
+    };
+    Some(((database, relation), name))
+}
+
+/// Rows of OID and name.
+pub(super) fn by_oid(rows: &[Row]) -> ByOid {
+    rows.iter().filter_map(|row| Some((oid(raw(row, 0))?, (&*text(raw(row, 1))?).into()))).collect()
+}

@@ -1,0 +1,152 @@
+//! The statements of a poll, one function each.
+
+use std::pin::pin;
+
+use futures_util::TryStreamExt;
+use tokio_postgres::types::{FromSql, Type};
+use tokio_postgres::{Client, Row, Statement};
+
+use crate::model::backend::Backend;
+use crate::model::lock::Lock;
+use crate::model::snapshot::Snapshot;
+use crate::model::wait_graph::Answer;
+use crate::model::{Text, Timestamp};
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::backends::Backends;
+use crate::pg::decode::locks::Locks;
+use crate::pg::decode::prepared::PreparedRows;
+use crate::pg::decode::texts::Texts;
+use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
+
+/// Why a section could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SectionError {
+    /// The server refused, or the connection broke.
+    #[error("{}", message(.0))]
+    Server(#[from] tokio_postgres::Error),
+    /// The answer made no sense.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+}
+
+impl SectionError {
+    /// Whether the connection itself is at fault: the server did not say so in an answer.
+    pub(super) fn is_fatal(&self) -> bool {
+        matches!(self, Self::Server(error) if error.as_db_error().is_none())
+    }
+
+    /// The error as one line for [`crate::model::snapshot::Section`].
+    pub(super) fn text(&self) -> Text {
+        self.to_string().into()
+    }
+}
+
+/// What the server said, with its SQLSTATE; or what the driver says.
+pub(super) fn message(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
+        None => match std::error::Error::source(error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        },
+    }
+}
+
+/// The bytes of a column, whatever its type.
+#[derive(Debug)]
+struct Raw<'a>(Option<&'a [u8]>);
+
+impl<'a> FromSql<'a> for Raw<'a> {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(Some(raw)))
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self(None))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// The bytes of a column, none for NULL and for a column that is not there.
+pub(super) fn raw(row: &Row, column: usize) -> Option<&[u8]> {
+    row.try_get::<_, Raw<'_>>(column).ok()?.0
+}
+
+/// The server's clock and counters.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tick {
+    pub(super) at: Option<Timestamp>,
+    pub(super) in_recovery: bool,
+    pub(super) deadlocks: Option<i64>,
+}
+
+pub(super) async fn tick(
+    client: &Client,
+    statement: &Statement,
+    databases: &[u32],
+) -> Result<Tick, SectionError> {
+    let row = client.query_one(statement, &[&databases]).await?;
+    Ok(Tick {
+        at: timestamp(raw(&row, 0)),
+        in_recovery: boolean(raw(&row, 1)).unwrap_or_default(),
+        deadlocks: int8(raw(&row, 2)),
+    })
+}
+
+pub(super) async fn blocking(
+    client: &Client,
+    statement: Option<&Statement>,
+    asked: &[(i32, Option<Timestamp>)],
+) -> Result<Vec<Answer>, SectionError> {
+    let Some(statement) = statement.filter(|_| !asked.is_empty()) else { return Ok(Vec::new()) };
+    let pids: Vec<i32> = asked.iter().map(|waiter| waiter.0).collect();
+    let rows = client.query(statement, &[&pids]).await?;
+    Ok(rows
+        .iter()
+        .filter_map(|row| {
+            let waiter = int4(raw(row, 0))?;
+            let (_, wait_start) = *asked.iter().find(|asked| asked.0 == waiter)?;
+            Some(Answer { waiter, wait_start, blockers: int4_array(raw(row, 1))? })
+        })
+        .collect())
+}
+
+pub(super) async fn locks(
+    client: &Client,
+    statement: &Statement,
+    expected: usize,
+) -> Result<(Vec<Lock>, u64), SectionError> {
+    let mut messages = pin!(client.copy_out(statement).await?);
+    let mut locks = Locks::with_capacity(expected);
+    while let Some(message) = messages.try_next().await? {
+        locks.read(&message)?;
+    }
+    Ok(locks.finish())
+}
+
+pub(super) async fn backends(
+    client: &Client,
+    statement: &Statement,
+    texts: &mut Texts,
+    before: Option<&Snapshot>,
+) -> Result<(Vec<Backend>, Vec<Option<u32>>), SectionError> {
+    let mut messages = pin!(client.copy_out(statement).await?);
+    let before = before.map_or(&[][..], |snapshot| &snapshot.backends.rows[..]);
+    let mut backends = Backends::new(texts, before);
+    while let Some(message) = messages.try_next().await? {
+        backends.read(&message)?;
+    }
+    Ok(backends.finish())
+}
+
+pub(super) async fn prepared(client: &Client, statement: &Statement) -> Result<PreparedRows, SectionError> {
+    let mut messages = pin!(client.copy_out(statement).await?);
+    let mut prepared = PreparedRows::default();
+    while let Some(message) = messages.try_next().await? {
+        prepared.read(&message)?;
+    }
+    Ok(prepared)
+}

@@ -1,0 +1,410 @@
+//! The connection of the poll.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::{join, join3, join4, join5};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Statement};
+
+use super::names::{Lookups, NameCache, Used, by_oid};
+use super::sections::{self, SectionError, Tick, message, raw};
+use super::{Limits, PollError, waiters};
+use crate::clock;
+use crate::model::backend::Backend;
+use crate::model::lock::Lock;
+use crate::model::snapshot::{Section, Server, Snapshot};
+use crate::model::{Text, Timestamp};
+use crate::pg::connect::{Connection, connect};
+use crate::pg::conninfo::ConnInfo;
+use crate::pg::decode::prepared::PreparedRows;
+use crate::pg::decode::texts::Texts;
+use crate::pg::decode::value::{boolean, int4, oid, text, timestamp};
+use crate::pg::error::ConnectError;
+use crate::pg::sql;
+
+/// A session that cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No connection.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The connection stands, but the server refuses what locktop needs first.
+    #[error("the server accepted the connection and then failed: {0}")]
+    Setup(String),
+    /// The connection stands, but the server says nothing.
+    #[error("the server accepted the connection and does not answer")]
+    Silent,
+}
+
+impl OpenError {
+    /// Whether it may well pass by itself: no connection left, or starting up (SQLSTATE 53300, 57P03).
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(self, Self::Connect(error) if error.is_waitable())
+    }
+}
+
+/// A connection with the settings of a session, and nothing else.
+///
+/// # Errors
+/// As for [`Session::open`].
+pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
+    let connection = connect(info).await?;
+    let settings = sql::settings(limits.statement_timeout, limits.lock_timeout);
+    tokio::time::timeout(limits.poll_timeout, connection.client.batch_execute(&settings))
+        .await
+        .map_err(|_| OpenError::Silent)?
+        .map_err(|error| OpenError::Setup(message(&error)))?;
+    Ok(connection)
+}
+
+/// A connection that polls.
+#[derive(Debug)]
+pub struct Session {
+    client: Arc<Client>,
+    link: Link,
+    statements: Statements,
+    lookups: Lookups,
+    /// What stays the same; the counters in it are those of the last poll.
+    server: Server,
+    names: NameCache,
+    texts: Texts,
+    limits: Limits,
+    /// Rows of `pg_locks` at the last poll, those left out included.
+    lock_count: u64,
+    /// The server's clock at the last poll, and ours.
+    clock: Option<(Timestamp, std::time::Instant)>,
+}
+
+#[derive(Debug)]
+struct Statements {
+    tick: Statement,
+    blocking: Option<Statement>,
+    locks: Statement,
+    locks_narrow: Statement,
+    backends: Statement,
+    prepared: Statement,
+}
+
+/// The end of the connection, when it comes.
+#[derive(Debug)]
+struct Link {
+    driver: AbortHandle,
+    ended: watch::Receiver<Option<String>>,
+}
+
+impl Link {
+    fn watch(driver: JoinHandle<Result<(), tokio_postgres::Error>>) -> Self {
+        let (sender, ended) = watch::channel(None);
+        let abort = driver.abort_handle();
+        tokio::spawn(async move {
+            let reason = match driver.await {
+                Ok(Err(error)) => message(&error),
+                Ok(Ok(())) | Err(_) => "the server closed it".to_owned(),
+            };
+            sender.send(Some(reason))
+        });
+        Self { driver: abort, ended }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // A server that does not answer would keep the driver alive for ever.
+        self.driver.abort();
+    }
+}
+
+/// What the sections of one poll brought.
+struct Scan {
+    answers: Vec<crate::model::wait_graph::Answer>,
+    locks: Result<(Vec<Lock>, u64), SectionError>,
+    backends: Result<(Vec<Backend>, Vec<Option<u32>>), SectionError>,
+    prepared: Result<PreparedRows, SectionError>,
+    tick: Result<Tick, SectionError>,
+}
+
+impl Session {
+    /// Connects and makes ready: two round trips beyond the handshake are between here and the first snapshot.
+    ///
+    /// # Errors
+    /// When the connection cannot be had, or the server then refuses the settings or does not answer in time.
+    pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
+        let Connection { client, driver } = connect(info).await?;
+        let timeout = limits.poll_timeout;
+        tokio::time::timeout(timeout, Self::prepare(client, driver, limits))
+            .await
+            .map_err(|_| OpenError::Silent)?
+            .map_err(|error| OpenError::Setup(message(&error)))
+    }
+
+    async fn prepare(
+        client: Client,
+        driver: JoinHandle<Result<(), tokio_postgres::Error>>,
+        limits: Limits,
+    ) -> Result<Self, tokio_postgres::Error> {
+        let settings = sql::settings(limits.statement_timeout, limits.lock_timeout);
+        // Joined futures send in the order they are written: the settings hold for all that follows.
+        let (settings, (identity, databases, roles), main, (narrow, blocking), lookups) = join5(
+            client.batch_execute(&settings),
+            join3(
+                client.query_typed_one(sql::IDENTITY, &[]),
+                client.query_typed(sql::DATABASES, &[]),
+                client.query_typed(sql::ROLES, &[]),
+            ),
+            join4(
+                client.prepare_typed(sql::TICK, &[Type::OID_ARRAY]),
+                client.prepare(sql::LOCKS),
+                client.prepare(sql::BACKENDS),
+                client.prepare(sql::PREPARED),
+            ),
+            join(client.prepare(sql::LOCKS_NARROW), client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY])),
+            join3(
+                client.prepare(sql::DATABASES),
+                client.prepare(sql::ROLES),
+                client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
+            ),
+        )
+        .await;
+        settings?;
+        let server = identity_of(&identity?);
+        let names = NameCache::new(
+            server.datid,
+            by_oid(&databases.unwrap_or_default()),
+            by_oid(&roles.unwrap_or_default()),
+        );
+        let statements = Statements {
+            tick: main.0?,
+            locks: main.1?,
+            backends: main.2?,
+            prepared: main.3?,
+            locks_narrow: narrow?,
+            blocking: blocking.ok(),
+        };
+        let lookups = Lookups { databases: lookups.0.ok(), roles: lookups.1.ok(), relations: lookups.2.ok() };
+        Ok(Self {
+            client: Arc::new(client),
+            link: Link::watch(driver),
+            statements,
+            lookups,
+            server,
+            names,
+            texts: Texts::default(),
+            limits,
+            lock_count: 0,
+            clock: None,
+        })
+    }
+
+    /// What the server said of itself last.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Takes a snapshot. `before` is the last one, of this session or an earlier one: its rows stay where a section
+    /// fails, and its waiters are those that the server is asked about.
+    ///
+    /// # Errors
+    /// When the connection is lost or the server does not answer in time. The session is of no use then.
+    pub async fn poll(&mut self, before: Option<&Snapshot>) -> Result<Snapshot, PollError> {
+        let started = clock::monotonic();
+        let timeout = self.limits.poll_timeout;
+        let scan = tokio::time::timeout(timeout, self.scan(before))
+            .await
+            .map_err(|_| PollError::Timeout(timeout))?;
+        if let Some(error) = fatal(&scan) {
+            // The connection knows better than its statements why it ended, if it did.
+            let closed = tokio::time::timeout(Duration::from_secs(1), self.closed()).await;
+            return Err(closed.unwrap_or_else(|_| PollError::Lost(error.to_string())));
+        }
+        let taken_at = self.time(&scan.tick)?;
+        let answered = clock::monotonic().duration_since(started).as_secs_f64();
+        let used = used(&scan, &self.server);
+        self.names.look_up(&self.client, &self.lookups, used, self.limits.name_patience).await;
+        Ok(self.assemble(scan, before, taken_at, answered))
+    }
+
+    /// Waits for the connection to end, and says why it did.
+    pub async fn closed(&self) -> PollError {
+        let mut ended = self.link.ended.clone();
+        let reason = ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        PollError::Lost(reason.unwrap_or_default())
+    }
+
+    async fn scan(&mut self, before: Option<&Snapshot>) -> Scan {
+        let asked = before.map_or_else(Vec::new, |before| waiters(before, self.limits.ask));
+        let databases = self.names.database_oids();
+        let narrow = self.lock_count > self.limits.whole_scan;
+        let lock_statement = if narrow { &self.statements.locks_narrow } else { &self.statements.locks };
+        let expected = before.map_or(0, |before| before.locks.rows.len()) + 64;
+        let client = &*self.client;
+        let (answers, locks, backends, prepared, tick) = join5(
+            sections::blocking(client, self.statements.blocking.as_ref(), &asked),
+            sections::locks(client, lock_statement, expected),
+            sections::backends(client, &self.statements.backends, &mut self.texts, before),
+            sections::prepared(client, &self.statements.prepared),
+            sections::tick(client, &self.statements.tick, &databases),
+        )
+        .await;
+        // Without answers every queue edge is an inferred one, and says so.
+        Scan { answers: answers.unwrap_or_default(), locks, backends, prepared, tick }
+    }
+
+    /// The server's clock; where it could not be read, its last time and what has passed here since.
+    fn time(&mut self, tick: &Result<Tick, SectionError>) -> Result<Timestamp, PollError> {
+        let here = clock::monotonic();
+        match tick {
+            Ok(Tick { at: Some(at), .. }) => {
+                self.clock = Some((*at, here));
+                Ok(*at)
+            }
+            Ok(_) => Err(PollError::Lost("the server has no clock".into())),
+            Err(error) => {
+                let (at, then) = self.clock.ok_or_else(|| PollError::Lost(error.to_string()))?;
+                Ok(chrono::TimeDelta::from_std(here - then).map_or(at, |passed| at + passed))
+            }
+        }
+    }
+
+    fn assemble(
+        &mut self,
+        scan: Scan,
+        before: Option<&Snapshot>,
+        taken_at: Timestamp,
+        poll_seconds: f64,
+    ) -> Snapshot {
+        let backends = match scan.backends {
+            Ok((rows, roles)) => Section::fresh(self.named(rows, &roles), taken_at),
+            Err(error) => stale(before.map(|before| &before.backends), &error),
+        };
+        let (locks, locks_omitted, answers) = match scan.locks {
+            Ok((rows, omitted)) => {
+                self.lock_count = rows.len() as u64 + omitted;
+                (Section::fresh(rows, taken_at), omitted, scan.answers)
+            }
+            Err(error) => (
+                stale(before.map(|before| &before.locks), &error),
+                before.map_or(0, |before| before.locks_omitted),
+                before.map_or_else(Vec::new, |before| before.answers.clone()),
+            ),
+        };
+        let prepared = match scan.prepared {
+            Ok(rows) => Section::fresh(
+                rows.finish(|oid| self.names.role(oid), |oid| self.names.database(oid)),
+                taken_at,
+            ),
+            Err(error) => stale(before.map(|before| &before.prepared), &error),
+        };
+        self.server.connections = connections(&backends.rows);
+        let server = match scan.tick {
+            Ok(tick) => {
+                self.server.in_recovery = tick.in_recovery;
+                if let Some(deadlocks) = tick.deadlocks {
+                    self.server.deadlocks = u64::try_from(deadlocks).unwrap_or_default();
+                }
+                Section::fresh(vec![self.server.clone()], taken_at)
+            }
+            Err(error) => stale(before.map(|before| &before.server), &error),
+        };
+        let names = self.names.names();
+        Snapshot { taken_at, server, backends, locks, locks_omitted, prepared, answers, names, poll_seconds }
+    }
+
+    fn named(&self, mut rows: Vec<Backend>, roles: &[Option<u32>]) -> Vec<Backend> {
+        for (backend, role) in rows.iter_mut().zip(roles) {
+            backend.database = backend.datid.and_then(|oid| self.names.database(oid));
+            backend.user = role.and_then(|oid| self.names.role(oid));
+        }
+        rows
+    }
+}
+
+fn stale<T>(before: Option<&Section<T>>, error: &SectionError) -> Section<T> {
+    before.map_or_else(|| Section::default().stale(error.text()), |before| before.stale(error.text()))
+}
+
+/// The error of the connection, where it is not only a statement that failed.
+fn fatal(scan: &Scan) -> Option<&SectionError> {
+    [
+        scan.locks.as_ref().err(),
+        scan.backends.as_ref().err(),
+        scan.prepared.as_ref().err(),
+        scan.tick.as_ref().err(),
+    ]
+    .into_iter()
+    .flatten()
+    .find(|error| error.is_fatal())
+}
+
+/// OIDs in a scan that want a name.
+fn used(scan: &Scan, server: &Server) -> Used {
+    let mut used = Used::default();
+    if let Ok((locks, _)) = &scan.locks {
+        for lock in locks {
+            let Some(database) = lock.tag.database else { continue };
+            if database != 0 && database != server.datid {
+                used.databases.insert(database);
+            } else if let Some(relation) = lock.tag.relation {
+                used.relations.insert(relation);
+            }
+        }
+    }
+    if let Ok((backends, roles)) = &scan.backends {
+        used.databases.extend(backends.iter().filter_map(|backend| backend.datid));
+        used.roles.extend(roles.iter().flatten());
+    }
+    if let Ok(prepared) = &scan.prepared {
+        used.databases.extend(prepared.databases());
+        used.roles.extend(prepared.owners());
+    }
+    used
+}
+
+/// Client backends. A role without `pg_read_all_stats` does not see what kind of process the others are: there it is
+/// those in a database with a role.
+fn connections(backends: &[Backend]) -> u32 {
+    let client = |backend: &&Backend| match &backend.backend_type {
+        Some(kind) => &**kind == "client backend",
+        None => backend.datid.is_some() && backend.user.is_some(),
+    };
+    u32::try_from(backends.iter().filter(client).count()).unwrap_or(u32::MAX)
+}
+
+fn identity_of(row: &tokio_postgres::Row) -> Server {
+    let words = |column| text(raw(row, column)).unwrap_or_default();
+    let version: Text = words(1).split_whitespace().next().unwrap_or_default().into();
+    let positive =
+        |column| int4(raw(row, column)).and_then(|value| u32::try_from(value).ok()).unwrap_or_default();
+    Server {
+        version_num: positive(0),
+        version,
+        in_recovery: false,
+        database: (&*words(2)).into(),
+        datid: oid(raw(row, 3)).unwrap_or_default(),
+        user: (&*words(4)).into(),
+        own_pid: int4(raw(row, 5)).unwrap_or_default(),
+        connections: 0,
+        max_connections: positive(6),
+        deadlocks: 0,
+        started_at: timestamp(raw(row, 7)),
+        query_size: bytes_of_setting(&words(8)),
+        sees_all: boolean(raw(row, 9)).unwrap_or_default(),
+    }
+}
+
+/// A memory setting as `current_setting` prints it, `1kB`, in bytes.
+pub(super) fn bytes_of_setting(text: &str) -> u32 {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        _ => 1,
+    };
+    number.parse::<u32>().unwrap_or_default().saturating_mul(unit)
+}

@@ -1,0 +1,38 @@
+//! The statements of a poll, as they are in `assets/sql`.
+//!
+//! They read the functions below the system views (`src/backend/catalog/system_views.sql`) wherever there is one,
+//! so that a poll opens no catalog and waits for no lock on one.
+
+/// Session settings; see [`settings`].
+const SETTINGS: &str = include_str!("../../assets/sql/settings.sql");
+/// What stays the same for as long as a connection lives.
+pub(super) const IDENTITY: &str = include_str!("../../assets/sql/identity.sql");
+/// The server's clock and counters.
+pub(super) const TICK: &str = include_str!("../../assets/sql/tick.sql");
+/// `pg_blocking_pids` of some waiters.
+pub(super) const BLOCKING: &str = include_str!("../../assets/sql/blocking.sql");
+/// All of `pg_locks`.
+pub(super) const LOCKS: &str = include_str!("../../assets/sql/locks.sql");
+/// Advisory and awaited locks only.
+pub(super) const LOCKS_NARROW: &str = include_str!("../../assets/sql/locks_narrow.sql");
+/// `pg_stat_activity`.
+pub(super) const BACKENDS: &str = include_str!("../../assets/sql/backends.sql");
+/// `pg_prepared_xacts`.
+pub(super) const PREPARED: &str = include_str!("../../assets/sql/prepared.sql");
+/// Names of databases.
+pub(super) const DATABASES: &str = include_str!("../../assets/sql/databases.sql");
+/// Names of roles.
+pub(super) const ROLES: &str = include_str!("../../assets/sql/roles.sql");
+/// Names of relations.
+pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
+
+/// The statement that sets a session up, for the simple protocol.
+pub(super) fn settings(statement_timeout: std::time::Duration, lock_timeout: std::time::Duration) -> String {
+    SETTINGS
+        .lines()
+        .filter(|line| !line.starts_with("--"))
+        .collect::<Vec<_>>()
+        .join("\n")
+        .replace("$1", &statement_timeout.as_millis().to_string())
+        .replace("$2", &lock_timeout.as_millis().to_string())
+}

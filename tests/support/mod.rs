@@ -1,0 +1,101 @@
+//! What the tests against a live server share.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use locktop::clock;
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::pg::connect::{Connection, connect};
+use locktop::pg::conninfo::ConnInfo;
+use tokio::sync::OnceCell;
+
+/// Longest wait for anything.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server for all tests of this program, started when the first one asks. It ends with the program.
+pub(crate) async fn server() -> &'static EmbeddedServer {
+    static SERVER: OnceCell<EmbeddedServer> = OnceCell::const_new();
+    SERVER.get_or_init(|| start(None)).await
+}
+
+/// The same for one of the supported major versions.
+pub(crate) async fn server_of(version: u32) -> &'static EmbeddedServer {
+    static SERVERS: [OnceCell<EmbeddedServer>; 5] = [const { OnceCell::const_new() }; 5];
+    let index = usize::try_from(version).unwrap() - 14;
+    SERVERS[index].get_or_init(|| start(Some(version))).await
+}
+
+/// Room for a crowd of 200 beside everything else.
+async fn start(version: Option<u32>) -> EmbeddedServer {
+    let options = Options { version, ..Options::default() }
+        .with("max_connections", 400)
+        .with("max_worker_processes", 24)
+        .with("max_parallel_workers", 16);
+    EmbeddedServer::start(options).await.unwrap()
+}
+
+/// How to get to the superuser's database of a server.
+pub(crate) fn conninfo(server: &EmbeddedServer) -> ConnInfo {
+    ConnInfo::parse(&server.conninfo()).unwrap()
+}
+
+/// A new database on a server, so that the locks of one test are not those of another.
+pub(crate) async fn database(server: &EmbeddedServer) -> ConnInfo {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let connection = connect(&conninfo(server)).await.unwrap();
+    connection.client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+    conninfo(server).with_dbname(&name)
+}
+
+/// An open connection.
+pub(crate) async fn open(info: &ConnInfo) -> Connection {
+    connect(info).await.unwrap()
+}
+
+/// Waits until something holds; fails with its description when it does not come true.
+pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = clock::monotonic();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether a process exists.
+pub(crate) fn exists(pid: i32) -> bool {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH)
+}
+
+/// Whether nothing is left of a server: neither its directory, nor its process, nor one that has the directory in its
+/// command line (where the system shows those).
+pub(crate) fn is_gone(directory: &Path, pid: i32) -> bool {
+    !directory.exists() && !exists(pid) && !is_mentioned(directory)
+}
+
+pub(crate) fn is_mentioned(directory: &Path) -> bool {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+    let name = directory.file_name().unwrap().to_str().unwrap();
+    processes.flatten().any(|process| {
+        std::fs::read(process.path().join("cmdline"))
+            .is_ok_and(|line| String::from_utf8_lossy(&line).contains(name))
+    })
+}
+
+/// The same for a question that takes a while to answer.
+pub(crate) async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let start = clock::monotonic();
+    while !condition().await {
+        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Whether the whole suite was asked for (`tests/run.sh --long`).
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("LOCKTOP_LONG").is_some_and(|value| !value.is_empty() && value != "0")
+}
