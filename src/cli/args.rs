@@ -20,6 +20,8 @@ Examples:
 The environment variables of libpq (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE, …) and ~/.pgpass count as for psql.
 Exit status: 0 done, 1 failed, 2 wrong usage.";
 
+const CONFIG_HELP: &str = "The config file [default: ~/.config/locktop/config.toml] [env: LOCKTOP_CONFIG]";
+
 /// top for PostgreSQL locks: who holds what, who waits for whom, and what ending a backend would free.
 #[derive(Debug, Clone, Parser)]
 #[command(
@@ -46,8 +48,8 @@ pub struct Cli {
     #[command(flatten)]
     pub view: ViewArgs,
 
-    #[doc = "The config file [default: ~/.config/locktop/config.toml; env: LOCKTOP_CONFIG]"]
-    #[arg(long, value_name = "FILE", global = true)]
+    /// The config file.
+    #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
 
     /// Print help.

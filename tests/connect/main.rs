@@ -188,6 +188,17 @@ async fn tls_with_a_certificate_that_nobody_signed() {
 }
 
 #[tokio::test]
+async fn tls_with_a_certificate_of_version_1() {
+    for newest in ["TLSv1.2", "TLSv1.3"] {
+        let version = format!("ssl_max_protocol_version={newest}");
+        let server = Server::start(&["ssl=on", "ssl_cert_file=old.crt", &version]).await;
+        let asked = server.tcp("user=alice password=right sslmode=require channel_binding=require");
+        let used = "select version from pg_stat_ssl where pid = pg_backend_pid()";
+        assert_eq!(ask(&connected(&asked).await, used).await, newest);
+    }
+}
+
+#[tokio::test]
 async fn a_query_can_be_cancelled_over_tls() {
     let server = Server::start(&["ssl=on"]).await;
     let connection = connected(&server.tcp("user=alice password=right sslmode=require")).await;
