@@ -130,9 +130,9 @@ pub struct ViewArgs {
     /// Draw with ASCII characters alone.
     #[arg(long)]
     pub ascii: bool,
-    /// Leave the mouse to the terminal.
+    /// Use the mouse from the start; the key m turns it on and off.
     #[arg(long)]
-    pub no_mouse: bool,
+    pub mouse: bool,
     /// Leave out everything that acts on the server.
     #[arg(long)]
     pub read_only: bool,

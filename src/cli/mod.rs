@@ -3,6 +3,7 @@
 mod args;
 mod output;
 mod password;
+mod run;
 mod session;
 mod settings;
 #[cfg(test)]
@@ -14,5 +15,5 @@ pub use args::{
 };
 pub use output::{check_config, completions, man, print_config, print_path};
 pub use password::Prompt;
-pub use session::open;
+pub use run::run;
 pub use settings::{Context, Settings, SettingsError};

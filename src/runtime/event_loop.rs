@@ -153,6 +153,10 @@ impl Loop {
 
     fn draw(&mut self) -> io::Result<()> {
         self.dirty = false;
+        // A task that panicked gave it back, and its message is on it.
+        if !terminal::is_taken() {
+            return Ok(());
+        }
         let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
         self.screen.draw(|frame| crate::ui::render(frame, app, viewport, theme))?;
         self.app.page_rows = self.viewport.page_rows;

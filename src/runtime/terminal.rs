@@ -48,6 +48,11 @@ pub(super) fn enter(mouse: bool) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the terminal is ours.
+pub(super) fn is_taken() -> bool {
+    TAKEN.load(Ordering::SeqCst)
+}
+
 /// Gives the terminal back as it was. Does nothing when it is not ours; never fails, since nothing could be done.
 pub fn give_back() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
