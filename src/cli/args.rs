@@ -49,11 +49,11 @@ pub struct Cli {
     pub view: ViewArgs,
 
     /// The config file.
-    #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP)]
+    #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP, help_heading = "Options")]
     pub config: Option<PathBuf>,
 
     /// Print help.
-    #[arg(short = '?', long, global = true, action = ArgAction::Help)]
+    #[arg(short = '?', long, global = true, action = ArgAction::Help, help_heading = "Options")]
     help: Option<bool>,
 }
 
