@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
     // A panic is a bug: its message should be worth reporting.
     if let Err(error) = color_eyre::install() {
         drop(error);
     }
-    locktop::cli::run(&locktop::cli::Cli::parse())
+    match locktop::cli::parse(std::env::args_os()) {
+        Ok(cli) => locktop::cli::run(&cli),
+        Err(error) => error.exit(),
+    }
 }

@@ -93,7 +93,7 @@ pub(super) fn lock_names(settings: &Settings) -> Arc<LockNames> {
         LockNames::new(everywhere.into_iter().map(|named| (named.key, named.name.as_str().into())));
     for named in somewhere {
         if let Some(database) = &named.database {
-            names = names.with_database(database, [(named.key, named.name.as_str().into())]);
+            names = names.with_database(database.as_str().into(), [(named.key, named.name.as_str().into())]);
         }
     }
     Arc::new(names)
