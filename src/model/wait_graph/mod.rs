@@ -78,9 +78,10 @@ pub struct Input<'a> {
 pub struct Queue {
     /// What is locked.
     pub tag: LockTag,
-    /// Who holds it.
+    /// Who holds it, sorted by party.
     pub holders: Vec<Holder>,
-    /// Who waits for it, front first (inferred, except for those marked `exact`).
+    /// Who waits for it, front first: as inferred, as far as no accepted answer of the server says otherwise.
+    /// Those whose answer was accepted are marked `exact`.
     pub waiters: Vec<Waiter>,
 }
 
@@ -173,18 +174,21 @@ pub struct TreeNode {
 pub struct Tree {
     /// All places.
     pub nodes: Vec<TreeNode>,
-    /// The top of each tree: first one member of each cycle, then the roots in the order of [`WaitGraph::roots`].
+    /// The top of each tree: first the member of each cycle that has waited longest, in the order of
+    /// [`WaitGraph::cycles`], then the roots in the order of [`WaitGraph::roots`], then those that wait though
+    /// nobody is in their way (they are about to be granted their lock, or the scan is not of one moment).
     pub tops: Vec<usize>,
 }
 
 /// Who waits for whom, in one snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct WaitGraph {
-    /// Every lock that somebody waits for.
+    /// Every lock that somebody waits for, sorted by tag.
     pub queues: Vec<Queue>,
     /// Ranked: most blocked first, then the longest wait, then the party.
     pub roots: Vec<Root>,
-    /// Groups that wait for each other: a deadlock, until the server breaks it.
+    /// Groups that wait for each other: a deadlock, until the server breaks it. In each, and among them, the longest
+    /// wait comes first. Waiters of a queue that stand between two members of a cycle are members, too.
     pub cycles: Vec<Vec<Party>>,
     /// The same as a forest.
     pub tree: Tree,
