@@ -200,7 +200,7 @@ impl<'a> Scene<'a> {
             LockType::Extend => format!("extend {}", relation()),
             LockType::Page => format!("page {} of {}", number(tag.page), relation()),
             LockType::Tuple => {
-                format!("row ({},{}) of {}", number(tag.page), number(tag.tuple.map(u32::from)), relation())
+                format!("row of {} ({},{})", relation(), number(tag.page), number(tag.tuple.map(u32::from)))
             }
             LockType::TransactionId => self.transaction_label(tag, pid),
             LockType::VirtualXid => {

@@ -8,7 +8,7 @@ use crate::pg::error::ConnectError;
 ///
 /// # Errors
 /// When there is no terminal to ask on, or it fails.
-pub fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, ConnectError> {
+pub(super) fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, ConnectError> {
     if prompt != Prompt::Always {
         return Ok(info);
     }
@@ -21,7 +21,7 @@ pub fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, ConnectErro
 ///
 /// # Errors
 /// When the terminal fails.
-pub fn ask_after(
+pub(super) fn ask_after(
     info: &ConnInfo,
     prompt: Prompt,
     error: &ConnectError,

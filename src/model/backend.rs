@@ -124,9 +124,13 @@ impl Backend {
     }
 
     /// The process that stands for its lock group: members of a group never block each other
-    /// (`src/backend/storage/lmgr/README`, "Group Locking").
+    /// (`src/backend/storage/lmgr/README`, "Group Locking"). A parallel apply worker of logical replication names a
+    /// leader too, but is in no lock group.
     #[must_use]
     pub fn group(&self) -> i32 {
+        if self.backend_type.as_deref() == Some("logical replication parallel worker") {
+            return self.pid;
+        }
         self.leader_pid.unwrap_or(self.pid)
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     match app.visible_panes() {
         [upper, lower] => {
             // The share is fixed: a pane that grew with its rows would push the other about.
-            let (top, bottom) = split_bottom(area, (area.height * 2 / 5).max(4));
+            let (top, bottom) = split_bottom(area, (area.height / 4).max(5));
             pane(frame, top, *upper, app, viewport, theme);
             pane(frame, bottom, *lower, app, viewport, theme);
         }

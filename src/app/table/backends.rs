@@ -74,6 +74,17 @@ fn state_cell(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
     Cell::toned(words, state_tone(state))
 }
 
+/// Role and application; the application alone, which tells more, where both are too long.
+pub(super) fn who(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
+    let who = scene.who(backend);
+    match who.split_once('@') {
+        Some((_, application)) if crate::text::width(&who) > usize::from(room) => {
+            Cell::plain(format!("@{application}"))
+        }
+        _ => Cell::plain(who),
+    }
+}
+
 pub(super) fn blocks(scene: &Scene<'_>, party: Party) -> Option<u32> {
     let (_, node) = scene.node(party)?;
     Some(scene.root(party).map_or(node.below, |root| root.blocked)).filter(|count| *count > 0)
@@ -98,7 +109,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
             Cell::toned(crate::text::one_line(&event), if lock { Tone::Warning } else { Tone::Plain })
         }),
         "db" => server_text(backend.database.as_deref()),
-        "who" => Cell::plain(scene.who(backend)),
+        "who" => who(scene, backend, room),
         "client" => server_text(backend.client.as_deref()),
         "type" => server_text(backend.backend_type.as_deref()),
         "query" => server_text(backend.query.as_deref()),

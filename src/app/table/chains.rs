@@ -16,7 +16,7 @@ use super::{Cell, Column, RowId, Value, age, server_text};
 use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::backend::Backend;
-use crate::model::lock::LockMode;
+use crate::model::lock::{LockMode, LockType};
 use crate::model::wait_graph::{Party, TreeNode, Waiter};
 
 /// This many alike waiters that block nobody are shown as one line.
@@ -165,12 +165,16 @@ fn label(scene: &Scene<'_>, groups: &[Group], row: ChainRow, party: Party) -> St
     }
 }
 
-fn guide(row: ChainRow) -> String {
-    match row.depth {
+/// What leads to a name from its parent. A chain that is deeper than the column is wide says how deep instead: the name
+/// itself is never cut.
+fn guide(row: ChainRow, room: usize) -> String {
+    let corner = if row.last { "└" } else { "├" };
+    let depth = usize::from(row.depth);
+    match depth {
         0 => String::new(),
-        // Deeper than the column is wide: say how deep instead of pushing the number out of sight.
-        depth if depth > 4 => format!("·{depth:<2}{}", if row.last { "└ " } else { "├ " }),
-        depth => format!("{}{}", "  ".repeat(usize::from(depth) - 1), if row.last { "└ " } else { "├ " }),
+        _ if depth * 2 <= room => format!("{}{corner} ", "  ".repeat(depth - 1)),
+        _ if depth < room => format!("{}{corner} ", " ".repeat(depth - 1)),
+        _ => format!("·{depth}{corner}"),
     }
 }
 
@@ -203,7 +207,7 @@ fn backend_state(scene: &Scene<'_>, backend: &Backend, room: usize) -> Cell {
         (Some("Client"), Some("ClientRead")) | (None, _) => String::new(),
         (Some(kind), event) => format!(" {kind}/{}", event.unwrap_or("?")),
     };
-    Cell::toned(format!("{words} {since}{}", crate::text::one_line(&own)), state_tone(state))
+    Cell::toned(crate::text::one_line(&format!("{words} {since}{own}")), state_tone(state))
 }
 
 fn state(scene: &Scene<'_>, place: &Place<'_>, room: u16) -> Cell {
@@ -216,9 +220,15 @@ fn state(scene: &Scene<'_>, place: &Place<'_>, room: u16) -> Cell {
         0 => String::new(),
         more => format!(" +{more}"),
     };
-    let cycle = if place.node.cycle.is_some() { "DEADLOCK " } else { "" };
-    let tone = if place.node.cycle.is_some() { Tone::Critical } else { Tone::Warning };
-    Cell::toned(format!("{cycle}{}{on}{what}{more}", waiter.mode.short()), tone)
+    // Waiting for a transaction to end has one mode only.
+    let xid = tag.is_some_and(|tag| tag.locktype == LockType::TransactionId);
+    let wants = if xid { what } else { format!("{}{on}{what}", waiter.mode.short()) };
+    let (cycle, tone) = match place.node.cycle {
+        Some(_) if place.node.parent.is_none() => ("DEADLOCK ", Tone::Critical),
+        Some(_) => ("", Tone::Critical),
+        None => ("", Tone::Warning),
+    };
+    Cell::toned(format!("{cycle}{wants}{more}"), tone)
 }
 
 fn wait(scene: &Scene<'_>, place: &Place<'_>) -> Option<f64> {
@@ -232,7 +242,9 @@ pub(super) fn cell(scene: &Scene<'_>, groups: &[Group], row: ChainRow, column: &
     match column {
         "pid" => {
             let tone = if row.depth == 0 { Tone::Title } else { Tone::Plain };
-            Cell::toned(format!("{}{}", guide(row), label(scene, groups, row, party)), tone)
+            let label = label(scene, groups, row, party);
+            let spare = usize::from(room).saturating_sub(label.len());
+            Cell::toned(format!("{}{label}", guide(row, spare)), tone)
         }
         "blocks" => match blocked(scene, &place) {
             Some(count) => {
@@ -251,7 +263,7 @@ pub(super) fn cell(scene: &Scene<'_>, groups: &[Group], row: ChainRow, column: &
             (Party::Prepared(xact), _) => {
                 server_text(scene.prepared(xact).and_then(|row| row.owner.as_deref()))
             }
-            (_, Some(backend)) => Cell::plain(scene.who(backend)),
+            (_, Some(backend)) => super::backends::who(scene, backend, room),
             _ => Cell::none(),
         },
         "db" => match party {

@@ -25,7 +25,7 @@ pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
     let info =
         session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
     let target = settings.target.clone().unwrap_or_else(|| info.describe());
-    show(&settings, info, target, None).await
+    Box::pin(show(&settings, info, target, None)).await
 }
 
 /// Refuses without a terminal, before anything is started.
@@ -58,9 +58,11 @@ pub(super) async fn show(
     let interval = commands.clone();
     let source = Source {
         views,
-        refresh: Box::new(move || drop(commands.try_send(Command::Refresh))),
+        refresh: Box::new(move || {
+            let _ = commands.try_send(Command::Refresh);
+        }),
         set_interval: Box::new(move |seconds| {
-            drop(interval.try_send(Command::Interval(Duration::from_secs_f64(seconds))));
+            let _ = interval.try_send(Command::Interval(Duration::from_secs_f64(seconds)));
         }),
     };
     terminal::give_back_on_panic();

@@ -18,7 +18,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     let info = demo.conninfo().clone().with_application_name("locktop");
     let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
     let note = demo.server().is_none().then(|| "demo".to_owned());
-    let shown = dashboard::show(&settings, info, target, note).await;
+    let shown = Box::pin(dashboard::show(&settings, info, target, note)).await;
     let stopped = demo.stop().await.map_err(failed);
     let status = shown?;
     stopped?;

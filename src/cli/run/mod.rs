@@ -68,7 +68,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::Man) => output::man(&mut out)?,
         Some(Command::Config(ConfigCommand::Print)) => output::print_config(&mut out)?,
         Some(Command::Config(ConfigCommand::Path)) => {
-            output::print_path(&cli.config_location(&env)?, &mut out)?
+            output::print_path(&cli.config_location(&env)?, &mut out)?;
         }
         Some(Command::Config(ConfigCommand::Check { file })) => {
             let said = output::check_config(file.clone(), &cli.config_location(&env)?, &checks)?;
@@ -79,9 +79,9 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             let settings = cli.settings(&Context { env: &env, checks })?;
             return runtime()?.block_on(async {
                 match &cli.command {
-                    Some(Command::Demo(arguments)) => demo::run(settings, arguments).await,
+                    Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
                     Some(Command::Snapshot(arguments)) => snapshot::run(settings, arguments.format).await,
-                    _ => dashboard::run(settings).await,
+                    _ => Box::pin(dashboard::run(settings)).await,
                 }
             });
         }
