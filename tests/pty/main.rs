@@ -12,18 +12,18 @@
 mod support;
 
 mod colours;
-//mod demo;
+mod demo;
 mod escapes;
-//mod hostile;
+mod hostile;
 mod incident;
-//mod mouse;
+mod mouse;
 mod outage;
 mod panic;
-//mod picture;
+mod picture;
 mod process;
 mod screen;
 mod signals;
 mod size;
 mod start;
 mod suspend;
-//mod tour;
+mod tour;
