@@ -63,6 +63,7 @@ impl Digest {
             snapshot: &snapshot,
             previous,
             graph: &graph,
+            previous_graph: previous.map(|_| &*before.graph),
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,
         });
