@@ -9,6 +9,13 @@ pub fn wall() -> chrono::DateTime<chrono::Utc> {
     chrono::Utc::now()
 }
 
+/// The time zone of this machine as it is now, for times of day on a screen.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the clock")]
+pub fn offset() -> chrono::FixedOffset {
+    *chrono::Local::now().offset()
+}
+
 /// A monotonic moment, for measuring how long something took here.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]

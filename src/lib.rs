@@ -10,6 +10,20 @@
     )
 )]
 
+#[cfg(test)]
+extern crate self as locktop;
+
+#[cfg(test)]
+#[allow(
+    unreachable_pub,
+    missing_docs,
+    dead_code,
+    clippy::pedantic,
+    reason = "shared with the benches, where it is a crate's"
+)]
+#[path = "../benches/support/sample.rs"]
+mod sample;
+
 pub mod app;
 pub mod cli;
 pub mod clock;

@@ -1,2 +1,14 @@
-//! x
-fn main() {}
+//! `locktop`: reads the command line and does what it says.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    // A panic is a bug: its message should be worth reporting.
+    if let Err(error) = color_eyre::install() {
+        drop(error);
+    }
+    match locktop::cli::parse(std::env::args_os()) {
+        Ok(cli) => locktop::cli::run(&cli),
+        Err(error) => error.exit(),
+    }
+}

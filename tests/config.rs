@@ -54,7 +54,7 @@ invalid! {
     threshold_no_share: "config.toml:2:15: connections is the number 90: expected a share of max_connections from 0.0 to 1.0";
     target_without_conninfo: "config.toml:1:10: [targets.prod] has no conninfo: expected conninfo = \"host=… dbname=…\"";
     target_bad_conninfo: "config.toml:2:12: unknown setting \"hots\" in the connection string: did you mean \"host\"?";
-    target_no_table: "config.toml:2:8: targets.prod is \"host=db\": expected a table, [targets.prod]";
+    target_no_table: "config.toml:2:8: targets.prod is no table: expected [targets.prod] with conninfo = \"…\"";
     target_name: "config.toml:1:10: the name of a target has no \"=\" and no \"://\" in it, and is not empty";
     read_only_no_boolean: "config.toml:3:13: read_only is \"yes\": expected true or false";
     lock_key_too_long: "config.toml:2:7: key is a list: expected a 64-bit number or two 32-bit numbers: key = 815 or key = [1, 100]";

@@ -1,1 +1,251 @@
-//! To come.
+//! The state of the screens, and how messages change it.
+//!
+//! Pure: no clock, no input or output. A test feeds messages and looks at the state and at the effects asked
+//! for; drawing only reads. Selection is by identity, never by position: what is selected stays selected when the
+//! order changes, and when it vanishes nothing is selected until the next move.
+
+pub mod detail;
+pub mod filter;
+pub mod index;
+pub mod keymap;
+pub mod line;
+pub mod message;
+mod order;
+pub mod page;
+pub mod pane;
+pub mod screen;
+pub mod table;
+mod update;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use index::{Index, Scene};
+use keymap::KeyMap;
+use line::Line;
+use page::{Page, Prompt};
+use pane::PaneState;
+use screen::{Pane, Screen};
+use table::RowId;
+
+use crate::model::lock_name::LockNames;
+use crate::model::view::{Link, View};
+
+/// What does not change while the program runs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// What the header calls the server: the name from the config, or the host.
+    pub target: String,
+    /// Names for advisory keys.
+    pub lock_names: Arc<LockNames>,
+    /// Which key does what.
+    pub keymap: KeyMap,
+    /// Zone for times of day.
+    pub offset: chrono::FixedOffset,
+    /// Said in the header, such as "demo".
+    pub note: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            target: String::new(),
+            lock_names: Arc::default(),
+            keymap: KeyMap::default(),
+            offset: chrono::Offset::fix(&chrono::Utc),
+            note: None,
+        }
+    }
+}
+
+/// A word to the user that goes away by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The word.
+    pub text: String,
+    /// Ticks it still stays.
+    pub ticks: u8,
+}
+
+/// The state of the screens.
+#[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch that a key turns, independent of the others"
+)]
+pub struct App {
+    /// What does not change.
+    pub settings: Settings,
+    /// What the screens show.
+    pub view: Option<Arc<View>>,
+    /// The newest view, while the screens are held still.
+    pub latest: Option<Arc<View>>,
+    /// Held still.
+    pub paused: bool,
+    /// Where things are in `view`.
+    pub index: Index,
+    /// The screen.
+    pub screen: Screen,
+    /// The pane that the keys go to.
+    pub focus: Pane,
+    /// Only that pane is shown.
+    pub zoom: bool,
+    /// All lock types on the Locks screen, not advisory ones alone.
+    pub all_locks: bool,
+    /// What lies over the screen, topmost last.
+    pub pages: Vec<Page>,
+    /// The line that is being typed.
+    pub prompt: Option<Prompt>,
+    /// The row that is followed across screens.
+    pub follow: Option<RowId>,
+    /// Seconds between two polls.
+    pub interval: f64,
+    /// Seconds since the newest view arrived, at the last tick.
+    pub silence: f64,
+    /// Long lines of a detail view are wrapped.
+    pub wrap: bool,
+    /// The terminal reports the mouse.
+    pub mouse: bool,
+    /// A word to the user.
+    pub notice: Option<Notice>,
+    /// Columns and rows of the terminal.
+    pub size: (u16, u16),
+    /// Rows that a page down moves over; drawing knows it.
+    pub page_rows: usize,
+    panes: [PaneState; 4],
+    stale: [bool; 4],
+}
+
+fn slot(pane: Pane) -> usize {
+    match pane {
+        Pane::Chains => 0,
+        Pane::Advisory => 1,
+        Pane::Locks => 2,
+        Pane::Backends => 3,
+    }
+}
+
+impl App {
+    /// Screens without data.
+    #[must_use]
+    pub fn new(settings: Settings, interval: f64) -> Self {
+        Self {
+            settings,
+            view: None,
+            latest: None,
+            paused: false,
+            index: Index::default(),
+            screen: Screen::Overview,
+            focus: Pane::Chains,
+            zoom: false,
+            all_locks: false,
+            pages: Vec::new(),
+            prompt: None,
+            follow: None,
+            interval,
+            silence: 0.0,
+            wrap: true,
+            mouse: false,
+            notice: None,
+            size: (80, 24),
+            page_rows: 10,
+            panes: Default::default(),
+            stale: [true; 4],
+        }
+    }
+
+    /// The state of a table.
+    #[must_use]
+    pub fn pane(&self, pane: Pane) -> &PaneState {
+        let [chains, advisory, locks, backends] = &self.panes;
+        match pane {
+            Pane::Chains => chains,
+            Pane::Advisory => advisory,
+            Pane::Locks => locks,
+            Pane::Backends => backends,
+        }
+    }
+
+    fn pane_mut(&mut self, pane: Pane) -> &mut PaneState {
+        let [chains, advisory, locks, backends] = &mut self.panes;
+        match pane {
+            Pane::Chains => chains,
+            Pane::Advisory => advisory,
+            Pane::Locks => locks,
+            Pane::Backends => backends,
+        }
+    }
+
+    /// The view with all that is needed to put it into words; none before the first data.
+    #[must_use]
+    pub fn scene(&self) -> Option<Scene<'_>> {
+        scene(&self.settings, self.view.as_deref(), &self.index)
+    }
+
+    /// The panes on the screen now.
+    #[must_use]
+    pub fn visible_panes(&self) -> &[Pane] {
+        if self.zoom { std::slice::from_ref(&self.focus) } else { self.screen.panes() }
+    }
+
+    /// How the connection is, by the newest view even while the screen is held still.
+    #[must_use]
+    pub fn link(&self) -> Link {
+        self.latest.as_ref().or(self.view.as_ref()).map_or(Link::Connecting, |view| view.link.clone())
+    }
+
+    /// The lines of the detail page, when one is open and what it is about is still there.
+    #[must_use]
+    pub fn detail_lines(&self, subject: RowId, width: usize) -> Option<Vec<Line>> {
+        detail::lines(&self.scene()?, subject, width, self.wrap)
+    }
+
+    /// Does something with a table and the scene at once.
+    fn with_pane<T>(&mut self, pane: Pane, act: impl FnOnce(&mut PaneState, &Scene<'_>) -> T) -> Option<T> {
+        let [chains, advisory, locks, backends] = &mut self.panes;
+        let state = match pane {
+            Pane::Chains => chains,
+            Pane::Advisory => advisory,
+            Pane::Locks => locks,
+            Pane::Backends => backends,
+        };
+        let scene = scene(&self.settings, self.view.as_deref(), &self.index)?;
+        Some(act(state, &scene))
+    }
+
+    /// Brings the panes on the screen up to date; the others wait until they are looked at.
+    fn refresh_panes(&mut self) {
+        let all_locks = self.all_locks;
+        for pane in self.visible_panes().to_vec() {
+            let waiting = self.stale.get_mut(slot(pane)).is_some_and(|stale| std::mem::replace(stale, false));
+            if waiting {
+                self.with_pane(pane, |state, scene| state.rebuild(pane, all_locks, scene));
+                self.go_to_followed(pane);
+            }
+        }
+    }
+
+    /// Marks panes as out of date.
+    fn invalidate(&mut self) {
+        self.stale = [true; 4];
+    }
+
+    fn go_to_followed(&mut self, pane: Pane) {
+        let Some(followed) = self.follow else { return };
+        self.with_pane(pane, |state, scene| {
+            let found = (0..state.rows.len())
+                .find(|at| state.id_at(scene, *at).is_some_and(|id| page::same_subject(id, followed)));
+            if let Some(at) = found {
+                state.select(scene, at);
+            }
+        });
+    }
+}
+
+fn scene<'a>(settings: &'a Settings, view: Option<&'a View>, index: &'a Index) -> Option<Scene<'a>> {
+    let view = view?;
+    let snapshot = view.snapshot.as_deref()?;
+    Some(Scene { view, snapshot, index, names: &settings.lock_names, offset: settings.offset })
+}

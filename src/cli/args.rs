@@ -20,6 +20,8 @@ Examples:
 The environment variables of libpq (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE, …) and ~/.pgpass count as for psql.
 Exit status: 0 done, 1 failed, 2 wrong usage.";
 
+const CONFIG_HELP: &str = "The config file [default: ~/.config/locktop/config.toml] [env: LOCKTOP_CONFIG]";
+
 /// top for PostgreSQL locks: who holds what, who waits for whom, and what ending a backend would free.
 #[derive(Debug, Clone, Parser)]
 #[command(
@@ -46,12 +48,12 @@ pub struct Cli {
     #[command(flatten)]
     pub view: ViewArgs,
 
-    #[doc = "The config file [default: ~/.config/locktop/config.toml; env: LOCKTOP_CONFIG]"]
-    #[arg(long, value_name = "FILE", global = true)]
+    /// The config file.
+    #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP, help_heading = "Options")]
     pub config: Option<PathBuf>,
 
     /// Print help.
-    #[arg(short = '?', long, global = true, action = ArgAction::Help)]
+    #[arg(short = '?', long, global = true, action = ArgAction::Help, help_heading = "Options")]
     help: Option<bool>,
 }
 
@@ -128,9 +130,9 @@ pub struct ViewArgs {
     /// Draw with ASCII characters alone.
     #[arg(long)]
     pub ascii: bool,
-    /// Leave the mouse to the terminal.
+    /// Use the mouse from the start; the key m turns it on and off.
     #[arg(long)]
-    pub no_mouse: bool,
+    pub mouse: bool,
     /// Leave out everything that acts on the server.
     #[arg(long)]
     pub read_only: bool,

@@ -2,7 +2,9 @@
 
 mod args;
 mod output;
+mod parse;
 mod password;
+mod run;
 mod session;
 mod settings;
 #[cfg(test)]
@@ -13,6 +15,7 @@ pub use args::{
     ThemeName, ViewArgs,
 };
 pub use output::{check_config, completions, man, print_config, print_path};
+pub use parse::parse;
 pub use password::Prompt;
-pub use session::open;
+pub use run::run;
 pub use settings::{Context, Settings, SettingsError};

@@ -1,48 +1,35 @@
-//! The first connection: waits where waiting helps, and asks for a password where one is needed.
-
-use std::time::Duration;
+//! Passwords on the way to the first connection.
 
 use super::password::{self, Prompt};
-use crate::pg::connect::{Connection, connect};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::error::ConnectError;
 
-const PAUSE: Duration = Duration::from_secs(1);
-
-/// Opens a connection. A password that was typed is kept in `info`, for the connections that follow. While the
-/// server has no connection left or is starting up or shutting down this waits; `say` is told so, once for each
-/// reason.
+/// The password asked for before anything else (`-W`), kept for all connections.
 ///
 /// # Errors
-/// When the server cannot be reached or refuses for another reason, or nobody gives the password.
-pub async fn open(
-    info: &mut ConnInfo,
+/// When there is no terminal to ask on, or it fails.
+pub fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, ConnectError> {
+    if prompt != Prompt::Always {
+        return Ok(info);
+    }
+    ask(&info)?.ok_or_else(|| {
+        ConnectError::Other("-W asks for a password, and there is no terminal to ask on".to_owned())
+    })
+}
+
+/// The password asked for because the server wants one and none was found; none when asking does not help.
+///
+/// # Errors
+/// When the terminal fails.
+pub fn ask_after(
+    info: &ConnInfo,
     prompt: Prompt,
-    say: &mut (dyn FnMut(&str) + Send),
-) -> Result<Connection, ConnectError> {
-    if prompt == Prompt::Always {
-        *info = ask(info)?.ok_or_else(|| {
-            ConnectError::Other("-W asks for a password, and there is no terminal to ask on".to_owned())
-        })?;
+    error: &ConnectError,
+) -> Result<Option<ConnInfo>, ConnectError> {
+    if prompt != Prompt::IfNeeded || !error.needs_password() {
+        return Ok(None);
     }
-    let mut said = None;
-    loop {
-        match connect(info).await {
-            Err(error) if error.is_waitable() => {
-                let reason = error.sqlstate().map(str::to_owned);
-                if said != reason {
-                    say(&format!("{error}; waiting"));
-                    said = reason;
-                }
-                tokio::time::sleep(PAUSE).await;
-            }
-            Err(error) if error.needs_password() && prompt == Prompt::IfNeeded => match ask(info)? {
-                Some(asked) if asked.has_password() => *info = asked,
-                _ => return Err(error),
-            },
-            done => return done,
-        }
-    }
+    Ok(ask(info)?.filter(ConnInfo::has_password))
 }
 
 fn ask(info: &ConnInfo) -> Result<Option<ConnInfo>, ConnectError> {

@@ -121,7 +121,7 @@ impl Cli {
                 None => config.theme.clone(),
             },
             ascii: view.ascii,
-            mouse: !view.no_mouse,
+            mouse: view.mouse,
             thresholds: config.thresholds.clone(),
             lock_names: config.lock_names.clone(),
             lock_name_queries: config.lock_name_queries.clone(),
@@ -209,7 +209,7 @@ impl Cli {
             screen: inner.screen.or(outer.screen),
             theme: inner.theme.or(outer.theme),
             ascii: inner.ascii || outer.ascii,
-            no_mouse: inner.no_mouse || outer.no_mouse,
+            mouse: inner.mouse || outer.mouse,
             read_only: inner.read_only || outer.read_only,
         }
     }

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 use super::{Cli, Context, Prompt, Screen, Settings, check_config, completions, man, print_config};
 use crate::config::{Checks, Location};
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(std::iter::once("locktop").chain(line.split_whitespace()))
+    super::parse(std::iter::once("locktop").chain(line.split_whitespace()).map(Into::into))
 }
 
 /// The settings of a command line, with this config and an environment without PG variables.
@@ -85,6 +85,17 @@ fn bad_flags_exit_with_2() {
         "one two",
     ] {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
+    }
+}
+
+#[test]
+fn a_usage_error_repeats_no_password() {
+    for line in
+        ["host=db password=hush", "x snapshot y postgres://u:hush@h", "--password=hush", "db --password=hush"]
+    {
+        let error = parse(line).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(!error.to_string().contains("hush"), "{line}: {error}");
     }
 }
 

@@ -60,7 +60,14 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
                 "the name of a target has no \"=\" and no \"://\" in it, and is not empty",
             );
         }
-        let Some(table) = reader.table(&section, value) else { continue };
+        let Some(table) = value.get_ref().as_table() else {
+            // The value may hold a password: it is not repeated.
+            reader.mistake(
+                &value.span(),
+                format!("{section} is no table: expected [{section}] with conninfo = \"…\""),
+            );
+            continue;
+        };
         reader.only(table, &format!(" in [{section}]"), &["conninfo", "read_only", "refresh"]);
         let Some(conninfo) = get(table, "conninfo") else {
             reader.mistake(

@@ -63,7 +63,7 @@ impl Digest {
             snapshot: &snapshot,
             previous,
             graph: &graph,
-            previous_graph: previous.map(|_| &*before.graph),
+            previous_graph: previous.is_some().then_some(&*before.graph),
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,
         });

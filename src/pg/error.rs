@@ -267,7 +267,6 @@ impl ConnectError {
             Self::TooManyConnections { .. } => Some("53300"),
             Self::NotNow { .. } => Some("57P03"),
             Self::Rejected { sqlstate, .. } => Some(sqlstate),
-            Self::NothingLocal { localhost, .. } => localhost.sqlstate(),
             Self::Several(all) => {
                 all.iter().find(|e| e.is_waitable()).or(all.last()).and_then(Self::sqlstate)
             }
@@ -280,7 +279,6 @@ impl ConnectError {
     pub fn is_waitable(&self) -> bool {
         match self {
             Self::TooManyConnections { .. } | Self::NotNow { .. } => true,
-            Self::NothingLocal { localhost, .. } => localhost.is_waitable(),
             Self::Several(all) => all.iter().any(Self::is_waitable),
             _ => false,
         }
@@ -291,7 +289,6 @@ impl ConnectError {
     pub fn needs_password(&self) -> bool {
         match self {
             Self::NoPassword { .. } => true,
-            Self::NothingLocal { localhost, .. } => localhost.needs_password(),
             Self::Several(all) => all.iter().any(Self::needs_password),
             _ => false,
         }
@@ -314,6 +311,17 @@ impl ConnectError {
                 | Self::Closed { .. }
                 | Self::WrongSession { .. }
                 | Self::NotNow { .. }
+        )
+    }
+
+    /// Whether nobody answered at all.
+    pub(super) fn is_absence(&self) -> bool {
+        matches!(
+            self,
+            Self::Refused { .. }
+                | Self::UnknownHost { .. }
+                | Self::Unreachable { .. }
+                | Self::TimedOut { .. }
         )
     }
 

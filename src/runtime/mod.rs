@@ -1,1 +1,9 @@
-//! To come.
+//! The terminal: reads its keys, draws its frames, and gives it back whatever happens.
+
+mod event_loop;
+mod frame;
+mod input;
+mod signals;
+pub mod terminal;
+
+pub use event_loop::{Exit, Source, run};

@@ -167,6 +167,9 @@ async fn tls_with_a_certificate_that_nobody_signed() {
         let error = refused(&server.tcp(&format!("user={user} password=right sslmode={mode}"))).await;
         assert!(matches!(error, ConnectError::NotAllowed { .. }), "{user}: {error}");
     }
+    // What comes of the other way is told when it came further.
+    assert_eq!(refused(&server.tcp("user=only_plain password=x")).await.sqlstate(), Some("28P01"));
+    assert!(refused(&server.tcp("user=only_plain")).await.needs_password());
     // TLS is not spoken on a socket, whatever is asked for.
     let local = connected(&server.socket("user=alice sslmode=require")).await;
     assert_eq!(ask(&local, IS_TLS).await, "false");
@@ -185,6 +188,17 @@ async fn tls_with_a_certificate_that_nobody_signed() {
         server.port
     ));
     assert_eq!(ask(&connected(&numeric).await, IS_TLS).await, "true");
+}
+
+#[tokio::test]
+async fn tls_with_a_certificate_of_version_1() {
+    for newest in ["TLSv1.2", "TLSv1.3"] {
+        let version = format!("ssl_max_protocol_version={newest}");
+        let server = Server::start(&["ssl=on", "ssl_cert_file=old.crt", &version]).await;
+        let asked = server.tcp("user=alice password=right sslmode=require channel_binding=require");
+        let used = "select version from pg_stat_ssl where pid = pg_backend_pid()";
+        assert_eq!(ask(&connected(&asked).await, used).await, newest);
+    }
 }
 
 #[tokio::test]
@@ -227,6 +241,8 @@ async fn several_hosts() {
         info(&format!("host=127.0.0.1,127.0.0.1 port={down},{up} dbname=postgres password=right {more}"))
     };
     connected(&list("user=alice")).await;
+    // No host at all: no usual directory has this socket, so it is localhost.
+    connected(&info(&format!("port={up} dbname=postgres user=alice password=right"))).await;
     let standby = refused(&list("user=alice target_session_attrs=read-only")).await.to_string();
     assert!(standby.contains(&format!("127.0.0.1:{down} refused")), "{standby}");
     assert!(standby.contains("is not what target_session_attrs asks for"), "{standby}");

@@ -161,14 +161,12 @@ pub(crate) fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-#[allow(clippy::disallowed_methods, reason = "a deadline for a wait")]
 pub(crate) fn deadline(limit: Duration) -> Instant {
-    Instant::now() + limit
+    locktop::clock::monotonic() + limit
 }
 
-#[allow(clippy::disallowed_methods, reason = "a deadline for a wait")]
 pub(crate) fn passed(deadline: Instant) -> bool {
-    Instant::now() > deadline
+    locktop::clock::monotonic() > deadline
 }
 
 fn new_directory() -> PathBuf {
@@ -191,8 +189,32 @@ fn initialize(directory: &Path) {
         .arg(data.join("server.crt"))
         .arg("-keyout")
         .arg(data.join("server.key")));
+    old_certificate(&data);
     std::fs::set_permissions(data.join("server.key"), std::fs::Permissions::from_mode(0o600)).unwrap();
     std::fs::write(data.join("pg_hba.conf"), HBA).unwrap();
+}
+
+/// One of X.509 version 1, with the same key.
+fn old_certificate(data: &Path) {
+    let key = data.join("server.key");
+    let (request, old) = (data.join("old.csr"), data.join("old.crt"));
+    run(as_server_user("openssl")
+        .args(["req", "-new", "-subj", "/CN=old", "-key"])
+        .arg(&key)
+        .arg("-out")
+        .arg(&request));
+    run(as_server_user("openssl")
+        .args(["x509", "-req", "-days", "2", "-in"])
+        .arg(&request)
+        .arg("-signkey")
+        .arg(&key)
+        .arg("-out")
+        .arg(&old));
+    let text = run(Command::new("openssl").args(["x509", "-noout", "-text", "-in"]).arg(&old)).stdout;
+    assert!(
+        String::from_utf8_lossy(&text).contains("Version: 1 "),
+        "openssl x509 -req makes no version 1 any more"
+    );
 }
 
 fn binary(name: &str) -> PathBuf {

@@ -68,13 +68,13 @@ async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Connection, Co
         }
     }
     match to_name(info, endpoint, "localhost").await {
-        Err(error) if error.tries_next_host() && failures.is_empty() => Err(ConnectError::NothingLocal {
+        Err(error) if error.is_absence() && failures.is_empty() => Err(ConnectError::NothingLocal {
             port: endpoint.port,
             directories: directories.join(", "),
             localhost: Box::new(error),
         }),
         // A socket that is there and does not work says more than a localhost where nobody listens.
-        Err(error) if error.tries_next_host() => Err(ConnectError::of(failures)),
+        Err(error) if error.is_absence() => Err(ConnectError::of(failures)),
         done => done,
     }
 }
@@ -152,7 +152,8 @@ async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Connection, Failure>
                 ConnectError::Several(vec![failure.error, again.error])
             },
         }),
-        Err(_) => Err(failure),
-        connected => connected,
+        // Refused both ways: what was asked for first is told.
+        Err(again) if matches!(again.error, ConnectError::NotAllowed { .. }) => Err(failure),
+        done => done,
     }
 }

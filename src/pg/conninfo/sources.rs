@@ -124,7 +124,9 @@ pub(super) fn gather(sources: &Sources<'_>) -> Result<Settings, ConnInfoError> {
         all.fill(flags);
     }
     all.fill(from_environment(sources.env));
-    for (key, given) in &all.0 {
+    // Without TLS its other settings ask for nothing.
+    let no_tls = all.get("sslmode").is_some_and(|mode| mode.value == "disable");
+    for (key, given) in all.0.iter().filter(|(key, _)| !(no_tls && key.starts_with("ssl"))) {
         refuse(key, given)?;
     }
     Ok(all)

@@ -160,6 +160,7 @@ fn what_makes_no_difference_is_taken() {
     let text = "gssencmode=prefer krbsrvname=x client_encoding=auto sslcompression=0 sslsni=0 \
                 sslnegotiation=postgres ssl_min_protocol_version=TLSv1.2 replication=false load_balance_hosts=disable";
     assert_eq!(target(text).unwrap().describe(), "[local]:5432/me as me");
+    target("sslmode=disable sslrootcert=ca.pem sslcert=me.pem").unwrap();
 }
 
 #[test]
@@ -308,8 +309,8 @@ fn password_file_of_each_host_and_its_mode() {
     let (found, note) = passwords("host=a");
     assert_eq!(found, [None]);
     assert!(note.unwrap().ends_with("was not used: others may read it (chmod 600 makes it yours alone)"));
-    let none = format!("host=a passfile={}/none", home.path().display());
-    assert_eq!(passwords(&none), (vec![None], None));
+    let absent = format!("host=a passfile={}/none", home.path().display());
+    assert_eq!(passwords(&absent), (vec![None], None));
     std::fs::create_dir(home.path().join(".postgresql")).unwrap();
     std::fs::write(home.path().join(".postgresql/root.crt"), "").unwrap();
     let strict =

@@ -70,8 +70,10 @@ fn host_list(text: &str, settings: &mut Vec<(String, String)>) -> Result<(), Con
 }
 
 /// `host:port` or `[address]:port`, the port empty where there is none.
-fn split_port(part: &str) -> Result<(&str, &str), ConnInfoError> {
-    let Some(inside) = part.strip_prefix('[') else { return Ok(part.split_once(':').unwrap_or((part, ""))) };
+fn split_port(place: &str) -> Result<(&str, &str), ConnInfoError> {
+    let Some(inside) = place.strip_prefix('[') else {
+        return Ok(place.split_once(':').unwrap_or((place, "")));
+    };
     let (address, after) =
         inside.split_once(']').ok_or_else(|| syntax("an IPv6 address in the URI lacks its \"]\""))?;
     match after.strip_prefix(':') {

@@ -42,7 +42,7 @@ fn the_longest_waits_are_asked_about_first_and_those_without_a_start_last() {
         pids.sort_unstable();
         pids
     };
-    assert_eq!(asked(0), Vec::<i32>::new());
+    assert!(asked(0).is_empty());
     assert_eq!(asked(1), [4]);
     assert_eq!(asked(2), [4, 5]);
     assert_eq!(asked(3), [3, 4, 5]);

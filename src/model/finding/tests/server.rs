@@ -86,7 +86,7 @@ fn a_rising_count_of_deadlocks_names_the_parties_it_saw() {
         (3, 1_003, vec![cycle.clone()], "the server broke 1,000 deadlocks, one of 4410 and 4466"),
     ] {
         let mut stage = with(now);
-        stage.previous = Some((with(before).snapshot, WaitGraph { cycles, ..WaitGraph::default() }));
+        stage.previous = Some((with(before).snapshot, of_cycles(cycles)));
         let finding = stage.only();
         assert_eq!((&*finding.summary, finding.severity), (text, Severity::Warning));
     }
@@ -103,7 +103,7 @@ fn a_cycle_that_is_still_there_was_not_the_one_that_was_broken() {
     let cycles = vec![vec![Party::Backend(1), Party::Backend(2)]];
     let mut stage = Stage::new().server(|server| server.deadlocks = 4);
     stage.graph.cycles.clone_from(&cycles);
-    stage.previous = Some((Stage::new().snapshot, WaitGraph { cycles, ..WaitGraph::default() }));
+    stage.previous = Some((Stage::new().snapshot, of_cycles(cycles)));
     let findings = stage.find();
     let deadlock = findings.iter().find(|finding| finding.check == "deadlocks").unwrap();
     assert_eq!(&*deadlock.summary, "the server broke a deadlock");
@@ -130,4 +130,10 @@ fn a_role_that_sees_little_is_told_the_grant() {
         Stage::new().server(|server| (server.sees_all, server.user) = (false, "web\"x".into())).only();
     assert_eq!(finding.severity, Severity::Info);
     assert_eq!(&*finding.summary, "other roles' activity is hidden: GRANT pg_read_all_stats TO \"web\"\"x\"");
+}
+
+fn of_cycles(cycles: Vec<Vec<Party>>) -> WaitGraph {
+    let mut graph = WaitGraph::default();
+    graph.cycles = cycles;
+    graph
 }

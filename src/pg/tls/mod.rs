@@ -2,13 +2,15 @@
 //!
 //! The key that the certificate names must still sign the handshake: SCRAM's channel binding rests on that.
 
+mod certificate;
+
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
+use rustls::crypto::{CryptoProvider, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, PeerMisbehaved, SignatureScheme};
 use tokio_postgres::Socket;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -112,6 +114,10 @@ impl TlsConnect<Socket> for Handshake {
     }
 }
 
+fn public_key<'a>(cert: &'a CertificateDer<'_>) -> Result<certificate::PublicKey<'a>, rustls::Error> {
+    certificate::public_key(cert).ok_or_else(|| CertificateError::BadEncoding.into())
+}
+
 /// Takes any certificate, and verifies that the server has its key.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
@@ -134,7 +140,23 @@ impl ServerCertVerifier for AnyCertificate {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+        let key = public_key(cert)?;
+        let (_, algorithms) = self
+            .0
+            .signature_verification_algorithms
+            .mapping
+            .iter()
+            .find(|(scheme, _)| *scheme == dss.scheme)
+            .ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
+        let signed = algorithms.iter().any(|algorithm| {
+            algorithm.public_key_alg_id().as_ref() == key.algorithm
+                && algorithm.verify_signature(key.key, message, dss.signature()).is_ok()
+        });
+        if signed {
+            Ok(HandshakeSignatureValid::assertion())
+        } else {
+            Err(CertificateError::BadSignature.into())
+        }
     }
 
     fn verify_tls13_signature(
@@ -143,7 +165,8 @@ impl ServerCertVerifier for AnyCertificate {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, cert, dss, &self.0.signature_verification_algorithms)
+        let key = SubjectPublicKeyInfoDer::from(public_key(cert)?.info);
+        verify_tls13_signature_with_raw_key(message, &key, dss, &self.0.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

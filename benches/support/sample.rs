@@ -1,0 +1,272 @@
+//! Views made by hand: for the benches, and for the tests of the screens.
+
+use std::sync::Arc;
+
+use locktop::model::backend::{Backend, State};
+use locktop::model::finding::{self, Finding};
+use locktop::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
+use locktop::model::lock_name::LockNames;
+use locktop::model::snapshot::{Names, Section, Server, Snapshot};
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::{Link, Sample, Series, TargetId, View};
+use locktop::model::wait_graph::{Input, WaitGraph};
+use locktop::model::{Text, Timestamp};
+
+/// OID of the database of all samples.
+const DATABASE: u32 = 16384;
+
+/// The server's clock in a sample, so many seconds after the start.
+pub fn at(seconds: f64) -> Timestamp {
+    let start = "2026-11-20T14:02:31Z".parse::<Timestamp>().unwrap_or_default();
+    start + chrono::TimeDelta::milliseconds((seconds * 1000.0) as i64)
+}
+
+/// A snapshot that is being put together.
+#[derive(Default)]
+pub struct Builder {
+    pub backends: Vec<Backend>,
+    pub locks: Vec<Lock>,
+    pub prepared: Vec<Prepared>,
+    pub relations: Vec<(u32, &'static str)>,
+    pub now: f64,
+}
+
+impl Builder {
+    /// A client session. `since` is how many seconds ago its state began.
+    pub fn session(&mut self, pid: i32, who: &str, state: State, since: f64, query: &str) -> &mut Backend {
+        let (user, application) = who.split_once('@').unwrap_or((who, ""));
+        let began = Some(at(self.now - since));
+        self.backends.push(Backend {
+            pid,
+            backend_start: Some(at(-3600.0)),
+            leader_pid: None,
+            datid: Some(DATABASE),
+            database: Some("app".into()),
+            user: Some(user.into()),
+            application: Some(application.into()),
+            client: Some("10.0.3.17".into()),
+            backend_type: Some("client backend".into()),
+            state: Some(state),
+            wait_event_type: None,
+            wait_event: None,
+            xact_start: (state != State::Idle).then_some(began).flatten(),
+            query_start: began,
+            state_change: began,
+            backend_xid: None,
+            backend_xmin: None,
+            query_id: None,
+            query: Some(query.into()),
+        });
+        let last = self.backends.len() - 1;
+        &mut self.backends[last]
+    }
+
+    /// A lock row; `waits` is how many seconds ago it began to wait.
+    pub fn lock(&mut self, pid: i32, tag: LockTag, mode: LockMode, waits: Option<f64>) {
+        let wait_start = waits.map(|waits| at(self.now - waits));
+        if waits.is_some()
+            && let Some(backend) = self.backends.iter_mut().find(|backend| backend.pid == pid)
+        {
+            backend.wait_event_type = Some("Lock".into());
+            backend.wait_event = Some(tag.locktype.as_str().into());
+        }
+        self.locks.push(Lock {
+            tag,
+            mode,
+            granted: waits.is_none(),
+            pid: Some(pid),
+            virtualtransaction: VirtualTransaction { proc_number: pid, local_xid: 1 },
+            wait_start,
+        });
+    }
+
+    /// A prepared transaction that holds a lock.
+    pub fn prepare(&mut self, xid: u32, gid: &str, tag: LockTag, mode: LockMode) {
+        let xact = VirtualTransaction { proc_number: -1, local_xid: xid };
+        let own = LockTag { transactionid: Some(xid), ..LockTag::new(LockType::TransactionId) };
+        for (tag, mode) in [(own, LockMode::Exclusive), (tag, mode)] {
+            self.locks.push(Lock {
+                tag,
+                mode,
+                granted: true,
+                pid: None,
+                virtualtransaction: xact,
+                wait_start: None,
+            });
+        }
+        self.prepared.push(Prepared {
+            transaction: xid,
+            gid: gid.into(),
+            prepared: Some(at(self.now - 11_000.0)),
+            owner: Some("billing".into()),
+            database: Some("app".into()),
+        });
+    }
+
+    pub fn snapshot(self) -> Snapshot {
+        let taken_at = at(self.now);
+        let relations =
+            self.relations.iter().map(|(oid, name)| ((DATABASE, *oid), Text::from(*name))).collect();
+        let databases = [(DATABASE, Text::from("app"))].into_iter().collect();
+        Snapshot {
+            taken_at,
+            server: Section::fresh(vec![server(self.backends.len())], taken_at),
+            backends: Section::fresh(self.backends, taken_at),
+            locks: Section::fresh(self.locks, taken_at),
+            locks_omitted: 0,
+            prepared: Section::fresh(self.prepared, taken_at),
+            answers: Vec::new(),
+            names: Arc::new(Names { relations, databases, ..Names::default() }),
+            poll_seconds: 0.004,
+        }
+    }
+
+    pub fn view(self) -> View {
+        view(self.snapshot(), 1)
+    }
+}
+
+fn server(connections: usize) -> Server {
+    Server {
+        version_num: 170_002,
+        version: "17.2".into(),
+        in_recovery: false,
+        database: "app".into(),
+        datid: DATABASE,
+        user: "locktop".into(),
+        own_pid: 1,
+        connections: u32::try_from(connections).unwrap_or(u32::MAX),
+        max_connections: 500,
+        deadlocks: 3,
+        started_at: Some(at(-1_036_800.0)),
+        query_size: 1024,
+        sees_all: true,
+    }
+}
+
+/// The view of a snapshot, as the feed would make it.
+pub fn view(snapshot: Snapshot, id: u64) -> View {
+    let graph = WaitGraph::build(Input {
+        locks: &snapshot.locks.rows,
+        backends: &snapshot.backends.rows,
+        answers: &snapshot.answers,
+    });
+    let findings = findings(&snapshot, &graph);
+    let taken = snapshot.taken_at;
+    let samples = (0..60u32)
+        .map(|back| Sample {
+            at: taken - chrono::TimeDelta::seconds(i64::from(59 - back)),
+            waiting: graph.waiting * back / 59,
+        })
+        .collect();
+    let held_since = snapshot
+        .locks
+        .rows
+        .iter()
+        .filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
+        .filter_map(|lock| Some(((lock.pid?, lock.tag), at(-41.0))))
+        .collect();
+    let waiting_since = (graph.waiting > 0).then(|| at(-171.0));
+    View {
+        target: TargetId(0),
+        id,
+        link: Link::Live,
+        snapshot: Some(Arc::new(snapshot)),
+        graph: Arc::new(graph),
+        findings: Arc::new(findings),
+        series: Arc::new(Series { samples, waiting_since }),
+        held_since: Arc::new(held_since),
+    }
+}
+
+fn findings(snapshot: &Snapshot, graph: &WaitGraph) -> Vec<Finding> {
+    finding::find(finding::Scene {
+        snapshot,
+        previous: None,
+        graph,
+        previous_graph: None,
+        lock_names: &LockNames::default(),
+        thresholds: &Thresholds::default(),
+    })
+}
+
+pub fn relation(oid: u32) -> LockTag {
+    LockTag { database: Some(DATABASE), relation: Some(oid), ..LockTag::new(LockType::Relation) }
+}
+
+pub fn advisory(key: i64) -> LockTag {
+    let key = key.cast_unsigned();
+    LockTag {
+        database: Some(DATABASE),
+        classid: Some((key >> 32) as u32),
+        objid: Some(key as u32),
+        objsubid: Some(1),
+        ..LockTag::new(LockType::Advisory)
+    }
+}
+
+/// An incident: an idle transaction, a migration behind it, everybody behind that; an advisory lock held by an idle
+/// session; a prepared transaction that blocks; and names that a screen must survive.
+pub fn incident(now: f64) -> Builder {
+    let mut b =
+        Builder { now, relations: vec![(2001, "accounts"), (2002, "报表生成")], ..Builder::default() };
+    let accounts = relation(2001);
+    b.session(
+        4312,
+        "app@web-3",
+        State::IdleInTransaction,
+        192.0 + now,
+        "SELECT * FROM accounts WHERE id = 7 FOR UPDATE",
+    )
+    .backend_xid = Some(771);
+    b.lock(4312, accounts, LockMode::RowExclusive, None);
+    b.session(4410, "deploy@ci", State::Active, 171.0 + now, "ALTER TABLE accounts ADD note text");
+    b.lock(4410, accounts, LockMode::AccessExclusive, Some(171.0 + now));
+    for at in 0..16 {
+        let pid = 4466 + at;
+        let since = 168.0 - f64::from(at) + now;
+        b.session(
+            pid,
+            &format!("app@web-{}", at % 4),
+            State::Active,
+            since,
+            "SELECT balance FROM accounts WHERE id = $1",
+        );
+        b.lock(pid, accounts, LockMode::AccessShare, Some(since));
+    }
+    let migrate = advisory(72_707_369);
+    b.session(4977, "deploy@prisma", State::Idle, 41.0 + now, "SELECT pg_advisory_lock(72707369)");
+    b.lock(4977, migrate, LockMode::Exclusive, None);
+    for pid in [4980, 4981] {
+        b.session(pid, "deploy@prisma", State::Active, 30.0 + now, "SELECT pg_advisory_lock(72707369)");
+        b.lock(pid, migrate, LockMode::Exclusive, Some(30.0 + now));
+    }
+    b.prepare(900, "order-17", relation(2002), LockMode::AccessExclusive);
+    b.session(
+        5001,
+        "报表@报表生成任务\u{1b}[31m",
+        State::Active,
+        12.0 + now,
+        "SELECT '宽字符',\n\t1\u{202e}",
+    );
+    b.lock(5001, relation(2002), LockMode::AccessShare, Some(12.0 + now));
+    b.session(5100, "app@idle", State::Idle, 600.0 + now, "COMMIT");
+    b
+}
+
+/// `waiters` sessions wait for one advisory lock; `locks` more are held.
+pub fn crowd(waiters: u32, locks: u32, now: f64) -> Builder {
+    let mut b = Builder { now, ..Builder::default() };
+    b.session(100, "app@holder", State::Idle, 90.0 + now, "SELECT pg_advisory_lock(1)");
+    b.lock(100, advisory(1), LockMode::Exclusive, None);
+    for at in 0..locks {
+        b.lock(100, advisory(1_000_000 + i64::from(at)), LockMode::Exclusive, None);
+    }
+    for at in 0..waiters {
+        let pid = 1000 + at.cast_signed();
+        let since = 60.0 - f64::from(at) * 0.01 + now;
+        b.session(pid, "app@worker", State::Active, since, "SELECT pg_advisory_lock(1)");
+        b.lock(pid, advisory(1), LockMode::Exclusive, Some(since));
+    }
+    b
+}

@@ -1,0 +1,101 @@
+//! The detail view of a lock: who holds it, and the queue in its order.
+
+use super::{LIST, field, fields, heading, party};
+use crate::app::index::Scene;
+use crate::app::line::{Line, Tone};
+use crate::model::lock::{Lock, LockTag};
+use crate::model::lock_key::LockKey;
+use crate::model::wait_graph::{Party, Queue};
+
+pub(super) fn lines(scene: &Scene<'_>, tag: &LockTag) -> Option<Vec<Line>> {
+    let rows: Vec<&Lock> = scene.snapshot.locks.rows.iter().filter(|lock| lock.tag == *tag).collect();
+    let holder = rows.iter().find(|lock| lock.granted).or(rows.first())?;
+    let mut lines = what(scene, tag, holder.pid);
+    lines.push(Line::new());
+    let held: Vec<&&Lock> = rows.iter().filter(|lock| lock.granted).collect();
+    lines.push(heading(format!("Held by {}", held.len())));
+    for lock in held.iter().take(LIST) {
+        lines.push(holder_line(scene, lock));
+    }
+    if held.len() > LIST {
+        lines.push(Line::new().with(format!("  and {} more", held.len() - LIST), Tone::Dim));
+    }
+    lines.push(Line::new());
+    match scene.queue(tag) {
+        Some(queue) => lines.extend(queue_lines(scene, queue)),
+        None => lines.push(heading("Nobody waits for it")),
+    }
+    Some(lines)
+}
+
+fn what(scene: &Scene<'_>, tag: &LockTag, pid: Option<i32>) -> Vec<Line> {
+    let database = tag.database.filter(|oid| *oid != 0).map(|oid| {
+        let name = scene.snapshot.names.databases.get(&oid);
+        name.map_or_else(|| oid.to_string(), |name| crate::text::one_line(name).into_owned())
+    });
+    let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
+    let mut lines = vec![
+        field("lock", scene.lock_label(tag, pid), Tone::Plain),
+        fields(&[
+            ("type", tag.locktype.as_str().to_owned()),
+            ("database", database.unwrap_or_default()),
+            ("relation", number(tag.relation)),
+            ("transaction", number(tag.transactionid)),
+        ]),
+    ];
+    if let Some(key) = LockKey::of(tag) {
+        let kind = match key {
+            LockKey::Bigint(_) => "bigint",
+            LockKey::Pair(..) => "pair of int4",
+        };
+        lines.push(field("key", format!("{key} ({kind})"), Tone::Plain));
+        match scene.lock_name(tag, pid) {
+            Some(name) => {
+                let doubt = if name.uncertain { "perhaps: " } else { "" };
+                let tone = if name.uncertain { Tone::Warning } else { Tone::Plain };
+                lines.push(field(
+                    "name from",
+                    format!("{doubt}{}", crate::text::one_line(&name.origin)),
+                    tone,
+                ));
+            }
+            None => {
+                lines.push(field("name", "not known; name it under [[lock_names]] in the config", Tone::Dim));
+            }
+        }
+    }
+    lines
+}
+
+fn holder_line(scene: &Scene<'_>, lock: &Lock) -> Line {
+    let subject = match lock.pid {
+        Some(pid) => Party::Backend(pid),
+        None => Party::Prepared(lock.virtualtransaction),
+    };
+    let state = crate::app::table::root_state(scene, subject, 60);
+    let since = lock.pid.and_then(|pid| scene.view.held_since.get(&(pid, lock.tag)).copied());
+    let age = scene.age(since).map(|age| format!("  held ≥{}", crate::text::duration(age)));
+    Line::new()
+        .with(format!("  {:<20} ", lock.mode.short()), Tone::Plain)
+        .with(format!("{}  ", party(scene, subject)), Tone::Plain)
+        .with(state.text, state.tone)
+        .with(age.unwrap_or_default(), Tone::Dim)
+}
+
+fn queue_lines(scene: &Scene<'_>, queue: &Queue) -> Vec<Line> {
+    let inferred = queue.waiters.iter().any(|waiter| waiter.exact.is_none());
+    let note = if inferred { " (order inferred from when each began to wait)" } else { "" };
+    let mut lines = vec![heading(format!("Queue of {}{note}", queue.waiters.len()))];
+    for (place, waiter) in queue.waiters.iter().enumerate().take(LIST) {
+        let age = scene.age(waiter.wait_start).map(crate::text::duration).unwrap_or_default();
+        lines.push(
+            Line::new()
+                .with(format!("  {:>4}  {age:>6}  ", place + 1), Tone::Warning)
+                .with(format!("{:<20} {}", waiter.mode.short(), party(scene, waiter.party)), Tone::Plain),
+        );
+    }
+    if queue.waiters.len() > LIST {
+        lines.push(Line::new().with(format!("  and {} more", queue.waiters.len() - LIST), Tone::Dim));
+    }
+    lines
+}

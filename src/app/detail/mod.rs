@@ -1,0 +1,114 @@
+//! What Enter opens: everything known of one backend, prepared transaction or lock, as lines.
+
+mod backend;
+mod lock;
+
+use super::index::Scene;
+use super::line::{Line, Tone};
+use super::table::RowId;
+use crate::model::wait_graph::Party;
+
+/// How many of a list are shown before "and 412 more".
+const LIST: usize = 200;
+
+/// The lines of the detail view of `subject`; none when it is not there any more.
+#[must_use]
+pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Option<Vec<Line>> {
+    match subject {
+        RowId::Backend(id) => backend::lines(scene, id, if wrap { width } else { usize::MAX }),
+        RowId::Prepared(xact) => backend::prepared(scene, xact),
+        RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => lock::lines(scene, &tag),
+    }
+}
+
+/// The heading of the detail view of `subject`.
+#[must_use]
+pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
+    match subject {
+        RowId::Backend(id) => format!("Backend {}", id.pid),
+        RowId::Prepared(xact) => format!("Prepared transaction {xact}"),
+        RowId::Lock(tag, pid, ..) => format!("Lock on {}", scene.lock_label(&tag, pid)),
+        RowId::Group(_, tag, _) => format!("Queue for {}", scene.lock_label(&tag, None)),
+    }
+}
+
+/// A heading within a detail view.
+fn heading(text: impl Into<String>) -> Line {
+    Line::new().with(text, Tone::Title)
+}
+
+/// A label and what it says.
+fn field(label: &str, value: impl Into<String>, tone: Tone) -> Line {
+    Line::new().with(format!("  {label:<14} "), Tone::Dim).with(value, tone)
+}
+
+/// Several short labels and values on one line.
+fn fields(pairs: &[(&str, String)]) -> Line {
+    let mut line = Line::new().with("  ", Tone::Plain);
+    for (label, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
+        line.push(format!("{label} "), Tone::Dim);
+        line.push(format!("{value}   "), Tone::Plain);
+    }
+    line
+}
+
+/// An age in words, or nothing.
+fn ago(scene: &Scene<'_>, at: Option<crate::model::Timestamp>) -> String {
+    match (at, scene.age(at)) {
+        (Some(at), Some(age)) => format!("{} ago ({})", crate::text::duration(age), scene.time_of_day(at)),
+        _ => String::new(),
+    }
+}
+
+/// A party in a few words: `4410 deploy@ci`.
+fn party(scene: &Scene<'_>, party: Party) -> String {
+    match party {
+        Party::Backend(pid) => match scene.backend(pid) {
+            Some(backend) => format!("{pid} {}", scene.who(backend)),
+            None => pid.to_string(),
+        },
+        Party::Prepared(xact) => match scene.prepared(xact) {
+            Some(row) => format!("prepared transaction '{}'", crate::text::one_line(&row.gid)),
+            None => format!("prepared transaction {xact}"),
+        },
+    }
+}
+
+/// Several parties, the first few by name.
+fn parties(scene: &Scene<'_>, list: &[Party]) -> String {
+    let shown: Vec<String> = list.iter().take(6).map(|one| party(scene, *one)).collect();
+    match list.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// What ending a party would do, in words.
+fn consequence(scene: &Scene<'_>, subject: Party) -> Vec<Line> {
+    let graph = &scene.view.graph;
+    let blocked = graph.blocked_by(subject).len();
+    let freed = graph.freed_by(subject);
+    let mut lines = Vec::new();
+    if blocked > 0 {
+        lines.push(field("blocks", crate::text::count(blocked as u64), Tone::Critical));
+    }
+    match freed.as_slice() {
+        [] if blocked > 0 => {
+            lines.push(field("frees", "nobody at once: they wait for others too", Tone::Warning));
+        }
+        [] => {}
+        some => {
+            let words = format!("{} at once: {}", some.len(), parties(scene, some));
+            lines.push(field("frees", words, Tone::Good));
+            let behind = blocked.saturating_sub(some.len());
+            if behind > 0 {
+                lines.push(field("", format!("the other {behind} wait on behind them"), Tone::Dim));
+            }
+        }
+    }
+    let roots = graph.roots_above(subject);
+    if !roots.is_empty() {
+        lines.push(field("the root is", parties(scene, &roots), Tone::Critical));
+    }
+    lines
+}

@@ -1,0 +1,255 @@
+//! Finding things in a view without searching: built once a view.
+
+use rustc_hash::FxHashMap;
+
+use crate::model::backend::Backend;
+use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
+use crate::model::lock_key::LockKey;
+use crate::model::lock_name::{Context, LockName, LockNames};
+use crate::model::snapshot::Snapshot;
+use crate::model::view::View;
+use crate::model::wait_graph::{Party, Queue, Root, TreeNode, WaitGraph};
+use crate::model::{Text, Timestamp};
+
+/// Where things are in a view.
+#[derive(Debug, Clone, Default)]
+pub struct Index {
+    backends: FxHashMap<i32, u32>,
+    queues: FxHashMap<LockTag, u32>,
+    nodes: FxHashMap<Party, u32>,
+    roots: FxHashMap<Party, u32>,
+    prepared: FxHashMap<VirtualTransaction, u32>,
+    rows_awaited: FxHashMap<i32, u32>,
+}
+
+fn position(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+impl Index {
+    /// Looks through a view once.
+    #[must_use]
+    pub fn of(view: &View) -> Self {
+        let mut index = Self::default();
+        for (at, queue) in view.graph.queues.iter().enumerate() {
+            index.queues.insert(queue.tag, position(at));
+        }
+        for (at, node) in view.graph.tree.nodes.iter().enumerate() {
+            index.nodes.insert(node.party, position(at));
+        }
+        for (at, root) in view.graph.roots.iter().enumerate() {
+            index.roots.insert(root.party, position(at));
+        }
+        let Some(snapshot) = view.snapshot.as_deref() else { return index };
+        index.backends.reserve(snapshot.backends.rows.len());
+        for (at, backend) in snapshot.backends.rows.iter().enumerate() {
+            index.backends.insert(backend.pid, position(at));
+        }
+        index.find_prepared(snapshot);
+        index.find_tuples(snapshot, &view.graph);
+        index
+    }
+
+    /// The gid of a prepared transaction follows from the row of its own transaction id, which has no process.
+    fn find_prepared(&mut self, snapshot: &Snapshot) {
+        if snapshot.prepared.rows.is_empty() {
+            return;
+        }
+        let by_xid: FxHashMap<u32, u32> = snapshot
+            .prepared
+            .rows
+            .iter()
+            .enumerate()
+            .map(|(at, row)| (row.transaction, position(at)))
+            .collect();
+        for lock in snapshot.locks.rows.iter().filter(|lock| lock.pid.is_none()) {
+            if let Some(at) = lock.tag.transactionid.and_then(|xid| by_xid.get(&xid)) {
+                self.prepared.insert(lock.virtualtransaction, *at);
+            }
+        }
+    }
+
+    /// Who waits for a transaction usually does so for a row, and holds the tuple lock of that row meanwhile.
+    fn find_tuples(&mut self, snapshot: &Snapshot, graph: &WaitGraph) {
+        let waits_for_xid = |queue: &&Queue| queue.tag.locktype == LockType::TransactionId;
+        if !graph.queues.iter().any(|queue| waits_for_xid(&queue)) {
+            return;
+        }
+        for (at, lock) in snapshot.locks.rows.iter().enumerate() {
+            if lock.tag.locktype == LockType::Tuple
+                && lock.granted
+                && let Some(pid) = lock.pid
+            {
+                self.rows_awaited.insert(pid, position(at));
+            }
+        }
+    }
+}
+
+/// A view and everything needed to put it into words.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene<'a> {
+    /// The view.
+    pub view: &'a View,
+    /// Its snapshot.
+    pub snapshot: &'a Snapshot,
+    /// Where things are in it.
+    pub index: &'a Index,
+    /// Names for advisory keys.
+    pub names: &'a LockNames,
+    /// Hours east of Greenwich and so on, for times of day.
+    pub offset: chrono::FixedOffset,
+}
+
+impl<'a> Scene<'a> {
+    /// Seconds between `since` and the snapshot, by the server's clock.
+    #[must_use]
+    pub fn age(&self, since: Option<Timestamp>) -> Option<f64> {
+        since.map(|since| (self.snapshot.taken_at - since).as_seconds_f64().max(0.0))
+    }
+
+    /// A time of day in the zone of whoever looks.
+    #[must_use]
+    pub fn time_of_day(&self, at: Timestamp) -> String {
+        at.with_timezone(&self.offset).format("%H:%M:%S").to_string()
+    }
+
+    /// The backend with this process id.
+    #[must_use]
+    pub fn backend(&self, pid: i32) -> Option<&'a Backend> {
+        self.snapshot.backends.rows.get(*self.index.backends.get(&pid)? as usize)
+    }
+
+    /// The prepared transaction behind a virtual transaction.
+    #[must_use]
+    pub fn prepared(&self, virtualtransaction: VirtualTransaction) -> Option<&'a Prepared> {
+        self.snapshot.prepared.rows.get(*self.index.prepared.get(&virtualtransaction)? as usize)
+    }
+
+    /// The wait queue of a lock.
+    #[must_use]
+    pub fn queue(&self, tag: &LockTag) -> Option<&'a Queue> {
+        self.view.graph.queues.get(*self.index.queues.get(tag)? as usize)
+    }
+
+    /// The place of a party in the forest, with its index there.
+    #[must_use]
+    pub fn node(&self, party: Party) -> Option<(usize, &'a TreeNode)> {
+        let at = *self.index.nodes.get(&party)? as usize;
+        Some((at, self.view.graph.tree.nodes.get(at)?))
+    }
+
+    /// What a root blocks and frees.
+    #[must_use]
+    pub fn root(&self, party: Party) -> Option<&'a Root> {
+        self.view.graph.roots.get(*self.index.roots.get(&party)? as usize)
+    }
+
+    /// Who that is: role and application, `app@web`; the kind of process where it is no client.
+    #[must_use]
+    pub fn who(&self, backend: &Backend) -> String {
+        let shown = |text: &Option<Text>| {
+            text.as_deref()
+                .filter(|text| !text.is_empty())
+                .map(|text| crate::text::one_line(text).into_owned())
+        };
+        let kind = backend.backend_type.as_deref();
+        match (shown(&backend.user), shown(&backend.application)) {
+            _ if kind.is_some_and(|kind| kind != "client backend" && kind != "walsender") => {
+                kind.map(|kind| crate::text::one_line(kind).into_owned()).unwrap_or_default()
+            }
+            (Some(user), Some(application)) => format!("{user}@{application}"),
+            (Some(user), None) => user,
+            (None, Some(application)) => application,
+            (None, None) => String::new(),
+        }
+    }
+
+    /// What a key is called. `pid` is somebody who holds it or waits for it.
+    #[must_use]
+    pub fn lock_name(&self, tag: &LockTag, pid: Option<i32>) -> Option<LockName> {
+        let key = LockKey::of(tag)?;
+        let database = tag.database.and_then(|oid| self.snapshot.names.databases.get(&oid));
+        let application =
+            pid.and_then(|pid| self.backend(pid)).and_then(|backend| backend.application.as_deref());
+        self.names.resolve(
+            key,
+            Context {
+                database: database.map(|name| &**name),
+                application,
+                datid: tag.database,
+                names: Some(&self.snapshot.names),
+            },
+        )
+    }
+
+    /// What is locked, in words: a relation by its name, an advisory key by its name or number.
+    #[must_use]
+    pub fn lock_label(&self, tag: &LockTag, pid: Option<i32>) -> String {
+        let relation = || match (self.snapshot.names.relation(tag), tag.relation) {
+            (Some(name), _) => crate::text::one_line(name).into_owned(),
+            (None, Some(oid)) => match self.other_database(tag) {
+                Some(database) => format!("relation {oid} in {database}"),
+                None => format!("relation {oid}"),
+            },
+            (None, None) => "?".to_owned(),
+        };
+        let number = |value: Option<u32>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
+        match tag.locktype {
+            LockType::Relation => relation(),
+            LockType::Extend => format!("extend {}", relation()),
+            LockType::Page => format!("page {} of {}", number(tag.page), relation()),
+            LockType::Tuple => {
+                format!("row ({},{}) of {}", number(tag.page), number(tag.tuple.map(u32::from)), relation())
+            }
+            LockType::TransactionId => self.transaction_label(tag, pid),
+            LockType::VirtualXid => {
+                format!(
+                    "virtual xid {}",
+                    tag.virtualxid.map_or_else(|| "?".to_owned(), |xid| xid.to_string())
+                )
+            }
+            LockType::Advisory => match (self.lock_name(tag, pid), LockKey::of(tag)) {
+                // A guess must not hide the key itself.
+                (Some(name), Some(key)) if name.uncertain => {
+                    format!("{key} {}?", crate::text::one_line(&name.name))
+                }
+                (Some(name), _) => crate::text::one_line(&name.name).into_owned(),
+                (None, Some(key)) => format!("advisory {key}"),
+                (None, None) => format!(
+                    "advisory {}/{}/{}",
+                    number(tag.classid),
+                    number(tag.objid),
+                    number(tag.objsubid.map(u32::from))
+                ),
+            },
+            LockType::FrozenId => "frozen ids".to_owned(),
+            LockType::SpecToken => format!("speculative insert of {}", number(tag.transactionid)),
+            LockType::ApplyTransaction => format!("remote transaction {}", number(tag.transactionid)),
+            LockType::Object | LockType::UserLock | LockType::Other => {
+                format!("object {}/{}", number(tag.classid), number(tag.objid))
+            }
+        }
+    }
+
+    fn transaction_label(&self, tag: &LockTag, pid: Option<i32>) -> String {
+        let row = pid.and_then(|pid| self.index.rows_awaited.get(&pid));
+        match row.and_then(|at| self.snapshot.locks.rows.get(*at as usize)) {
+            Some(tuple) => self.lock_label(&tuple.tag, None),
+            None => format!("transaction {}", tag.transactionid.unwrap_or_default()),
+        }
+    }
+
+    /// The name of the lock's database when it is not the one locktop is connected to.
+    #[must_use]
+    pub fn other_database(&self, tag: &LockTag) -> Option<String> {
+        let oid = tag.database.filter(|oid| *oid != 0)?;
+        if self.snapshot.server().is_some_and(|server| server.datid == oid) {
+            return None;
+        }
+        Some(match self.snapshot.names.databases.get(&oid) {
+            Some(name) => crate::text::one_line(name).into_owned(),
+            None => oid.to_string(),
+        })
+    }
+}

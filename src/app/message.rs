@@ -1,0 +1,73 @@
+//! Everything that can happen to the screens, and everything they can ask for.
+
+use std::sync::Arc;
+
+use crate::keys::Key;
+use crate::model::view::{TargetId, View};
+
+/// Something happened.
+#[derive(Debug, Clone)]
+pub enum Message {
+    /// A newer view of a server.
+    View(TargetId, Arc<View>),
+    /// A key was pressed.
+    Key(Key),
+    /// Text was pasted: it is typed into an open prompt, and means nothing anywhere else.
+    Paste(String),
+    /// A mouse button was pressed on a row of a table; the row is a position in the pane's rows.
+    Click(super::screen::Pane, usize),
+    /// The wheel was turned over a table: down when positive.
+    Wheel(super::screen::Pane, isize),
+    /// The terminal has another size: columns and rows.
+    Resize(u16, u16),
+    /// Time went by. The seconds since the last view arrived, by the clock of this machine.
+    Tick(f64),
+}
+
+/// Something the outside is asked to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// End the program.
+    Quit,
+    /// Give the terminal back until somebody continues the program.
+    Suspend,
+    /// Draw everything anew.
+    Clear,
+    /// Poll now.
+    Refresh,
+    /// Poll at another interval, in seconds.
+    SetInterval(f64),
+    /// Put this text on the terminal's clipboard.
+    Copy(String),
+    /// Switch mouse reporting.
+    Mouse(bool),
+}
+
+/// What a message led to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Update {
+    /// What the outside is asked to do, in order.
+    pub effects: Vec<Effect>,
+    /// Whether anything on the screen may have changed.
+    pub redraw: bool,
+}
+
+impl Update {
+    /// Nothing changed.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Something on the screen changed.
+    #[must_use]
+    pub fn redraw() -> Self {
+        Self { effects: Vec::new(), redraw: true }
+    }
+
+    /// The outside is asked to do something, and the screen shows it.
+    #[must_use]
+    pub fn effect(effect: Effect) -> Self {
+        Self { effects: vec![effect], redraw: true }
+    }
+}

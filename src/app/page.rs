@@ -1,0 +1,74 @@
+//! What lies over a screen: pages that Escape takes away, and the prompt.
+
+use tui_input::Input;
+
+use super::screen::Pane;
+use super::table::RowId;
+
+/// Something over the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Page {
+    /// All keys.
+    Help {
+        /// Lines scrolled out at the top.
+        scroll: usize,
+    },
+    /// All findings.
+    Findings {
+        /// Position of the selected one.
+        selected: usize,
+    },
+    /// Everything about one row.
+    Detail {
+        /// Which.
+        subject: RowId,
+        /// Lines scrolled out at the top.
+        scroll: usize,
+    },
+    /// The columns to sort by.
+    Sort {
+        /// Of which table.
+        pane: Pane,
+        /// Position of the selected one.
+        selected: usize,
+    },
+}
+
+/// A filter that is being typed.
+#[derive(Debug, Clone)]
+pub struct Prompt {
+    /// For which table.
+    pub pane: Pane,
+    /// The line.
+    pub input: Input,
+    /// The filter before, which Escape brings back.
+    pub before: String,
+    /// What is wrong with the line.
+    pub error: Option<String>,
+}
+
+/// Process id behind a row, if it is about a process.
+#[must_use]
+pub fn pid_of(id: RowId) -> Option<i32> {
+    match id {
+        RowId::Backend(id) => Some(id.pid),
+        RowId::Lock(_, pid, ..) => pid,
+        RowId::Prepared(_) | RowId::Group(..) => None,
+    }
+}
+
+/// Whether two rows, perhaps on different screens, are about the same backend, transaction or lock.
+#[must_use]
+pub fn same_subject(row: RowId, followed: RowId) -> bool {
+    match (row, followed) {
+        _ if row == followed => true,
+        // Who follows a lock wants that lock, and elsewhere the process that has it.
+        (RowId::Lock(tag, ..) | RowId::Group(_, tag, _), RowId::Lock(other, ..)) => tag == other,
+        (RowId::Lock(_, None, xact, ..), RowId::Prepared(other))
+        | (RowId::Prepared(xact), RowId::Lock(_, None, other, ..)) => xact == other,
+        (RowId::Lock(..), RowId::Backend(_)) | (RowId::Backend(_), RowId::Lock(..)) => {
+            pid_of(row).is_some() && pid_of(row) == pid_of(followed)
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,192 @@
+//! The state of one table: its rows, in order, which of them is selected, and which are marked.
+
+use std::cmp::Ordering;
+
+use rustc_hash::FxHashSet;
+
+use super::filter::Filter;
+use super::index::Scene;
+use super::screen::Pane;
+use super::table::{self, Group, Row, RowId, Value};
+
+/// By what a table is sorted when the user chose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sort {
+    /// Name of the column.
+    pub column: &'static str,
+    /// Largest first.
+    pub descending: bool,
+}
+
+/// The state of one table.
+#[derive(Debug, Clone, Default)]
+pub struct PaneState {
+    /// The rows that pass the filter, in order.
+    pub rows: Vec<Row>,
+    /// Folded lines among them.
+    pub groups: Vec<Group>,
+    /// How many rows there are without the filter.
+    pub total: usize,
+    /// The filter.
+    pub filter: Filter,
+    /// The filter as it was typed.
+    pub filter_text: String,
+    /// The order, when the user chose one.
+    pub sort: Option<Sort>,
+    /// The selected row, by what it is about.
+    pub selected: Option<RowId>,
+    /// Where the selected row is, or was before it vanished.
+    pub cursor: usize,
+    /// Marked rows.
+    pub marks: FxHashSet<RowId>,
+    /// Columns scrolled out on the left.
+    pub column_offset: usize,
+    /// Something was selected at some time: from then on nothing is selected by itself.
+    touched: bool,
+}
+
+impl PaneState {
+    /// Fills in the rows of a new view. Selection and marks stay on what they are about.
+    pub fn rebuild(&mut self, pane: Pane, all_locks: bool, scene: &Scene<'_>) {
+        let mut rows = match pane {
+            Pane::Chains => {
+                let (rows, groups) = table::chain_rows(scene);
+                self.groups = groups;
+                rows.into_iter().map(Row::Chain).collect()
+            }
+            Pane::Advisory => table::advisory_rows(scene),
+            Pane::Locks => table::lock_rows(scene, all_locks),
+            Pane::Backends => table::backend_rows(scene),
+        };
+        self.total = rows.len();
+        if !self.filter.is_empty() {
+            let columns: Vec<&'static str> = table::columns(pane).iter().map(|column| column.name).collect();
+            let groups = &self.groups;
+            rows.retain(|row| {
+                self.filter.passes(&columns, |column| table::value(scene, groups, *row, column))
+            });
+        }
+        self.order(pane, scene, &mut rows);
+        self.rows = rows;
+        self.find_selected(scene);
+        self.drop_gone_marks(pane, all_locks, scene);
+    }
+
+    fn order(&self, pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
+        match (self.sort, pane) {
+            (None, Pane::Chains) => {}
+            (Some(sort), Pane::Chains) => {
+                sort_trees(rows, |row| table::value(scene, &self.groups, row, sort.column), sort);
+            }
+            (None, _) => super::order::by_urgency(pane, scene, rows),
+            (Some(sort), _) => {
+                let value = |row: &Row| table::value(scene, &self.groups, *row, sort.column);
+                let mut keyed: Vec<(Value<'_>, Row)> = rows.iter().map(|row| (value(row), *row)).collect();
+                keyed.sort_by(|a, b| compare(&a.0, &b.0, sort.descending));
+                *rows = keyed.into_iter().map(|(_, row)| row).collect();
+            }
+        }
+    }
+
+    /// Identity of the row at a position.
+    #[must_use]
+    pub fn id_at(&self, scene: &Scene<'_>, at: usize) -> Option<RowId> {
+        table::id(scene, &self.groups, *self.rows.get(at)?)
+    }
+
+    fn find_selected(&mut self, scene: &Scene<'_>) {
+        let Some(selected) = self.selected else {
+            if !self.touched && !self.rows.is_empty() {
+                self.select(scene, 0);
+            }
+            return;
+        };
+        if self.id_at(scene, self.cursor) == Some(selected) {
+            return;
+        }
+        match (0..self.rows.len()).find(|at| self.id_at(scene, *at) == Some(selected)) {
+            Some(at) => self.cursor = at,
+            // Gone: better nothing selected than a stranger under the cursor.
+            None => self.selected = None,
+        }
+    }
+
+    /// Selects the row at a position, or the last one.
+    pub fn select(&mut self, scene: &Scene<'_>, at: usize) {
+        self.cursor = at.min(self.rows.len().saturating_sub(1));
+        self.selected = self.id_at(scene, self.cursor);
+        self.touched = self.touched || self.selected.is_some();
+    }
+
+    /// Moves the selection. After the selected row vanished the first move selects what is in its place.
+    pub fn step(&mut self, scene: &Scene<'_>, by: isize) {
+        let by = if self.selected.is_none() { 0 } else { by };
+        self.select(scene, self.cursor.saturating_add_signed(by));
+    }
+
+    /// Marks the selected row, or unmarks it.
+    pub fn toggle_mark(&mut self) {
+        if let Some(selected) = self.selected
+            && !self.marks.remove(&selected)
+        {
+            self.marks.insert(selected);
+        }
+    }
+
+    /// Marks all rows shown; unmarks them when all are marked.
+    pub fn mark_all(&mut self, scene: &Scene<'_>) {
+        let shown: Vec<RowId> = (0..self.rows.len()).filter_map(|at| self.id_at(scene, at)).collect();
+        if shown.iter().all(|id| self.marks.contains(id)) {
+            for id in &shown {
+                self.marks.remove(id);
+            }
+        } else {
+            self.marks.extend(shown);
+        }
+    }
+
+    /// A mark ends with what it was on. What a filter hides stays marked.
+    fn drop_gone_marks(&mut self, pane: Pane, all_locks: bool, scene: &Scene<'_>) {
+        if self.marks.is_empty() {
+            return;
+        }
+        let rows = match pane {
+            _ if self.filter.is_empty() => self.rows.clone(),
+            Pane::Chains => table::chain_rows(scene).0.into_iter().map(Row::Chain).collect(),
+            Pane::Advisory => table::advisory_rows(scene),
+            Pane::Locks => table::lock_rows(scene, all_locks),
+            Pane::Backends => table::backend_rows(scene),
+        };
+        let there: FxHashSet<RowId> =
+            rows.into_iter().filter_map(|row| table::id(scene, &self.groups, row)).collect();
+        self.marks.retain(|mark| there.contains(mark));
+    }
+}
+
+/// Missing values last, whichever way round.
+fn compare(a: &Value<'_>, b: &Value<'_>, descending: bool) -> Ordering {
+    let turned = |ordering: Ordering| if descending { ordering.reverse() } else { ordering };
+    match (a, b) {
+        (Value::Missing, Value::Missing) => Ordering::Equal,
+        (Value::Missing, _) => Ordering::Greater,
+        (_, Value::Missing) => Ordering::Less,
+        (Value::Number(a), Value::Number(b)) => turned(a.total_cmp(b)),
+        (Value::Text(a), Value::Text(b)) => turned(a.cmp(b)),
+        (Value::Number(_), Value::Text(_)) => turned(Ordering::Less),
+        (Value::Text(_), Value::Number(_)) => turned(Ordering::Greater),
+    }
+}
+
+/// Sorts a forest by its tops; what is under a top stays under it.
+fn sort_trees<'a>(rows: &mut Vec<Row>, value: impl Fn(Row) -> Value<'a>, sort: Sort) {
+    let mut trees: Vec<(Value<'a>, Vec<Row>)> = Vec::new();
+    for row in rows.drain(..) {
+        let top = matches!(row, Row::Chain(line) if line.depth == 0);
+        match trees.last_mut() {
+            Some((_, tree)) if !top => tree.push(row),
+            _ => trees.push((value(row), vec![row])),
+        }
+    }
+    trees.sort_by(|a, b| compare(&a.0, &b.0, sort.descending));
+    rows.extend(trees.into_iter().flat_map(|(_, tree)| tree));
+}

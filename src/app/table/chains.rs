@@ -1,0 +1,348 @@
+//! The blocking forest as rows.
+//!
+//! ```text
+//!   PID         BLOCKS FREES  WAIT  STATE / WAITS FOR         WHO       QUERY
+//!   4312            17     1     -  idle in xact 3m12s        app@web   SELECT * FROM …
+//!   └ 4410          16     - 2m51s  AccessExclusive accounts  deploy@ci ALTER TABLE ac…
+//!     └ queue 16     -     - 2m48s  AccessShare accounts      app@web   SELECT balance…
+//! ```
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+
+use super::backends::{short_state, state_tone, xact};
+use super::{Cell, Column, RowId, Value, age, server_text};
+use crate::app::index::Scene;
+use crate::app::line::Tone;
+use crate::model::backend::Backend;
+use crate::model::lock::LockMode;
+use crate::model::wait_graph::{Party, TreeNode, Waiter};
+
+/// This many alike waiters that block nobody are shown as one line.
+const FOLD_FROM: usize = 4;
+
+pub(super) const COLUMNS: &[Column] = &[
+    Column { title: "PID", name: "pid", min: 12, max: 18, right: false, rank: 0 },
+    Column { title: "BLOCKS", name: "blocks", min: 6, max: 6, right: true, rank: 0 },
+    Column { title: "FREES", name: "frees", min: 5, max: 5, right: true, rank: 0 },
+    Column { title: "WAIT", name: "wait", min: 6, max: 6, right: true, rank: 0 },
+    Column { title: "STATE / WAITS FOR", name: "state", min: 24, max: 44, right: false, rank: 0 },
+    Column { title: "DB", name: "db", min: 6, max: 12, right: false, rank: 4 },
+    Column { title: "WHO", name: "who", min: 10, max: 22, right: false, rank: 0 },
+    Column { title: "XACT", name: "xact", min: 8, max: 8, right: true, rank: 2 },
+    Column { title: "QUERY", name: "query", min: 8, max: 0, right: false, rank: 0 },
+];
+
+/// One line of the forest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChainRow {
+    /// Index in the tree's nodes, or in the groups when `folded`.
+    pub at: u32,
+    /// Whether it stands for a group.
+    pub folded: bool,
+    /// How far in.
+    pub depth: u16,
+    /// The last one under its parent.
+    pub last: bool,
+}
+
+/// Waiters that are alike and block nobody, shown as one line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// Indices in the tree's nodes, longest wait first.
+    pub members: Vec<usize>,
+    /// Index in the graph's queues.
+    pub queue: usize,
+    /// The mode all of them ask for.
+    pub mode: LockMode,
+    /// Whom they are shown under.
+    pub parent: Party,
+}
+
+/// The lines of the forest, and the groups among them.
+#[must_use]
+pub fn chain_rows(scene: &Scene<'_>) -> (Vec<ChainRow>, Vec<Group>) {
+    let tree = &scene.view.graph.tree;
+    let mut rows = Vec::new();
+    let mut groups = Vec::new();
+    // Depth first without recursion: a chain may be thousands deep.
+    let mut stack: Vec<ChainRow> = Vec::new();
+    for top in &tree.tops {
+        stack.push(line(*top, 0, true));
+        while let Some(row) = stack.pop() {
+            rows.push(row);
+            if !row.folded
+                && let Some(node) = tree.nodes.get(row.at as usize)
+            {
+                let mut below = children(scene, node, row.depth + 1, &mut groups);
+                if let Some(last) = below.last_mut() {
+                    last.last = true;
+                }
+                stack.extend(below.into_iter().rev());
+            }
+        }
+    }
+    (rows, groups)
+}
+
+fn line(at: usize, depth: u16, last: bool) -> ChainRow {
+    ChainRow { at: u32::try_from(at).unwrap_or(u32::MAX), folded: false, depth, last }
+}
+
+fn children(scene: &Scene<'_>, node: &TreeNode, depth: u16, groups: &mut Vec<Group>) -> Vec<ChainRow> {
+    let tree = &scene.view.graph.tree;
+    let mut alike: FxHashMap<(usize, LockMode), Vec<usize>> = FxHashMap::default();
+    for child in &node.children {
+        if let Some(key) = tree.nodes.get(*child).and_then(|node| fold_key(scene, node)) {
+            alike.entry(key).or_default().push(*child);
+        }
+    }
+    let mut rows = Vec::new();
+    for child in &node.children {
+        let key = tree.nodes.get(*child).and_then(|node| fold_key(scene, node));
+        let members = key.and_then(|key| Some((key, alike.get_mut(&key)?)));
+        match members {
+            // Its line stands where the first of it would.
+            Some(((queue, mode), members)) if members.len() >= FOLD_FROM => {
+                if members.first() == Some(child) {
+                    let at = u32::try_from(groups.len()).unwrap_or(u32::MAX);
+                    groups.push(Group { members: members.clone(), queue, mode, parent: node.party });
+                    rows.push(ChainRow { at, folded: true, depth, last: false });
+                }
+            }
+            _ => rows.push(line(*child, depth, false)),
+        }
+    }
+    rows
+}
+
+/// What makes waiters alike; none for one that blocks others.
+fn fold_key(scene: &Scene<'_>, node: &TreeNode) -> Option<(usize, LockMode)> {
+    if !node.children.is_empty() || node.cycle.is_some() {
+        return None;
+    }
+    let (queue, waiter) = node.waits?;
+    Some((queue, scene.view.graph.queues.get(queue)?.waiters.get(waiter)?.mode))
+}
+
+/// A line, resolved.
+struct Place<'a> {
+    node: &'a TreeNode,
+    group: Option<Group>,
+    waiter: Option<&'a Waiter>,
+}
+
+fn place<'a>(scene: &Scene<'a>, groups: &[Group], row: ChainRow) -> Option<Place<'a>> {
+    let group = if row.folded { Some(groups.get(row.at as usize)?.clone_head()) } else { None };
+    let at = match &group {
+        Some(group) => *group.members.first()?,
+        None => row.at as usize,
+    };
+    let node = scene.view.graph.tree.nodes.get(at)?;
+    let waiter =
+        node.waits.and_then(|(queue, waiter)| scene.view.graph.queues.get(queue)?.waiters.get(waiter));
+    Some(Place { node, group, waiter })
+}
+
+impl Group {
+    /// The group with its first member alone: all that a line needs, without copying thousands.
+    fn clone_head(&self) -> Self {
+        let members = self.members.first().copied().into_iter().collect();
+        Self { members, queue: self.queue, mode: self.mode, parent: self.parent }
+    }
+}
+
+fn label(scene: &Scene<'_>, groups: &[Group], row: ChainRow, party: Party) -> String {
+    if row.folded {
+        let count = groups.get(row.at as usize).map_or(0, |group| group.members.len());
+        return format!("queue {count}");
+    }
+    match party {
+        Party::Backend(pid) => pid.to_string(),
+        Party::Prepared(_) if scene.view.snapshot.is_some() => "prepared".to_owned(),
+        Party::Prepared(xact) => xact.to_string(),
+    }
+}
+
+fn guide(row: ChainRow) -> String {
+    match row.depth {
+        0 => String::new(),
+        // Deeper than the column is wide: say how deep instead of pushing the number out of sight.
+        depth if depth > 4 => format!("·{depth:<2}{}", if row.last { "└ " } else { "├ " }),
+        depth => format!("{}{}", "  ".repeat(usize::from(depth) - 1), if row.last { "└ " } else { "├ " }),
+    }
+}
+
+/// What a party that waits for nobody is doing.
+pub(in crate::app) fn root_state(scene: &Scene<'_>, party: Party, room: usize) -> Cell {
+    match party {
+        Party::Prepared(xact) => match scene.prepared(xact) {
+            Some(row) => {
+                let age = scene.age(row.prepared).map(crate::text::duration).unwrap_or_default();
+                Cell::toned(format!("prepared {age} '{}'", crate::text::one_line(&row.gid)), Tone::Critical)
+            }
+            None => Cell::toned("prepared transaction", Tone::Critical),
+        },
+        Party::Backend(pid) => match scene.backend(pid) {
+            Some(backend) => backend_state(scene, backend, room),
+            None => Cell::toned("not shown to this role", Tone::Dim),
+        },
+    }
+}
+
+fn backend_state(scene: &Scene<'_>, backend: &Backend, room: usize) -> Cell {
+    let Some(state) = backend.state else {
+        let kind = backend.backend_type.as_deref().unwrap_or("hidden from this role");
+        return Cell::toned(crate::text::one_line(kind), Tone::Plain);
+    };
+    let since = scene.age(backend.state_change).map(crate::text::duration).unwrap_or_default();
+    let words = if room >= state.as_str().len() + 16 { state.as_str() } else { short_state(state) };
+    let own = match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
+        // "Client/ClientRead" is what every idle session does.
+        (Some("Client"), Some("ClientRead")) | (None, _) => String::new(),
+        (Some(kind), event) => format!(" {kind}/{}", event.unwrap_or("?")),
+    };
+    Cell::toned(format!("{words} {since}{}", crate::text::one_line(&own)), state_tone(state))
+}
+
+fn state(scene: &Scene<'_>, place: &Place<'_>, room: u16) -> Cell {
+    let Some(waiter) = place.waiter else { return root_state(scene, place.node.party, usize::from(room)) };
+    let tag =
+        scene.view.graph.queues.get(place.node.waits.map_or(usize::MAX, |(queue, _)| queue)).map(|q| q.tag);
+    let what = tag.map_or_else(|| "?".to_owned(), |tag| scene.lock_label(&tag, Some(waiter.pid)));
+    let on = if room >= 32 { " on " } else { " " };
+    let more = match place.node.more_blockers {
+        0 => String::new(),
+        more => format!(" +{more}"),
+    };
+    let cycle = if place.node.cycle.is_some() { "DEADLOCK " } else { "" };
+    let tone = if place.node.cycle.is_some() { Tone::Critical } else { Tone::Warning };
+    Cell::toned(format!("{cycle}{}{on}{what}{more}", waiter.mode.short()), tone)
+}
+
+fn wait(scene: &Scene<'_>, place: &Place<'_>) -> Option<f64> {
+    scene.age(place.waiter?.wait_start)
+}
+
+pub(super) fn cell(scene: &Scene<'_>, groups: &[Group], row: ChainRow, column: &str, room: u16) -> Cell {
+    let Some(place) = place(scene, groups, row) else { return Cell::none() };
+    let party = place.node.party;
+    let backend = scene.backend(party.pid());
+    match column {
+        "pid" => {
+            let tone = if row.depth == 0 { Tone::Title } else { Tone::Plain };
+            Cell::toned(format!("{}{}", guide(row), label(scene, groups, row, party)), tone)
+        }
+        "blocks" => match blocked(scene, &place) {
+            Some(count) => {
+                Cell::toned(count.to_string(), if row.depth == 0 { Tone::Critical } else { Tone::Warning })
+            }
+            None => Cell::none(),
+        },
+        "frees" => match scene.root(party).filter(|_| row.depth == 0) {
+            Some(top) => Cell::plain(top.frees.to_string()),
+            None => Cell::none(),
+        },
+        "wait" => age(wait(scene, &place), Tone::Warning),
+        "state" => state(scene, &place, room),
+        "who" if row.folded => Cell::plain(whose(scene, groups, row)),
+        "who" => match (party, backend) {
+            (Party::Prepared(xact), _) => {
+                server_text(scene.prepared(xact).and_then(|row| row.owner.as_deref()))
+            }
+            (_, Some(backend)) => Cell::plain(scene.who(backend)),
+            _ => Cell::none(),
+        },
+        "db" => match party {
+            Party::Prepared(xact) => {
+                server_text(scene.prepared(xact).and_then(|row| row.database.as_deref()))
+            }
+            Party::Backend(_) => server_text(backend.and_then(|backend| backend.database.as_deref())),
+        },
+        "xact" => backend.map_or_else(Cell::none, |backend| xact(scene, backend)),
+        "query" => match (party, backend) {
+            (Party::Prepared(xact), _) => rollback(scene, xact),
+            (_, backend) => server_text(backend.and_then(|backend| backend.query.as_deref())),
+        },
+        _ => Cell::none(),
+    }
+}
+
+/// The statement that ends a prepared transaction: no process can be ended for it.
+fn rollback(scene: &Scene<'_>, xact: crate::model::lock::VirtualTransaction) -> Cell {
+    scene.prepared(xact).map_or_else(Cell::none, |row| {
+        Cell::toned(format!("ROLLBACK PREPARED {}", quote(&row.gid)), Tone::Key)
+    })
+}
+
+/// A string literal of SQL, as one harmless line.
+pub(in crate::app) fn quote(text: &str) -> String {
+    format!("'{}'", crate::text::one_line(text).replace('\'', "''"))
+}
+
+/// Who waits in a group: the one name all share, or how many there are.
+fn whose(scene: &Scene<'_>, groups: &[Group], row: ChainRow) -> String {
+    let Some(group) = groups.get(row.at as usize) else { return String::new() };
+    let mut names: Vec<String> = Vec::new();
+    // Looking at some is enough to know whether they are alike.
+    for member in group.members.iter().take(64) {
+        let party = scene.view.graph.tree.nodes.get(*member).map(|node| node.party);
+        let name = party.and_then(|party| scene.backend(party.pid())).map(|backend| scene.who(backend));
+        if let Some(name) = name
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    match names.as_slice() {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, others @ ..] => format!("{first} +{}", others.len()),
+    }
+}
+
+fn blocked(scene: &Scene<'_>, place: &Place<'_>) -> Option<u32> {
+    if place.group.is_some() {
+        return None;
+    }
+    let count = scene.root(place.node.party).map_or(place.node.below, |root| root.blocked);
+    Some(count).filter(|count| *count > 0)
+}
+
+pub(super) fn value<'a>(scene: &Scene<'a>, groups: &[Group], row: ChainRow, column: &str) -> Value<'a> {
+    let Some(place) = place(scene, groups, row) else { return Value::Missing };
+    let party = place.node.party;
+    match column {
+        "pid" => Value::Number(f64::from(party.pid())),
+        "blocks" => Value::number(blocked(scene, &place).map(f64::from)),
+        "frees" => Value::number(scene.root(party).map(|root| f64::from(root.frees))),
+        // A root is as urgent as the longest wait behind it.
+        "wait" => match scene.root(party) {
+            Some(root) => Value::number(scene.age(root.longest_wait)),
+            None => Value::number(wait(scene, &place)),
+        },
+        "xact" => Value::number(scene.age(scene.backend(party.pid()).and_then(|backend| backend.xact_start))),
+        _ => Value::Text(Cow::Owned(cell(scene, groups, row, column, u16::MAX).text)),
+    }
+}
+
+pub(super) fn id(scene: &Scene<'_>, groups: &[Group], row: ChainRow) -> Option<RowId> {
+    if row.folded {
+        let group = groups.get(row.at as usize)?;
+        let tag = scene.view.graph.queues.get(group.queue)?.tag;
+        return Some(RowId::Group(group.parent, tag, group.mode));
+    }
+    Some(party_id(scene, scene.view.graph.tree.nodes.get(row.at as usize)?.party))
+}
+
+/// The identity of a party.
+pub(in crate::app) fn party_id(scene: &Scene<'_>, party: Party) -> RowId {
+    match party {
+        Party::Prepared(xact) => RowId::Prepared(xact),
+        Party::Backend(pid) => RowId::Backend(match scene.backend(pid) {
+            Some(backend) => backend.id(),
+            None => crate::model::backend::BackendId { pid, backend_start: None },
+        }),
+    }
+}

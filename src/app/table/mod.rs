@@ -1,0 +1,168 @@
+//! The tables: which columns a pane has, what a row says in each, and by what it is sorted and filtered.
+
+mod backends;
+mod chains;
+mod locks;
+
+use std::borrow::Cow;
+
+use super::index::Scene;
+use super::line::Tone;
+use super::screen::Pane;
+use crate::model::backend::BackendId;
+use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
+use crate::model::wait_graph::Party;
+
+pub use chains::{ChainRow, Group, chain_rows};
+pub(in crate::app) use chains::{quote, root_state};
+pub use locks::{advisory_rows, lock_rows};
+
+/// A column of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Heading.
+    pub title: &'static str,
+    /// Its name in a filter: `wait>30`.
+    pub name: &'static str,
+    /// Least width.
+    pub min: u16,
+    /// Width with room to spare; 0 takes what is left.
+    pub max: u16,
+    /// Numbers and ages stand right.
+    pub right: bool,
+    /// The higher, the sooner it is left out when the screen is narrow; 0 stays.
+    pub rank: u8,
+}
+
+/// A row of a pane, by where it is in the view.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Row {
+    /// A line of the forest.
+    Chain(ChainRow),
+    /// Index in `snapshot.locks`.
+    Lock(u32),
+    /// Index in `snapshot.backends`.
+    Backend(u32),
+}
+
+/// What a row is about, whatever its place: the selection and the marks hold on to this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowId {
+    /// A backend.
+    Backend(BackendId),
+    /// A prepared transaction.
+    Prepared(VirtualTransaction),
+    /// Waiters for one lock in one mode behind one party, folded into a line.
+    Group(Party, LockTag, LockMode),
+    /// A lock, and who holds it or waits for it.
+    Lock(LockTag, Option<i32>, VirtualTransaction, LockMode, bool),
+}
+
+/// What stands in one cell: one harmless line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cell {
+    /// The text.
+    pub text: String,
+    /// What it means.
+    pub tone: Tone,
+}
+
+impl Cell {
+    /// Text without a special meaning.
+    #[must_use]
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), tone: Tone::Plain }
+    }
+
+    /// Text with a meaning.
+    #[must_use]
+    pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+
+    /// What nobody knows or what is not there.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { text: "-".to_owned(), tone: Tone::Dim }
+    }
+}
+
+/// What a row is sorted and filtered by.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value<'a> {
+    /// NULL: sorted last.
+    Missing,
+    /// A count, or an age in seconds.
+    Number(f64),
+    /// Text.
+    Text(Cow<'a, str>),
+}
+
+impl Value<'_> {
+    /// A number, or nothing.
+    #[must_use]
+    pub fn number(value: Option<f64>) -> Self {
+        value.map_or(Self::Missing, Self::Number)
+    }
+}
+
+/// The columns of a pane.
+#[must_use]
+pub fn columns(pane: Pane) -> &'static [Column] {
+    match pane {
+        Pane::Chains => chains::COLUMNS,
+        Pane::Advisory => locks::ADVISORY,
+        Pane::Locks => locks::COLUMNS,
+        Pane::Backends => backends::COLUMNS,
+    }
+}
+
+/// The text of a cell. `room` is the width it has: some say less where it is narrow.
+#[must_use]
+pub fn cell(scene: &Scene<'_>, groups: &[Group], row: Row, column: &str, room: u16) -> Cell {
+    match row {
+        Row::Chain(row) => chains::cell(scene, groups, row, column, room),
+        Row::Lock(at) => locks::cell(scene, at, column, room),
+        Row::Backend(at) => backends::cell(scene, at, column, room),
+    }
+}
+
+/// What a row is sorted and filtered by in a column.
+#[must_use]
+pub fn value<'a>(scene: &Scene<'a>, groups: &[Group], row: Row, column: &str) -> Value<'a> {
+    match row {
+        Row::Chain(row) => chains::value(scene, groups, row, column),
+        Row::Lock(at) => locks::value(scene, at, column),
+        Row::Backend(at) => backends::value(scene, at, column),
+    }
+}
+
+/// The identity of a row.
+#[must_use]
+pub fn id(scene: &Scene<'_>, groups: &[Group], row: Row) -> Option<RowId> {
+    match row {
+        Row::Chain(row) => chains::id(scene, groups, row),
+        Row::Lock(at) => locks::id(scene, at),
+        Row::Backend(at) => scene.snapshot.backends.rows.get(at as usize).map(|row| RowId::Backend(row.id())),
+    }
+}
+
+/// All backends, in the server's order.
+#[must_use]
+pub fn backend_rows(scene: &Scene<'_>) -> Vec<Row> {
+    (0..u32::try_from(scene.snapshot.backends.rows.len()).unwrap_or(u32::MAX)).map(Row::Backend).collect()
+}
+
+/// An age as a cell.
+fn age(seconds: Option<f64>, tone: Tone) -> Cell {
+    seconds.map_or_else(Cell::none, |seconds| Cell::toned(crate::text::duration(seconds), tone))
+}
+
+/// Server text as one harmless line.
+fn server_text(text: Option<&str>) -> Cell {
+    match text {
+        // No screen is wider; a query may have a megabyte.
+        Some(text) => Cell::plain(crate::text::one_line_prefix(text, 500)),
+        None => Cell::none(),
+    }
+}

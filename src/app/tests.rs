@@ -1,0 +1,283 @@
+//! Driving the screens by keys: a key string in, state and effects out.
+
+use std::sync::Arc;
+
+use super::message::{Effect, Message, Update};
+use super::page::{Page, pid_of};
+use super::screen::{Pane, Screen};
+use super::{App, Settings};
+use crate::keys::Key;
+use crate::model::view::{Link, TargetId, View};
+use crate::sample::{self, Builder};
+
+fn app(builder: Builder) -> App {
+    let mut app = App::new(Settings::default(), 1.0);
+    arrive(&mut app, builder.view());
+    app
+}
+
+fn arrive(app: &mut App, view: View) -> Update {
+    app.update(Message::View(TargetId(0), Arc::new(view)))
+}
+
+/// Presses keys; gives the effects asked for on the way.
+fn drive(app: &mut App, keys: &str) -> Vec<Effect> {
+    let keys = Key::parse_all(keys).unwrap();
+    keys.into_iter().flat_map(|key| app.update(Message::Key(key)).effects).collect()
+}
+
+fn selected_pid(app: &App) -> Option<i32> {
+    app.pane(app.focus).selected.and_then(pid_of)
+}
+
+#[test]
+fn keys_lead_where_they_should() {
+    for (keys, screen, focus, pid) in [
+        ("", Screen::Overview, Pane::Chains, Some(4312)),
+        ("j", Screen::Overview, Pane::Chains, Some(4410)),
+        ("jk", Screen::Overview, Pane::Chains, Some(4312)),
+        ("kkk", Screen::Overview, Pane::Chains, Some(4312)),
+        ("G", Screen::Overview, Pane::Chains, Some(5001)),
+        ("Gg", Screen::Overview, Pane::Chains, Some(4312)),
+        ("<tab>", Screen::Overview, Pane::Advisory, Some(4977)),
+        ("<tab><tab>", Screen::Overview, Pane::Chains, Some(4312)),
+        ("<shift-tab>", Screen::Overview, Pane::Advisory, Some(4977)),
+        ("2", Screen::Chains, Pane::Chains, Some(4312)),
+        ("3", Screen::Locks, Pane::Locks, Some(4977)),
+        ("7", Screen::Backends, Pane::Backends, Some(4312)),
+        ("7jj", Screen::Backends, Pane::Backends, Some(4977)),
+        ("721", Screen::Overview, Pane::Chains, Some(4312)),
+        ("7/who:prisma<enter>", Screen::Backends, Pane::Backends, None),
+        ("7/who:prisma<enter>j", Screen::Backends, Pane::Backends, Some(4977)),
+        ("!<enter>", Screen::Chains, Pane::Chains, Some(4312)),
+        ("!j<enter>", Screen::Chains, Pane::Chains, Some(4977)),
+        ("?<esc>!q2", Screen::Chains, Pane::Chains, Some(4312)),
+        ("?7", Screen::Backends, Pane::Backends, Some(4312)),
+    ] {
+        let mut app = app(sample::incident(0.0));
+        drive(&mut app, keys);
+        assert_eq!((app.screen, app.focus, selected_pid(&app)), (screen, focus, pid), "{keys:?}");
+        assert!(app.pages.is_empty(), "{keys:?}");
+    }
+}
+
+#[test]
+fn keys_ask_for_what_they_should() {
+    for (keys, effects) in [
+        ("q", vec![Effect::Quit]),
+        ("<ctrl-c>", vec![Effect::Quit]),
+        ("?<ctrl-c>", vec![Effect::Quit]),
+        ("?q", vec![]),
+        ("/q<esc>", vec![]),
+        ("/<ctrl-c>", vec![]),
+        ("<ctrl-z>", vec![Effect::Suspend]),
+        ("r", vec![Effect::Refresh, Effect::Clear]),
+        ("+", vec![Effect::SetInterval(0.5)]),
+        ("-", vec![Effect::SetInterval(2.0)]),
+        ("----------", [2.0, 5.0, 10.0, 30.0, 60.0].map(Effect::SetInterval).to_vec()),
+        ("m", vec![Effect::Mouse(true)]),
+        ("mm", vec![Effect::Mouse(true), Effect::Mouse(false)]),
+        ("y", vec![Effect::Copy("4312".into())]),
+        ("7 jj y", vec![Effect::Copy("4312 4466".into())]),
+        ("KCRUETX", vec![]),
+        ("5", vec![]),
+    ] {
+        assert_eq!(drive(&mut app(sample::incident(0.0)), keys), effects, "{keys:?}");
+    }
+}
+
+#[test]
+fn the_selection_stays_on_its_row_when_the_order_changes() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7jj");
+    assert_eq!(selected_pid(&app), Some(4977));
+    let before = app.pane(Pane::Backends).cursor;
+    drive(&mut app, "s<home><enter>");
+    assert_eq!(selected_pid(&app), Some(4977), "sorted by process id now");
+    assert_ne!(app.pane(Pane::Backends).cursor, before);
+    arrive(&mut app, sample::incident(5.0).view());
+    assert_eq!(selected_pid(&app), Some(4977), "and on the next view");
+}
+
+#[test]
+fn nothing_is_selected_after_the_row_vanished_until_the_next_move() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7jj");
+    let mut without = sample::incident(1.0);
+    without.backends.retain(|backend| backend.pid != 4977);
+    arrive(&mut app, without.view());
+    assert_eq!(selected_pid(&app), None);
+    drive(&mut app, "<enter>");
+    assert!(app.pages.is_empty(), "there is nothing to open");
+    assert!(app.notice.is_some());
+    drive(&mut app, "j");
+    assert!(selected_pid(&app).is_some());
+}
+
+#[test]
+fn a_recycled_process_id_is_another_backend() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7 ");
+    assert_eq!(app.pane(Pane::Backends).marks.len(), 1);
+    drive(&mut app, "k");
+    let mut recycled = sample::incident(1.0);
+    for backend in recycled.backends.iter_mut().filter(|backend| backend.pid == 4312) {
+        backend.backend_start = Some(sample::at(0.5));
+    }
+    arrive(&mut app, recycled.view());
+    assert_eq!(selected_pid(&app), None);
+    assert!(app.pane(Pane::Backends).marks.is_empty());
+}
+
+#[test]
+fn a_filter_shows_what_passes_and_escape_brings_the_rest_back() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7/who:prisma");
+    assert_eq!(app.pane(Pane::Backends).rows.len(), 3, "while typing");
+    drive(&mut app, "<esc>");
+    assert_eq!(app.pane(Pane::Backends).rows.len(), 23, "undone");
+    drive(&mut app, "/state:idle !xact>1<enter>");
+    assert_eq!(app.pane(Pane::Backends).rows.len(), 2);
+    drive(&mut app, "<esc>");
+    assert_eq!(app.pane(Pane::Backends).rows.len(), 23, "cleared");
+    drive(&mut app, "/xact>soon");
+    assert!(app.prompt.as_ref().is_some_and(|prompt| prompt.error.is_some()));
+    drive(&mut app, "<enter>");
+    assert_eq!(app.pane(Pane::Backends).rows.len(), 23, "a mistake changes nothing");
+}
+
+#[test]
+fn mark_all_marks_what_the_filter_shows_and_nothing_else() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7/who:prisma<enter>*<esc>");
+    let mut pids: Vec<i32> = app.pane(Pane::Backends).marks.iter().copied().filter_map(pid_of).collect();
+    pids.sort_unstable();
+    assert_eq!(pids, [4977, 4980, 4981]);
+    drive(&mut app, "/who:web<enter>g");
+    assert_eq!(drive(&mut app, "y"), [Effect::Copy("4312".into())], "hidden marks are left out");
+    drive(&mut app, "<esc>");
+    assert_eq!(app.pane(Pane::Backends).marks.len(), 3);
+    drive(&mut app, "<esc>");
+    assert!(app.pane(Pane::Backends).marks.is_empty());
+}
+
+#[test]
+fn the_same_column_again_reverses() {
+    let mut app = app(sample::incident(0.0));
+    let first = |app: &App| {
+        let scene = app.scene().unwrap();
+        app.pane(Pane::Backends).id_at(&scene, 0).and_then(pid_of)
+    };
+    drive(&mut app, "7s<home><enter>");
+    assert_eq!(first(&app), Some(4312));
+    drive(&mut app, "ss");
+    assert_eq!(first(&app), Some(5100));
+    drive(&mut app, "s<home>j<enter>");
+    assert_eq!(first(&app), Some(4312), "numbers begin with the largest");
+}
+
+#[test]
+fn a_pause_holds_the_screen_and_the_polling_goes_on() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "p");
+    arrive(&mut app, sample::Builder { now: 5.0, ..Builder::default() }.view());
+    assert_eq!(app.pane(Pane::Chains).rows.len(), 8);
+    assert!(app.latest.is_some());
+    drive(&mut app, "jjp");
+    assert_eq!(app.pane(Pane::Chains).rows.len(), 0, "the newest is shown at once");
+}
+
+#[test]
+fn who_is_followed_is_selected_on_every_screen() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7/pid:4977<enter>jf<esc>3");
+    assert_eq!(selected_pid(&app), Some(4977), "its lock");
+    drive(&mut app, "2");
+    assert_eq!(selected_pid(&app), Some(4977), "its chain");
+    arrive(&mut app, sample::incident(3.0).view());
+    assert_eq!(selected_pid(&app), Some(4977));
+    drive(&mut app, "f");
+    assert_eq!(app.follow, None);
+}
+
+#[test]
+fn zoom_shows_one_pane_and_gives_the_other_back() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "<tab>z");
+    assert_eq!(app.visible_panes(), [Pane::Advisory]);
+    drive(&mut app, "<esc>");
+    assert_eq!(app.visible_panes(), [Pane::Chains, Pane::Advisory]);
+}
+
+#[test]
+fn a_paste_types_into_a_prompt_and_does_nothing_elsewhere() {
+    let mut app = app(sample::incident(0.0));
+    assert_eq!(app.update(Message::Paste("q7\n".into())), Update::none());
+    assert_eq!(app.screen, Screen::Overview);
+    drive(&mut app, "7/");
+    app.update(Message::Paste("who:prisma\r\n\u{1b}q".repeat(1000)));
+    let prompt = app.prompt.as_ref().unwrap();
+    assert!(prompt.input.value().starts_with("who:prisma"));
+    assert!(prompt.input.value().chars().count() <= 500);
+}
+
+#[test]
+fn a_detail_page_follows_its_subject_and_survives_its_end() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "<enter>");
+    let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
+    assert!(app.detail_lines(subject, 80).is_some());
+    arrive(&mut app, sample::Builder { now: 9.0, ..Builder::default() }.view());
+    assert!(app.detail_lines(subject, 80).is_none());
+    drive(&mut app, "<esc>");
+    assert!(app.pages.is_empty());
+}
+
+#[test]
+fn old_data_is_called_old() {
+    let mut app = app(sample::incident(0.0));
+    assert!(!app.is_stale());
+    assert!(!app.update(Message::Tick(1.0)).redraw, "nothing changed on the screen");
+    assert!(app.update(Message::Tick(4.0)).redraw);
+    assert!(app.is_stale());
+    let mut down = sample::incident(0.0).view();
+    down.link = Link::Down { reason: "gone".into(), attempt: 1 };
+    let mut app = App::new(Settings::default(), 1.0);
+    arrive(&mut app, down);
+    assert!(app.is_stale());
+}
+
+#[test]
+fn only_visible_panes_cost_anything() {
+    let mut app = app(sample::crowd(10, 1000, 0.0));
+    assert!(app.pane(Pane::Locks).rows.is_empty(), "not looked at yet");
+    drive(&mut app, "3");
+    assert_eq!(app.pane(Pane::Locks).rows.len(), 1011);
+}
+
+#[test]
+fn any_keys_in_any_order_keep_the_state_sound() {
+    use proptest::prelude::*;
+    let keys = prop::collection::vec(
+        prop::sample::select("jkhlgGzfpa!?s/ *123457yw+-q<\t".chars().collect::<Vec<_>>()),
+        0..60,
+    );
+    let special = prop::collection::vec(0..6u8, 0..60);
+    proptest!(ProptestConfig::with_cases(200), |(keys in keys, special in special)| {
+        let mut app = app(sample::incident(0.0));
+        for (at, character) in keys.into_iter().enumerate() {
+            app.update(Message::Key(Key::char(character)));
+            match special.get(at) {
+                Some(0) => { drive(&mut app, "<enter>"); }
+                Some(1) => { drive(&mut app, "<esc>"); }
+                Some(2) => { arrive(&mut app, sample::incident(1.0).view()); }
+                Some(3) => { arrive(&mut app, sample::crowd(7, 3, 2.0).view()); }
+                Some(4) => { app.update(Message::Resize(80, 24)); }
+                _ => {}
+            }
+            prop_assert!(app.screen.panes().contains(&app.focus));
+            let state = app.pane(app.focus);
+            prop_assert!(state.rows.is_empty() || state.cursor < state.rows.len() || state.selected.is_none());
+        }
+    });
+}

@@ -1,0 +1,171 @@
+//! What the keys of a screen do.
+
+use crate::app::App;
+use crate::app::message::{Effect, Update};
+use crate::app::page::{self, Page};
+use crate::app::screen::{Pane, Screen};
+use crate::app::table::{self, RowId};
+
+/// The refresh intervals that `+` and `-` go through, in seconds.
+const INTERVALS: [f64; 8] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
+
+impl App {
+    pub(super) fn jump(&mut self, at: usize) -> Update {
+        self.with_pane(self.focus, |state, scene| state.select(scene, at));
+        Update::redraw()
+    }
+
+    pub(super) fn scroll_columns(&mut self, by: isize) -> Update {
+        let most = table::columns(self.focus).len().saturating_sub(2);
+        let state = self.pane_mut(self.focus);
+        state.column_offset = state.column_offset.saturating_add_signed(by).min(most);
+        Update::redraw()
+    }
+
+    pub(super) fn next_pane(&mut self, by: isize) -> Update {
+        let panes = self.screen.panes();
+        let Some(at) = panes.iter().position(|pane| *pane == self.focus) else { return Update::none() };
+        let count = isize::try_from(panes.len()).unwrap_or(1);
+        let next = (isize::try_from(at).unwrap_or(0) + by).rem_euclid(count);
+        if let Some(pane) = panes.get(next.unsigned_abs()) {
+            self.focus = *pane;
+        }
+        self.refresh_panes();
+        Update::redraw()
+    }
+
+    pub(super) fn toggle_zoom(&mut self) -> Update {
+        if self.screen.panes().len() < 2 {
+            return self.say("this screen has one pane only");
+        }
+        self.zoom = !self.zoom;
+        self.refresh_panes();
+        Update::redraw()
+    }
+
+    pub(super) fn open(&mut self) -> Update {
+        match self.pane(self.focus).selected {
+            Some(subject) => self.open_page(Page::Detail { subject, scroll: 0 }),
+            None => self.say("nothing is selected; move to a row first"),
+        }
+    }
+
+    pub(super) fn open_page(&mut self, page: Page) -> Update {
+        self.pages.push(page);
+        Update::redraw()
+    }
+
+    /// One step back: the filter, then the marks, then the zoom, then what is followed.
+    pub(super) fn back(&mut self) -> Update {
+        let state = self.pane_mut(self.focus);
+        if !state.filter_text.is_empty() {
+            self.set_filter(self.focus, "");
+        } else if !state.marks.is_empty() {
+            state.marks.clear();
+        } else if self.zoom {
+            return self.toggle_zoom();
+        } else if self.follow.is_some() {
+            self.follow = None;
+        } else {
+            return Update::none();
+        }
+        Update::redraw()
+    }
+
+    pub(super) fn start_sort(&mut self) -> Update {
+        let pane = self.focus;
+        let current = self.pane(pane).sort.map(|sort| sort.column);
+        let selected =
+            table::columns(pane).iter().position(|column| Some(column.name) == current).unwrap_or(0);
+        self.open_page(Page::Sort { pane, selected })
+    }
+
+    pub(super) fn mark(&mut self) -> Update {
+        self.pane_mut(self.focus).toggle_mark();
+        self.step(1)
+    }
+
+    pub(super) fn mark_all(&mut self) -> Update {
+        self.with_pane(self.focus, super::super::pane::PaneState::mark_all);
+        Update::redraw()
+    }
+
+    pub(super) fn toggle_follow(&mut self) -> Update {
+        self.follow = match (self.pane(self.focus).selected, self.follow) {
+            (Some(selected), Some(followed)) if page::same_subject(selected, followed) => None,
+            (Some(selected), _) => Some(selected),
+            (None, _) => None,
+        };
+        Update::redraw()
+    }
+
+    pub(super) fn toggle_pause(&mut self) -> Update {
+        self.paused = !self.paused;
+        if let (false, Some(latest)) = (self.paused, self.latest.take()) {
+            self.show(latest);
+        }
+        Update::redraw()
+    }
+
+    pub(super) fn change_interval(&mut self, faster: bool) -> Update {
+        let next = if faster {
+            INTERVALS.iter().rev().find(|step| **step < self.interval)
+        } else {
+            INTERVALS.iter().find(|step| **step > self.interval)
+        };
+        let Some(next) = next.copied() else { return Update::none() };
+        self.interval = next;
+        Update::effect(Effect::SetInterval(next))
+    }
+
+    pub(super) fn toggle_all_locks(&mut self) -> Update {
+        if self.screen != Screen::Locks {
+            self.go(Screen::Locks);
+        }
+        self.all_locks = !self.all_locks;
+        self.invalidate();
+        self.refresh_panes();
+        Update::redraw()
+    }
+
+    pub(super) fn toggle_wrap(&mut self) -> Update {
+        self.wrap = !self.wrap;
+        Update::redraw()
+    }
+
+    pub(super) fn toggle_mouse(&mut self) -> Update {
+        self.mouse = !self.mouse;
+        Update::effect(Effect::Mouse(self.mouse))
+    }
+
+    /// Copies the process ids of the marked rows, in the order of the rows; else that of the selected one.
+    pub(super) fn copy(&mut self) -> Update {
+        let chosen: Vec<RowId> = self.chosen(self.focus);
+        let mut pids: Vec<String> =
+            chosen.iter().filter_map(|id| page::pid_of(*id)).map(|pid| pid.to_string()).collect();
+        pids.dedup();
+        if pids.is_empty() {
+            return self.say("nothing to copy: no row with a process id is selected or marked");
+        }
+        let count = pids.len();
+        let what = if count == 1 { "process id" } else { "process ids" };
+        self.say(format!("copied {count} {what}"));
+        Update::effect(Effect::Copy(pids.join(" ")))
+    }
+
+    /// The marked rows that the filter shows, else the selected one.
+    fn chosen(&mut self, pane: Pane) -> Vec<RowId> {
+        let marked = self.with_pane(pane, |state, scene| {
+            let shown = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
+            if state.marks.is_empty() {
+                Vec::new()
+            } else {
+                shown.filter(|id| state.marks.contains(id)).collect()
+            }
+        });
+        match marked {
+            Some(marked) if !marked.is_empty() => marked,
+            _ => self.pane(pane).selected.into_iter().collect(),
+        }
+    }
+}

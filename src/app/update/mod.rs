@@ -1,0 +1,202 @@
+//! What each message does.
+
+mod actions;
+mod pages;
+mod prompt;
+
+use std::sync::Arc;
+
+use super::App;
+use super::index::Index;
+use super::keymap::Action;
+use super::message::{Effect, Message, Update};
+use super::screen::{Pane, Screen};
+use crate::keys::{Code, Key};
+use crate::model::view::{Link, View};
+
+/// Seconds without a new view, beyond the interval, after which the data is called old.
+const PATIENCE: f64 = 2.0;
+
+impl App {
+    /// Changes the state by one message.
+    pub fn update(&mut self, message: Message) -> Update {
+        match message {
+            Message::View(_, view) => self.view_arrived(view),
+            Message::Key(key) => self.key(key),
+            Message::Paste(text) => self.paste(&text),
+            Message::Click(pane, at) => self.click(pane, at),
+            Message::Wheel(pane, by) => self.wheel(pane, by),
+            Message::Resize(columns, rows) => {
+                self.size = (columns, rows);
+                Update::redraw()
+            }
+            Message::Tick(silence) => self.tick(silence),
+        }
+    }
+
+    /// Whether the newest data is older than it should be.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.silence > self.interval + PATIENCE || !matches!(self.link(), Link::Live)
+    }
+
+    fn view_arrived(&mut self, view: Arc<View>) -> Update {
+        if view.link == Link::Live {
+            self.silence = 0.0;
+        }
+        if self.paused && self.view.is_some() {
+            self.latest = Some(view);
+            return Update::redraw();
+        }
+        self.show(view);
+        Update::redraw()
+    }
+
+    /// Shows a view.
+    fn show(&mut self, view: Arc<View>) {
+        self.latest = None;
+        let same = match (&self.view, &view.snapshot) {
+            (Some(old), Some(new)) => old.snapshot.as_ref().is_some_and(|old| Arc::ptr_eq(old, new)),
+            _ => false,
+        };
+        if !same {
+            self.index = Index::of(&view);
+            self.invalidate();
+        }
+        self.view = Some(view);
+        self.refresh_panes();
+    }
+
+    fn tick(&mut self, silence: f64) -> Update {
+        let (before, was_stale) = (self.silence, self.is_stale());
+        self.silence = silence;
+        let mut redraw =
+            self.is_stale() != was_stale || (self.is_stale() && before.floor() < silence.floor());
+        if let Some(notice) = &mut self.notice {
+            notice.ticks = notice.ticks.saturating_sub(1);
+            if notice.ticks == 0 {
+                self.notice = None;
+                redraw = true;
+            }
+        }
+        Update { effects: Vec::new(), redraw }
+    }
+
+    fn key(&mut self, key: Key) -> Update {
+        if key == Key::ctrl('c') && self.prompt.is_none() {
+            // Whatever the config says: there is always a way out.
+            return Update::effect(Effect::Quit);
+        }
+        if self.prompt.is_some() {
+            return self.prompt_key(key);
+        }
+        let action = self.settings.keymap.action(key);
+        if !self.pages.is_empty() {
+            return self.page_key(action);
+        }
+        match action {
+            Some(action) => self.act(action),
+            None => self.unknown_key(key),
+        }
+    }
+
+    fn unknown_key(&mut self, key: Key) -> Update {
+        let known_elsewhere = match key.code {
+            Code::Char(digit @ '4'..='8') if !key.ctrl && !key.alt => {
+                Some(format!("there is no screen {digit} yet; ? shows the keys"))
+            }
+            _ => None,
+        };
+        match known_elsewhere {
+            Some(text) => self.say(text),
+            None => Update::none(),
+        }
+    }
+
+    fn click(&mut self, pane: Pane, at: usize) -> Update {
+        if !self.pages.is_empty() || self.prompt.is_some() || !self.visible_panes().contains(&pane) {
+            return Update::none();
+        }
+        self.focus = pane;
+        self.with_pane(pane, |state, scene| state.select(scene, at));
+        Update::redraw()
+    }
+
+    fn wheel(&mut self, pane: Pane, by: isize) -> Update {
+        if let Some(page) = self.pages.last_mut() {
+            super::update::pages::scroll(page, by);
+            return Update::redraw();
+        }
+        if self.visible_panes().contains(&pane) {
+            self.focus = pane;
+        }
+        self.step(by)
+    }
+
+    fn step(&mut self, by: isize) -> Update {
+        self.with_pane(self.focus, |state, scene| state.step(scene, by));
+        Update::redraw()
+    }
+
+    /// Goes to a screen.
+    fn go(&mut self, screen: Screen) -> Update {
+        self.screen = screen;
+        self.zoom = false;
+        if let Some(first) = screen.panes().first()
+            && !screen.panes().contains(&self.focus)
+        {
+            self.focus = *first;
+        }
+        self.refresh_panes();
+        if let Some(pane) = self.visible_panes().first().copied() {
+            self.go_to_followed(pane);
+        }
+        Update::redraw()
+    }
+
+    fn say(&mut self, text: impl Into<String>) -> Update {
+        self.notice = Some(super::Notice { text: text.into(), ticks: 5 });
+        Update::redraw()
+    }
+
+    /// What an action's key does on a screen.
+    fn act(&mut self, action: Action) -> Update {
+        let page = isize::try_from(self.page_rows.max(1)).unwrap_or(isize::MAX);
+        match action {
+            Action::Up => self.step(-1),
+            Action::Down => self.step(1),
+            Action::PageUp => self.step(-page),
+            Action::PageDown => self.step(page),
+            Action::First => self.jump(0),
+            Action::Last => self.jump(usize::MAX),
+            Action::Left => self.scroll_columns(-1),
+            Action::Right => self.scroll_columns(1),
+            Action::Overview => self.go(Screen::Overview),
+            Action::Chains => self.go(Screen::Chains),
+            Action::Locks => self.go(Screen::Locks),
+            Action::Backends => self.go(Screen::Backends),
+            Action::NextPane => self.next_pane(1),
+            Action::PreviousPane => self.next_pane(-1),
+            Action::Zoom => self.toggle_zoom(),
+            Action::Open => self.open(),
+            Action::Back => self.back(),
+            Action::Filter => self.start_filter(),
+            Action::Sort => self.start_sort(),
+            Action::Mark => self.mark(),
+            Action::MarkAll => self.mark_all(),
+            Action::Follow => self.toggle_follow(),
+            Action::Pause => self.toggle_pause(),
+            Action::Faster => self.change_interval(true),
+            Action::Slower => self.change_interval(false),
+            Action::Findings => self.open_page(super::page::Page::Findings { selected: 0 }),
+            Action::Help => self.open_page(super::page::Page::Help { scroll: 0 }),
+            Action::AllLocks => self.toggle_all_locks(),
+            Action::Wrap => self.toggle_wrap(),
+            Action::Copy => self.copy(),
+            Action::Mouse => self.toggle_mouse(),
+            Action::Refresh => Update { effects: vec![Effect::Refresh, Effect::Clear], redraw: true },
+            Action::Suspend => Update::effect(Effect::Suspend),
+            Action::Quit => Update::effect(Effect::Quit),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Typing a filter.
+
+use tui_input::{Input, InputRequest};
+
+use crate::app::App;
+use crate::app::filter::Filter;
+use crate::app::keymap;
+use crate::app::message::Update;
+use crate::app::page::Prompt;
+use crate::app::screen::Pane;
+use crate::app::table;
+use crate::keys::{Code, Key};
+
+/// Nobody types more; a paste may be megabytes.
+const LONGEST: usize = 500;
+
+impl App {
+    pub(super) fn start_filter(&mut self) -> Update {
+        let before = self.pane(self.focus).filter_text.clone();
+        self.prompt =
+            Some(Prompt { pane: self.focus, input: Input::from(before.clone()), before, error: None });
+        Update::redraw()
+    }
+
+    pub(super) fn prompt_key(&mut self, key: Key) -> Update {
+        let Some(prompt) = &mut self.prompt else { return Update::none() };
+        let control = |character| key == Key::ctrl(character);
+        match key.code {
+            Code::Esc => return self.leave_prompt(false),
+            _ if control('c') => return self.leave_prompt(false),
+            Code::Enter => return self.leave_prompt(true),
+            _ => {}
+        }
+        let request = match key.code {
+            Code::Char(character) if keymap::is_text(key) => {
+                if prompt.input.value().chars().count() >= LONGEST {
+                    return Update::none();
+                }
+                InputRequest::InsertChar(character)
+            }
+            Code::Backspace => InputRequest::DeletePrevChar,
+            Code::Delete => InputRequest::DeleteNextChar,
+            Code::Left => InputRequest::GoToPrevChar,
+            Code::Right => InputRequest::GoToNextChar,
+            Code::Home => InputRequest::GoToStart,
+            Code::End => InputRequest::GoToEnd,
+            _ if control('a') => InputRequest::GoToStart,
+            _ if control('e') => InputRequest::GoToEnd,
+            _ if control('w') => InputRequest::DeletePrevWord,
+            _ if control('u') => InputRequest::DeleteLine,
+            _ if control('k') => InputRequest::DeleteTillEnd,
+            _ => return Update::none(),
+        };
+        prompt.input.handle(request);
+        self.try_filter()
+    }
+
+    pub(super) fn paste(&mut self, text: &str) -> Update {
+        let Some(prompt) = &mut self.prompt else { return Update::none() };
+        let room = LONGEST.saturating_sub(prompt.input.value().chars().count());
+        let text = crate::text::one_line_prefix(text, LONGEST).into_owned();
+        for character in text.chars().take(room) {
+            prompt.input.handle(InputRequest::InsertChar(character));
+        }
+        self.try_filter()
+    }
+
+    /// Filters while typing; a line that cannot be understood leaves the rows as they are.
+    fn try_filter(&mut self) -> Update {
+        let Some(prompt) = &self.prompt else { return Update::none() };
+        let (pane, text) = (prompt.pane, prompt.input.value().to_owned());
+        let error = self.set_filter(pane, &text);
+        if let Some(prompt) = &mut self.prompt {
+            prompt.error = error;
+        }
+        Update::redraw()
+    }
+
+    fn leave_prompt(&mut self, keep: bool) -> Update {
+        let Some(prompt) = self.prompt.take() else { return Update::none() };
+        if !keep || prompt.error.is_some() {
+            self.set_filter(prompt.pane, &prompt.before);
+        }
+        match prompt.error {
+            Some(error) if keep => self.say(error),
+            _ => Update::redraw(),
+        }
+    }
+
+    /// Filters a table; says what is wrong with the text.
+    pub(super) fn set_filter(&mut self, pane: Pane, text: &str) -> Option<String> {
+        let columns: Vec<&'static str> = table::columns(pane).iter().map(|column| column.name).collect();
+        let filter = match Filter::parse(text, &columns) {
+            Ok(filter) => filter,
+            Err(error) => return Some(error.to_string()),
+        };
+        let all_locks = self.all_locks;
+        let state = self.pane_mut(pane);
+        state.filter = filter;
+        text.clone_into(&mut state.filter_text);
+        self.with_pane(pane, |state, scene| state.rebuild(pane, all_locks, scene));
+        None
+    }
+}

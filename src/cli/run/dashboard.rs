@@ -1,0 +1,126 @@
+//! The dashboard: connect first, so that what fails is said in one line, then take the terminal.
+
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+use super::super::session;
+use super::super::settings::Settings;
+use super::{Failure, look, say};
+use crate::app::App;
+use crate::clock;
+use crate::feed::live::{self, Command, Live};
+use crate::feed::spare::Spare;
+use crate::pg::conninfo::ConnInfo;
+use crate::pg::poll::{Limits, OpenError};
+use crate::runtime::{self, Exit, Source, terminal};
+
+/// Commands that may wait for the poll; more than that nobody presses.
+const COMMANDS: usize = 16;
+
+pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
+    needs_terminal()?;
+    let info =
+        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
+    let info =
+        session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
+    let target = settings.target.clone().unwrap_or_else(|| info.describe());
+    show(&settings, info, target, None).await
+}
+
+/// Refuses without a terminal, before anything is started.
+pub(super) fn needs_terminal() -> Result<(), Failure> {
+    if terminal::is_there() {
+        return Ok(());
+    }
+    Err(Failure::Other(
+        "the dashboard needs a terminal on standard input and output; \"locktop snapshot\" prints one look and ends"
+            .to_owned(),
+    ))
+}
+
+/// Connects and shows the screens until somebody ends them.
+pub(super) async fn show(
+    settings: &Settings,
+    info: ConnInfo,
+    target: String,
+    note: Option<String>,
+) -> Result<u8, Failure> {
+    let env = |name: &str| std::env::var(name).ok();
+    let theme = look::theme(settings, &env)?;
+    let app = app(settings, target, note)?;
+    let (live, info) = connect(settings, info).await?;
+    let (views_in, views) = watch::channel(live.view());
+    let (commands, commands_out) = mpsc::channel(COMMANDS);
+    // There from the start: when all connections are taken it is too late to ask for one.
+    let spare = Spare::keep(info, Limits::default());
+    let feed = tokio::spawn(live.run(commands_out, views_in));
+    let interval = commands.clone();
+    let source = Source {
+        views,
+        refresh: Box::new(move || drop(commands.try_send(Command::Refresh))),
+        set_interval: Box::new(move |seconds| {
+            drop(interval.try_send(Command::Interval(Duration::from_secs_f64(seconds))));
+        }),
+    };
+    terminal::give_back_on_panic();
+    let exit = runtime::run(app, theme, source).await;
+    feed.abort();
+    drop(spare);
+    match exit? {
+        Exit::Quit => Ok(0),
+        Exit::Signal(number) => Ok(128 + number),
+        Exit::Source => Err(Failure::Other("the poll ended unexpectedly".to_owned())),
+    }
+}
+
+fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App, Failure> {
+    let mut app = App::new(
+        crate::app::Settings {
+            target,
+            lock_names: look::lock_names(settings),
+            keymap: look::keymap(settings)?,
+            offset: clock::offset(),
+            note,
+        },
+        settings.refresh.as_secs_f64(),
+    );
+    app.screen = look::screen(settings.screen);
+    if let Some(first) = app.screen.panes().first() {
+        app.focus = *first;
+    }
+    app.mouse = settings.mouse;
+    Ok(app)
+}
+
+/// Connects, asking for a password where one is wanted and waiting where waiting helps.
+async fn connect(settings: &Settings, info: ConnInfo) -> Result<(Live, ConnInfo), Failure> {
+    let feed = live::Settings {
+        interval: settings.refresh,
+        thresholds: settings.thresholds.clone(),
+        lock_names: look::lock_names(settings).as_ref().clone(),
+        ..live::Settings::default()
+    };
+    let mut info = info;
+    loop {
+        let mut said = String::new();
+        let waiting = |error: &OpenError| {
+            let reason = error.to_string();
+            if reason != said {
+                say(&format!("{reason}; waiting"));
+                said = reason;
+            }
+        };
+        match Live::connect(info.clone(), feed.clone(), waiting).await {
+            Ok(live) => return Ok((live, info)),
+            Err(OpenError::Connect(error)) => {
+                let asked = session::ask_after(&info, settings.prompt, &error);
+                match asked.map_err(|error| Failure::Other(error.to_string()))? {
+                    Some(asked) => info = asked,
+                    None => return Err(Failure::Other(error.to_string())),
+                }
+            }
+            Err(error) => return Err(Failure::Other(error.to_string())),
+        }
+    }
+}

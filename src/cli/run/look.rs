@@ -1,0 +1,143 @@
+//! How the screens look and which keys they have: from the config's words to the types of the floors above.
+
+use std::sync::Arc;
+
+use super::super::settings::Settings;
+use super::Failure;
+use crate::app::keymap::{BINDINGS, KeyMap};
+use crate::app::screen::Screen;
+use crate::cli::args;
+use crate::config::{Checks, ConfigError};
+use crate::keys::Key;
+use crate::model::lock_name::LockNames;
+use crate::ui::theme::{Base, Depth, Theme};
+
+const MEANINGS: [&str; 9] =
+    ["plain", "title", "dim", "critical", "warning", "good", "key", "past", "selected"];
+
+/// The names that the config may use.
+pub(super) struct Names {
+    pub(super) actions: Vec<&'static str>,
+    pub(super) meanings: Vec<&'static str>,
+}
+
+/// The names that the config may use.
+pub(super) fn checks() -> Names {
+    Names { actions: BINDINGS.iter().map(|binding| binding.name).collect(), meanings: MEANINGS.to_vec() }
+}
+
+/// What can be checked without a list.
+pub(super) fn parsers() -> Checks<'static> {
+    Checks {
+        actions: None,
+        meanings: None,
+        key: &|text| {
+            Key::parse(text).map(drop).map_err(|_| {
+                "one character (K), a name (esc, enter, space, pgup, f1), or either behind ctrl- or alt-"
+                    .to_owned()
+            })
+        },
+        colour: &|text| {
+            Theme::new(Base::Dark, Depth::Rgb, false)
+                .with_colors(&[("plain".to_owned(), text.to_owned())], Depth::Rgb)
+                .map(drop)
+                .map_err(|_| "a name (red, light-blue), a number (0 to 255) or #rrggbb".to_owned())
+        },
+    }
+}
+
+/// The keys, with the config's changes. Two actions on one key are a mistake of the config.
+pub(super) fn keymap(settings: &Settings) -> Result<KeyMap, Failure> {
+    let changes: Vec<(String, Vec<String>)> = settings
+        .keys
+        .iter()
+        .map(|binding| (binding.action.clone(), binding.keys.iter().map(|(key, _)| key.clone()).collect()))
+        .collect();
+    KeyMap::with(&changes).map_err(|error| match settings.keys.last() {
+        Some(binding) => Failure::from(mistake(settings, binding.at, &error.to_string())),
+        None => Failure::Other(error.to_string()),
+    })
+}
+
+fn mistake(settings: &Settings, at: crate::config::Position, message: &str) -> ConfigError {
+    settings.config.mistake(at, message)
+}
+
+/// The colours, for the terminal that the environment describes.
+pub(super) fn theme(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Result<Theme, Failure> {
+    let depth = Depth::detect(env);
+    let base = Base::parse(&settings.theme.base).unwrap_or_default();
+    let colors: Vec<(String, String)> =
+        settings.theme.colours.iter().map(|color| (color.meaning.clone(), color.colour.clone())).collect();
+    let ascii = settings.ascii || !is_utf8(env);
+    Theme::new(base, depth, ascii).with_colors(&colors, depth).map_err(|error| {
+        match settings.theme.colours.last() {
+            Some(color) => Failure::from(mistake(settings, color.at, &error.to_string())),
+            None => Failure::Other(error.to_string()),
+        }
+    })
+}
+
+/// Whether the locale is one of UTF-8: the first of these variables that is set decides (POSIX, 8.2).
+fn is_utf8(env: &dyn Fn(&str) -> Option<String>) -> bool {
+    let set = |name: &&str| env(name).filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(set).unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+/// Names for advisory keys: the config's, then those of well-known software.
+pub(super) fn lock_names(settings: &Settings) -> Arc<LockNames> {
+    let (everywhere, somewhere): (Vec<_>, Vec<_>) =
+        settings.lock_names.iter().partition(|named| named.database.is_none());
+    let mut names =
+        LockNames::new(everywhere.into_iter().map(|named| (named.key, named.name.as_str().into())));
+    for named in somewhere {
+        if let Some(database) = &named.database {
+            names = names.with_database(database.as_str().into(), [(named.key, named.name.as_str().into())]);
+        }
+    }
+    Arc::new(names)
+}
+
+/// The screen to start on.
+pub(super) fn screen(screen: args::Screen) -> Screen {
+    match screen {
+        args::Screen::Overview => Screen::Overview,
+        args::Screen::Chains => Screen::Chains,
+        args::Screen::Locks => Screen::Locks,
+        args::Screen::Backends => Screen::Backends,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_variable_that_is_set_decides_about_utf8() {
+        for (variables, expected) in [
+            (vec![("LANG", "en_US.UTF-8")], true),
+            (vec![("LANG", "C.utf8")], true),
+            (vec![("LC_ALL", "C"), ("LANG", "en_US.UTF-8")], false),
+            (vec![("LC_ALL", ""), ("LANG", "en_US.UTF-8")], true),
+            (vec![("LC_CTYPE", "de_DE.UTF-8"), ("LANG", "C")], true),
+            (vec![], false),
+        ] {
+            let env = |name: &str| {
+                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
+            };
+            assert_eq!(is_utf8(&env), expected, "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn every_meaning_is_one_of_the_theme() {
+        for meaning in MEANINGS {
+            let colors = [(meaning.to_owned(), "red".to_owned())];
+            assert!(
+                Theme::new(Base::Dark, Depth::Rgb, false).with_colors(&colors, Depth::Rgb).is_ok(),
+                "{meaning}"
+            );
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What each command does, and the exit status it ends with: 0 done, 1 failed, 2 wrong usage.
+
+mod dashboard;
+mod demo;
+mod look;
+mod snapshot;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use super::args::{Cli, Command, ConfigCommand};
+use super::output;
+use super::settings::{Context, SettingsError};
+use crate::config::{Checks, ConfigError};
+
+/// Why a command failed: one line for people, and the exit status.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    /// Flags, config or environment.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// Standard output, or the terminal.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Anything else, said in one line.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Failure {
+    fn exit_status(&self) -> u8 {
+        match self {
+            Self::Settings(error) => error.exit_status(),
+            Self::Io(_) | Self::Other(_) => 1,
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::Settings(SettingsError::Config(error))
+    }
+}
+
+/// Runs a command. The program's only writer to standard error, apart from a panic.
+#[must_use]
+#[expect(clippy::print_stderr, reason = "the command line talks to people")]
+pub fn run(cli: &Cli) -> ExitCode {
+    match command(cli) {
+        Ok(status) => ExitCode::from(status),
+        // Whoever read our output has seen enough.
+        Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("locktop: {failure}");
+            ExitCode::from(failure.exit_status())
+        }
+    }
+}
+
+fn command(cli: &Cli) -> Result<u8, Failure> {
+    let env = |name: &str| std::env::var(name).ok();
+    let checks = look::checks();
+    let checks =
+        Checks { actions: Some(&checks.actions), meanings: Some(&checks.meanings), ..look::parsers() };
+    let mut out = io::stdout().lock();
+    match &cli.command {
+        Some(Command::Completions { shell }) => output::completions(*shell, &mut out)?,
+        Some(Command::Man) => output::man(&mut out)?,
+        Some(Command::Config(ConfigCommand::Print)) => output::print_config(&mut out)?,
+        Some(Command::Config(ConfigCommand::Path)) => {
+            output::print_path(&cli.config_location(&env)?, &mut out)?
+        }
+        Some(Command::Config(ConfigCommand::Check { file })) => {
+            let said = output::check_config(file.clone(), &cli.config_location(&env)?, &checks)?;
+            writeln!(out, "{said}")?;
+        }
+        None | Some(Command::Demo(_) | Command::Snapshot(_)) => {
+            drop(out);
+            let settings = cli.settings(&Context { env: &env, checks })?;
+            return runtime()?.block_on(async {
+                match &cli.command {
+                    Some(Command::Demo(arguments)) => demo::run(settings, arguments).await,
+                    Some(Command::Snapshot(arguments)) => snapshot::run(settings, arguments.format).await,
+                    _ => dashboard::run(settings).await,
+                }
+            });
+        }
+    }
+    out.flush()?;
+    Ok(0)
+}
+
+/// One thread polls, so that a terminal nobody reads never holds the poll up; the screens have the main thread.
+fn runtime() -> io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
+}
+
+/// A word on standard error while something takes its time.
+#[expect(clippy::print_stderr, reason = "the command line talks to people")]
+fn say(text: &str) {
+    eprintln!("locktop: {text}");
+}

@@ -1,0 +1,64 @@
+//! `locktop snapshot`: one look, printed.
+
+use std::io::{self, Write};
+
+use super::super::args::SnapshotFormat;
+use super::super::session;
+use super::super::settings::Settings;
+use super::{Failure, look, say};
+use crate::feed::once::{OnceError, once};
+use crate::model::view::View;
+use crate::pg::conninfo::ConnInfo;
+use crate::pg::poll::{Limits, OpenError};
+
+/// Between two attempts while the server has no connection left or is starting up.
+const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+
+pub(super) async fn run(settings: Settings, format: SnapshotFormat) -> Result<u8, Failure> {
+    let info =
+        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
+    let info =
+        session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
+    let view = take(&settings, info).await?;
+    let names = look::lock_names(&settings);
+    let text = format!(
+        "{format:?}{}",
+        names
+            .resolve(crate::model::lock_key::LockKey::Bigint(view.id.cast_signed()), Default::default())
+            .is_some()
+    );
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", text.trim_end())?;
+    out.flush()?;
+    Ok(0)
+}
+
+async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View>, Failure> {
+    let mut info = info;
+    let mut said = String::new();
+    loop {
+        let names = look::lock_names(settings).as_ref().clone();
+        let error = match once(&info, Limits::default(), settings.thresholds.clone(), names).await {
+            Ok(view) => return Ok(view),
+            Err(error) => error,
+        };
+        match &error {
+            OnceError::Open(open) if open.is_temporary() => {
+                let reason = error.to_string();
+                if reason != said {
+                    say(&format!("{reason}; waiting"));
+                    said = reason;
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            OnceError::Open(OpenError::Connect(refused)) => {
+                let asked = session::ask_after(&info, settings.prompt, refused);
+                match asked.map_err(|error| Failure::Other(error.to_string()))? {
+                    Some(asked) => info = asked,
+                    None => return Err(Failure::Other(error.to_string())),
+                }
+            }
+            _ => return Err(Failure::Other(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The public key in a certificate, of whatever version and with whatever extensions.
+//!
+//! rustls reads only certificates that it could verify: no X.509 v1, no critical extension it does not know. Modes
+//! that verify no certificate take these too, as libpq does, and need nothing from them but the key.
+//!
+//! Source: RFC 5280, section 4.1 (`Certificate`, `TBSCertificate`, `SubjectPublicKeyInfo`).
+
+const INTEGER: u8 = 0x02;
+const BIT_STRING: u8 = 0x03;
+const SEQUENCE: u8 = 0x30;
+/// `[0]`, in which the version is wrapped; v1 has none.
+const VERSION: u8 = 0xA0;
+
+/// A public key as a certificate has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PublicKey<'a> {
+    /// The whole `SubjectPublicKeyInfo`.
+    pub(super) info: &'a [u8],
+    /// What is inside of its `AlgorithmIdentifier`.
+    pub(super) algorithm: &'a [u8],
+    /// The key.
+    pub(super) key: &'a [u8],
+}
+
+/// The key of a certificate in DER.
+pub(super) fn public_key(certificate: &[u8]) -> Option<PublicKey<'_>> {
+    let mut certificate = Der(Der(certificate).expect(SEQUENCE)?.content);
+    let mut fields = Der(certificate.expect(SEQUENCE)?.content);
+    let first = fields.element()?;
+    if first.tag == VERSION {
+        fields.expect(INTEGER)?; // serial number
+    } else if first.tag != INTEGER {
+        return None;
+    }
+    for _signature_issuer_validity_subject in 0..4 {
+        fields.expect(SEQUENCE)?;
+    }
+    let info = fields.expect(SEQUENCE)?;
+    let mut parts = Der(info.content);
+    let algorithm = parts.expect(SEQUENCE)?.content;
+    // The first byte counts the unused bits of the last: none, in a key.
+    let (0, key) = parts.expect(BIT_STRING)?.content.split_first().map(|(unused, key)| (*unused, key))?
+    else {
+        return None;
+    };
+    Some(PublicKey { info: info.whole, algorithm, key })
+}
+
+/// What is left of some DER.
+struct Der<'a>(&'a [u8]);
+
+struct Element<'a> {
+    tag: u8,
+    content: &'a [u8],
+    /// With tag and length.
+    whole: &'a [u8],
+}
+
+impl<'a> Der<'a> {
+    fn expect(&mut self, tag: u8) -> Option<Element<'a>> {
+        self.element().filter(|element| element.tag == tag)
+    }
+
+    fn element(&mut self) -> Option<Element<'a>> {
+        let (&tag, rest) = self.0.split_first()?;
+        let (&short, rest) = rest.split_first()?;
+        let (length, rest) = if short < 0x80 {
+            (usize::from(short), rest)
+        } else {
+            let (bytes, rest) = rest.split_at_checked(usize::from(short & 0x7F))?;
+            if bytes.is_empty() || bytes.len() > 3 {
+                return None;
+            }
+            (bytes.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)), rest)
+        };
+        let (content, after) = rest.split_at_checked(length)?;
+        let whole = self.0.get(..self.0.len() - after.len())?;
+        self.0 = after;
+        Some(Element { tag, content, whole })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{PublicKey, public_key};
+
+    fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+        let length = content.len();
+        let mut out = vec![tag];
+        match u8::try_from(length) {
+            Ok(short) if short < 0x80 => out.push(short),
+            _ => out.extend([0x82, u8::try_from(length >> 8).unwrap(), u8::try_from(length & 0xFF).unwrap()]),
+        }
+        out.extend(content);
+        out
+    }
+
+    fn certificate(version: Option<u8>, key: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        let info = der(0x30, &[der(0x30, b"algorithm"), der(0x03, &[&[0], key].concat())].concat());
+        let version = version.map(|version| der(0xA0, &der(0x02, &[version]))).unwrap_or_default();
+        let names = der(0x30, b"any").repeat(4);
+        let fields = [version, der(0x02, &[7]), names, info.clone(), der(0xA3, b"extensions")].concat();
+        let whole = der(0x30, &[der(0x30, &fields), der(0x30, b"how"), der(0x03, b"signature")].concat());
+        (whole, info)
+    }
+
+    #[test]
+    fn finds_the_key_in_every_version() {
+        for version in [None, Some(0), Some(2)] {
+            for key in [&b"short"[..], &[9; 400]] {
+                let (whole, info) = certificate(version, key);
+                let found = public_key(&whole);
+                assert_eq!(
+                    found,
+                    Some(PublicKey { info: &info, algorithm: b"algorithm", key }),
+                    "{version:?}"
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn takes_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = public_key(&bytes);
+        }
+
+        #[test]
+        fn no_part_of_a_certificate_is_one(cut in 0_usize..400) {
+            let (whole, _) = certificate(Some(2), &[9; 400]);
+            prop_assert_eq!(public_key(&whole[..cut]), None);
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Messages in, frames out.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossterm::event::{DisableMouseCapture, EnableMouseCapture, EventStream};
+use crossterm::{clipboard, execute};
+use futures_util::StreamExt;
+use rustix::process::Signal as Raise;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::signals::{self, Signal};
+use super::terminal::{self, Screen};
+use super::{input, signals::Signal::End};
+use crate::app::App;
+use crate::app::message::{Effect, Message};
+use crate::clock;
+use crate::model::view::{Link, View};
+use crate::ui::theme::Theme;
+use crate::ui::viewport::Viewport;
+
+/// At most 30 frames a second.
+const FRAME: Duration = Duration::from_millis(33);
+
+/// Where the views come from, and what can be asked of it.
+pub struct Source {
+    /// The newest view.
+    pub views: watch::Receiver<Arc<View>>,
+    /// Poll now.
+    pub refresh: Box<dyn Fn() + Send>,
+    /// Poll at another interval, in seconds.
+    pub set_interval: Box<dyn Fn(f64) + Send>,
+}
+
+/// How the screens ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// The user quit.
+    Quit,
+    /// A signal ended it; its number.
+    Signal(u8),
+    /// The source of views ended by itself, which it never should.
+    Source,
+}
+
+struct Loop {
+    app: App,
+    theme: Theme,
+    screen: Screen,
+    viewport: Viewport,
+    events: Option<EventStream>,
+    source: Source,
+    /// When the newest live view arrived.
+    heard: std::time::Instant,
+    dirty: bool,
+}
+
+/// Runs the screens until somebody ends them. The terminal is given back in any case.
+///
+/// # Errors
+/// When the terminal cannot be used.
+pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
+    let signals = signals::listen()?;
+    let screen = terminal::take()?;
+    let mut state = Loop {
+        app,
+        theme,
+        screen,
+        viewport: Viewport::default(),
+        events: Some(EventStream::new()),
+        source,
+        heard: clock::monotonic(),
+        dirty: true,
+    };
+    let size = state.screen.size()?;
+    state.app.update(Message::Resize(size.width, size.height));
+    let exit = state.run(signals).await;
+    drop(state.events.take());
+    terminal::give_back();
+    exit
+}
+
+impl Loop {
+    async fn run(&mut self, mut signals: mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
+        let mut ticks = interval(Duration::from_secs(1));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut frame_due = Instant::from_std(clock::monotonic());
+        loop {
+            let Some(events) = &mut self.events else { return Ok(Exit::Quit) };
+            // Everything that is there already is taken in before a frame is drawn.
+            tokio::select! {
+                biased;
+                Some(signal) = signals.recv() => match signal {
+                    End(number) => return Ok(Exit::Signal(number)),
+                    Signal::Stop => self.suspend()?,
+                    Signal::Continue => self.resume()?,
+                },
+                event = events.next() => match event {
+                    Some(Ok(event)) => {
+                        if let Some(message) = input::message(event, &self.viewport)
+                            && let Some(exit) = self.message(message)?
+                        {
+                            return Ok(exit);
+                        }
+                    }
+                    // The terminal is gone.
+                    Some(Err(error)) => return Err(error),
+                    None => return Ok(Exit::Signal(1)),
+                },
+                changed = self.source.views.changed() => {
+                    if changed.is_err() {
+                        return Ok(Exit::Source);
+                    }
+                    let view = Arc::clone(&self.source.views.borrow_and_update());
+                    if view.link == Link::Live {
+                        self.heard = clock::monotonic();
+                    }
+                    self.message(Message::View(view.target, view))?;
+                }
+                _ = ticks.tick() => {
+                    let silence = (clock::monotonic() - self.heard).as_secs_f64();
+                    self.message(Message::Tick(silence))?;
+                }
+                () = tokio::time::sleep_until(frame_due), if self.dirty => {
+                    self.draw()?;
+                    frame_due = Instant::from_std(clock::monotonic()) + FRAME;
+                }
+            }
+        }
+    }
+
+    fn message(&mut self, message: Message) -> io::Result<Option<Exit>> {
+        let update = self.app.update(message);
+        self.dirty |= update.redraw;
+        for effect in update.effects {
+            match effect {
+                Effect::Quit => return Ok(Some(Exit::Quit)),
+                Effect::Suspend => self.suspend()?,
+                Effect::Clear => self.screen.clear()?,
+                Effect::Refresh => (self.source.refresh)(),
+                Effect::SetInterval(seconds) => (self.source.set_interval)(seconds),
+                Effect::Copy(text) => {
+                    execute!(io::stdout(), clipboard::CopyToClipboard::to_clipboard_from(text))?;
+                }
+                Effect::Mouse(true) => execute!(io::stdout(), EnableMouseCapture)?,
+                Effect::Mouse(false) => execute!(io::stdout(), DisableMouseCapture)?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn draw(&mut self) -> io::Result<()> {
+        self.dirty = false;
+        // A task that panicked gave it back, and its message is on it.
+        if !terminal::is_taken() {
+            return Ok(());
+        }
+        let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
+        self.screen.draw(|frame| crate::ui::render(frame, app, viewport, theme))?;
+        self.app.page_rows = self.viewport.page_rows;
+        Ok(())
+    }
+
+    /// Gives the terminal to the shell, and takes it back when somebody continues the program.
+    fn suspend(&mut self) -> io::Result<()> {
+        // Its thread would go on reading the shell's keys.
+        self.events = None;
+        terminal::give_back();
+        // The whole job stops, as it does when the terminal sends the signal itself.
+        rustix::process::kill_current_process_group(Raise::STOP)?;
+        self.resume()
+    }
+
+    fn resume(&mut self) -> io::Result<()> {
+        terminal::enter(self.app.mouse)?;
+        if self.events.is_none() {
+            self.events = Some(EventStream::new());
+        }
+        let size = self.screen.size()?;
+        self.app.update(Message::Resize(size.width, size.height));
+        self.screen.clear()?;
+        self.dirty = true;
+        Ok(())
+    }
+}

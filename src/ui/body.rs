@@ -1,0 +1,186 @@
+//! The panes of a screen.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::theme::Theme;
+use super::viewport::Viewport;
+use super::widgets::table;
+use super::{draw_line, split_bottom, split_top};
+use crate::app::App;
+use crate::app::index::Scene;
+use crate::app::line::{Line, Tone};
+use crate::app::screen::{Pane, Screen};
+use crate::model::backend::{Backend, State};
+use crate::model::lock::LockType;
+
+pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
+    match app.visible_panes() {
+        [upper, lower] => {
+            // The share is fixed: a pane that grew with its rows would push the other about.
+            let (top, bottom) = split_bottom(area, (area.height * 2 / 5).max(4));
+            pane(frame, top, *upper, app, viewport, theme);
+            pane(frame, bottom, *lower, app, viewport, theme);
+        }
+        panes => {
+            if let Some(only) = panes.first() {
+                pane(frame, area, *only, app, viewport, theme);
+            }
+        }
+    }
+}
+
+fn pane(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut Viewport, theme: &Theme) {
+    let (title, mut rest) = split_top(area, 1);
+    draw_title(frame, title, pane, app, theme);
+    let Some(scene) = app.scene() else { return };
+    if pane == Pane::Backends {
+        let (line, below) = split_top(rest, 1);
+        draw_line(frame, line, &wait_classes(&scene), theme);
+        rest = below;
+    }
+    if app.pane(pane).rows.is_empty() {
+        let line = Line::new().with(format!("  {}", nothing(pane, app, &scene)), Tone::Dim);
+        draw_line(frame, Rect { y: rest.y + 1, height: rest.height.saturating_sub(1), ..rest }, &line, theme);
+        if app.focus == pane {
+            viewport.page_rows = usize::from(rest.height);
+        }
+        return;
+    }
+    table::render(frame, rest, pane, app, viewport, theme);
+}
+
+/// What an empty table says.
+fn nothing(pane: Pane, app: &App, scene: &Scene<'_>) -> &'static str {
+    let section = match pane {
+        Pane::Backends => scene.snapshot.backends.taken_at,
+        _ => scene.snapshot.locks.taken_at,
+    };
+    match pane {
+        _ if !app.pane(pane).filter.is_empty() => "no row passes the filter; Esc clears it",
+        _ if section.is_none() => "could not be read yet",
+        Pane::Chains => "nobody waits for a lock",
+        Pane::Advisory => "no advisory lock is held",
+        Pane::Locks => "no advisory lock is held or awaited; a shows all lock types",
+        Pane::Backends => "no backends",
+    }
+}
+
+/// `─ Chains · 2 roots · 19 blocked ─────`
+fn draw_title(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &Theme) {
+    let focused = app.focus == pane && app.visible_panes().len() > 1;
+    let mut line = Line::new().with("─ ", Tone::Dim);
+    line.push(pane.title(), if focused { Tone::Key } else { Tone::Title });
+    for (text, tone) in facts(pane, app) {
+        line.push(" · ", Tone::Dim);
+        line.push(text, tone);
+    }
+    line.push(" ", Tone::Plain);
+    let rest = usize::from(area.width).saturating_sub(line.width());
+    line.push("─".repeat(rest), Tone::Dim);
+    draw_line(frame, area, &line, theme);
+}
+
+/// What the title of a pane says beside its name.
+fn facts(pane: Pane, app: &App) -> Vec<(String, Tone)> {
+    let Some(scene) = app.scene() else { return Vec::new() };
+    let graph = &scene.view.graph;
+    let state = app.pane(pane);
+    let mut facts = Vec::new();
+    let count =
+        |number: usize, one: &str, many: &str| format!("{number} {}", if number == 1 { one } else { many });
+    match pane {
+        Pane::Chains => {
+            if !graph.cycles.is_empty() {
+                facts.push((count(graph.cycles.len(), "deadlock", "deadlocks"), Tone::Critical));
+            }
+            facts.push((count(graph.roots.len(), "root", "roots"), Tone::Plain));
+            facts.push((format!("{} blocked", graph.waiting), Tone::Plain));
+        }
+        Pane::Advisory => {
+            let waiting: usize = graph
+                .queues
+                .iter()
+                .filter(|queue| queue.tag.locktype == LockType::Advisory)
+                .map(|queue| queue.waiters.len())
+                .sum();
+            facts.push((format!("{} held", crate::text::count(state.total as u64)), Tone::Plain));
+            facts.push((format!("{waiting} waiting"), if waiting > 0 { Tone::Warning } else { Tone::Plain }));
+        }
+        Pane::Locks => {
+            let kind = if app.all_locks { "all types" } else { "advisory; a shows all" };
+            facts.push((format!("{} {kind}", crate::text::count(state.total as u64)), Tone::Plain));
+            if scene.snapshot.locks_omitted > 0 {
+                let omitted = crate::text::count(scene.snapshot.locks_omitted);
+                facts.push((format!("{omitted} uncontended ones not read"), Tone::Warning));
+            }
+        }
+        Pane::Backends => facts.push((format!("{}", state.total), Tone::Plain)),
+    }
+    facts.extend(row_facts(app, pane, &scene));
+    facts
+}
+
+/// Filter, order, marks, and how old the rows are.
+fn row_facts(app: &App, pane: Pane, scene: &Scene<'_>) -> Vec<(String, Tone)> {
+    let state = app.pane(pane);
+    let mut facts = Vec::new();
+    if !state.filter_text.is_empty() {
+        let text = crate::text::fit(&state.filter_text, 24).into_owned();
+        facts.push((format!("/{text} shows {} of {}", state.rows.len(), state.total), Tone::Key));
+    }
+    if let Some(sort) = state.sort {
+        let title = crate::app::table::columns(pane).iter().find(|column| column.name == sort.column);
+        let arrow = if sort.descending { "↓" } else { "↑" };
+        facts.push((format!("by {} {arrow}", title.map_or(sort.column, |column| column.title)), Tone::Key));
+    }
+    if !state.marks.is_empty() {
+        facts.push((format!("{} marked", state.marks.len()), Tone::Key));
+    }
+    let (taken, error) = match pane {
+        Pane::Backends => (scene.snapshot.backends.taken_at, &scene.snapshot.backends.error),
+        _ => (scene.snapshot.locks.taken_at, &scene.snapshot.locks.error),
+    };
+    if let Some(error) = error {
+        let age = scene
+            .age(taken)
+            .map_or_else(|| "never read".to_owned(), |age| format!("{} old", crate::text::duration(age)));
+        facts.push((format!("{age}: {}", crate::text::one_line_prefix(error, 60)), Tone::Past));
+    }
+    facts
+}
+
+/// Active sessions by what they wait for, in a fixed order and width.
+fn wait_classes(scene: &Scene<'_>) -> Line {
+    const CLASSES: [&str; 6] = ["CPU", "Lock", "LWLock", "IO", "IPC", "Client"];
+    let active =
+        |backend: &&Backend| matches!(backend.state, Some(State::Active | State::FastpathFunctionCall));
+    let mut counts = [0u32; CLASSES.len()];
+    let mut other = 0u32;
+    for backend in scene.snapshot.backends.rows.iter().filter(active) {
+        let class = backend.wait_event_type.as_deref().unwrap_or("CPU");
+        match CLASSES.iter().position(|known| *known == class).and_then(|at| counts.get_mut(at)) {
+            Some(count) => *count += 1,
+            None => other += 1,
+        }
+    }
+    let total: u32 = counts.iter().sum::<u32>() + other;
+    let mut line = Line::new().with(format!("  active {total:<5}"), Tone::Plain);
+    for (class, count) in CLASSES.iter().zip(counts) {
+        let tone = match (*class, count) {
+            (_, 0) => Tone::Dim,
+            ("Lock", _) => Tone::Warning,
+            _ => Tone::Plain,
+        };
+        line.push(format!(" {class} {count:<5}"), tone);
+    }
+    if other > 0 {
+        line.push(format!(" other {other}"), Tone::Plain);
+    }
+    line
+}
+
+/// The name of the screen, for the footer.
+pub(super) fn screen_name(screen: Screen) -> &'static str {
+    screen.title()
+}

@@ -1,0 +1,134 @@
+//! The footer: the keys that work here, the line that is being typed, or a word to the user.
+
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+
+use super::theme::Theme;
+use super::{draw_ends, draw_line};
+use crate::app::App;
+use crate::app::keymap::{self, Action};
+use crate::app::line::{Line, Tone};
+use crate::app::page::{Page, Prompt};
+use crate::app::screen::Screen;
+
+pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    if let Some(prompt) = &app.prompt {
+        return render_prompt(frame, area, prompt, theme);
+    }
+    if let Some(notice) = &app.notice {
+        let line = Line::new().with(notice.text.as_str(), Tone::Warning);
+        return draw_line(frame, area, &line, theme);
+    }
+    let right = keys(app, &[Action::Help, Action::Quit]);
+    let mut left = Line::new();
+    if let Some(followed) = app.follow {
+        let pid =
+            crate::app::page::pid_of(followed).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string());
+        left.push(format!("following {pid}  "), Tone::Key);
+    }
+    let room = usize::from(area.width).saturating_sub(right.width() + left.width() + 2);
+    for span in fitting(app, &actions(app), room).spans {
+        left.push(span.text, span.tone);
+    }
+    draw_ends(frame, area, &left, &right, theme);
+}
+
+fn actions(app: &App) -> Vec<Action> {
+    match app.pages.last() {
+        Some(Page::Help { .. }) => vec![Action::Back, Action::Down, Action::PageDown],
+        Some(Page::Findings { .. } | Page::Sort { .. }) => vec![Action::Open, Action::Back, Action::Down],
+        Some(Page::Detail { .. }) => {
+            vec![
+                Action::Back,
+                Action::Down,
+                Action::PageDown,
+                Action::Follow,
+                Action::Wrap,
+                Action::Copy,
+                Action::Pause,
+            ]
+        }
+        None => {
+            let mut actions =
+                vec![Action::Open, Action::Filter, Action::Sort, Action::Mark, Action::Follow, Action::Pause];
+            if app.screen == Screen::Overview {
+                actions.extend([Action::NextPane, Action::Zoom]);
+            }
+            if app.screen == Screen::Locks {
+                actions.push(Action::AllLocks);
+            }
+            actions.extend([Action::Copy, Action::Findings]);
+            actions
+        }
+    }
+}
+
+/// As many keys as there is room for, the screens among them.
+fn fitting(app: &App, actions: &[Action], room: usize) -> Line {
+    let screens = if app.pages.is_empty() { screen_keys(app) } else { Line::new() };
+    let room = room.saturating_sub(screens.width() + 2);
+    let mut line = Line::new();
+    for action in actions {
+        let piece = keys(app, &[*action]);
+        if line.width() + piece.width() + 2 > room {
+            break;
+        }
+        line.push(if line.spans.is_empty() { "" } else { "  " }, Tone::Plain);
+        line.spans.extend(piece.spans);
+    }
+    if !screens.spans.is_empty() {
+        line.push("  ", Tone::Plain);
+        line.spans.extend(screens.spans);
+    }
+    line
+}
+
+/// `1 2 3 7 Overview`: the keys of the screens, and which one this is.
+fn screen_keys(app: &App) -> Line {
+    let mut line = Line::new();
+    for screen in Screen::ALL {
+        let action = match screen {
+            Screen::Overview => Action::Overview,
+            Screen::Chains => Action::Chains,
+            Screen::Locks => Action::Locks,
+            Screen::Backends => Action::Backends,
+        };
+        let Some(key) = app.settings.keymap.key(action) else { continue };
+        let here = screen == app.screen;
+        line.push(key.to_string(), Tone::Key);
+        line.push(
+            if here { format!(" {} ", super::body::screen_name(screen)) } else { " ".to_owned() },
+            Tone::Title,
+        );
+    }
+    line
+}
+
+fn keys(app: &App, actions: &[Action]) -> Line {
+    let mut line = Line::new();
+    for action in actions {
+        let (Some(key), Some(binding)) = (app.settings.keymap.key(*action), keymap::binding(*action)) else {
+            continue;
+        };
+        line.push(if line.spans.is_empty() { "" } else { "  " }, Tone::Plain);
+        line.push(key.to_string(), Tone::Key);
+        line.push(format!(" {}", binding.short), Tone::Plain);
+    }
+    line
+}
+
+fn render_prompt(frame: &mut Frame<'_>, area: Rect, prompt: &Prompt, theme: &Theme) {
+    let width = usize::from(area.width);
+    let right = match &prompt.error {
+        Some(error) => Line::new().with(crate::text::fit(error, width / 2).into_owned(), Tone::Critical),
+        None => Line::new().with("Enter keep  Esc undo", Tone::Dim),
+    };
+    let room = width.saturating_sub(right.width() + 3);
+    let scroll = prompt.input.visual_scroll(room);
+    let shown: String = prompt.input.value().chars().skip(scroll).collect();
+    let line = Line::new().with("/", Tone::Key).with(shown, Tone::Plain);
+    draw_ends(frame, area, &line, &right, theme);
+    let column = prompt.input.visual_cursor().saturating_sub(scroll).min(room);
+    let x = area.x + 1 + u16::try_from(column).unwrap_or(0);
+    frame.set_cursor_position(Position { x: x.min(area.right().saturating_sub(1)), y: area.y });
+}

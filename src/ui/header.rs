@@ -1,0 +1,199 @@
+//! The header: which server, how it is, and the worst that is wrong.
+//!
+//! ```text
+//! prod 17.2 primary · 224/500 conn · 19 waiting · 3 idle in xact           LIVE 1s 14:02:31
+//! CRIT 4312 idle in xact 3m12s blocks 17, frees 1 now                               1 of 4 !
+//! waiting ▁▁▂▅▇▇ 19 · began 13:59:40 · longest 2m51s
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::theme::Theme;
+use super::widgets::sparkline;
+use super::{draw_ends, draw_line};
+use crate::app::App;
+use crate::app::index::Scene;
+use crate::app::line::{Line, Tone};
+use crate::model::backend::State;
+use crate::model::finding::{Finding, Severity};
+use crate::model::view::Link;
+
+/// Lines of findings in the header: always as many, so that nothing below them jumps.
+fn finding_rows(height: u16) -> u16 {
+    if height >= 30 { 3 } else { 1 }
+}
+
+/// How high the header is on a terminal of this height.
+pub(super) fn height(terminal: u16) -> u16 {
+    2 + finding_rows(terminal)
+}
+
+pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let row = |at: u16| Rect { y: area.y + at, height: 1, ..area };
+    let right = link_line(app, area.width >= 100);
+    let room = usize::from(area.width).saturating_sub(right.width() + 1);
+    draw_ends(frame, row(0), &server_line(app, room), &right, theme);
+    let findings = area.height.saturating_sub(2);
+    render_findings(frame, Rect { y: area.y + 1, height: findings, ..area }, app, theme);
+    draw_line(frame, row(area.height.saturating_sub(1)), &waiting_line(app, area.width), theme);
+}
+
+/// Pieces of the first line, the dispensable ones with a higher number.
+fn server_line(app: &App, room: usize) -> Line {
+    let mut pieces: Vec<(u8, String, Tone)> = Vec::new();
+    let target = crate::text::one_line_prefix(&app.settings.target, 30);
+    let mut name = crate::text::fit(&target, 30).into_owned();
+    if let Some(note) = &app.settings.note {
+        name = format!("{name} [{note}]");
+    }
+    let Some((scene, server)) = app.scene().and_then(|scene| Some((scene, scene.snapshot.server()?))) else {
+        return Line::new().with(name, Tone::Title);
+    };
+    let role = if server.in_recovery { "standby" } else { "primary" };
+    pieces.push((0, format!("{name} {} {role}", crate::text::one_line(&server.version)), Tone::Title));
+    if let Some(up) = scene.age(server.started_at) {
+        pieces.push((5, format!("up {}", crate::text::duration(up)), Tone::Dim));
+    }
+    pieces.push((4, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
+    let full = f64::from(server.connections) >= 0.9 * f64::from(server.max_connections);
+    let tone = if full { Tone::Critical } else { Tone::Plain };
+    pieces.push((1, format!("{}/{} conn", server.connections, server.max_connections), tone));
+    let (active, idle) = states(&scene);
+    pieces.push((3, format!("{active} active"), Tone::Plain));
+    let waiting = scene.view.graph.waiting;
+    pieces.push((0, format!("{waiting} waiting"), if waiting > 0 { Tone::Warning } else { Tone::Plain }));
+    pieces.push((2, format!("{idle} idle in xact"), if idle > 0 { Tone::Warning } else { Tone::Plain }));
+    joined(pieces, room)
+}
+
+/// Leaves out pieces, the most dispensable first, until the line fits.
+fn joined(mut pieces: Vec<(u8, String, Tone)>, room: usize) -> Line {
+    let width = |pieces: &[(u8, String, Tone)]| -> usize {
+        pieces.iter().map(|(_, text, _)| crate::text::width(text) + 3).sum::<usize>().saturating_sub(3)
+    };
+    while width(&pieces) > room {
+        let worst = pieces.iter().map(|piece| piece.0).max().unwrap_or(0);
+        if worst == 0 {
+            break;
+        }
+        pieces.retain(|piece| piece.0 != worst);
+    }
+    let mut line = Line::new();
+    for (at, (_, text, tone)) in pieces.into_iter().enumerate() {
+        line.push(if at > 0 { " · " } else { "" }, Tone::Dim);
+        line.push(text, tone);
+    }
+    line
+}
+
+fn states(scene: &Scene<'_>) -> (usize, usize) {
+    let clients = scene.snapshot.backends.rows.iter();
+    clients.fold((0, 0), |(active, idle), backend| match backend.state {
+        Some(State::Active | State::FastpathFunctionCall) => (active + 1, idle),
+        Some(state) if state.is_idle_in_transaction() => (active, idle + 1),
+        _ => (active, idle),
+    })
+}
+
+/// How fresh the data is: nothing old is ever shown as live.
+fn link_line(app: &App, wide: bool) -> Line {
+    let mut line = Line::new();
+    let time = app.scene().map(|scene| scene.time_of_day(scene.snapshot.taken_at));
+    let old = crate::text::duration(app.silence.floor());
+    match app.link() {
+        _ if app.paused => {
+            let behind = app.latest.as_ref().and_then(|latest| {
+                let newest = latest.snapshot.as_ref()?.taken_at;
+                Some((newest - app.scene()?.snapshot.taken_at).as_seconds_f64())
+            });
+            let behind =
+                behind.map_or_else(String::new, |s| format!(" {} behind", crate::text::duration(s.floor())));
+            line.push(format!("PAUSED{behind}"), Tone::Past);
+        }
+        Link::Connecting => line.push("CONNECTING", Tone::Warning),
+        Link::Down { .. } => line.push(format!("DOWN, data {old} old"), Tone::Critical),
+        Link::Live if app.is_stale() => line.push(format!("NO ANSWER, data {old} old"), Tone::Critical),
+        Link::Live => {
+            line.push("LIVE ", Tone::Good);
+            line.push(format!("{}s", app.interval), Tone::Plain);
+            if let Some(scene) = app.scene().filter(|_| wide) {
+                line.push(format!(" · {:.0}ms", scene.snapshot.poll_seconds * 1000.0), Tone::Dim);
+            }
+        }
+    }
+    if let Some(time) = time {
+        line.push(if wide { " · " } else { " " }, Tone::Dim);
+        line.push(time, Tone::Plain);
+    }
+    line
+}
+
+fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let mut lines: Vec<Line> = Vec::new();
+    if let Link::Down { reason, attempt } = app.link() {
+        let text = format!("{}; trying again (attempt {attempt})", crate::text::one_line(&reason));
+        lines.push(Line::new().with("DOWN  ", Tone::Critical).with(text, Tone::Critical));
+    }
+    let findings = app.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
+    let room = usize::from(area.height).saturating_sub(lines.len());
+    lines.extend(findings.iter().take(room).map(|finding| finding_line(finding, area.width)));
+    if lines.is_empty() && app.scene().is_some() {
+        lines.push(Line::new().with("ok    ", Tone::Good).with("nothing needs anybody", Tone::Dim));
+    }
+    let hidden = findings.len().saturating_sub(room);
+    for (at, line) in (0u16..area.height).zip(&lines) {
+        let last = at + 1 == area.height;
+        let key = app.settings.keymap.key(crate::app::keymap::Action::Findings);
+        let more = match key {
+            Some(key) if last && hidden > 0 => {
+                Line::new().with(format!("{hidden} more: "), Tone::Dim).with(key.to_string(), Tone::Key)
+            }
+            _ => Line::new(),
+        };
+        draw_ends(frame, Rect { y: area.y + at, height: 1, ..area }, line, &more, theme);
+    }
+}
+
+/// A finding as a line. The word says how bad it is, whatever the colours.
+pub(super) fn finding_line(finding: &Finding, width: u16) -> Line {
+    let (word, tone) = match finding.severity {
+        Severity::Critical => ("CRIT  ", Tone::Critical),
+        Severity::Warning => ("WARN  ", Tone::Warning),
+        Severity::Info => ("info  ", Tone::Dim),
+    };
+    let summary = if width < 100 { &finding.short } else { &finding.summary };
+    Line::new().with(word, tone).with(crate::text::one_line(summary), Tone::Plain)
+}
+
+fn waiting_line(app: &App, width: u16) -> Line {
+    let Some(scene) = app.scene() else {
+        return Line::new().with("waiting for the first answer of the server", Tone::Dim);
+    };
+    let series = &scene.view.series;
+    let columns = usize::from(width / 4).clamp(10, 40);
+    let start = series.samples.len().saturating_sub(columns);
+    let counts: Vec<u32> = series.samples.iter().skip(start).map(|sample| sample.waiting).collect();
+    let waiting = scene.view.graph.waiting;
+    let tone = if waiting > 0 { Tone::Warning } else { Tone::Dim };
+    let mut line = Line::new().with("waiting ", Tone::Dim);
+    line.push(sparkline::bars(&counts, columns), tone);
+    line.push(format!(" {waiting}"), tone);
+    if waiting > 0 {
+        if let Some(since) = series.waiting_since {
+            line.push(format!(" · began {}", scene.time_of_day(since)), Tone::Plain);
+        }
+        let first = scene
+            .view
+            .graph
+            .queues
+            .iter()
+            .flat_map(|queue| &queue.waiters)
+            .filter_map(|w| w.wait_start)
+            .min();
+        if let Some(longest) = scene.age(first) {
+            line.push(format!(" · longest {}", crate::text::duration(longest)), Tone::Plain);
+        }
+    }
+    line
+}

@@ -1,0 +1,28 @@
+//! Everything about one row.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use crate::app::App;
+use crate::app::detail;
+use crate::app::line::{Line, Tone};
+use crate::app::table::RowId;
+use crate::ui::theme::Theme;
+use crate::ui::viewport::Viewport;
+
+pub(super) fn render(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    (subject, scroll): (RowId, usize),
+    viewport: &mut Viewport,
+    theme: &Theme,
+) {
+    viewport.page_rows = usize::from(area.height.saturating_sub(1));
+    let Some(scene) = app.scene() else { return };
+    let title = detail::title(&scene, subject);
+    let lines = app.detail_lines(subject, usize::from(area.width)).unwrap_or_else(|| {
+        vec![Line::new(), Line::new().with("  It is not there any more. Esc goes back.", Tone::Warning)]
+    });
+    super::scrolled(frame, area, &title, &lines, scroll, theme);
+}

@@ -1,0 +1,42 @@
+//! All findings; Enter jumps to what one is about.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use crate::app::App;
+use crate::app::line::{Line, Tone};
+use crate::ui::header::finding_line;
+use crate::ui::theme::Theme;
+use crate::ui::viewport::Viewport;
+
+pub(super) fn render(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    selected: usize,
+    viewport: &mut Viewport,
+    theme: &Theme,
+) {
+    let room = usize::from(area.height.saturating_sub(1));
+    viewport.page_rows = room;
+    let findings = app.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
+    if findings.is_empty() {
+        let calm = [Line::new(), Line::new().with("  Nothing needs anybody.", Tone::Good)];
+        return super::scrolled(frame, area, "Findings", &calm, 0, theme);
+    }
+    let scroll = (selected + 1).saturating_sub(room);
+    let lines: Vec<Line> = findings
+        .iter()
+        .enumerate()
+        .map(|(at, finding)| {
+            let mut line = Line::new().with(if at == selected { "> " } else { "  " }, Tone::Key);
+            line.spans.extend(finding_line(finding, area.width).spans);
+            line
+        })
+        .collect();
+    super::scrolled(frame, area, &format!("Findings · {}", findings.len()), &lines, scroll, theme);
+    let y = area.y + 1 + u16::try_from(selected - scroll.min(selected)).unwrap_or(0);
+    if y < area.bottom() {
+        frame.buffer_mut().set_style(Rect { y, height: 1, ..area }, theme.selected);
+    }
+}

@@ -1,0 +1,63 @@
+//! All keys, from the same table that the keys themselves come from, and what the words on the screens mean.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use crate::app::App;
+use crate::app::keymap::BINDINGS;
+use crate::app::line::{Line, Tone};
+use crate::ui::theme::Theme;
+use crate::ui::viewport::Viewport;
+
+const WORDS: [(&str, &str); 7] = [
+    ("root", "blocks somebody and waits for nobody: what to look at first"),
+    ("blocks", "everybody who waits behind it, however far"),
+    ("frees", "who would get a lock at once if it ended; the others wait on behind those"),
+    ("queue 16", "sixteen waiters for one lock in one mode; Enter lists them in order"),
+    ("+2", "two more block this waiter, beside the one it is shown under"),
+    ("≥41s", "held at least that long: as long as locktop has seen it"),
+    ("3m40s w", "a transaction of that age which has written"),
+];
+
+pub(super) fn render(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    scroll: usize,
+    viewport: &mut Viewport,
+    theme: &Theme,
+) {
+    viewport.page_rows = usize::from(area.height.saturating_sub(1));
+    super::scrolled(frame, area, "Help", &lines(app), scroll, theme);
+}
+
+fn lines(app: &App) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut group = "";
+    for binding in BINDINGS {
+        if binding.group != group {
+            group = binding.group;
+            lines.push(Line::new().with(group, Tone::Title));
+        }
+        let keys: Vec<String> =
+            app.settings.keymap.keys(binding.action).iter().map(ToString::to_string).collect();
+        let keys = if keys.is_empty() { "not bound".to_owned() } else { keys.join(" ") };
+        lines.push(Line::new().with(format!("  {keys:<16} "), Tone::Key).with(binding.help, Tone::Plain));
+    }
+    lines.push(Line::new().with("Words", Tone::Title));
+    for (word, meaning) in WORDS {
+        let word = crate::text::fit_pad(word, 16, crate::text::Align::Left);
+        lines.push(Line::new().with(format!("  {word} "), Tone::Warning).with(meaning, Tone::Plain));
+    }
+    if let Some(server) = app.scene().and_then(|scene| scene.snapshot.server()) {
+        lines.push(Line::new().with("This role", Tone::Title));
+        let user = crate::text::one_line(&server.user).into_owned();
+        let rights = if server.sees_all {
+            "sees the activity of all roles".to_owned()
+        } else {
+            format!("does not see other roles' activity: GRANT pg_read_all_stats TO {user};")
+        };
+        lines.push(Line::new().with(format!("  {user:<16} "), Tone::Warning).with(rights, Tone::Plain));
+    }
+    lines
+}

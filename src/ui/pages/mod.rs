@@ -1,0 +1,93 @@
+//! What lies over a screen.
+
+mod detail;
+mod findings;
+mod help;
+mod sort;
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::widgets::Clear;
+
+use super::draw_line;
+use super::theme::Theme;
+use super::viewport::Viewport;
+use crate::app::App;
+use crate::app::line::{Line, Tone};
+use crate::app::page::Page;
+
+/// Draws a page that takes the place of the panes; false when there is none.
+pub(super) fn render_full(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    viewport: &mut Viewport,
+    theme: &Theme,
+) -> bool {
+    let full = app.pages.iter().rev().find(|page| !matches!(page, Page::Sort { .. }));
+    match full {
+        Some(Page::Help { scroll }) => help::render(frame, area, app, *scroll, viewport, theme),
+        Some(Page::Findings { selected }) => findings::render(frame, area, app, *selected, viewport, theme),
+        Some(Page::Detail { subject, scroll }) => {
+            detail::render(frame, area, app, (*subject, *scroll), viewport, theme);
+        }
+        Some(Page::Sort { .. }) | None => return false,
+    }
+    true
+}
+
+/// Draws a page that leaves the panes to be seen.
+pub(super) fn render_popup(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    viewport: &mut Viewport,
+    theme: &Theme,
+) {
+    if let Some(Page::Sort { pane, selected }) = app.pages.last() {
+        viewport.page_rows = 5;
+        sort::render(frame, area, app, (*pane, *selected), theme);
+    }
+}
+
+/// A title, and lines below it, scrolled.
+fn scrolled(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line], scroll: usize, theme: &Theme) {
+    let room = usize::from(area.height.saturating_sub(1));
+    let scroll = scroll.min(lines.len().saturating_sub(room));
+    let mut head = Line::new().with("─ ", Tone::Dim).with(title, Tone::Title).with(" ", Tone::Dim);
+    let place = if lines.len() > room {
+        format!(" {}-{} of {} ─", scroll + 1, (scroll + room).min(lines.len()), lines.len())
+    } else {
+        String::new()
+    };
+    let rest = usize::from(area.width).saturating_sub(head.width() + place.len());
+    head.push("─".repeat(rest), Tone::Dim);
+    head.push(place, Tone::Dim);
+    draw_line(frame, Rect { height: 1, ..area }, &head, theme);
+    for (y, line) in (area.y + 1..area.bottom()).zip(lines.iter().skip(scroll)) {
+        draw_line(frame, Rect { y, height: 1, ..area }, line, theme);
+    }
+}
+
+/// Empties an area within the frame and draws a border with a title around it; gives the inside.
+fn boxed(frame: &mut Frame<'_>, area: Rect, title: &str, theme: &Theme) -> Rect {
+    let area = area.intersection(frame.area());
+    frame.render_widget(Clear, area);
+    if area.width < 2 || area.height < 2 {
+        return Rect::default();
+    }
+    let inner = usize::from(area.width - 2);
+    let title = crate::text::fit(title, inner.saturating_sub(2)).into_owned();
+    let rest = "─".repeat(inner.saturating_sub(crate::text::width(&title) + 2));
+    let top = Line::new().with("┌ ", Tone::Dim).with(title, Tone::Title).with(format!(" {rest}┐"), Tone::Dim);
+    draw_line(frame, Rect { height: 1, ..area }, &top, theme);
+    for y in area.y + 1..area.bottom() - 1 {
+        for x in [area.x, area.right() - 1] {
+            let side = Rect { x, y, width: 1, height: 1 };
+            draw_line(frame, side, &Line::new().with("│", Tone::Dim), theme);
+        }
+    }
+    let bottom = Line::new().with(format!("└{}┘", "─".repeat(inner)), Tone::Dim);
+    draw_line(frame, Rect { y: area.bottom() - 1, height: 1, ..area }, &bottom, theme);
+    Rect { x: area.x + 1, y: area.y + 1, width: area.width - 2, height: area.height - 2 }
+}

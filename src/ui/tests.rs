@@ -1,0 +1,238 @@
+//! Screens as text: what a person would read, at three sizes, kept under `src/ui/screens`.
+//!
+//! `LOCKTOP_ACCEPT=1 cargo test --lib ui::tests` writes them anew; read the difference before committing it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::style::{Color, Modifier};
+
+use super::theme::{Base, Depth, Theme};
+use super::viewport::Viewport;
+use crate::app::message::Message;
+use crate::app::{App, Settings};
+use crate::keys::Key;
+use crate::model::view::{Link, TargetId, View};
+use crate::sample;
+
+struct Stage {
+    app: App,
+    theme: Theme,
+    terminal: Terminal<TestBackend>,
+    viewport: Viewport,
+}
+
+impl Stage {
+    fn new(width: u16, height: u16) -> Self {
+        let settings = Settings { target: "prod".into(), ..Settings::default() };
+        let mut app = App::new(settings, 1.0);
+        app.update(Message::Resize(width, height));
+        Self {
+            app,
+            theme: Theme::new(Base::Dark, Depth::Rgb, false),
+            terminal: Terminal::new(TestBackend::new(width, height)).unwrap(),
+            viewport: Viewport::default(),
+        }
+    }
+
+    fn view(mut self, view: View) -> Self {
+        self.app.update(Message::View(TargetId(0), Arc::new(view)));
+        self
+    }
+
+    fn keys(mut self, keys: &str) -> Self {
+        for key in Key::parse_all(keys).unwrap() {
+            self.draw();
+            self.app.update(Message::Key(key));
+        }
+        self
+    }
+
+    fn draw(&mut self) {
+        let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
+        self.terminal.draw(|frame| super::render(frame, app, viewport, theme)).unwrap();
+        self.app.page_rows = self.viewport.page_rows;
+    }
+
+    /// The screen as text. The cell behind a wide character belongs to it.
+    fn text(&mut self) -> String {
+        self.draw();
+        let buffer = self.terminal.backend().buffer();
+        let mut text = String::new();
+        for y in 0..buffer.area.height {
+            let mut line = String::new();
+            let mut x = 0;
+            while x < buffer.area.width {
+                let symbol = buffer[(x, y)].symbol();
+                line.push_str(symbol);
+                x += u16::try_from(crate::text::width(symbol).max(1)).unwrap();
+            }
+            assert_eq!(crate::text::width(&line), usize::from(buffer.area.width), "line {y}: {line}");
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Compares with the kept text, or keeps it when told to.
+fn check(name: &str, stage: &mut Stage) {
+    let size = stage.terminal.backend().buffer().area;
+    let file = format!("{name}_{}x{}.txt", size.width, size.height);
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/ui/screens").join(file);
+    let text = stage.text();
+    if std::env::var_os("LOCKTOP_ACCEPT").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == text, "{} differs from what is drawn now:\n{text}", path.display());
+}
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 35), (200, 60)];
+
+fn incident(width: u16, height: u16) -> Stage {
+    Stage::new(width, height).view(sample::incident(0.0).view())
+}
+
+#[test]
+fn every_screen_at_three_sizes() {
+    for (width, height) in SIZES {
+        for (name, keys) in [
+            ("overview", ""),
+            ("chains", "2"),
+            ("locks", "3"),
+            ("all_locks", "3a"),
+            ("backends", "7"),
+            ("detail_root", "<enter>"),
+            ("detail_waiter", "2j<enter>"),
+            ("detail_queue", "2jj<enter>"),
+            ("findings", "!"),
+            ("help", "?"),
+            ("sort", "7s"),
+            ("filter", "7/state:idle"),
+            ("marks", "7 jj f"),
+        ] {
+            check(name, &mut incident(width, height).keys(keys));
+        }
+    }
+}
+
+#[test]
+fn a_quiet_server_is_a_quiet_screen() {
+    for (width, height) in SIZES {
+        check("quiet", &mut Stage::new(width, height).view(sample::Builder::default().view()));
+    }
+}
+
+#[test]
+fn before_the_first_answer() {
+    check("connecting", &mut Stage::new(80, 24));
+}
+
+#[test]
+fn a_lost_connection_is_seen_at_once() {
+    let mut view = sample::incident(0.0).view();
+    view.link = Link::Down { reason: "connection refused".into(), attempt: 3 };
+    let mut stage = Stage::new(80, 24).view(view);
+    stage.app.update(Message::Tick(14.0));
+    check("down", &mut stage);
+}
+
+#[test]
+fn a_crowd_behind_one_lock_is_one_line() {
+    check("crowd", &mut Stage::new(80, 24).view(sample::crowd(200, 34, 0.0).view()));
+}
+
+#[test]
+fn ascii_is_ascii() {
+    let mut stage = incident(80, 24);
+    stage.theme = Theme::new(Base::Dark, Depth::Ansi, true);
+    let text = stage.text();
+    assert!(text.is_ascii(), "{text}");
+    check("ascii", &mut stage);
+}
+
+#[test]
+fn no_size_panics_and_below_the_smallest_it_says_so() {
+    for width in [0, 1, 2, 3, 10, 79, 80, 81, 119, 300] {
+        for height in [0, 1, 2, 3, 10, 23, 24, 29, 30, 100] {
+            for keys in ["", "2", "3a", "7", "<enter>", "!", "?", "7s", "/x"] {
+                let mut stage = incident(width, height).keys(keys);
+                stage.draw();
+            }
+        }
+    }
+    assert!(incident(79, 24).text().contains("locktop needs 80x24"));
+}
+
+#[test]
+fn the_selection_is_seen_without_colours() {
+    let mut stage = incident(80, 24);
+    stage.theme = Theme::new(Base::Dark, Depth::None, false);
+    stage.draw();
+    let buffer = stage.terminal.backend().buffer();
+    let reversed: Vec<u16> =
+        (0..24).filter(|y| buffer[(5, *y)].modifier.contains(Modifier::REVERSED)).collect();
+    assert_eq!(reversed.len(), 1);
+    for cell in &buffer.content {
+        assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset));
+    }
+}
+
+#[test]
+fn every_theme_draws_every_tone() {
+    for base in [Base::Dark, Base::Light, Base::Mono, Base::Ansi] {
+        for depth in [Depth::None, Depth::Ansi, Depth::Indexed, Depth::Rgb] {
+            let mut stage = incident(80, 24);
+            stage.theme = Theme::new(base, depth, false);
+            stage.draw();
+            let rgb = stage
+                .terminal
+                .backend()
+                .buffer()
+                .content
+                .iter()
+                .any(|cell| matches!(cell.fg, Color::Rgb(..)));
+            assert_eq!(
+                rgb,
+                depth == Depth::Rgb && matches!(base, Base::Dark | Base::Light),
+                "{base:?} {depth:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn hostile_text_stays_in_its_place() {
+    let mut calm = sample::incident(0.0);
+    let mut hostile = sample::incident(0.0);
+    let evil = "\u{1b}[2J\u{1b}]0;owned\u{7}\r\n\t\u{9b}31m\u{202e}\u{200b}e\u{301}\u{301}🏴‍☠️文字";
+    if let Some(backend) = hostile.backends.iter_mut().find(|backend| backend.pid == 4980) {
+        backend.application = Some(evil.into());
+        backend.query = Some(evil.repeat(5000).into());
+    }
+    if let Some(backend) = calm.backends.iter_mut().find(|backend| backend.pid == 4980) {
+        backend.application = Some("x".into());
+    }
+    let calm = Stage::new(120, 35).view(calm.view()).keys("7").text();
+    let text = Stage::new(120, 35).view(hostile.view()).keys("7").text();
+    assert!(!text.chars().any(|character| character.is_control() && character != '\n'));
+    for (before, after) in calm.lines().zip(text.lines()) {
+        assert!(before == after || after.contains("4980"), "another line moved:\n{before}\n{after}");
+    }
+}
+
+#[test]
+fn theme_mistakes_are_named() {
+    let theme = Theme::new(Base::Dark, Depth::Rgb, false);
+    let colors = |meaning: &str, color: &str| {
+        theme.clone().with_colors(&[(meaning.to_owned(), color.to_owned())], Depth::Rgb).map(drop)
+    };
+    assert!(colors("critical", "#ff0000").is_ok());
+    assert!(colors("critical", "light-red").is_ok());
+    assert!(colors("colour", "red").unwrap_err().to_string().contains("unknown colour \"colour\""));
+    assert!(colors("dim", "reddish").unwrap_err().to_string().contains("\"reddish\" is no colour"));
+}

@@ -1,0 +1,232 @@
+//! Colours by meaning: the only place that names a colour.
+
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::app::line::Tone;
+
+/// The themes there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Base {
+    /// For a dark background.
+    #[default]
+    Dark,
+    /// For a light background.
+    Light,
+    /// No colour at all.
+    Mono,
+    /// The sixteen colours of the terminal's own palette.
+    Ansi,
+}
+
+impl Base {
+    /// The theme of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "dark" => Self::Dark,
+            "light" => Self::Light,
+            "mono" => Self::Mono,
+            "ansi" => Self::Ansi,
+            _ => return None,
+        })
+    }
+}
+
+/// How many colours the terminal has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// None, or the user wants none (`NO_COLOR`, <https://no-color.org>).
+    None,
+    /// Sixteen.
+    Ansi,
+    /// 256.
+    Indexed,
+    /// 24 bits.
+    Rgb,
+}
+
+impl Depth {
+    /// What the environment says: `NO_COLOR`, `COLORTERM`, `TERM`.
+    #[must_use]
+    pub fn detect(var: impl Fn(&str) -> Option<String>) -> Self {
+        if var("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+            return Self::None;
+        }
+        let term = var("TERM").unwrap_or_default();
+        match var("COLORTERM").as_deref() {
+            Some("truecolor" | "24bit") => Self::Rgb,
+            _ if term == "dumb" => Self::None,
+            _ if term.ends_with("-direct") => Self::Rgb,
+            _ if term.contains("256color") => Self::Indexed,
+            _ => Self::Ansi,
+        }
+    }
+}
+
+/// How each meaning looks.
+#[derive(Debug, Clone)]
+pub struct Theme {
+    styles: [Style; 8],
+    /// The row under the cursor.
+    pub selected: Style,
+    /// Everything in ASCII.
+    pub ascii: bool,
+}
+
+/// A colour of the config that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ThemeError {
+    /// No such meaning.
+    #[error(
+        "unknown colour \"{0}\"; there are plain, title, dim, critical, warning, good, key, past and selected"
+    )]
+    Meaning(String),
+    /// No such colour.
+    #[error("\"{0}\" is no colour; write a name (red, light-blue), a number (0 to 255) or #rrggbb")]
+    Color(String),
+}
+
+/// A meaning's colour in three depths.
+type Shades = (u32, u8, Color);
+
+struct Palette {
+    dim: Shades,
+    critical: Shades,
+    warning: Shades,
+    good: Shades,
+    key: Shades,
+    past: Shades,
+    selected: Shades,
+}
+
+const DARK: Palette = Palette {
+    dim: (0x008a_9199, 245, Color::DarkGray),
+    critical: (0x00ff_6b6b, 203, Color::LightRed),
+    warning: (0x00e5_c07b, 179, Color::Yellow),
+    good: (0x0098_c379, 114, Color::Green),
+    key: (0x0056_c8d8, 80, Color::Cyan),
+    past: (0x00d7_87d7, 176, Color::Magenta),
+    selected: (0x002d_3b4d, 237, Color::Blue),
+};
+
+const LIGHT: Palette = Palette {
+    dim: (0x006b_7280, 243, Color::DarkGray),
+    critical: (0x00b9_1c1c, 124, Color::Red),
+    warning: (0x0092_5b00, 94, Color::Magenta),
+    good: (0x0015_803d, 28, Color::Green),
+    key: (0x0003_6a8c, 24, Color::Blue),
+    past: (0x007e_22ce, 91, Color::Magenta),
+    selected: (0x00cf_e3f7, 153, Color::Cyan),
+};
+
+fn slot(tone: Tone) -> usize {
+    match tone {
+        Tone::Plain => 0,
+        Tone::Title => 1,
+        Tone::Dim => 2,
+        Tone::Critical => 3,
+        Tone::Warning => 4,
+        Tone::Good => 5,
+        Tone::Key => 6,
+        Tone::Past => 7,
+    }
+}
+
+fn color((rgb, index, ansi): Shades, depth: Depth) -> Color {
+    match depth {
+        Depth::Rgb => Color::from_u32(rgb),
+        Depth::Indexed => Color::Indexed(index),
+        Depth::Ansi | Depth::None => ansi,
+    }
+}
+
+impl Theme {
+    /// A theme for a terminal with this many colours.
+    #[must_use]
+    pub fn new(base: Base, depth: Depth, ascii: bool) -> Self {
+        match (base, depth) {
+            (Base::Mono, _) | (_, Depth::None) => Self::mono(ascii),
+            (Base::Ansi, _) => Self::colored(&DARK, Depth::Ansi, ascii),
+            (Base::Dark, depth) => Self::colored(&DARK, depth, ascii),
+            (Base::Light, depth) => Self::colored(&LIGHT, depth, ascii),
+        }
+    }
+
+    fn mono(ascii: bool) -> Self {
+        let (plain, bold) = (Style::new(), Style::new().add_modifier(Modifier::BOLD));
+        let dim = Style::new().add_modifier(Modifier::DIM);
+        let underlined = Style::new().add_modifier(Modifier::UNDERLINED);
+        let critical = bold.add_modifier(Modifier::UNDERLINED);
+        Self {
+            styles: [plain, bold, dim, critical, bold, plain, bold, underlined],
+            selected: Style::new().add_modifier(Modifier::REVERSED),
+            ascii,
+        }
+    }
+
+    fn colored(palette: &Palette, depth: Depth, ascii: bool) -> Self {
+        let fg = |shades| Style::new().fg(color(shades, depth));
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let critical = fg(palette.critical).add_modifier(Modifier::BOLD);
+        // In sixteen colours no background goes with every foreground: turn the row round instead.
+        let selected = match depth {
+            Depth::Ansi | Depth::None => Style::new().add_modifier(Modifier::REVERSED),
+            Depth::Indexed | Depth::Rgb => Style::new().bg(color(palette.selected, depth)),
+        };
+        Self {
+            styles: [
+                Style::new(),
+                bold,
+                fg(palette.dim),
+                critical,
+                fg(palette.warning),
+                fg(palette.good),
+                fg(palette.key),
+                fg(palette.past),
+            ],
+            selected,
+            ascii,
+        }
+    }
+
+    /// The theme with the colours of the config: meaning and colour. Without colours (`mono`, `NO_COLOR`) they are
+    /// checked and then left alone.
+    ///
+    /// # Errors
+    /// When a meaning or a colour is unknown.
+    pub fn with_colors(mut self, colors: &[(String, String)], depth: Depth) -> Result<Self, ThemeError> {
+        for (meaning, text) in colors {
+            let color: Color = text.parse().map_err(|_| ThemeError::Color(text.clone()))?;
+            let tone = match meaning.as_str() {
+                "plain" => Some(Tone::Plain),
+                "title" => Some(Tone::Title),
+                "dim" => Some(Tone::Dim),
+                "critical" => Some(Tone::Critical),
+                "warning" => Some(Tone::Warning),
+                "good" => Some(Tone::Good),
+                "key" => Some(Tone::Key),
+                "past" => Some(Tone::Past),
+                "selected" => None,
+                _ => return Err(ThemeError::Meaning(meaning.clone())),
+            };
+            if depth == Depth::None {
+                continue;
+            }
+            match tone {
+                Some(tone) => {
+                    if let Some(style) = self.styles.get_mut(slot(tone)) {
+                        *style = style.fg(color);
+                    }
+                }
+                None => self.selected = Style::new().bg(color),
+            }
+        }
+        Ok(self)
+    }
+
+    /// How a meaning looks.
+    #[must_use]
+    pub fn style(&self, tone: Tone) -> Style {
+        self.styles.get(slot(tone)).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,72 @@
+//! What drawing remembers between two frames: how far each table is scrolled, and what lies where for the mouse.
+
+use ratatui::layout::Rect;
+use rustc_hash::FxHashMap;
+
+use crate::app::screen::Pane;
+
+/// How far tables are scrolled, and where they are.
+#[derive(Debug, Default)]
+pub struct Viewport {
+    offsets: FxHashMap<Pane, usize>,
+    areas: Vec<(Pane, Rect, usize)>,
+    /// Rows that a page down moves over in the focused table or the open page.
+    pub page_rows: usize,
+}
+
+impl Viewport {
+    pub(super) fn begin(&mut self) {
+        self.areas.clear();
+    }
+
+    /// The first row to draw so that the cursor is seen, moving no further than needed.
+    pub(super) fn offset(&mut self, pane: Pane, cursor: usize, rows: usize, height: usize) -> usize {
+        let offset = self.offsets.entry(pane).or_default();
+        *offset = scrolled(*offset, cursor, rows, height);
+        *offset
+    }
+
+    pub(super) fn place(&mut self, pane: Pane, area: Rect, offset: usize) {
+        self.areas.push((pane, area, offset));
+    }
+
+    /// The table at a place of the screen, and the position of the row there among its rows.
+    #[must_use]
+    pub fn hit(&self, column: u16, row: u16) -> Option<(Pane, usize)> {
+        let (pane, area, offset) = self
+            .areas
+            .iter()
+            .find(|(_, area, _)| area.contains(ratatui::layout::Position { x: column, y: row }))?;
+        Some((*pane, offset + usize::from(row - area.y)))
+    }
+}
+
+fn scrolled(offset: usize, cursor: usize, rows: usize, height: usize) -> usize {
+    if height == 0 {
+        return 0;
+    }
+    let offset = offset.min(cursor).max((cursor + 1).saturating_sub(height));
+    offset.min(rows.saturating_sub(height))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scrolled;
+
+    #[test]
+    fn the_cursor_is_always_seen_and_no_room_is_wasted() {
+        for (offset, cursor, rows, height, expected) in [
+            (0, 0, 100, 10, 0),
+            (0, 9, 100, 10, 0),
+            (0, 10, 100, 10, 1),
+            (5, 4, 100, 10, 4),
+            (5, 99, 100, 10, 90),
+            (95, 99, 100, 10, 90),
+            (90, 3, 4, 10, 0),
+            (5, 7, 100, 0, 0),
+            (3, 0, 0, 10, 0),
+        ] {
+            assert_eq!(scrolled(offset, cursor, rows, height), expected, "{offset} {cursor} {rows} {height}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The pieces that panes are made of.
+
+pub(super) mod sparkline;
+pub(super) mod table;
