@@ -132,6 +132,7 @@ impl Forest<'_> {
         let target = self.words.target(&queue.tag, Some(waiter.pid));
         let others = match node.more_blockers {
             0 => String::new(),
+            1 => " (+1 more blocker)".to_owned(),
             more => format!(" (+{more} more blockers)"),
         };
         (wait, one_line(&format!("{} on {target}{others}", waiter.mode.short())).into_owned())
