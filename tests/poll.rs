@@ -17,7 +17,9 @@ use locktop::feed::once::once;
 use locktop::feed::spare::Spare;
 use locktop::model::backend::State;
 use locktop::model::lock_key::LockKey;
+use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::Snapshot;
+use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{Link, View};
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
@@ -135,8 +137,9 @@ async fn one_snapshot_asks_about_what_it_saw() {
     }
     let mut session = session(&server).await;
     poll_until(&mut session, |snapshot| pids.iter().all(|pid| waits(snapshot, *pid))).await;
-    let view =
-        once(&info, Limits { ask: 3, ..patient() }, Default::default(), Default::default()).await.unwrap();
+    let view = once(&info, Limits { ask: 3, ..patient() }, Thresholds::default(), LockNames::default())
+        .await
+        .unwrap();
     let snapshot = view.snapshot.as_deref().unwrap();
     assert_eq!(snapshot.answers.len(), 3, "the oldest three are asked about");
     assert_eq!(view.graph.roots.len(), 1);
