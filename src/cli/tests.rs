@@ -138,7 +138,7 @@ fn what_does_not_go_together_is_refused() {
 
 #[test]
 fn the_view_is_set_before_or_after_demo() {
-    let demo = settings("--ascii demo --theme mono --screen chains --no-mouse", "").unwrap();
+    let demo = settings("--ascii demo --theme mono --screen chains --mouse", "").unwrap();
     assert!(demo.conninfo.is_none());
     assert_eq!((demo.ascii, demo.mouse, demo.screen), (true, false, Screen::Chains));
     assert_eq!(demo.theme.base, "mono");
