@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 
 use locktop::demo::postgres::{Binaries, EmbeddedServer, Options, SUPPORTED};
 use rustix::process::{Pid, Signal, kill_process};
-use support::{conninfo, is_gone, is_mentioned, open, wait_for};
+use support::{conninfo, is_gone, is_mentioned, open, versions, wait_for};
 
 /// Names the way in which `owner` ends.
 const WAY: &str = "LOCKTOP_TEST_WAY";
@@ -48,6 +48,20 @@ async fn owner() {
         "abort" => std::process::abort(),
         "panic" => panic!("as the test wants it"),
         _ => std::future::pending().await,
+    }
+}
+
+/// Not a test either: `tests/run.sh` asks it which versions there are. It fetches those that are missing.
+#[test]
+#[ignore = "run by tests/run.sh"]
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the script reads it")]
+fn available() {
+    for version in SUPPORTED {
+        let notice = |text: &str| eprintln!("{text}");
+        match Binaries::find(&Options { version: Some(version), notice, ..Options::default() }) {
+            Ok(found) => println!("\navailable {}", found.major),
+            Err(error) => eprintln!("{error}"),
+        }
     }
 }
 
@@ -201,7 +215,7 @@ fn open_directory(path: &Path) {
 
 #[tokio::test]
 async fn every_supported_version_starts() {
-    for version in SUPPORTED {
+    for version in versions() {
         let server = support::server_of(version).await;
         assert_eq!(server.version(), version);
         let session = open(&conninfo(server)).await;
