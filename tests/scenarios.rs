@@ -275,6 +275,18 @@ async fn on_a_users_server_an_ordinary_role_is_enough_and_all_is_removed() {
 }
 
 #[tokio::test]
+async fn a_role_that_may_make_nothing_is_told_what_it_lacks() {
+    let (info, client) = users_database("guest").await;
+    let name: String = client.query_one("SELECT current_database()::text", &[]).await.unwrap().get(0);
+    client.batch_execute(&format!("REVOKE CREATE ON DATABASE {name} FROM guest")).await.unwrap();
+    let options = DemoOptions { url: Some(info), ..DemoOptions::default() };
+    let error = demo::run(options).await.unwrap_err().to_string();
+    assert!(error.contains("permission denied") && error.contains("GRANT CREATE ON DATABASE"), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+    verify_untouched(&client, "guest").await;
+}
+
+#[tokio::test]
 async fn a_schema_of_somebody_else_is_left_alone() {
     let info = database(support::server().await).await;
     let client = open(&info).await.client;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use super::error::ScenarioError;
+use super::error::{self, ScenarioError};
 use super::session::{Identity, Session};
 use crate::clock;
 use crate::pg::connect::connect;
@@ -72,7 +72,9 @@ impl Stage {
              END $$;
              COMMIT; SET search_path TO {SCHEMA}; SET lock_timeout TO '20s'; SET client_min_messages TO warning"
         );
-        self.run(&make).await?;
+        let outcome = self.inner.control.batch_execute(&make).await;
+        outcome
+            .map_err(|error| ScenarioError::NoSchema { schema: SCHEMA, message: error::reason(&error) })?;
         let ours = format!("SELECT obj_description(to_regnamespace('{SCHEMA}'), 'pg_namespace') = '{MARK}'");
         if self.ask(&ours, &[]).await? {
             Ok(())
