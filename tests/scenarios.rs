@@ -168,7 +168,7 @@ async fn what_dissolves_leaves_nobody_waiting() {
         let info = database(support::server().await).await;
         let stage = Stage::open(&info).await.unwrap();
         let client = open(&info).await.client;
-        let pace = Pace { step: Duration::from_millis(5), hold: Duration::from_millis(200) };
+        let pace = Pace { step: Duration::from_millis(5), hold: Duration::from_secs(2) };
         let running = scenario.start(&stage, pace).await.unwrap();
         let facts = running.facts().clone();
         running.dissolve().await.unwrap();

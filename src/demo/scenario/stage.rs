@@ -150,6 +150,16 @@ impl Stage {
         self.roster().push(identity);
     }
 
+    /// Cancels the query of a session.
+    pub(super) async fn cancel(&self, pid: i32) -> Result<(), ScenarioError> {
+        let identity = self.roster().iter().find(|identity| identity.pid == pid).cloned();
+        let Some(Identity { pid, start }) = identity else { return Ok(()) };
+        let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+                      WHERE pid = $1 AND backend_start::text = $2";
+        let answer = self.inner.control.query(cancel, &[&pid, &start]).await;
+        answer.map(|_| ()).map_err(ScenarioError::statement(cancel))
+    }
+
     /// Ends these sessions (all that were opened, when none are named), and returns once they are gone.
     pub(super) async fn end(&self, pids: Option<&[i32]>) -> Result<(), ScenarioError> {
         let meant = |identity: &Identity| pids.is_none_or(|pids| pids.contains(&identity.pid));
