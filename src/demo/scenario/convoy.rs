@@ -1,7 +1,7 @@
 //! A migration waits for a long report, and everybody else for the migration.
 
 use super::error::ScenarioError;
-use super::running::{Blocker, Pace, Running, Wait};
+use super::running::{Blocker, Pace, Release, Running, Wait};
 use super::stage::Stage;
 
 /// Who comes after the migration, and with what. None of these would wait for the report, or for each other.
@@ -23,10 +23,11 @@ pub(super) async fn start(stage: &Stage, pace: Pace) -> Result<Running, Scenario
     stage.run(table).await?;
     let mut running = Running::new(stage);
     running.cleanup.push("DROP TABLE IF EXISTS orders".to_owned());
-    let steps = u32::try_from(TRAFFIC.len() + 1).unwrap_or(u32::MAX);
-    let seconds = (pace.hold + pace.step * steps).as_secs_f64();
+    running.release = Release::Cancel;
+    // It is cancelled long before; this is for the case that nobody is left to do that.
+    let seconds = pace.hold.as_secs() + 120;
     let report = running.open("report@bi").await?;
-    let long = format!("SELECT customer, sum(total) FROM orders, pg_sleep({seconds:.1}) GROUP BY customer");
+    let long = format!("SELECT customer, sum(total) FROM orders, pg_sleep({seconds}) GROUP BY customer");
     running.tasks.push(report.send(long));
     let reads = "SELECT EXISTS (SELECT FROM pg_locks WHERE granted AND relation = 'orders'::regclass
                  AND pid = ANY ($1::int[]))";
