@@ -44,7 +44,8 @@ pub fn target(
         LockType::Extend => format!("extension of {}", relation()),
         LockType::Page => format!("page {} of {}", number(tag.page), relation()),
         LockType::Tuple => {
-            format!("row of {} ({},{})", relation(), number(tag.page), number(tag.tuple.map(u32::from)))
+            let place = tag.page.zip(tag.tuple).map(|(page, tuple)| format!(" ({page},{tuple})"));
+            format!("row of {}{}", relation(), place.unwrap_or_default())
         }
         LockType::TransactionId => format!("transaction {}", number(tag.transactionid)),
         LockType::VirtualXid => match tag.virtualxid {
@@ -71,6 +72,12 @@ pub fn quoted(
 ) -> String {
     match lock_name(snapshot, lock_names, tag, holder) {
         Some(name) if !name.uncertain => format!("\"{}\"", name.name),
+        name if tag.locktype == LockType::Advisory => {
+            let words = advisory(tag, name);
+            words
+                .strip_prefix("advisory ")
+                .map_or_else(|| words.clone(), |rest| format!("advisory lock {rest}"))
+        }
         _ => target(snapshot, lock_names, tag, holder),
     }
 }
@@ -96,7 +103,9 @@ fn other_database(snapshot: &Snapshot, tag: &LockTag) -> Option<String> {
 }
 
 fn advisory(tag: &LockTag, name: Option<LockName>) -> String {
-    let key = if let Some(key) = LockKey::of(tag) { key.to_string() } else {
+    let key = if let Some(key) = LockKey::of(tag) {
+        key.to_string()
+    } else {
         let number = |value: Option<u32>| value.unwrap_or_default();
         let sub = tag.objsubid.unwrap_or_default();
         format!("{}/{}/{sub}", number(tag.classid), number(tag.objid))
