@@ -177,7 +177,7 @@ struct Goal {
 impl Goal {
     fn get() -> Self {
         if support::is_long() {
-            Self { states: 320, patience: Duration::from_secs(1200), one_wrong_in: 200 }
+            Self { states: 1500, patience: Duration::from_secs(1200), one_wrong_in: 200 }
         } else {
             Self { states: 60, patience: Duration::from_secs(240), one_wrong_in: 20 }
         }
