@@ -244,7 +244,7 @@ impl Session {
         let client = &*self.client;
         let (answers, locks, backends, prepared, tick) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
-            sections::locks(client, lock_statement, expected),
+            sections::locks(client, lock_statement, self.server.datid, expected),
             sections::backends(client, &self.statements.backends, &mut self.texts, before),
             sections::prepared(client, &self.statements.prepared),
             sections::tick(client, &self.statements.tick, &databases),
