@@ -5,6 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::unnecessary_wraps,
     missing_docs,
     reason = "a bench may"
 )]
@@ -45,7 +46,8 @@ fn moment(micros: u64) -> Option<Vec<u8>> {
 /// `count` advisory locks, of which one in 22 is awaited.
 fn locks(count: u32) -> Vec<Vec<u8>> {
     let row = |index: u32| {
-        let waits = (index % 22 == 0).then(|| moment(800_000_000_000_000 + u64::from(index))).flatten();
+        let waits =
+            index.is_multiple_of(22).then(|| moment(800_000_000_000_000 + u64::from(index))).flatten();
         message(&[
             None,
             None,

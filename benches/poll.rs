@@ -55,7 +55,7 @@ async fn measure(conninfo: &str) {
         snapshot.locks.rows.len(),
         snapshot.backends.rows.len(),
         snapshot.answers.len(),
-        (cpu() - mine).as_secs_f64() * 1e3 / f64::from(rounds),
+        cpu().saturating_sub(mine).as_secs_f64() * 1e3 / f64::from(rounds),
         (backend_cpu(backend) - theirs) * 1e3 / f64::from(rounds),
         wall.as_secs_f64() * 1e3 / f64::from(rounds),
     );

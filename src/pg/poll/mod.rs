@@ -5,6 +5,8 @@
 //! `pg_blocking_pids` of processes that the scan before saw waiting, then the new scan. The server's clock is read
 //! last, so that no age is negative. Nothing in a poll opens a catalog; names are looked up beside it (the module `names`).
 
+mod identity;
+mod link;
 mod names;
 mod sections;
 mod session;
