@@ -33,7 +33,9 @@ mod tests {
     }
 
     fn waiting(waiting: u32) -> WaitGraph {
-        WaitGraph { waiting, ..WaitGraph::default() }
+        let mut graph = WaitGraph::default();
+        graph.waiting = waiting;
+        graph
     }
 
     #[test]

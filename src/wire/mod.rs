@@ -1,1 +1,8 @@
-//! To come.
+//! Snapshots for others: as JSON for programs, as a table for people without a terminal.
+
+pub mod gids;
+pub mod json;
+#[cfg(test)]
+mod sample;
+pub mod table;
+pub mod words;

@@ -1,0 +1,36 @@
+//! Names of prepared transactions.
+
+use crate::model::lock::Prepared;
+use crate::model::prepared::PreparedIndex;
+use crate::model::snapshot::Snapshot;
+use crate::model::wait_graph::Party;
+
+/// The prepared transactions of a snapshot by the party they are.
+#[derive(Debug, Clone)]
+pub struct Gids<'a> {
+    snapshot: &'a Snapshot,
+    index: PreparedIndex,
+}
+
+impl<'a> Gids<'a> {
+    /// Of this snapshot.
+    #[must_use]
+    pub fn of(snapshot: &'a Snapshot) -> Self {
+        Self { snapshot, index: PreparedIndex::of(snapshot) }
+    }
+
+    /// The prepared transaction that `party` is.
+    #[must_use]
+    pub fn prepared(&self, party: Party) -> Option<&'a Prepared> {
+        match party {
+            Party::Backend(_) => None,
+            Party::Prepared(virtualtransaction) => self.index.get(self.snapshot, virtualtransaction),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn gid(&self, party: Party) -> Option<&'a str> {
+        self.prepared(party).map(|row| &*row.gid)
+    }
+}

@@ -1,0 +1,112 @@
+//! The snapshot as JSON: a contract. Keys may be added, never renamed; the shapes here are its own, so that the model
+//! may change.
+//!
+//! Times are RFC 3339 with offset, durations seconds, names those of the server.
+
+mod graph;
+mod locks;
+mod rows;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::lock_name::LockNames;
+use crate::model::snapshot::{Section, Snapshot};
+use crate::model::view::View;
+use crate::model::wait_graph::WaitGraph;
+use crate::wire::gids::Gids;
+use rows::Time;
+
+/// Queue edges that are written; there may be the square of the waiters.
+const QUEUE_EDGES: usize = 50_000;
+
+/// The whole document.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    format: u32,
+    taken_at: Time,
+    server: Option<rows::Server<'a>>,
+    backends: Vec<rows::BackendRow<'a>>,
+    prepared: Vec<rows::PreparedRow<'a>>,
+    locks: Vec<locks::Lock<'a>>,
+    locks_omitted: u64,
+    queues: Vec<graph::Queue>,
+    edges: Vec<graph::Edge<'a>>,
+    edges_omitted: u64,
+    roots: Vec<graph::Root<'a>>,
+    cycles: Vec<Vec<i32>>,
+    tasks: [(); 0],
+    executions: [(); 0],
+    leases: [(); 0],
+    queue: rows::WorkQueue,
+    findings: Vec<rows::Finding<'a>>,
+    sections: BTreeMap<&'static str, SectionState<'a>>,
+}
+
+/// How a section is.
+#[derive(Debug, Serialize)]
+struct SectionState<'a> {
+    taken_at: Option<Time>,
+    error: Option<&'a str>,
+}
+
+impl<'a> SectionState<'a> {
+    fn of<T>(section: &'a Section<T>) -> Self {
+        Self { taken_at: section.taken_at.map(Time), error: section.error.as_deref() }
+    }
+}
+
+/// The view's snapshot as one JSON object on one line; none before the first snapshot.
+///
+/// # Errors
+/// None that anybody has seen: the shapes have no map with keys that are no text, and no number that is none.
+#[must_use]
+pub fn to_string(view: &View, lock_names: &LockNames) -> Option<Result<String, serde_json::Error>> {
+    view.snapshot.as_deref().map(|snapshot| serde_json::to_string(&document(view, snapshot, lock_names)))
+}
+
+fn document<'a>(view: &'a View, snapshot: &'a Snapshot, lock_names: &LockNames) -> Document<'a> {
+    let gids = Gids::of(snapshot);
+    // Without locks of this moment there is no graph of it.
+    let none = WaitGraph::default();
+    let graph = if snapshot.locks.error.is_none() { &*view.graph } else { &none };
+    let locks = locks::Locks::of(snapshot, graph, lock_names, &gids);
+    let (edges, edges_omitted) = graph::edges(graph, &locks, &gids, QUEUE_EDGES);
+    Document {
+        format: 1,
+        taken_at: Time(snapshot.taken_at),
+        server: readable(&snapshot.server).first().map(Into::into),
+        backends: readable(&snapshot.backends).iter().map(Into::into).collect(),
+        prepared: readable(&snapshot.prepared)
+            .iter()
+            .map(|row| rows::PreparedRow::of(row, snapshot))
+            .collect(),
+        queues: graph::queues(graph, &locks),
+        locks: locks.rows,
+        locks_omitted: snapshot.locks_omitted,
+        edges,
+        edges_omitted,
+        roots: graph::roots(graph, &gids, snapshot.taken_at),
+        cycles: graph.cycles.iter().map(|cycle| cycle.iter().map(|party| party.pid()).collect()).collect(),
+        tasks: [],
+        executions: [],
+        leases: [],
+        queue: rows::WorkQueue::default(),
+        findings: view.findings.iter().map(|finding| rows::Finding::of(finding, &gids)).collect(),
+        sections: BTreeMap::from([
+            ("server", SectionState::of(&snapshot.server)),
+            ("backends", SectionState::of(&snapshot.backends)),
+            ("locks", SectionState::of(&snapshot.locks)),
+            ("prepared", SectionState::of(&snapshot.prepared)),
+        ]),
+    }
+}
+
+/// The rows of a section that could be read; one that could not is empty.
+fn readable<T>(section: &Section<T>) -> &[T] {
+    if section.error.is_none() { &section.rows } else { &[] }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! The shapes of rows that are written as they are.
+
+use serde::{Serialize, Serializer};
+
+use crate::model::Timestamp;
+use crate::model::finding::{self, Severity, Subject};
+use crate::model::lock::{self, LockType};
+use crate::model::snapshot::{self, Snapshot};
+use crate::model::wait_graph::Party;
+use crate::model::{backend, lock_key};
+use crate::wire::gids::Gids;
+
+/// A moment: RFC 3339 with offset, microseconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Time(pub(super) Timestamp);
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_rfc3339_opts(chrono::SecondsFormat::Micros, false))
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Server<'a> {
+    version_num: u32,
+    version: &'a str,
+    in_recovery: bool,
+    database: &'a str,
+    connections: u32,
+    max_connections: u32,
+    deadlocks: u64,
+}
+
+impl<'a> From<&'a snapshot::Server> for Server<'a> {
+    fn from(server: &'a snapshot::Server) -> Self {
+        Self {
+            version_num: server.version_num,
+            version: &server.version,
+            in_recovery: server.in_recovery,
+            database: &server.database,
+            connections: server.connections,
+            max_connections: server.max_connections,
+            deadlocks: server.deadlocks,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct BackendRow<'a> {
+    pid: i32,
+    backend_start: Option<Time>,
+    leader_pid: Option<i32>,
+    database: Option<&'a str>,
+    user: Option<&'a str>,
+    application: Option<&'a str>,
+    client: Option<&'a str>,
+    backend_type: Option<&'a str>,
+    state: Option<&'static str>,
+    wait_event_type: Option<&'a str>,
+    wait_event: Option<&'a str>,
+    xact_start: Option<Time>,
+    query_start: Option<Time>,
+    state_change: Option<Time>,
+    backend_xid: Option<u32>,
+    backend_xmin: Option<u32>,
+    query_id: Option<i64>,
+    query: Option<&'a str>,
+}
+
+impl<'a> From<&'a backend::Backend> for BackendRow<'a> {
+    fn from(row: &'a backend::Backend) -> Self {
+        Self {
+            pid: row.pid,
+            backend_start: row.backend_start.map(Time),
+            leader_pid: row.leader_pid,
+            database: row.database.as_deref(),
+            user: row.user.as_deref(),
+            application: row.application.as_deref(),
+            client: row.client.as_deref(),
+            backend_type: row.backend_type.as_deref(),
+            state: row.state.map(backend::State::as_str),
+            wait_event_type: row.wait_event_type.as_deref(),
+            wait_event: row.wait_event.as_deref(),
+            xact_start: row.xact_start.map(Time),
+            query_start: row.query_start.map(Time),
+            state_change: row.state_change.map(Time),
+            backend_xid: row.backend_xid,
+            backend_xmin: row.backend_xmin,
+            query_id: row.query_id,
+            query: row.query.as_deref(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct PreparedRow<'a> {
+    gid: &'a str,
+    /// None where the locks could not be read.
+    virtualtransaction: Option<String>,
+    database: Option<&'a str>,
+    owner: Option<&'a str>,
+    prepared: Option<Time>,
+}
+
+impl<'a> PreparedRow<'a> {
+    pub(super) fn of(row: &'a lock::Prepared, snapshot: &Snapshot) -> Self {
+        let own = snapshot.locks.rows.iter().find(|lock| {
+            lock.pid.is_none()
+                && lock.tag.locktype == LockType::TransactionId
+                && lock.tag.transactionid == Some(row.transaction)
+        });
+        Self {
+            gid: &row.gid,
+            virtualtransaction: own.map(|lock| lock.virtualtransaction.to_string()),
+            database: row.database.as_deref(),
+            owner: row.owner.as_deref(),
+            prepared: row.prepared.map(Time),
+        }
+    }
+}
+
+/// The jobs by state.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct WorkQueue {
+    pending: u64,
+    processing: u64,
+    completed: u64,
+    failed: u64,
+    oldest_pending_at: Option<Time>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Finding<'a> {
+    check: &'static str,
+    severity: &'static str,
+    summary: &'a str,
+    subject: SubjectShape<'a>,
+}
+
+/// What a finding is about.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum SubjectShape<'a> {
+    Backend { pid: i32, backend_start: Option<Time> },
+    Prepared { gid: Option<&'a str>, virtualtransaction: String },
+    Lock { locktype: &'static str, database: Option<u32>, relation: Option<u32>, key: Option<Key> },
+    Server,
+    Section { name: &'static str },
+}
+
+impl<'a> Finding<'a> {
+    pub(super) fn of(finding: &'a finding::Finding, gids: &Gids<'a>) -> Self {
+        Self {
+            check: finding.check,
+            severity: match finding.severity {
+                Severity::Info => "info",
+                Severity::Warning => "warning",
+                Severity::Critical => "critical",
+            },
+            summary: &finding.summary,
+            subject: match &finding.subject {
+                Subject::Backend(id) => {
+                    SubjectShape::Backend { pid: id.pid, backend_start: id.backend_start.map(Time) }
+                }
+                Subject::Party(Party::Backend(pid)) => {
+                    SubjectShape::Backend { pid: *pid, backend_start: None }
+                }
+                Subject::Party(party @ Party::Prepared(virtualtransaction)) => SubjectShape::Prepared {
+                    gid: gids.gid(*party),
+                    virtualtransaction: virtualtransaction.to_string(),
+                },
+                Subject::Lock(tag) => SubjectShape::Lock {
+                    locktype: tag.locktype.as_str(),
+                    database: tag.database,
+                    relation: tag.relation,
+                    key: lock_key::LockKey::of(tag).map(Into::into),
+                },
+                Subject::Server => SubjectShape::Server,
+                Subject::Section(name) => SubjectShape::Section { name },
+            },
+        }
+    }
+}
+
+/// An advisory key.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum Key {
+    Bigint { value: i64 },
+    Pair { classid: i32, objid: i32 },
+}
+
+impl From<lock_key::LockKey> for Key {
+    fn from(key: lock_key::LockKey) -> Self {
+        match key {
+            lock_key::LockKey::Bigint(value) => Self::Bigint { value },
+            lock_key::LockKey::Pair(classid, objid) => Self::Pair { classid, objid },
+        }
+    }
+}

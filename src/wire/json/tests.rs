@@ -1,0 +1,137 @@
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::snapshot::Section;
+use crate::wire::sample;
+
+fn written(view: &View) -> Value {
+    let names = LockNames::new([(crate::model::lock_key::LockKey::Bigint(72_707_369), "billing".into())]);
+    serde_json::from_str(&to_string(view, &names).unwrap().unwrap()).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+/// The keys of the contract are all there; others may be added.
+fn assert_keys(value: &Value, contract: &str) {
+    let there = keys(value);
+    for key in contract.split_whitespace() {
+        assert!(there.contains(&key), "{key} is missing in {value}");
+    }
+}
+
+#[test]
+fn every_key_of_the_contract_is_there() {
+    let json = written(&sample::view());
+    assert_keys(
+        &json,
+        "format taken_at server backends prepared locks queues edges edges_omitted roots cycles tasks executions \
+         leases queue findings sections",
+    );
+    assert_keys(
+        &json["server"],
+        "version_num version in_recovery database connections max_connections deadlocks",
+    );
+    assert_keys(
+        &json["backends"][0],
+        "pid backend_start leader_pid database user application client backend_type state wait_event_type wait_event \
+         xact_start query_start state_change backend_xid backend_xmin query_id query",
+    );
+    assert_keys(&json["prepared"][0], "gid virtualtransaction database owner prepared");
+    assert_keys(
+        &json["locks"][0],
+        "locktype database relation relation_name page tuple virtualxid transactionid classid objid objsubid key \
+         name mode granted pid gid virtualtransaction wait_start",
+    );
+    assert_keys(&json["queues"][0], "lock holders waiters");
+    assert_keys(&json["edges"][0], "waiter blocker gid kind lock inferred");
+    assert_keys(&json["roots"][0], "pid gid blocked frees longest_wait");
+    assert_keys(&json["queue"], "pending processing completed failed oldest_pending_at");
+    assert_keys(&json["findings"][0], "check severity summary subject");
+    for section in ["server", "backends", "locks", "prepared"] {
+        assert_keys(&json["sections"][section], "taken_at error");
+    }
+}
+
+#[test]
+fn values_are_those_of_the_contract() {
+    let json = written(&sample::view());
+    assert_eq!(json["format"], 1);
+    assert_eq!(json["taken_at"], "2023-11-14T22:15:00.000000+00:00");
+    assert_eq!(json["backends"][0]["state"], "idle in transaction");
+    assert_eq!(json["backends"][0]["backend_xmin"], Value::Null);
+    assert_eq!(json["backends"][0]["query_id"], i64::MIN);
+    assert_eq!(json["prepared"][0]["virtualtransaction"], "-1/757");
+    assert_eq!(json["locks"].as_array().unwrap().len(), 5, "a lock that nobody waits for is not there");
+    let lock = &json["locks"][0];
+    assert_eq!(lock["key"], json!({"kind": "bigint", "value": 72_707_369}));
+    assert_eq!(
+        (&lock["name"], &lock["mode"], &lock["granted"]),
+        (&json!("billing"), &json!("ExclusiveLock"), &json!(true))
+    );
+    let held = json["locks"].as_array().unwrap().iter().find(|lock| lock["gid"] == "order 7").unwrap();
+    assert_eq!((&held["pid"], &held["relation_name"]), (&Value::Null, &json!("accounts")));
+    assert_eq!(json["findings"][0]["severity"], "critical");
+    assert_eq!(
+        json["findings"][0]["subject"],
+        json!({"kind": "prepared", "gid": "order 7", "virtualtransaction": "-1/757"})
+    );
+    assert_eq!(json["leases"], json!([]));
+    assert_eq!(json["queue"]["oldest_pending_at"], Value::Null);
+}
+
+#[test]
+fn queues_edges_and_roots_point_at_the_locks() {
+    let json = written(&sample::view());
+    let queues = json["queues"].as_array().unwrap();
+    let advisory = queues.iter().find(|queue| queue["holders"] == json!([1])).unwrap();
+    assert_eq!(advisory["waiters"], json!([2, 3]));
+    assert_eq!(json["locks"][index(&advisory["lock"])]["locktype"], "advisory");
+    let edges = json["edges"].as_array().unwrap();
+    let edge = |waiter: i32, blocker: i32| {
+        edges.iter().find(|edge| edge["waiter"] == waiter && edge["blocker"] == blocker).unwrap()
+    };
+    assert_eq!((&edge(2, 1)["kind"], &edge(2, 1)["inferred"]), (&json!("holder"), &json!(false)));
+    assert_eq!((&edge(3, 2)["kind"], &edge(3, 2)["inferred"]), (&json!("queue"), &json!(true)));
+    assert_eq!(edge(4, 0)["gid"], "order 7");
+    for edge in edges {
+        let row = &json["locks"][index(&edge["lock"])];
+        assert_eq!((&row["pid"], &row["granted"]), (&edge["waiter"], &json!(false)));
+    }
+    let roots = json["roots"].as_array().unwrap();
+    assert_eq!(roots[0], json!({"pid": 1, "gid": null, "blocked": 2, "frees": 1, "longest_wait": 60.0}));
+    assert_eq!((&roots[1]["pid"], &roots[1]["gid"]), (&json!(0), &json!("order 7")));
+    assert_eq!(json["edges_omitted"], 0);
+}
+
+fn index(value: &Value) -> usize {
+    usize::try_from(value.as_u64().unwrap()).unwrap()
+}
+
+#[test]
+fn a_section_that_could_not_be_read_is_empty_and_says_why() {
+    let mut view = sample::view();
+    let mut snapshot = Snapshot::clone(view.snapshot.as_deref().unwrap());
+    snapshot.locks = snapshot.locks.stale("canceling statement due to statement timeout".into());
+    snapshot.server = Section::default().stale("no".into());
+    view.snapshot = Some(Arc::new(snapshot));
+    let json = written(&view);
+    for empty in ["locks", "queues", "edges", "roots", "cycles"] {
+        assert_eq!(json[empty], json!([]), "{empty}");
+    }
+    assert_eq!(json["server"], Value::Null);
+    assert_eq!(json["sections"]["locks"]["error"], "canceling statement due to statement timeout");
+    assert_eq!(json["sections"]["locks"]["taken_at"], "2023-11-14T22:15:00.000000+00:00");
+    assert_eq!(json["backends"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn without_a_snapshot_there_is_nothing_to_write() {
+    let view = View { snapshot: None, ..sample::view() };
+    assert!(to_string(&view, &LockNames::default()).is_none());
+}

@@ -1,0 +1,155 @@
+//! A small snapshot for the tests of this floor: an idle holder of an advisory lock and two waiters, and a prepared
+//! transaction that somebody waits for.
+
+use std::sync::Arc;
+
+use crate::model::backend::{Backend, State};
+use crate::model::finding::{Finding, Severity, Subject};
+use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
+use crate::model::snapshot::{Names, Section, Server, Snapshot};
+use crate::model::view::{Link, TargetId, View};
+use crate::model::wait_graph::{Input, Party, WaitGraph};
+use crate::model::{Text, Timestamp};
+
+pub(super) const XID: u32 = 757;
+pub(super) const PREPARED: VirtualTransaction = VirtualTransaction { proc_number: -1, local_xid: XID };
+
+pub(super) fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_timestamp(1_700_000_000 + seconds, 0).unwrap()
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every column may be NULL")]
+fn text(text: &str) -> Option<Text> {
+    Some(text.into())
+}
+
+fn backend(pid: i32, state: State, query: &str) -> Backend {
+    Backend {
+        pid,
+        backend_start: Some(at(0)),
+        leader_pid: None,
+        datid: Some(5),
+        database: text("app"),
+        user: text("app"),
+        application: text("web\u{1b}[31m"),
+        client: text("[local]"),
+        backend_type: text("client backend"),
+        state: Some(state),
+        wait_event_type: text("Client"),
+        wait_event: text("ClientRead"),
+        xact_start: Some(at(10)),
+        query_start: Some(at(20)),
+        state_change: Some(at(30)),
+        backend_xid: Some(700),
+        backend_xmin: None,
+        query_id: Some(i64::MIN),
+        query: text(query),
+    }
+}
+
+fn lock(tag: LockTag, mode: LockMode, pid: Option<i32>, since: Option<i64>) -> Lock {
+    Lock {
+        tag,
+        mode,
+        granted: since.is_none(),
+        pid,
+        virtualtransaction: pid.map_or(PREPARED, |pid| VirtualTransaction { proc_number: pid, local_xid: 1 }),
+        wait_start: since.map(at),
+    }
+}
+
+pub(super) fn view() -> View {
+    let key = LockTag {
+        database: Some(5),
+        classid: Some(0),
+        objid: Some(72_707_369),
+        objsubid: Some(1),
+        ..LockTag::new(LockType::Advisory)
+    };
+    let table = LockTag { database: Some(5), relation: Some(16_384), ..LockTag::new(LockType::Relation) };
+    let xid = LockTag { transactionid: Some(XID), ..LockTag::new(LockType::TransactionId) };
+    let quiet = LockTag { relation: Some(99), ..table };
+    let locks = vec![
+        lock(quiet, LockMode::AccessShare, Some(1), None),
+        lock(key, LockMode::Exclusive, Some(1), None),
+        lock(key, LockMode::Exclusive, Some(2), Some(40)),
+        lock(key, LockMode::Exclusive, Some(3), Some(50)),
+        lock(xid, LockMode::Exclusive, None, None),
+        lock(table, LockMode::AccessExclusive, None, None),
+        lock(table, LockMode::AccessShare, Some(4), Some(60)),
+    ];
+    let backends = vec![
+        backend(1, State::IdleInTransaction, "SELECT pg_advisory_lock(72707369)"),
+        backend(2, State::Active, "SELECT 1\n;"),
+        backend(3, State::Active, "SELECT 2"),
+        backend(4, State::Active, "TABLE accounts"),
+    ];
+    let graph = WaitGraph::build(Input { locks: &locks, backends: &backends, answers: &[] });
+    let names = Names {
+        relations: [((5, 16_384), "accounts".into())].into_iter().collect(),
+        databases: [(5, "app".into())].into_iter().collect(),
+    };
+    let taken_at = at(100);
+    let snapshot = Snapshot {
+        taken_at,
+        server: Section::fresh(vec![server()], taken_at),
+        backends: Section::fresh(backends, taken_at),
+        locks: Section::fresh(locks, taken_at),
+        locks_omitted: 0,
+        prepared: Section::fresh(vec![prepared()], taken_at),
+        answers: Vec::new(),
+        names: Arc::new(names),
+        poll_seconds: 0.01,
+    };
+    View {
+        target: TargetId::default(),
+        id: 1,
+        link: Link::Live,
+        snapshot: Some(Arc::new(snapshot)),
+        graph: Arc::new(graph),
+        findings: Arc::new(vec![finding()]),
+        series: Arc::default(),
+        held_since: Arc::default(),
+    }
+}
+
+fn server() -> Server {
+    Server {
+        version_num: 170_002,
+        version: "17.2".into(),
+        in_recovery: false,
+        database: "app".into(),
+        datid: 5,
+        user: "monitor".into(),
+        own_pid: 9,
+        connections: 4,
+        max_connections: 100,
+        deadlocks: 3,
+        started_at: None,
+        query_size: 1024,
+        sees_all: true,
+    }
+}
+
+fn prepared() -> Prepared {
+    Prepared {
+        transaction: XID,
+        gid: "order 7".into(),
+        prepared: Some(at(5)),
+        owner: text("app"),
+        database: text("app"),
+    }
+}
+
+fn finding() -> Finding {
+    Finding {
+        check: "prepared",
+        severity: Severity::Critical,
+        summary: "prepared transaction 'order 7' blocks 1".into(),
+        short: "prepared blocks 1".into(),
+        subject: Subject::Party(Party::Prepared(PREPARED)),
+        blocked: 1,
+        since: None,
+        help: None,
+    }
+}

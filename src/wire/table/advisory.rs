@@ -1,0 +1,57 @@
+//! Advisory locks by name: those that somebody waits for first.
+
+use rustc_hash::FxHashMap;
+
+use super::forest::who;
+use super::{columns, more};
+use crate::model::lock::{Lock, LockMode, LockTag, LockType};
+use crate::model::lock_key::LockKey;
+use crate::model::snapshot::Snapshot;
+use crate::model::view::View;
+use crate::text::{Align, count, one_line};
+use crate::wire::words::Words;
+
+/// Locks that are shown.
+const ROWS: usize = 50;
+
+const HEADS: [(&str, Align); 6] = [
+    ("KEY", Align::Right),
+    ("NAME", Align::Left),
+    ("MODE", Align::Left),
+    ("PID", Align::Right),
+    ("WAITING", Align::Right),
+    ("WHO", Align::Left),
+];
+
+pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>) -> Vec<String> {
+    let mut held: Vec<&Lock> = snapshot
+        .locks
+        .rows
+        .iter()
+        .filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
+        .collect();
+    if held.is_empty() {
+        return vec!["No advisory lock is held.".to_owned()];
+    }
+    let waiting: FxHashMap<LockTag, usize> =
+        view.graph.queues.iter().map(|queue| (queue.tag, queue.waiters.len())).collect();
+    let waiters = |lock: &Lock| waiting.get(&lock.tag).copied().unwrap_or_default();
+    held.sort_by_key(|lock| (std::cmp::Reverse(waiters(lock)), lock.tag, lock.pid));
+    let row = |lock: &&Lock| {
+        [
+            LockKey::of(&lock.tag).map_or_else(String::new, |key| key.to_string()),
+            words
+                .name(&lock.tag, lock.pid)
+                .map_or_else(String::new, |name| one_line(&name.to_string()).into_owned()),
+            if lock.mode == LockMode::Share { "shared" } else { "exclusive" }.to_owned(),
+            lock.pid.map_or_else(|| "prepared".to_owned(), |pid| pid.to_string()),
+            waiters(lock).to_string(),
+            who(lock.pid.and_then(|pid| words.backend(pid))),
+        ]
+    };
+    let rows: Vec<[String; 6]> = held.iter().take(ROWS).map(row).collect();
+    let mut lines = vec![format!("Advisory locks: {} held", count(held.len() as u64))];
+    lines.extend(columns::laid_out(HEADS, &rows));
+    lines.extend(more(held.len(), ROWS, "advisory locks"));
+    lines
+}

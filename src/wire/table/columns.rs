@@ -1,0 +1,33 @@
+//! Rows in columns as wide as what is in them.
+
+use crate::text::{Align, fit_pad, width};
+
+/// No column is wider than this, except the last.
+const WIDEST: usize = 48;
+
+/// Lays `rows` out under `heads`; the last column has no end. Cells must be one line each.
+pub(super) fn laid_out<const N: usize>(heads: [(&str, Align); N], rows: &[[String; N]]) -> Vec<String> {
+    let mut widths = heads.map(|(head, _)| width(head));
+    for row in rows {
+        for (widest, cell) in widths.iter_mut().zip(row) {
+            *widest = (*widest).max(width(cell)).min(WIDEST);
+        }
+    }
+    let line = |cells: [&str; N]| {
+        let mut line = String::new();
+        for (place, ((cell, columns), (_, align))) in cells.iter().zip(widths).zip(heads).enumerate() {
+            if place > 0 {
+                line.push_str("  ");
+            }
+            if place + 1 == N {
+                line.push_str(cell);
+            } else {
+                line.push_str(&fit_pad(cell, columns, align));
+            }
+        }
+        line
+    };
+    let mut lines = vec![line(heads.map(|(head, _)| head))];
+    lines.extend(rows.iter().map(|row| line(row.each_ref().map(String::as_str))));
+    lines
+}

@@ -1,0 +1,161 @@
+//! The blocking forest: who blocks whom, and what ending a root would free.
+
+use super::{columns, more};
+use crate::model::backend::Backend;
+use crate::model::snapshot::Snapshot;
+use crate::model::view::View;
+use crate::model::wait_graph::{Party, TreeNode, WaitGraph};
+use crate::text::{Align, duration, one_line, one_line_prefix};
+use crate::wire::gids::Gids;
+use crate::wire::words::Words;
+
+/// Sessions that are shown under one blocker.
+const CHILDREN: usize = 10;
+/// Rows that are shown in all.
+const ROWS: usize = 200;
+/// Columns of a query that are shown.
+const QUERY: usize = 200;
+
+const HEADS: [(&str, Align); 9] = [
+    ("PID", Align::Left),
+    ("BLOCKS", Align::Right),
+    ("FREES", Align::Right),
+    ("WAIT", Align::Right),
+    ("STATE / WAITS FOR", Align::Left),
+    ("DATABASE", Align::Left),
+    ("WHO", Align::Left),
+    ("XACT", Align::Right),
+    ("QUERY", Align::Left),
+];
+
+pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>, gids: &Gids<'_>) -> Vec<String> {
+    let graph = &*view.graph;
+    if graph.waiting == 0 {
+        return vec!["Nobody waits for a lock.".to_owned()];
+    }
+    let mut forest = Forest { graph, snapshot, words, gids, rows: Vec::new() };
+    for top in &graph.tree.tops {
+        forest.walk(*top, 0);
+    }
+    let there_are = forest.rows.len();
+    forest.rows.truncate(ROWS);
+    let mut lines = columns::laid_out(HEADS, &forest.rows);
+    lines.extend(more(there_are, ROWS, "rows"));
+    lines
+}
+
+struct Forest<'a> {
+    graph: &'a WaitGraph,
+    snapshot: &'a Snapshot,
+    words: &'a Words<'a>,
+    gids: &'a Gids<'a>,
+    rows: Vec<[String; 9]>,
+}
+
+impl Forest<'_> {
+    fn walk(&mut self, place: usize, depth: usize) {
+        let mut todo = vec![(place, depth)];
+        while let Some((place, depth)) = todo.pop() {
+            let Some(node) = self.graph.tree.nodes.get(place) else { continue };
+            if self.rows.len() > ROWS {
+                return;
+            }
+            let row = self.row(node, depth);
+            self.rows.push(row);
+            let left_out = node.children.get(CHILDREN..).unwrap_or_default();
+            if !left_out.is_empty() {
+                // Above those that are shown, as they are taken from the end.
+                let below = left_out.iter().filter_map(|child| self.graph.tree.nodes.get(*child));
+                let sessions: u32 = below.map(|child| child.below + 1).sum();
+                let mut row: [String; 9] = Default::default();
+                row[0] = format!("{}({sessions} more)", indent(depth + 1));
+                self.rows.push(row);
+            }
+            todo.extend(node.children.iter().take(CHILDREN).rev().map(|child| (*child, depth + 1)));
+        }
+    }
+
+    fn row(&self, node: &TreeNode, depth: usize) -> [String; 9] {
+        let party = node.party;
+        let backend = match party {
+            Party::Backend(pid) => self.words.backend(pid),
+            Party::Prepared(_) => None,
+        };
+        let root = self.graph.roots.iter().find(|root| root.party == party);
+        let blocks = root.map_or(node.below, |root| root.blocked);
+        let (wait, state) = self.waits(node, backend);
+        let mark = if node.cycle.is_some() { " deadlock" } else { "" };
+        [
+            format!("{}{}{mark}", indent(depth), self.name(party)),
+            if blocks > 0 { blocks.to_string() } else { String::new() },
+            root.map_or_else(String::new, |root| root.frees.to_string()),
+            wait,
+            state,
+            cell(backend.and_then(|backend| backend.database.as_deref())),
+            who(backend),
+            backend.and_then(|backend| backend.xact_start).map_or_else(String::new, |since| {
+                duration((self.snapshot.taken_at - since).as_seconds_f64())
+            }),
+            backend
+                .and_then(|backend| backend.query.as_deref())
+                .map_or_else(String::new, |query| one_line_prefix(query, QUERY).into_owned()),
+        ]
+    }
+
+    fn name(&self, party: Party) -> String {
+        match party {
+            Party::Backend(pid) => pid.to_string(),
+            Party::Prepared(virtualtransaction) => match self.gids.gid(party) {
+                Some(gid) => format!("prepared '{}'", one_line(gid)),
+                None => format!("prepared {virtualtransaction}"),
+            },
+        }
+    }
+
+    /// How long it waits and for what; of a root, what it does.
+    fn waits(&self, node: &TreeNode, backend: Option<&Backend>) -> (String, String) {
+        let waiter = node.waits.and_then(|(queue, place)| {
+            let queue = self.graph.queues.get(queue)?;
+            Some((queue, queue.waiters.get(place)?))
+        });
+        let Some((queue, waiter)) = waiter else {
+            let state = match (node.party, backend.and_then(|backend| backend.state)) {
+                (Party::Prepared(_), _) => "prepared transaction",
+                (_, Some(state)) => state.as_str(),
+                (_, None) => "",
+            };
+            return (String::new(), state.to_owned());
+        };
+        let wait = waiter
+            .wait_start
+            .map_or_else(String::new, |since| duration((self.snapshot.taken_at - since).as_seconds_f64()));
+        let target = self.words.target(&queue.tag, Some(waiter.pid));
+        let others = match node.more_blockers {
+            0 => String::new(),
+            1 => " (+1 more blocker)".to_owned(),
+            more => format!(" (+{more} more blockers)"),
+        };
+        (wait, one_line(&format!("{} on {target}{others}", waiter.mode.short())).into_owned())
+    }
+}
+
+fn indent(depth: usize) -> String {
+    match depth.checked_sub(1) {
+        None => String::new(),
+        Some(blanks) => format!("{}└ ", "  ".repeat(blanks.min(20))),
+    }
+}
+
+fn cell(text: Option<&str>) -> String {
+    text.map_or_else(String::new, |text| one_line(text).into_owned())
+}
+
+/// `user@application`.
+pub(super) fn who(backend: Option<&Backend>) -> String {
+    let Some(backend) = backend else { return String::new() };
+    let user = cell(backend.user.as_deref().or(backend.backend_type.as_deref()));
+    match backend.application.as_deref() {
+        None | Some("") => user,
+        Some(application) => format!("{user}@{}", one_line(application)),
+    }
+}

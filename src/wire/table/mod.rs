@@ -1,0 +1,98 @@
+//! The snapshot for people: plain text, widths by content.
+
+mod advisory;
+mod columns;
+mod forest;
+
+use crate::model::finding::Severity;
+use crate::model::lock_name::LockNames;
+use crate::model::snapshot::Snapshot;
+use crate::model::view::View;
+use crate::text::{count, fit, one_line};
+use crate::wire::gids::Gids;
+use crate::wire::words::Words;
+
+/// Findings that are listed.
+const FINDINGS: usize = 20;
+
+/// Header, findings, the blocking forest and the advisory locks, each line at most `width` columns wide where a width
+/// is given; none before the first snapshot.
+#[must_use]
+pub fn render(view: &View, lock_names: &LockNames, width: Option<usize>) -> Option<String> {
+    let snapshot = view.snapshot.as_deref()?;
+    let words = Words::of(snapshot, lock_names);
+    let gids = Gids::of(snapshot);
+    let mut lines = vec![header(view, snapshot)];
+    lines.extend(sections(snapshot));
+    lines.extend(findings(view));
+    lines.push(String::new());
+    lines.extend(forest::lines(view, snapshot, &words, &gids));
+    lines.push(String::new());
+    lines.extend(advisory::lines(view, snapshot, &words));
+    let mut out = String::new();
+    for line in lines {
+        out.push_str(width.map_or_else(|| line.as_str().into(), |width| fit(&line, width)).trim_end());
+        out.push('\n');
+    }
+    Some(out)
+}
+
+fn header(view: &View, snapshot: &Snapshot) -> String {
+    let at = snapshot.taken_at.format("%Y-%m-%d %H:%M:%S UTC");
+    let waiting = view.graph.waiting;
+    let Some(server) = snapshot.server() else {
+        return format!("server unknown · {waiting} waiting · {at}");
+    };
+    let role = if server.in_recovery { "standby" } else { "primary" };
+    format!(
+        "PostgreSQL {} {role} · {} as {} · {}/{} connections · {waiting} waiting · {at}",
+        one_line(&server.version),
+        one_line(&server.database),
+        one_line(&server.user),
+        server.connections,
+        server.max_connections,
+    )
+}
+
+/// What could not be read, and what was left out.
+fn sections(snapshot: &Snapshot) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, error) in [
+        ("server", &snapshot.server.error),
+        ("backends", &snapshot.backends.error),
+        ("locks", &snapshot.locks.error),
+        ("prepared", &snapshot.prepared.error),
+    ] {
+        lines.extend(error.as_ref().map(|error| format!("{name} could not be read: {}", one_line(error))));
+    }
+    if snapshot.locks_omitted > 0 {
+        let number = count(snapshot.locks_omitted);
+        lines.push(format!("{number} locks are not shown: nobody waits for them and they are not advisory"));
+    }
+    lines
+}
+
+fn findings(view: &View) -> Vec<String> {
+    let severity = |severity| match severity {
+        Severity::Critical => "CRIT",
+        Severity::Warning => "WARN",
+        Severity::Info => "INFO",
+    };
+    let mut lines: Vec<String> = view
+        .findings
+        .iter()
+        .take(FINDINGS)
+        .map(|finding| format!("{}  {}", severity(finding.severity), one_line(&finding.summary)))
+        .collect();
+    lines.extend(more(view.findings.len(), FINDINGS, "findings"));
+    lines
+}
+
+/// The line that stands for what a list leaves out.
+fn more(there_are: usize, shown: usize, what: &str) -> Option<String> {
+    let left_out = there_are.checked_sub(shown).filter(|left_out| *left_out > 0)?;
+    Some(format!("… and {} more {what} (--format json has all)", count(left_out as u64)))
+}
+
+#[cfg(test)]
+mod tests;

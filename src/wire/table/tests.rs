@@ -1,0 +1,42 @@
+use super::*;
+use crate::text::width;
+use crate::wire::sample;
+
+fn rendered(width: Option<usize>) -> String {
+    render(&sample::view(), &LockNames::default(), width).unwrap()
+}
+
+#[test]
+fn the_whole_table() {
+    let expected = "\
+PostgreSQL 17.2 primary · app as monitor · 4/100 connections · 3 waiting · 2023-11-14 22:15:00 UTC
+CRIT  prepared transaction 'order 7' blocks 1
+
+PID                 BLOCKS  FREES   WAIT  STATE / WAITS FOR                                DATABASE  WHO            XACT  QUERY
+1                        2      1         idle in transaction                              app       app@web␛[31m  1m30s  SELECT pg_advisory_lock(72707369)
+└ 2                                1m00s  Exclusive on \"Prisma Migrate\"                    app       app@web␛[31m  1m30s  SELECT 1 ;
+└ 3                                  50s  Exclusive on \"Prisma Migrate\" (+1 more blocker)  app       app@web␛[31m  1m30s  SELECT 2
+prepared 'order 7'       1      1         prepared transaction
+└ 4                                  40s  AccessShare on accounts                          app       app@web␛[31m  1m30s  TABLE accounts
+
+Advisory locks: 1 held
+     KEY  NAME            MODE       PID  WAITING  WHO
+72707369  Prisma Migrate  exclusive    1        2  app@web␛[31m
+";
+    let text = rendered(None);
+    assert_eq!(text, expected, "\n{text}");
+}
+
+#[test]
+fn nothing_of_the_server_reaches_the_terminal_as_a_command() {
+    let text = rendered(None);
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+    assert!(text.contains("SELECT 1 ;"), "a query is one line: {text}");
+}
+
+#[test]
+fn lines_are_cut_to_the_width() {
+    let narrow = rendered(Some(60));
+    assert!(narrow.lines().all(|line| width(line) <= 60), "{narrow}");
+    assert!(narrow.lines().any(|line| line.ends_with('…')));
+}

@@ -1,0 +1,46 @@
+//! What is locked, in words.
+
+use rustc_hash::FxHashMap;
+
+use crate::model::backend::Backend;
+use crate::model::lock::LockTag;
+use crate::model::lock_name::{LockName, LockNames};
+use crate::model::snapshot::Snapshot;
+use crate::model::words;
+
+/// A snapshot with the names that its locks may have.
+#[derive(Debug)]
+pub struct Words<'a> {
+    snapshot: &'a Snapshot,
+    lock_names: &'a LockNames,
+    backends: FxHashMap<i32, &'a Backend>,
+}
+
+impl<'a> Words<'a> {
+    /// For the locks of `snapshot`.
+    #[must_use]
+    pub fn of(snapshot: &'a Snapshot, lock_names: &'a LockNames) -> Self {
+        let backends = snapshot.backends.rows.iter().map(|backend| (backend.pid, backend)).collect();
+        Self { snapshot, lock_names, backends }
+    }
+
+    /// The backend with this process id.
+    #[must_use]
+    pub fn backend(&self, pid: i32) -> Option<&'a Backend> {
+        self.backends.get(&pid).copied()
+    }
+
+    /// The name of an advisory lock that `pid` holds or awaits.
+    #[must_use]
+    pub fn name(&self, tag: &LockTag, pid: Option<i32>) -> Option<LockName> {
+        let holder = pid.and_then(|pid| self.backend(pid));
+        words::lock_name(self.snapshot, self.lock_names, tag, holder)
+    }
+
+    /// `accounts`, `"Prisma Migrate"`, `advisory 42`: text of the server, not yet fit for a screen.
+    #[must_use]
+    pub fn target(&self, tag: &LockTag, pid: Option<i32>) -> String {
+        let holder = pid.and_then(|pid| self.backend(pid));
+        words::quoted(self.snapshot, self.lock_names, tag, holder)
+    }
+}
