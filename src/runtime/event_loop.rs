@@ -79,7 +79,8 @@ pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
     };
     let size = state.screen.size()?;
     state.app.update(Message::Resize(size.width, size.height));
-    let exit = state.run(signals).await.or_else(|error| if terminal::is_gone() { Ok(HANGUP) } else { Err(error) });
+    let exit =
+        state.run(signals).await.or_else(|error| if terminal::is_gone() { Ok(HANGUP) } else { Err(error) });
     drop(state.events.take());
     terminal::give_back();
     exit

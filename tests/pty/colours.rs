@@ -20,6 +20,9 @@ fn tour(mut screen: Screen, root: i32) -> Vec<u8> {
     std::mem::take(&mut screen.seen().raw)
 }
 
+type Environment<'a> = &'a [(&'a str, &'a str)];
+type Allowed<'a> = &'a dyn Fn(&str) -> bool;
+
 /// Whether a parameter of SGR names a colour: default colours (39, 49, 59) are none.
 fn is_colour(attribute: &str) -> bool {
     let number: u32 = attribute.split(';').next().unwrap().parse().unwrap_or(0);
@@ -35,7 +38,7 @@ async fn each_terminal_gets_the_colours_it_has() {
         let index: Option<u8> = a.rsplit(';').next().and_then(|number| number.parse().ok());
         !a.contains(";2;") && (!indexed(a) || index.is_some_and(|index| index < 16))
     };
-    let allowed: [(&[(&str, &str)], &dyn Fn(&str) -> bool); 4] = [
+    let allowed: [(Environment, Allowed); 4] = [
         (&[("TERM", "xterm")], &sixteen),
         (&[("TERM", "xterm-256color")], &indexed),
         (&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")], &rgb),

@@ -57,7 +57,7 @@ fn it_shows_its_scenarios_and_leaves_nothing_behind() {
 #[test]
 fn all_three_scenarios_appear() {
     let screen = Screen::spawn((160, 50), &[], &["--refresh", "0.2s", "demo"]);
-    for who in ["psql (anna)", "deploy@ci", "picker-"] {
+    for who in ["psql-anna", "deploy-ci", "picker-"] {
         screen.shows(who);
     }
     screen.shows("1 deadlock");

@@ -85,8 +85,7 @@ async fn bytes_that_are_no_utf_8_are_shown_as_data() {
     let incident = Incident::crowd(2).await;
     let client = support::open(&incident.info()).await.client;
     for (name, encoding) in [("latin", "LATIN1"), ("japanese", "EUC_JP"), ("raw", "SQL_ASCII")] {
-        let create =
-            format!("CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");
+        let create = format!("CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0");
         client.batch_execute(&create).await.unwrap();
         let connection = support::open(&incident.info().with_dbname(name)).await;
         let text = if encoding == "EUC_JP" { "報告書" } else { "Größe \u{9b}31m" };
@@ -107,7 +106,7 @@ async fn what_follows_wide_characters_is_where_it_belongs() {
     let pid = holder(&wide, "'宽字符 👩‍👩‍👧 é́' 'x'").await;
     let screen = incident.screen((160, 40), &[], &["--screen", "backends"]);
     screen.wait_for("the texts of both in one column", |screen| {
-        let Some((head, column)) = find(screen, " TEXT") else { return false };
+        let Some((head, column)) = find(screen, " QUERY") else { return false };
         let shown = |pid: i32, text: &str| {
             let row = (head + 1..39).find(|row| column_of(screen, *row, &pid.to_string()).is_some())?;
             column_of(screen, row, text)

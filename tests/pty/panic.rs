@@ -16,6 +16,9 @@ async fn a_panic_gives_the_terminal_back_and_is_read_on_it() {
         assert!(shown.contains(&message), "{place}: {}", screen.contents());
         let tail = screen.raw_tail();
         let after = &tail[tail.find("asks for a panic").unwrap()..];
-        assert!(!after.contains("\x1b[?2026h") && !after.contains("PID"), "{place}: drawn over it: {after:?}");
+        assert!(
+            !after.contains("\x1b[?2026h") && !after.contains("PID"),
+            "{place}: drawn over it: {after:?}"
+        );
     }
 }

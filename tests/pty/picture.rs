@@ -18,7 +18,8 @@ const MARGIN: f64 = 14.0;
 const BASELINE: f64 = 13.5;
 const BACKGROUND: &str = "#161b22";
 const FOREGROUND: &str = "#d0d7de";
-const FONTS: &str = "ui-monospace, 'DejaVu Sans Mono', 'SF Mono', Menlo, Consolas, 'Liberation Mono', monospace";
+const FONTS: &str =
+    "ui-monospace, 'DejaVu Sans Mono', 'SF Mono', Menlo, Consolas, 'Liberation Mono', monospace";
 
 /// How a run of cells looks.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,12 +49,13 @@ fn look(cell: &vt100::Cell) -> Look {
     Look { foreground, background, bold, underline }
 }
 
-/// Cells of one look beside each other: the column of the first, how many, their text.
+/// Cells of one look beside each other.
 struct Run {
-    column: u16,
-    columns: u16,
-    text: String,
     look: Look,
+    /// Columns from the first, and up to the last.
+    columns: (u16, u16),
+    /// Where each begins, and its text.
+    cells: Vec<(u16, String)>,
 }
 
 /// A wide character makes a run of its own, since fonts do not agree on its width.
@@ -66,13 +68,13 @@ fn runs(screen: &vt100::Screen, row: u16) -> Vec<Run> {
             continue;
         }
         let text = if cell.has_contents() { cell.contents() } else { " " };
-        let (look, columns) = (look(cell), if cell.is_wide() { 2 } else { 1 });
+        let (look, end) = (look(cell), column + if cell.is_wide() { 2 } else { 1 });
         match runs.last_mut() {
             Some(run) if run.look == look && !cell.is_wide() && !after_wide => {
-                run.columns += columns;
-                run.text.push_str(text);
+                run.columns.1 = end;
+                run.cells.push((column, text.to_owned()));
             }
-            _ => runs.push(Run { column, columns, text: text.to_owned(), look }),
+            _ => runs.push(Run { look, columns: (column, end), cells: vec![(column, text.to_owned())] }),
         }
         after_wide = cell.is_wide();
     }
@@ -83,34 +85,37 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn rectangle(out: &mut String, run: &Run, row: u16) {
-    let Some(background) = &run.look.background else { return };
-    let (x, y) = (MARGIN + f64::from(run.column) * WIDTH, MARGIN + f64::from(row) * HEIGHT);
-    let width = f64::from(run.columns) * WIDTH;
-    writeln!(out, r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{HEIGHT}" fill="{background}"/>"#)
-        .unwrap();
+/// Where columns begin, and how wide they are.
+fn place((from, to): (u16, u16)) -> (f64, f64) {
+    (MARGIN + f64::from(from) * WIDTH, f64::from(to - from) * WIDTH)
 }
 
-/// The text of a run, in pieces between longer gaps, each as wide as its cells.
-fn text(out: &mut String, run: &Run, row: u16) {
-    let characters: Vec<(usize, &str)> = {
-        use unicode_segmentation::UnicodeSegmentation as _;
-        run.text.graphemes(true).enumerate().collect()
-    };
-    for piece in characters.split(|(_, text)| *text == " ") {
-        let Some((first, _)) = piece.first() else { continue };
-        let columns = if run.columns == 2 && piece.len() == 1 { 2 } else { piece.len() };
-        let x = MARGIN + (f64::from(run.column) + *first as f64) * WIDTH;
-        let y = MARGIN + f64::from(row) * HEIGHT + BASELINE;
-        let length = columns as f64 * WIDTH;
-        let piece: String = piece.iter().map(|(_, text)| *text).collect();
-        let weight = if run.look.bold { r#" font-weight="bold""# } else { "" };
-        let line = if run.look.underline { r#" text-decoration="underline""# } else { "" };
+fn rectangle(out: &mut String, run: &Run, row: u16) {
+    let Some(background) = &run.look.background else { return };
+    let (x, width) = place(run.columns);
+    let y = MARGIN + f64::from(row) * HEIGHT;
+    writeln!(
+        out,
+        r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{HEIGHT}" fill="{background}"/>"#
+    )
+    .unwrap();
+}
+
+/// The words of a run, each as wide as its cells: then all stand in line whatever the font.
+fn words(out: &mut String, run: &Run, row: u16) {
+    let y = MARGIN + f64::from(row) * HEIGHT + BASELINE;
+    let weight = if run.look.bold { r#" font-weight="bold""# } else { "" };
+    let line = if run.look.underline { r#" text-decoration="underline""# } else { "" };
+    for word in run.cells.split(|(_, text)| text == " ") {
+        let (Some((first, _)), Some((last, _))) = (word.first(), word.last()) else { continue };
+        // A wide character is the only one of its run.
+        let end = if run.cells.len() == 1 { run.columns.1 } else { last + 1 };
+        let (x, width) = place((*first, end));
+        let text: String = word.iter().map(|(_, text)| text.as_str()).collect();
+        let (fill, text) = (&run.look.foreground, escaped(&text));
         writeln!(
             out,
-            r#"<text x="{x:.1}" y="{y:.1}" textLength="{length:.1}" lengthAdjust="spacingAndGlyphs" fill="{}"{weight}{line}>{}</text>"#,
-            run.look.foreground,
-            escaped(&piece)
+            r#"<text x="{x:.1}" y="{y:.1}" textLength="{width:.1}" lengthAdjust="spacingAndGlyphs" fill="{fill}"{weight}{line}>{text}</text>"#
         )
         .unwrap();
     }
@@ -129,8 +134,12 @@ fn svg(screen: &vt100::Screen, about: &str) -> String {
     );
     for row in 0..rows.get() {
         let runs = runs(screen, row);
-        runs.iter().for_each(|run| rectangle(&mut out, run, row));
-        runs.iter().for_each(|run| text(&mut out, run, row));
+        for run in &runs {
+            rectangle(&mut out, run, row);
+        }
+        for run in &runs {
+            words(&mut out, run, row);
+        }
     }
     out.push_str("</svg>\n");
     out

@@ -211,11 +211,7 @@ impl Screen {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.exit_code();
             }
-            assert!(
-                start.elapsed() < PATIENCE,
-                "the program does not end; the screen:\n{}",
-                self.contents()
-            );
+            assert!(start.elapsed() < PATIENCE, "the program does not end; the screen:\n{}", self.contents());
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
@@ -271,12 +267,7 @@ impl Screen {
 
     /// Fails unless the terminal is as it was before the program began.
     pub(crate) fn assert_restored(&self) {
-        assert!(
-            self.is_restored(),
-            "not restored: {:x?}\n{}",
-            self.modes(),
-            self.raw_end()
-        );
+        assert!(self.is_restored(), "not restored: {:x?}\n{}", self.modes(), self.raw_end());
     }
 
     fn raw_end(&self) -> String {
@@ -351,16 +342,16 @@ pub(crate) fn find(screen: &vt100::Screen, text: &str) -> Option<(u16, u16)> {
 
 /// The column in which a text begins in a row.
 pub(crate) fn column_of(screen: &vt100::Screen, row: u16, text: &str) -> Option<u16> {
-    let cells = cells(screen, row);
-    let wide = |column: usize| screen.cell(row, column as u16).is_some_and(vt100::Cell::is_wide_continuation);
-    let from = |start: usize| -> String {
-        let shown = |(at, cell): (usize, &String)| match (cell.is_empty(), wide(start + at)) {
-            (true, true) => String::new(),
-            (true, false) => " ".to_owned(),
-            (false, _) => cell.clone(),
-        };
-        cells[start..].iter().enumerate().map(shown).collect()
+    // The second half of a wide character is no place where a text begins, and has no text.
+    let half = |column: u16| screen.cell(row, column).is_some_and(vt100::Cell::is_wide_continuation);
+    let shown = |(column, cell): (u16, &String)| match cell.as_str() {
+        "" if !half(column) => " ".to_owned(),
+        cell => cell.to_owned(),
     };
-    let found = (0..cells.len()).find(|start| !wide(*start) && from(*start).starts_with(text))?;
-    found.try_into().ok()
+    let cells: Vec<String> = (0u16..).zip(&cells(screen, row)).map(shown).collect();
+    (0u16..)
+        .zip(0..cells.len())
+        .filter(|(column, _)| !half(*column))
+        .find(|(_, at)| cells[*at..].concat().starts_with(text))
+        .map(|(column, _)| column)
 }

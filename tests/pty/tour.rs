@@ -81,7 +81,8 @@ async fn every_key_does_what_the_help_says() {
     screen.keys("f");
     screen.shows(&format!("following {first}"));
     screen.keys("7");
-    screen.wait_for("the followed row to be selected", |screen| find(screen, &format!("> {first}")).is_some());
+    screen
+        .wait_for("the followed row to be selected", |screen| find(screen, &format!("> {first}")).is_some());
     screen.keys("f");
     screen.hides("following");
 

@@ -60,7 +60,7 @@ pub(super) async fn show(
             let _ = first.changed().await;
             drop(first);
             fault::panic_if_asked("feed");
-            std::future::pending().await
+            std::future::pending::<()>().await;
         };
         tokio::select! {
             () = live.run(commands_out, views_in) => {}
