@@ -75,6 +75,9 @@ async fn measure(length: Duration, only: &str) {
         }
         let mut options = Options::default();
         options.settings = crowd.settings();
+        // Each of 2,000 that come one after the other would look for a deadlock through all before it, which keeps
+        // everybody from the lock table for minutes.
+        options = options.with("deadlock_timeout", "1h");
         let server = EmbeddedServer::start(options).await.unwrap();
         let info = ConnInfo::parse(&server.conninfo()).unwrap();
         let stage = Stage::open(&info).await.unwrap();

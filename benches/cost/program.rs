@@ -19,7 +19,7 @@ struct Output {
     seen: Vec<u8>,
 }
 
-pub struct Program {
+pub(crate) struct Program {
     child: Box<dyn Child + Send + Sync>,
     keys: Box<dyn Write + Send>,
     output: Arc<Mutex<Output>>,
@@ -29,7 +29,7 @@ pub struct Program {
 
 impl Program {
     /// Starts it, polling once a second.
-    pub fn start(conninfo: &str, screen: &str) -> Self {
+    pub(crate) fn start(conninfo: &str, screen: &str) -> Self {
         let size = PtySize { rows: 60, cols: 200, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_locktop"));
@@ -55,12 +55,12 @@ impl Program {
         Self { child, keys, output, started, _terminal: pair.master }
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.process_id().unwrap()
     }
 
     /// Waits until `text` comes out, which must be a word of one style; says how long after the start that was.
-    pub fn wait_for(&self, text: &str) -> Duration {
+    pub(crate) fn wait_for(&self, text: &str) -> Duration {
         loop {
             let passed = self.started.elapsed();
             {
@@ -79,19 +79,19 @@ impl Program {
         }
     }
 
-    pub fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
     /// Bytes that came out so far.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let mut output = self.output.lock().unwrap();
         output.seen.clear();
         output.total
     }
 
-    pub fn quit(mut self) {
+    pub(crate) fn quit(mut self) {
         self.press("q");
         let since = clock::monotonic();
         while self.child.try_wait().unwrap().is_none() {
