@@ -1,133 +1,139 @@
-//! What taking the server's answers apart costs: rows as binary COPY brings them.
+//! What decoding costs: rows of `pg_locks` and `pg_stat_activity` as the server sends them, at two sizes each, so that
+//! growth is seen. Nothing here needs a server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::unnecessary_wraps,
     missing_docs,
-    reason = "a benchmark may"
+    reason = "a bench may"
 )]
 
 use std::hint::black_box;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use locktop::model::backend::Backend;
 use locktop::pg::decode::backends::Backends;
 use locktop::pg::decode::locks::Locks;
 use locktop::pg::decode::texts::Texts;
 
-/// One row of binary COPY; the first has the header before it.
-fn message(first: bool, values: &[Option<&[u8]>]) -> Vec<u8> {
-    let mut bytes = if first { b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec() } else { Vec::new() };
-    bytes.extend(i16::try_from(values.len()).unwrap().to_be_bytes());
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// One message of a binary COPY.
+fn message(values: &[Option<Vec<u8>>]) -> Vec<u8> {
+    let mut bytes = i16::try_from(values.len()).unwrap().to_be_bytes().to_vec();
     for value in values {
-        match value {
-            Some(value) => {
-                bytes.extend(i32::try_from(value.len()).unwrap().to_be_bytes());
-                bytes.extend_from_slice(value);
-            }
-            None => bytes.extend((-1_i32).to_be_bytes()),
-        }
+        let length = value.as_ref().map_or(-1, |value| i32::try_from(value.len()).unwrap());
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(value.iter().flatten());
     }
     bytes
 }
 
-/// Advisory locks, as `assets/sql/locks.sql` selects them.
-fn locks(count: i32) -> Vec<Vec<u8>> {
-    (0..count)
-        .map(|key| {
-            let (key, pid) = (key.to_be_bytes(), (1_000 + key % 4).to_be_bytes());
-            message(
-                key == [0; 4],
-                &[
-                    Some(b"advisory"),
-                    Some(&5_i32.to_be_bytes()),
-                    None,
-                    None,
-                    None,
-                    None,
-                    None,
-                    Some(&2_i32.to_be_bytes()),
-                    Some(&key),
-                    Some(&2_i16.to_be_bytes()),
-                    Some(b"1003/24"),
-                    Some(&pid),
-                    Some(b"ExclusiveLock"),
-                    Some(&[1]),
-                    None,
-                ],
-            )
-        })
-        .collect()
+fn number(value: u32) -> Option<Vec<u8>> {
+    Some(value.to_be_bytes().to_vec())
 }
 
-/// Sessions that wait, as `assets/sql/backends.sql` selects them.
-fn backends(count: i32) -> Vec<Vec<u8>> {
-    let since = 800_000_000_000_000_i64.to_be_bytes();
-    (0..count)
-        .map(|number| {
-            let name = format!("worker-{number}");
-            message(
-                number == 0,
-                &[
-                    Some(&(1_000 + number).to_be_bytes()),
-                    Some(&since),
-                    None,
-                    Some(&5_i32.to_be_bytes()),
-                    Some(&10_i32.to_be_bytes()),
-                    Some(name.as_bytes()),
-                    None,
-                    Some(&(-1_i32).to_be_bytes()),
-                    Some(b"client backend"),
-                    Some(b"active"),
-                    Some(b"Lock"),
-                    Some(b"advisory"),
-                    Some(&since),
-                    Some(&since),
-                    Some(&since),
-                    None,
-                    Some(&760_i32.to_be_bytes()),
-                    None,
-                    Some(b"SELECT pg_advisory_lock(1)"),
-                ],
-            )
-        })
-        .collect()
+fn text(value: &str) -> Option<Vec<u8>> {
+    Some(value.as_bytes().to_vec())
+}
+
+fn moment(micros: u64) -> Option<Vec<u8>> {
+    Some(micros.to_be_bytes().to_vec())
+}
+
+/// `count` advisory locks, of which one in 22 is awaited.
+fn locks(count: u32) -> Vec<Vec<u8>> {
+    let row = |index: u32| {
+        let waits =
+            index.is_multiple_of(22).then(|| moment(800_000_000_000_000 + u64::from(index))).flatten();
+        message(&[
+            None,
+            None,
+            None,
+            None,
+            None,
+            number(index),
+            None,
+            text(&format!("{}/{}", index % 1000, index)),
+            number(1000 + index % 1000),
+            None,
+            waits,
+        ])
+    };
+    with_header((0..count).map(row).collect())
+}
+
+fn backends(count: u32) -> Vec<Vec<u8>> {
+    let row = |index: u32| {
+        let at = || moment(800_000_000_000_000 + u64::from(index));
+        message(&[
+            number(1000 + index),
+            at(),
+            None,
+            number(5),
+            number(10),
+            text(&format!("web-{}", index % 50)),
+            Some(vec![2, 32, 0, 4, 10, 0, 0, 1]),
+            number(40_000 + index),
+            text("client backend"),
+            text("active"),
+            text("Lock"),
+            text("advisory"),
+            at(),
+            at(),
+            at(),
+            number(700 + index),
+            number(700),
+            None,
+            text(&format!("UPDATE accounts SET balance = balance - 1 WHERE id = {index}")),
+        ])
+    };
+    with_header((0..count).map(row).collect())
+}
+
+fn with_header(mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    messages[0].splice(0..0, HEADER.iter().copied());
+    messages
+}
+
+fn read_backends(messages: &[Vec<u8>], texts: &mut Texts, before: &[Backend]) -> Vec<Backend> {
+    let mut backends = Backends::new(texts, before);
+    for message in messages {
+        backends.read(message).unwrap();
+    }
+    backends.finish().0
 }
 
 fn decode(c: &mut Criterion) {
+    let mut group = c.benchmark_group("decode");
     for count in [22_000, 44_000] {
         let messages = locks(count);
-        c.bench_function(&format!("{count} locks"), |b| {
-            b.iter(|| {
-                let mut rows = Locks::with_capacity(messages.len());
-                for message in &messages {
-                    rows.read(black_box(message)).unwrap();
+        group.throughput(Throughput::Elements(u64::from(count)));
+        group.bench_with_input(BenchmarkId::new("locks", count), &messages, |bencher, messages| {
+            bencher.iter(|| {
+                let mut locks = Locks::new(5, messages.len());
+                for message in messages {
+                    locks.read(message).unwrap();
                 }
-                rows.finish()
+                let (rows, omitted) = locks.finish();
+                assert_eq!((rows.len(), omitted), (messages.len(), 0));
+                black_box(rows)
             });
         });
     }
     for count in [1_000, 2_000] {
         let messages = backends(count);
         let mut texts = Texts::default();
-        let mut before = Vec::new();
-        c.bench_function(&format!("{count} backends"), |b| {
-            b.iter(|| {
-                let mut rows = Backends::new(&mut texts, &before);
-                for message in &messages {
-                    rows.read(black_box(message)).unwrap();
-                }
-                let read = rows.finish().0;
-                // The next poll finds the queries of this one.
-                before = read;
-            });
+        let before = read_backends(&messages, &mut texts, &[]);
+        group.throughput(Throughput::Elements(u64::from(count)));
+        group.bench_with_input(BenchmarkId::new("backends", count), &messages, |bencher, messages| {
+            bencher.iter(|| black_box(read_backends(messages, &mut texts, &before)));
         });
     }
+    group.finish();
 }
 
-criterion_group! {
-    name = benches;
-    config = Criterion::default().sample_size(50);
-    targets = decode
-}
+criterion_group!(benches, decode);
 criterion_main!(benches);

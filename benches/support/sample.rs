@@ -116,7 +116,7 @@ impl Builder {
             locks_omitted: 0,
             prepared: Section::fresh(self.prepared, taken_at),
             answers: Vec::new(),
-            names: Arc::new(Names { relations, databases, ..Names::default() }),
+            names: Arc::new(Names { relations, databases }),
             poll_seconds: 0.004,
         }
     }

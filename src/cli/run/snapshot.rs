@@ -10,6 +10,7 @@ use crate::feed::once::{OnceError, once};
 use crate::model::view::View;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
+use crate::wire;
 
 /// Between two attempts while the server has no connection left or is starting up.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -21,16 +22,24 @@ pub(super) async fn run(settings: Settings, format: SnapshotFormat) -> Result<u8
         session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
     let view = take(&settings, info).await?;
     let names = look::lock_names(&settings);
-    let text = format!(
-        "{format:?}{}",
-        names
-            .resolve(crate::model::lock_key::LockKey::Bigint(view.id.cast_signed()), Default::default())
-            .is_some()
-    );
+    let text = match format {
+        SnapshotFormat::Json => wire::json::to_string(&view, &names).transpose(),
+        SnapshotFormat::Table => Ok(wire::table::render(&view, &names, width())),
+    };
+    let text = text.map_err(|error| Failure::Other(error.to_string()))?;
+    let text = text.ok_or_else(|| Failure::Other("the server gave no snapshot".to_owned()))?;
     let mut out = io::stdout().lock();
     writeln!(out, "{}", text.trim_end())?;
     out.flush()?;
     Ok(0)
+}
+
+/// Columns of the terminal; none when the output goes elsewhere and need not be cut.
+fn width() -> Option<usize> {
+    rustix::termios::tcgetwinsize(io::stdout())
+        .ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|width| *width > 0)
 }
 
 async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View>, Failure> {
