@@ -29,10 +29,26 @@ fn views(waiters: u32, locks: u32) -> [Arc<View>; 2] {
     [0.0, 1.0].map(|now| Arc::new(sample::crowd(waiters, locks, now).view()))
 }
 
+/// The same, where the feed has seen that no lock has changed in between.
+fn still(waiters: u32, locks: u32) -> [Arc<View>; 2] {
+    let [first, second] = [0.0, 1.0].map(|now| sample::crowd(waiters, locks, now).snapshot());
+    let rows = Arc::clone(&first.locks.rows);
+    let mut second = second;
+    second.locks.rows = rows;
+    [first, second].map(|snapshot| Arc::new(sample::view(snapshot, 1)))
+}
+
 fn update(c: &mut Criterion) {
     for (waiters, locks) in [(1_000, 22_000), (2_000, 44_000)] {
-        let views = views(waiters, locks);
-        for (screen, keys) in [("Overview", "1"), ("Locks", "3"), ("Locks, all", "3a"), ("Backends", "7")] {
+        let (views, still) = (views(waiters, locks), still(waiters, locks));
+        for (screen, keys, views) in [
+            ("Overview", "1", &views),
+            ("Overview, no change", "1", &still),
+            ("Locks", "3", &views),
+            ("Locks, no change", "3", &still),
+            ("all locks", "3a", &views),
+            ("Backends", "7", &views),
+        ] {
             let mut app = App::new(Settings::default(), 1.0);
             app.update(Message::Resize(200, 60));
             for key in keys.chars() {

@@ -73,11 +73,10 @@ async fn measure(length: Duration, only: &str) {
         if !only.is_empty() && !only.contains(name.split(' ').next().unwrap()) {
             continue;
         }
-        let mut options = Options::default();
-        options.settings = crowd.settings();
+        let options = Options { settings: crowd.settings(), ..Options::default() };
         // Each of 2,000 that come one after the other would look for a deadlock through all before it, which keeps
         // everybody from the lock table for minutes.
-        options = options.with("deadlock_timeout", "1h");
+        let options = options.with("deadlock_timeout", "1h");
         let server = EmbeddedServer::start(options).await.unwrap();
         let info = ConnInfo::parse(&server.conninfo()).unwrap();
         let stage = Stage::open(&info).await.unwrap();
