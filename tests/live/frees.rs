@@ -67,16 +67,19 @@ fn root_of<'a>(document: &'a document::Document, root: &Blocker, name: &str) -> 
 async fn whoever_goes_frees_those_that_the_graph_names() {
     for version in super::versions() {
         let server = super::server(version).await;
+        let mut went_on = 0;
         for scenario in Scenario::ALL {
-            end_one_after_the_other(&server, scenario).await;
+            went_on += end_one_after_the_other(&server, scenario).await;
         }
+        assert!(went_on > 10, "only {went_on} ever went on");
     }
 }
 
 /// Of a crowd not all need to be tried.
 const VICTIMS: usize = 12;
 
-async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) {
+/// How many were freed in all.
+async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) -> usize {
     let name = format!("{} on {}", scenario.name(), server.version());
     let info = database(server).await;
     let stage = Stage::open(&info).await.unwrap();
@@ -103,11 +106,10 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) {
         assert_eq!(granted, freed, "{name}: the end of {victim}");
         went_on += granted.len();
     }
-    // The two behind a prepared transaction alone are freed by no backend.
-    assert!(went_on > 0 || scenario == Scenario::Prepared, "{name}: nobody ever went on");
     drop(frozen);
     running.stop().await.unwrap();
     stage.remove().await.unwrap();
+    went_on
 }
 
 /// Who would go on without `victim`, by the graph.
