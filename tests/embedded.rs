@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 
 use locktop::demo::postgres::{Binaries, EmbeddedServer, Options, SUPPORTED};
 use rustix::process::{Pid, Signal, kill_process};
-use support::{conninfo, is_gone, is_mentioned, open, wait_for};
+use support::{conninfo, is_gone, is_mentioned, open, versions, wait_for};
 
 /// Names the way in which `owner` ends.
 const WAY: &str = "LOCKTOP_TEST_WAY";
@@ -48,6 +48,20 @@ async fn owner() {
         "abort" => std::process::abort(),
         "panic" => panic!("as the test wants it"),
         _ => std::future::pending().await,
+    }
+}
+
+/// Not a test either: `tests/run.sh` asks it which versions there are. It fetches those that are missing.
+#[test]
+#[ignore = "run by tests/run.sh"]
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the script reads it")]
+fn available() {
+    for version in SUPPORTED {
+        let notice = |text: &str| eprintln!("{text}");
+        match Binaries::find(&Options { version: Some(version), notice, ..Options::default() }) {
+            Ok(found) => println!("\navailable {}", found.major),
+            Err(error) => eprintln!("{error}"),
+        }
     }
 }
 
@@ -115,7 +129,7 @@ fn nothing_is_left_when_the_owner_is_signalled() {
 #[test]
 fn nothing_is_left_when_the_owner_is_killed_while_the_server_starts() {
     let room = tempfile::tempdir().unwrap();
-    for pause in [5, 20, 40, 60, 80] {
+    for pause in [5, 20, 40, 60, 80, 200, 400] {
         let temporary = room.path().join(format!("killed-after-{pause}"));
         open_directory(&temporary);
         let mut command = Owner::command(&std::env::current_exe().unwrap(), "wait", &temporary);
@@ -192,6 +206,48 @@ fn two_processes_can_make_the_template_at_once() {
     }
 }
 
+/// What `available` says about each version on a machine with nothing on its search path but `npm`, if that.
+fn said_without_tools(npm: Option<&str>) -> String {
+    let room = tempfile::tempdir().unwrap();
+    fs::set_permissions(room.path(), Permissions::from_mode(0o755)).unwrap();
+    if let Some(script) = npm {
+        let npm = room.path().join("npm");
+        fs::write(&npm, script).unwrap();
+        fs::set_permissions(&npm, Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "available", "--ignored", "--nocapture"]);
+    command.env("PATH", room.path()).env("XDG_CACHE_HOME", room.path().join("cache"));
+    command.env_remove("LOCKTOP_PG_BIN").env_remove("LOCKTOP_TEST_PG");
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn without_postgresql_and_npm_the_remedy_is_named() {
+    let said = said_without_tools(None);
+    for version in SUPPORTED {
+        let found = said.contains(&format!("available {version}"));
+        let missing = said.lines().find(|line| line.contains(&format!("version {version})")));
+        let helps = |line: &str| {
+            line.contains("no npm") && line.contains("install") && line.contains("LOCKTOP_PG_BIN")
+        };
+        assert!(found || missing.is_some_and(helps), "{version}: {said}");
+    }
+}
+
+#[test]
+fn an_npm_that_fails_is_quoted() {
+    let said = said_without_tools(Some("#!/bin/sh\necho 'the registry is down' >&2\nexit 1\n"));
+    for version in SUPPORTED {
+        let found = said.contains(&format!("available {version}"));
+        let package = format!("@{version}.");
+        let quoted =
+            said.lines().any(|line| line.contains(&package) && line.contains("the registry is down"));
+        assert!(found || quoted, "{version}: {said}");
+    }
+}
+
 /// Lets everybody in, since the server may run as another user.
 fn open_directory(path: &Path) {
     fs::create_dir(path).unwrap();
@@ -201,7 +257,7 @@ fn open_directory(path: &Path) {
 
 #[tokio::test]
 async fn every_supported_version_starts() {
-    for version in SUPPORTED {
+    for version in versions() {
         let server = support::server_of(version).await;
         assert_eq!(server.version(), version);
         let session = open(&conninfo(server)).await;

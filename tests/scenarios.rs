@@ -14,13 +14,13 @@ mod support;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use locktop::demo::postgres::{EmbeddedServer, SUPPORTED};
+use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::demo::scenario::{
     Blocker, Crowd, Facts, Pace, Running, SCHEMA, Scenario, ScenarioError, Stage, Traffic, TrafficOptions,
 };
 use locktop::demo::{self, DemoOptions};
 use locktop::pg::conninfo::ConnInfo;
-use support::{database, is_gone, is_long, open, wait_until};
+use support::{database, is_gone, is_long, open, versions, wait_until};
 use tokio_postgres::Client;
 
 async fn pids(client: &Client, question: &str) -> BTreeSet<i32> {
@@ -100,7 +100,7 @@ async fn every_scenario(server: &EmbeddedServer) {
 async fn every_scenario_is_what_it_claims_to_be() {
     every_scenario(support::server().await).await;
     if is_long() {
-        for version in SUPPORTED {
+        for version in versions() {
             every_scenario(support::server_of(version).await).await;
         }
     }
@@ -145,13 +145,30 @@ async fn a_crowd_may_hold_other_locks_too() {
     assert_eq!(count(&client, &held).await, 0);
 }
 
+/// The size that the benches measure; a tenth of it in the short suite.
+#[tokio::test]
+async fn a_crowd_fits_into_a_server_with_its_settings() {
+    let size = if is_long() { 1_000 } else { 100 };
+    let crowd = Crowd { waiters: size, locks: size * 22, in_transaction: true };
+    let server =
+        EmbeddedServer::start(Options { settings: crowd.settings(), ..Options::default() }).await.unwrap();
+    let info = support::conninfo(&server);
+    let stage = Stage::open(&info).await.unwrap();
+    let running = crowd.start(&stage).await.unwrap();
+    let client = open(&info).await.client;
+    let waiting = "FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    assert_eq!(count(&client, waiting).await, i64::try_from(size).unwrap());
+    running.stop().await.unwrap();
+    server.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn what_dissolves_leaves_nobody_waiting() {
     for scenario in Scenario::DEMO {
         let info = database(support::server().await).await;
         let stage = Stage::open(&info).await.unwrap();
         let client = open(&info).await.client;
-        let pace = Pace { step: Duration::from_millis(5), hold: Duration::from_millis(200) };
+        let pace = Pace { step: Duration::from_millis(5), hold: Duration::from_secs(2) };
         let running = scenario.start(&stage, pace).await.unwrap();
         let facts = running.facts().clone();
         running.dissolve().await.unwrap();
@@ -180,13 +197,16 @@ async fn traffic_waits_fails_and_leaves_nothing() {
     assert_eq!(count(&client, &format!("FROM pg_stat_activity WHERE {ours}")).await, 0);
 }
 
-/// Waits until all three scenarios of the demo can be seen.
+/// Waits until each of the demo's scenarios was seen.
 async fn watch_demo(client: &Client) {
-    let seen = "SELECT count(*) = 3 FROM (
-        SELECT 1 FROM pg_stat_activity WHERE application_name = 'api-2' AND wait_event_type = 'Lock' UNION ALL
-        SELECT 1 FROM pg_stat_activity WHERE application_name = 'web-3' AND query LIKE 'DELETE FROM orders%' UNION ALL
-        SELECT 1 FROM pg_stat_activity WHERE application_name = 'picker-1' AND wait_event_type = 'Lock') seen";
-    wait_until("the demo", async || client.query_one(seen, &[]).await.unwrap().get(0)).await;
+    for (what, who) in [
+        ("the chain", "application_name = 'api-2'"),
+        ("the convoy", "application_name = 'web-3' AND query LIKE 'DELETE FROM orders%'"),
+        ("the deadlock", "application_name = 'picker-1'"),
+    ] {
+        let waits = format!("FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND {who}");
+        wait_until(what, async || count(client, &waits).await > 0).await;
+    }
 }
 
 const BRISK: Pace = Pace { step: Duration::from_millis(10), hold: Duration::from_secs(2) };
@@ -252,6 +272,18 @@ async fn on_a_users_server_an_ordinary_role_is_enough_and_all_is_removed() {
     .await;
     drop(demo);
     verify_untouched(&client, "visitor").await;
+}
+
+#[tokio::test]
+async fn a_role_that_may_make_nothing_is_told_what_it_lacks() {
+    let (info, client) = users_database("guest").await;
+    let name: String = client.query_one("SELECT current_database()::text", &[]).await.unwrap().get(0);
+    client.batch_execute(&format!("REVOKE CREATE ON DATABASE {name} FROM guest")).await.unwrap();
+    let options = DemoOptions { url: Some(info), ..DemoOptions::default() };
+    let error = demo::run(options).await.unwrap_err().to_string();
+    assert!(error.contains("permission denied") && error.contains("GRANT CREATE ON DATABASE"), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+    verify_untouched(&client, "guest").await;
 }
 
 #[tokio::test]

@@ -4,12 +4,12 @@ use rustc_hash::FxHashMap;
 
 use crate::model::backend::Backend;
 use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
-use crate::model::lock_key::LockKey;
-use crate::model::lock_name::{Context, LockName, LockNames};
+use crate::model::lock_name::{LockName, LockNames};
+use crate::model::prepared::PreparedIndex;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Queue, Root, TreeNode, WaitGraph};
-use crate::model::{Text, Timestamp};
+use crate::model::{Text, Timestamp, words};
 
 /// Where things are in a view.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +18,7 @@ pub struct Index {
     queues: FxHashMap<LockTag, u32>,
     nodes: FxHashMap<Party, u32>,
     roots: FxHashMap<Party, u32>,
-    prepared: FxHashMap<VirtualTransaction, u32>,
+    prepared: PreparedIndex,
     rows_awaited: FxHashMap<i32, u32>,
 }
 
@@ -45,28 +45,9 @@ impl Index {
         for (at, backend) in snapshot.backends.rows.iter().enumerate() {
             index.backends.insert(backend.pid, position(at));
         }
-        index.find_prepared(snapshot);
+        index.prepared = PreparedIndex::of(snapshot);
         index.find_tuples(snapshot, &view.graph);
         index
-    }
-
-    /// The gid of a prepared transaction follows from the row of its own transaction id, which has no process.
-    fn find_prepared(&mut self, snapshot: &Snapshot) {
-        if snapshot.prepared.rows.is_empty() {
-            return;
-        }
-        let by_xid: FxHashMap<u32, u32> = snapshot
-            .prepared
-            .rows
-            .iter()
-            .enumerate()
-            .map(|(at, row)| (row.transaction, position(at)))
-            .collect();
-        for lock in snapshot.locks.rows.iter().filter(|lock| lock.pid.is_none()) {
-            if let Some(at) = lock.tag.transactionid.and_then(|xid| by_xid.get(&xid)) {
-                self.prepared.insert(lock.virtualtransaction, *at);
-            }
-        }
     }
 
     /// Who waits for a transaction usually does so for a row, and holds the tuple lock of that row meanwhile.
@@ -123,7 +104,7 @@ impl<'a> Scene<'a> {
     /// The prepared transaction behind a virtual transaction.
     #[must_use]
     pub fn prepared(&self, virtualtransaction: VirtualTransaction) -> Option<&'a Prepared> {
-        self.snapshot.prepared.rows.get(*self.index.prepared.get(&virtualtransaction)? as usize)
+        self.index.prepared.get(self.snapshot, virtualtransaction)
     }
 
     /// The wait queue of a lock.
@@ -168,88 +149,23 @@ impl<'a> Scene<'a> {
     /// What a key is called. `pid` is somebody who holds it or waits for it.
     #[must_use]
     pub fn lock_name(&self, tag: &LockTag, pid: Option<i32>) -> Option<LockName> {
-        let key = LockKey::of(tag)?;
-        let database = tag.database.and_then(|oid| self.snapshot.names.databases.get(&oid));
-        let application =
-            pid.and_then(|pid| self.backend(pid)).and_then(|backend| backend.application.as_deref());
-        self.names.resolve(
-            key,
-            Context {
-                database: database.map(|name| &**name),
-                application,
-                datid: tag.database,
-                names: Some(&self.snapshot.names),
-            },
-        )
+        words::lock_name(self.snapshot, self.names, tag, pid.and_then(|pid| self.backend(pid)))
     }
 
     /// What is locked, in words: a relation by its name, an advisory key by its name or number.
     #[must_use]
     pub fn lock_label(&self, tag: &LockTag, pid: Option<i32>) -> String {
-        let relation = || match (self.snapshot.names.relation(tag), tag.relation) {
-            (Some(name), _) => crate::text::one_line(name).into_owned(),
-            (None, Some(oid)) => match self.other_database(tag) {
-                Some(database) => format!("relation {oid} in {database}"),
-                None => format!("relation {oid}"),
-            },
-            (None, None) => "?".to_owned(),
-        };
-        let number = |value: Option<u32>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
-        match tag.locktype {
-            LockType::Relation => relation(),
-            LockType::Extend => format!("extend {}", relation()),
-            LockType::Page => format!("page {} of {}", number(tag.page), relation()),
-            LockType::Tuple => {
-                format!("row of {} ({},{})", relation(), number(tag.page), number(tag.tuple.map(u32::from)))
-            }
-            LockType::TransactionId => self.transaction_label(tag, pid),
-            LockType::VirtualXid => {
-                format!(
-                    "virtual xid {}",
-                    tag.virtualxid.map_or_else(|| "?".to_owned(), |xid| xid.to_string())
-                )
-            }
-            LockType::Advisory => match (self.lock_name(tag, pid), LockKey::of(tag)) {
-                // A guess must not hide the key itself.
-                (Some(name), Some(key)) if name.uncertain => {
-                    format!("{key} {}?", crate::text::one_line(&name.name))
-                }
-                (Some(name), _) => crate::text::one_line(&name.name).into_owned(),
-                (None, Some(key)) => format!("advisory {key}"),
-                (None, None) => format!(
-                    "advisory {}/{}/{}",
-                    number(tag.classid),
-                    number(tag.objid),
-                    number(tag.objsubid.map(u32::from))
-                ),
-            },
-            LockType::FrozenId => "frozen ids".to_owned(),
-            LockType::SpecToken => format!("speculative insert of {}", number(tag.transactionid)),
-            LockType::ApplyTransaction => format!("remote transaction {}", number(tag.transactionid)),
-            LockType::Object | LockType::UserLock | LockType::Other => {
-                format!("object {}/{}", number(tag.classid), number(tag.objid))
-            }
-        }
+        let holder = pid.and_then(|pid| self.backend(pid));
+        crate::text::one_line(&words::target(self.snapshot, self.names, tag, holder)).into_owned()
     }
 
-    fn transaction_label(&self, tag: &LockTag, pid: Option<i32>) -> String {
-        let row = pid.and_then(|pid| self.index.rows_awaited.get(&pid));
-        match row.and_then(|at| self.snapshot.locks.rows.get(*at as usize)) {
-            Some(tuple) => self.lock_label(&tuple.tag, None),
-            None => format!("transaction {}", tag.transactionid.unwrap_or_default()),
-        }
-    }
-
-    /// The name of the lock's database when it is not the one locktop is connected to.
+    /// What `waiter` waits for, in words: for a transaction the row behind it, where the waiter's tuple lock tells.
     #[must_use]
-    pub fn other_database(&self, tag: &LockTag) -> Option<String> {
-        let oid = tag.database.filter(|oid| *oid != 0)?;
-        if self.snapshot.server().is_some_and(|server| server.datid == oid) {
-            return None;
-        }
-        Some(match self.snapshot.names.databases.get(&oid) {
-            Some(name) => crate::text::one_line(name).into_owned(),
-            None => oid.to_string(),
-        })
+    pub fn wait_label(&self, tag: &LockTag, waiter: i32) -> String {
+        let row = Some(waiter).filter(|_| tag.locktype == LockType::TransactionId);
+        let row = row.and_then(|pid| self.index.rows_awaited.get(&pid));
+        let tag =
+            row.and_then(|at| self.snapshot.locks.rows.get(*at as usize)).map_or(tag, |tuple| &tuple.tag);
+        self.lock_label(tag, Some(waiter))
     }
 }

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Longest that dropping a demo may take.
 const FAREWELL: Duration = Duration::from_secs(5);
 /// How long after one scenario the next one begins, at the start.
-const STAGGER: Duration = Duration::from_millis(1_500);
+const STAGGER: Duration = Duration::from_millis(700);
 
 /// What to show, and where.
 #[derive(Debug, Clone)]

@@ -7,10 +7,12 @@ pub mod finding;
 pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
+pub mod prepared;
 pub mod snapshot;
 pub mod thresholds;
 pub mod view;
 pub mod wait_graph;
+pub mod words;
 
 /// Text that came from the server: shared, immutable, valid UTF-8 (invalid bytes were replaced when it was
 /// decoded), and otherwise hostile: it may hold control characters, escape sequences and newlines, and may be

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use locktop::clock;
-use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::demo::postgres::{EmbeddedServer, Options, SUPPORTED};
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
 use tokio::sync::OnceCell;
@@ -26,6 +26,17 @@ pub(crate) async fn server_of(version: u32) -> &'static EmbeddedServer {
     static SERVERS: [OnceCell<EmbeddedServer>; 5] = [const { OnceCell::const_new() }; 5];
     let index = usize::try_from(version).unwrap() - 14;
     SERVERS[index].get_or_init(|| start(Some(version))).await
+}
+
+/// The versions to test on: all that are supported, unless the one who runs the tests says otherwise
+/// (`LOCKTOP_TEST_VERSIONS="15 17"`).
+pub(crate) fn versions() -> Vec<u32> {
+    match std::env::var("LOCKTOP_TEST_VERSIONS") {
+        Ok(text) if !text.trim().is_empty() => {
+            text.split_whitespace().map(|word| word.parse().unwrap()).collect()
+        }
+        _ => SUPPORTED.collect(),
+    }
 }
 
 /// Room for a crowd of 200 beside everything else.

@@ -12,6 +12,7 @@ mod error;
 mod fetch;
 mod find;
 mod install;
+mod place;
 mod server;
 mod template;
 

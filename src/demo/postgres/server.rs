@@ -3,7 +3,6 @@
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -14,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::account::Account;
 use super::error::EmbeddedError;
 use super::find::Binaries;
-use super::{Options, template};
+use super::{Options, place, template};
 use crate::clock;
 
 const WATCHDOG: &str = include_str!("watchdog.sh");
@@ -73,7 +72,7 @@ impl EmbeddedServer {
         let binaries = Binaries::for_account(options, account)?;
         let template = template::ensure(&binaries, account, options.notice)?;
         let directory =
-            temporary_base(account).join(format!("locktop-{:016x}", RandomState::new().hash_one(0)));
+            place::temporary(account).join(format!("locktop-{:016x}", RandomState::new().hash_one(0)));
         let mut command = account.command(Path::new("/bin/sh"));
         command.args(["-c", WATCHDOG, "locktop-watchdog"]).arg(&directory).arg(&template);
         command.arg(binaries.bin.join("postgres")).arg("-D").arg(directory.join("data"));
@@ -237,24 +236,6 @@ impl Drop for EmbeddedServer {
         // The watchdog does the rest, also after this process has ended.
         drop(self.watchdog.stdin.take());
         let _ = self.watchdog.try_wait();
-    }
-}
-
-/// Where the directory goes: the usual place for temporary files, unless the server's user cannot write there or the
-/// name is too long or too odd for a socket (its path has at most about 100 bytes).
-fn temporary_base(account: Account) -> PathBuf {
-    let base = std::env::temp_dir();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    let short = base
-        .to_str()
-        .is_some_and(|text| text.len() <= 60 && text.starts_with('/') && text.chars().all(plain));
-    let writable = |meta: fs::Metadata| {
-        account == Account::Own || meta.mode() & 0o002 != 0 || meta.uid() == account.uid()
-    };
-    if short && account.can_reach(&base) && fs::metadata(&base).is_ok_and(writable) {
-        base
-    } else {
-        PathBuf::from("/tmp")
     }
 }
 

@@ -1,14 +1,14 @@
 //! Twelve sessions, each waiting for the one before, under a transaction that somebody left open.
 
 use super::error::ScenarioError;
-use super::running::{Blocker, Pace, Running};
+use super::running::{Blocker, Pace, Release, Running};
 use super::stage::Stage;
 
 /// Everybody who waits, in order: each holds an account's row and wants the one before.
 const WAITERS: [&str; 12] = [
     "web-1",
     "web-4",
-    "billing@cron",
+    "billing-cron",
     "web-2",
     "payout-worker-1",
     "payout-worker-2",
@@ -33,9 +33,8 @@ pub(super) async fn start(stage: &Stage, pace: Pace) -> Result<Running, Scenario
     stage.run(table).await?;
     let mut running = Running::new(stage);
     running.cleanup.push("DROP TABLE IF EXISTS accounts".to_owned());
-    running.release = "COMMIT";
-    let root =
-        running.begin("psql (anna)", "UPDATE accounts SET balance = balance - 250 WHERE id = 1").await?;
+    running.release = Release::Commit;
+    let root = running.begin("psql-anna", "UPDATE accounts SET balance = balance - 250 WHERE id = 1").await?;
     running.facts.roots.push(Blocker::Backend(root.pid()));
     let mut before = root;
     for (place, name) in WAITERS.into_iter().enumerate() {

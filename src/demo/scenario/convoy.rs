@@ -1,7 +1,7 @@
 //! A migration waits for a long report, and everybody else for the migration.
 
 use super::error::ScenarioError;
-use super::running::{Blocker, Pace, Running, Wait};
+use super::running::{Blocker, Pace, Release, Running, Wait};
 use super::stage::Stage;
 
 /// Who comes after the migration, and with what. None of these would wait for the report, or for each other.
@@ -10,7 +10,7 @@ const TRAFFIC: [(&str, &str); 8] = [
     ("web-6", "SELECT id, state, total FROM orders WHERE customer = 12 ORDER BY id DESC LIMIT 20"),
     ("checkout-2", "INSERT INTO orders (customer, state, total) VALUES (12, 'new', 49.90)"),
     ("web-2", "SELECT count(*) FROM orders WHERE state = 'new'"),
-    ("shipping@cron", "UPDATE orders SET state = 'shipped' WHERE id = 17"),
+    ("shipping-cron", "UPDATE orders SET state = 'shipped' WHERE id = 17"),
     ("api-3", "SELECT sum(total) FROM orders WHERE customer = 5"),
     ("checkout-1", "INSERT INTO orders (customer, state, total) VALUES (5, 'new', 12.00)"),
     ("web-3", "DELETE FROM orders WHERE id = 93 AND state = 'cancelled'"),
@@ -23,10 +23,11 @@ pub(super) async fn start(stage: &Stage, pace: Pace) -> Result<Running, Scenario
     stage.run(table).await?;
     let mut running = Running::new(stage);
     running.cleanup.push("DROP TABLE IF EXISTS orders".to_owned());
-    let steps = u32::try_from(TRAFFIC.len() + 1).unwrap_or(u32::MAX);
-    let seconds = (pace.hold + pace.step * steps).as_secs_f64();
-    let report = running.open("report@bi").await?;
-    let long = format!("SELECT customer, sum(total) FROM orders, pg_sleep({seconds:.1}) GROUP BY customer");
+    running.release = Release::Cancel;
+    // It is cancelled long before; this is for the case that nobody is left to do that.
+    let seconds = pace.hold.as_secs() + 120;
+    let report = running.open("report-bi").await?;
+    let long = format!("SELECT customer, sum(total) FROM orders, pg_sleep({seconds}) GROUP BY customer");
     running.tasks.push(report.send(long));
     let reads = "SELECT EXISTS (SELECT FROM pg_locks WHERE granted AND relation = 'orders'::regclass
                  AND pid = ANY ($1::int[]))";
@@ -34,7 +35,7 @@ pub(super) async fn start(stage: &Stage, pace: Pace) -> Result<Running, Scenario
     running.facts.roots.push(Blocker::Backend(report.pid()));
 
     pace.step().await;
-    let migration = running.open("deploy@ci").await?;
+    let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE orders ADD COLUMN note text").await?;
     running.facts.wait(migration.pid(), report.pid());
     for (name, statement) in TRAFFIC {

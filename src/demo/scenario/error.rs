@@ -18,6 +18,17 @@ pub enum ScenarioError {
         /// What it answered.
         message: String,
     },
+    /// The server does not let us make our schema.
+    #[error(
+        "cannot make the schema {schema}: {message}; the demo needs a database that can be written to, and the right \
+         to make schemas in it (GRANT CREATE ON DATABASE)"
+    )]
+    NoSchema {
+        /// Its name.
+        schema: &'static str,
+        /// What the server says.
+        message: String,
+    },
     /// A state that did not come about in time.
     #[error("waited 30 s in vain for {0}")]
     Waited(&'static str),
@@ -40,12 +51,22 @@ pub enum ScenarioError {
 }
 
 impl ScenarioError {
-    /// For `map_err`: names the statement.
+    /// For `map_err`: names the statement, on one line and not at length.
     pub(super) fn statement(statement: &str) -> impl FnOnce(tokio_postgres::Error) -> Self {
-        let statement = statement.to_owned();
-        move |error| {
-            let detail = error.source().map(ToString::to_string);
-            Self::Statement { statement, message: detail.unwrap_or_else(|| error.to_string()) }
+        let words: Vec<_> = statement.split_whitespace().collect();
+        let mut statement = words.join(" ");
+        if let Some((end, _)) = statement.char_indices().nth(80) {
+            statement.truncate(end);
+            statement.push('…');
         }
+        move |error| Self::Statement { statement, message: reason(&error) }
     }
+}
+
+/// What the server, or else the driver, says.
+pub(super) fn reason(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().map_or_else(
+        || error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}")),
+        |refusal| refusal.message().to_owned(),
+    )
 }

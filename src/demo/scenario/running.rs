@@ -11,7 +11,7 @@ use super::stage::Stage;
 pub struct Pace {
     /// Between one session and the next.
     pub step: Duration,
-    /// How long the state lasts where it ends by itself: a long query, a deadlock.
+    /// How long the state lasts, once it has come about.
     pub hold: Duration,
 }
 
@@ -76,6 +76,17 @@ impl Facts {
     }
 }
 
+/// How a scenario dissolves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Release {
+    /// The server sees to it.
+    ByItself,
+    /// The first session commits.
+    Commit,
+    /// The first session's query is cancelled.
+    Cancel,
+}
+
 /// A state of contention made of real sessions. Dropping it closes them; [`Self::stop`] also waits for that and cleans
 /// up.
 #[derive(Debug)]
@@ -85,8 +96,8 @@ pub struct Running {
     pub(super) sessions: Vec<Session>,
     /// Statements that wait.
     pub(super) tasks: Vec<Task>,
-    /// What lets the waiters go on: a statement for the first session.
-    pub(super) release: &'static str,
+    /// What lets the waiters go on.
+    pub(super) release: Release,
     /// What removes everything that was made. Each is tried, whatever becomes of the others.
     pub(super) cleanup: Vec<String>,
 }
@@ -98,7 +109,7 @@ impl Running {
             facts: Facts::default(),
             sessions: Vec::new(),
             tasks: Vec::new(),
-            release: "",
+            release: Release::ByItself,
             cleanup: Vec::new(),
         }
     }
@@ -111,7 +122,7 @@ impl Running {
 
     /// Whether it lasts until [`Self::dissolve`], and does not end by itself.
     pub(in crate::demo) fn lasts(&self) -> bool {
-        !self.release.is_empty()
+        self.release != Release::ByItself
     }
 
     /// Opens one more session.
@@ -140,11 +151,14 @@ impl Running {
     /// # Errors
     /// As [`Self::stop`].
     pub async fn dissolve(mut self) -> Result<(), ScenarioError> {
-        if let Some(root) = self.sessions.first().filter(|_| !self.release.is_empty()) {
-            root.run(self.release).await?;
+        if let Some(root) = self.sessions.first() {
+            match self.release {
+                Release::Commit => root.run("COMMIT").await?,
+                Release::Cancel => self.stage.cancel(root.pid()).await?,
+                Release::ByItself => {}
+            }
         }
         for task in self.tasks.drain(..) {
-            // How a statement ended does not matter here: in a deadlock one of them fails, as it should.
             let _ = task.await;
         }
         self.stop().await

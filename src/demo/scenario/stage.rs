@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_postgres::Client;
 
-use super::error::ScenarioError;
+use super::error::{self, ScenarioError};
 use super::session::{Identity, Session};
 use crate::clock;
 use crate::pg::connect::connect;
@@ -72,7 +72,9 @@ impl Stage {
              END $$;
              COMMIT; SET search_path TO {SCHEMA}; SET lock_timeout TO '20s'; SET client_min_messages TO warning"
         );
-        self.run(&make).await?;
+        let outcome = self.inner.control.batch_execute(&make).await;
+        outcome
+            .map_err(|error| ScenarioError::NoSchema { schema: SCHEMA, message: error::reason(&error) })?;
         let ours = format!("SELECT obj_description(to_regnamespace('{SCHEMA}'), 'pg_namespace') = '{MARK}'");
         if self.ask(&ours, &[]).await? {
             Ok(())
@@ -146,6 +148,16 @@ impl Stage {
     /// Notes a session, so that it can be ended.
     pub(super) fn enroll(&self, identity: Identity) {
         self.roster().push(identity);
+    }
+
+    /// Cancels the query of a session.
+    pub(super) async fn cancel(&self, pid: i32) -> Result<(), ScenarioError> {
+        let identity = self.roster().iter().find(|identity| identity.pid == pid).cloned();
+        let Some(Identity { pid, start }) = identity else { return Ok(()) };
+        let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+                      WHERE pid = $1 AND backend_start::text = $2";
+        let answer = self.inner.control.query(cancel, &[&pid, &start]).await;
+        answer.map(|_| ()).map_err(ScenarioError::statement(cancel))
     }
 
     /// Ends these sessions (all that were opened, when none are named), and returns once they are gone.

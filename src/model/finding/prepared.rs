@@ -1,10 +1,9 @@
 //! A prepared transaction that blocks: it has no process, and waits for somebody to end it by name.
 
-use rustc_hash::FxHashMap;
-
 use super::look::Look;
 use super::{Finding, LIMIT, Severity, Subject};
-use crate::model::lock::{LockType, Prepared, VirtualTransaction};
+use crate::model::lock::Prepared;
+use crate::model::prepared::PreparedIndex;
 use crate::model::wait_graph::Party;
 use crate::text;
 
@@ -20,12 +19,12 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     if roots().next().is_none() {
         return Vec::new();
     }
-    let prepared = by_virtual_transaction(look);
+    let prepared = PreparedIndex::of(look.scene.snapshot);
     let thresholds = look.scene.thresholds;
     let mut findings: Vec<_> = roots()
         .take(LIMIT)
         .map(|(root, vxid)| {
-            let row = prepared.get(&vxid);
+            let row = prepared.get(look.scene.snapshot, vxid);
             let since = row.and_then(|row| row.prepared);
             let old = look.is_older(since, thresholds.idle_in_transaction);
             let severity = if old || root.blocked >= thresholds.blocked {
@@ -33,7 +32,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
             } else {
                 Severity::Warning
             };
-            let (gid, place) = row.map_or_else(|| (vxid.to_string(), String::new()), |row| name(row));
+            let (gid, place) = row.map_or_else(|| (vxid.to_string(), String::new()), name);
             let age = look.age_text(since);
             let effect = format!(
                 "blocks {}, frees {} now",
@@ -48,22 +47,6 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         .collect();
     findings.extend(Finding::more("prepared_transaction", roots().count().saturating_sub(LIMIT)));
     findings
-}
-
-/// Prepared transactions by what `pg_locks` calls them: the row of the lock on their own transaction id joins both.
-fn by_virtual_transaction<'a>(look: &Look<'a>) -> FxHashMap<VirtualTransaction, &'a Prepared> {
-    let snapshot = look.scene.snapshot;
-    let rows: FxHashMap<u32, &Prepared> =
-        snapshot.prepared.rows.iter().map(|row| (row.transaction, row)).collect();
-    let own =
-        |lock: &&crate::model::lock::Lock| lock.pid.is_none() && lock.tag.locktype == LockType::TransactionId;
-    snapshot
-        .locks
-        .rows
-        .iter()
-        .filter(own)
-        .filter_map(|lock| Some((lock.virtualtransaction, *rows.get(&lock.tag.transactionid?)?)))
-        .collect()
 }
 
 /// The name it was prepared with, and ` of owner in database`.

@@ -166,16 +166,16 @@ fn what_is_locked_in_words() {
     let vxid = VirtualTransaction { proc_number: 3, local_xid: 12 };
     for (tag, words) in [
         (LockTag { relation: Some(99), ..accounts() }, "relation 99"),
-        (LockTag { locktype: LockType::Tuple, ..accounts() }, "a row of accounts"),
+        (LockTag { locktype: LockType::Tuple, ..accounts() }, "row of accounts"),
         (LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) }, "transaction 771"),
         (
             LockTag { virtualxid: Some(vxid), ..LockTag::new(LockType::VirtualXid) },
             "virtual transaction 3/12",
         ),
-        (LockTag::new(LockType::Object), "a lock of type object"),
+        (LockTag::new(LockType::Object), "object ?/?"),
         (advisory(42), "advisory lock 42"),
-        (advisory(1), "\"Airflow migrations\"?"),
-        (LockTag { objsubid: Some(3), ..advisory(42) }, "an advisory lock"),
+        (advisory(1), "advisory lock 1 (Airflow migrations?)"),
+        (LockTag { objsubid: Some(3), ..advisory(42) }, "advisory lock 0/42/3"),
     ] {
         let stage = Stage::new().queue(tag, &[], vec![waiter(2, LockMode::Share, ago(60))]);
         assert_eq!(*stage.only().summary, format!("2 waits 1m00s for Share on {words}"));

@@ -1,0 +1,37 @@
+//! Which prepared transaction a row of `pg_locks` without a process belongs to.
+
+use rustc_hash::FxHashMap;
+
+use super::lock::{LockType, Prepared, VirtualTransaction};
+use super::snapshot::Snapshot;
+
+/// The prepared transactions of a snapshot by what identifies them in `pg_locks`: positions in `snapshot.prepared`.
+#[derive(Debug, Clone, Default)]
+pub struct PreparedIndex {
+    by_virtual: FxHashMap<VirtualTransaction, usize>,
+}
+
+impl PreparedIndex {
+    /// A prepared transaction holds the lock on its transaction id without a process; that row leads from the
+    /// `virtualtransaction` of its locks to its row in `pg_prepared_xacts`.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot) -> Self {
+        if snapshot.prepared.rows.is_empty() {
+            return Self::default();
+        }
+        let rows = snapshot.prepared.rows.iter().enumerate();
+        let by_xid: FxHashMap<u32, usize> = rows.map(|(at, row)| (row.transaction, at)).collect();
+        let locks = snapshot.locks.rows.iter();
+        let own = locks.filter(|lock| lock.pid.is_none() && lock.tag.locktype == LockType::TransactionId);
+        let pair = |lock: &super::lock::Lock| {
+            Some((lock.virtualtransaction, *by_xid.get(&lock.tag.transactionid?)?))
+        };
+        Self { by_virtual: own.filter_map(pair).collect() }
+    }
+
+    /// The prepared transaction behind a virtual transaction of the same snapshot.
+    #[must_use]
+    pub fn get<'a>(&self, snapshot: &'a Snapshot, xact: VirtualTransaction) -> Option<&'a Prepared> {
+        snapshot.prepared.rows.get(*self.by_virtual.get(&xact)?)
+    }
+}

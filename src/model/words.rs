@@ -1,0 +1,118 @@
+//! What is locked, in words: one wording for the screens, the findings and the table.
+
+use super::backend::Backend;
+use super::lock::{LockTag, LockType};
+use super::lock_key::LockKey;
+use super::lock_name::{Context, LockName, LockNames};
+use super::snapshot::Snapshot;
+
+/// The name of an advisory lock that `holder` holds or awaits: its application corroborates a guess.
+#[must_use]
+pub fn lock_name(
+    snapshot: &Snapshot,
+    lock_names: &LockNames,
+    tag: &LockTag,
+    holder: Option<&Backend>,
+) -> Option<LockName> {
+    if tag.locktype != LockType::Advisory {
+        return None;
+    }
+    let names = &snapshot.names;
+    let known = tag.database.and_then(|oid| names.databases.get(&oid));
+    let context = Context {
+        database: known.or_else(|| holder.and_then(|backend| backend.database.as_ref())).map(|name| &**name),
+        application: holder.and_then(|backend| backend.application.as_deref()),
+        datid: tag.database,
+        names: Some(names),
+    };
+    lock_names.resolve_tag(tag, context)
+}
+
+/// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 1 (Airflow migrations?)`, `transaction 771`:
+/// text of the server, not yet fit for a screen. A guess never hides the key itself.
+#[must_use]
+pub fn target(
+    snapshot: &Snapshot,
+    lock_names: &LockNames,
+    tag: &LockTag,
+    holder: Option<&Backend>,
+) -> String {
+    let relation = || relation(snapshot, tag);
+    let number = |value: Option<u32>| value.map_or_else(|| "?".to_owned(), |value| value.to_string());
+    match tag.locktype {
+        LockType::Relation => relation(),
+        LockType::Extend => format!("extension of {}", relation()),
+        LockType::Page => format!("page {} of {}", number(tag.page), relation()),
+        LockType::Tuple => {
+            let place = tag.page.zip(tag.tuple).map(|(page, tuple)| format!(" ({page},{tuple})"));
+            format!("row of {}{}", relation(), place.unwrap_or_default())
+        }
+        LockType::TransactionId => format!("transaction {}", number(tag.transactionid)),
+        LockType::VirtualXid => match tag.virtualxid {
+            Some(xid) => format!("virtual transaction {xid}"),
+            None => "virtual transaction".to_owned(),
+        },
+        LockType::Advisory => advisory(tag, lock_name(snapshot, lock_names, tag, holder)),
+        LockType::FrozenId => "frozen ids".to_owned(),
+        LockType::SpecToken => format!("speculative insert of {}", number(tag.transactionid)),
+        LockType::ApplyTransaction => format!("remote transaction {}", number(tag.transactionid)),
+        LockType::Object | LockType::UserLock | LockType::Other => {
+            format!("{} {}/{}", tag.locktype.as_str(), number(tag.classid), number(tag.objid))
+        }
+    }
+}
+
+/// The same within a sentence: the name of an advisory lock stands in quotes.
+#[must_use]
+pub fn quoted(
+    snapshot: &Snapshot,
+    lock_names: &LockNames,
+    tag: &LockTag,
+    holder: Option<&Backend>,
+) -> String {
+    match lock_name(snapshot, lock_names, tag, holder) {
+        Some(name) if !name.uncertain => format!("\"{}\"", name.name),
+        name if tag.locktype == LockType::Advisory => {
+            let words = advisory(tag, name);
+            words
+                .strip_prefix("advisory ")
+                .map_or_else(|| words.clone(), |rest| format!("advisory lock {rest}"))
+        }
+        _ => target(snapshot, lock_names, tag, holder),
+    }
+}
+
+fn relation(snapshot: &Snapshot, tag: &LockTag) -> String {
+    match (snapshot.names.relation(tag), tag.relation) {
+        (Some(name), _) => name.to_string(),
+        (None, Some(oid)) => match other_database(snapshot, tag) {
+            Some(database) => format!("relation {oid} in {database}"),
+            None => format!("relation {oid}"),
+        },
+        (None, None) => "relation".to_owned(),
+    }
+}
+
+/// The name of the lock's database when it is not the one locktop is connected to.
+fn other_database(snapshot: &Snapshot, tag: &LockTag) -> Option<String> {
+    let oid = tag.database.filter(|oid| *oid != 0)?;
+    if snapshot.server().is_some_and(|server| server.datid == oid) {
+        return None;
+    }
+    Some(snapshot.names.databases.get(&oid).map_or_else(|| oid.to_string(), ToString::to_string))
+}
+
+fn advisory(tag: &LockTag, name: Option<LockName>) -> String {
+    let key = if let Some(key) = LockKey::of(tag) {
+        key.to_string()
+    } else {
+        let number = |value: Option<u32>| value.unwrap_or_default();
+        let sub = tag.objsubid.unwrap_or_default();
+        format!("{}/{}/{sub}", number(tag.classid), number(tag.objid))
+    };
+    match name {
+        Some(name) if name.uncertain => format!("advisory {key} ({}?)", name.name),
+        Some(name) => name.name.to_string(),
+        None => format!("advisory {key}"),
+    }
+}
