@@ -15,6 +15,7 @@
 mod binary;
 mod catalog;
 mod crowd;
+#[path = "../support/document.rs"]
 mod document;
 mod encodings;
 mod frees;
@@ -24,7 +25,7 @@ mod scenarios;
 mod support;
 mod truth;
 
-use locktop::demo::postgres::{EmbeddedServer, Options, SUPPORTED};
+use locktop::demo::postgres::{EmbeddedServer, Options};
 use support::is_long;
 
 /// A server for one test alone: what it shows is what the test did. Its deadlock check never runs, so that nobody's
@@ -40,5 +41,5 @@ async fn server(version: Option<u32>) -> EmbeddedServer {
 
 /// The versions to test on: in the short run the one that is found first.
 fn versions() -> Vec<Option<u32>> {
-    if is_long() { SUPPORTED.map(Some).collect() } else { vec![None] }
+    if is_long() { support::versions().into_iter().map(Some).collect() } else { vec![None] }
 }

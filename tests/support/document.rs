@@ -1,5 +1,7 @@
 //! The JSON of `locktop snapshot`, in types: a key that is missing or of another type does not get in.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use locktop::demo::postgres::EmbeddedServer;
@@ -28,6 +30,7 @@ pub(crate) struct Document {
 pub(crate) struct Backend {
     pub(crate) pid: i32,
     pub(crate) database: Option<String>,
+    pub(crate) user: Option<String>,
     pub(crate) application: Option<String>,
     pub(crate) backend_start: Option<Timestamp>,
     pub(crate) query: Option<String>,
