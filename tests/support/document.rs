@@ -32,7 +32,8 @@ pub(crate) struct Backend {
     pub(crate) database: Option<String>,
     pub(crate) user: Option<String>,
     pub(crate) application: Option<String>,
-    pub(crate) backend_start: Option<Timestamp>,
+    #[serde(rename = "backend_start")]
+    pub(crate) start: Option<Timestamp>,
     pub(crate) query: Option<String>,
 }
 
