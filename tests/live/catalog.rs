@@ -177,6 +177,38 @@ async fn the_catalog_of_all_tables_after_each_change() {
     }
 }
 
+/// Where the server has forgotten what it knew, it can run no statement for as long as the catalog is held: what is
+/// shown is old then, and says so and why.
+#[tokio::test]
+async fn where_the_server_cannot_answer_the_old_is_shown_as_old() {
+    for version in super::versions() {
+        let server = super::server(version).await;
+        let info = database(&server).await;
+        let locker = open(&info).await.client;
+        let mut session = Session::open(&info, Limits::default()).await.unwrap();
+        let before = session.poll(None).await.unwrap();
+        locker.batch_execute("VACUUM FULL pg_proc").await.unwrap();
+        locker.batch_execute("BEGIN; LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE").await.unwrap();
+        let held = session.poll(Some(&before)).await.unwrap();
+        assert!(held.taken_at > before.taken_at, "time goes on");
+        assert!(Arc::ptr_eq(&held.locks.rows, &before.locks.rows));
+        for (taken_at, error) in [
+            (held.backends.taken_at, &held.backends.error),
+            (held.locks.taken_at, &held.locks.error),
+            (held.server.taken_at, &held.server.error),
+        ] {
+            assert_eq!(taken_at, Some(before.taken_at));
+            let error = error.as_deref().unwrap();
+            assert!(
+                error.starts_with("somebody holds a system catalog") && error.contains("55P03"),
+                "{error}"
+            );
+        }
+        locker.batch_execute("ROLLBACK").await.unwrap();
+        assert_fresh(&session.poll(Some(&held)).await.unwrap(), "afterwards");
+    }
+}
+
 #[tokio::test]
 async fn the_catalog_of_all_tables_at_the_start() {
     for version in super::versions() {
