@@ -4,8 +4,11 @@
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use locktop::demo::scenario::{Pace, Scenario, Stage};
+
 use crate::binary::{finish, locktop, run, run_beside};
-use crate::support::server;
+use crate::support::{database, server};
+use crate::terminal::Terminal;
 
 #[tokio::test]
 async fn a_pipe_that_closes_is_no_failure() {
@@ -25,6 +28,31 @@ async fn a_pipe_that_closes_is_no_failure() {
     let left = run_beside(shell).await;
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
     assert!(left.out.starts_with("PostgreSQL ") && left.out.lines().count() == 1, "{}", left.out);
+}
+
+/// In a terminal the table is as wide as that, and in characters that it has.
+#[tokio::test]
+async fn the_table_fits_where_it_goes() {
+    let info = database(server().await).await;
+    let stage = Stage::open(&info).await.unwrap();
+    let running = Scenario::Chain.start(&stage, Pace::TEST).await.unwrap();
+    let target = server().await.conninfo();
+    let work = move || {
+        let in_terminal = |locale| Terminal::start_in(locale, &["snapshot", &target]).end();
+        let piped = |arguments: &[&str]| run(locktop(&[arguments, &["snapshot", &target]].concat())).out;
+        (in_terminal("C.UTF-8"), in_terminal("C"), piped(&[]), piped(&["--ascii"]))
+    };
+    let ((_, utf8), (_, ascii), whole, whole_ascii) = tokio::task::spawn_blocking(work).await.unwrap();
+    for text in [&utf8, &ascii] {
+        let widths: Vec<usize> = text.lines().map(locktop::text::width).collect();
+        assert!(widths.iter().all(|width| *width <= 80) && widths.contains(&80), "{text}");
+    }
+    assert!(utf8.contains("└ ") && utf8.contains('…'), "{utf8}");
+    assert!(ascii.is_ascii() && ascii.contains("` ") && ascii.contains('~'), "{ascii}");
+    assert!(whole.contains("└ ") && whole.lines().any(|line| line.len() > 120), "{whole}");
+    assert!(whole_ascii.is_ascii() && whole_ascii.lines().any(|line| line.len() > 120), "{whole_ascii}");
+    running.stop().await.unwrap();
+    stage.remove().await.unwrap();
 }
 
 #[test]

@@ -18,12 +18,17 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn start(arguments: &[&str]) -> Self {
+        Self::start_in("C.UTF-8", arguments)
+    }
+
+    /// In a locale.
+    pub(crate) fn start_in(locale: &str, arguments: &[&str]) -> Self {
         let size = PtySize { rows: 24, cols: 80, ..PtySize::default() };
         let pair = native_pty_system().openpty(size).unwrap();
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_locktop"));
         command.env_clear();
         command.cwd("/");
-        for (name, value) in [("HOME", "/nonexistent"), ("LANG", "C.UTF-8"), ("TERM", "xterm-256color")] {
+        for (name, value) in [("HOME", "/nonexistent"), ("LANG", locale), ("TERM", "xterm-256color")] {
             command.env(name, value);
         }
         command.args(arguments);
