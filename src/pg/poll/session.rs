@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
-use super::identity::identity_of;
+use super::identity::{clock_of, identity_of};
 use super::link::Link;
 use super::names::{Lookups, NameCache, Used, by_oid};
 use super::sections::{self, SectionError, Tick, message};
@@ -75,7 +75,7 @@ pub struct Session {
     limits: Limits,
     /// Rows of `pg_locks` at the last poll, those left out included.
     lock_count: u64,
-    /// The server's clock at the last poll, and ours.
+    /// The server's clock when it was last read, and ours.
     clock: Option<(Timestamp, std::time::Instant)>,
 }
 
@@ -141,7 +141,8 @@ impl Session {
         )
         .await;
         settings?;
-        let server = identity_of(&identity?);
+        let identity = identity?;
+        let server = identity_of(&identity);
         let names = NameCache::new(
             server.datid,
             by_oid(&databases.unwrap_or_default()),
@@ -166,7 +167,7 @@ impl Session {
             texts: Texts::default(),
             limits,
             lock_count: 0,
-            clock: None,
+            clock: clock_of(&identity).map(|at| (at, clock::monotonic())),
         })
     }
 
