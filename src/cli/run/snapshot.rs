@@ -6,7 +6,7 @@ use super::super::args::SnapshotFormat;
 use super::super::session;
 use super::super::settings::Settings;
 use super::{Failure, look, say};
-use crate::feed::once::{OnceError, once};
+use crate::feed::once::{OnceError, once_learning};
 use crate::model::view::View;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
@@ -21,10 +21,9 @@ pub(super) async fn run(settings: Settings, format: SnapshotFormat) -> Result<u8
     let info =
         session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
     let view = take(&settings, info).await?;
-    let names = look::lock_names(&settings);
     let text = match format {
-        SnapshotFormat::Json => wire::json::to_string(&view, &names).transpose(),
-        SnapshotFormat::Table => Ok(wire::table::render(&view, &names, width())),
+        SnapshotFormat::Json => wire::json::to_string(&view).transpose(),
+        SnapshotFormat::Table => Ok(wire::table::render(&view, width())),
     };
     let text = text.map_err(|error| Failure::Other(error.to_string()))?;
     let text = text.ok_or_else(|| Failure::Other("the server gave no snapshot".to_owned()))?;
@@ -46,8 +45,9 @@ async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View
     let mut info = info;
     let mut said = String::new();
     loop {
-        let names = look::lock_names(settings).as_ref().clone();
-        let error = match once(&info, Limits::default(), settings.thresholds.clone(), names).await {
+        let learner = look::learner(settings, &info);
+        let taken = once_learning(&info, Limits::default(), settings.thresholds.clone(), learner);
+        let error = match Box::pin(taken).await {
             Ok(view) => return Ok(view),
             Err(error) => error,
         };
