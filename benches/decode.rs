@@ -1,1 +1,139 @@
-fn main() {}
+//! What decoding costs: rows of `pg_locks` and `pg_stat_activity` as the server sends them, at two sizes each, so that
+//! growth is seen. Nothing here needs a server.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::unnecessary_wraps,
+    missing_docs,
+    reason = "a bench may"
+)]
+
+use std::hint::black_box;
+
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use locktop::model::backend::Backend;
+use locktop::pg::decode::backends::Backends;
+use locktop::pg::decode::locks::Locks;
+use locktop::pg::decode::texts::Texts;
+
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// One message of a binary COPY.
+fn message(values: &[Option<Vec<u8>>]) -> Vec<u8> {
+    let mut bytes = i16::try_from(values.len()).unwrap().to_be_bytes().to_vec();
+    for value in values {
+        let length = value.as_ref().map_or(-1, |value| i32::try_from(value.len()).unwrap());
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(value.iter().flatten());
+    }
+    bytes
+}
+
+fn number(value: u32) -> Option<Vec<u8>> {
+    Some(value.to_be_bytes().to_vec())
+}
+
+fn text(value: &str) -> Option<Vec<u8>> {
+    Some(value.as_bytes().to_vec())
+}
+
+fn moment(micros: u64) -> Option<Vec<u8>> {
+    Some(micros.to_be_bytes().to_vec())
+}
+
+/// `count` advisory locks, of which one in 22 is awaited.
+fn locks(count: u32) -> Vec<Vec<u8>> {
+    let row = |index: u32| {
+        let waits =
+            index.is_multiple_of(22).then(|| moment(800_000_000_000_000 + u64::from(index))).flatten();
+        message(&[
+            None,
+            None,
+            None,
+            None,
+            None,
+            number(index),
+            None,
+            text(&format!("{}/{}", index % 1000, index)),
+            number(1000 + index % 1000),
+            None,
+            waits,
+        ])
+    };
+    with_header((0..count).map(row).collect())
+}
+
+fn backends(count: u32) -> Vec<Vec<u8>> {
+    let row = |index: u32| {
+        let at = || moment(800_000_000_000_000 + u64::from(index));
+        message(&[
+            number(1000 + index),
+            at(),
+            None,
+            number(5),
+            number(10),
+            text(&format!("web-{}", index % 50)),
+            Some(vec![2, 32, 0, 4, 10, 0, 0, 1]),
+            number(40_000 + index),
+            text("client backend"),
+            text("active"),
+            text("Lock"),
+            text("advisory"),
+            at(),
+            at(),
+            at(),
+            number(700 + index),
+            number(700),
+            None,
+            text(&format!("UPDATE accounts SET balance = balance - 1 WHERE id = {index}")),
+        ])
+    };
+    with_header((0..count).map(row).collect())
+}
+
+fn with_header(mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    messages[0].splice(0..0, HEADER.iter().copied());
+    messages
+}
+
+fn read_backends(messages: &[Vec<u8>], texts: &mut Texts, before: &[Backend]) -> Vec<Backend> {
+    let mut backends = Backends::new(texts, before);
+    for message in messages {
+        backends.read(message).unwrap();
+    }
+    backends.finish().0
+}
+
+fn decode(c: &mut Criterion) {
+    let mut group = c.benchmark_group("decode");
+    for count in [22_000, 44_000] {
+        let messages = locks(count);
+        group.throughput(Throughput::Elements(u64::from(count)));
+        group.bench_with_input(BenchmarkId::new("locks", count), &messages, |bencher, messages| {
+            bencher.iter(|| {
+                let mut locks = Locks::new(5, messages.len());
+                for message in messages {
+                    locks.read(message).unwrap();
+                }
+                let (rows, omitted) = locks.finish();
+                assert_eq!((rows.len(), omitted), (messages.len(), 0));
+                black_box(rows)
+            });
+        });
+    }
+    for count in [1_000, 2_000] {
+        let messages = backends(count);
+        let mut texts = Texts::default();
+        let before = read_backends(&messages, &mut texts, &[]);
+        group.throughput(Throughput::Elements(u64::from(count)));
+        group.bench_with_input(BenchmarkId::new("backends", count), &messages, |bencher, messages| {
+            bencher.iter(|| black_box(read_backends(messages, &mut texts, &before)));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, decode);
+criterion_main!(benches);

@@ -15,6 +15,7 @@
 use std::time::Duration;
 
 use locktop::clock;
+use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session};
 use rustix::time::{ClockId, clock_gettime};
@@ -54,13 +55,32 @@ async fn measure(conninfo: &str) {
         snapshot.locks.rows.len(),
         snapshot.backends.rows.len(),
         snapshot.answers.len(),
-        (cpu() - mine).as_secs_f64() * 1e3 / f64::from(rounds),
+        cpu().saturating_sub(mine).as_secs_f64() * 1e3 / f64::from(rounds),
         (backend_cpu(backend) - theirs) * 1e3 / f64::from(rounds),
         wall.as_secs_f64() * 1e3 / f64::from(rounds),
     );
+    reference(&info).await;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     for line in status.lines().filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS")) {
         println!("{line}");
+    }
+}
+
+/// What the server pays for the two plain questions that a poll is measured against.
+async fn reference(info: &ConnInfo) {
+    let client = connect(info).await.unwrap().client;
+    let backend: i32 = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    for sql in ["SELECT count(*) FROM pg_locks", "SELECT * FROM pg_stat_activity"] {
+        let statement = client.prepare(sql).await.unwrap();
+        let rounds = 50;
+        let mut spent = 0.0;
+        for _ in 0..rounds {
+            let before = backend_cpu(backend);
+            client.query(&statement, &[]).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            spent += backend_cpu(backend) - before;
+        }
+        println!("{sql}: server {:.2} ms", spent * 1e3 / f64::from(rounds));
     }
 }
 

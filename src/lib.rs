@@ -1,4 +1,44 @@
-//! locktop.
+//! `top` for PostgreSQL locks: who holds what, who waits for whom, and what ending a backend would free.
+//!
+//! # Floors
+//!
+//! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
+//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`feed`], [`app`], [`ui`],
+//! [`demo`], [`runtime`], [`config`], [`cli`].
+//!
+//! # How data flows
+//!
+//! ```text
+//! PostgreSQL ─poll─▶ Snapshot ─▶ feed: wait graph, findings, series ─watch<Arc<View>>─▶ App::update ─▶ ui::render ─▶ terminal
+//!                                                                        ▲ keys, ticks, resize   └─ Effect ─▶ runtime
+//! ```
+//!
+//! One connection polls, one round trip a poll; each statement stands alone, so one that fails leaves the others. A second
+//! connection is kept open for what the operator asks for. The feed runs on a thread of its own and sees every
+//! snapshot; what goes to the screens is a [`model::view::View`], of which the newest wins. [`app::App::update`] is pure: no clock, no
+//! input or output. Drawing reads the state and changes nothing.
+//!
+//! # What must hold
+//!
+//! 1. The terminal is given back on quit, error, panic (also in a task), SIGTERM, SIGHUP and around Ctrl-Z. A task
+//!    that panics ends the program; nothing is ever drawn over its message. See [`runtime::terminal`].
+//! 2. Text from the server is data: control characters, escape sequences, newlines, invalid UTF-8 and wide characters
+//!    neither break the layout nor reach the terminal as commands. It passes [`text::one_line`] or [`text::lines`].
+//! 3. NULL in any column is a value. A role that may see less sees less, and is told which grant would show more.
+//! 4. Nothing is selected or marked by position: by identity, such as a process id together with its start.
+//! 5. Secrets appear in no error, log or process list: [`pg::conninfo::Secret`].
+//! 6. A section that fails says so with its age; nothing stale is shown as live.
+//! 7. The monitor never hurts the server: no lock on a user's relation, short time-outs on everything, no statement
+//!    dearer than one scan of `pg_locks`.
+//!
+//! # What surprised us
+//!
+//! - The poll reads `pg_lock_status()` and `pg_stat_get_activity()` themselves, not the views over them: the views join
+//!   catalogs, and with `pg_class` or `pg_database` locked their statements would wait.
+//! - Left to itself crossterm answers `NO_COLOR` with bare resets, which erase reverse and bold, and with them the selection. The
+//!   theme resolves the palette, and colour output is forced on ([`ui::theme`], [`runtime::terminal`]).
+//! - The `EventStream` must be gone before a suspension, or it goes on reading the shell's keys.
+//! - A group of exclusive waiters has a quadratic number of queue edges: they stay implicit ([`model::wait_graph`]).
 #![cfg_attr(
     test,
     allow(

@@ -14,7 +14,7 @@ use std::time::Duration;
 use locktop::config::{Checks, Config, DEFAULT_TEXT, locate};
 use locktop::model::lock_key::LockKey;
 
-const ACTIONS: &[&str] = &["terminate", "quit", "mark"];
+const ACTIONS: &[&str] = &["terminate", "quit", "mark", "pause"];
 const MEANINGS: &[&str] = &["critical", "warning"];
 
 fn checks() -> Checks<'static> {
@@ -62,7 +62,7 @@ invalid! {
     lock_name_missing: "config.toml:3:1: [[lock_names]] needs a key and a name: key = 815 or key = [1, 100], name = \"…\"";
     lock_name_twice: "config.toml:5:1: key 1 has a name already";
     lock_names_single: "config.toml:1:1: lock_names is a table: expected a list of tables, [[lock_names]]";
-    query_empty: "config.toml:2:7: sql is \" \": expected a query in quotes: \"select key, name from …\"";
+    query_empty: "config.toml:2:7: sql is \"\": expected a query in quotes: \"select key, name from …\"";
     unknown_table: "config.toml:2:1: unknown key \"task_queues\" in [tables]: did you mean \"task_queue\"?";
     unknown_action: "config.toml:2:1: unknown action \"terminat\" in [keys]: did you mean \"terminate\"?";
     bad_key: "config.toml:2:19: terminate is \"hyper-x\": expected a key such as \"K\"";

@@ -16,6 +16,7 @@ use locktop::feed::live::{Command, Live, Settings};
 use locktop::feed::once::once;
 use locktop::feed::spare::Spare;
 use locktop::model::backend::State;
+use locktop::model::lock::Lock;
 use locktop::model::lock_key::LockKey;
 use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::Snapshot;
@@ -431,4 +432,86 @@ async fn the_second_connection_is_there_again_after_it_was_lost() {
     lost.await.unwrap();
     let second = spare.client(PATIENCE).await.unwrap();
     assert_ne!(pid(&second).await, first_pid);
+}
+
+fn shown<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+/// Every column of every row is what the view says, in the whole scan and in the narrow one.
+#[tokio::test]
+async fn locks_are_those_of_the_view() {
+    let server = server().await;
+    let info = info(&server);
+    let (holder, first, second) = (client(&info).await, client(&info).await, client(&info).await);
+    holder
+        .batch_execute("CREATE TABLE a (i int PRIMARY KEY, t text); CREATE TYPE e AS ENUM ()")
+        .await
+        .unwrap();
+    holder.batch_execute("INSERT INTO a VALUES (1)").await.unwrap();
+    holder
+        .batch_execute(
+            "BEGIN; UPDATE a SET i = 2; SELECT pg_advisory_lock(1), pg_advisory_lock(-1), pg_advisory_lock(1 << 30),
+             pg_advisory_lock(9223372036854775807), pg_advisory_lock(0, 0), pg_advisory_lock_shared(-5, 7);
+             COMMENT ON COLUMN a.t IS 'x'; COMMENT ON TYPE e IS 'x'; COMMENT ON ROLE postgres IS 'x'",
+        )
+        .await
+        .unwrap();
+    let prepared = client(&info).await;
+    prepared.batch_execute("BEGIN; LOCK TABLE pg_enum; SELECT pg_current_xact_id()").await.unwrap();
+    prepared.batch_execute("PREPARE TRANSACTION 'p'").await.unwrap();
+    let pids = [pid(&holder).await, pid(&first).await, pid(&second).await];
+    let mut waiting = Vec::new();
+    for waiter in [first, second] {
+        waiting.push(tokio::spawn(async move { waiter.batch_execute("UPDATE a SET i = 3").await }));
+    }
+    let mut session = session(&server).await;
+    let whole = poll_until(&mut session, |snapshot| pids[1..].iter().all(|pid| waits(snapshot, *pid))).await;
+    let narrow = Limits { whole_scan: 0, ..patient() };
+    let mut narrow = Session::open(&info, narrow).await.unwrap();
+    let first = narrow.poll(None).await.unwrap();
+    let narrow = narrow.poll(Some(&first)).await.unwrap();
+    let sql = "SELECT concat_ws(' ', locktype, coalesce(database::text, '-'), coalesce(relation::text, '-'),
+            coalesce(page::text, '-'), coalesce(tuple::text, '-'), coalesce(virtualxid, '-'),
+            coalesce(transactionid::text, '-'), coalesce(classid::text, '-'), coalesce(objid::text, '-'),
+            coalesce(objsubid::text, '-'), virtualtransaction, coalesce(pid::text, '-'), mode, granted,
+            coalesce((extract(epoch FROM waitstart) * 1000000)::int8::text, '-'))
+        FROM pg_locks WHERE pid = ANY ($1) OR pid IS NULL";
+    let view = client(&info).await.query(sql, &[&&pids[..]]).await.unwrap();
+    let mut view: Vec<String> = view.iter().map(|row| row.get(0)).collect();
+    view.sort();
+    let rows = |snapshot: &Snapshot| -> Vec<String> {
+        let ours = snapshot.locks.rows.iter().filter(|lock| lock.pid.is_none_or(|pid| pids.contains(&pid)));
+        let line = |lock: &Lock| {
+            let tag = lock.tag;
+            [
+                tag.locktype.as_str().to_owned(),
+                shown(tag.database),
+                shown(tag.relation),
+                shown(tag.page),
+                shown(tag.tuple),
+                shown(tag.virtualxid),
+                shown(tag.transactionid),
+                shown(tag.classid),
+                shown(tag.objid),
+                shown(tag.objsubid),
+                lock.virtualtransaction.to_string(),
+                shown(lock.pid),
+                lock.mode.as_str().to_owned(),
+                if lock.granted { "t" } else { "f" }.to_owned(),
+                shown(lock.wait_start.map(|at| at.timestamp_micros())),
+            ]
+            .join(" ")
+        };
+        let mut lines: Vec<String> = ours.map(line).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(rows(&whole), view);
+    let narrow = rows(&narrow);
+    assert!(narrow.len() < view.len() && narrow.iter().all(|row| view.contains(row)), "{narrow:#?}");
+    for kind in ["advisory", "object", "relation", "transactionid", "tuple", "virtualxid"] {
+        assert!(view.iter().any(|row| row.starts_with(kind)), "{kind}");
+    }
+    waiting.iter().for_each(tokio::task::JoinHandle::abort);
 }

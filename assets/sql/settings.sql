@@ -1,7 +1,8 @@
 -- Settings of a session on a direct connection, one round trip, the same text for every server version.
 -- $1 and $2 are replaced before sending: milliseconds of statement_timeout and lock_timeout.
 -- SQL_ASCII as the client's encoding means that the server converts nothing: text arrives in the bytes it is stored
--- in, and one query in another encoding cannot fail a whole statement.
+-- in, and one query in another encoding cannot fail a whole statement. locktop.datid is a setting of our own: the
+-- OID of the database, for locks.sql.
 SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('statement_timeout', '$1', false),
        pg_catalog.set_config('lock_timeout', '$2', false),
@@ -11,5 +12,7 @@ SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false),
        pg_catalog.set_config('jit', 'off', false),
        pg_catalog.set_config('max_parallel_workers_per_gather', '0', false),
+       pg_catalog.set_config('locktop.datid', (SELECT oid::pg_catalog.text FROM pg_catalog.pg_database
+                                                WHERE datname = pg_catalog.current_database()), false),
        CASE WHEN pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL
             THEN pg_catalog.set_config('transaction_timeout', '0', false) END

@@ -152,15 +152,20 @@ impl<'a> Scene<'a> {
         words::lock_name(self.snapshot, self.names, tag, pid.and_then(|pid| self.backend(pid)))
     }
 
-    /// What is locked, in words: a relation by its name, an advisory key by its name or number, and the row behind a
-    /// transaction that is waited for, where the waiter's tuple lock tells.
+    /// What is locked, in words: a relation by its name, an advisory key by its name or number.
     #[must_use]
     pub fn lock_label(&self, tag: &LockTag, pid: Option<i32>) -> String {
         let holder = pid.and_then(|pid| self.backend(pid));
-        let row = pid.filter(|_| tag.locktype == LockType::TransactionId);
+        crate::text::one_line(&words::target(self.snapshot, self.names, tag, holder)).into_owned()
+    }
+
+    /// What `waiter` waits for, in words: for a transaction the row behind it, where the waiter's tuple lock tells.
+    #[must_use]
+    pub fn wait_label(&self, tag: &LockTag, waiter: i32) -> String {
+        let row = Some(waiter).filter(|_| tag.locktype == LockType::TransactionId);
         let row = row.and_then(|pid| self.index.rows_awaited.get(&pid));
         let tag =
             row.and_then(|at| self.snapshot.locks.rows.get(*at as usize)).map_or(tag, |tuple| &tuple.tag);
-        crate::text::one_line(&words::target(self.snapshot, self.names, tag, holder)).into_owned()
+        self.lock_label(tag, Some(waiter))
     }
 }

@@ -35,18 +35,10 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
 
 fn actions(app: &App) -> Vec<Action> {
     match app.pages.last() {
-        Some(Page::Help { .. }) => vec![Action::Back, Action::Down, Action::PageDown],
-        Some(Page::Findings { .. } | Page::Sort { .. }) => vec![Action::Open, Action::Back, Action::Down],
+        Some(Page::Help { .. }) => vec![Action::Back, Action::PageDown, Action::PageUp],
+        Some(Page::Findings { .. } | Page::Sort { .. }) => vec![Action::Open, Action::Back],
         Some(Page::Detail { .. }) => {
-            vec![
-                Action::Back,
-                Action::Down,
-                Action::PageDown,
-                Action::Follow,
-                Action::Wrap,
-                Action::Copy,
-                Action::Pause,
-            ]
+            vec![Action::Back, Action::PageDown, Action::Follow, Action::Wrap, Action::Copy, Action::Pause]
         }
         None => {
             let mut actions =

@@ -18,6 +18,7 @@ pub(super) fn at(seconds: i64) -> Timestamp {
     Timestamp::from_timestamp(1_700_000_000 + seconds, 0).unwrap()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "every column may be NULL")]
 fn text(text: &str) -> Option<Text> {
     Some(text.into())
 }

@@ -96,7 +96,7 @@ fn explain_type(kind: &str) -> Option<&'static str> {
 fn waiting(scene: &Scene<'_>, subject: Party) -> Vec<Line> {
     let Some((queue, place)) = scene.view.graph.wait_of(subject) else { return Vec::new() };
     let Some(waiter) = queue.waiters.get(place) else { return Vec::new() };
-    let what = scene.lock_label(&queue.tag, Some(waiter.pid));
+    let what = scene.wait_label(&queue.tag, waiter.pid);
     let age = scene.age(waiter.wait_start).map_or_else(|| "just now".to_owned(), crate::text::duration);
     let mut lines =
         vec![field("waits for", format!("{} on {what}, {age}", waiter.mode.as_str()), Tone::Warning)];

@@ -14,11 +14,34 @@ const LIST: usize = 200;
 /// The lines of the detail view of `subject`; none when it is not there any more.
 #[must_use]
 pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Option<Vec<Line>> {
-    match subject {
-        RowId::Backend(id) => backend::lines(scene, id, if wrap { width } else { usize::MAX }),
+    let width = if wrap { width } else { usize::MAX };
+    let lines = match subject {
+        RowId::Backend(id) => backend::lines(scene, id, width),
         RowId::Prepared(xact) => backend::prepared(scene, xact),
         RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => lock::lines(scene, &tag),
+    }?;
+    Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
+}
+
+/// A line that is too long, in several: its last piece is wrapped, and what follows stands below its beginning.
+fn wrapped(line: Line, width: usize) -> Vec<Line> {
+    if line.width() <= width {
+        return vec![line];
     }
+    let mut head = line;
+    let Some(last) = head.spans.pop() else { return vec![head] };
+    let indent = head.width();
+    let room = width.saturating_sub(indent);
+    if room < 20 {
+        head.spans.push(last);
+        return vec![head];
+    }
+    let mut pieces = crate::text::lines(&last.text, room).into_iter();
+    if let Some(first) = pieces.next() {
+        head.push(first, last.tone);
+    }
+    let below = pieces.map(|piece| Line::new().with(" ".repeat(indent), Tone::Plain).with(piece, last.tone));
+    std::iter::once(head).chain(below).collect()
 }
 
 /// The heading of the detail view of `subject`.

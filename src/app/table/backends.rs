@@ -12,15 +12,15 @@ use crate::model::wait_graph::Party;
 pub(super) const COLUMNS: &[Column] = &[
     Column { title: "PID", name: "pid", min: 7, max: 8, right: false, rank: 0 },
     Column { title: "BLOCKS", name: "blocks", min: 6, max: 6, right: true, rank: 2 },
-    Column { title: "STATE", name: "state", min: 11, max: 20, right: false, rank: 0 },
+    Column { title: "STATE", name: "state", min: 12, max: 20, right: false, rank: 0 },
     Column { title: "XACT", name: "xact", min: 8, max: 8, right: true, rank: 1 },
-    Column { title: "QUERY", name: "time", min: 6, max: 6, right: true, rank: 1 },
+    Column { title: "TIME", name: "time", min: 6, max: 6, right: true, rank: 1 },
     Column { title: "WAIT EVENT", name: "event", min: 13, max: 24, right: false, rank: 3 },
     Column { title: "DB", name: "db", min: 6, max: 12, right: false, rank: 4 },
     Column { title: "WHO", name: "who", min: 10, max: 24, right: false, rank: 0 },
     Column { title: "CLIENT", name: "client", min: 9, max: 15, right: false, rank: 6 },
     Column { title: "TYPE", name: "type", min: 12, max: 19, right: false, rank: 7 },
-    Column { title: "TEXT", name: "query", min: 10, max: 0, right: false, rank: 0 },
+    Column { title: "QUERY", name: "query", min: 10, max: 0, right: false, rank: 0 },
 ];
 
 /// Short words for a state, so that the column can be narrow.

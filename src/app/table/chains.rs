@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use rustc_hash::FxHashMap;
 
 use super::backends::{short_state, state_tone, xact};
-use super::{Cell, Column, RowId, Value, age, server_text};
+use super::{Cell, Column, RowId, Value, age, fit_names, server_text};
 use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::backend::Backend;
@@ -45,6 +45,8 @@ pub struct ChainRow {
     pub depth: u16,
     /// The last one under its parent.
     pub last: bool,
+    /// How far in the deepest line of the forest is: all are indented alike.
+    pub deepest: u16,
 }
 
 /// Waiters that are alike and block nobody, shown as one line.
@@ -83,11 +85,15 @@ pub fn chain_rows(scene: &Scene<'_>) -> (Vec<ChainRow>, Vec<Group>) {
             }
         }
     }
+    let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
+    for row in &mut rows {
+        row.deepest = deepest;
+    }
     (rows, groups)
 }
 
 fn line(at: usize, depth: u16, last: bool) -> ChainRow {
-    ChainRow { at: u32::try_from(at).unwrap_or(u32::MAX), folded: false, depth, last }
+    ChainRow { at: u32::try_from(at).unwrap_or(u32::MAX), folded: false, depth, last, deepest: 0 }
 }
 
 fn children(scene: &Scene<'_>, node: &TreeNode, depth: u16, groups: &mut Vec<Group>) -> Vec<ChainRow> {
@@ -108,7 +114,7 @@ fn children(scene: &Scene<'_>, node: &TreeNode, depth: u16, groups: &mut Vec<Gro
                 if members.first() == Some(child) {
                     let at = u32::try_from(groups.len()).unwrap_or(u32::MAX);
                     groups.push(Group { members: members.clone(), queue, mode, parent: node.party });
-                    rows.push(ChainRow { at, folded: true, depth, last: false });
+                    rows.push(ChainRow { at, folded: true, depth, last: false, deepest: 0 });
                 }
             }
             _ => rows.push(line(*child, depth, false)),
@@ -170,10 +176,10 @@ fn label(scene: &Scene<'_>, groups: &[Group], row: ChainRow, party: Party) -> St
 fn guide(row: ChainRow, room: usize) -> String {
     let corner = if row.last { "└" } else { "├" };
     let depth = usize::from(row.depth);
+    let step = if usize::from(row.deepest) * 2 <= room { 2 } else { 1 };
     match depth {
         0 => String::new(),
-        _ if depth * 2 <= room => format!("{}{corner} ", "  ".repeat(depth - 1)),
-        _ if depth < room => format!("{}{corner} ", " ".repeat(depth - 1)),
+        _ if (depth - 1) * step + 2 <= room => format!("{}{corner} ", " ".repeat((depth - 1) * step)),
         _ => format!("·{depth}{corner}"),
     }
 }
@@ -214,7 +220,7 @@ fn state(scene: &Scene<'_>, place: &Place<'_>, room: u16) -> Cell {
     let Some(waiter) = place.waiter else { return root_state(scene, place.node.party, usize::from(room)) };
     let tag =
         scene.view.graph.queues.get(place.node.waits.map_or(usize::MAX, |(queue, _)| queue)).map(|q| q.tag);
-    let what = tag.map_or_else(|| "?".to_owned(), |tag| scene.lock_label(&tag, Some(waiter.pid)));
+    let what = tag.map_or_else(|| "?".to_owned(), |tag| scene.wait_label(&tag, waiter.pid));
     let on = if room >= 32 { " on " } else { " " };
     let more = match place.node.more_blockers {
         0 => String::new(),
@@ -228,7 +234,7 @@ fn state(scene: &Scene<'_>, place: &Place<'_>, room: u16) -> Cell {
         Some(_) => ("", Tone::Critical),
         None => ("", Tone::Warning),
     };
-    Cell::toned(format!("{cycle}{wants}{more}"), tone)
+    Cell::toned(fit_names(format!("{cycle}{wants}{more}"), room), tone)
 }
 
 fn wait(scene: &Scene<'_>, place: &Place<'_>) -> Option<f64> {

@@ -86,7 +86,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
     let Some(lock) = lock(scene, at) else { return Cell::none() };
     let backend = lock.pid.and_then(|pid| scene.backend(pid));
     match column {
-        "lock" => Cell::plain(scene.lock_label(&lock.tag, lock.pid)),
+        "lock" => Cell::plain(super::fit_names(scene.lock_label(&lock.tag, lock.pid), room)),
         "type" => Cell::plain(lock.tag.locktype.as_str()),
         "mode" => Cell::plain(mode(lock, room)),
         "state" if lock.granted => Cell::plain("held"),

@@ -158,6 +158,18 @@ fn age(seconds: Option<f64>, tone: Tone) -> Cell {
     seconds.map_or_else(Cell::none, |seconds| Cell::toned(crate::text::duration(seconds), tone))
 }
 
+/// Names without their schemas where there is no room for them.
+fn fit_names(text: String, room: u16) -> String {
+    if crate::text::width(&text) <= usize::from(room) || text.contains('"') {
+        return text;
+    }
+    let short = |word: &str| match word.rsplit_once('.') {
+        Some((schema, name)) if !schema.is_empty() && !word.starts_with('(') => name.to_owned(),
+        _ => word.to_owned(),
+    };
+    text.split(' ').map(short).collect::<Vec<_>>().join(" ")
+}
+
 /// Server text as one harmless line.
 fn server_text(text: Option<&str>) -> Cell {
     match text {

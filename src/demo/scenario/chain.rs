@@ -8,7 +8,7 @@ use super::stage::Stage;
 const WAITERS: [&str; 12] = [
     "web-1",
     "web-4",
-    "billing@cron",
+    "billing-cron",
     "web-2",
     "payout-worker-1",
     "payout-worker-2",
@@ -34,8 +34,7 @@ pub(super) async fn start(stage: &Stage, pace: Pace) -> Result<Running, Scenario
     let mut running = Running::new(stage);
     running.cleanup.push("DROP TABLE IF EXISTS accounts".to_owned());
     running.release = Release::Commit;
-    let root =
-        running.begin("psql (anna)", "UPDATE accounts SET balance = balance - 250 WHERE id = 1").await?;
+    let root = running.begin("psql-anna", "UPDATE accounts SET balance = balance - 250 WHERE id = 1").await?;
     running.facts.roots.push(Blocker::Backend(root.pid()));
     let mut before = root;
     for (place, name) in WAITERS.into_iter().enumerate() {

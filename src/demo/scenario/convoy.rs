@@ -10,7 +10,7 @@ const TRAFFIC: [(&str, &str); 8] = [
     ("web-6", "SELECT id, state, total FROM orders WHERE customer = 12 ORDER BY id DESC LIMIT 20"),
     ("checkout-2", "INSERT INTO orders (customer, state, total) VALUES (12, 'new', 49.90)"),
     ("web-2", "SELECT count(*) FROM orders WHERE state = 'new'"),
-    ("shipping@cron", "UPDATE orders SET state = 'shipped' WHERE id = 17"),
+    ("shipping-cron", "UPDATE orders SET state = 'shipped' WHERE id = 17"),
     ("api-3", "SELECT sum(total) FROM orders WHERE customer = 5"),
     ("checkout-1", "INSERT INTO orders (customer, state, total) VALUES (5, 'new', 12.00)"),
     ("web-3", "DELETE FROM orders WHERE id = 93 AND state = 'cancelled'"),
@@ -26,7 +26,7 @@ pub(super) async fn start(stage: &Stage, pace: Pace) -> Result<Running, Scenario
     running.release = Release::Cancel;
     // It is cancelled long before; this is for the case that nobody is left to do that.
     let seconds = pace.hold.as_secs() + 120;
-    let report = running.open("report@bi").await?;
+    let report = running.open("report-bi").await?;
     let long = format!("SELECT customer, sum(total) FROM orders, pg_sleep({seconds}) GROUP BY customer");
     running.tasks.push(report.send(long));
     let reads = "SELECT EXISTS (SELECT FROM pg_locks WHERE granted AND relation = 'orders'::regclass
@@ -35,7 +35,7 @@ pub(super) async fn start(stage: &Stage, pace: Pace) -> Result<Running, Scenario
     running.facts.roots.push(Blocker::Backend(report.pid()));
 
     pace.step().await;
-    let migration = running.open("deploy@ci").await?;
+    let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE orders ADD COLUMN note text").await?;
     running.facts.wait(migration.pid(), report.pid());
     for (name, statement) in TRAFFIC {

@@ -30,7 +30,7 @@ pub(super) async fn start(stage: &Stage) -> Result<Running, ScenarioError> {
     running.facts.roots.push(Blocker::Backend(leader.pid()));
     let workers = "SELECT pid FROM pg_stat_activity WHERE leader_pid = ANY ($1::int[])";
     running.facts.innocent = stage.numbers(workers, &[leader.pid()]).await?;
-    let migration = running.open("deploy@ci").await?;
+    let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE measurements ADD COLUMN note text").await?;
     running.facts.wait(migration.pid(), leader.pid());
     Ok(running)

@@ -35,7 +35,7 @@ pub(super) async fn start(stage: &Stage) -> Result<Running, ScenarioError> {
         // It has the table's lock for writing, and waits for the row.
         holders.push(Blocker::Backend(session.pid()));
     }
-    let migration = running.open("deploy@ci").await?;
+    let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE invoices ADD COLUMN note text").await?;
     running.facts.waits.push(Wait { waiter: migration.pid(), holders, ahead: Some(Vec::new()) });
     Ok(running)

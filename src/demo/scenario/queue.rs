@@ -9,9 +9,9 @@ use super::stage::Stage;
 /// statement alone: the two readers would not be in each other's way.
 pub(super) async fn ddl(stage: &Stage) -> Result<Running, ScenarioError> {
     let mut running = table(stage, "customers").await?;
-    let reader = running.begin("report@bi", "SELECT count(*) FROM customers").await?;
+    let reader = running.begin("report-bi", "SELECT count(*) FROM customers").await?;
     running.facts.roots.push(Blocker::Backend(reader.pid()));
-    let migration = running.open("deploy@ci").await?;
+    let migration = running.open("deploy-ci").await?;
     running.wait(&migration, "ALTER TABLE customers ADD COLUMN note text").await?;
     running.facts.wait(migration.pid(), reader.pid());
     let late = running.open("web-1").await?;
@@ -29,11 +29,11 @@ fn behind(running: &mut Running, waiter: &Session, ahead: &Session) {
 /// alone.
 pub(super) async fn innocent(stage: &Stage) -> Result<Running, ScenarioError> {
     let mut running = table(stage, "products").await?;
-    let reader = running.begin("report@bi", "SELECT count(*) FROM products").await?;
+    let reader = running.begin("report-bi", "SELECT count(*) FROM products").await?;
     running.facts.innocent.push(reader.pid());
-    let writer = running.begin("import@cron", "UPDATE products SET name = 'x' WHERE id = 1").await?;
+    let writer = running.begin("import-cron", "UPDATE products SET name = 'x' WHERE id = 1").await?;
     running.facts.roots.push(Blocker::Backend(writer.pid()));
-    let index = running.open("deploy@ci").await?;
+    let index = running.open("deploy-ci").await?;
     running.wait(&index, "CREATE INDEX ON products (name)").await?;
     running.facts.wait(index.pid(), writer.pid());
     Ok(running)

@@ -74,15 +74,17 @@ pub fn virtual_transaction(bytes: Option<&[u8]>) -> Option<VirtualTransaction> {
     };
     let slash = digits.iter().position(|byte| *byte == b'/')?;
     let (process, counter) = digits.split_at_checked(slash)?;
-    let magnitude = i32::try_from(number(process)?).ok()?;
+    let magnitude = i32::try_from(unsigned(process)?).ok()?;
     Some(VirtualTransaction {
         proc_number: if negative { -magnitude } else { magnitude },
-        local_xid: number(counter.get(1..)?)?,
+        local_xid: unsigned(counter.get(1..)?)?,
     })
 }
 
+/// Decimal digits, and nothing else.
 #[inline]
-fn number(digits: &[u8]) -> Option<u32> {
+#[must_use]
+pub fn unsigned(digits: &[u8]) -> Option<u32> {
     if digits.is_empty() {
         return None;
     }

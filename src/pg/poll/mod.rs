@@ -3,8 +3,10 @@
 //! All statements of a poll are sent before the first answer is awaited, each as a transaction of its own, so that
 //! one that fails makes its own section stale and no other. The order is that of the wait graph's rule 5: first
 //! `pg_blocking_pids` of processes that the scan before saw waiting, then the new scan. The server's clock is read
-//! last, so that no age is negative. Nothing in a poll opens a catalog; names are looked up beside it ([`names`]).
+//! last, so that no age is negative. Nothing in a poll opens a catalog; names are looked up beside it (the module `names`).
 
+mod identity;
+mod link;
 mod names;
 mod sections;
 mod session;

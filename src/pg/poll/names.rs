@@ -20,7 +20,7 @@ use crate::pg::decode::value::{boolean, oid, text};
 /// Everything in use is asked for again after this long.
 const RENEW: Duration = Duration::from_secs(30);
 /// After a question that failed, nothing is asked for this long.
-const REST: Duration = Duration::from_secs(5);
+const REST: Duration = Duration::from_secs(2);
 
 /// The statements that look names up; one that the role may not use is none.
 #[derive(Debug, Clone)]

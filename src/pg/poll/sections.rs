@@ -117,10 +117,11 @@ pub(super) async fn blocking(
 pub(super) async fn locks(
     client: &Client,
     statement: &Statement,
+    datid: u32,
     expected: usize,
 ) -> Result<(Vec<Lock>, u64), SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
-    let mut locks = Locks::with_capacity(expected);
+    let mut locks = Locks::new(datid, expected);
     while let Some(message) = messages.try_next().await? {
         locks.read(&message)?;
     }

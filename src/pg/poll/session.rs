@@ -4,24 +4,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{join, join3, join4, join5};
-use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
+use super::identity::identity_of;
+use super::link::Link;
 use super::names::{Lookups, NameCache, Used, by_oid};
-use super::sections::{self, SectionError, Tick, message, raw};
+use super::sections::{self, SectionError, Tick, message};
 use super::{Limits, PollError, waiters};
 use crate::clock;
+use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Server, Snapshot};
-use crate::model::{Text, Timestamp};
 use crate::pg::connect::{Connection, connect};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
-use crate::pg::decode::value::{boolean, int4, oid, text, timestamp};
 use crate::pg::error::ConnectError;
 use crate::pg::sql;
 
@@ -87,35 +87,6 @@ struct Statements {
     locks_narrow: Statement,
     backends: Statement,
     prepared: Statement,
-}
-
-/// The end of the connection, when it comes.
-#[derive(Debug)]
-struct Link {
-    driver: AbortHandle,
-    ended: watch::Receiver<Option<String>>,
-}
-
-impl Link {
-    fn watch(driver: JoinHandle<Result<(), tokio_postgres::Error>>) -> Self {
-        let (sender, ended) = watch::channel(None);
-        let abort = driver.abort_handle();
-        tokio::spawn(async move {
-            let reason = match driver.await {
-                Ok(Err(error)) => message(&error),
-                Ok(Ok(())) | Err(_) => "the server closed it".to_owned(),
-            };
-            sender.send(Some(reason))
-        });
-        Self { driver: abort, ended }
-    }
-}
-
-impl Drop for Link {
-    fn drop(&mut self) {
-        // A server that does not answer would keep the driver alive for ever.
-        self.driver.abort();
-    }
 }
 
 /// What the sections of one poll brought.
@@ -244,7 +215,7 @@ impl Session {
         let client = &*self.client;
         let (answers, locks, backends, prepared, tick) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
-            sections::locks(client, lock_statement, expected),
+            sections::locks(client, lock_statement, self.server.datid, expected),
             sections::backends(client, &self.statements.backends, &mut self.texts, before),
             sections::prepared(client, &self.statements.prepared),
             sections::tick(client, &self.statements.tick, &databases),
@@ -372,39 +343,4 @@ fn connections(backends: &[Backend]) -> u32 {
         None => backend.datid.is_some() && backend.user.is_some(),
     };
     u32::try_from(backends.iter().filter(client).count()).unwrap_or(u32::MAX)
-}
-
-fn identity_of(row: &tokio_postgres::Row) -> Server {
-    let words = |column| text(raw(row, column)).unwrap_or_default();
-    let version: Text = words(1).split_whitespace().next().unwrap_or_default().into();
-    let positive =
-        |column| int4(raw(row, column)).and_then(|value| u32::try_from(value).ok()).unwrap_or_default();
-    Server {
-        version_num: positive(0),
-        version,
-        in_recovery: false,
-        database: (&*words(2)).into(),
-        datid: oid(raw(row, 3)).unwrap_or_default(),
-        user: (&*words(4)).into(),
-        own_pid: int4(raw(row, 5)).unwrap_or_default(),
-        connections: 0,
-        max_connections: positive(6),
-        deadlocks: 0,
-        started_at: timestamp(raw(row, 7)),
-        query_size: bytes_of_setting(&words(8)),
-        sees_all: boolean(raw(row, 9)).unwrap_or_default(),
-    }
-}
-
-/// A memory setting as `current_setting` prints it, `1kB`, in bytes.
-pub(super) fn bytes_of_setting(text: &str) -> u32 {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let unit = match unit {
-        "kB" => 1 << 10,
-        "MB" => 1 << 20,
-        "GB" => 1 << 30,
-        _ => 1,
-    };
-    number.parse::<u32>().unwrap_or_default().saturating_mul(unit)
 }

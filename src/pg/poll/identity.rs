@@ -1,0 +1,42 @@
+//! What stays the same for as long as a connection lives.
+
+use super::sections::raw;
+use crate::model::Text;
+use crate::model::snapshot::Server;
+use crate::pg::decode::value::{boolean, int4, oid, text, timestamp};
+
+/// The row of `assets/sql/identity.sql`.
+pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
+    let words = |column| text(raw(row, column)).unwrap_or_default();
+    let version: Text = words(1).split_whitespace().next().unwrap_or_default().into();
+    let positive =
+        |column| int4(raw(row, column)).and_then(|value| u32::try_from(value).ok()).unwrap_or_default();
+    Server {
+        version_num: positive(0),
+        version,
+        in_recovery: false,
+        database: (&*words(2)).into(),
+        datid: oid(raw(row, 3)).unwrap_or_default(),
+        user: (&*words(4)).into(),
+        own_pid: int4(raw(row, 5)).unwrap_or_default(),
+        connections: 0,
+        max_connections: positive(6),
+        deadlocks: 0,
+        started_at: timestamp(raw(row, 7)),
+        query_size: bytes_of_setting(&words(8)),
+        sees_all: boolean(raw(row, 9)).unwrap_or_default(),
+    }
+}
+
+/// A memory setting as `current_setting` prints it, `1kB`, in bytes.
+pub(super) fn bytes_of_setting(text: &str) -> u32 {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit = match unit {
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        _ => 1,
+    };
+    number.parse::<u32>().unwrap_or_default().saturating_mul(unit)
+}

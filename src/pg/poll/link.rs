@@ -1,0 +1,35 @@
+//! The connection's own end.
+
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::sections::message;
+
+/// The end of the connection, when it comes.
+#[derive(Debug)]
+pub(super) struct Link {
+    driver: AbortHandle,
+    pub(super) ended: watch::Receiver<Option<String>>,
+}
+
+impl Link {
+    pub(super) fn watch(driver: JoinHandle<Result<(), tokio_postgres::Error>>) -> Self {
+        let (sender, ended) = watch::channel(None);
+        let abort = driver.abort_handle();
+        tokio::spawn(async move {
+            let reason = match driver.await {
+                Ok(Err(error)) => message(&error),
+                Ok(Ok(())) | Err(_) => "the server closed it".to_owned(),
+            };
+            sender.send(Some(reason))
+        });
+        Self { driver: abort, ended }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // A server that does not answer would keep the driver alive for ever.
+        self.driver.abort();
+    }
+}
