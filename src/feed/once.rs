@@ -36,7 +36,8 @@ pub async fn once(
     thresholds: Thresholds,
     lock_names: LockNames,
 ) -> Result<Arc<View>, OnceError> {
-    take(info, limits, thresholds, Learned { names: Arc::new(lock_names), ..Learned::default() }, None).await
+    let session = open(info, limits).await?;
+    look(session, thresholds, Learned { names: Arc::new(lock_names), ..Learned::default() }).await
 }
 
 /// The same, with names for advisory keys that are learned first, on a connection of its own, for at most two seconds.
@@ -49,22 +50,20 @@ pub async fn once_learning(
     thresholds: Thresholds,
     learner: Learner,
 ) -> Result<Arc<View>, OnceError> {
-    take(info, limits, thresholds, Learned::default(), Some(learner)).await
+    let session = open(info, limits).await?;
+    look(session, thresholds, learn::once(learner, LEARNING).await).await
 }
 
-async fn take(
-    info: &ConnInfo,
-    limits: Limits,
+async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
+    Session::open(info, Limits { name_patience: Duration::from_secs(1).max(limits.name_patience), ..limits })
+        .await
+}
+
+async fn look(
+    mut session: Session,
     thresholds: Thresholds,
     learned: Learned,
-    learner: Option<Learner>,
 ) -> Result<Arc<View>, OnceError> {
-    let limits = Limits { name_patience: Duration::from_secs(1).max(limits.name_patience), ..limits };
-    let mut session = Session::open(info, limits).await?;
-    let learned = match learner {
-        Some(learner) => learn::once(learner, LEARNING).await,
-        None => learned,
-    };
     let first = session.poll(None).await?;
     let second = session.poll(Some(&first)).await?;
     let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());

@@ -51,15 +51,15 @@ pub enum Way {
 }
 
 /// Learns, until nobody listens any more.
-pub async fn keep(mut learner: Learner, way: Way, every: Duration, learned: watch::Sender<Learned>) {
+pub async fn keep(mut learner: Learner, way: Way, every: Duration, out: watch::Sender<Learned>) {
     loop {
         let connected = learner.round(&way).await;
-        if learned.send(learner.learned()).is_err() {
+        if out.send(learner.learned()).is_err() {
             return;
         }
         let pause = if connected { every } else { every.min(SOON) };
         tokio::select! {
-            () = learned.closed() => return,
+            () = out.closed() => return,
             () = tokio::time::sleep(pause) => {}
         }
     }
