@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::live::{Live, Settings};
-use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::Snapshot;
 use locktop::model::view::{Link, View};
 use locktop::pg::conninfo::ConnInfo;
