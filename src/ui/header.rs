@@ -56,7 +56,7 @@ fn server_line(app: &App, room: usize) -> Line {
         pieces.push((5, format!("up {}", crate::text::duration(up)), Tone::Dim));
     }
     pieces.push((4, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
-    let full = f64::from(server.connections) >= 0.9 * f64::from(server.max_connections);
+    let full = scene.view.findings.iter().any(|finding| finding.check == "connections");
     let tone = if full { Tone::Critical } else { Tone::Plain };
     pieces.push((1, format!("{}/{} conn", server.connections, server.max_connections), tone));
     let (active, idle) = states(&scene);
