@@ -209,6 +209,8 @@ impl Screen {
         let start = clock::monotonic();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
+                // Where a signal killed it the number means nothing.
+                assert!(status.signal().is_none(), "{status}");
                 return status.exit_code();
             }
             assert!(start.elapsed() < PATIENCE, "the program does not end; the screen:\n{}", self.contents());
