@@ -155,6 +155,13 @@ impl Screen {
         self.wait_for(&format!("the end of {text}"), |screen| !screen.contents().contains(text));
     }
 
+    /// Waits until the row with this text is the one under the cursor.
+    pub(crate) fn shows_selected(&self, text: &str) {
+        self.wait_for(&format!("{text} to be selected"), |screen| {
+            screen.contents().lines().any(|line| line.starts_with('>') && line.contains(text))
+        });
+    }
+
     pub(crate) fn contents(&self) -> String {
         self.seen().emulator.screen().contents()
     }
