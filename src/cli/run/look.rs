@@ -69,13 +69,18 @@ pub(super) fn theme(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -
     let base = Base::parse(&settings.theme.base).unwrap_or_default();
     let colors: Vec<(String, String)> =
         settings.theme.colours.iter().map(|color| (color.meaning.clone(), color.colour.clone())).collect();
-    let ascii = settings.ascii || !is_utf8(env);
+    let ascii = is_ascii(settings, env);
     Theme::new(base, depth, ascii).with_colors(&colors, depth).map_err(|error| {
         match settings.theme.colours.last() {
             Some(color) => Failure::from(mistake(settings, color.at, &error.to_string())),
             None => Failure::Other(error.to_string()),
         }
     })
+}
+
+/// Whether a terminal gets ASCII alone: when that was asked for, or the locale is none of UTF-8.
+pub(super) fn is_ascii(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> bool {
+    settings.ascii || !is_utf8(env)
 }
 
 /// Whether the locale is one of UTF-8: the first of these variables that is set decides (POSIX, 8.2).

@@ -1,8 +1,10 @@
 //! The statements of a poll, one function each.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures_util::TryStreamExt;
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
@@ -22,7 +24,7 @@ use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
 #[derive(Debug, thiserror::Error)]
 pub enum SectionError {
     /// The server refused, or the connection broke.
-    #[error("{}", message(.0))]
+    #[error("{}", reason(.0))]
     Server(#[from] tokio_postgres::Error),
     /// The answer made no sense.
     #[error(transparent)]
@@ -39,6 +41,16 @@ impl SectionError {
     pub(super) fn text(&self) -> Text {
         self.to_string().into()
     }
+}
+
+/// The same for a statement of the poll. None of them waits for a lock, unless the server has to read a catalog anew
+/// before it can run any statement at all, and somebody holds that.
+fn reason(error: &tokio_postgres::Error) -> String {
+    let said = message(error);
+    if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
+        return format!("somebody holds a system catalog that the server needs for it: {said}");
+    }
+    said
 }
 
 /// What the server said, with its SQLSTATE; or what the driver says.
@@ -118,10 +130,13 @@ pub(super) async fn locks(
     client: &Client,
     statement: &Statement,
     datid: u32,
-    expected: usize,
-) -> Result<(Vec<Lock>, u64), SectionError> {
+    before: Option<&Snapshot>,
+) -> Result<(Arc<Vec<Lock>>, u64), SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
-    let mut locks = Locks::new(datid, expected);
+    let mut locks = match before {
+        Some(before) => Locks::new(datid, &before.locks.rows),
+        None => Locks::new(datid, &Arc::default()),
+    };
     while let Some(message) = messages.try_next().await? {
         locks.read(&message)?;
     }
