@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossterm::event::{DisableMouseCapture, EnableMouseCapture, EventStream};
+use crossterm::event::{DisableMouseCapture, EventStream};
 use crossterm::{clipboard, execute};
 use futures_util::StreamExt;
 use rustix::process::Signal as Raise;
@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::signals::{self, Signal};
-use super::terminal::{self, Output, Screen};
+use super::terminal::{self, Output, ReportMouse, Screen};
 use super::{fault, input, signals::Signal::End};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
@@ -45,7 +45,7 @@ pub enum Exit {
     Source,
 }
 
-/// What the end of the terminal is: it also sends SIGHUP, which may come later.
+/// What the end of the terminal is: it also sends SIGHUP.
 const HANGUP: Exit = Exit::Signal(1);
 
 struct Loop {
@@ -65,7 +65,31 @@ struct Loop {
 /// # Errors
 /// When the terminal cannot be used.
 pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
-    let signals = signals::listen()?;
+    let mut signals = signals::listen()?;
+    let exit = show(app, theme, source, &mut signals).await;
+    terminal::give_back();
+    match exit {
+        Err(error) => reason(error, &mut signals).await,
+        exit => exit,
+    }
+}
+
+/// Why reading or drawing failed: where the terminal is closed there is nobody to tell, and a signal says so, which may
+/// come after the failure.
+async fn reason(error: io::Error, signals: &mut mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
+    match tokio::time::timeout(Duration::from_millis(200), signals.recv()).await {
+        Ok(Some(End(number))) => Ok(Exit::Signal(number)),
+        _ if terminal::is_gone() => Ok(HANGUP),
+        _ => Err(error),
+    }
+}
+
+async fn show(
+    app: App,
+    theme: Theme,
+    source: Source,
+    signals: &mut mpsc::UnboundedReceiver<Signal>,
+) -> io::Result<Exit> {
     let screen = terminal::take(app.mouse)?;
     let mut state = Loop {
         app,
@@ -79,15 +103,18 @@ pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
     };
     let size = state.screen.size()?;
     state.app.update(Message::Resize(size.width, size.height));
-    let exit =
-        state.run(signals).await.or_else(|error| if terminal::is_gone() { Ok(HANGUP) } else { Err(error) });
-    drop(state.events.take());
-    terminal::give_back();
-    exit
+    state.run(signals).await
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        // Before the screen is dropped, which would write to the terminal, and panic where that fails.
+        terminal::give_back();
+    }
 }
 
 impl Loop {
-    async fn run(&mut self, mut signals: mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
+    async fn run(&mut self, signals: &mut mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut frame_due = Instant::from_std(clock::monotonic());
@@ -147,7 +174,7 @@ impl Loop {
                 Effect::Copy(text) => {
                     execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }
-                Effect::Mouse(true) => execute!(Output, EnableMouseCapture)?,
+                Effect::Mouse(true) => execute!(Output, ReportMouse)?,
                 Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
             }
         }

@@ -1,11 +1,12 @@
 //! Taking the terminal and giving it back: on quit, error, panic, a signal, and around a suspension.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crossterm::{cursor, event, execute, style, terminal};
+use crossterm::{Command, cursor, event, execute, style, terminal};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
@@ -29,6 +30,17 @@ pub fn is_there() -> bool {
 /// Whether the terminal was closed under us: whatever went wrong then, nobody is there to read of it.
 pub(super) fn is_gone() -> bool {
     rustix::termios::tcgetattr(io::stdout()).is_err()
+}
+
+/// Asks the terminal to report buttons and the wheel (xterm's modes 1000 and 1006, "Mouse Tracking" in its ctlseqs), and
+/// not every movement as `EnableMouseCapture` does: nobody wants to be woken for those.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReportMouse;
+
+impl Command for ReportMouse {
+    fn write_ansi(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        out.write_str("\x1b[?1000h\x1b[?1006h")
+    }
 }
 
 /// The terminal for as long as it is ours: what is written later goes nowhere, so that nothing is drawn over the
@@ -77,7 +89,7 @@ pub(super) fn enter(mouse: bool) -> io::Result<()> {
     let mut out = io::stdout();
     execute!(out, terminal::EnterAlternateScreen, event::EnableBracketedPaste, cursor::Hide)?;
     if mouse {
-        execute!(out, event::EnableMouseCapture)?;
+        execute!(out, ReportMouse)?;
     }
     Ok(())
 }

@@ -155,6 +155,13 @@ impl Screen {
         self.wait_for(&format!("the end of {text}"), |screen| !screen.contents().contains(text));
     }
 
+    /// Waits until the row with this text is the one under the cursor.
+    pub(crate) fn shows_selected(&self, text: &str) {
+        self.wait_for(&format!("{text} to be selected"), |screen| {
+            screen.contents().lines().any(|line| line.starts_with('>') && line.contains(text))
+        });
+    }
+
     pub(crate) fn contents(&self) -> String {
         self.seen().emulator.screen().contents()
     }
@@ -209,6 +216,8 @@ impl Screen {
         let start = clock::monotonic();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
+                // Where a signal killed it the number means nothing.
+                assert!(status.signal().is_none(), "{status}");
                 return status.exit_code();
             }
             assert!(start.elapsed() < PATIENCE, "the program does not end; the screen:\n{}", self.contents());

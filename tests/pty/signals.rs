@@ -42,7 +42,9 @@ async fn a_signal_ends_it_also_when_nobody_reads_the_terminal() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_end_of_the_terminal_is_the_end_of_the_program() {
     let incident = Incident::crowd(2).await;
-    let mut screen = incident.looked_at((80, 24));
-    screen.hang_up();
-    assert_eq!(screen.exit_status(), 128 + 1);
+    for _ in 0..5 {
+        let mut screen = incident.looked_at((80, 24));
+        screen.hang_up();
+        assert_eq!(screen.exit_status(), 128 + 1);
+    }
 }

@@ -39,6 +39,13 @@ async fn it_is_suspended_and_goes_on() {
     }
     screen.signal(Signal::TSTP);
     goes_on(&mut screen, &root);
+    screen.keys("<ctrl-z>");
+    wait_for("the program to stop", || is_stopped(screen.pid()));
+    screen.resize((60, 20));
+    screen.signal(Signal::CONT);
+    screen.shows("this is 60x20");
+    screen.resize((120, 35));
+    screen.shows(&root);
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
     screen.assert_restored();
