@@ -163,7 +163,8 @@ impl App {
             lines.iter().map(|line| line.plain().trim_end().to_owned()).collect::<Vec<_>>().join("\n");
         let whole = text.len() <= MOST_COPIED;
         if !whole {
-            text.truncate(text.floor_char_boundary(MOST_COPIED));
+            let end = (0..=MOST_COPIED).rev().find(|end| text.is_char_boundary(*end));
+            text.truncate(end.unwrap_or(0));
         }
         self.say(if whole { "copied this page" } else { "copied the first 64 kB of this page" });
         Update::effect(Effect::Copy(text))
