@@ -47,14 +47,17 @@ fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
     };
     let effect =
         format!("blocks {}, frees {} now", text::count(root.blocked.into()), text::count(root.frees.into()));
-    let comma = if state == Some(State::Idle) && held.is_some() { "," } else { "" };
+    let held_idle = held.filter(|_| state == Some(State::Idle));
+    let comma = if held_idle.is_some() { "," } else { "" };
     let summary = format!("{pid}{long}{comma} {effect}");
+    // What it does comes first where there is little room: a name may have any length.
+    let name = held_idle.map_or_else(String::new, |tag| format!(": {}", look.target(tag, Some(pid))));
     let finding = Finding::new(CHECK, severity(look, root, backend), summary, look.subject(root.party));
     Finding {
         blocked: root.blocked,
         since: root.longest_wait,
         help: help(backend, held),
-        ..finding.short(format!("{pid}{short}{comma} {effect}"))
+        ..finding.short(format!("{pid}{short}{comma} {effect}{name}"))
     }
 }
 
@@ -102,7 +105,9 @@ fn words(look: &Look<'_>, backend: &Backend, held: Option<&LockTag>) -> Words {
             format!("{kind} idle in xact (aborted){idle}"),
         ),
         Some(State::Idle) => match held {
-            Some(tag) => both(format!("{kind} idle holds {}", look.target(tag, Some(backend.pid)))),
+            Some(tag) => {
+                (format!("{kind} idle holds {}", look.target(tag, Some(backend.pid))), format!("{kind} idle"))
+            }
             None => both(format!("{kind} idle{idle}")),
         },
         Some(State::Active | State::FastpathFunctionCall) => {
