@@ -2,7 +2,7 @@
 -- $1 and $2 are replaced before sending: milliseconds of statement_timeout and lock_timeout.
 -- SQL_ASCII as the client's encoding means that the server converts nothing: text arrives in the bytes it is stored
 -- in, and one query in another encoding cannot fail a whole statement. locktop.datid is a setting of our own: the
--- OID of the database, for locks.sql.
+-- OID of the database, for locks.sql. The memory is for 50,000 locks, which would go through a file otherwise.
 SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('statement_timeout', '$1', false),
        pg_catalog.set_config('lock_timeout', '$2', false),
@@ -11,6 +11,7 @@ SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
        pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false),
        pg_catalog.set_config('jit', 'off', false),
+       pg_catalog.set_config('work_mem', '16MB', false),
        pg_catalog.set_config('max_parallel_workers_per_gather', '0', false),
        pg_catalog.set_config('locktop.datid', (SELECT oid::pg_catalog.text FROM pg_catalog.pg_database
                                                 WHERE datname = pg_catalog.current_database()), false),

@@ -1,12 +1,15 @@
 //! Driving the screens by keys: a key string in, state and effects out.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::message::{Effect, Message, Update};
 use super::page::{Page, pid_of};
 use super::screen::{Pane, Screen};
+use super::table::Row;
 use super::{App, Settings};
 use crate::keys::Key;
+use crate::model::lock::LockMode;
 use crate::model::view::{Link, TargetId, View};
 use crate::sample::{self, Builder};
 
@@ -28,6 +31,58 @@ fn drive(app: &mut App, keys: &str) -> Vec<Effect> {
 
 fn selected_pid(app: &App) -> Option<i32> {
     app.pane(app.focus).selected.and_then(pid_of)
+}
+
+/// The indices of the rows of the focused table in `pg_locks`.
+fn lock_rows(app: &App) -> Vec<u32> {
+    let index = |row: &Row| match row {
+        Row::Lock(at) => *at,
+        row => panic!("{row:?} is no lock"),
+    };
+    app.pane(app.focus).rows.iter().map(index).collect()
+}
+
+#[test]
+fn locks_with_the_longest_queues_come_first() {
+    let mut builder = sample::incident(0.0);
+    for key in [9, -1, 5, 7] {
+        builder.lock(4977, sample::advisory(key), LockMode::Share, None);
+        builder.lock(4312, sample::advisory(key), LockMode::Share, None);
+    }
+    builder.lock(5001, sample::advisory(5), LockMode::Exclusive, Some(3.0));
+    let mut app = app(builder);
+    drive(&mut app, "3a");
+    let scene = app.scene().unwrap();
+    let key = |at: u32| {
+        let lock = &scene.snapshot.locks.rows[at as usize];
+        let waiters = scene.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
+        (Reverse(waiters), lock.tag, lock.wait_start.map(|start| start.timestamp_micros()), lock.pid)
+    };
+    let rows = lock_rows(&app);
+    assert_eq!(rows.len(), scene.snapshot.locks.rows.len());
+    assert!(rows.is_sorted_by_key(|at| key(*at)));
+}
+
+#[test]
+fn locks_that_did_not_change_are_not_sorted_again() {
+    let mut app = app(sample::incident(0.0));
+    let view = Arc::clone(app.view.as_ref().unwrap());
+    drive(&mut app, "3");
+    let advisory = lock_rows(&app);
+    let mut snapshot = sample::incident(1.0).snapshot();
+    snapshot.locks.rows = Arc::clone(&view.snapshot.as_ref().unwrap().locks.rows);
+    arrive(&mut app, sample::view(snapshot, 2));
+    assert_eq!(lock_rows(&app), advisory);
+    drive(&mut app, "a");
+    assert!(lock_rows(&app).len() > advisory.len());
+    drive(&mut app, "a/pid:4980<enter>");
+    assert_eq!(lock_rows(&app).len(), 1);
+    drive(&mut app, "/<ctrl-u><enter>");
+    assert_eq!(lock_rows(&app), advisory);
+    let mut builder = sample::incident(2.0);
+    builder.lock(4977, sample::advisory(-1), LockMode::Exclusive, None);
+    arrive(&mut app, builder.view());
+    assert_eq!(lock_rows(&app).len(), advisory.len() + 1);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::signals::{self, Signal};
-use super::terminal::{self, Screen};
-use super::{input, signals::Signal::End};
+use super::terminal::{self, Output, Screen};
+use super::{fault, input, signals::Signal::End};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
 use crate::clock;
@@ -45,6 +45,9 @@ pub enum Exit {
     Source,
 }
 
+/// What the end of the terminal is: it also sends SIGHUP, which may come later.
+const HANGUP: Exit = Exit::Signal(1);
+
 struct Loop {
     app: App,
     theme: Theme,
@@ -63,7 +66,7 @@ struct Loop {
 /// When the terminal cannot be used.
 pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
     let signals = signals::listen()?;
-    let screen = terminal::take()?;
+    let screen = terminal::take(app.mouse)?;
     let mut state = Loop {
         app,
         theme,
@@ -76,7 +79,8 @@ pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
     };
     let size = state.screen.size()?;
     state.app.update(Message::Resize(size.width, size.height));
-    let exit = state.run(signals).await;
+    let exit =
+        state.run(signals).await.or_else(|error| if terminal::is_gone() { Ok(HANGUP) } else { Err(error) });
     drop(state.events.take());
     terminal::give_back();
     exit
@@ -105,9 +109,8 @@ impl Loop {
                             return Ok(exit);
                         }
                     }
-                    // The terminal is gone.
                     Some(Err(error)) => return Err(error),
-                    None => return Ok(Exit::Signal(1)),
+                    None => return Ok(HANGUP),
                 },
                 changed = self.source.views.changed() => {
                     if changed.is_err() {
@@ -138,17 +141,24 @@ impl Loop {
             match effect {
                 Effect::Quit => return Ok(Some(Exit::Quit)),
                 Effect::Suspend => self.suspend()?,
-                Effect::Clear => self.screen.clear()?,
+                Effect::Clear => self.clear()?,
                 Effect::Refresh => (self.source.refresh)(),
                 Effect::SetInterval(seconds) => (self.source.set_interval)(seconds),
                 Effect::Copy(text) => {
-                    execute!(io::stdout(), clipboard::CopyToClipboard::to_clipboard_from(text))?;
+                    execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }
-                Effect::Mouse(true) => execute!(io::stdout(), EnableMouseCapture)?,
-                Effect::Mouse(false) => execute!(io::stdout(), DisableMouseCapture)?,
+                Effect::Mouse(true) => execute!(Output, EnableMouseCapture)?,
+                Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
             }
         }
         Ok(None)
+    }
+
+    /// Clears, and lets the next frame draw everything. `Terminal::clear` would ask the terminal for its cursor and wait
+    /// for the answer.
+    fn clear(&mut self) -> io::Result<()> {
+        let size = self.screen.size()?;
+        self.screen.resize(size.into())
     }
 
     fn draw(&mut self) -> io::Result<()> {
@@ -157,6 +167,7 @@ impl Loop {
         if !terminal::is_taken() {
             return Ok(());
         }
+        fault::panic_if_asked("screen");
         let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
         self.screen.draw(|frame| crate::ui::render(frame, app, viewport, theme))?;
         self.app.page_rows = self.viewport.page_rows;
@@ -180,7 +191,7 @@ impl Loop {
         }
         let size = self.screen.size()?;
         self.app.update(Message::Resize(size.width, size.height));
-        self.screen.clear()?;
+        self.clear()?;
         self.dirty = true;
         Ok(())
     }

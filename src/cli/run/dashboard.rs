@@ -13,7 +13,7 @@ use crate::feed::live::{self, Command, Live};
 use crate::feed::spare::Spare;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
-use crate::runtime::{self, Exit, Source, terminal};
+use crate::runtime::{self, Exit, Source, fault, terminal};
 
 /// Commands that may wait for the poll; more than that nobody presses.
 const COMMANDS: usize = 16;
@@ -54,7 +54,19 @@ pub(super) async fn show(
     let (commands, commands_out) = mpsc::channel(COMMANDS);
     // There from the start: when all connections are taken it is too late to ask for one.
     let spare = Spare::keep(info, Limits::default());
-    let feed = tokio::spawn(live.run(commands_out, views_in));
+    let mut first = views.clone();
+    let feed = tokio::spawn(async move {
+        let fault = async move {
+            let _ = first.changed().await;
+            drop(first);
+            fault::panic_if_asked("feed");
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = live.run(commands_out, views_in) => {}
+            () = fault => {}
+        }
+    });
     let interval = commands.clone();
     let source = Source {
         views,

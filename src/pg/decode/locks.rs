@@ -1,7 +1,10 @@
 //! Rows of `pg_locks`.
 
+use std::sync::Arc;
+
 use super::DecodeError;
 use super::copy::{CopyReader, Fields};
+use super::rows::Rows;
 use super::value::{int2, int4, oid, timestamp, unsigned, virtual_transaction};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 
@@ -14,15 +17,15 @@ pub struct Locks {
     /// OID of the database of the session.
     datid: u32,
     reader: CopyReader,
-    rows: Vec<Lock>,
+    rows: Rows<Lock>,
     total: Option<u32>,
 }
 
 impl Locks {
-    /// Room for about `count` rows, read by a session in the database `datid`.
+    /// To be read by a session in the database `datid`, after a poll that saw the rows `before`.
     #[must_use]
-    pub fn new(datid: u32, count: usize) -> Self {
-        Self { datid, reader: CopyReader::default(), rows: Vec::with_capacity(count), total: None }
+    pub fn new(datid: u32, before: &Arc<Vec<Lock>>) -> Self {
+        Self { datid, reader: CopyReader::default(), rows: Rows::after(before), total: None }
     }
 
     /// Decodes one message.
@@ -41,12 +44,13 @@ impl Locks {
         })
     }
 
-    /// The rows, and how many more there were that were left out on purpose.
+    /// The rows, which are those of the poll before when all are equal, and how many more there were that were left out
+    /// on purpose.
     #[must_use]
-    pub fn finish(self) -> (Vec<Lock>, u64) {
+    pub fn finish(self) -> (Arc<Vec<Lock>>, u64) {
         let seen = self.rows.len() as u64;
         let omitted = self.total.map_or(0, |total| u64::from(total).saturating_sub(seen));
-        (self.rows, omitted)
+        (self.rows.finish(), omitted)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The statements of a poll, one function each.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures_util::TryStreamExt;
 use tokio_postgres::error::SqlState;
@@ -129,10 +130,13 @@ pub(super) async fn locks(
     client: &Client,
     statement: &Statement,
     datid: u32,
-    expected: usize,
-) -> Result<(Vec<Lock>, u64), SectionError> {
+    before: Option<&Snapshot>,
+) -> Result<(Arc<Vec<Lock>>, u64), SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
-    let mut locks = Locks::new(datid, expected);
+    let mut locks = match before {
+        Some(before) => Locks::new(datid, &before.locks.rows),
+        None => Locks::new(datid, &Arc::default()),
+    };
     while let Some(message) = messages.try_next().await? {
         locks.read(&message)?;
     }

@@ -92,7 +92,7 @@ struct Statements {
 /// What the sections of one poll brought.
 struct Scan {
     answers: Vec<crate::model::wait_graph::Answer>,
-    locks: Result<(Vec<Lock>, u64), SectionError>,
+    locks: Result<(Arc<Vec<Lock>>, u64), SectionError>,
     backends: Result<(Vec<Backend>, Vec<Option<u32>>), SectionError>,
     prepared: Result<PreparedRows, SectionError>,
     tick: Result<Tick, SectionError>,
@@ -212,11 +212,10 @@ impl Session {
         let databases = self.names.database_oids();
         let narrow = self.lock_count > self.limits.whole_scan;
         let lock_statement = if narrow { &self.statements.locks_narrow } else { &self.statements.locks };
-        let expected = before.map_or(0, |before| before.locks.rows.len()) + 64;
         let client = &*self.client;
         let (answers, locks, backends, prepared, tick) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
-            sections::locks(client, lock_statement, self.server.datid, expected),
+            sections::locks(client, lock_statement, self.server.datid, before),
             sections::backends(client, &self.statements.backends, &mut self.texts, before),
             sections::prepared(client, &self.statements.prepared),
             sections::tick(client, &self.statements.tick, &databases),
@@ -256,7 +255,7 @@ impl Session {
         let (locks, locks_omitted, answers) = match scan.locks {
             Ok((rows, omitted)) => {
                 self.lock_count = rows.len() as u64 + omitted;
-                (Section::fresh(rows, taken_at), omitted, scan.answers)
+                (Section::shared(rows, taken_at), omitted, scan.answers)
             }
             Err(error) => (
                 stale(before.map(|before| &before.locks), &error),
@@ -316,7 +315,7 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
 fn used(scan: &Scan, server: &Server) -> Used {
     let mut used = Used::default();
     if let Ok((locks, _)) = &scan.locks {
-        for lock in locks {
+        for lock in locks.iter() {
             let Some(database) = lock.tag.database else { continue };
             if database != 0 && database != server.datid {
                 used.databases.insert(database);

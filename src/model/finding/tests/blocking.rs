@@ -28,7 +28,7 @@ fn an_idle_session_with_a_named_lock_as_root() {
     let finding = stage.only();
     assert_eq!(finding.severity, Severity::Critical);
     assert_eq!(&*finding.summary, "4977 idle holds \"Prisma Migrate\", blocks 2, frees 1 now");
-    assert_eq!(&*finding.short, "4977 idle, blocks 2, frees 1 now: \"Prisma Migrate\"");
+    assert_eq!(&*finding.short, "4977 idle blocks 2, frees 1 now, holds \"Prisma Migrate\"");
     assert_eq!(finding.help, Some("terminate"));
 }
 
