@@ -6,8 +6,7 @@ use super::super::args::SnapshotFormat;
 use super::super::session;
 use super::super::settings::Settings;
 use super::{Failure, look, say};
-use crate::feed::once::{OnceError, once};
-use crate::model::lock_name::LockNames;
+use crate::feed::once::{OnceError, once_learning};
 use crate::model::view::View;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
@@ -22,10 +21,9 @@ pub(super) async fn run(settings: Settings, format: SnapshotFormat) -> Result<u8
     let info =
         session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
     let view = take(&settings, info).await?;
-    let names = look::lock_names(&settings);
     let written = match format {
-        SnapshotFormat::Json => wire::json::to_string(&view, &names).transpose(),
-        SnapshotFormat::Table => Ok(table(&settings, &view, &names)),
+        SnapshotFormat::Json => wire::json::to_string(&view).transpose(),
+        SnapshotFormat::Table => Ok(table(&settings, &view)),
     };
     let written = written.map_err(|error| Failure::Other(error.to_string()))?;
     let written = written.ok_or_else(|| Failure::Other("the server gave no snapshot".to_owned()))?;
@@ -36,9 +34,9 @@ pub(super) async fn run(settings: Settings, format: SnapshotFormat) -> Result<u8
 }
 
 /// The table as wide as the terminal and in its characters; whole, and in UTF-8, where it goes elsewhere.
-fn table(settings: &Settings, view: &View, names: &LockNames) -> Option<String> {
+fn table(settings: &Settings, view: &View) -> Option<String> {
     let env = |name: &str| std::env::var(name).ok();
-    let table = wire::table::render(view, names, width())?;
+    let table = wire::table::render(view, width())?;
     if settings.ascii || (io::stdout().is_terminal() && look::is_ascii(settings, &env)) {
         return Some(table.lines().map(text::ascii).collect::<Vec<_>>().join("\n"));
     }
@@ -57,8 +55,9 @@ async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View
     let mut info = info;
     let mut said = String::new();
     loop {
-        let names = look::lock_names(settings).as_ref().clone();
-        let error = match once(&info, Limits::default(), settings.thresholds.clone(), names).await {
+        let learner = look::learner(settings, &info);
+        let taken = once_learning(&info, Limits::default(), settings.thresholds.clone(), learner);
+        let error = match Box::pin(taken).await {
             Ok(view) => return Ok(view),
             Err(error) => error,
         };

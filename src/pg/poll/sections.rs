@@ -54,7 +54,7 @@ fn reason(error: &tokio_postgres::Error) -> String {
 }
 
 /// What the server said, with its SQLSTATE; or what the driver says.
-pub(super) fn message(error: &tokio_postgres::Error) -> String {
+pub(in crate::pg) fn message(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
         None => match std::error::Error::source(error) {
