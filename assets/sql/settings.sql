@@ -2,7 +2,10 @@
 -- $1 and $2 are replaced before sending: milliseconds of statement_timeout and lock_timeout.
 -- SQL_ASCII as the client's encoding means that the server converts nothing: text arrives in the bytes it is stored
 -- in, and one query in another encoding cannot fail a whole statement. locktop.datid is a setting of our own: the
--- OID of the database, for locks.sql. The memory is for 50,000 locks, which would go through a file otherwise.
+-- OID of the database, for locks.sql.
+-- The memory is for 50,000 locks, which would go through a file otherwise. The long text at the end is for glibc: once a
+-- block of its size was freed, it no longer gives memory back after every statement, to take it again page by page
+-- (mallopt(3), M_MMAP_THRESHOLD), which costs a tenth of the server's time for a poll.
 SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('statement_timeout', '$1', false),
        pg_catalog.set_config('lock_timeout', '$2', false),
@@ -16,4 +19,5 @@ SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('locktop.datid', (SELECT oid::pg_catalog.text FROM pg_catalog.pg_database
                                                 WHERE datname = pg_catalog.current_database()), false),
        CASE WHEN pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL
-            THEN pg_catalog.set_config('transaction_timeout', '0', false) END
+            THEN pg_catalog.set_config('transaction_timeout', '0', false) END,
+       pg_catalog.length(pg_catalog.repeat(' ', 8000000))

@@ -15,7 +15,7 @@ use crate::model::wait_graph::Answer;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::backends::Backends;
-use crate::pg::decode::locks::Locks;
+use crate::pg::decode::locks::{Locks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
@@ -129,13 +129,13 @@ pub(super) async fn blocking(
 pub(super) async fn locks(
     client: &Client,
     statement: &Statement,
-    datid: u32,
+    reader: Reader,
     before: Option<&Snapshot>,
 ) -> Result<(Arc<Vec<Lock>>, u64), SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
     let mut locks = match before {
-        Some(before) => Locks::new(datid, &before.locks.rows),
-        None => Locks::new(datid, &Arc::default()),
+        Some(before) => Locks::new(reader, &before.locks.rows),
+        None => Locks::new(reader, &Arc::default()),
     };
     while let Some(message) = messages.try_next().await? {
         locks.read(&message)?;

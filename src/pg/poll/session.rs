@@ -20,6 +20,7 @@ use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Server, Snapshot};
 use crate::pg::connect::{Connection, connect};
 use crate::pg::conninfo::ConnInfo;
+use crate::pg::decode::locks::Reader;
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::error::ConnectError;
@@ -213,9 +214,10 @@ impl Session {
         let narrow = self.lock_count > self.limits.whole_scan;
         let lock_statement = if narrow { &self.statements.locks_narrow } else { &self.statements.locks };
         let client = &*self.client;
+        let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
         let (answers, locks, backends, prepared, tick) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
-            sections::locks(client, lock_statement, self.server.datid, before),
+            sections::locks(client, lock_statement, reader, before),
             sections::backends(client, &self.statements.backends, &mut self.texts, before),
             sections::prepared(client, &self.statements.prepared),
             sections::tick(client, &self.statements.tick, &databases),
