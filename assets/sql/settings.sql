@@ -3,9 +3,11 @@
 -- SQL_ASCII as the client's encoding means that the server converts nothing: text arrives in the bytes it is stored
 -- in, and one query in another encoding cannot fail a whole statement. locktop.datid is a setting of our own: the
 -- OID of the database, for locks.sql.
+-- The timeouts come first, in a statement of their own: the next one reads a catalog, and would wait without an end for
+-- one that is locked.
+SELECT pg_catalog.set_config('statement_timeout', '$1', false),
+       pg_catalog.set_config('lock_timeout', '$2', false);
 SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
-       pg_catalog.set_config('statement_timeout', '$1', false),
-       pg_catalog.set_config('lock_timeout', '$2', false),
        pg_catalog.set_config('idle_session_timeout', '0', false),
        pg_catalog.set_config('idle_in_transaction_session_timeout', '0', false),
        pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
