@@ -20,8 +20,8 @@ async fn backends_are_those_of_the_view() {
         let (idle, open, failed, silent) =
             (client(&info).await, client(&info).await, client(&info).await, client(&info).await);
         idle.batch_execute("SELECT 1").await.unwrap();
-        open.batch_execute("CREATE TABLE a (); BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
-        open.batch_execute("LOCK TABLE a; SELECT pg_current_xact_id()").await.unwrap();
+        open.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ").await.unwrap();
+        open.batch_execute("SELECT pg_current_xact_id()").await.unwrap();
         failed.batch_execute("BEGIN; SELECT 1/0").await.unwrap_err();
         silent.batch_execute("SET track_activities = off").await.unwrap();
         let mut session = session(&server).await;
@@ -85,7 +85,7 @@ async fn a_session_that_is_not_let_in_yet_is_what_the_view_says() {
         let row = snapshot.backends.rows.iter().find(starting);
         assert_eq!(row.is_some(), server.version() >= 18);
         let Some(row) = row else { return };
-        assert_eq!((row.datid, &row.user, &row.query_id, row.xact_start), (None, &None, &None, None));
+        assert_eq!((row.datid, &row.user, row.query_id), (None, &None, None));
         assert!(row.backend_start.is_some());
     })
     .await;

@@ -6,7 +6,7 @@ use locktop::feed::spare::Spare;
 use locktop::pg::poll::{Limits, PollError, Session};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::helpers::{client, info, on_every_version, pid};
+use crate::helpers::{assert_fresh, client, info, on_every_version, pid, session};
 use crate::support::{PATIENCE, wait_until};
 
 #[tokio::test]
@@ -35,6 +35,40 @@ async fn the_second_connection_is_there_again_after_it_was_lost() {
         wait_until("the end of the connection", async || first.is_closed()).await;
         let second = spare.client(PATIENCE).await.unwrap();
         assert_ne!(pid(&second).await, first_pid);
+    })
+    .await;
+}
+
+/// The server goes on with a poll that it was sent only when its connection is being ended: by somebody, who says so in
+/// an answer, and by a crash, where there is no answer.
+#[tokio::test]
+async fn a_connection_that_ends_within_a_poll_says_why() {
+    on_every_version(async |server| {
+        let admin = client(&info(&server)).await;
+        let mut lost = session(&server).await;
+        let snapshot = lost.poll(None).await.unwrap();
+        let own = lost.server().own_pid;
+        let backend = Pid::from_raw(own).unwrap();
+        kill_process(backend, Signal::STOP).unwrap();
+        let end = async {
+            admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
+            kill_process(backend, Signal::CONT).unwrap();
+        };
+        let (outcome, ()) = tokio::join!(lost.poll(Some(&snapshot)), end);
+        let PollError::Lost(reason) = outcome.unwrap_err() else { panic!("no answer in time") };
+        assert_eq!(reason, "terminating connection due to administrator command (SQLSTATE 57P01)");
+        let again = lost.poll(Some(&snapshot)).await;
+        assert!(matches!(again, Err(PollError::Lost(_))), "{again:?}");
+
+        let mut crashed = session(&server).await;
+        let next = crashed.poll(Some(&snapshot)).await.unwrap();
+        assert_fresh(&next);
+        let backend = Pid::from_raw(crashed.server().own_pid).unwrap();
+        kill_process(backend, Signal::STOP).unwrap();
+        let end = async { kill_process(backend, Signal::KILL).unwrap() };
+        let (outcome, ()) = tokio::join!(crashed.poll(Some(&next)), end);
+        let PollError::Lost(reason) = outcome.unwrap_err() else { panic!("no answer in time") };
+        assert!(!reason.is_empty() && !reason.contains("SQLSTATE"), "{reason}");
     })
     .await;
 }
