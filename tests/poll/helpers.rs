@@ -1,7 +1,10 @@
 //! What the tests of the poll share.
 
+use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::join_all;
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::model::snapshot::Snapshot;
 use locktop::pg::conninfo::ConnInfo;
@@ -22,6 +25,20 @@ pub(crate) async fn on_every_version_with(options: Options, test: impl AsyncFn(E
         let options = Options { version: Some(version), ..options.clone() };
         Box::pin(test(EmbeddedServer::start(options).await.unwrap())).await;
     }
+}
+
+/// The same on all of them at once, for tests that mostly wait.
+pub(crate) async fn on_all_versions_at_once(test: impl AsyncFn(EmbeddedServer)) {
+    let on = async |version: u32| {
+        let server =
+            EmbeddedServer::start(Options { version: Some(version), ..Options::default() }).await.unwrap();
+        let outcome = AssertUnwindSafe(Box::pin(test(server))).catch_unwind().await;
+        outcome.unwrap_or_else(|panic| {
+            println!("PostgreSQL {version}");
+            resume_unwind(panic)
+        });
+    };
+    join_all(support::versions().into_iter().map(on)).await;
 }
 
 pub(crate) fn info(server: &EmbeddedServer) -> ConnInfo {

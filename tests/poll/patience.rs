@@ -9,7 +9,7 @@ use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio_postgres::{Client, Statement};
 
-use crate::helpers::{assert_fresh, client, info, on_every_version};
+use crate::helpers::{assert_fresh, client, info, on_all_versions_at_once};
 use crate::support::wait_until;
 
 /// Reads the function below `pg_stat_activity`: the view opens catalogs.
@@ -61,7 +61,7 @@ impl Observer {
 #[tokio::test]
 async fn no_backend_waits_for_long_after_a_poll() {
     let (short, long) = (Duration::from_secs(1), Duration::from_secs(3600));
-    on_every_version(async |server| {
+    on_all_versions_at_once(async |server| {
         let observer = Observer::open(&server).await;
         for (table, lock_timeout, statement_timeout) in [("a", short, long), ("b", long, short)] {
             let name_patience = Duration::from_millis(1);
@@ -105,7 +105,7 @@ fn program(
 /// Two connections while it runs, and none when it has ended, in whatever way, though the catalog is still locked.
 #[tokio::test]
 async fn no_backend_is_left_when_the_program_ends() {
-    on_every_version(async |server| {
+    on_all_versions_at_once(async |server| {
         let observer = Observer::open(&server).await;
         for signal in [Signal::TERM, Signal::KILL] {
             let (mut child, _terminal) = program(&server);
