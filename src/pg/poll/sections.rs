@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
@@ -32,9 +32,16 @@ pub enum SectionError {
 }
 
 impl SectionError {
-    /// Whether the connection itself is at fault: the server did not say so in an answer.
+    /// Whether the connection itself is at fault, and not only a statement.
     pub(super) fn is_fatal(&self) -> bool {
-        matches!(self, Self::Server(error) if error.as_db_error().is_none())
+        self.is_last_word() || matches!(self, Self::Server(error) if error.as_db_error().is_none())
+    }
+
+    /// Whether the server ended the connection with this (severity FATAL or PANIC).
+    pub(super) fn is_last_word(&self) -> bool {
+        let Self::Server(error) = self else { return false };
+        let severity = error.as_db_error().and_then(DbError::parsed_severity);
+        matches!(severity, Some(Severity::Fatal | Severity::Panic))
     }
 
     /// The error as one line for [`crate::model::snapshot::Section`].
