@@ -62,7 +62,12 @@ fn server_line(app: &App, room: usize) -> Line {
     let (active, idle) = states(&scene);
     pieces.push((3, format!("{active} active"), Tone::Plain));
     let waiting = scene.view.graph.waiting;
-    pieces.push((0, format!("{waiting} waiting"), if waiting > 0 { Tone::Warning } else { Tone::Plain }));
+    let tone = match waiting {
+        _ if scene.locks_old().is_some() => Tone::Past,
+        0 => Tone::Plain,
+        _ => Tone::Warning,
+    };
+    pieces.push((0, format!("{waiting} waiting"), tone));
     pieces.push((2, format!("{idle} idle in xact"), if idle > 0 { Tone::Warning } else { Tone::Plain }));
     joined(pieces, room)
 }
@@ -179,10 +184,19 @@ fn waiting_line(app: &App, width: u16) -> Line {
     let start = series.samples.len().saturating_sub(columns);
     let counts: Vec<u32> = series.samples.iter().skip(start).map(|sample| sample.waiting).collect();
     let waiting = scene.view.graph.waiting;
-    let tone = if waiting > 0 { Tone::Warning } else { Tone::Dim };
+    let old = scene.locks_old();
+    let tone = match waiting {
+        _ if old.is_some() => Tone::Past,
+        0 => Tone::Dim,
+        _ => Tone::Warning,
+    };
     let mut line = Line::new().with("waiting ", Tone::Dim);
     line.push(sparkline::bars(&counts, columns), tone);
     line.push(format!(" {waiting}"), tone);
+    if let Some(old) = old {
+        line.push(format!(" {} ago: pg_locks cannot be read", crate::text::duration(old)), Tone::Past);
+        return line;
+    }
     if waiting > 0 {
         if let Some(since) = series.waiting_since {
             line.push(format!(" · began {}", scene.time_of_day(since)), Tone::Plain);
@@ -195,7 +209,7 @@ fn waiting_line(app: &App, width: u16) -> Line {
             .flat_map(|queue| &queue.waiters)
             .filter_map(|w| w.wait_start)
             .min();
-        if let Some(longest) = scene.age(first) {
+        if let Some(longest) = scene.wait_age(first) {
             line.push(format!(" · longest {}", crate::text::duration(longest)), Tone::Plain);
         }
     }

@@ -244,7 +244,7 @@ fn state(scene: &Scene<'_>, place: &Place<'_>, room: u16) -> Cell {
 }
 
 fn wait(scene: &Scene<'_>, place: &Place<'_>) -> Option<f64> {
-    scene.age(place.waiter?.wait_start)
+    scene.wait_age(place.waiter?.wait_start)
 }
 
 pub(super) fn cell(scene: &Scene<'_>, groups: &[Group], row: ChainRow, column: &str, room: u16) -> Cell {
@@ -357,7 +357,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, groups: &[Group], row: ChainRow, colu
         "frees" => Value::number(scene.root(party).map(|root| f64::from(root.frees))),
         // A root is as urgent as the longest wait behind it.
         "wait" => match scene.root(party) {
-            Some(root) => Value::number(scene.age(root.longest_wait)),
+            Some(root) => Value::number(scene.wait_age(root.longest_wait)),
             None => Value::number(wait(scene, &place)),
         },
         "xact" => Value::number(scene.age(scene.backend(party.pid()).and_then(|backend| backend.xact_start))),

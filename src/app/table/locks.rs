@@ -61,7 +61,7 @@ fn lock<'a>(scene: &Scene<'a>, at: u32) -> Option<&'a Lock> {
 /// How long it is held or waited for, and whether that is exact.
 fn lock_age(scene: &Scene<'_>, lock: &Lock) -> (Option<f64>, bool) {
     if !lock.granted {
-        return (scene.age(lock.wait_start), true);
+        return (scene.wait_age(lock.wait_start), true);
     }
     let since = lock.pid.and_then(|pid| scene.view.held_since.get(&(pid, lock.tag)).copied());
     (scene.age(since), false)

@@ -168,9 +168,12 @@ fn age(seconds: Option<f64>, tone: Tone) -> Cell {
     seconds.map_or_else(Cell::none, |seconds| Cell::toned(crate::text::duration(seconds), tone))
 }
 
-/// Names without their schemas where there is no room for them.
+/// A column narrower than this shows names without their schemas: all of them, so that rows can be compared.
+const ROOM_FOR_SCHEMAS: u16 = 36;
+
+/// Names without their schemas where there is no room for them. The detail view has them whole.
 fn fit_names(text: String, room: u16) -> String {
-    if crate::text::width(&text) <= usize::from(room) || text.contains('"') {
+    if room >= ROOM_FOR_SCHEMAS || text.contains('"') {
         return text;
     }
     let short = |word: &str| match word.rsplit_once('.') {
