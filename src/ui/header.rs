@@ -56,7 +56,7 @@ fn server_line(app: &App, room: usize) -> Line {
         pieces.push((5, format!("up {}", crate::text::duration(up)), Tone::Dim));
     }
     pieces.push((4, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
-    let full = f64::from(server.connections) >= 0.9 * f64::from(server.max_connections);
+    let full = scene.view.findings.iter().any(|finding| finding.check == "connections");
     let tone = if full { Tone::Critical } else { Tone::Plain };
     pieces.push((1, format!("{}/{} conn", server.connections, server.max_connections), tone));
     let (active, idle) = states(&scene);
@@ -155,6 +155,9 @@ fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) 
     }
 }
 
+/// Columns of a finding's line that others need: how bad it is, and how many more there are.
+const BESIDE: usize = 18;
+
 /// A finding as a line. The word says how bad it is, whatever the colours.
 pub(super) fn finding_line(finding: &Finding, width: u16) -> Line {
     let (word, tone) = match finding.severity {
@@ -162,7 +165,8 @@ pub(super) fn finding_line(finding: &Finding, width: u16) -> Line {
         Severity::Warning => ("WARN  ", Tone::Warning),
         Severity::Info => ("info  ", Tone::Dim),
     };
-    let summary = if width < 100 { &finding.short } else { &finding.summary };
+    let short = width < 100 || crate::text::width(&finding.summary) + BESIDE > usize::from(width);
+    let summary = if short { &finding.short } else { &finding.summary };
     Line::new().with(word, tone).with(crate::text::one_line(summary), Tone::Plain)
 }
 

@@ -54,8 +54,18 @@ pub enum RowId {
     Prepared(VirtualTransaction),
     /// Waiters for one lock in one mode behind one party, folded into a line.
     Group(Party, LockTag, LockMode),
-    /// A lock, and who holds it or waits for it.
-    Lock(LockTag, Option<i32>, VirtualTransaction, LockMode, bool),
+    /// A lock, who holds it or waits for it, in which mode, and whether it is granted.
+    Lock(LockTag, Owner, LockMode, bool),
+}
+
+/// Who holds a lock or waits for it. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
+/// of whatever its session does at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// A process.
+    Backend(BackendId),
+    /// A prepared transaction.
+    Prepared(VirtualTransaction),
 }
 
 /// What stands in one cell: one harmless line.

@@ -14,6 +14,7 @@ mod session;
 use std::time::Duration;
 
 pub use sections::SectionError;
+pub(in crate::pg) use sections::message;
 pub use session::{OpenError, Session, open_plain};
 
 use crate::model::Timestamp;

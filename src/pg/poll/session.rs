@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
-use super::identity::identity_of;
+use super::identity::{clock_of, identity_of};
 use super::link::Link;
 use super::names::{Lookups, NameCache, Used, by_oid};
 use super::sections::{self, SectionError, Tick, message};
@@ -76,7 +76,7 @@ pub struct Session {
     limits: Limits,
     /// Rows of `pg_locks` at the last poll, those left out included.
     lock_count: u64,
-    /// The server's clock at the last poll, and ours.
+    /// The server's clock when it was last read, and ours.
     clock: Option<(Timestamp, std::time::Instant)>,
 }
 
@@ -92,7 +92,7 @@ struct Statements {
 
 /// What the sections of one poll brought.
 struct Scan {
-    answers: Vec<crate::model::wait_graph::Answer>,
+    answers: Result<Vec<crate::model::wait_graph::Answer>, SectionError>,
     locks: Result<(Arc<Vec<Lock>>, u64), SectionError>,
     backends: Result<(Vec<Backend>, Vec<Option<u32>>), SectionError>,
     prepared: Result<PreparedRows, SectionError>,
@@ -142,7 +142,8 @@ impl Session {
         )
         .await;
         settings?;
-        let server = identity_of(&identity?);
+        let identity = identity?;
+        let server = identity_of(&identity);
         let names = NameCache::new(
             server.datid,
             by_oid(&databases.unwrap_or_default()),
@@ -167,7 +168,7 @@ impl Session {
             texts: Texts::default(),
             limits,
             lock_count: 0,
-            clock: None,
+            clock: clock_of(&identity).map(|at| (at, clock::monotonic())),
         })
     }
 
@@ -189,6 +190,10 @@ impl Session {
             .await
             .map_err(|_| PollError::Timeout(timeout))?;
         if let Some(error) = fatal(&scan) {
+            // What the server says last goes to the statement that was under way.
+            if error.is_last_word() {
+                return Err(PollError::Lost(error.to_string()));
+            }
             // The connection knows better than its statements why it ended, if it did.
             let closed = tokio::time::timeout(Duration::from_secs(1), self.closed()).await;
             return Err(closed.unwrap_or_else(|_| PollError::Lost(error.to_string())));
@@ -222,8 +227,7 @@ impl Session {
             sections::tick(client, &self.statements.tick, &databases),
         )
         .await;
-        // Without answers every queue edge is an inferred one, and says so.
-        Scan { answers: answers.unwrap_or_default(), locks, backends, prepared, tick }
+        Scan { answers, locks, backends, prepared, tick }
     }
 
     /// The server's clock; where it could not be read, its last time and what has passed here since.
@@ -256,7 +260,8 @@ impl Session {
         let (locks, locks_omitted, answers) = match scan.locks {
             Ok((rows, omitted)) => {
                 self.lock_count = rows.len() as u64 + omitted;
-                (Section::shared(rows, taken_at), omitted, scan.answers)
+                // Without answers every queue edge is an inferred one, and says so.
+                (Section::shared(rows, taken_at), omitted, scan.answers.unwrap_or_default())
             }
             Err(error) => (
                 stale(before.map(|before| &before.locks), &error),
@@ -299,9 +304,10 @@ fn stale<T>(before: Option<&Section<T>>, error: &SectionError) -> Section<T> {
     before.map_or_else(|| Section::default().stale(error.text()), |before| before.stale(error.text()))
 }
 
-/// The error of the connection, where it is not only a statement that failed.
+/// The error of the connection, where it is not only a statement that failed; what the server itself said comes first.
 fn fatal(scan: &Scan) -> Option<&SectionError> {
     [
+        scan.answers.as_ref().err(),
         scan.locks.as_ref().err(),
         scan.backends.as_ref().err(),
         scan.prepared.as_ref().err(),
@@ -309,7 +315,8 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
     ]
     .into_iter()
     .flatten()
-    .find(|error| error.is_fatal())
+    .filter(|error| error.is_fatal())
+    .min_by_key(|error| !error.is_last_word())
 }
 
 /// OIDs in a scan that want a name.

@@ -3,7 +3,7 @@ use crate::text::width;
 use crate::wire::sample;
 
 fn rendered(width: Option<usize>) -> String {
-    render(&sample::view(), &LockNames::default(), width).unwrap()
+    render(&sample::view(), width).unwrap()
 }
 
 #[test]
