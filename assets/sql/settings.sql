@@ -22,4 +22,4 @@ SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
                                                 WHERE datname = pg_catalog.current_database()), false),
        CASE WHEN pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL
             THEN pg_catalog.set_config('transaction_timeout', '0', false) END,
-       pg_catalog.length(pg_catalog.repeat(' ', 8000000))
+       pg_catalog.octet_length(pg_catalog.repeat(pg_catalog.repeat(' ', 1000), 8000))
