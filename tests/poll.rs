@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::live::{Command, Live, Settings};
+use locktop::feed::digest::Digest;
+use locktop::feed::live::{Live, Settings, Wishes};
 use locktop::feed::once::once;
 use locktop::feed::spare::Spare;
 use locktop::model::backend::State;
@@ -21,12 +22,12 @@ use locktop::model::lock_key::LockKey;
 use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::Snapshot;
 use locktop::model::thresholds::Thresholds;
-use locktop::model::view::{Link, View};
+use locktop::model::view::{Link, TargetId, View};
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, PollError, Session};
+use locktop::pg::poll::{Limits, OpenError, PollError, Session, open_plain};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_postgres::Client;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -380,17 +381,17 @@ async fn until(views: &mut watch::Receiver<Arc<View>>, done: impl Fn(&View) -> b
 async fn the_feed_publishes_reconnects_and_obeys() {
     let server = server().await;
     let info = info(&server);
-    let settings = Settings { interval: Duration::from_secs(3600), ..Settings::default() };
-    let live = Live::connect(info.clone(), settings, |_| {}).await.unwrap();
+    let live = Live::connect(info.clone(), Settings::default(), |_| {}).await.unwrap();
     let (sender, mut views) = watch::channel(live.view());
-    let (commands, receiver) = mpsc::channel(4);
-    let running = tokio::spawn(live.run(receiver, sender));
+    let (interval, wishes) = Wishes::every(Duration::from_secs(3600));
+    let refresh = Arc::clone(&wishes.refresh);
+    let running = tokio::spawn(live.run(wishes, sender));
     let first = until(&mut views, |view| view.snapshot.is_some()).await;
     assert_eq!(first.link, Link::Live);
     let admin = client(&info).await;
     admin.batch_execute("SELECT pg_advisory_lock(3)").await.unwrap();
     let admin_pid = pid(&admin).await;
-    commands.send(Command::Refresh).await.unwrap();
+    refresh.notify_one();
     let second = until(&mut views, |view| view.id > first.id).await;
     let snapshot = second.snapshot.as_deref().unwrap();
     let lock = snapshot
@@ -401,7 +402,7 @@ async fn the_feed_publishes_reconnects_and_obeys() {
         .unwrap();
     assert_eq!(second.held_since.get(&(admin_pid, lock.tag)), Some(&snapshot.taken_at));
     assert_eq!(second.series.samples.len(), 2);
-    commands.send(Command::Interval(Duration::from_millis(20))).await.unwrap();
+    interval.send_replace(Duration::from_millis(20));
     let third = until(&mut views, |view| view.id > second.id + 3).await;
     assert_eq!(third.held_since.get(&(admin_pid, lock.tag)), Some(&snapshot.taken_at));
     let own = third.snapshot.as_deref().unwrap().server().unwrap().own_pid;
@@ -409,6 +410,8 @@ async fn the_feed_publishes_reconnects_and_obeys() {
     let down = until(&mut views, |view| matches!(view.link, Link::Down { .. })).await;
     let Link::Down { reason, .. } = &down.link else { panic!() };
     assert!(reason.contains("terminating connection due to administrator command"), "{reason}");
+    let Link::Down { attempt, .. } = down.link else { panic!() };
+    assert_eq!(attempt, 1, "the one to come");
     assert!(down.snapshot.is_some(), "the old data stays");
     let back = until(&mut views, |view| view.link == Link::Live && view.id > down.id).await;
     assert_ne!(back.snapshot.as_deref().unwrap().server().unwrap().own_pid, own);
@@ -416,10 +419,16 @@ async fn the_feed_publishes_reconnects_and_obeys() {
     tokio::time::timeout(PATIENCE, running).await.expect("nobody listens, and it still polls").unwrap();
 }
 
+/// A view before the first snapshot.
+fn beginning() -> Arc<View> {
+    Digest::new(TargetId::default(), Thresholds::default(), LockNames::default()).view()
+}
+
 #[tokio::test]
 async fn the_second_connection_is_there_again_after_it_was_lost() {
     let server = server().await;
-    let spare = Spare::keep(info(&server), Limits::default());
+    let (_views_in, views) = watch::channel(beginning());
+    let spare = Spare::keep(info(&server), Limits::default(), views);
     let first = spare.client(PATIENCE).await.unwrap();
     let first_pid = pid(&first).await;
     let admin = client(&info(&server)).await;
@@ -514,4 +523,74 @@ async fn locks_are_those_of_the_view() {
         assert!(view.iter().any(|row| row.starts_with(kind)), "{kind}");
     }
     waiting.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Backends of locktop that are there, seen by somebody who needs no operator to look.
+async fn own_backends(admin: &Client) -> usize {
+    let rows = admin.query("SELECT application_name FROM pg_stat_get_activity(NULL)", &[]).await.unwrap();
+    rows.iter().filter(|row| row.get::<_, Option<&str>>(0) == Some("locktop")).count()
+}
+
+#[tokio::test]
+async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
+    let server = server().await;
+    let info = info(&server).with_application_name("locktop");
+    let admin = client(&info.clone().with_application_name("admin")).await;
+    // Looked at once before, so that it needs nothing later.
+    assert_eq!(own_backends(&admin).await, 0);
+    admin.batch_execute("BEGIN; LOCK pg_operator IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    // The first limit holds on the server, the second only here.
+    let refused = Session::open(&info, Limits::default()).await.unwrap_err();
+    assert!(refused.to_string().contains("lock timeout"), "{refused}");
+    let endless = Limits {
+        statement_timeout: Duration::ZERO,
+        lock_timeout: Duration::ZERO,
+        poll_timeout: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    assert!(matches!(open_plain(&info, &endless).await.unwrap_err(), OpenError::Silent));
+    let gone = tokio::time::timeout(PATIENCE, async {
+        while own_backends(&admin).await > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    gone.await.expect("a backend stays and waits for the lock");
+    admin.batch_execute("ROLLBACK").await.unwrap();
+    Session::open(&info, Limits::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_second_connection_rests_while_the_poll_has_none() {
+    let server = server().await;
+    let (views_in, views) = watch::channel(beginning());
+    let down = Link::Down { reason: "gone".into(), attempt: 1 };
+    views_in.send_replace(Arc::new(View { link: down, ..View::clone(&beginning()) }));
+    let spare = Spare::keep(info(&server), Limits::default(), views);
+    let refused = spare.client(Duration::from_millis(300)).await;
+    assert!(refused.is_err(), "it is not even asked for");
+    views_in.send_replace(beginning());
+    spare.client(PATIENCE).await.unwrap();
+}
+
+#[tokio::test]
+async fn wishes_hold_while_the_server_is_away() {
+    let server = server().await;
+    let info = info(&server);
+    let live = Live::connect(info.clone(), Settings::default(), |_| {}).await.unwrap();
+    let (sender, mut views) = watch::channel(live.view());
+    let (interval, wishes) = Wishes::every(Duration::from_secs(3600));
+    let refresh = Arc::clone(&wishes.refresh);
+    let running = tokio::spawn(live.run(wishes, sender));
+    let first = until(&mut views, |view| view.snapshot.is_some()).await;
+    let own = first.snapshot.as_deref().unwrap().server().unwrap().own_pid;
+    let admin = client(&info).await;
+    admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
+    let down = until(&mut views, |view| matches!(view.link, Link::Down { .. })).await;
+    for _ in 0..100 {
+        interval.send_replace(Duration::from_millis(30));
+        refresh.notify_one();
+    }
+    let back = until(&mut views, |view| view.link == Link::Live && view.id > down.id).await;
+    until(&mut views, |view| view.id > back.id + 3).await;
+    running.abort();
 }
