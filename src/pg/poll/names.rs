@@ -80,8 +80,11 @@ impl NameCache {
         self.roles.get(&oid).cloned()
     }
 
+    /// In order.
     pub(super) fn database_oids(&self) -> Vec<u32> {
-        self.names.databases.keys().copied().collect()
+        let mut oids: Vec<u32> = self.names.databases.keys().copied().collect();
+        oids.sort_unstable();
+        oids
     }
 
     /// Asks for what is in use and not known, and waits for the answer for at most `patience`.

@@ -96,11 +96,12 @@ pub(super) fn raw(row: &Row, column: usize) -> Option<&[u8]> {
 }
 
 /// The server's clock and counters.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Tick {
     pub(super) at: Option<Timestamp>,
     pub(super) in_recovery: bool,
-    pub(super) deadlocks: Option<i64>,
+    /// Their number, and the databases they are of.
+    pub(super) deadlocks: Option<(i64, Arc<[u32]>)>,
 }
 
 pub(super) async fn tick(
@@ -112,7 +113,7 @@ pub(super) async fn tick(
     Ok(Tick {
         at: timestamp(raw(&row, 0)),
         in_recovery: boolean(raw(&row, 1)).unwrap_or_default(),
-        deadlocks: int8(raw(&row, 2)),
+        deadlocks: int8(raw(&row, 2)).map(|deadlocks| (deadlocks, databases.into())),
     })
 }
 

@@ -231,7 +231,8 @@ impl Session {
         let server = match scan.tick {
             Ok(tick) => {
                 self.server.in_recovery = tick.in_recovery;
-                if let Some(deadlocks) = tick.deadlocks {
+                if let Some((deadlocks, databases)) = tick.deadlocks {
+                    self.server.deadlocks_of = databases;
                     self.server.deadlocks = u64::try_from(deadlocks).unwrap_or_default();
                 }
                 Section::fresh(vec![self.server.clone()], taken_at)
