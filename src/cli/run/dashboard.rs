@@ -93,7 +93,12 @@ pub(super) async fn show(
 
 fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App, Failure> {
     let mut app = App::new(
-        crate::app::Settings { target, keymap: look::keymap(settings)?, offset: clock::offset(), note },
+        crate::app::Settings {
+            target,
+            keymap: look::keymap(&settings.config)?,
+            offset: clock::offset(),
+            note,
+        },
         settings.refresh.as_secs_f64(),
     );
     app.screen = look::screen(settings.screen);

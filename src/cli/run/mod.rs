@@ -72,7 +72,9 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             output::print_path(&cli.config_location(&env)?, &mut out)?;
         }
         Some(Command::Config(ConfigCommand::Check { file })) => {
-            let said = output::check_config(file.clone(), &cli.config_location(&env)?, &checks)?;
+            let said = output::check_config(file.clone(), &cli.config_location(&env)?, &checks, &|config| {
+                look::keymap(config).map(drop)
+            })?;
             writeln!(out, "{said}")?;
         }
         None | Some(Command::Demo(_) | Command::Snapshot(_)) => {

@@ -273,12 +273,13 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
 fn used(scan: &Scan, server: &Server) -> Used {
     let mut used = Used::default();
     if let Ok((locks, _)) = &scan.locks {
+        let relations = used.relations.get_or_insert_default();
         for lock in locks.iter() {
             let Some(database) = lock.tag.database else { continue };
             if database != 0 && database != server.datid {
                 used.databases.insert(database);
             } else if let Some(relation) = lock.tag.relation {
-                used.relations.insert(relation);
+                relations.insert(relation);
             }
         }
     }
