@@ -16,7 +16,7 @@ use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
 
 /// How to poll.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Whose views these are.
     pub target: TargetId,
@@ -28,18 +28,6 @@ pub struct Settings {
     pub lock_names: LockNames,
     /// More of them, as they are learned.
     pub learned: Option<watch::Receiver<Learned>>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            target: TargetId::default(),
-            limits: Limits::default(),
-            thresholds: Thresholds::default(),
-            lock_names: LockNames::default(),
-            learned: None,
-        }
-    }
 }
 
 /// What the screen asks of the poll. The newest word holds, and none is lost while the server does not answer.

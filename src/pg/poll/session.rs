@@ -107,7 +107,9 @@ impl Session {
     /// When the connection cannot be had, or the server then refuses the settings or does not answer in time.
     pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
         let opening = Opening::connect(info).await?;
-        let ready = opening.within(limits.poll_timeout, prepare(opening.client(), &limits)).await?;
+        // A statement of the driver is large, and there are many of them at once.
+        let setup = Box::pin(prepare(opening.client(), &limits));
+        let ready = opening.within(limits.poll_timeout, setup).await?;
         let Connection { client, driver } = opening.ready();
         Ok(Self {
             client: Arc::new(client),
