@@ -1,5 +1,5 @@
 -- Settings of a session on a direct connection, one round trip, the same text for every server version.
--- $1 and $2 are replaced before sending: milliseconds of statement_timeout and lock_timeout.
+-- statement_timeout and lock_timeout are set before, since these may have to wait for a lock on a catalog.
 -- SQL_ASCII as the client's encoding means that the server converts nothing: text arrives in the bytes it is stored
 -- in, and one query in another encoding cannot fail a whole statement. locktop.datid is a setting of our own: the
 -- OID of the database, for locks.sql.

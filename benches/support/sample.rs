@@ -138,6 +138,7 @@ fn server(connections: usize) -> Server {
         connections: u32::try_from(connections).unwrap_or(u32::MAX),
         max_connections: 500,
         deadlocks: 3,
+        deadlocks_of: Arc::default(),
         started_at: Some(at(-1_036_800.0)),
         query_size: 1024,
         sees_all: true,
@@ -183,9 +184,8 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
 fn findings(snapshot: &Snapshot, graph: &WaitGraph) -> Vec<Finding> {
     finding::find(finding::Scene {
         snapshot,
-        previous: None,
         graph,
-        previous_graph: None,
+        deadlocks: &finding::Deadlocks::default(),
         lock_names: &LockNames::default(),
         thresholds: &Thresholds::default(),
     })

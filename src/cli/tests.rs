@@ -192,7 +192,9 @@ fn config_check() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("mine.toml");
     let absent = Location { path: directory.path().join("none.toml"), named: false };
-    let check = |file: Option<&Path>| check_config(file.map(Path::to_owned), &absent, &Checks::default());
+    let check = |file: Option<&Path>| {
+        check_config(file.map(Path::to_owned), &absent, &Checks::default(), &|_| Ok(()))
+    };
     assert_eq!(check(None).unwrap(), format!("{}: not there, the defaults apply", absent.path.display()));
     std::fs::write(&path, "refresh = '2s'").unwrap();
     assert_eq!(check(Some(&path)).unwrap(), format!("{}: no mistakes", path.display()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::super::session;
 use super::super::settings::Settings;
@@ -11,14 +11,11 @@ use super::{Failure, look, say};
 use crate::app::App;
 use crate::clock;
 use crate::feed::learn::{self, Learned, Way};
-use crate::feed::live::{self, Command, Live};
+use crate::feed::live::{self, Live, Wishes};
 use crate::feed::spare::Spare;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
 use crate::runtime::{self, Exit, Source, fault, panics, terminal};
-
-/// Commands that may wait for the poll; more than that nobody presses.
-const COMMANDS: usize = 16;
 
 /// Where a task panicked; the panic has written its own message.
 const ENDED: &str = "a part of the program ended unexpectedly; its message stands above";
@@ -58,10 +55,12 @@ pub(super) async fn show(
     let (names_in, names) = watch::channel(Learned::default());
     let (live, info) = connect(settings, info, names).await?;
     let (views_in, views) = watch::channel(live.view());
-    let (commands, commands_out) = mpsc::channel(COMMANDS);
+    let (interval, wishes) = Wishes::every(settings.refresh);
+    let refresh = Arc::clone(&wishes.refresh);
     // There from the start: when all connections are taken it is too late to ask for one.
     // Where nobody may act there is none.
-    let spare = (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default())));
+    let spare =
+        (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
     let way = spare.as_ref().map_or(Way::Own, |spare| Way::Spare(Arc::clone(spare)));
     let learner = look::learner(settings, &info);
     let learning = tokio::spawn(async move {
@@ -79,18 +78,15 @@ pub(super) async fn show(
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = live.run(commands_out, views_in) => {}
+            () = live.run(wishes, views_in) => {}
             () = fault => {}
         }
     });
-    let interval = commands.clone();
     let source = Source {
         views,
-        refresh: Box::new(move || {
-            let _ = commands.try_send(Command::Refresh);
-        }),
+        refresh: Box::new(move || refresh.notify_one()),
         set_interval: Box::new(move |seconds| {
-            let _ = interval.try_send(Command::Interval(Duration::from_secs_f64(seconds)));
+            interval.send_replace(Duration::from_secs_f64(seconds));
         }),
     };
     let exit = runtime::run(app, theme, source).await;
@@ -106,7 +102,12 @@ pub(super) async fn show(
 
 fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App, Failure> {
     let mut app = App::new(
-        crate::app::Settings { target, keymap: look::keymap(settings)?, offset: clock::offset(), note },
+        crate::app::Settings {
+            target,
+            keymap: look::keymap(&settings.config)?,
+            offset: clock::offset(),
+            note,
+        },
         settings.refresh.as_secs_f64(),
     );
     app.screen = look::screen(settings.screen);
@@ -124,7 +125,6 @@ async fn connect(
     names: watch::Receiver<Learned>,
 ) -> Result<(Live, ConnInfo), Failure> {
     let feed = live::Settings {
-        interval: settings.refresh,
         thresholds: settings.thresholds.clone(),
         lock_names: look::lock_names(settings),
         learned: Some(names),

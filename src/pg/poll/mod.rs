@@ -8,13 +8,15 @@
 mod identity;
 mod link;
 mod names;
+mod opening;
+mod prepare;
 mod sections;
 mod session;
 
 use std::time::Duration;
 
 pub use sections::SectionError;
-pub(in crate::pg) use sections::message;
+pub(crate) use sections::message;
 pub use session::{OpenError, Session, open_plain};
 
 use crate::model::Timestamp;
