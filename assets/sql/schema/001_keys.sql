@@ -52,8 +52,11 @@ AS $body$
     SELECT l.pid, a.backend_start, l.mode, p.gid
       FROM pg_locks l
       LEFT JOIN pg_stat_activity a ON a.pid = l.pid
-      LEFT JOIN pg_prepared_xacts p
-        ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction::text
+      -- A prepared transaction goes by the virtual id of the session that prepared it, and has its own id locked.
+      LEFT JOIN pg_locks x
+        ON l.pid IS NULL AND x.pid IS NULL AND x.virtualtransaction = l.virtualtransaction
+           AND x.locktype = 'transactionid' AND x.granted
+      LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
      WHERE l.locktype = 'advisory'
        AND l.objsubid = 1
        AND l.classid::bigint = p_key >> 32 & 4294967295
