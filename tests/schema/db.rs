@@ -15,13 +15,12 @@ pub(crate) async fn installed(version: u32) -> ConnInfo {
     static NUMBER: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let server = server_of(version).await;
     let mut made = MADE.lock().await;
-    let template = match made.iter().find(|(of, _)| *of == version) {
-        Some((_, name)) => name.clone(),
-        None => {
-            let name = template(server).await;
-            made.push((version, name.clone()));
-            name
-        }
+    let template = if let Some((_, name)) = made.iter().find(|(of, _)| *of == version) {
+        name.clone()
+    } else {
+        let name = template(server).await;
+        made.push((version, name.clone()));
+        name
     };
     let name = format!("tasks_{}", NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed));
     let admin = open(&conninfo(server)).await;

@@ -33,10 +33,13 @@ RETURNS trigger
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
+DECLARE
+    -- A variable, which an index can be searched for.
+    v_now timestamptz := clock_timestamp();
 BEGIN
-    IF NEW.next_run_at > clock_timestamp() AND EXISTS (
+    IF NEW.next_run_at > v_now AND EXISTS (
         SELECT FROM scheduled_tasks t
-         WHERE t.is_enabled AND t.next_run_at > clock_timestamp() AND t.next_run_at <= NEW.next_run_at AND t.id <> NEW.id
+         WHERE t.is_enabled AND t.next_run_at > v_now AND t.next_run_at <= NEW.next_run_at AND t.id <> NEW.id
     ) THEN
         RETURN NULL;
     END IF;
