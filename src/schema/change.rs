@@ -87,7 +87,7 @@ pub async fn install_up_to(
 ///
 /// # Errors
 /// When the schema is somebody else's, there is something in it that we did not make or that was changed since, something
-/// elsewhere depends on it, a lock is not to be had, or the server refuses. Nothing is changed then.
+/// elsewhere depends on it, its tasks are running, a lock is not to be had, or the server refuses. Nothing is changed then.
 pub async fn remove(client: &mut Client, schema: &SchemaName) -> Result<Option<Removed>, SchemaError> {
     let transaction = begin(client, schema).await?;
     let (version, objects) = match look(&transaction, schema).await? {
@@ -98,6 +98,7 @@ pub async fn remove(client: &mut Client, schema: &SchemaName) -> Result<Option<R
     refuse(schema, &objects, &[Found::Foreign], "what locktop did not make")?;
     refuse(schema, &objects, &[Found::Changed], "what was changed since it was installed")?;
     let there: Vec<&Object> = objects.iter().filter(|object| object.found == Found::Made).collect();
+    refuse_running(&transaction, schema, &there).await?;
     let mut rows = Vec::new();
     for table in there.iter().filter(|object| object.kind == "table" && !is_mark(&object.identity)) {
         let sql = format!("SELECT count(*) FROM {}.{}", schema.quoted(), table.identity);
@@ -119,6 +120,23 @@ pub async fn remove(client: &mut Client, schema: &SchemaName) -> Result<Option<R
     execute(&transaction, schema, &format!("DROP SCHEMA {} RESTRICT", schema.quoted())).await?;
     transaction.commit().await?;
     Ok(Some(Removed { version, objects: there.len(), rows }))
+}
+
+/// An error while somebody holds the key of a running task.
+async fn refuse_running(
+    transaction: &Transaction<'_>,
+    schema: &SchemaName,
+    there: &[&Object],
+) -> Result<(), SchemaError> {
+    if !there.iter().any(|object| object.kind == "view" && object.identity == "running_tasks") {
+        return Ok(());
+    }
+    let sql =
+        format!("SELECT count(*) FROM {}.running_tasks WHERE state IN ('running', 'slow')", schema.quoted());
+    match transaction.query_typed(&sql, &[]).await?.first().map(|row| row.try_get(0)).transpose()? {
+        Some(count) if count > 0 => Err(SchemaError::InUse { schema: schema.clone(), count }),
+        _ => Ok(()),
+    }
 }
 
 /// Whether a table is there for our own use.

@@ -30,6 +30,14 @@ pub enum SchemaError {
         /// Kind and name of each.
         objects: Vec<String>,
     },
+    /// Sessions run tasks of it.
+    #[error("tasks of the schema {} are running ({count} now): stop the workers first", .schema.quoted())]
+    InUse {
+        /// The schema.
+        schema: SchemaName,
+        /// How many.
+        count: i64,
+    },
     /// Objects elsewhere are built on it.
     #[error("the schema {} cannot be dropped while other objects depend on it: {detail}", .schema.quoted())]
     Dependents {

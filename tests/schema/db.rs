@@ -53,6 +53,8 @@ impl Session {
     /// Without any setting.
     pub(crate) async fn open_plain(info: &ConnInfo) -> Self {
         let connection = open(info).await;
+        // What waits for ever in vain is a failure, not a hang.
+        connection.client.batch_execute("SET statement_timeout = '30s'").await.unwrap();
         let pid = ask(&connection.client, "SELECT pg_backend_pid()").await.unwrap().parse().unwrap();
         Self { connection, pid }
     }

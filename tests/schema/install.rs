@@ -230,6 +230,11 @@ async fn a_drop_stops_at_what_depends_on_it_and_at_a_lock() {
             assert_eq!(session.ask(EVERYTHING).await, before);
         }
         let other = Session::open_plain(&info).await;
+        other.run(super::db::DUE).await;
+        other.run("SELECT * FROM locktop.fetch_tasks('w')").await;
+        let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();
+        assert!(matches!(error, SchemaError::InUse { count: 1, .. }), "{version}: {error}");
+        other.run("SELECT pg_advisory_unlock_all()").await;
         other.run("BEGIN; LOCK TABLE locktop.task_execution_log IN ACCESS SHARE MODE").await;
         if version == versions()[0] {
             let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();

@@ -163,10 +163,15 @@ BEGIN
         task_id := v_row.task_id;
         worker_id := v_row.worker_id;
         -- The rows of those that run are not touched: their finish would have to wait.
-        lock_released := v_row.state IN ('orphan', 'settling') AND EXISTS (
-            SELECT FROM recover_execution(v_row.execution_id, 'check_and_recover_timeout_tasks',
-                                          format('it ran for more than %s minutes', p_timeout_minutes)) f
-             WHERE f.outcome IN ('recovered', 'gave_up'));
+        BEGIN
+            lock_released := v_row.state IN ('orphan', 'settling') AND EXISTS (
+                SELECT FROM recover_execution(v_row.execution_id, 'check_and_recover_timeout_tasks',
+                                              format('it ran for more than %s minutes', p_timeout_minutes)) f
+                 WHERE f.outcome IN ('recovered', 'gave_up'));
+        EXCEPTION WHEN lock_not_available THEN
+            -- Somebody has the task locked: that one is left for the next time, and the others are not.
+            lock_released := false;
+        END;
         RETURN NEXT;
     END LOOP;
 END

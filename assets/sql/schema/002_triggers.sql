@@ -43,12 +43,13 @@ BEGIN
     ) THEN
         RETURN NULL;
     END IF;
-    PERFORM pg_notify('locktop_tasks', TG_TABLE_SCHEMA || '.' || NEW.id);
+    -- The same words each time: a transaction that makes a thousand tasks due is heard once.
+    PERFORM pg_notify('locktop_tasks', TG_TABLE_SCHEMA);
     RETURN NULL;
 END
 $body$;
 COMMENT ON FUNCTION @schema@.announce_task() IS
-    'NOTIFY locktop_tasks, ''<schema>.<task id>'' when a task is due, or will be before any other';
+    'NOTIFY locktop_tasks, ''<schema>'' when a task is due, or will be before any other';
 
 CREATE TRIGGER announce_new_task
     AFTER INSERT ON @schema@.scheduled_tasks
