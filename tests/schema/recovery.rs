@@ -181,3 +181,20 @@ async fn the_procedure_commits_after_each() {
         assert_eq!(within, Ok(String::new()), "nothing to commit");
     }
 }
+
+/// A task that somebody has locked is left for the next time; the others are not.
+#[tokio::test]
+async fn a_locked_task_holds_no_other_up() {
+    let stage = Stage::orphaned(versions()[0]).await;
+    stage.two.run("BEGIN; SELECT FROM scheduled_tasks FOR UPDATE").await;
+    stage
+        .watcher
+        .run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('free', 'x', now())")
+        .await;
+    stage.watcher.run("SELECT * FROM fetch_tasks('g'); SELECT pg_advisory_unlock_all()").await;
+    let check = "SELECT worker_id, lock_released FROM check_and_recover_timeout_tasks(0)";
+    assert_eq!(stage.one.ask(check).await, "w|f\ng|t");
+    assert_eq!((stage.mark().await.as_str(), stage.marks().await.as_str()), ("running|-", "0"));
+    stage.two.run("COMMIT").await;
+    assert_eq!(stage.one.ask(check).await, "w|t");
+}

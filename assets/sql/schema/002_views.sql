@@ -54,7 +54,8 @@ SELECT e.id AS execution_id,
   JOIN @schema@.scheduled_tasks t ON t.id = e.task_id
   LEFT JOIN held h ON h.lock_id = e.lock_id
  WHERE e.status = 'running';
-COMMENT ON VIEW @schema@.running_tasks IS 'Executions that the log has as running, and what is true of them: running, slow, orphan, settling or unknown';
+COMMENT ON VIEW @schema@.running_tasks IS
+    'Executions that the log has as running, and what is true of them: running, slow, orphan, settling or unknown';
 
 -- The locks of running tasks.
 CREATE VIEW @schema@.task_locks AS
