@@ -3,12 +3,13 @@
 mod dashboard;
 mod demo;
 mod look;
+mod schema;
 mod snapshot;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::args::{Cli, Command, ConfigCommand};
+use super::args::{Cli, Command, ConfigCommand, SchemaCommand};
 use super::output;
 use super::settings::{Context, SettingsError};
 use crate::config::{Checks, ConfigError};
@@ -77,13 +78,17 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             })?;
             writeln!(out, "{said}")?;
         }
-        None | Some(Command::Demo(_) | Command::Snapshot(_)) => {
+        Some(Command::Schema(SchemaCommand::Print { schema })) => {
+            out.write_all(crate::schema::script(schema).as_bytes())?;
+        }
+        None | Some(Command::Demo(_) | Command::Snapshot(_) | Command::Schema(_)) => {
             drop(out);
             let settings = cli.settings(&Context { env: &env, checks })?;
             return runtime()?.block_on(async {
                 match &cli.command {
                     Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
                     Some(Command::Snapshot(arguments)) => snapshot::run(settings, arguments.format).await,
+                    Some(Command::Schema(asked)) => schema::run(settings, asked).await,
                     _ => Box::pin(dashboard::run(settings)).await,
                 }
             });
