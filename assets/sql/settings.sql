@@ -6,10 +6,6 @@
 -- The memory is for 50,000 locks, which would go through a file otherwise. The long text at the end is for glibc: once a
 -- block of its size was freed, it no longer gives memory back after every statement, to take it again page by page
 -- (mallopt(3), M_MMAP_THRESHOLD), which costs a tenth of the server's time for a poll.
--- The timeouts come first, in a statement of their own: the next one reads a catalog, and would wait without an end for
--- one that is locked.
-SELECT pg_catalog.set_config('statement_timeout', '$1', false),
-       pg_catalog.set_config('lock_timeout', '$2', false);
 SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('idle_session_timeout', '0', false),
        pg_catalog.set_config('idle_in_transaction_session_timeout', '0', false),
