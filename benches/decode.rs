@@ -17,7 +17,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use locktop::model::backend::Backend;
 use locktop::model::lock::Lock;
 use locktop::pg::decode::backends::Backends;
-use locktop::pg::decode::locks::Locks;
+use locktop::pg::decode::locks::{Locks, Reader};
 use locktop::pg::decode::texts::Texts;
 
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -109,7 +109,7 @@ fn read_backends(messages: &[Vec<u8>], texts: &mut Texts, before: &[Backend]) ->
 }
 
 fn read_locks(messages: &[Vec<u8>], before: &Arc<Vec<Lock>>) -> Arc<Vec<Lock>> {
-    let mut locks = Locks::new(5, before);
+    let mut locks = Locks::new(Reader { datid: 5, pid: 1 }, before);
     for message in messages {
         locks.read(message).unwrap();
     }

@@ -13,6 +13,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::learn::{self, Learned, Learner, Query, Way};
 use locktop::feed::live::{Live, Settings, Wishes};
 use locktop::feed::once::once_learning;
@@ -24,7 +25,7 @@ use locktop::model::thresholds::Thresholds;
 use locktop::model::view::View;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, open_plain};
-use support::{PATIENCE, database, open, server};
+use support::{PATIENCE, database, open, server, server_of, versions};
 use tokio::sync::watch;
 
 /// Rounds follow one another closely.
@@ -302,7 +303,13 @@ const SOFTWARE: &str = "
 
 #[tokio::test]
 async fn well_known_software_is_recognized_by_its_tables() {
-    let info = database(server().await).await;
+    for version in versions() {
+        recognizes_software(server_of(version).await).await;
+    }
+}
+
+async fn recognizes_software(server: &EmbeddedServer) {
+    let info = database(server).await;
     let admin = open(&info).await.client;
     admin.batch_execute(SOFTWARE).await.unwrap();
     let learned = learned(&info, &[]).await;

@@ -57,7 +57,7 @@ impl PaneState {
         }
         let mut rows = match pane {
             Pane::Chains => {
-                let (rows, groups) = table::chain_rows(scene);
+                let (rows, groups) = table::chain_rows(scene, self.filter.is_empty());
                 self.groups = groups;
                 rows.into_iter().map(Row::Chain).collect()
             }
@@ -94,7 +94,8 @@ impl PaneState {
     fn order(&self, pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
         match (self.sort, pane) {
             (None, Pane::Chains) => {}
-            (Some(sort), Pane::Chains) => {
+            // What a filter leaves of a forest is a list.
+            (Some(sort), Pane::Chains) if self.filter.is_empty() => {
                 sort_trees(rows, |row| table::value(scene, &self.groups, row, sort.column), sort);
             }
             (None, _) => super::order::by_urgency(pane, scene, rows),
@@ -171,7 +172,7 @@ impl PaneState {
         }
         let rows = match pane {
             _ if self.filter.is_empty() => self.rows.clone(),
-            Pane::Chains => table::chain_rows(scene).0.into_iter().map(Row::Chain).collect(),
+            Pane::Chains => table::chain_rows(scene, false).0.into_iter().map(Row::Chain).collect(),
             Pane::Advisory => table::advisory_rows(scene),
             Pane::Locks => table::lock_rows(scene, all_locks),
             Pane::Backends => table::backend_rows(scene),

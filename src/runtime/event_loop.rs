@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossterm::event::{DisableMouseCapture, EnableMouseCapture, EventStream};
+use crossterm::event::{DisableMouseCapture, EventStream};
 use crossterm::{clipboard, execute};
 use futures_util::StreamExt;
 use rustix::process::Signal as Raise;
@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::signals::{self, Signal};
-use super::terminal::{self, Output, Screen};
-use super::{fault, input, signals::Signal::End};
+use super::terminal::{self, Output, ReportMouse, Screen};
+use super::{fault, input, job, panics, signals::Signal::End};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
 use crate::clock;
@@ -23,6 +23,9 @@ use crate::ui::viewport::Viewport;
 
 /// At most 30 frames a second.
 const FRAME: Duration = Duration::from_millis(33);
+
+/// What Ctrl-Z says where nobody could continue the program.
+const NO_SHELL: &str = "no shell to return to: locktop was started without one";
 
 /// Where the views come from, and what can be asked of it.
 pub struct Source {
@@ -41,11 +44,11 @@ pub enum Exit {
     Quit,
     /// A signal ended it; its number.
     Signal(u8),
-    /// The source of views ended by itself, which it never should.
+    /// The source of views ended by itself, or another part of the program panicked, which none ever should.
     Source,
 }
 
-/// What the end of the terminal is: it also sends SIGHUP, which may come later.
+/// What the end of the terminal is: it also sends SIGHUP.
 const HANGUP: Exit = Exit::Signal(1);
 
 struct Loop {
@@ -65,7 +68,31 @@ struct Loop {
 /// # Errors
 /// When the terminal cannot be used.
 pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
-    let signals = signals::listen()?;
+    let mut signals = signals::listen()?;
+    let exit = show(app, theme, source, &mut signals).await;
+    terminal::give_back();
+    match exit {
+        Err(error) => reason(error, &mut signals).await,
+        exit => exit,
+    }
+}
+
+/// Why reading or drawing failed: where the terminal is closed there is nobody to tell, and a signal says so, which may
+/// come after the failure.
+async fn reason(error: io::Error, signals: &mut mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
+    match tokio::time::timeout(Duration::from_millis(200), signals.recv()).await {
+        Ok(Some(End(number))) => Ok(Exit::Signal(number)),
+        _ if terminal::is_gone() => Ok(HANGUP),
+        _ => Err(error),
+    }
+}
+
+async fn show(
+    app: App,
+    theme: Theme,
+    source: Source,
+    signals: &mut mpsc::UnboundedReceiver<Signal>,
+) -> io::Result<Exit> {
     let screen = terminal::take(app.mouse)?;
     let mut state = Loop {
         app,
@@ -79,15 +106,18 @@ pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
     };
     let size = state.screen.size()?;
     state.app.update(Message::Resize(size.width, size.height));
-    let exit =
-        state.run(signals).await.or_else(|error| if terminal::is_gone() { Ok(HANGUP) } else { Err(error) });
-    drop(state.events.take());
-    terminal::give_back();
-    exit
+    state.run(signals).await
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        // Before the screen is dropped, which would write to the terminal, and panic where that fails.
+        terminal::give_back();
+    }
 }
 
 impl Loop {
-    async fn run(&mut self, mut signals: mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
+    async fn run(&mut self, signals: &mut mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut frame_due = Instant::from_std(clock::monotonic());
@@ -96,6 +126,7 @@ impl Loop {
             // Everything that is there already is taken in before a frame is drawn.
             tokio::select! {
                 biased;
+                () = panics::told() => return Ok(Exit::Source),
                 Some(signal) = signals.recv() => match signal {
                     End(number) => return Ok(Exit::Signal(number)),
                     Signal::Stop => self.suspend()?,
@@ -147,7 +178,7 @@ impl Loop {
                 Effect::Copy(text) => {
                     execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }
-                Effect::Mouse(true) => execute!(Output, EnableMouseCapture)?,
+                Effect::Mouse(true) => execute!(Output, ReportMouse)?,
                 Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
             }
         }
@@ -174,8 +205,12 @@ impl Loop {
         Ok(())
     }
 
-    /// Gives the terminal to the shell, and takes it back when somebody continues the program.
+    /// Gives the terminal to the shell, and takes it back when somebody continues the program. Goes on where nobody would.
     fn suspend(&mut self) -> io::Result<()> {
+        if !job::has_shell() {
+            self.dirty |= self.app.say(NO_SHELL).redraw;
+            return Ok(());
+        }
         // Its thread would go on reading the shell's keys.
         self.events = None;
         terminal::give_back();

@@ -1,15 +1,17 @@
 //! Taking the terminal and giving it back: on quit, error, panic, a signal, and around a suspension.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crossterm::{cursor, event, execute, style, terminal};
+use crossterm::{Command, cursor, event, execute, style, terminal};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
 use super::frame::FrameWriter;
+use super::panics;
 
 /// The terminal as the screens draw on it.
 pub type Screen = Terminal<CrosstermBackend<FrameWriter<Output>>>;
@@ -29,6 +31,17 @@ pub fn is_there() -> bool {
 /// Whether the terminal was closed under us: whatever went wrong then, nobody is there to read of it.
 pub(super) fn is_gone() -> bool {
     rustix::termios::tcgetattr(io::stdout()).is_err()
+}
+
+/// Asks the terminal to report buttons and the wheel (xterm's modes 1000 and 1006, "Mouse Tracking" in its ctlseqs), and
+/// not every movement as `EnableMouseCapture` does: nobody wants to be woken for those.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReportMouse;
+
+impl Command for ReportMouse {
+    fn write_ansi(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        out.write_str("\x1b[?1000h\x1b[?1006h")
+    }
 }
 
 /// The terminal for as long as it is ours: what is written later goes nowhere, so that nothing is drawn over the
@@ -62,7 +75,7 @@ pub fn take(mouse: bool) -> io::Result<Screen> {
 }
 
 /// Takes the terminal, also again: after it was given back, or after the program was stopped without a chance to do so
-/// and the shell has set the modes that it likes.
+/// and the shell has set the modes that it likes. After a panic it stays with what is written on it.
 ///
 /// # Errors
 /// When the terminal refuses.
@@ -70,6 +83,9 @@ pub(super) fn enter(mouse: bool) -> io::Result<()> {
     // The palette is resolved by the theme: left to itself, NO_COLOR would take bold and reverse away, and with them
     // the selection.
     style::force_color_output(true);
+    if panics::happened() {
+        return Ok(());
+    }
     // Where raw mode is believed to be on, turning it on does nothing.
     terminal::disable_raw_mode()?;
     terminal::enable_raw_mode()?;
@@ -77,7 +93,7 @@ pub(super) fn enter(mouse: bool) -> io::Result<()> {
     let mut out = io::stdout();
     execute!(out, terminal::EnterAlternateScreen, event::EnableBracketedPaste, cursor::Hide)?;
     if mouse {
-        execute!(out, event::EnableMouseCapture)?;
+        execute!(out, ReportMouse)?;
     }
     Ok(())
 }
@@ -105,22 +121,15 @@ pub fn give_back() {
 }
 
 /// The same, for the program's last moment: when a write blocks because nobody reads the terminal, its modes at least are
-/// set, which never blocks.
-pub(super) fn give_back_in_time() {
+/// set, which never blocks. Whether all was done.
+pub(super) fn give_back_in_time() -> bool {
     let _ = terminal::disable_raw_mode();
     let (done, wait) = mpsc::channel();
-    std::thread::spawn(move || {
+    let farewell = move || {
         give_back();
         let _ = done.send(());
-    });
-    let _ = wait.recv_timeout(FAREWELL);
-}
-
-/// Gives the terminal back before a panic, in any thread or task, writes its message.
-pub fn give_back_on_panic() {
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        give_back();
-        before(info);
-    }));
+    };
+    // Without a thread more the channel closes at once.
+    let _ = std::thread::Builder::new().spawn(farewell);
+    wait.recv_timeout(FAREWELL).is_ok()
 }

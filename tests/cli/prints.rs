@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use locktop::demo::scenario::{Pace, Scenario, Stage};
 
 use crate::binary::{finish, locktop, run, run_beside};
-use crate::support::{database, server};
+use crate::document::address;
+use crate::support::{database, open, server};
 use crate::terminal::Terminal;
 
 #[tokio::test]
@@ -112,6 +113,31 @@ fn the_config_is_found_checked_and_its_mistakes_are_told() {
     assert_eq!((left.status, left.out.as_str()), (Some(1), ""));
     let place = format!("{}:3:8: the key x is bound to both quit and zoom", path.display());
     assert!(left.err.contains(&place), "{}", left.err);
+}
+
+/// A target of the config, and what it says of a lock.
+#[tokio::test]
+async fn the_config_names_servers_and_locks() {
+    let info = database(server().await).await;
+    let holder = open(&info).await.client;
+    holder.batch_execute("SELECT pg_advisory_lock(815)").await.unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("locktop.toml");
+    let conninfo = address(server().await, &info);
+    let text = format!(
+        "[targets.here]\nconninfo = \"{conninfo}\"\n[[lock_names]]\nkey = 815\nname = \"billing close\"\n"
+    );
+    std::fs::write(&file, text).unwrap();
+    let file = file.display().to_string();
+    let left = run_beside(locktop(&["--config", &file, "snapshot", "--format", "json", "here"])).await;
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+    let json: serde_json::Value = serde_json::from_str(&left.out).unwrap();
+    assert_eq!(json["server"]["database"], info.dbname());
+    let locks = json["locks"].as_array().unwrap();
+    let lock = locks.iter().find(|lock| lock["key"]["value"] == 815).unwrap();
+    assert_eq!(lock["name"], "billing close");
+    let left = run_beside(locktop(&["--config", &file, "snapshot", "here"])).await;
+    assert!(left.out.contains("billing close"), "{}", left.out);
 }
 
 #[test]

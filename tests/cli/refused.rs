@@ -1,7 +1,7 @@
 //! Servers that cannot be had: one clear line on standard error, nothing on standard output, exit status 1, and not a
 //! single escape sequence for the terminal.
 
-use locktop::demo::postgres::EmbeddedServer;
+use locktop::demo::postgres::{EmbeddedServer, Options};
 
 use crate::binary::{locktop, run_beside};
 use crate::support::{conninfo, open, server};
@@ -9,7 +9,7 @@ use crate::terminal::Terminal;
 
 /// A server that asks one role for a password and lets no other setting of `pg_hba.conf` in.
 async fn strict_server() -> EmbeddedServer {
-    let server = EmbeddedServer::start(locktop::demo::postgres::Options::default()).await.unwrap();
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
     let admin = open(&conninfo(&server)).await.client;
     for statement in [
         "CREATE ROLE alice LOGIN PASSWORD 'right'",
@@ -97,6 +97,17 @@ fn is_one_line(text: &str, expected: &[String]) {
     for part in expected {
         assert!(text.contains(part), "{part:?} in {text:?}");
     }
+}
+
+/// Somebody holds the catalog of all tables: no session can begin, and the server says nothing.
+#[tokio::test]
+async fn a_server_that_takes_the_connection_and_says_nothing() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let locker = open(&conninfo(&server)).await.client;
+    locker.batch_execute("BEGIN; LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let socket = server.socket_dir().join(".s.PGSQL.5432");
+    let expected = format!("{} accepted the connection and did not answer within 1 s", socket.display());
+    fails(&format!("{} connect_timeout=1", server.conninfo()), &[expected]).await;
 }
 
 /// Without a terminal the dashboard refuses before it looks for a server.

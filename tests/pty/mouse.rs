@@ -31,29 +31,21 @@ async fn a_click_selects_and_the_wheel_moves() {
     screen.wait_for("the mouse to be reported", reports_the_mouse);
     let at = place(&screen, &second);
     click(&mut screen, at);
-    let selected = |pid: &str| format!("> {pid}");
-    let is_selected = |screen: &Screen, pid: &str| {
-        let pid = pid.to_owned();
-        screen.wait_for(&format!("{pid} to be selected"), move |screen| {
-            let row = screen.rows(0, 120).find(|row| row.contains(&pid));
-            row.is_some_and(|row| row.starts_with('>'))
-        });
-    };
-    is_selected(&screen, &second);
+    screen.shows_selected(&second);
     for _ in 0..10 {
         wheel(&mut screen, at, true);
     }
-    is_selected(&screen, &last);
+    screen.shows_selected(&last);
     for _ in 0..10 {
         wheel(&mut screen, at, false);
     }
-    screen.shows(&selected(&incident.root().to_string()));
+    screen.shows_selected(&incident.root().to_string());
     // Outside of the rows nothing happens.
     click(&mut screen, (0, 0));
     click(&mut screen, (34, 119));
     screen.keys("m");
     screen.wait_for("the mouse to be let go", |screen| !reports_the_mouse(screen));
-    screen.shows(&selected(&incident.root().to_string()));
+    screen.shows_selected(&incident.root().to_string());
     screen.keys("m");
     screen.wait_for("the mouse to be reported", reports_the_mouse);
     screen.keys("q");

@@ -90,9 +90,11 @@ fn place((from, to): (u16, u16)) -> (f64, f64) {
     (MARGIN + f64::from(from) * WIDTH, f64::from(to - from) * WIDTH)
 }
 
-fn rectangle(out: &mut String, run: &Run, row: u16) {
-    let Some(background) = &run.look.background else { return };
-    let (x, width) = place(run.columns);
+/// What is behind runs of one background.
+fn rectangle(out: &mut String, runs: &[Run], row: u16) {
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return };
+    let Some(background) = &first.look.background else { return };
+    let (x, width) = place((first.columns.0, last.columns.1));
     let y = MARGIN + f64::from(row) * HEIGHT;
     writeln!(
         out,
@@ -134,8 +136,8 @@ fn svg(screen: &vt100::Screen, about: &str) -> String {
     );
     for row in 0..rows.get() {
         let runs = runs(screen, row);
-        for run in &runs {
-            rectangle(&mut out, run, row);
+        for alike in runs.chunk_by(|run, next| run.look.background == next.look.background) {
+            rectangle(&mut out, alike, row);
         }
         for run in &runs {
             words(&mut out, run, row);

@@ -1,19 +1,39 @@
 //! The keys, one after the other, on a live server.
 
-use crate::incident::Incident;
-use crate::screen::find;
 use locktop::demo::scenario::Scenario;
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn every_key_does_what_the_help_says() {
+use crate::incident::Incident;
+use crate::screen::Screen;
+use crate::support::wait_for;
+
+/// Of a chain of twelve, and its root and the first two that wait as they are on the screen.
+struct Chain {
+    _incident: Incident,
+    screen: Screen,
+    root: String,
+    first: String,
+    second: String,
+}
+
+async fn chain() -> Chain {
     let incident = Incident::of(&[Scenario::Chain]).await;
     let root = incident.root().to_string();
     let waits = &incident.running[0].facts().waits;
     let (first, second) = (waits[0].waiter.to_string(), waits[1].waiter.to_string());
-    let mut screen = incident.looked_at((120, 35));
+    let screen = incident.looked_at((120, 35));
     screen.shows(&format!("> {root}"));
+    Chain { screen, root, first, second, _incident: incident }
+}
 
-    // Help, page by page.
+fn quits(mut screen: Screen) {
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+    screen.assert_restored();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_keys_of_screens_and_pages() {
+    let Chain { mut screen, root, first, second, _incident } = chain().await;
     screen.keys("?");
     screen.shows("Up k");
     screen.keys("G");
@@ -21,7 +41,6 @@ async fn every_key_does_what_the_help_says() {
     screen.keys("?");
     screen.hides("q Ctrl-C");
 
-    // Panes and zoom.
     screen.shows("Advisory ·");
     screen.keys("z");
     screen.hides("Advisory ·");
@@ -33,7 +52,33 @@ async fn every_key_does_what_the_help_says() {
     screen.shows("Chains ·");
     screen.keys("<shift-tab>");
 
-    // Filter: while typing, kept, and undone.
+    screen.keys("2gj");
+    screen.shows_selected(&first);
+    screen.keys("<enter>");
+    screen.shows(&format!("Backend {first}"));
+    screen.shows(&second);
+    screen.keys("w<esc>");
+    screen.hides(&format!("Backend {first}"));
+
+    screen.keys("7!");
+    screen.shows("Findings ·");
+    screen.keys("<enter>");
+    screen.hides("Findings ·");
+    screen.shows_selected(&root);
+
+    screen.keys("<ctrl-l>3a");
+    screen.shows("all types");
+    screen.shows("accounts");
+    screen.keys("a");
+    screen.hides("all types");
+    screen.keys("4");
+    screen.shows("no screen 4 yet");
+    quits(screen);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_filter_and_an_order_are_set_and_undone() {
+    let Chain { mut screen, first, _incident, .. } = chain().await;
     screen.keys(&format!("2/pid:{first}"));
     screen.shows(&format!("/pid:{first} shows 1 of"));
     screen.keys("<enter>");
@@ -46,74 +91,56 @@ async fn every_key_does_what_the_help_says() {
     screen.keys("<esc>");
     screen.hides("/blocks");
 
-    // Sort: by the column that is chosen, again reverses.
     screen.keys("7s");
     screen.shows("Sort");
     screen.keys("j<enter>");
     screen.shows("· by ");
-    let order = |screen: &crate::screen::Screen| {
-        let seen = screen.seen();
-        seen.emulator.screen().contents().contains('↓')
-    };
-    let before = order(&screen);
+    let descending = |screen: &Screen| screen.contents().contains('↓');
+    let before = descending(&screen);
     screen.keys("s");
     screen.shows("Sort");
     screen.keys("<enter>");
-    crate::support::wait_for("the other order", || order(&screen) != before);
+    wait_for("the other order", || descending(&screen) != before);
+    quits(screen);
+}
 
-    // Marks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn rows_are_marked_copied_and_followed() {
+    let Chain { mut screen, root, first, _incident, .. } = chain().await;
     screen.keys("2g<space><space>");
     screen.shows("· 2 marked");
     screen.keys("y");
     screen.shows("copied 2 process ids");
-    let copied = format!("{root} {first}");
+    let copied = base64(&format!("{root} {first}"));
     screen.wait("the process ids on the clipboard", |seen| {
-        seen.emulator.callbacks().copied.iter().any(|data| data == base64(&copied).as_bytes())
+        seen.emulator.callbacks().copied.iter().any(|data| data == copied.as_bytes())
     });
     screen.keys("*");
     screen.shows("· 13 marked");
     screen.keys("<esc>");
     screen.hides("marked");
 
-    // Follow, across screens.
     screen.keys("gj");
-    screen.shows("> ");
+    screen.shows_selected(&first);
     screen.keys("f");
     screen.shows(&format!("following {first}"));
     screen.keys("7");
-    screen
-        .wait_for("the followed row to be selected", |screen| find(screen, &format!("> {first}")).is_some());
+    screen.shows("Backends ·");
+    screen.shows_selected(&first);
     screen.keys("f");
     screen.hides("following");
+    quits(screen);
+}
 
-    // Detail, and one step back.
-    screen.keys("<enter>");
-    screen.shows(&format!("Backend {first}"));
-    screen.shows(&second);
-    screen.keys("w");
-    screen.keys("<esc>");
-    screen.hides(&format!("Backend {first}"));
-
-    // Findings: Enter jumps there.
-    screen.keys("1!");
-    screen.shows("Findings ·");
-    screen.keys("<enter>");
-    screen.hides("Findings ·");
-    screen.shows(&root);
-
-    // Locks, all of them.
-    screen.keys("<ctrl-l>3a");
-    screen.shows("all types");
-    screen.shows("accounts");
-    screen.keys("a");
-    screen.hides("all types");
-
-    // Pause: what is shown stays, and the header says how far behind.
-    screen.keys("1p");
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_screen_is_held_still_and_the_interval_changes() {
+    let Chain { mut screen, root, _incident, .. } = chain().await;
+    screen.keys("p");
     screen.shows("PAUSED");
     screen.wait_for("how far behind", |screen| {
         screen.contents().lines().any(|line| line.contains("PAUSED ") && line.contains("s behind"))
     });
+    screen.shows(&root);
     screen.keys("p");
     screen.hides("PAUSED");
     screen.shows("LIVE 0.2s");
@@ -121,11 +148,7 @@ async fn every_key_does_what_the_help_says() {
     screen.shows("LIVE 0.5s");
     screen.keys("+");
     screen.shows("LIVE 0.2s");
-    screen.keys("4");
-    screen.shows("no screen 4 yet");
-    screen.keys("q");
-    assert_eq!(screen.wait_exit(), 0);
-    screen.assert_restored();
+    quits(screen);
 }
 
 /// RFC 4648.

@@ -50,7 +50,9 @@ pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
     match subject {
         RowId::Backend(id) => format!("Backend {}", id.pid),
         RowId::Prepared(xact) => format!("Prepared transaction {xact}"),
-        RowId::Lock(tag, pid, ..) => format!("Lock on {}", scene.lock_label(&tag, pid)),
+        RowId::Lock(tag, ..) => {
+            format!("Lock on {}", scene.lock_label(&tag, crate::app::page::pid_of(subject)))
+        }
         RowId::Group(_, tag, _) => format!("Queue for {}", scene.lock_label(&tag, None)),
     }
 }

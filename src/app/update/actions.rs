@@ -143,7 +143,8 @@ impl App {
         let chosen: Vec<RowId> = self.chosen(self.focus);
         let mut pids: Vec<String> =
             chosen.iter().filter_map(|id| page::pid_of(*id)).map(|pid| pid.to_string()).collect();
-        pids.dedup();
+        let mut seen = std::collections::BTreeSet::new();
+        pids.retain(|pid| seen.insert(pid.clone()));
         if pids.is_empty() {
             return self.say("nothing to copy: no row with a process id is selected or marked");
         }

@@ -15,10 +15,14 @@ use crate::feed::live::{self, Live, Wishes};
 use crate::feed::spare::Spare;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
-use crate::runtime::{self, Exit, Source, fault, terminal};
+use crate::runtime::{self, Exit, Source, fault, panics, terminal};
+
+/// Where a task panicked; the panic has written its own message.
+const ENDED: &str = "a part of the program ended unexpectedly; its message stands above";
 
 pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
     needs_terminal()?;
+    panics::end_the_screens();
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let info =
@@ -58,7 +62,13 @@ pub(super) async fn show(
     let spare =
         (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
     let way = spare.as_ref().map_or(Way::Own, |spare| Way::Spare(Arc::clone(spare)));
-    let learning = tokio::spawn(learn::keep(look::learner(settings, &info), way, learn::EVERY, names_in));
+    let learner = look::learner(settings, &info);
+    let learning = tokio::spawn(async move {
+        tokio::select! {
+            () = learn::keep(learner, way, learn::EVERY, names_in) => {}
+            () = fault::panic_at_signal("learner") => {}
+        }
+    });
     let mut first = views.clone();
     let feed = tokio::spawn(async move {
         let fault = async move {
@@ -79,7 +89,6 @@ pub(super) async fn show(
             interval.send_replace(Duration::from_secs_f64(seconds));
         }),
     };
-    terminal::give_back_on_panic();
     let exit = runtime::run(app, theme, source).await;
     feed.abort();
     learning.abort();
@@ -87,7 +96,7 @@ pub(super) async fn show(
     match exit? {
         Exit::Quit => Ok(0),
         Exit::Signal(number) => Ok(128 + number),
-        Exit::Source => Err(Failure::Other("the poll ended unexpectedly".to_owned())),
+        Exit::Source => Err(Failure::Other(ENDED.to_owned())),
     }
 }
 

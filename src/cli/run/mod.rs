@@ -98,10 +98,9 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }
 
-/// A word on standard error while something takes its time.
-#[expect(clippy::print_stderr, reason = "the command line talks to people")]
+/// A word on standard error. Where that is gone there is nobody to tell, and no reason to panic.
 fn say(text: &str) {
-    eprintln!("locktop: {}", harmless(text));
+    let _ = writeln!(io::stderr(), "locktop: {}", harmless(text));
 }
 
 /// Each line as one that a terminal may have. Several mistakes of a config are a line each; what a server says is one

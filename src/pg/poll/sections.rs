@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
@@ -15,7 +15,7 @@ use crate::model::wait_graph::Answer;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::backends::Backends;
-use crate::pg::decode::locks::Locks;
+use crate::pg::decode::locks::{Locks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
@@ -32,9 +32,16 @@ pub enum SectionError {
 }
 
 impl SectionError {
-    /// Whether the connection itself is at fault: the server did not say so in an answer.
+    /// Whether the connection itself is at fault, and not only a statement.
     pub(super) fn is_fatal(&self) -> bool {
-        matches!(self, Self::Server(error) if error.as_db_error().is_none())
+        self.is_last_word() || matches!(self, Self::Server(error) if error.as_db_error().is_none())
+    }
+
+    /// Whether the server ended the connection with this (severity FATAL or PANIC).
+    pub(super) fn is_last_word(&self) -> bool {
+        let Self::Server(error) = self else { return false };
+        let severity = error.as_db_error().and_then(DbError::parsed_severity);
+        matches!(severity, Some(Severity::Fatal | Severity::Panic))
     }
 
     /// The error as one line for [`crate::model::snapshot::Section`].
@@ -138,13 +145,13 @@ pub(super) async fn blocking(
 pub(super) async fn locks(
     client: &Client,
     statement: &Statement,
-    datid: u32,
+    reader: Reader,
     before: Option<&Snapshot>,
 ) -> Result<(Arc<Vec<Lock>>, u64), SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
     let mut locks = match before {
-        Some(before) => Locks::new(datid, &before.locks.rows),
-        None => Locks::new(datid, &Arc::default()),
+        Some(before) => Locks::new(reader, &before.locks.rows),
+        None => Locks::new(reader, &Arc::default()),
     };
     while let Some(message) = messages.try_next().await? {
         locks.read(&message)?;

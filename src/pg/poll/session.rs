@@ -19,6 +19,7 @@ use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Server, Snapshot};
 use crate::pg::connect::Connection;
 use crate::pg::conninfo::ConnInfo;
+use crate::pg::decode::locks::Reader;
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::error::ConnectError;
@@ -93,7 +94,7 @@ pub struct Session {
 
 /// What the sections of one poll brought.
 struct Scan {
-    answers: Vec<crate::model::wait_graph::Answer>,
+    answers: Result<Vec<crate::model::wait_graph::Answer>, SectionError>,
     locks: Result<(Arc<Vec<Lock>>, u64), SectionError>,
     backends: Result<(Vec<Backend>, Vec<Option<u32>>), SectionError>,
     prepared: Result<PreparedRows, SectionError>,
@@ -143,6 +144,10 @@ impl Session {
             .await
             .map_err(|_| PollError::Timeout(timeout))?;
         if let Some(error) = fatal(&scan) {
+            // What the server says last goes to the statement that was under way.
+            if error.is_last_word() {
+                return Err(PollError::Lost(error.to_string()));
+            }
             // The connection knows better than its statements why it ended, if it did.
             let closed = tokio::time::timeout(Duration::from_secs(1), self.closed()).await;
             return Err(closed.unwrap_or_else(|_| PollError::Lost(error.to_string())));
@@ -172,16 +177,16 @@ impl Session {
         let narrow = self.lock_count > self.limits.whole_scan;
         let lock_statement = if narrow { &self.statements.locks_narrow } else { &self.statements.locks };
         let client = &*self.client;
+        let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
         let (answers, locks, backends, prepared, tick) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
-            sections::locks(client, lock_statement, self.server.datid, before),
+            sections::locks(client, lock_statement, reader, before),
             sections::backends(client, &self.statements.backends, &mut self.texts, before),
             sections::prepared(client, &self.statements.prepared),
             sections::tick(client, &self.statements.tick, &databases),
         )
         .await;
-        // Without answers every queue edge is an inferred one, and says so.
-        Scan { answers: answers.unwrap_or_default(), locks, backends, prepared, tick }
+        Scan { answers, locks, backends, prepared, tick }
     }
 
     /// The server's clock; where it could not be read, its last time and what has passed here since.
@@ -214,7 +219,8 @@ impl Session {
         let (locks, locks_omitted, answers) = match scan.locks {
             Ok((rows, omitted)) => {
                 self.lock_count = rows.len() as u64 + omitted;
-                (Section::shared(rows, taken_at), omitted, scan.answers)
+                // Without answers every queue edge is an inferred one, and says so.
+                (Section::shared(rows, taken_at), omitted, scan.answers.unwrap_or_default())
             }
             Err(error) => (
                 stale(before.map(|before| &before.locks), &error),
@@ -258,9 +264,10 @@ fn stale<T>(before: Option<&Section<T>>, error: &SectionError) -> Section<T> {
     before.map_or_else(|| Section::default().stale(error.text()), |before| before.stale(error.text()))
 }
 
-/// The error of the connection, where it is not only a statement that failed.
+/// The error of the connection, where it is not only a statement that failed; what the server itself said comes first.
 fn fatal(scan: &Scan) -> Option<&SectionError> {
     [
+        scan.answers.as_ref().err(),
         scan.locks.as_ref().err(),
         scan.backends.as_ref().err(),
         scan.prepared.as_ref().err(),
@@ -268,7 +275,8 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
     ]
     .into_iter()
     .flatten()
-    .find(|error| error.is_fatal())
+    .filter(|error| error.is_fatal())
+    .min_by_key(|error| !error.is_last_word())
 }
 
 /// OIDs in a scan that want a name.

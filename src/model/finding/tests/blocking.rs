@@ -105,6 +105,9 @@ fn a_prepared_transaction_is_found_by_its_own_lock() {
     assert_eq!(&*finding.short, "prepared 'two phase' 3h02m blocks 4, frees 4 now");
     assert_eq!(finding.subject, Subject::Party(Party::Prepared(vxid)));
 
+    stage.snapshot.prepared = Section::fresh(vec![row(771, &"long ".repeat(40))], now());
+    assert_eq!(&*stage.only().short, "prepared 'long long long long lo… 3h02m blocks 4, frees 4 now");
+
     stage.snapshot.prepared = Section::default();
     let finding = stage.only();
     assert_eq!(&*finding.summary, "prepared transaction 3/12 blocks 4, frees 4 now");
