@@ -63,7 +63,8 @@ pub struct View {
     pub findings: Arc<Vec<Finding>>,
     /// The last minutes.
     pub series: Arc<Series>,
-    /// When each advisory lock was first seen with this holder (index as in `snapshot.locks`), a lower bound.
+    /// Since when each advisory lock is held by this process without a break, as far as that is known: the age is a
+    /// lower bound.
     pub held_since: Arc<rustc_hash::FxHashMap<(i32, super::lock::LockTag), Timestamp>>,
     /// Names for advisory keys: the config's, learned ones and those of well-known software.
     pub lock_names: Arc<super::lock_name::LockNames>,

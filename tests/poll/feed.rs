@@ -59,8 +59,8 @@ async fn the_feed_publishes_reconnects_and_obeys() {
         assert_eq!(second.held_since.get(&(admin_pid, lock.tag)), Some(&snapshot.taken_at));
         assert_eq!(second.series.samples.len(), 2);
         feed.interval.send_replace(Duration::from_millis(20));
-        // A lock that was taken while the poll went on counts from the next one.
         let third = feed.until(|view| view.id > second.id + 3).await;
+        // A lock that was taken while the poll went on counts from the next one.
         let since = third.held_since.get(&(admin_pid, lock.tag)).unwrap();
         assert!((snapshot.taken_at..third.snapshot.as_deref().unwrap().taken_at).contains(since), "{since}");
         let third = feed.until(|view| view.id > third.id + 3).await;
@@ -68,8 +68,7 @@ async fn the_feed_publishes_reconnects_and_obeys() {
         let own = third.snapshot.as_deref().unwrap().server().unwrap().own_pid;
         admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
         let down = feed.until(|view| matches!(view.link, Link::Down { .. })).await;
-        let Link::Down { reason, attempt } = &down.link else { panic!() };
-        assert_eq!(*attempt, 1, "the one to come");
+        let Link::Down { reason, .. } = &down.link else { panic!() };
         assert!(reason.contains("terminating connection due to administrator command"), "{reason}");
         assert!(down.snapshot.is_some(), "the old data stays");
         let back = feed.until(|view| view.link == Link::Live && view.id > down.id).await;
@@ -95,7 +94,7 @@ async fn a_server_that_was_killed_is_found_again() {
     server.kill_hard().await.unwrap();
     let first = feed.until(|view| matches!(view.link, Link::Down { .. })).await;
     let Link::Down { reason, attempt } = &first.link else { panic!() };
-    assert!(*attempt <= 1 && reason.starts_with("connection lost: "), "{attempt}: {reason}");
+    assert!(*attempt == 1 && reason.starts_with("connection lost: "), "{attempt}: {reason}");
     let again = feed.until(|view| matches!(view.link, Link::Down { attempt: 2, .. })).await;
     let Link::Down { reason, .. } = &again.link else { panic!() };
     // Why there is no new connection is of more use by now than why the old one ended.
@@ -145,27 +144,6 @@ async fn there_are_exactly_two_connections() {
             admin.query_one(left, &[]).await.unwrap().get::<_, i64>(0) == 0
         })
         .await;
-    })
-    .await;
-}
-
-/// What was chosen while there was no server holds when it is back.
-#[tokio::test]
-async fn wishes_hold_while_the_server_is_away() {
-    on_every_version(async |server| {
-        let mut feed = Feed::start(&server, Duration::from_secs(3600)).await;
-        let first = feed.until(|view| view.snapshot.is_some()).await;
-        let own = first.snapshot.as_deref().unwrap().server().unwrap().own_pid;
-        let admin = client(&info(&server)).await;
-        admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
-        let down = feed.until(|view| matches!(view.link, Link::Down { .. })).await;
-        for _ in 0..100 {
-            feed.interval.send_replace(Duration::from_millis(30));
-            feed.refresh.notify_one();
-        }
-        let back = feed.until(|view| view.link == Link::Live && view.id > down.id).await;
-        feed.until(|view| view.id > back.id + 3).await;
-        feed.running.abort();
     })
     .await;
 }

@@ -1,12 +1,11 @@
 //! What the tests of the poll share.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use std::sync::Arc;
-
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::digest::Digest;
 use locktop::model::lock_name::LockNames;
@@ -101,6 +100,11 @@ pub(crate) fn assert_fresh(snapshot: &Snapshot) {
 /// Somebody waits for a lock that `pid` has asked for.
 pub(crate) fn waits(snapshot: &Snapshot, pid: i32) -> bool {
     snapshot.locks.rows.iter().any(|lock| lock.pid == Some(pid) && !lock.granted && lock.wait_start.is_some())
+}
+
+/// A server of the version that is there.
+pub(crate) async fn server() -> EmbeddedServer {
+    EmbeddedServer::start(Options::default()).await.unwrap()
 }
 
 /// A view before the first snapshot.

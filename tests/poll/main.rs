@@ -23,6 +23,7 @@ mod patience;
 mod raw;
 mod rights;
 mod settings;
+mod setup;
 mod snapshot;
 mod text;
 mod views;
