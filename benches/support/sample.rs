@@ -115,6 +115,7 @@ impl Builder {
             locks: Section::fresh(self.locks, taken_at),
             locks_omitted: 0,
             prepared: Section::fresh(self.prepared, taken_at),
+            task_sets: Arc::default(),
             answers: Vec::new(),
             names: Arc::new(Names { relations, databases }),
             poll_seconds: 0.004,

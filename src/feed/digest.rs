@@ -6,6 +6,7 @@ use super::{held, series};
 use crate::model::finding::{self, Scene};
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
+use crate::model::task::Watch;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{Link, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
@@ -18,6 +19,7 @@ const SERIES_MINUTES: u32 = 15;
 pub struct Digest {
     thresholds: Thresholds,
     lock_names: LockNames,
+    watch: Watch,
     view: Arc<View>,
 }
 
@@ -31,11 +33,12 @@ impl Digest {
             link: Link::Connecting,
             snapshot: None,
             graph: Arc::default(),
+            tasks: Arc::default(),
             findings: Arc::default(),
             series: Arc::default(),
             held_since: Arc::default(),
         };
-        Self { thresholds, lock_names, view: Arc::new(view) }
+        Self { thresholds, lock_names, watch: Watch::default(), view: Arc::new(view) }
     }
 
     /// The last view.
@@ -59,10 +62,12 @@ impl Digest {
             backends: &snapshot.backends.rows,
             answers: &snapshot.answers,
         });
+        let tasks = self.watch.look(&snapshot, &self.thresholds);
         let findings = finding::find(Scene {
             snapshot: &snapshot,
             previous,
             graph: &graph,
+            tasks: &tasks,
             previous_graph: previous.is_some().then_some(&*before.graph),
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,
@@ -76,6 +81,7 @@ impl Digest {
             id: before.id + 1,
             link: Link::Live,
             graph: Arc::new(graph),
+            tasks: Arc::new(tasks),
             findings: Arc::new(findings),
             series: Arc::new(series),
             held_since,

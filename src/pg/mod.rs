@@ -6,4 +6,5 @@ pub mod decode;
 pub mod error;
 pub mod poll;
 mod sql;
+pub mod tasks;
 pub mod tls;

@@ -26,13 +26,25 @@ pub(super) const ROLES: &str = include_str!("../../assets/sql/roles.sql");
 /// Names of relations.
 pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
 
+/// The task tables there are.
+pub(super) const TASKS_FIND: &str = include_str!("../../assets/sql/tasks_find.sql");
+/// Schedules of one table.
+pub(super) const TASKS: &str = include_str!("../../assets/sql/tasks.sql");
+/// The running executions of one log.
+pub(super) const TASKS_RUNNING: &str = include_str!("../../assets/sql/tasks_running.sql");
+/// The last executions of each task.
+pub(super) const TASKS_LAST: &str = include_str!("../../assets/sql/tasks_last.sql");
+/// The newest executions of all tasks.
+pub(super) const TASKS_NEWEST: &str = include_str!("../../assets/sql/tasks_newest.sql");
+
+/// A statement without its comments, in which a placeholder may stand for itself.
+pub(super) fn without_comments(statement: &str) -> String {
+    statement.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
+}
+
 /// The statement that sets a session up, for the simple protocol.
 pub(super) fn settings(statement_timeout: std::time::Duration, lock_timeout: std::time::Duration) -> String {
-    SETTINGS
-        .lines()
-        .filter(|line| !line.starts_with("--"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    without_comments(SETTINGS)
         .replace("$1", &statement_timeout.as_millis().to_string())
         .replace("$2", &lock_timeout.as_millis().to_string())
 }

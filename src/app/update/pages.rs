@@ -142,6 +142,7 @@ impl App {
                     RowId::Lock(tag, None, xact, crate::model::lock::LockMode::Exclusive, true),
                 )
             }
+            Subject::Task(task) => (Some(Screen::Tasks), RowId::Task(task, None)),
             Subject::Server | Subject::Section(_) => {
                 return self.say("this finding is about the whole server");
             }

@@ -15,6 +15,7 @@ mod rights;
 mod root_blocker;
 mod stale;
 mod target;
+mod task;
 mod wait;
 
 #[cfg(test)]
@@ -24,6 +25,7 @@ use super::backend::BackendId;
 use super::lock::LockTag;
 use super::lock_name::LockNames;
 use super::snapshot::Snapshot;
+use super::task::{Board, TaskId};
 use super::thresholds::Thresholds;
 use super::wait_graph::{Party, WaitGraph};
 use super::{Text, Timestamp};
@@ -49,6 +51,8 @@ pub enum Subject {
     Party(Party),
     /// A lock.
     Lock(LockTag),
+    /// A scheduled task.
+    Task(TaskId),
     /// The server as a whole.
     Server,
     /// A section of the snapshot, by its name in the JSON.
@@ -85,6 +89,8 @@ pub struct Scene<'a> {
     pub previous: Option<&'a Snapshot>,
     /// Its wait graph.
     pub graph: &'a WaitGraph,
+    /// Its tasks.
+    pub tasks: &'a Board,
     /// The wait graph of the snapshot before: it knows the parties of a deadlock that is over.
     pub previous_graph: Option<&'a WaitGraph>,
     /// Names for advisory keys.
@@ -100,7 +106,7 @@ const LIMIT: usize = 100;
 type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check. Among findings that are equally bad, those of an earlier check come first.
-const CHECKS: [Check; 11] = [
+const CHECKS: [Check; 12] = [
     cycle::check,
     root_blocker::check,
     prepared::check,
@@ -109,6 +115,7 @@ const CHECKS: [Check; 11] = [
     connections::check,
     pile_up::check,
     deadlocks::check,
+    task::check,
     stale::check,
     idle_lock::check,
     rights::check,

@@ -31,8 +31,16 @@ pub enum SectionError {
 
 impl SectionError {
     /// Whether the connection itself is at fault: the server did not say so in an answer.
-    pub(super) fn is_fatal(&self) -> bool {
+    pub(in crate::pg) fn is_fatal(&self) -> bool {
         matches!(self, Self::Server(error) if error.as_db_error().is_none())
+    }
+
+    /// The SQLSTATE of the server's answer.
+    pub(in crate::pg) fn code(&self) -> Option<&tokio_postgres::error::SqlState> {
+        match self {
+            Self::Server(error) => error.code(),
+            Self::Decode(_) => None,
+        }
     }
 
     /// The error as one line for [`crate::model::snapshot::Section`].
@@ -71,7 +79,7 @@ impl<'a> FromSql<'a> for Raw<'a> {
 }
 
 /// The bytes of a column, none for NULL and for a column that is not there.
-pub(super) fn raw(row: &Row, column: usize) -> Option<&[u8]> {
+pub(in crate::pg) fn raw(row: &Row, column: usize) -> Option<&[u8]> {
     row.try_get::<_, Raw<'_>>(column).ok()?.0
 }
 

@@ -24,6 +24,7 @@ use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::error::ConnectError;
 use crate::pg::sql;
+use crate::pg::tasks::{self, Tasks};
 
 /// A session that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +72,7 @@ pub struct Session {
     /// What stays the same; the counters in it are those of the last poll.
     server: Server,
     names: NameCache,
+    tasks: Tasks,
     texts: Texts,
     limits: Limits,
     /// Rows of `pg_locks` at the last poll, those left out included.
@@ -95,6 +97,7 @@ struct Scan {
     locks: Result<(Vec<Lock>, u64), SectionError>,
     backends: Result<(Vec<Backend>, Vec<Option<u32>>), SectionError>,
     prepared: Result<PreparedRows, SectionError>,
+    tasks: tasks::Found,
     tick: Result<Tick, SectionError>,
 }
 
@@ -119,7 +122,8 @@ impl Session {
     ) -> Result<Self, tokio_postgres::Error> {
         let settings = sql::settings(limits.statement_timeout, limits.lock_timeout);
         // Joined futures send in the order they are written: the settings hold for all that follows.
-        let (settings, (identity, databases, roles), main, (narrow, blocking), lookups) = join5(
+        let places = limits.task_tables.clone();
+        let (settings, (identity, databases, roles), main, (narrow, blocking), (lookups, find)) = join5(
             client.batch_execute(&settings),
             join3(
                 client.query_typed_one(sql::IDENTITY, &[]),
@@ -133,10 +137,19 @@ impl Session {
                 client.prepare(sql::PREPARED),
             ),
             join(client.prepare(sql::LOCKS_NARROW), client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY])),
-            join3(
-                client.prepare(sql::DATABASES),
-                client.prepare(sql::ROLES),
-                client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
+            join(
+                join3(
+                    client.prepare(sql::DATABASES),
+                    client.prepare(sql::ROLES),
+                    client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
+                ),
+                join(
+                    client.prepare_typed(sql::TASKS_FIND, &[Type::TEXT, Type::TEXT]),
+                    client.query_typed(
+                        sql::TASKS_FIND,
+                        &[(&places.schedules, Type::TEXT), (&places.executions, Type::TEXT)],
+                    ),
+                ),
             ),
         )
         .await;
@@ -156,6 +169,7 @@ impl Session {
             blocking: blocking.ok(),
         };
         let lookups = Lookups { databases: lookups.0.ok(), roles: lookups.1.ok(), relations: lookups.2.ok() };
+        let tasks = Tasks::open(&client, places.clone(), find.0.ok(), find.1).await;
         Ok(Self {
             client: Arc::new(client),
             link: Link::watch(driver),
@@ -163,6 +177,7 @@ impl Session {
             lookups,
             server,
             names,
+            tasks,
             texts: Texts::default(),
             limits,
             lock_count: 0,
@@ -196,7 +211,9 @@ impl Session {
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
         let used = used(&scan, &self.server);
         self.names.look_up(&self.client, &self.lookups, used, self.limits.name_patience).await;
-        Ok(self.assemble(scan, before, taken_at, answered))
+        let snapshot = self.assemble(scan, before, taken_at, answered);
+        self.tasks.look_again(&self.client, self.limits.name_patience).await;
+        Ok(snapshot)
     }
 
     /// Waits for the connection to end, and says why it did.
@@ -213,16 +230,19 @@ impl Session {
         let lock_statement = if narrow { &self.statements.locks_narrow } else { &self.statements.locks };
         let expected = before.map_or(0, |before| before.locks.rows.len()) + 64;
         let client = &*self.client;
-        let (answers, locks, backends, prepared, tick) = join5(
+        let (answers, locks, backends, prepared, (tasks, tick)) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
             sections::locks(client, lock_statement, self.server.datid, expected),
             sections::backends(client, &self.statements.backends, &mut self.texts, before),
             sections::prepared(client, &self.statements.prepared),
-            sections::tick(client, &self.statements.tick, &databases),
+            join(
+                self.tasks.read(client, before),
+                sections::tick(client, &self.statements.tick, &databases),
+            ),
         )
         .await;
         // Without answers every queue edge is an inferred one, and says so.
-        Scan { answers: answers.unwrap_or_default(), locks, backends, prepared, tick }
+        Scan { answers: answers.unwrap_or_default(), locks, backends, prepared, tasks, tick }
     }
 
     /// The server's clock; where it could not be read, its last time and what has passed here since.
@@ -281,8 +301,19 @@ impl Session {
             }
             Err(error) => stale(before.map(|before| &before.server), &error),
         };
-        let names = self.names.names();
-        Snapshot { taken_at, server, backends, locks, locks_omitted, prepared, answers, names, poll_seconds }
+        let task_sets = tasks::sections(&mut self.tasks, scan.tasks, before, &locks, taken_at);
+        Snapshot {
+            taken_at,
+            server,
+            backends,
+            locks,
+            locks_omitted,
+            prepared,
+            task_sets,
+            answers,
+            names: self.names.names(),
+            poll_seconds,
+        }
     }
 
     fn named(&self, mut rows: Vec<Backend>, roles: &[Option<u32>]) -> Vec<Backend> {
@@ -304,6 +335,7 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
         scan.locks.as_ref().err(),
         scan.backends.as_ref().err(),
         scan.prepared.as_ref().err(),
+        scan.tasks.fatal(),
         scan.tick.as_ref().err(),
     ]
     .into_iter()

@@ -58,6 +58,7 @@ impl Stage {
             locks: Section::fresh(Vec::new(), now()),
             locks_omitted: 0,
             prepared: Section::fresh(Vec::new(), now()),
+            task_sets: Arc::default(),
             answers: Vec::new(),
             names: Arc::new(names),
             poll_seconds: 0.0,
@@ -65,6 +66,7 @@ impl Stage {
         Self {
             snapshot,
             graph: WaitGraph::default(),
+            tasks: Board::default(),
             previous: None,
             lock_names: LockNames::default(),
             thresholds: Thresholds::default(),
@@ -107,6 +109,7 @@ impl Stage {
             snapshot: &self.snapshot,
             previous: self.previous.as_ref().map(|(snapshot, _)| snapshot),
             graph: &self.graph,
+            tasks: &self.tasks,
             previous_graph: self.previous.as_ref().map(|(_, graph)| graph),
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,
