@@ -275,7 +275,7 @@ fn any_keys_in_any_order_keep_the_state_sound() {
                 Some(4) => { app.update(Message::Resize(80, 24)); }
                 _ => {}
             }
-            prop_assert!(app.screen.panes().contains(&app.focus));
+            prop_assert!(app.panes().contains(&app.focus));
             let state = app.pane(app.focus);
             prop_assert!(state.rows.is_empty() || state.cursor < state.rows.len() || state.selected.is_none());
         }

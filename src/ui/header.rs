@@ -195,5 +195,9 @@ fn waiting_line(app: &App, width: u16) -> Line {
             line.push(format!(" · longest {}", crate::text::duration(longest)), Tone::Plain);
         }
     }
+    for (text, tone) in super::tasks::urgent(&scene) {
+        line.push(" · ", Tone::Dim);
+        line.push(text, tone);
+    }
     line
 }

@@ -88,7 +88,7 @@ fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App,
         settings.refresh.as_secs_f64(),
     );
     app.screen = look::screen(settings.screen);
-    if let Some(first) = app.screen.panes().first() {
+    if let Some(first) = app.panes().first() {
         app.focus = *first;
     }
     app.mouse = settings.mouse;
@@ -99,6 +99,7 @@ fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App,
 async fn connect(settings: &Settings, info: ConnInfo) -> Result<(Live, ConnInfo), Failure> {
     let feed = live::Settings {
         interval: settings.refresh,
+        limits: look::limits(settings),
         thresholds: settings.thresholds.clone(),
         lock_names: look::lock_names(settings).as_ref().clone(),
         ..live::Settings::default()

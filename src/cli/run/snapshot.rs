@@ -9,7 +9,7 @@ use super::{Failure, look, say};
 use crate::feed::once::{OnceError, once};
 use crate::model::view::View;
 use crate::pg::conninfo::ConnInfo;
-use crate::pg::poll::{Limits, OpenError};
+use crate::pg::poll::OpenError;
 use crate::wire;
 
 /// Between two attempts while the server has no connection left or is starting up.
@@ -47,7 +47,7 @@ async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View
     let mut said = String::new();
     loop {
         let names = look::lock_names(settings).as_ref().clone();
-        let error = match once(&info, Limits::default(), settings.thresholds.clone(), names).await {
+        let error = match once(&info, look::limits(settings), settings.thresholds.clone(), names).await {
             Ok(view) => return Ok(view),
             Err(error) => error,
         };

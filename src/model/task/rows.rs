@@ -124,6 +124,12 @@ impl TaskSet {
         Self { tables, tasks, executions, by_id, by_lock, ..Self::default() }
     }
 
+    /// Notes that there are more schedules, or more running executions, than were read.
+    #[must_use]
+    pub fn cut(self, tasks_cut: bool, running_cut: bool) -> Self {
+        Self { tasks_cut, running_cut, ..self }
+    }
+
     /// Where the schedule with this id is among the rows.
     #[must_use]
     pub fn place(&self, id: i64) -> Option<usize> {

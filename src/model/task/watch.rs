@@ -124,8 +124,7 @@ impl Look<'_> {
                 continue;
             }
             let backend = self.snapshot.backend(pid);
-            let idle =
-                backend.is_some_and(|row| row.state == Some(State::Idle) && row.xact_start.is_none());
+            let idle = backend.is_some_and(|row| row.state == Some(State::Idle) && row.xact_start.is_none());
             if !idle {
                 continue;
             }

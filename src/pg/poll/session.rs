@@ -235,10 +235,7 @@ impl Session {
             sections::locks(client, lock_statement, self.server.datid, expected),
             sections::backends(client, &self.statements.backends, &mut self.texts, before),
             sections::prepared(client, &self.statements.prepared),
-            join(
-                self.tasks.read(client, before),
-                sections::tick(client, &self.statements.tick, &databases),
-            ),
+            join(self.tasks.read(client, before), sections::tick(client, &self.statements.tick, &databases)),
         )
         .await;
         // Without answers every queue edge is an inferred one, and says so.

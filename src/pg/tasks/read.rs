@@ -118,8 +118,7 @@ fn set(
     (locks, taken_at): (&Section<Lock>, Timestamp),
 ) -> TaskSet {
     let tables = &reader.tables;
-    let (mut tasks_cut, mut running_cut) =
-        old.map_or((false, false), |old| (old.tasks_cut, old.running_cut));
+    let (mut tasks_cut, mut running_cut) = old.map_or((false, false), |old| (old.tasks_cut, old.running_cut));
     let tasks = match schedules {
         Ok(mut rows) => {
             tasks_cut = rows.len() > TASKS;
@@ -128,7 +127,10 @@ fn set(
         }
         Err(refusal) => {
             let reason = reason(&refusal, tables, locks, false);
-            old.map_or_else(|| Section::default().stale(reason.clone()), |old| old.tasks.stale(reason.clone()))
+            old.map_or_else(
+                || Section::default().stale(reason.clone()),
+                |old| old.tasks.stale(reason.clone()),
+            )
         }
     };
     let executions = match executions {
@@ -146,7 +148,7 @@ fn set(
             )
         }
     };
-    TaskSet { tasks_cut, running_cut, ..TaskSet::new(Arc::clone(tables), tasks, executions) }
+    TaskSet::new(Arc::clone(tables), tasks, executions).cut(tasks_cut, running_cut)
 }
 
 /// Whether the tables should be looked for again. One that is locked is what it was.

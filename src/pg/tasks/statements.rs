@@ -181,6 +181,7 @@ fn columns(table: &Table, wanted: Columns) -> String {
             (Kind::Interval | Kind::Number, _) => "NULL::pg_catalog.float8".to_owned(),
         }
     };
-    let expressions = wanted.iter().zip(0..).map(|(column, place)| format!("{} AS c{place}", expression(column)));
+    let expressions =
+        wanted.iter().zip(0..).map(|(column, place)| format!("{} AS c{place}", expression(column)));
     expressions.collect::<Vec<_>>().join(",\n       ")
 }

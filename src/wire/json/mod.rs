@@ -6,7 +6,9 @@
 mod graph;
 mod locks;
 mod rows;
+mod tasks;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -36,8 +38,8 @@ struct Document<'a> {
     edges_omitted: u64,
     roots: Vec<graph::Root<'a>>,
     cycles: Vec<Vec<i32>>,
-    tasks: [(); 0],
-    executions: [(); 0],
+    tasks: Vec<tasks::Task<'a>>,
+    executions: Vec<tasks::Execution<'a>>,
     leases: [(); 0],
     queue: rows::WorkQueue,
     findings: Vec<rows::Finding<'a>>,
@@ -48,12 +50,12 @@ struct Document<'a> {
 #[derive(Debug, Serialize)]
 struct SectionState<'a> {
     taken_at: Option<Time>,
-    error: Option<&'a str>,
+    error: Option<Cow<'a, str>>,
 }
 
 impl<'a> SectionState<'a> {
     fn of<T>(section: &'a Section<T>) -> Self {
-        Self { taken_at: section.taken_at.map(Time), error: section.error.as_deref() }
+        Self { taken_at: section.taken_at.map(Time), error: section.error.as_deref().map(Cow::Borrowed) }
     }
 }
 
@@ -89,8 +91,8 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot, lock_names: &LockNames) 
         edges_omitted,
         roots: graph::roots(graph, &gids, snapshot.taken_at),
         cycles: graph.cycles.iter().map(|cycle| cycle.iter().map(|party| party.pid()).collect()).collect(),
-        tasks: [],
-        executions: [],
+        tasks: tasks::tasks(view, snapshot),
+        executions: tasks::executions(view, snapshot),
         leases: [],
         queue: rows::WorkQueue::default(),
         findings: view.findings.iter().map(|finding| rows::Finding::of(finding, &gids)).collect(),
@@ -99,6 +101,11 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot, lock_names: &LockNames) 
             ("backends", SectionState::of(&snapshot.backends)),
             ("locks", SectionState::of(&snapshot.locks)),
             ("prepared", SectionState::of(&snapshot.prepared)),
+            ("tasks", tasks::state(snapshot, |set| (set.tasks.taken_at, set.tasks.error.as_deref()))),
+            (
+                "executions",
+                tasks::state(snapshot, |set| (set.executions.taken_at, set.executions.error.as_deref())),
+            ),
         ]),
     }
 }

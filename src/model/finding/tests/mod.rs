@@ -26,6 +26,7 @@ fn ago(seconds: i64) -> Option<Timestamp> {
 struct Stage {
     snapshot: Snapshot,
     graph: WaitGraph,
+    tasks: Board,
     previous: Option<(Snapshot, WaitGraph)>,
     lock_names: LockNames,
     thresholds: Thresholds,
