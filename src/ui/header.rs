@@ -191,7 +191,8 @@ fn waiting_line(app: &App, width: u16) -> Line {
             .flat_map(|queue| &queue.waiters)
             .filter_map(|w| w.wait_start)
             .min();
-        if let Some(longest) = scene.age(first) {
+        let room = width >= 100 || super::tasks::urgent(&scene).is_empty();
+        if let Some(longest) = scene.age(first).filter(|_| room) {
             line.push(format!(" · longest {}", crate::text::duration(longest)), Tone::Plain);
         }
     }

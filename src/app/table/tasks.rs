@@ -20,7 +20,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "RUN", name: "run", min: 6, max: 6, right: true, rank: 0 },
     Column { title: "LIMIT", name: "limit", min: 6, max: 6, right: true, rank: 0 },
     Column { title: "OF LIMIT", name: "gauge", min: 14, max: 22, right: false, rank: 4 },
-    Column { title: "NEXT", name: "next", min: 8, max: 10, right: true, rank: 2 },
+    Column { title: "NEXT", name: "next", min: 10, max: 10, right: true, rank: 2 },
     Column { title: "LAST", name: "last", min: 6, max: 6, right: true, rank: 3 },
     Column { title: "PID", name: "pid", min: 7, max: 8, right: false, rank: 1 },
     Column { title: "TRY", name: "try", min: 4, max: 5, right: true, rank: 5 },

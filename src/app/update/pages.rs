@@ -84,7 +84,7 @@ impl App {
             Some(Page::Detail { subject, .. }) => {
                 self.detail_lines(*subject, width).map_or(0, |lines| lines.len())
             }
-            Some(Page::Help { .. }) => super::super::keymap::BINDINGS.len() + 16,
+            Some(Page::Help { .. }) => super::super::keymap::BINDINGS.len() + 21,
             _ => 0,
         };
         let last = lines.saturating_sub(self.page_rows);
