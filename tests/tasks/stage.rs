@@ -105,6 +105,10 @@ impl Stage {
     pub(crate) fn later(&mut self, seconds: i64) {
         let mut snapshot = self.view.snapshot.as_deref().unwrap().clone();
         snapshot.taken_at += chrono::TimeDelta::seconds(seconds);
+        for set in Arc::make_mut(&mut snapshot.task_sets) {
+            set.tasks.taken_at = Some(snapshot.taken_at);
+            set.executions.taken_at = Some(snapshot.taken_at);
+        }
         self.view = self.digest.snapshot_taken(snapshot);
     }
 

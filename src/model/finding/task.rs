@@ -66,8 +66,8 @@ fn leaked(look: &Look<'_>, row: &TaskRow) -> Finding {
     let pid = row.holder.map_or_else(|| "a session".to_owned(), |pid| pid.to_string());
     let backend = row.holder.and_then(|pid| look.backend(pid));
     let snapshot = look.scene.snapshot;
-    let lock = row.tag.map(|tag| words::quoted(snapshot, look.scene.lock_names, &tag, backend));
-    let what = lock.unwrap_or_else(|| "its key".to_owned());
+    let quoted = |tag| words::quoted(snapshot, look.scene.lock_names, &tag, backend);
+    let what = row.tag.map_or_else(|| "its key".to_owned(), quoted);
     let summary = format!("{pid} holds {what} for{since} and runs nothing: a leaked task lock");
     let finding = Finding::new("leaked_lock", Severity::Warning, summary, Subject::Task(row.task));
     let short = format!("{pid} leaked {what}, held{since}");

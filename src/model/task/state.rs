@@ -97,11 +97,9 @@ pub fn of_execution(seen: &Evidence) -> TaskState {
         _ if seen.standby => TaskState::Unknown,
         KeyState::Held if seen.age.is_some_and(|age| age > seen.limit) => TaskState::Slow,
         KeyState::Held => TaskState::Running,
-        KeyState::Unseen | KeyState::HeldByOther => TaskState::Unknown,
         KeyState::Free(_) if seen.age.is_some_and(|age| age < YOUNG) => TaskState::Running,
-        KeyState::Free(_) if seen.ambiguous => TaskState::Unknown,
-        KeyState::Free(seconds) if seconds >= seen.grace => TaskState::Orphan,
-        KeyState::Free(_) => TaskState::Unknown,
+        KeyState::Free(seconds) if !seen.ambiguous && seconds >= seen.grace => TaskState::Orphan,
+        KeyState::Unseen | KeyState::Free(_) | KeyState::HeldByOther => TaskState::Unknown,
     }
 }
 

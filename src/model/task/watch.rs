@@ -188,7 +188,7 @@ impl Look<'_> {
                 schedule,
                 execution: Some(*at),
                 state,
-                schedule_state: task.map(|task| self.state_of(task, true)),
+                schedule_state: task.map(|task| self.state_of(set, task, true)),
                 tag: key.map(|key| key.tag(self.held.datid)),
                 holder: holder.flatten(),
                 held: holder.is_some(),
@@ -198,8 +198,10 @@ impl Look<'_> {
         }
     }
 
-    fn state_of(&self, task: &Schedule, running: bool) -> TaskState {
-        state::of_schedule(task, running, self.snapshot.taken_at, self.thresholds.task_overdue)
+    /// As of when the schedules were read: since then it may have begun.
+    fn state_of(&self, set: &TaskSet, task: &Schedule, running: bool) -> TaskState {
+        let at = set.tasks.taken_at.unwrap_or(self.snapshot.taken_at);
+        state::of_schedule(task, running, at, self.thresholds.task_overdue)
     }
 
     /// The state of an execution, and since when its key is free.
@@ -250,7 +252,7 @@ impl Look<'_> {
         let key = if own { TaskKey::own(task.id) } else { Some(TaskKey::Raw(task.id)) };
         let holder = key.and_then(|key| self.held.holders.get(&key.number())).copied();
         let leak = leaked.get(&task.id).filter(|_| own);
-        let schedule_state = self.state_of(task, false);
+        let schedule_state = self.state_of(set, task, false);
         TaskRow {
             task: set.task_id(task.id),
             again: None,

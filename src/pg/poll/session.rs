@@ -109,7 +109,7 @@ impl Session {
     pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
         let Connection { client, driver } = connect(info).await?;
         let timeout = limits.poll_timeout;
-        tokio::time::timeout(timeout, Self::prepare(client, driver, limits))
+        tokio::time::timeout(timeout, Box::pin(Self::prepare(client, driver, limits)))
             .await
             .map_err(|_| OpenError::Silent)?
             .map_err(|error| OpenError::Setup(message(&error)))

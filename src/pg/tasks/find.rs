@@ -11,6 +11,7 @@ use crate::pg::poll::raw;
 
 /// A table that may be one of ours: a row of `assets/sql/tasks_find.sql`.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a column of its own")]
 pub(super) struct Table {
     pub(super) oid: u32,
     pub(super) schema: String,
@@ -35,7 +36,8 @@ pub(super) struct Pair {
     pub(super) tables: TaskTables,
     pub(super) schedules: Result<String, Text>,
     pub(super) executions: Option<Result<String, Text>>,
-    pub(super) newest_only: bool,
+    /// The running executions alone; none where the log has no index for that.
+    pub(super) running: Option<String>,
 }
 
 impl Table {
@@ -151,6 +153,6 @@ fn failed(name: &str, reason: &str) -> Pair {
         tables: TaskTables { schedules: name.into(), ..TaskTables::default() },
         schedules: Err(reason.into()),
         executions: None,
-        newest_only: false,
+        running: None,
     }
 }

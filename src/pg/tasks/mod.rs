@@ -3,7 +3,8 @@
 //! What there is, is looked up when a connection is made, again after an error, and now and then, because tables come
 //! and go; statements are made of the columns and indexes that were found. Where nothing was found a poll sends
 //! nothing. Each table is read by a statement of its own, which fails alone; one that was locked at the last look is
-//! left in peace, so that only the first poll ever waits for it, and that for `lock_timeout`.
+//! left in peace, so that only the first poll ever waits for it, and that for `lock_timeout`. What runs is read in every
+//! poll; where there are thousands of schedules, they and the executions that are over are read in every few.
 
 mod find;
 mod read;
@@ -44,8 +45,12 @@ pub(super) struct Reader {
     tables: Arc<TaskTables>,
     schedules: Result<Statement, Text>,
     executions: Option<Result<Statement, Text>>,
-    /// Older running executions may be missing.
-    newest_only: bool,
+    /// The running executions alone. Without it older ones may be missing.
+    running: Option<Statement>,
+    /// Polls until the schedules are read again.
+    schedules_in: u32,
+    /// Polls until more than the running executions is read again.
+    executions_in: u32,
 }
 
 /// The task tables of a session.
@@ -82,21 +87,6 @@ impl Tasks {
             failed,
             pending: None,
         }
-    }
-
-    /// What there is to read.
-    pub(super) fn readers(&self) -> &[Reader] {
-        &self.readers
-    }
-
-    /// Texts that were seen before.
-    pub(super) fn texts(&mut self) -> &mut Texts {
-        &mut self.texts
-    }
-
-    /// A table could not be read: perhaps it is not what it was.
-    pub(super) fn failed(&mut self) {
-        self.failed = true;
     }
 
     /// Looks again when it is time, and waits for the answer for at most `patience`; later ones count from the next
@@ -142,13 +132,18 @@ async fn prepared(client: &Client, pairs: Vec<find::Pair>) -> Result<Vec<Reader>
     };
     let mut readers = Vec::new();
     for pair in pairs {
-        let find::Pair { tables, schedules, executions, newest_only } = pair;
+        let find::Pair { tables, schedules, executions, running } = pair;
         let schedules = prepare(schedules).await?;
         let executions = match executions {
             Some(text) => Some(prepare(text).await?),
             None => None,
         };
-        readers.push(Reader { tables: Arc::new(tables), schedules, executions, newest_only });
+        let running = match running {
+            Some(text) => Some(client.prepare(&text).await?),
+            None => None,
+        };
+        let tables = Arc::new(tables);
+        readers.push(Reader { tables, schedules, executions, running, schedules_in: 0, executions_in: 0 });
     }
     Ok(readers)
 }

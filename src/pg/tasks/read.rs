@@ -13,9 +13,17 @@ use super::statements::{RUNNING, TASKS};
 use super::{Reader, Tasks, rows};
 use crate::model::lock::{Lock, LockMode, LockModes, LockType};
 use crate::model::snapshot::{Section, Snapshot};
-use crate::model::task::{TaskSet, TaskTables};
+use crate::model::task::{Execution, Schedule, TaskSet, TaskTables};
 use crate::model::{Text, Timestamp};
+use crate::pg::decode::texts::Texts;
 use crate::pg::poll::SectionError;
+
+/// Schedules that a poll may read on average: ten thousand are read in every eleventh.
+const TASKS_EACH: usize = 1000;
+/// Executions that a poll may read on average, beside the running ones.
+const EXECUTIONS_EACH: usize = 501;
+/// Polls that are let pass at most.
+const LONGEST: u32 = 10;
 
 /// Why a table was not read.
 #[derive(Debug)]
@@ -28,18 +36,28 @@ enum Refusal {
     Unreadable(Text),
 }
 
-/// What one table brought: the messages of its COPY.
-type Messages = Result<Vec<Bytes>, Refusal>;
+/// What one table brought.
+#[derive(Debug)]
+enum Brought {
+    /// The messages of its COPY.
+    All(Vec<Bytes>),
+    /// The same, of the running executions alone.
+    Running(Vec<Bytes>),
+    /// It was not asked for this time.
+    Nothing,
+}
+
+type Answer = Result<Brought, Refusal>;
 
 /// What the tables brought, in the order of the readers.
 #[derive(Debug, Default)]
-pub(in crate::pg) struct Found(Vec<(Messages, Option<Messages>)>);
+pub(in crate::pg) struct Found(Vec<(Answer, Option<Answer>)>);
 
 impl Found {
     /// The error of the connection, where it is not only a statement that failed.
     pub(in crate::pg) fn fatal(&self) -> Option<&SectionError> {
         let all = self.0.iter().flat_map(|(tasks, log)| std::iter::once(tasks).chain(log.as_ref()));
-        all.filter_map(|messages| match messages {
+        all.filter_map(|answer| match answer {
             Err(Refusal::Section(error)) => Some(error),
             _ => None,
         })
@@ -52,24 +70,42 @@ impl Tasks {
     /// asked for: the statement would only wait.
     pub(in crate::pg) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Found {
         let locked = |oid: u32| before.is_some_and(|before| blocker(&before.locks, oid).is_some());
-        let each = self.readers().iter().map(|reader| {
-            let tables = Arc::clone(&reader.tables);
-            let tasks = read(client, &reader.schedules, locked(tables.table));
-            let log_locked = tables.log.is_some_and(locked) || locked(tables.table);
-            let log = async move {
-                match &reader.executions {
-                    Some(statement) => Some(read(client, statement, log_locked).await),
-                    None => None,
-                }
-            };
-            join(tasks, log)
+        let each = self.readers.iter().map(|reader| {
+            let tables = &reader.tables;
+            let tasks_locked = locked(tables.table);
+            let log_locked = tables.log.is_some_and(locked) || tasks_locked;
+            let old = before.and_then(|before| same(before, reader));
+            join(schedules(client, reader, old, tasks_locked), executions(client, reader, old, log_locked))
         });
         Found(join_all(each).await)
     }
 }
 
-async fn read(client: &Client, statement: &Result<Statement, Text>, locked: bool) -> Messages {
-    let statement = statement.as_ref().map_err(|reason| Refusal::Unreadable(reason.clone()))?;
+/// What was read of the same tables before.
+fn same<'a>(before: &'a Snapshot, reader: &Reader) -> Option<&'a TaskSet> {
+    before.task_sets.iter().find(|set| set.tables == reader.tables)
+}
+
+async fn schedules(client: &Client, reader: &Reader, old: Option<&TaskSet>, locked: bool) -> Answer {
+    if reader.schedules_in > 0 && old.is_some() {
+        return Ok(Brought::Nothing);
+    }
+    let statement = reader.schedules.as_ref().map_err(|reason| Refusal::Unreadable(reason.clone()))?;
+    copied(client, statement, locked).await.map(Brought::All)
+}
+
+async fn executions(client: &Client, reader: &Reader, old: Option<&TaskSet>, locked: bool) -> Option<Answer> {
+    let statement = match reader.executions.as_ref()? {
+        Ok(statement) => statement,
+        Err(reason) => return Some(Err(Refusal::Unreadable(reason.clone()))),
+    };
+    Some(match reader.running.as_ref().filter(|_| reader.executions_in > 0 && old.is_some()) {
+        Some(running) => copied(client, running, locked).await.map(Brought::Running),
+        None => copied(client, statement, locked).await.map(Brought::All),
+    })
+}
+
+async fn copied(client: &Client, statement: &Statement, locked: bool) -> Result<Vec<Bytes>, Refusal> {
     if locked {
         return Err(Refusal::Locked);
     }
@@ -80,8 +116,8 @@ async fn read(client: &Client, statement: &Result<Statement, Text>, locked: bool
     copy.await.map_err(|error| Refusal::Section(error.into()))
 }
 
-/// The sets of a snapshot, from what was found; stale rows come from the sets before. `locks` are those of the same
-/// snapshot and say who is in the way.
+/// The sets of a snapshot, from what was found; what was not read comes from the sets before. `locks` are those of the
+/// same snapshot and say who is in the way.
 pub(in crate::pg) fn sections(
     tasks: &mut Tasks,
     found: Found,
@@ -89,74 +125,115 @@ pub(in crate::pg) fn sections(
     locks: &Section<Lock>,
     taken_at: Timestamp,
 ) -> Arc<Vec<TaskSet>> {
-    let readers = tasks.readers.clone();
-    let mut sets = Vec::with_capacity(readers.len());
-    for (reader, (schedules, executions)) in readers.iter().zip(found.0) {
-        let old = before.and_then(|before| {
-            before.task_sets.iter().find(|set| set.tables.schedules == reader.tables.schedules)
-        });
-        let schedules = schedules.and_then(|messages| {
-            rows::schedules(&messages, tasks.texts()).map_err(|error| Refusal::Section(error.into()))
-        });
-        let executions = executions.map(|messages| {
-            let messages = messages?;
-            rows::executions(&messages, tasks.texts()).map_err(|error| Refusal::Section(error.into()))
-        });
-        if has_changed(&schedules) || executions.as_ref().is_some_and(has_changed) {
-            tasks.failed();
-        }
-        sets.push(set(reader, schedules, executions, old, (locks, taken_at)));
-    }
-    Arc::new(sets)
+    let Tasks { readers, texts, failed, .. } = tasks;
+    let nothing = TaskSet::default();
+    let sets = readers.iter_mut().zip(found.0).map(|(reader, (schedules, executions))| {
+        let old = before.and_then(|before| same(before, reader));
+        let mut turn = Turn {
+            reader,
+            texts: &mut *texts,
+            failed: &mut *failed,
+            old: old.unwrap_or(&nothing),
+            locks,
+            taken_at,
+        };
+        turn.set(schedules, executions)
+    });
+    Arc::new(sets.collect())
 }
 
-fn set(
-    reader: &Reader,
-    schedules: Result<Vec<crate::model::task::Schedule>, Refusal>,
-    executions: Option<Result<Vec<crate::model::task::Execution>, Refusal>>,
-    old: Option<&TaskSet>,
-    (locks, taken_at): (&Section<Lock>, Timestamp),
-) -> TaskSet {
-    let tables = &reader.tables;
-    let (mut tasks_cut, mut running_cut) = old.map_or((false, false), |old| (old.tasks_cut, old.running_cut));
-    let tasks = match schedules {
-        Ok(mut rows) => {
-            tasks_cut = rows.len() > TASKS;
-            rows.truncate(TASKS);
-            Section::fresh(rows, taken_at)
+/// One set of one snapshot.
+struct Turn<'a> {
+    reader: &'a mut Reader,
+    texts: &'a mut Texts,
+    failed: &'a mut bool,
+    old: &'a TaskSet,
+    locks: &'a Section<Lock>,
+    taken_at: Timestamp,
+}
+
+impl Turn<'_> {
+    fn set(&mut self, schedules: Answer, executions: Option<Answer>) -> TaskSet {
+        let (mut tasks_cut, mut running_cut) = (self.old.tasks_cut, self.old.running_cut);
+        let tasks = match schedules.and_then(|brought| self.schedules(brought)) {
+            Ok(Some(mut rows)) => {
+                tasks_cut = rows.len() > TASKS;
+                rows.truncate(TASKS);
+                self.reader.schedules_in = every(rows.len(), TASKS_EACH);
+                Section::fresh(rows, self.taken_at)
+            }
+            Ok(None) => {
+                self.reader.schedules_in = self.reader.schedules_in.saturating_sub(1);
+                self.old.tasks.clone()
+            }
+            Err(refusal) => {
+                self.reader.schedules_in = 0;
+                self.old.tasks.stale(self.reason(&refusal, false))
+            }
+        };
+        let executions = match executions.map(|answer| answer.and_then(|brought| self.executions(brought))) {
+            None => Section::default(),
+            Some(Ok(rows)) => {
+                let running = rows.iter().filter(|execution| execution.is_running()).count();
+                running_cut = self.reader.running.is_none() || running > RUNNING;
+                Section::fresh(rows, self.taken_at)
+            }
+            Some(Err(refusal)) => {
+                self.reader.executions_in = 0;
+                self.old.executions.stale(self.reason(&refusal, true))
+            }
+        };
+        TaskSet::new(Arc::clone(&self.reader.tables), tasks, executions).cut(tasks_cut, running_cut)
+    }
+
+    /// None where they were not asked for.
+    fn schedules(&mut self, brought: Brought) -> Result<Option<Vec<Schedule>>, Refusal> {
+        match brought {
+            Brought::All(messages) | Brought::Running(messages) => rows::schedules(&messages, self.texts)
+                .map(Some)
+                .map_err(|error| Refusal::Section(error.into())),
+            Brought::Nothing => Ok(None),
         }
-        Err(refusal) => {
-            let reason = reason(&refusal, tables, locks, false);
-            old.map_or_else(
-                || Section::default().stale(reason.clone()),
-                |old| old.tasks.stale(reason.clone()),
-            )
+    }
+
+    /// Those that were read; where these are the running ones alone, with those that were over before.
+    fn executions(&mut self, brought: Brought) -> Result<Vec<Execution>, Refusal> {
+        let (messages, all) = match brought {
+            Brought::All(messages) => (messages, true),
+            Brought::Running(messages) => (messages, false),
+            Brought::Nothing => (Vec::new(), false),
+        };
+        let read = rows::executions(&messages, self.texts);
+        let mut rows = read.map_err(|error| Refusal::Section(error.into()))?;
+        if all {
+            self.reader.executions_in = every(rows.len(), EXECUTIONS_EACH);
+        } else {
+            self.reader.executions_in = self.reader.executions_in.saturating_sub(1);
+            let over = self.old.executions.rows.iter().filter(|execution| !execution.is_running());
+            rows.extend(over.cloned());
         }
-    };
-    let executions = match executions {
-        None => Section::default(),
-        Some(Ok(rows)) => {
-            let running = rows.iter().filter(|execution| execution.is_running()).count();
-            running_cut = reader.newest_only || running > RUNNING;
-            Section::fresh(rows, taken_at)
-        }
-        Some(Err(refusal)) => {
-            let reason = reason(&refusal, tables, locks, true);
-            old.map_or_else(
-                || Section::default().stale(reason.clone()),
-                |old| old.executions.stale(reason.clone()),
-            )
-        }
-    };
-    TaskSet::new(Arc::clone(tables), tasks, executions).cut(tasks_cut, running_cut)
+        Ok(rows::last_of_each(rows))
+    }
+
+    /// One line for the section. A lock is told with its holder. Where the tables may not be what they were, they are
+    /// looked for again.
+    fn reason(&mut self, refusal: &Refusal, log: bool) -> Text {
+        *self.failed |= has_changed(refusal);
+        reason(refusal, &self.reader.tables, self.locks, log)
+    }
+}
+
+/// How many polls to let pass after so many rows, so that a poll has about `each` of them to read.
+fn every(rows: usize, each: usize) -> u32 {
+    u32::try_from(rows / each).unwrap_or(u32::MAX).min(LONGEST)
 }
 
 /// Whether the tables should be looked for again. One that is locked is what it was.
-fn has_changed<T>(rows: &Result<T, Refusal>) -> bool {
-    match rows {
-        Ok(_) | Err(Refusal::Locked) => false,
-        Err(Refusal::Unreadable(_)) => true,
-        Err(Refusal::Section(error)) => error.code() != Some(&SqlState::LOCK_NOT_AVAILABLE),
+fn has_changed(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Locked => false,
+        Refusal::Unreadable(_) => true,
+        Refusal::Section(error) => error.code() != Some(&SqlState::LOCK_NOT_AVAILABLE),
     }
 }
 

@@ -36,8 +36,7 @@ pub(super) fn schedules(messages: &[bytes::Bytes], texts: &mut Texts) -> Result<
     Ok(rows)
 }
 
-/// The executions in the messages of one COPY, each once, newest first, with no more than the last few of each task
-/// beside those that run.
+/// The executions in the messages of one COPY.
 ///
 /// # Errors
 /// When they are not what the protocol promises.
@@ -69,10 +68,11 @@ pub(super) fn executions(
             Ok(())
         })?;
     }
-    Ok(last_of_each(rows))
+    Ok(rows)
 }
 
-fn last_of_each(mut rows: Vec<Execution>) -> Vec<Execution> {
+/// Each once, newest first, with no more than the last few of each task beside those that run.
+pub(super) fn last_of_each(mut rows: Vec<Execution>) -> Vec<Execution> {
     rows.sort_by_key(|row| std::cmp::Reverse((row.started_at, row.id)));
     let mut seen = FxHashSet::default();
     let mut finished: FxHashMap<i64, usize> = FxHashMap::default();

@@ -14,7 +14,7 @@ const LAST_OF: usize = 400;
 /// How many of each.
 pub(super) const EACH: usize = 5;
 /// Executions that are read where only the primary key helps.
-const NEWEST: usize = 2000;
+const NEWEST: usize = 1000;
 
 /// What a column can be read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +87,14 @@ pub(super) fn pair(schedules: &Table, log: Option<&Table>) -> Pair {
         executions: log.map(|log| log.label().into()),
         own_keys: log.is_some_and(own) && schedules.kind("max_attempts").is_some(),
     };
-    let newest_only = log.is_some_and(|log| !has_running_index(log));
     let executions = log.map(|log| allowed(log).and_then(|()| executions_text(schedules, log)));
-    Pair { tables, schedules: allowed(schedules).map(|()| tasks_text(schedules)), executions, newest_only }
+    let running = log.filter(|log| has_running_index(log) && allowed(log).is_ok());
+    Pair {
+        tables,
+        schedules: allowed(schedules).map(|()| tasks_text(schedules)),
+        executions,
+        running: running.map(|log| copy(&running_part(), log)),
+    }
 }
 
 fn allowed(table: &Table) -> Result<(), Text> {
@@ -120,7 +125,7 @@ fn executions_text(schedules: &Table, log: &Table) -> Result<String, Text> {
     }
     let mut parts = Vec::new();
     if by_status {
-        parts.push(sql::without_comments(sql::TASKS_RUNNING).replace("$limit", &(RUNNING + 1).to_string()));
+        parts.push(running_part());
     }
     if by_task && by_status {
         let last_run = if schedules.kind("last_run_at").is_some() { "t.last_run_at" } else { "NULL" };
@@ -134,8 +139,16 @@ fn executions_text(schedules: &Table, log: &Table) -> Result<String, Text> {
     } else if by_id {
         parts.push(sql::without_comments(sql::TASKS_NEWEST).replace("$newest", &NEWEST.to_string()));
     }
-    let query = parts.join("\nUNION ALL\n").replace("$columns", &columns(log, EXECUTION));
-    Ok(format!("COPY (\n{}\n) TO STDOUT (FORMAT binary)", query.replace("$log", &source(log))))
+    Ok(copy(&parts.join("\nUNION ALL\n"), log))
+}
+
+fn running_part() -> String {
+    sql::without_comments(sql::TASKS_RUNNING).replace("$limit", &(RUNNING + 1).to_string())
+}
+
+fn copy(query: &str, log: &Table) -> String {
+    let query = query.replace("$columns", &columns(log, EXECUTION)).replace("$log", &source(log));
+    format!("COPY (\n{query}\n) TO STDOUT (FORMAT binary)")
 }
 
 fn has_running_index(log: &Table) -> bool {

@@ -2,6 +2,7 @@
 
 mod blocking;
 mod server;
+mod tasks;
 
 use std::sync::Arc;
 
