@@ -11,11 +11,13 @@
 )]
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use locktop::model::backend::Backend;
+use locktop::model::lock::Lock;
 use locktop::pg::decode::backends::Backends;
-use locktop::pg::decode::locks::Locks;
+use locktop::pg::decode::locks::{Locks, Reader};
 use locktop::pg::decode::texts::Texts;
 
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -106,22 +108,29 @@ fn read_backends(messages: &[Vec<u8>], texts: &mut Texts, before: &[Backend]) ->
     backends.finish().0
 }
 
+fn read_locks(messages: &[Vec<u8>], before: &Arc<Vec<Lock>>) -> Arc<Vec<Lock>> {
+    let mut locks = Locks::new(Reader { datid: 5, pid: 1 }, before);
+    for message in messages {
+        locks.read(message).unwrap();
+    }
+    let (rows, omitted) = locks.finish();
+    assert_eq!((rows.len(), omitted), (messages.len(), 0));
+    rows
+}
+
 fn decode(c: &mut Criterion) {
     let mut group = c.benchmark_group("decode");
     for count in [22_000, 44_000] {
         let messages = locks(count);
         group.throughput(Throughput::Elements(u64::from(count)));
-        group.bench_with_input(BenchmarkId::new("locks", count), &messages, |bencher, messages| {
-            bencher.iter(|| {
-                let mut locks = Locks::new(5, messages.len());
-                for message in messages {
-                    locks.read(message).unwrap();
-                }
-                let (rows, omitted) = locks.finish();
-                assert_eq!((rows.len(), omitted), (messages.len(), 0));
-                black_box(rows)
+        // At the first poll all is new, at most others nothing.
+        let first = Arc::default();
+        let same = read_locks(&messages, &first);
+        for (name, before) in [("locks", &first), ("the same locks", &same)] {
+            group.bench_with_input(BenchmarkId::new(name, count), &messages, |bencher, messages| {
+                bencher.iter(|| black_box(read_locks(messages, before)));
             });
-        });
+        }
     }
     for count in [1_000, 2_000] {
         let messages = backends(count);

@@ -1,4 +1,4 @@
--- What stays the same for as long as a connection lives.
+-- What stays the same for as long as a connection lives; and the server's clock, to count from.
 SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
        pg_catalog.current_setting('server_version'),
        pg_catalog.current_database()::pg_catalog.text,
@@ -8,4 +8,5 @@ SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
        pg_catalog.current_setting('max_connections')::pg_catalog.int4,
        pg_catalog.pg_postmaster_start_time(),
        pg_catalog.current_setting('track_activity_query_size'),
-       pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')
+       pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
+       pg_catalog.clock_timestamp()

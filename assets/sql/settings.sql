@@ -3,16 +3,23 @@
 -- SQL_ASCII as the client's encoding means that the server converts nothing: text arrives in the bytes it is stored
 -- in, and one query in another encoding cannot fail a whole statement. locktop.datid is a setting of our own: the
 -- OID of the database, for locks.sql.
+-- The memory is for 50,000 locks, which would go through a file otherwise. The long text at the end is for glibc: once a
+-- block of its size was freed, it no longer gives memory back after every statement, to take it again page by page
+-- (mallopt(3), M_MMAP_THRESHOLD), which costs a tenth of the server's time for a poll.
+-- The timeouts come first, in a statement of their own: the next one reads a catalog, and would wait without an end for
+-- one that is locked.
+SELECT pg_catalog.set_config('statement_timeout', '$1', false),
+       pg_catalog.set_config('lock_timeout', '$2', false);
 SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
-       pg_catalog.set_config('statement_timeout', '$1', false),
-       pg_catalog.set_config('lock_timeout', '$2', false),
        pg_catalog.set_config('idle_session_timeout', '0', false),
        pg_catalog.set_config('idle_in_transaction_session_timeout', '0', false),
        pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
        pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false),
        pg_catalog.set_config('jit', 'off', false),
+       pg_catalog.set_config('work_mem', '16MB', false),
        pg_catalog.set_config('max_parallel_workers_per_gather', '0', false),
        pg_catalog.set_config('locktop.datid', (SELECT oid::pg_catalog.text FROM pg_catalog.pg_database
                                                 WHERE datname = pg_catalog.current_database()), false),
        CASE WHEN pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL
-            THEN pg_catalog.set_config('transaction_timeout', '0', false) END
+            THEN pg_catalog.set_config('transaction_timeout', '0', false) END,
+       pg_catalog.octet_length(pg_catalog.repeat(pg_catalog.repeat(' ', 1000), 8000))

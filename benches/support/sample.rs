@@ -249,6 +249,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         findings: Arc::new(findings),
         series: Arc::new(Series { samples, waiting_since }),
         held_since: Arc::new(held_since),
+        lock_names: Arc::default(),
     }
 }
 

@@ -94,6 +94,20 @@ impl<'a> Scene<'a> {
         since.map(|since| (self.snapshot.taken_at - since).as_seconds_f64().max(0.0))
     }
 
+    /// Seconds that a lock was waited for, at the moment `pg_locks` was read: rows that could not be read anew grow no older.
+    #[must_use]
+    pub fn wait_age(&self, since: Option<Timestamp>) -> Option<f64> {
+        let read = self.snapshot.locks.taken_at.unwrap_or(self.snapshot.taken_at);
+        since.map(|since| (read - since).as_seconds_f64().max(0.0))
+    }
+
+    /// How old the rows of `pg_locks` are, where the last attempt to read them failed.
+    #[must_use]
+    pub fn locks_old(&self) -> Option<f64> {
+        self.snapshot.locks.error.as_ref()?;
+        self.age(self.snapshot.locks.taken_at)
+    }
+
     /// A time of day in the zone of whoever looks.
     #[must_use]
     pub fn time_of_day(&self, at: Timestamp) -> String {

@@ -16,8 +16,8 @@ pub enum Message {
     Paste(String),
     /// A mouse button was pressed on a row of a table; the row is a position in the pane's rows.
     Click(super::screen::Pane, usize),
-    /// The wheel was turned over a table: down when positive.
-    Wheel(super::screen::Pane, isize),
+    /// The wheel was turned, over a table if it was over one: down when positive.
+    Wheel(Option<super::screen::Pane>, isize),
     /// The terminal has another size: columns and rows.
     Resize(u16, u16),
     /// Time went by. The seconds since the last view arrived, by the clock of this machine.

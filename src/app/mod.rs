@@ -30,7 +30,6 @@ use pane::PaneState;
 use screen::{Pane, Screen};
 use table::RowId;
 
-use crate::model::lock_name::LockNames;
 use crate::model::view::{Link, View};
 
 /// What does not change while the program runs.
@@ -38,8 +37,6 @@ use crate::model::view::{Link, View};
 pub struct Settings {
     /// What the header calls the server: the name from the config, or the host.
     pub target: String,
-    /// Names for advisory keys.
-    pub lock_names: Arc<LockNames>,
     /// Which key does what.
     pub keymap: KeyMap,
     /// Zone for times of day.
@@ -52,7 +49,6 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             target: String::new(),
-            lock_names: Arc::default(),
             keymap: KeyMap::default(),
             offset: chrono::Offset::fix(&chrono::Utc),
             note: None,
@@ -264,5 +260,5 @@ impl App {
 fn scene<'a>(settings: &'a Settings, view: Option<&'a View>, index: &'a Index) -> Option<Scene<'a>> {
     let view = view?;
     let snapshot = view.snapshot.as_deref()?;
-    Some(Scene { view, snapshot, index, names: &settings.lock_names, offset: settings.offset })
+    Some(Scene { view, snapshot, index, names: &view.lock_names, offset: settings.offset })
 }

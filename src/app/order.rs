@@ -1,21 +1,20 @@
 //! The order of a table when the user chose none: what needs somebody comes first.
 
+use std::cmp::Reverse;
+
 use super::index::Scene;
 use super::screen::Pane;
 use super::table::Row;
 use crate::model::backend::{Backend, State};
-use crate::model::lock::Lock;
+use crate::model::lock::{Lock, LockTag};
 use crate::model::task::{TaskRow, TaskState};
 use crate::model::wait_graph::Party;
 
 /// Sorts rows by urgency. Ties fall to what does not change between two polls, so that rows do not jump.
-pub(super) fn by_urgency(pane: Pane, scene: &Scene<'_>, rows: &mut [Row]) {
+pub(super) fn by_urgency(pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
     match pane {
         Pane::Chains => {}
-        Pane::Advisory | Pane::Locks => rows.sort_by_cached_key(|row| match row {
-            Row::Lock(at) => scene.snapshot.locks.rows.get(*at as usize).map(|lock| lock_key(scene, lock)),
-            _ => None,
-        }),
+        Pane::Advisory | Pane::Locks => *rows = locks(scene, rows),
         Pane::Tasks => rows.sort_by_cached_key(|row| match row {
             Row::Task(at) => scene.view.tasks.rows.get(*at as usize).map(|row| task_key(scene, row)),
             _ => None,
@@ -29,15 +28,59 @@ pub(super) fn by_urgency(pane: Pane, scene: &Scene<'_>, rows: &mut [Row]) {
     }
 }
 
-/// Locks with the longest queues first; within a lock its holders, then its queue. Then the longest held.
-fn lock_key(scene: &Scene<'_>, lock: &Lock) -> (usize, crate::model::lock::LockTag, i64, Option<i32>) {
-    let waiters = scene.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
-    let since = if lock.granted {
-        i64::MIN
-    } else {
-        lock.wait_start.map_or(i64::MAX, |start| start.timestamp_micros())
+/// What a row of `pg_locks` is sorted by, the index of the row last.
+type LockKey = (u128, i64, Option<i32>, u32);
+
+/// Locks with the longest queues first, then the others by what is locked; within a lock its holders, then its queue.
+///
+/// There are tens of thousands of locks, and few are awaited: all are sorted by what is locked, and the rows of each
+/// queue are found among them.
+fn locks(scene: &Scene<'_>, rows: &[Row]) -> Vec<Row> {
+    let all = &scene.snapshot.locks.rows;
+    let key = |row: &Row| match row {
+        Row::Lock(at) => all.get(*at as usize).map(|lock| lock_key(lock, *at)),
+        _ => None,
     };
-    (usize::MAX - waiters, lock.tag, since, lock.pid)
+    let mut keys: Vec<LockKey> = rows.iter().filter_map(key).collect();
+    keys.sort_unstable();
+    let mut queues: Vec<_> = scene.view.graph.queues.iter().collect();
+    queues.sort_by_key(|queue| (Reverse(queue.waiters.len()), queue.tag));
+    let mut sorted = Vec::with_capacity(keys.len());
+    let mut awaited = vec![false; keys.len()];
+    for queue in queues {
+        let tag = packed(&queue.tag);
+        let first = keys.partition_point(|key| key.0 < tag);
+        for (key, awaited) in keys.iter().zip(&mut awaited).skip(first).take_while(|(key, _)| key.0 == tag) {
+            if !std::mem::replace(awaited, true) {
+                sorted.push(Row::Lock(key.3));
+            }
+        }
+    }
+    sorted.extend(keys.iter().zip(awaited).filter(|(_, awaited)| !awaited).map(|(key, _)| Row::Lock(key.3)));
+    sorted
+}
+
+fn lock_key(lock: &Lock, at: u32) -> LockKey {
+    let since = match lock.wait_start {
+        _ if lock.granted => i64::MIN,
+        Some(start) => start.timestamp_micros(),
+        None => i64::MAX,
+    };
+    (packed(&lock.tag), since, lock.pid, at)
+}
+
+/// What is locked as one number, which is quick to compare: the type, the database, and the parts that locks of this
+/// type have.
+fn packed(tag: &LockTag) -> u128 {
+    let virtualxid = tag.virtualxid.map(|xid| (xid.proc_number.cast_unsigned(), xid.local_xid));
+    let upper = tag.relation.or(tag.classid).or(tag.transactionid).or(virtualxid.map(|xid| xid.0));
+    let lower = tag.page.or(tag.objid).or(virtualxid.map(|xid| xid.1));
+    let last = tag.tuple.or(tag.objsubid);
+    u128::from(tag.locktype as u8) << 112
+        | u128::from(tag.database.unwrap_or_default()) << 80
+        | u128::from(upper.unwrap_or_default()) << 48
+        | u128::from(lower.unwrap_or_default()) << 16
+        | u128::from(last.unwrap_or_default())
 }
 
 /// Who blocks most, then who is in the oldest transaction, then who works, then the idle, then the server's own.

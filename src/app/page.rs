@@ -4,7 +4,8 @@ use tui_input::Input;
 
 use super::index::Scene;
 use super::screen::Pane;
-use super::table::RowId;
+use super::table::{Owner, RowId};
+use crate::model::finding::{Finding, Subject};
 use crate::model::task::TaskRow;
 
 /// Something over the screen.
@@ -17,8 +18,10 @@ pub enum Page {
     },
     /// All findings.
     Findings {
-        /// Position of the selected one.
-        selected: usize,
+        /// What the selected one is: findings are sorted anew at every poll.
+        chosen: Option<FindingId>,
+        /// Where it is, or was before it went away.
+        at: usize,
     },
     /// Everything about one row.
     Detail {
@@ -49,13 +52,30 @@ pub struct Prompt {
     pub error: Option<String>,
 }
 
+/// Which finding: the name of the check, and what it is about.
+pub type FindingId = (&'static str, Subject);
+
+/// The identity of a finding.
+#[must_use]
+pub fn finding_id(finding: &Finding) -> FindingId {
+    (finding.check, finding.subject.clone())
+}
+
+/// Where the chosen finding is now; none when it is gone.
+#[must_use]
+pub fn position(findings: &[Finding], chosen: Option<&FindingId>) -> Option<usize> {
+    let (check, subject) = chosen?;
+    findings.iter().position(|finding| finding.check == *check && finding.subject == *subject)
+}
+
 /// Process id behind a row, if it is about a process.
 #[must_use]
 pub fn pid_of(id: RowId) -> Option<i32> {
     match id {
-        RowId::Backend(id) => Some(id.pid),
-        RowId::Lock(_, pid, ..) => pid,
-        RowId::Prepared(_) | RowId::Group(..) | RowId::Task(..) => None,
+        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), ..) => Some(id.pid),
+        RowId::Lock(_, Owner::Prepared(_), ..) | RowId::Prepared(_) | RowId::Group(..) | RowId::Task(..) => {
+            None
+        }
     }
 }
 
@@ -76,11 +96,10 @@ pub fn same_subject(scene: &Scene<'_>, row: RowId, followed: RowId) -> bool {
         _ if row == followed => true,
         // Who follows a lock wants that lock, and elsewhere the process that has it.
         (RowId::Lock(tag, ..) | RowId::Group(_, tag, _), RowId::Lock(other, ..)) => tag == other,
-        (RowId::Lock(_, None, xact, ..), RowId::Prepared(other))
-        | (RowId::Prepared(xact), RowId::Lock(_, None, other, ..)) => xact == other,
-        (RowId::Lock(..), RowId::Backend(_)) | (RowId::Backend(_), RowId::Lock(..)) => {
-            pid_of(row).is_some() && pid_of(row) == pid_of(followed)
-        }
+        (RowId::Lock(_, Owner::Prepared(xact), ..), RowId::Prepared(other))
+        | (RowId::Prepared(xact), RowId::Lock(_, Owner::Prepared(other), ..)) => xact == other,
+        (RowId::Lock(_, Owner::Backend(id), ..), RowId::Backend(other))
+        | (RowId::Backend(id), RowId::Lock(_, Owner::Backend(other), ..)) => id == other,
         (RowId::Task(task, again), other) | (other, RowId::Task(task, again)) => {
             scene.task(task, again).is_some_and(|row| is_about(row, other))
         }

@@ -1,6 +1,7 @@
 //! The state of one table: its rows, in order, which of them is selected, and which are marked.
 
 use std::cmp::Ordering;
+use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashSet;
 
@@ -8,6 +9,7 @@ use super::filter::Filter;
 use super::index::Scene;
 use super::screen::Pane;
 use super::table::{self, Group, Row, RowId, Value};
+use crate::model::lock::Lock;
 
 /// By what a table is sorted when the user chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,14 +45,19 @@ pub struct PaneState {
     pub column_offset: usize,
     /// Something was selected at some time: from then on nothing is selected by itself.
     touched: bool,
+    /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
+    basis: Option<(Weak<Vec<Lock>>, bool)>,
 }
 
 impl PaneState {
     /// Fills in the rows of a new view. Selection and marks stay on what they are about.
     pub fn rebuild(&mut self, pane: Pane, all_locks: bool, scene: &Scene<'_>) {
+        if self.is_unchanged(pane, all_locks, scene) {
+            return;
+        }
         let mut rows = match pane {
             Pane::Chains => {
-                let (rows, groups) = table::chain_rows(scene);
+                let (rows, groups) = table::chain_rows(scene, self.filter.is_empty());
                 self.groups = groups;
                 rows.into_iter().map(Row::Chain).collect()
             }
@@ -73,10 +80,23 @@ impl PaneState {
         self.drop_gone_marks(pane, all_locks, scene);
     }
 
+    /// Whether the rows are the same as before, in the same order: most polls of a large lock table change nothing.
+    fn is_unchanged(&mut self, pane: Pane, all_locks: bool, scene: &Scene<'_>) -> bool {
+        let by_locks_alone =
+            matches!(pane, Pane::Advisory | Pane::Locks) && self.filter.is_empty() && self.sort.is_none();
+        let locks = &scene.snapshot.locks.rows;
+        let before = self.basis.take();
+        self.basis = by_locks_alone.then(|| (Arc::downgrade(locks), all_locks));
+        before.is_some_and(|(before, all)| {
+            by_locks_alone && all == all_locks && std::ptr::eq(before.as_ptr(), Arc::as_ptr(locks))
+        })
+    }
+
     fn order(&self, pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
         match (self.sort, pane) {
             (None, Pane::Chains) => {}
-            (Some(sort), Pane::Chains) => {
+            // What a filter leaves of a forest is a list.
+            (Some(sort), Pane::Chains) if self.filter.is_empty() => {
                 sort_trees(rows, |row| table::value(scene, &self.groups, row, sort.column), sort);
             }
             (None, _) => super::order::by_urgency(pane, scene, rows),
@@ -153,7 +173,7 @@ impl PaneState {
         }
         let rows = match pane {
             _ if self.filter.is_empty() => self.rows.clone(),
-            Pane::Chains => table::chain_rows(scene).0.into_iter().map(Row::Chain).collect(),
+            Pane::Chains => table::chain_rows(scene, false).0.into_iter().map(Row::Chain).collect(),
             Pane::Advisory => table::advisory_rows(scene),
             Pane::Locks => table::lock_rows(scene, all_locks),
             Pane::Tasks => table::task_rows(scene),

@@ -1,12 +1,15 @@
 //! Driving the screens by keys: a key string in, state and effects out.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::message::{Effect, Message, Update};
 use super::page::{Page, pid_of};
 use super::screen::{Pane, Screen};
+use super::table::Row;
 use super::{App, Settings};
 use crate::keys::Key;
+use crate::model::lock::LockMode;
 use crate::model::view::{Link, TargetId, View};
 use crate::sample::{self, Builder};
 
@@ -28,6 +31,58 @@ fn drive(app: &mut App, keys: &str) -> Vec<Effect> {
 
 fn selected_pid(app: &App) -> Option<i32> {
     app.pane(app.focus).selected.and_then(pid_of)
+}
+
+/// The indices of the rows of the focused table in `pg_locks`.
+fn lock_rows(app: &App) -> Vec<u32> {
+    let index = |row: &Row| match row {
+        Row::Lock(at) => *at,
+        row => panic!("{row:?} is no lock"),
+    };
+    app.pane(app.focus).rows.iter().map(index).collect()
+}
+
+#[test]
+fn locks_with_the_longest_queues_come_first() {
+    let mut builder = sample::incident(0.0);
+    for key in [9, -1, 5, 7] {
+        builder.lock(4977, sample::advisory(key), LockMode::Share, None);
+        builder.lock(4312, sample::advisory(key), LockMode::Share, None);
+    }
+    builder.lock(5001, sample::advisory(5), LockMode::Exclusive, Some(3.0));
+    let mut app = app(builder);
+    drive(&mut app, "3a");
+    let scene = app.scene().unwrap();
+    let key = |at: u32| {
+        let lock = &scene.snapshot.locks.rows[at as usize];
+        let waiters = scene.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
+        (Reverse(waiters), lock.tag, lock.wait_start.map(|start| start.timestamp_micros()), lock.pid)
+    };
+    let rows = lock_rows(&app);
+    assert_eq!(rows.len(), scene.snapshot.locks.rows.len());
+    assert!(rows.is_sorted_by_key(|at| key(*at)));
+}
+
+#[test]
+fn locks_that_did_not_change_are_not_sorted_again() {
+    let mut app = app(sample::incident(0.0));
+    let view = Arc::clone(app.view.as_ref().unwrap());
+    drive(&mut app, "3");
+    let advisory = lock_rows(&app);
+    let mut snapshot = sample::incident(1.0).snapshot();
+    snapshot.locks.rows = Arc::clone(&view.snapshot.as_ref().unwrap().locks.rows);
+    arrive(&mut app, sample::view(snapshot, 2));
+    assert_eq!(lock_rows(&app), advisory);
+    drive(&mut app, "a");
+    assert!(lock_rows(&app).len() > advisory.len());
+    drive(&mut app, "a/pid:4980<enter>");
+    assert_eq!(lock_rows(&app).len(), 1);
+    drive(&mut app, "/<ctrl-u><enter>");
+    assert_eq!(lock_rows(&app), advisory);
+    let mut builder = sample::incident(2.0);
+    builder.lock(4977, sample::advisory(-1), LockMode::Exclusive, None);
+    arrive(&mut app, builder.view());
+    assert_eq!(lock_rows(&app).len(), advisory.len() + 1);
 }
 
 #[test]
@@ -388,4 +443,81 @@ fn any_keys_in_any_order_keep_the_state_sound() {
             prop_assert!(state.rows.is_empty() || state.cursor < state.rows.len() || state.selected.is_none());
         }
     });
+}
+
+#[test]
+fn a_filter_finds_each_waiter_of_a_folded_queue() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "2/4470<enter>");
+    assert_eq!(app.pane(Pane::Chains).rows.len(), 1);
+    drive(&mut app, "j");
+    assert_eq!(selected_pid(&app), Some(4470));
+}
+
+#[test]
+fn the_selection_stays_on_a_session_lock_whatever_its_session_does() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "3");
+    assert_eq!(selected_pid(&app), Some(4977));
+    let mut later = sample::incident(1.0);
+    for lock in later.locks.iter_mut().filter(|lock| lock.pid == Some(4977)) {
+        lock.virtualtransaction.local_xid += 1;
+    }
+    arrive(&mut app, later.view());
+    assert_eq!(selected_pid(&app), Some(4977));
+}
+
+#[test]
+fn a_finding_stays_selected_when_others_come_before_it() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "!j");
+    let mut worse = sample::incident(1.0).view();
+    let mut findings = worse.findings.as_ref().clone();
+    findings.rotate_right(2);
+    worse.findings = Arc::new(findings);
+    arrive(&mut app, worse);
+    drive(&mut app, "<enter>");
+    assert_eq!(selected_pid(&app), Some(4977));
+}
+
+#[test]
+fn a_finding_that_went_away_opens_nothing() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "!");
+    arrive(&mut app, sample::crowd(3, 0, 1.0).view());
+    drive(&mut app, "<enter>");
+    assert!(matches!(app.pages.last(), Some(Page::Findings { .. })));
+    drive(&mut app, "j<enter>");
+    assert_eq!(selected_pid(&app), Some(100), "the first move selects what is in its place");
+}
+
+#[test]
+fn a_jump_clears_the_filter_that_hides_its_row() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "2/nothing<enter>!<enter>");
+    assert_eq!((app.screen, selected_pid(&app)), (Screen::Chains, Some(4312)));
+    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("nothing")));
+}
+
+#[test]
+fn a_click_below_the_rows_selects_nothing() {
+    let mut app = app(sample::incident(0.0));
+    app.update(Message::Click(Pane::Chains, 500));
+    assert_eq!(selected_pid(&app), Some(4312));
+    app.update(Message::Click(Pane::Chains, 1));
+    assert_eq!(selected_pid(&app), Some(4410));
+}
+
+#[test]
+fn a_gid_is_quoted_so_that_it_means_itself() {
+    for (gid, literal) in [
+        ("order-17", "'order-17'"),
+        ("o'hare", "'o''hare'"),
+        ("a  b", "E'a  b'"),
+        ("back\\slash", "E'back\\\\slash'"),
+        ("line\nfeed", "E'line\\U0000000Afeed'"),
+        ("文字", "'文字'"),
+    ] {
+        assert_eq!(super::table::quote(gid), literal);
+    }
 }

@@ -151,9 +151,6 @@ pub struct DemoArgs {
     /// Directory of initdb and postgres.
     #[arg(long, value_name = "DIR", conflicts_with = "url")]
     pub pg_bin: Option<PathBuf>,
-    /// Play the same again.
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
     /// How the dashboard looks.
     #[command(flatten)]
     pub view: ViewArgs,

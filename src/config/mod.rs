@@ -97,13 +97,15 @@ pub struct NamedLock {
     pub database: Option<String>,
 }
 
-/// A query that names advisory lock keys: its first column is the key, its second the name.
+/// A query that names advisory lock keys: one column or two for the key, and one for the name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockNameQuery {
     /// The query.
     pub sql: String,
-    /// The database to ask; none means the one we are connected to.
+    /// The database to ask, and the only one in which the names count; none means the one we are connected to.
     pub database: Option<String>,
+    /// Its place.
+    pub at: Position,
 }
 
 /// The keys of one action, in place of its default ones.

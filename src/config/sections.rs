@@ -210,7 +210,7 @@ fn lock_name_queries(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut
         };
         let database = optional_name(reader, table);
         if let Some(sql) = reader.string("sql", sql, "a query in quotes: \"select key, name from …\"") {
-            config.lock_name_queries.push(LockNameQuery { sql, database });
+            config.lock_name_queries.push(LockNameQuery { sql, database, at: reader.position(&span) });
         }
     }
 }

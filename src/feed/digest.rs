@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::learn::Learned;
 use super::{held, series};
-use crate::model::finding::{self, Scene};
+use crate::model::Text;
+use crate::model::finding::{self, Scene, lock_name_query};
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::Watch;
@@ -18,7 +20,8 @@ const SERIES_MINUTES: u32 = 15;
 #[derive(Debug)]
 pub struct Digest {
     thresholds: Thresholds,
-    lock_names: LockNames,
+    /// What could not be learned.
+    notes: Arc<[Text]>,
     watch: Watch,
     view: Arc<View>,
 }
@@ -37,8 +40,15 @@ impl Digest {
             findings: Arc::default(),
             series: Arc::default(),
             held_since: Arc::default(),
+            lock_names: Arc::new(lock_names),
         };
-        Self { thresholds, lock_names, watch: Watch::default(), view: Arc::new(view) }
+        Self { thresholds, notes: Arc::default(), watch: Watch::default(), view: Arc::new(view) }
+    }
+
+    /// Takes names in, for the snapshots to come.
+    pub fn learned(&mut self, learned: Learned) {
+        self.notes = learned.notes;
+        self.view = Arc::new(View { lock_names: learned.names, ..View::clone(&self.view) });
     }
 
     /// The last view.
@@ -63,15 +73,17 @@ impl Digest {
             answers: &snapshot.answers,
         });
         let tasks = self.watch.look(&snapshot, &self.thresholds);
-        let findings = finding::find(Scene {
+        let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             previous,
             graph: &graph,
             tasks: &tasks,
             previous_graph: previous.is_some().then_some(&*before.graph),
-            lock_names: &self.lock_names,
+            lock_names: &before.lock_names,
             thresholds: &self.thresholds,
         });
+        // They are the least of all findings, and belong behind the others.
+        findings.extend(lock_name_query::findings(&self.notes));
         let locks_before = previous.map_or(&[][..], |previous| &previous.locks.rows[..]);
         let held_since =
             held::updated(&before.held_since, locks_before, &snapshot.locks.rows, snapshot.taken_at);
@@ -85,6 +97,7 @@ impl Digest {
             findings: Arc::new(findings),
             series: Arc::new(series),
             held_since,
+            lock_names: Arc::clone(&before.lock_names),
             snapshot: Some(Arc::new(snapshot)),
         });
         self.view()

@@ -19,7 +19,7 @@ pub fn updated(
     at: Timestamp,
 ) -> Arc<HeldSince> {
     // Most polls change nothing, and the server lists what stays in the same order.
-    if held(locks_before).eq(held(locks)) {
+    if std::ptr::eq(locks_before, locks) || held(locks_before).eq(held(locks)) {
         return Arc::clone(before);
     }
     let mut table = HeldSince::with_capacity_and_hasher(before.len(), rustc_hash::FxBuildHasher);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 use super::digest::Digest;
+use super::learn::Learned;
 use crate::clock;
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub thresholds: Thresholds,
     /// Names of advisory keys.
     pub lock_names: LockNames,
+    /// More of them, as they are learned.
+    pub learned: Option<watch::Receiver<Learned>>,
 }
 
 impl Default for Settings {
@@ -36,6 +39,7 @@ impl Default for Settings {
             limits: Limits::default(),
             thresholds: Thresholds::default(),
             lock_names: LockNames::default(),
+            learned: None,
         }
     }
 }
@@ -132,6 +136,7 @@ impl Live {
             let started = clock::monotonic();
             let wake = match self.session.poll(self.digest.snapshot()).await {
                 Ok(snapshot) => {
+                    self.take_names();
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
@@ -148,6 +153,15 @@ impl Live {
                     }
                 }
             }
+        }
+    }
+
+    /// Takes names in that were learned since the last poll.
+    fn take_names(&mut self) {
+        if let Some(learned) = &mut self.settings.learned
+            && learned.has_changed().is_ok_and(|changed| changed)
+        {
+            self.digest.learned(learned.borrow_and_update().clone());
         }
     }
 

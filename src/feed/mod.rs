@@ -3,6 +3,7 @@
 
 pub mod digest;
 pub mod held;
+pub mod learn;
 pub mod live;
 pub mod once;
 pub mod series;

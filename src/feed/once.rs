@@ -4,11 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::digest::Digest;
+use super::learn::{self, Learned, Learner};
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
+
+/// Longest time for learning names.
+const LEARNING: Duration = Duration::from_secs(2);
 
 /// No snapshot.
 #[derive(Debug, thiserror::Error)]
@@ -32,9 +36,37 @@ pub async fn once(
     thresholds: Thresholds,
     lock_names: LockNames,
 ) -> Result<Arc<View>, OnceError> {
-    let limits = Limits { name_patience: Duration::from_secs(1).max(limits.name_patience), ..limits };
-    let mut session = Session::open(info, limits).await?;
+    let session = open(info, limits).await?;
+    look(session, thresholds, Learned { names: Arc::new(lock_names), ..Learned::default() }).await
+}
+
+/// The same, with names for advisory keys that are learned first, on a connection of its own, for at most two seconds.
+///
+/// # Errors
+/// As for [`once`]; names that cannot be learned are findings.
+pub async fn once_learning(
+    info: &ConnInfo,
+    limits: Limits,
+    thresholds: Thresholds,
+    learner: Learner,
+) -> Result<Arc<View>, OnceError> {
+    let session = open(info, limits).await?;
+    look(session, thresholds, learn::once(learner, LEARNING).await).await
+}
+
+async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
+    Session::open(info, Limits { name_patience: Duration::from_secs(1).max(limits.name_patience), ..limits })
+        .await
+}
+
+async fn look(
+    mut session: Session,
+    thresholds: Thresholds,
+    learned: Learned,
+) -> Result<Arc<View>, OnceError> {
     let first = session.poll(None).await?;
     let second = session.poll(Some(&first)).await?;
-    Ok(Digest::new(TargetId::default(), thresholds, lock_names).snapshot_taken(second))
+    let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
+    digest.learned(learned);
+    Ok(digest.snapshot_taken(second))
 }

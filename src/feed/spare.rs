@@ -1,5 +1,7 @@
-//! The second connection: open from the start, so that it is there when all connections are taken, and idle until an
-//! action needs it. Whether it can be had or not never disturbs the poll.
+//! The second connection: open from the start, so that it is there when all connections are taken. Actions use it,
+//! and between them names of advisory keys are read on it ([`super::learn`]). Each sends whole transactions in one
+//! message: none is ever open between two messages, so that nobody's statement ends up in another's. Whether the
+//! connection can be had or not never disturbs the poll.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -32,7 +32,13 @@ impl<T> Section<T> {
     /// Rows that were read at `taken_at`.
     #[must_use]
     pub fn fresh(rows: Vec<T>, taken_at: Timestamp) -> Self {
-        Self { rows: Arc::new(rows), taken_at: Some(taken_at), error: None }
+        Self::shared(Arc::new(rows), taken_at)
+    }
+
+    /// The same for rows that may be those of an earlier snapshot: then nothing has changed in them.
+    #[must_use]
+    pub fn shared(rows: Arc<Vec<T>>, taken_at: Timestamp) -> Self {
+        Self { rows, taken_at: Some(taken_at), error: None }
     }
 
     /// These rows, marked as old: the attempt after them failed.

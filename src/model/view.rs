@@ -67,4 +67,6 @@ pub struct View {
     pub series: Arc<Series>,
     /// When each advisory lock was first seen with this holder (index as in `snapshot.locks`), a lower bound.
     pub held_since: Arc<rustc_hash::FxHashMap<(i32, super::lock::LockTag), Timestamp>>,
+    /// Names for advisory keys: the config's, learned ones and those of well-known software.
+    pub lock_names: Arc<super::lock_name::LockNames>,
 }

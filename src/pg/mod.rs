@@ -4,6 +4,7 @@ pub mod connect;
 pub mod conninfo;
 pub mod decode;
 pub mod error;
+pub mod learn;
 pub mod poll;
 mod sql;
 pub mod tasks;

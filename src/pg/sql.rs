@@ -41,6 +41,25 @@ pub(super) const TASKS_NEWEST: &str = include_str!("../../assets/sql/tasks_newes
 pub(super) fn without_comments(statement: &str) -> String {
     statement.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
 }
+/// What a query for names is sent in; see [`crate::pg::learn`].
+pub(super) const LEARN_FRAME: &str = include_str!("../../assets/sql/learn/frame.sql");
+/// Which of the tables below there are, and where.
+pub(super) const LEARN_TABLES: &str = include_str!("../../assets/sql/learn/tables.sql");
+/// Keys of `pg_partman`.
+pub(super) const LEARN_PG_PARTMAN: &str = include_str!("../../assets/sql/learn/pg_partman.sql");
+/// Keys of pgmq.
+pub(super) const LEARN_PGMQ: &str = include_str!("../../assets/sql/learn/pgmq.sql");
+/// Keys of `GoodJob`'s jobs.
+pub(super) const LEARN_GOOD_JOBS: &str = include_str!("../../assets/sql/learn/good_jobs.sql");
+/// The same by another id.
+pub(super) const LEARN_GOOD_JOBS_ACTIVE: &str = include_str!("../../assets/sql/learn/good_jobs_active.sql");
+/// Keys of `GoodJob`'s processes.
+pub(super) const LEARN_GOOD_JOB_PROCESSES: &str =
+    include_str!("../../assets/sql/learn/good_job_processes.sql");
+/// Keys of Que.
+pub(super) const LEARN_QUE: &str = include_str!("../../assets/sql/learn/que.sql");
+/// Keys of Terraform.
+pub(super) const LEARN_TERRAFORM: &str = include_str!("../../assets/sql/learn/terraform.sql");
 
 /// The statement that sets a session up, for the simple protocol.
 pub(super) fn settings(statement_timeout: std::time::Duration, lock_timeout: std::time::Duration) -> String {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossterm::event::{DisableMouseCapture, EnableMouseCapture, EventStream};
+use crossterm::event::{DisableMouseCapture, EventStream};
 use crossterm::{clipboard, execute};
 use futures_util::StreamExt;
 use rustix::process::Signal as Raise;
@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::signals::{self, Signal};
-use super::terminal::{self, Screen};
-use super::{input, signals::Signal::End};
+use super::terminal::{self, Output, ReportMouse, Screen};
+use super::{fault, input, signals::Signal::End};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
 use crate::clock;
@@ -45,6 +45,9 @@ pub enum Exit {
     Source,
 }
 
+/// What the end of the terminal is: it also sends SIGHUP.
+const HANGUP: Exit = Exit::Signal(1);
+
 struct Loop {
     app: App,
     theme: Theme,
@@ -62,8 +65,32 @@ struct Loop {
 /// # Errors
 /// When the terminal cannot be used.
 pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
-    let signals = signals::listen()?;
-    let screen = terminal::take()?;
+    let mut signals = signals::listen()?;
+    let exit = show(app, theme, source, &mut signals).await;
+    terminal::give_back();
+    match exit {
+        Err(error) => reason(error, &mut signals).await,
+        exit => exit,
+    }
+}
+
+/// Why reading or drawing failed: where the terminal is closed there is nobody to tell, and a signal says so, which may
+/// come after the failure.
+async fn reason(error: io::Error, signals: &mut mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
+    match tokio::time::timeout(Duration::from_millis(200), signals.recv()).await {
+        Ok(Some(End(number))) => Ok(Exit::Signal(number)),
+        _ if terminal::is_gone() => Ok(HANGUP),
+        _ => Err(error),
+    }
+}
+
+async fn show(
+    app: App,
+    theme: Theme,
+    source: Source,
+    signals: &mut mpsc::UnboundedReceiver<Signal>,
+) -> io::Result<Exit> {
+    let screen = terminal::take(app.mouse)?;
     let mut state = Loop {
         app,
         theme,
@@ -76,14 +103,18 @@ pub async fn run(app: App, theme: Theme, source: Source) -> io::Result<Exit> {
     };
     let size = state.screen.size()?;
     state.app.update(Message::Resize(size.width, size.height));
-    let exit = state.run(signals).await;
-    drop(state.events.take());
-    terminal::give_back();
-    exit
+    state.run(signals).await
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        // Before the screen is dropped, which would write to the terminal, and panic where that fails.
+        terminal::give_back();
+    }
 }
 
 impl Loop {
-    async fn run(&mut self, mut signals: mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
+    async fn run(&mut self, signals: &mut mpsc::UnboundedReceiver<Signal>) -> io::Result<Exit> {
         let mut ticks = interval(Duration::from_secs(1));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut frame_due = Instant::from_std(clock::monotonic());
@@ -105,9 +136,8 @@ impl Loop {
                             return Ok(exit);
                         }
                     }
-                    // The terminal is gone.
                     Some(Err(error)) => return Err(error),
-                    None => return Ok(Exit::Signal(1)),
+                    None => return Ok(HANGUP),
                 },
                 changed = self.source.views.changed() => {
                     if changed.is_err() {
@@ -138,17 +168,24 @@ impl Loop {
             match effect {
                 Effect::Quit => return Ok(Some(Exit::Quit)),
                 Effect::Suspend => self.suspend()?,
-                Effect::Clear => self.screen.clear()?,
+                Effect::Clear => self.clear()?,
                 Effect::Refresh => (self.source.refresh)(),
                 Effect::SetInterval(seconds) => (self.source.set_interval)(seconds),
                 Effect::Copy(text) => {
-                    execute!(io::stdout(), clipboard::CopyToClipboard::to_clipboard_from(text))?;
+                    execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }
-                Effect::Mouse(true) => execute!(io::stdout(), EnableMouseCapture)?,
-                Effect::Mouse(false) => execute!(io::stdout(), DisableMouseCapture)?,
+                Effect::Mouse(true) => execute!(Output, ReportMouse)?,
+                Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
             }
         }
         Ok(None)
+    }
+
+    /// Clears, and lets the next frame draw everything. `Terminal::clear` would ask the terminal for its cursor and wait
+    /// for the answer.
+    fn clear(&mut self) -> io::Result<()> {
+        let size = self.screen.size()?;
+        self.screen.resize(size.into())
     }
 
     fn draw(&mut self) -> io::Result<()> {
@@ -157,6 +194,7 @@ impl Loop {
         if !terminal::is_taken() {
             return Ok(());
         }
+        fault::panic_if_asked("screen");
         let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
         self.screen.draw(|frame| crate::ui::render(frame, app, viewport, theme))?;
         self.app.page_rows = self.viewport.page_rows;
@@ -180,7 +218,7 @@ impl Loop {
         }
         let size = self.screen.size()?;
         self.app.update(Message::Resize(size.width, size.height));
-        self.screen.clear()?;
+        self.clear()?;
         self.dirty = true;
         Ok(())
     }

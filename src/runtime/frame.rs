@@ -7,7 +7,11 @@ use std::io::{self, Write};
 const BEGIN: &[u8] = b"\x1b[?2026h";
 const END: &[u8] = b"\x1b[?2026l";
 
-/// Collects what a frame writes and hands it to the terminal in one piece; a frame that wrote nothing costs nothing.
+/// What drawing writes when nothing has changed: default colours, no attributes, no cursor.
+const NOTHING: &[u8] = b"\x1b[39m\x1b[49m\x1b[59m\x1b[0m\x1b[?25l";
+
+/// Collects what a frame writes and hands it to the terminal in one piece; a frame that changes nothing costs
+/// nothing. (One that hides a cursor which was shown changes the line that was typed in, too.)
 #[derive(Debug)]
 pub struct FrameWriter<W: Write> {
     inner: W,
@@ -28,7 +32,8 @@ impl<W: Write> Write for FrameWriter<W> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        if self.pending.is_empty() {
+        if self.pending.is_empty() || self.pending == NOTHING {
+            self.pending.clear();
             return Ok(());
         }
         let mut whole = Vec::with_capacity(self.pending.len() + BEGIN.len() + END.len());
@@ -45,7 +50,42 @@ impl<W: Write> Write for FrameWriter<W> {
 
 #[cfg(test)]
 mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::CrosstermBackend;
+    use ratatui::layout::Rect;
+    use ratatui::{TerminalOptions, Viewport};
+
     use super::*;
+
+    /// What has been written, also while the terminal has the writer.
+    #[derive(Clone, Default)]
+    struct Written(std::rc::Rc<std::cell::RefCell<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.borrow_mut().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn drawing_the_same_again_writes_nothing() {
+        crossterm::style::force_color_output(true);
+        let written = Written::default();
+        let viewport = Viewport::Fixed(Rect::new(0, 0, 20, 2));
+        let backend = CrosstermBackend::new(FrameWriter::new(written.clone()));
+        let mut terminal = Terminal::with_options(backend, TerminalOptions { viewport }).unwrap();
+        let mut draw = |text: &str| {
+            terminal.draw(|frame| frame.render_widget(text, frame.area())).unwrap();
+            std::mem::take(&mut *written.0.borrow_mut())
+        };
+        assert!(!draw("one").is_empty());
+        assert_eq!(draw("one"), b"");
+        assert!(!draw("two").is_empty());
+    }
 
     #[test]
     fn a_frame_is_written_once_and_an_empty_one_never() {

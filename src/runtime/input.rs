@@ -16,11 +16,12 @@ pub(super) fn message(event: Event, viewport: &Viewport) -> Option<Message> {
         Event::Paste(text) => Some(Message::Paste(text)),
         Event::Resize(columns, rows) => Some(Message::Resize(columns, rows)),
         Event::Mouse(event) => {
-            let (pane, at) = viewport.hit(event.column, event.row)?;
+            let hit = viewport.hit(event.column, event.row);
+            let wheel = |by| Some(Message::Wheel(hit.map(|(pane, _)| pane), by));
             match event.kind {
-                MouseEventKind::Down(MouseButton::Left) => Some(Message::Click(pane, at)),
-                MouseEventKind::ScrollDown => Some(Message::Wheel(pane, WHEEL)),
-                MouseEventKind::ScrollUp => Some(Message::Wheel(pane, -WHEEL)),
+                MouseEventKind::Down(MouseButton::Left) => hit.map(|(pane, at)| Message::Click(pane, at)),
+                MouseEventKind::ScrollDown => wheel(WHEEL),
+                MouseEventKind::ScrollUp => wheel(-WHEEL),
                 _ => None,
             }
         }

@@ -1,6 +1,7 @@
 //! The terminal: reads its keys, draws its frames, and gives it back whatever happens.
 
 mod event_loop;
+pub mod fault;
 mod frame;
 mod input;
 mod signals;

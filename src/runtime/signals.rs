@@ -23,7 +23,7 @@ pub(super) enum Signal {
     Continue,
 }
 
-/// Listens, on a thread other than that of the screens.
+/// Listens, on a thread other than that of the screens. The second signal that asks for the end gets it at once.
 ///
 /// # Errors
 /// When a handler cannot be installed.
@@ -36,6 +36,7 @@ pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
     let mut stop = signal(SignalKind::from_raw(rustix::process::Signal::TSTP.as_raw()))?;
     let mut go_on = signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?;
     tokio::spawn(async move {
+        let mut ending = false;
         loop {
             let signal = tokio::select! {
                 _ = terminate.recv() => Signal::End(15),
@@ -45,16 +46,28 @@ pub(super) fn listen() -> io::Result<mpsc::UnboundedReceiver<Signal>> {
                 _ = stop.recv() => Signal::Stop,
                 _ = go_on.recv() => Signal::Continue,
             };
-            let heard = sender.send(signal).is_ok();
+            // Nobody hears it once the screens have ended and the program says goodbye to the server.
+            let _ = sender.send(signal);
             if let Signal::End(number) = signal {
-                tokio::time::sleep(GRACE).await;
-                terminal::give_back();
-                std::process::exit(128 + i32::from(number));
-            }
-            if !heard {
-                break;
+                if std::mem::replace(&mut ending, true) {
+                    end_now(number);
+                }
+                tokio::spawn(end_in_time(number));
             }
         }
     });
     Ok(receiver)
+}
+
+/// Ends the program if the screens do not.
+async fn end_in_time(number: u8) {
+    tokio::time::sleep(GRACE).await;
+    if terminal::is_taken() {
+        end_now(number);
+    }
+}
+
+fn end_now(number: u8) -> ! {
+    terminal::give_back_in_time();
+    std::process::exit(128 + i32::from(number))
 }

@@ -1,16 +1,22 @@
 //! Taking the terminal and giving it back: on quit, error, panic, a signal, and around a suspension.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
-use crossterm::{cursor, event, execute, style, terminal};
+use crossterm::{Command, cursor, event, execute, style, terminal};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
 use super::frame::FrameWriter;
 
 /// The terminal as the screens draw on it.
-pub type Screen = Terminal<CrosstermBackend<FrameWriter<io::Stdout>>>;
+pub type Screen = Terminal<CrosstermBackend<FrameWriter<Output>>>;
+
+/// How long giving back may take where the terminal may be one that nobody reads.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// Whether the terminal is ours now: giving it back twice, from a panic and from the end of the program, must do nothing.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -21,16 +27,54 @@ pub fn is_there() -> bool {
     io::stdin().is_terminal() && io::stdout().is_terminal()
 }
 
-/// Takes the terminal: raw mode, the alternate screen, bracketed paste.
+/// Whether the terminal was closed under us: whatever went wrong then, nobody is there to read of it.
+pub(super) fn is_gone() -> bool {
+    rustix::termios::tcgetattr(io::stdout()).is_err()
+}
+
+/// Asks the terminal to report buttons and the wheel (xterm's modes 1000 and 1006, "Mouse Tracking" in its ctlseqs), and
+/// not every movement as `EnableMouseCapture` does: nobody wants to be woken for those.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReportMouse;
+
+impl Command for ReportMouse {
+    fn write_ansi(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        out.write_str("\x1b[?1000h\x1b[?1006h")
+    }
+}
+
+/// The terminal for as long as it is ours: what is written later goes nowhere, so that nothing is drawn over the
+/// message of a panic in another thread.
+#[derive(Debug)]
+pub struct Output;
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Giving back takes this lock too: it never comes between the question and the write.
+        let mut out = io::stdout().lock();
+        if is_taken() {
+            out.write_all(bytes)?;
+            out.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Takes the terminal: raw mode, the alternate screen, bracketed paste, and the mouse where it is wanted.
 ///
 /// # Errors
 /// When the terminal refuses.
-pub fn take() -> io::Result<Screen> {
-    enter(false)?;
-    Terminal::new(CrosstermBackend::new(FrameWriter::new(io::stdout())))
+pub fn take(mouse: bool) -> io::Result<Screen> {
+    enter(mouse)?;
+    Terminal::new(CrosstermBackend::new(FrameWriter::new(Output)))
 }
 
-/// Takes the terminal again after it was given back, with the mouse if it was on.
+/// Takes the terminal, also again: after it was given back, or after the program was stopped without a chance to do so
+/// and the shell has set the modes that it likes.
 ///
 /// # Errors
 /// When the terminal refuses.
@@ -38,12 +82,14 @@ pub(super) fn enter(mouse: bool) -> io::Result<()> {
     // The palette is resolved by the theme: left to itself, NO_COLOR would take bold and reverse away, and with them
     // the selection.
     style::force_color_output(true);
+    // Where raw mode is believed to be on, turning it on does nothing.
+    terminal::disable_raw_mode()?;
     terminal::enable_raw_mode()?;
     TAKEN.store(true, Ordering::SeqCst);
     let mut out = io::stdout();
     execute!(out, terminal::EnterAlternateScreen, event::EnableBracketedPaste, cursor::Hide)?;
     if mouse {
-        execute!(out, event::EnableMouseCapture)?;
+        execute!(out, ReportMouse)?;
     }
     Ok(())
 }
@@ -55,10 +101,10 @@ pub(super) fn is_taken() -> bool {
 
 /// Gives the terminal back as it was. Does nothing when it is not ours; never fails, since nothing could be done.
 pub fn give_back() {
+    let mut out = io::stdout().lock();
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
-    let mut out = io::stdout();
     let _ = execute!(
         out,
         style::ResetColor,
@@ -67,8 +113,19 @@ pub fn give_back() {
         terminal::LeaveAlternateScreen,
         cursor::Show
     );
-    let _ = out.flush();
     let _ = terminal::disable_raw_mode();
+}
+
+/// The same, for the program's last moment: when a write blocks because nobody reads the terminal, its modes at least are
+/// set, which never blocks.
+pub(super) fn give_back_in_time() {
+    let _ = terminal::disable_raw_mode();
+    let (done, wait) = mpsc::channel();
+    std::thread::spawn(move || {
+        give_back();
+        let _ = done.send(());
+    });
+    let _ = wait.recv_timeout(FAREWELL);
 }
 
 /// Gives the terminal back before a panic, in any thread or task, writes its message.

@@ -6,7 +6,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
 /// `text`, which must be one line already, in ASCII and of the same width: the ellipsis becomes `~`, the
-/// placeholder `.`, the picture of an escape `^`, and any other character as many `?` as it has columns.
+/// placeholder `.`, the picture of an escape `^`, the branch of a tree a backquote, and any other character as many `?` as it has columns.
 #[must_use]
 pub fn ascii(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
@@ -18,6 +18,7 @@ pub fn ascii(text: &str) -> Cow<'_, str> {
             "…" => out.push('~'),
             "·" => out.push('.'),
             "␛" => out.push('^'),
+            "└" => out.push('`'),
             _ if grapheme.is_ascii() => out.push_str(grapheme),
             _ => out.extend(std::iter::repeat_n('?', grapheme.width())),
         }

@@ -56,13 +56,18 @@ fn server_line(app: &App, room: usize) -> Line {
         pieces.push((5, format!("up {}", crate::text::duration(up)), Tone::Dim));
     }
     pieces.push((4, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
-    let full = f64::from(server.connections) >= 0.9 * f64::from(server.max_connections);
+    let full = scene.view.findings.iter().any(|finding| finding.check == "connections");
     let tone = if full { Tone::Critical } else { Tone::Plain };
     pieces.push((1, format!("{}/{} conn", server.connections, server.max_connections), tone));
     let (active, idle) = states(&scene);
     pieces.push((3, format!("{active} active"), Tone::Plain));
     let waiting = scene.view.graph.waiting;
-    pieces.push((0, format!("{waiting} waiting"), if waiting > 0 { Tone::Warning } else { Tone::Plain }));
+    let tone = match waiting {
+        _ if scene.locks_old().is_some() => Tone::Past,
+        0 => Tone::Plain,
+        _ => Tone::Warning,
+    };
+    pieces.push((0, format!("{waiting} waiting"), tone));
     pieces.push((2, format!("{idle} idle in xact"), if idle > 0 { Tone::Warning } else { Tone::Plain }));
     joined(pieces, room)
 }
@@ -155,6 +160,9 @@ fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) 
     }
 }
 
+/// Columns of a finding's line that others need: how bad it is, and how many more there are.
+const BESIDE: usize = 18;
+
 /// A finding as a line. The word says how bad it is, whatever the colours.
 pub(super) fn finding_line(finding: &Finding, width: u16) -> Line {
     let (word, tone) = match finding.severity {
@@ -162,7 +170,8 @@ pub(super) fn finding_line(finding: &Finding, width: u16) -> Line {
         Severity::Warning => ("WARN  ", Tone::Warning),
         Severity::Info => ("info  ", Tone::Dim),
     };
-    let summary = if width < 100 { &finding.short } else { &finding.summary };
+    let short = width < 100 || crate::text::width(&finding.summary) + BESIDE > usize::from(width);
+    let summary = if short { &finding.short } else { &finding.summary };
     Line::new().with(word, tone).with(crate::text::one_line(summary), Tone::Plain)
 }
 
@@ -175,10 +184,19 @@ fn waiting_line(app: &App, width: u16) -> Line {
     let start = series.samples.len().saturating_sub(columns);
     let counts: Vec<u32> = series.samples.iter().skip(start).map(|sample| sample.waiting).collect();
     let waiting = scene.view.graph.waiting;
-    let tone = if waiting > 0 { Tone::Warning } else { Tone::Dim };
+    let old = scene.locks_old();
+    let tone = match waiting {
+        _ if old.is_some() => Tone::Past,
+        0 => Tone::Dim,
+        _ => Tone::Warning,
+    };
     let mut line = Line::new().with("waiting ", Tone::Dim);
     line.push(sparkline::bars(&counts, columns), tone);
     line.push(format!(" {waiting}"), tone);
+    if let Some(old) = old {
+        line.push(format!(" {} ago: pg_locks cannot be read", crate::text::duration(old)), Tone::Past);
+        return line;
+    }
     if waiting > 0 {
         if let Some(since) = series.waiting_since {
             line.push(format!(" · began {}", scene.time_of_day(since)), Tone::Plain);
@@ -192,7 +210,7 @@ fn waiting_line(app: &App, width: u16) -> Line {
             .filter_map(|w| w.wait_start)
             .min();
         let room = width >= 100 || super::tasks::urgent(&scene).is_empty();
-        if let Some(longest) = scene.age(first).filter(|_| room) {
+        if let Some(longest) = scene.wait_age(first).filter(|_| room) {
             line.push(format!(" · longest {}", crate::text::duration(longest)), Tone::Plain);
         }
     }

@@ -276,3 +276,16 @@ fn theme_mistakes_are_named() {
     assert!(colors("colour", "red").unwrap_err().to_string().contains("unknown colour \"colour\""));
     assert!(colors("dim", "reddish").unwrap_err().to_string().contains("\"reddish\" is no colour"));
 }
+
+#[test]
+fn locks_that_could_not_be_read_are_not_shown_as_live() {
+    let mut stage = incident(120, 35);
+    let mut snapshot = sample::incident(0.0).snapshot();
+    snapshot.taken_at = sample::at(30.0);
+    snapshot.locks = snapshot.locks.stale("permission denied for function pg_lock_status".into());
+    stage.app.update(Message::View(TargetId(0), Arc::new(sample::view(snapshot, 2))));
+    let text = stage.text();
+    assert!(text.contains("20 30s ago: pg_locks cannot be read"), "{text}");
+    assert!(text.contains("30s old: permission denied for function pg_lock_status"), "{text}");
+    assert!(text.contains("2m51s") && !text.contains("3m21s row") && !text.contains("longest"), "{text}");
+}

@@ -112,6 +112,7 @@ pub(super) fn view() -> View {
         findings: Arc::new(vec![finding()]),
         series: Arc::default(),
         held_since: Arc::default(),
+        lock_names: Arc::default(),
     }
 }
 

@@ -126,12 +126,12 @@ impl Stage {
     }
 
     pub(crate) fn json(&self) -> serde_json::Value {
-        let text = wire::json::to_string(&self.view, &LockNames::default()).unwrap().unwrap();
+        let text = wire::json::to_string(&self.view).unwrap().unwrap();
         serde_json::from_str(&text).unwrap()
     }
 
     pub(crate) fn table(&self) -> String {
-        wire::table::render(&self.view, &LockNames::default(), None).unwrap()
+        wire::table::render(&self.view, None).unwrap()
     }
 
     /// The Tasks screen.

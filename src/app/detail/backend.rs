@@ -97,7 +97,7 @@ fn waiting(scene: &Scene<'_>, subject: Party) -> Vec<Line> {
     let Some((queue, place)) = scene.view.graph.wait_of(subject) else { return Vec::new() };
     let Some(waiter) = queue.waiters.get(place) else { return Vec::new() };
     let what = scene.wait_label(&queue.tag, waiter.pid);
-    let age = scene.age(waiter.wait_start).map_or_else(|| "just now".to_owned(), crate::text::duration);
+    let age = scene.wait_age(waiter.wait_start).map_or_else(|| "just now".to_owned(), crate::text::duration);
     let mut lines =
         vec![field("waits for", format!("{} on {what}, {age}", waiter.mode.as_str()), Tone::Warning)];
     let places = queue.waiters.len();
@@ -159,7 +159,7 @@ fn below(scene: &Scene<'_>, subject: Party) -> Vec<Line> {
     let mut lines = vec![heading(format!("Directly behind it: {}", node.children.len()))];
     for child in node.children.iter().take(LIST).filter_map(|child| nodes.get(*child)) {
         let wait = child.waits.and_then(|(queue, at)| scene.view.graph.queues.get(queue)?.waiters.get(at));
-        let age = wait.and_then(|waiter| scene.age(waiter.wait_start)).map(crate::text::duration);
+        let age = wait.and_then(|waiter| scene.wait_age(waiter.wait_start)).map(crate::text::duration);
         let behind = if child.below > 0 { format!(", blocks {}", child.below) } else { String::new() };
         let mode = wait.map_or("", |waiter| waiter.mode.short());
         let text =

@@ -87,7 +87,7 @@ fn queue_lines(scene: &Scene<'_>, queue: &Queue) -> Vec<Line> {
     let note = if inferred { " (order inferred from when each began to wait)" } else { "" };
     let mut lines = vec![heading(format!("Queue of {}{note}", queue.waiters.len()))];
     for (place, waiter) in queue.waiters.iter().enumerate().take(LIST) {
-        let age = scene.age(waiter.wait_start).map(crate::text::duration).unwrap_or_default();
+        let age = scene.wait_age(waiter.wait_start).map(crate::text::duration).unwrap_or_default();
         lines.push(
             Line::new()
                 .with(format!("  {:>4}  {age:>6}  ", place + 1), Tone::Warning)

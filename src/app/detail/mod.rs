@@ -52,7 +52,9 @@ pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
     match subject {
         RowId::Backend(id) => format!("Backend {}", id.pid),
         RowId::Prepared(xact) => format!("Prepared transaction {xact}"),
-        RowId::Lock(tag, pid, ..) => format!("Lock on {}", scene.lock_label(&tag, pid)),
+        RowId::Lock(tag, ..) => {
+            format!("Lock on {}", scene.lock_label(&tag, crate::app::page::pid_of(subject)))
+        }
         RowId::Task(task, again) => match scene.task(task, again) {
             Some(row) => format!("Task {} · {}", task.id, crate::text::one_line(&row.name(scene.snapshot))),
             None => format!("Task {}", task.id),

@@ -77,9 +77,10 @@ fn state_cell(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
 /// Role and application; the application alone, which tells more, where both are too long.
 pub(super) fn who(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
     let who = scene.who(backend);
-    match who.split_once('@') {
-        Some((_, application)) if crate::text::width(&who) > usize::from(room) => {
-            Cell::plain(format!("@{application}"))
+    let application = backend.application.as_deref().filter(|text| !text.is_empty() && who.contains('@'));
+    match application {
+        Some(application) if crate::text::width(&who) > usize::from(room) => {
+            Cell::plain(format!("@{}", crate::text::one_line_prefix(application, 100)))
         }
         _ => Cell::plain(who),
     }

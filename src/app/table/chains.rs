@@ -15,7 +15,7 @@ use super::backends::{short_state, state_tone, xact};
 use super::{Cell, Column, RowId, Value, age, fit_names, server_text};
 use crate::app::index::Scene;
 use crate::app::line::Tone;
-use crate::model::backend::Backend;
+use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{LockMode, LockType};
 use crate::model::wait_graph::{Party, TreeNode, Waiter};
 
@@ -62,9 +62,10 @@ pub struct Group {
     pub parent: Party,
 }
 
-/// The lines of the forest, and the groups among them.
+/// The lines of the forest, and the groups among them. `fold` puts waiters that are alike into one line; a filter wants
+/// each by itself.
 #[must_use]
-pub fn chain_rows(scene: &Scene<'_>) -> (Vec<ChainRow>, Vec<Group>) {
+pub fn chain_rows(scene: &Scene<'_>, fold: bool) -> (Vec<ChainRow>, Vec<Group>) {
     let tree = &scene.view.graph.tree;
     let mut rows = Vec::new();
     let mut groups = Vec::new();
@@ -77,7 +78,11 @@ pub fn chain_rows(scene: &Scene<'_>) -> (Vec<ChainRow>, Vec<Group>) {
             if !row.folded
                 && let Some(node) = tree.nodes.get(row.at as usize)
             {
-                let mut below = children(scene, node, row.depth + 1, &mut groups);
+                let mut below = if fold {
+                    children(scene, node, row.depth + 1, &mut groups)
+                } else {
+                    node.children.iter().map(|child| line(*child, row.depth + 1, false)).collect()
+                };
                 if let Some(last) = below.last_mut() {
                     last.last = true;
                 }
@@ -180,7 +185,8 @@ fn guide(row: ChainRow, room: usize) -> String {
     match depth {
         0 => String::new(),
         _ if (depth - 1) * step + 2 <= room => format!("{}{corner} ", " ".repeat((depth - 1) * step)),
-        _ => format!("·{depth}{corner}"),
+        _ if room >= 4 => format!("·{}{corner}", depth.min(99)),
+        _ => corner.to_owned(),
     }
 }
 
@@ -238,7 +244,7 @@ fn state(scene: &Scene<'_>, place: &Place<'_>, room: u16) -> Cell {
 }
 
 fn wait(scene: &Scene<'_>, place: &Place<'_>) -> Option<f64> {
-    scene.age(place.waiter?.wait_start)
+    scene.wait_age(place.waiter?.wait_start)
 }
 
 pub(super) fn cell(scene: &Scene<'_>, groups: &[Group], row: ChainRow, column: &str, room: u16) -> Cell {
@@ -294,9 +300,23 @@ fn rollback(scene: &Scene<'_>, xact: crate::model::lock::VirtualTransaction) -> 
     })
 }
 
-/// A string literal of SQL, as one harmless line.
+/// A string literal of SQL, as one harmless line that means exactly `text`
+/// (<https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-STRINGS-ESCAPE>).
 pub(in crate::app) fn quote(text: &str) -> String {
-    format!("'{}'", crate::text::one_line(text).replace('\'', "''"))
+    if crate::text::one_line(text) == text && !text.contains('\\') {
+        return format!("'{}'", text.replace('\'', "''"));
+    }
+    let escaped: String = text
+        .chars()
+        .map(|character| match character {
+            '\'' => "''".to_owned(),
+            '\\' => "\\\\".to_owned(),
+            ' '..='~' => character.to_string(),
+            _ if character.is_alphanumeric() => character.to_string(),
+            _ => format!("\\U{:08X}", u32::from(character)),
+        })
+        .collect();
+    format!("E'{escaped}'")
 }
 
 /// Who waits in a group: the one name all share, or how many there are.
@@ -337,7 +357,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, groups: &[Group], row: ChainRow, colu
         "frees" => Value::number(scene.root(party).map(|root| f64::from(root.frees))),
         // A root is as urgent as the longest wait behind it.
         "wait" => match scene.root(party) {
-            Some(root) => Value::number(scene.age(root.longest_wait)),
+            Some(root) => Value::number(scene.wait_age(root.longest_wait)),
             None => Value::number(wait(scene, &place)),
         },
         "xact" => Value::number(scene.age(scene.backend(party.pid()).and_then(|backend| backend.xact_start))),
@@ -358,9 +378,11 @@ pub(super) fn id(scene: &Scene<'_>, groups: &[Group], row: ChainRow) -> Option<R
 pub(in crate::app) fn party_id(scene: &Scene<'_>, party: Party) -> RowId {
     match party {
         Party::Prepared(xact) => RowId::Prepared(xact),
-        Party::Backend(pid) => RowId::Backend(match scene.backend(pid) {
-            Some(backend) => backend.id(),
-            None => crate::model::backend::BackendId { pid, backend_start: None },
-        }),
+        Party::Backend(pid) => RowId::Backend(backend_id(scene, pid)),
     }
+}
+
+/// The identity of the process with this id, as far as its row is there.
+pub(super) fn backend_id(scene: &Scene<'_>, pid: i32) -> BackendId {
+    scene.backend(pid).map_or(BackendId { pid, backend_start: None }, Backend::id)
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Cell, Column, Row, RowId, Value, age, server_text};
+use super::{Cell, Column, Owner, Row, RowId, Value, age, server_text};
 use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::lock::{Lock, LockMode, LockType};
@@ -61,7 +61,7 @@ fn lock<'a>(scene: &Scene<'a>, at: u32) -> Option<&'a Lock> {
 /// How long it is held or waited for, and whether that is exact.
 fn lock_age(scene: &Scene<'_>, lock: &Lock) -> (Option<f64>, bool) {
     if !lock.granted {
-        return (scene.age(lock.wait_start), true);
+        return (scene.wait_age(lock.wait_start), true);
     }
     let since = lock.pid.and_then(|pid| scene.view.held_since.get(&(pid, lock.tag)).copied());
     (scene.age(since), false)
@@ -144,5 +144,9 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
 
 pub(super) fn id(scene: &Scene<'_>, at: u32) -> Option<RowId> {
     let lock = lock(scene, at)?;
-    Some(RowId::Lock(lock.tag, lock.pid, lock.virtualtransaction, lock.mode, lock.granted))
+    let owner = match lock.pid {
+        Some(pid) => Owner::Backend(super::chains::backend_id(scene, pid)),
+        None => Owner::Prepared(lock.virtualtransaction),
+    };
+    Some(RowId::Lock(lock.tag, owner, lock.mode, lock.granted))
 }

@@ -60,10 +60,20 @@ pub enum RowId {
     Prepared(VirtualTransaction),
     /// Waiters for one lock in one mode behind one party, folded into a line.
     Group(Party, LockTag, LockMode),
-    /// A lock, and who holds it or waits for it.
-    Lock(LockTag, Option<i32>, VirtualTransaction, LockMode, bool),
+    /// A lock, who holds it or waits for it, in which mode, and whether it is granted.
+    Lock(LockTag, Owner, LockMode, bool),
     /// A task; where several executions of it run, all but the newest by their own id.
     Task(TaskId, Option<i64>),
+}
+
+/// Who holds a lock or waits for it. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
+/// of whatever its session does at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// A process.
+    Backend(BackendId),
+    /// A prepared transaction.
+    Prepared(VirtualTransaction),
 }
 
 /// What stands in one cell: one harmless line.
@@ -170,9 +180,12 @@ fn age(seconds: Option<f64>, tone: Tone) -> Cell {
     seconds.map_or_else(Cell::none, |seconds| Cell::toned(crate::text::duration(seconds), tone))
 }
 
-/// Names without their schemas where there is no room for them.
+/// A column narrower than this shows names without their schemas: all of them, so that rows can be compared.
+const ROOM_FOR_SCHEMAS: u16 = 36;
+
+/// Names without their schemas where there is no room for them. The detail view has them whole.
 fn fit_names(text: String, room: u16) -> String {
-    if crate::text::width(&text) <= usize::from(room) || text.contains('"') {
+    if room >= ROOM_FOR_SCHEMAS || text.contains('"') {
         return text;
     }
     let short = |word: &str| match word.rsplit_once('.') {

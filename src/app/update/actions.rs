@@ -149,7 +149,8 @@ impl App {
         let scene = self.scene();
         let pid = |id: &RowId| page::holder_of(scene.as_ref()?, *id);
         let mut pids: Vec<String> = chosen.iter().filter_map(pid).map(|pid| pid.to_string()).collect();
-        pids.dedup();
+        let mut seen = std::collections::BTreeSet::new();
+        pids.retain(|pid| seen.insert(pid.clone()));
         if pids.is_empty() {
             return self.say("nothing to copy: no row with a process id is selected or marked");
         }

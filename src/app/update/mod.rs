@@ -1,6 +1,7 @@
 //! What each message does.
 
 mod actions;
+mod jump;
 mod pages;
 mod prompt;
 
@@ -44,7 +45,7 @@ impl App {
         if view.link == Link::Live {
             self.silence = 0.0;
         }
-        if self.paused && self.view.is_some() {
+        if self.paused && self.scene().is_some() {
             self.latest = Some(view);
             return Update::redraw();
         }
@@ -130,19 +131,26 @@ impl App {
             return Update::none();
         }
         self.focus = pane;
-        self.with_pane(pane, |state, scene| state.select(scene, at));
+        // Below the last row there is nothing to select.
+        self.with_pane(pane, |state, scene| {
+            if at < state.rows.len() {
+                state.select(scene, at);
+            }
+        });
         Update::redraw()
     }
 
-    fn wheel(&mut self, pane: Pane, by: isize) -> Update {
-        if let Some(page) = self.pages.last_mut() {
-            super::update::pages::scroll(page, by);
-            return Update::redraw();
+    fn wheel(&mut self, pane: Option<Pane>, by: isize) -> Update {
+        if !self.pages.is_empty() {
+            return self.scroll_page(by);
         }
-        if self.visible_panes().contains(&pane) {
-            self.focus = pane;
+        match pane {
+            Some(pane) if self.prompt.is_none() && self.visible_panes().contains(&pane) => {
+                self.focus = pane;
+                self.step(by)
+            }
+            _ => Update::none(),
         }
-        self.step(by)
     }
 
     fn step(&mut self, by: isize) -> Update {
@@ -163,6 +171,12 @@ impl App {
             self.go_to_followed(pane);
         }
         Update::redraw()
+    }
+
+    /// The findings, the worst selected.
+    fn findings_page(&self) -> super::page::Page {
+        let worst = self.view.as_ref().and_then(|view| view.findings.first());
+        super::page::Page::Findings { chosen: worst.map(super::page::finding_id), at: 0 }
     }
 
     fn say(&mut self, text: impl Into<String>) -> Update {
@@ -200,7 +214,10 @@ impl App {
             Action::Pause => self.toggle_pause(),
             Action::Faster => self.change_interval(true),
             Action::Slower => self.change_interval(false),
-            Action::Findings => self.open_page(super::page::Page::Findings { selected: 0 }),
+            Action::Findings => {
+                let page = self.findings_page();
+                self.open_page(page)
+            }
             Action::Help => self.open_page(super::page::Page::Help { scroll: 0 }),
             Action::AllLocks => self.toggle_all_locks(),
             Action::Wrap => self.toggle_wrap(),

@@ -1,23 +1,24 @@
 //! What the keys do on a page over the screen.
 
+use std::sync::Arc;
+
 use crate::app::App;
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
-use crate::app::page::Page;
+use crate::app::page::{self, Page};
 use crate::app::pane::Sort;
-use crate::app::screen::{Pane, Screen};
-use crate::app::table::{self, RowId};
-use crate::model::backend::BackendId;
-use crate::model::finding::Subject;
-use crate::model::wait_graph::Party;
+use crate::app::screen::Pane;
+use crate::app::table;
+
+/// Terminals take no more over OSC 52.
+const MOST_COPIED: usize = 64 * 1024;
 
 /// Moves what scrolls or is selected on a page.
-pub(super) fn scroll(page: &mut Page, by: isize) {
+fn scroll(page: &mut Page, by: isize) {
     match page {
         Page::Help { scroll } | Page::Detail { scroll, .. } => *scroll = scroll.saturating_add_signed(by),
-        Page::Findings { selected } | Page::Sort { selected, .. } => {
-            *selected = selected.saturating_add_signed(by);
-        }
+        Page::Findings { at, .. } => *at = at.saturating_add_signed(by),
+        Page::Sort { selected, .. } => *selected = selected.saturating_add_signed(by),
     }
 }
 
@@ -34,8 +35,25 @@ impl App {
             Action::Last => isize::MAX,
             _ => return self.page_action(action),
         };
+        self.scroll_page(by)
+    }
+
+    /// Moves on the page, and no further than it goes.
+    pub(super) fn scroll_page(&mut self, by: isize) -> Update {
+        let findings = self.view.as_ref().map(|view| Arc::clone(&view.findings)).unwrap_or_default();
         if let Some(page) = self.pages.last_mut() {
-            scroll(page, by);
+            let gone = match page {
+                Page::Findings { chosen, at } => match page::position(&findings, chosen.as_ref()) {
+                    Some(now) => {
+                        *at = now;
+                        false
+                    }
+                    None => true,
+                },
+                _ => false,
+            };
+            // As in a table: after what was selected vanished the first move selects what is in its place.
+            scroll(page, if gone { 0 } else { by });
         }
         self.clamp_page();
         Update::redraw()
@@ -78,7 +96,7 @@ impl App {
 
     /// Keeps the position on a page within what there is.
     fn clamp_page(&mut self) {
-        let findings = self.view.as_ref().map_or(0, |view| view.findings.len());
+        let findings = self.view.as_ref().map(|view| Arc::clone(&view.findings)).unwrap_or_default();
         let width = usize::from(self.size.0);
         let lines = match self.pages.last() {
             Some(Page::Detail { subject, .. }) => {
@@ -89,7 +107,10 @@ impl App {
         };
         let last = lines.saturating_sub(self.page_rows);
         match self.pages.last_mut() {
-            Some(Page::Findings { selected }) => *selected = (*selected).min(findings.saturating_sub(1)),
+            Some(Page::Findings { at, chosen }) => {
+                *at = (*at).min(findings.len().saturating_sub(1));
+                *chosen = findings.get(*at).map(page::finding_id);
+            }
             Some(Page::Sort { pane, selected }) => {
                 *selected = (*selected).min(table::columns(*pane).len().saturating_sub(1));
             }
@@ -104,7 +125,7 @@ impl App {
                 self.pages.pop();
                 self.sort_by(pane, selected)
             }
-            Some(Page::Findings { selected }) => self.jump_to_finding(selected),
+            Some(Page::Findings { chosen, .. }) => self.jump_to_finding(chosen.as_ref()),
             Some(Page::Help { .. }) => self.close_page(),
             _ => Update::none(),
         }
@@ -125,61 +146,6 @@ impl App {
         Update::redraw()
     }
 
-    fn jump_to_finding(&mut self, selected: usize) -> Update {
-        let subject =
-            self.view.as_ref().and_then(|view| view.findings.get(selected)).map(|f| f.subject.clone());
-        let Some(subject) = subject else { return Update::none() };
-        let (screen, wanted) = match subject {
-            Subject::Backend(id) => (None, RowId::Backend(id)),
-            Subject::Party(Party::Backend(pid)) => {
-                (None, RowId::Backend(BackendId { pid, backend_start: None }))
-            }
-            Subject::Party(Party::Prepared(xact)) => (Some(Screen::Chains), RowId::Prepared(xact)),
-            Subject::Lock(tag) => {
-                let xact = crate::model::lock::VirtualTransaction { proc_number: 0, local_xid: 0 };
-                (
-                    Some(Screen::Locks),
-                    RowId::Lock(tag, None, xact, crate::model::lock::LockMode::Exclusive, true),
-                )
-            }
-            Subject::Task(task) => (Some(Screen::Tasks), RowId::Task(task, None)),
-            Subject::Server | Subject::Section(_) => {
-                return self.say("this finding is about the whole server");
-            }
-        };
-        self.pages.clear();
-        // A backend in the forest is best seen there.
-        let screens = match screen {
-            Some(screen) => vec![screen],
-            None => vec![Screen::Chains, Screen::Backends],
-        };
-        for screen in screens {
-            self.go(screen);
-            if self.select_subject(wanted) {
-                return Update::redraw();
-            }
-        }
-        self.say("what this finding is about is not there any more")
-    }
-
-    fn select_subject(&mut self, wanted: RowId) -> bool {
-        let same = |id: RowId| match (id, wanted) {
-            (RowId::Backend(id), RowId::Backend(wanted)) => {
-                id.pid == wanted.pid && (wanted.backend_start.is_none() || id == wanted)
-            }
-            (RowId::Lock(tag, ..), RowId::Lock(wanted, ..)) => tag == wanted,
-            _ => id == wanted,
-        };
-        self.with_pane(self.focus, |state, scene| {
-            let found = (0..state.rows.len()).find(|at| state.id_at(scene, *at).is_some_and(same));
-            if let Some(at) = found {
-                state.select(scene, at);
-            }
-            found.is_some()
-        })
-        .unwrap_or(false)
-    }
-
     fn follow_page(&mut self) -> Update {
         if let Some(Page::Detail { subject, .. }) = self.pages.last() {
             self.follow = if self.follow == Some(*subject) { None } else { Some(*subject) };
@@ -191,9 +157,16 @@ impl App {
     /// Copies the whole text of a detail page.
     fn copy_page(&mut self) -> Update {
         let Some(Page::Detail { subject, .. }) = self.pages.last() else { return Update::none() };
-        let Some(lines) = self.detail_lines(*subject, 10_000) else { return Update::none() };
-        let text: Vec<String> = lines.iter().map(|line| line.plain().trim_end().to_owned()).collect();
-        self.say("copied this page");
-        Update::effect(Effect::Copy(text.join("\n")))
+        let lines = self.scene().and_then(|scene| crate::app::detail::lines(&scene, *subject, 0, false));
+        let Some(lines) = lines else { return Update::none() };
+        let mut text =
+            lines.iter().map(|line| line.plain().trim_end().to_owned()).collect::<Vec<_>>().join("\n");
+        let whole = text.len() <= MOST_COPIED;
+        if !whole {
+            let end = (0..=MOST_COPIED).rev().find(|end| text.is_char_boundary(*end));
+            text.truncate(end.unwrap_or(0));
+        }
+        self.say(if whole { "copied this page" } else { "copied the first 64 kB of this page" });
+        Update::effect(Effect::Copy(text))
     }
 }

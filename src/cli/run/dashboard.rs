@@ -1,5 +1,6 @@
 //! The dashboard: connect first, so that what fails is said in one line, then take the terminal.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -9,11 +10,12 @@ use super::super::settings::Settings;
 use super::{Failure, look, say};
 use crate::app::App;
 use crate::clock;
+use crate::feed::learn::{self, Learned, Way};
 use crate::feed::live::{self, Command, Live};
 use crate::feed::spare::Spare;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
-use crate::runtime::{self, Exit, Source, terminal};
+use crate::runtime::{self, Exit, Source, fault, terminal};
 
 /// Commands that may wait for the poll; more than that nobody presses.
 const COMMANDS: usize = 16;
@@ -49,12 +51,28 @@ pub(super) async fn show(
     let env = |name: &str| std::env::var(name).ok();
     let theme = look::theme(settings, &env)?;
     let app = app(settings, target, note)?;
-    let (live, info) = connect(settings, info).await?;
+    let (names_in, names) = watch::channel(Learned::default());
+    let (live, info) = connect(settings, info, names).await?;
     let (views_in, views) = watch::channel(live.view());
     let (commands, commands_out) = mpsc::channel(COMMANDS);
     // There from the start: when all connections are taken it is too late to ask for one.
-    let spare = Spare::keep(info, Limits::default());
-    let feed = tokio::spawn(live.run(commands_out, views_in));
+    // Where nobody may act there is none.
+    let spare = (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default())));
+    let way = spare.as_ref().map_or(Way::Own, |spare| Way::Spare(Arc::clone(spare)));
+    let learning = tokio::spawn(learn::keep(look::learner(settings, &info), way, learn::EVERY, names_in));
+    let mut first = views.clone();
+    let feed = tokio::spawn(async move {
+        let fault = async move {
+            let _ = first.changed().await;
+            drop(first);
+            fault::panic_if_asked("feed");
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = live.run(commands_out, views_in) => {}
+            () = fault => {}
+        }
+    });
     let interval = commands.clone();
     let source = Source {
         views,
@@ -68,6 +86,7 @@ pub(super) async fn show(
     terminal::give_back_on_panic();
     let exit = runtime::run(app, theme, source).await;
     feed.abort();
+    learning.abort();
     drop(spare);
     match exit? {
         Exit::Quit => Ok(0),
@@ -78,13 +97,7 @@ pub(super) async fn show(
 
 fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App, Failure> {
     let mut app = App::new(
-        crate::app::Settings {
-            target,
-            lock_names: look::lock_names(settings),
-            keymap: look::keymap(settings)?,
-            offset: clock::offset(),
-            note,
-        },
+        crate::app::Settings { target, keymap: look::keymap(settings)?, offset: clock::offset(), note },
         settings.refresh.as_secs_f64(),
     );
     app.screen = look::screen(settings.screen);
@@ -96,12 +109,17 @@ fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App,
 }
 
 /// Connects, asking for a password where one is wanted and waiting where waiting helps.
-async fn connect(settings: &Settings, info: ConnInfo) -> Result<(Live, ConnInfo), Failure> {
+async fn connect(
+    settings: &Settings,
+    info: ConnInfo,
+    names: watch::Receiver<Learned>,
+) -> Result<(Live, ConnInfo), Failure> {
     let feed = live::Settings {
         interval: settings.refresh,
         limits: look::limits(settings),
         thresholds: settings.thresholds.clone(),
-        lock_names: look::lock_names(settings).as_ref().clone(),
+        lock_names: look::lock_names(settings),
+        learned: Some(names),
         ..live::Settings::default()
     };
     let mut info = info;

@@ -1,15 +1,15 @@
 //! How the screens look and which keys they have: from the config's words to the types of the floors above.
 
-use std::sync::Arc;
-
 use super::super::settings::Settings;
 use super::Failure;
 use crate::app::keymap::{BINDINGS, KeyMap};
 use crate::app::screen::Screen;
 use crate::cli::args;
-use crate::config::{Checks, ConfigError};
+use crate::config::{Checks, ConfigError, LockNameQuery};
+use crate::feed::learn::{Learner, Query};
 use crate::keys::Key;
 use crate::model::lock_name::LockNames;
+use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::Limits;
 use crate::pg::tasks::Places;
 use crate::ui::theme::{Base, Depth, Theme};
@@ -71,13 +71,18 @@ pub(super) fn theme(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -
     let base = Base::parse(&settings.theme.base).unwrap_or_default();
     let colors: Vec<(String, String)> =
         settings.theme.colours.iter().map(|color| (color.meaning.clone(), color.colour.clone())).collect();
-    let ascii = settings.ascii || !is_utf8(env);
+    let ascii = is_ascii(settings, env);
     Theme::new(base, depth, ascii).with_colors(&colors, depth).map_err(|error| {
         match settings.theme.colours.last() {
             Some(color) => Failure::from(mistake(settings, color.at, &error.to_string())),
             None => Failure::Other(error.to_string()),
         }
     })
+}
+
+/// Whether a terminal gets ASCII alone: when that was asked for, or the locale is none of UTF-8.
+pub(super) fn is_ascii(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> bool {
+    settings.ascii || !is_utf8(env)
 }
 
 /// Whether the locale is one of UTF-8: the first of these variables that is set decides (POSIX, 8.2).
@@ -87,8 +92,20 @@ fn is_utf8(env: &dyn Fn(&str) -> Option<String>) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
+/// What learns the names of advisory keys that only the server knows.
+pub(super) fn learner(settings: &Settings, info: &ConnInfo) -> Learner {
+    let file = settings.config.path.as_deref().and_then(|path| path.file_name()).unwrap_or_default();
+    let query = |query: &LockNameQuery| Query {
+        sql: query.sql.clone(),
+        database: query.database.clone(),
+        place: format!("{}:{}:{}", file.to_string_lossy(), query.at.line, query.at.column),
+    };
+    let queries = settings.lock_name_queries.iter().map(query).collect();
+    Learner::new(info.clone(), Limits::default(), lock_names(settings), queries)
+}
+
 /// Names for advisory keys: the config's, then those of well-known software.
-pub(super) fn lock_names(settings: &Settings) -> Arc<LockNames> {
+pub(super) fn lock_names(settings: &Settings) -> LockNames {
     let (everywhere, somewhere): (Vec<_>, Vec<_>) =
         settings.lock_names.iter().partition(|named| named.database.is_none());
     let mut names =
@@ -98,7 +115,7 @@ pub(super) fn lock_names(settings: &Settings) -> Arc<LockNames> {
             names = names.with_database(database.as_str().into(), [(named.key, named.name.as_str().into())]);
         }
     }
-    Arc::new(names)
+    names
 }
 
 /// How far a poll may go, and where the task tables are.

@@ -44,14 +44,13 @@ impl From<ConfigError> for Failure {
 
 /// Runs a command. The program's only writer to standard error, apart from a panic.
 #[must_use]
-#[expect(clippy::print_stderr, reason = "the command line talks to people")]
 pub fn run(cli: &Cli) -> ExitCode {
     match command(cli) {
         Ok(status) => ExitCode::from(status),
         // Whoever read our output has seen enough.
         Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("locktop: {failure}");
+            say(&failure.to_string());
             ExitCode::from(failure.exit_status())
         }
     }
@@ -95,8 +94,7 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()
 }
 
-/// A word on standard error while something takes its time.
-#[expect(clippy::print_stderr, reason = "the command line talks to people")]
+/// A word on standard error. Where that is gone there is nobody to tell, and no reason to panic.
 fn say(text: &str) {
-    eprintln!("locktop: {text}");
+    let _ = writeln!(io::stderr(), "locktop: {text}");
 }

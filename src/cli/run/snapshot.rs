@@ -1,16 +1,16 @@
 //! `locktop snapshot`: one look, printed.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use super::super::args::SnapshotFormat;
 use super::super::session;
 use super::super::settings::Settings;
 use super::{Failure, look, say};
-use crate::feed::once::{OnceError, once};
+use crate::feed::once::{OnceError, once_learning};
 use crate::model::view::View;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::OpenError;
-use crate::wire;
+use crate::{text, wire};
 
 /// Between two attempts while the server has no connection left or is starting up.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
@@ -21,17 +21,26 @@ pub(super) async fn run(settings: Settings, format: SnapshotFormat) -> Result<u8
     let info =
         session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
     let view = take(&settings, info).await?;
-    let names = look::lock_names(&settings);
-    let text = match format {
-        SnapshotFormat::Json => wire::json::to_string(&view, &names).transpose(),
-        SnapshotFormat::Table => Ok(wire::table::render(&view, &names, width())),
+    let written = match format {
+        SnapshotFormat::Json => wire::json::to_string(&view).transpose(),
+        SnapshotFormat::Table => Ok(table(&settings, &view)),
     };
-    let text = text.map_err(|error| Failure::Other(error.to_string()))?;
-    let text = text.ok_or_else(|| Failure::Other("the server gave no snapshot".to_owned()))?;
+    let written = written.map_err(|error| Failure::Other(error.to_string()))?;
+    let written = written.ok_or_else(|| Failure::Other("the server gave no snapshot".to_owned()))?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", text.trim_end())?;
+    writeln!(out, "{}", written.trim_end())?;
     out.flush()?;
     Ok(0)
+}
+
+/// The table as wide as the terminal and in its characters; whole, and in UTF-8, where it goes elsewhere.
+fn table(settings: &Settings, view: &View) -> Option<String> {
+    let env = |name: &str| std::env::var(name).ok();
+    let table = wire::table::render(view, width())?;
+    if settings.ascii || (io::stdout().is_terminal() && look::is_ascii(settings, &env)) {
+        return Some(table.lines().map(text::ascii).collect::<Vec<_>>().join("\n"));
+    }
+    Some(table)
 }
 
 /// Columns of the terminal; none when the output goes elsewhere and need not be cut.
@@ -46,8 +55,9 @@ async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View
     let mut info = info;
     let mut said = String::new();
     loop {
-        let names = look::lock_names(settings).as_ref().clone();
-        let error = match once(&info, look::limits(settings), settings.thresholds.clone(), names).await {
+        let learner = look::learner(settings, &info);
+        let taken = once_learning(&info, look::limits(settings), settings.thresholds.clone(), learner);
+        let error = match Box::pin(taken).await {
             Ok(view) => return Ok(view),
             Err(error) => error,
         };

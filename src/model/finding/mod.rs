@@ -8,6 +8,7 @@ mod convoy;
 mod cycle;
 mod deadlocks;
 mod idle_lock;
+pub mod lock_name_query;
 mod look;
 mod pile_up;
 mod prepared;

@@ -7,6 +7,9 @@ use crate::model::prepared::PreparedIndex;
 use crate::model::wait_graph::Party;
 use crate::text;
 
+/// Columns for a gid where there is little room; it may have 200 characters.
+const GID: usize = 24;
+
 /// Critical when it blocks too many, or is older than a transaction may be idle.
 pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let graph = look.scene.graph;
@@ -41,7 +44,8 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
             );
             let summary = format!("prepared transaction {gid}{place}{age} {effect}");
             let finding = Finding::new("prepared_transaction", severity, summary, Subject::Party(root.party));
-            let finding = finding.short(format!("prepared {gid}{age} {effect}"));
+            let finding =
+                finding.short(format!("prepared {}{age} {effect}", text::fit(&text::one_line(&gid), GID)));
             Finding { blocked: root.blocked, since: root.longest_wait.or(since), ..finding }
         })
         .collect();

@@ -47,14 +47,17 @@ fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
     };
     let effect =
         format!("blocks {}, frees {} now", text::count(root.blocked.into()), text::count(root.frees.into()));
-    let comma = if state == Some(State::Idle) && held.is_some() { "," } else { "" };
+    // Where there is little room the name comes last: what is cut then is not the number that ending it would free.
+    let target = held.filter(|_| state == Some(State::Idle)).map(|tag| look.target(tag, Some(pid)));
+    let comma = if target.is_some() { "," } else { "" };
+    let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
     let summary = format!("{pid}{long}{comma} {effect}");
     let finding = Finding::new(CHECK, severity(look, root, backend), summary, look.subject(root.party));
     Finding {
         blocked: root.blocked,
         since: root.longest_wait,
         help: help(backend, held),
-        ..finding.short(format!("{pid}{short}{comma} {effect}"))
+        ..finding.short(format!("{pid}{short} {effect}{holds}"))
     }
 }
 
@@ -102,7 +105,10 @@ fn words(look: &Look<'_>, backend: &Backend, held: Option<&LockTag>) -> Words {
             format!("{kind} idle in xact (aborted){idle}"),
         ),
         Some(State::Idle) => match held {
-            Some(tag) => both(format!("{kind} idle holds {}", look.target(tag, Some(backend.pid)))),
+            Some(tag) => {
+                let target = look.target(tag, Some(backend.pid));
+                (format!("{kind} idle holds {target}"), format!("{kind} idle"))
+            }
             None => both(format!("{kind} idle{idle}")),
         },
         Some(State::Active | State::FastpathFunctionCall) => {

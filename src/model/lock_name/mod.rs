@@ -76,6 +76,7 @@ impl Context<'_> {
 struct Named {
     name: Text,
     origin: Text,
+    uncertain: bool,
 }
 
 /// Names for all databases, and for some of them: every database has key spaces of its own.
@@ -105,7 +106,7 @@ impl LockNames {
     #[must_use]
     pub fn new(configured: impl IntoIterator<Item = (LockKey, Text)>) -> Self {
         let origin = Text::from("named in the config");
-        let named = |(key, name)| (key, Named { name, origin: origin.clone() });
+        let named = |(key, name)| (key, Named { name, origin: origin.clone(), uncertain: false });
         let everywhere = configured.into_iter().map(named).collect();
         Self { configured: Layer { everywhere, ..Layer::default() }, ..Self::default() }
     }
@@ -118,7 +119,7 @@ impl LockNames {
         configured: impl IntoIterator<Item = (LockKey, Text)>,
     ) -> Self {
         let origin = Text::from(format!("named in the config for database {database}"));
-        let named = |(key, name)| (key, Named { name, origin: origin.clone() });
+        let named = |(key, name)| (key, Named { name, origin: origin.clone(), uncertain: false });
         self.configured.databases.entry(database).or_default().extend(configured.into_iter().map(named));
         self
     }
@@ -127,19 +128,21 @@ impl LockNames {
     /// databases, after the config and before well-known software.
     #[must_use]
     pub fn with_learned(mut self, learned: impl IntoIterator<Item = (LockKey, Text, Text)>) -> Self {
-        let named = |(key, name, origin)| (key, Named { name, origin });
+        let named = |(key, name, origin)| (key, Named { name, origin, uncertain: false });
         self.learned.everywhere.extend(learned.into_iter().map(named));
         self
     }
 
-    /// Names that were read in one database and count only there.
+    /// Names that were read in one database and count only there. `uncertain` says that the keys are small numbers
+    /// which somebody else may use as well.
     #[must_use]
     pub fn with_learned_in(
         mut self,
         database: Text,
+        uncertain: bool,
         learned: impl IntoIterator<Item = (LockKey, Text, Text)>,
     ) -> Self {
-        let named = |(key, name, origin)| (key, Named { name, origin });
+        let named = |(key, name, origin)| (key, Named { name, origin, uncertain });
         self.learned.databases.entry(database).or_default().extend(learned.into_iter().map(named));
         self
     }
@@ -150,7 +153,7 @@ impl LockNames {
         let named = self.configured.get(key, context.database);
         let named = named.or_else(|| self.learned.get(key, context.database));
         if let Some(named) = named {
-            return Some(LockName::new(named.name.clone(), false, named.origin.clone()));
+            return Some(LockName::new(named.name.clone(), named.uncertain, named.origin.clone()));
         }
         known::resolve(key, context)
             .or_else(|| self.computed.resolve(key, context.database?))

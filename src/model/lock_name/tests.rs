@@ -124,9 +124,13 @@ fn a_configured_name_comes_first_and_a_learned_one_second() {
     let learned = LockNames::default().with_learned([(key, "learned".into(), "from jobs".into())]);
     assert_eq!(learned.resolve(key, APP), Some(LockName::new("learned", false, "from jobs")));
 
-    let here = learned.clone().with_learned_in("app".into(), [(key, "here".into(), "from app.jobs".into())]);
+    let here =
+        learned.clone().with_learned_in("app".into(), false, [(key, "here".into(), "from app.jobs".into())]);
     assert_eq!(here.resolve(key, APP).unwrap().to_string(), "here");
     assert_eq!(here.resolve(key, Context::default()).unwrap().to_string(), "learned");
+
+    let perhaps = learned.clone().with_learned_in("app".into(), true, [(key, "job 7".into(), "ids".into())]);
+    assert_eq!(perhaps.resolve(key, APP).unwrap().to_string(), "job 7?");
 
     let names = LockNames::new([(key, "mine".into())])
         .with_learned([(key, "learned".into(), "from jobs".into())])

@@ -1,28 +1,44 @@
 //! Rows of `pg_locks`.
 
+use std::sync::Arc;
+
 use super::DecodeError;
 use super::copy::{CopyReader, Fields};
+use super::rows::Rows;
 use super::value::{int2, int4, oid, timestamp, unsigned, virtual_transaction};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 
 /// Columns of `assets/sql/locks.sql` and `locks_narrow.sql`, which say what is sent as NULL.
 const COLUMNS: usize = 11;
 
+/// Who reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reader {
+    /// OID of the database of the session.
+    pub datid: u32,
+    /// Process id of the session.
+    pub pid: i32,
+}
+
 /// The rows so far.
 #[derive(Debug)]
 pub struct Locks {
-    /// OID of the database of the session.
-    datid: u32,
-    reader: CopyReader,
-    rows: Vec<Lock>,
+    reader: Reader,
+    copy: CopyReader,
+    rows: Rows<Lock>,
+    /// The lock of the reader on its own virtual transaction.
+    own: Option<Lock>,
+    /// Somebody waits for a virtual transaction.
+    awaited: bool,
     total: Option<u32>,
 }
 
 impl Locks {
-    /// Room for about `count` rows, read by a session in the database `datid`.
+    /// To be read by `reader`, after a poll that saw the rows `before`.
     #[must_use]
-    pub fn new(datid: u32, count: usize) -> Self {
-        Self { datid, reader: CopyReader::default(), rows: Vec::with_capacity(count), total: None }
+    pub fn new(reader: Reader, before: &Arc<Vec<Lock>>) -> Self {
+        let (copy, rows) = (CopyReader::default(), Rows::after(before));
+        Self { reader, copy, rows, own: None, awaited: false, total: None }
     }
 
     /// Decodes one message.
@@ -30,9 +46,17 @@ impl Locks {
     /// # Errors
     /// When it is not what the protocol promises.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
-        let Self { datid, reader, rows, total } = self;
-        reader.read(message, COLUMNS, |fields| {
-            match row(fields, *datid)? {
+        let Self { reader, copy, rows, own, awaited, total } = self;
+        copy.read(message, COLUMNS, |fields| {
+            match row(fields, reader.datid)? {
+                Row::Lock(lock) if lock.tag.locktype == LockType::VirtualXid => {
+                    *awaited |= !lock.granted;
+                    if lock.granted && lock.pid == Some(reader.pid) {
+                        *own = Some(lock);
+                    } else {
+                        rows.push(lock);
+                    }
+                }
                 Row::Lock(lock) => rows.push(lock),
                 Row::Total(count) => *total = count,
                 Row::Unknown => {}
@@ -41,12 +65,18 @@ impl Locks {
         })
     }
 
-    /// The rows, and how many more there were that were left out on purpose.
+    /// The rows, which are those of the poll before when all are equal, and how many more there were that were left out
+    /// on purpose. The reader's lock on its own virtual transaction, another one in each poll, is not among them unless
+    /// somebody may wait for it.
     #[must_use]
-    pub fn finish(self) -> (Vec<Lock>, u64) {
-        let seen = self.rows.len() as u64;
+    pub fn finish(mut self) -> (Arc<Vec<Lock>>, u64) {
+        // A transaction always has the lock on itself, and the total counts it.
+        let seen = self.rows.len() as u64 + 1;
+        if let Some(own) = self.own.filter(|_| self.awaited) {
+            self.rows.push(own);
+        }
         let omitted = self.total.map_or(0, |total| u64::from(total).saturating_sub(seen));
-        (self.rows, omitted)
+        (self.rows.finish(), omitted)
     }
 }
 
@@ -158,5 +188,51 @@ mod tests {
         ] {
             assert_eq!(Rare::parse(text.as_bytes()), expected, "{text}");
         }
+    }
+
+    /// A row as `locks.sql` sends it: a lock on a virtual transaction, `3/17`; `waits` when it is waited for.
+    fn row(virtualxid: &str, pid: i32, waits: bool) -> Vec<u8> {
+        let since = 0_i64.to_be_bytes();
+        let (pid, mode) = (pid.to_be_bytes(), if waits { &b"ShareLock"[..] } else { b"ExclusiveLock" });
+        let values: [Option<&[u8]>; COLUMNS] = [
+            Some(b"virtualxid"),
+            None,
+            None,
+            Some(virtualxid.as_bytes()),
+            None,
+            None,
+            None,
+            Some(b"9/9"),
+            Some(&pid),
+            Some(mode),
+            waits.then_some(&since),
+        ];
+        let mut bytes = i16::try_from(COLUMNS).unwrap().to_be_bytes().to_vec();
+        for value in values {
+            let length = value.map_or(-1, |value| i32::try_from(value.len()).unwrap());
+            bytes.extend(length.to_be_bytes());
+            bytes.extend(value.into_iter().flatten());
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_reader_itself_is_seen_only_where_somebody_may_wait_for_it() {
+        let pids = |rows: &[Vec<u8>], before: &Arc<Vec<Lock>>| {
+            let mut locks = Locks::new(Reader { datid: 5, pid: 7 }, before);
+            let header = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
+            for message in std::iter::once(&header).chain(rows) {
+                locks.read(message).unwrap();
+            }
+            let (rows, omitted) = locks.finish();
+            assert_eq!(omitted, 0);
+            (rows.iter().map(|lock| lock.pid.unwrap()).collect::<Vec<_>>(), rows)
+        };
+        let (quiet, first) = pids(&[row("3/17", 7, false), row("4/2", 8, false)], &Arc::default());
+        assert_eq!(quiet, [8]);
+        let (_, second) = pids(&[row("3/18", 7, false), row("4/2", 8, false)], &first);
+        assert!(Arc::ptr_eq(&first, &second));
+        let waited = [row("3/19", 7, false), row("4/2", 8, false), row("3/19", 9, true)];
+        assert_eq!(pids(&waited, &first).0, [8, 9, 7]);
     }
 }

@@ -9,6 +9,7 @@ pub mod backends;
 pub mod copy;
 pub mod locks;
 pub mod prepared;
+mod rows;
 pub mod texts;
 pub mod value;
 

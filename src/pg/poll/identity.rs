@@ -1,9 +1,14 @@
 //! What stays the same for as long as a connection lives.
 
 use super::sections::raw;
-use crate::model::Text;
 use crate::model::snapshot::Server;
+use crate::model::{Text, Timestamp};
 use crate::pg::decode::value::{boolean, int4, oid, text, timestamp};
+
+/// The server's clock in the row of `assets/sql/identity.sql`.
+pub(super) fn clock_of(row: &tokio_postgres::Row) -> Option<Timestamp> {
+    timestamp(raw(row, 10))
+}
 
 /// The row of `assets/sql/identity.sql`.
 pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {

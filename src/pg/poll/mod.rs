@@ -14,7 +14,7 @@ mod session;
 use std::time::Duration;
 
 pub use sections::SectionError;
-pub(super) use sections::raw;
+pub(in crate::pg) use sections::{message, raw};
 pub use session::{OpenError, Session, open_plain};
 
 use crate::model::Timestamp;

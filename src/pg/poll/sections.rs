@@ -1,8 +1,10 @@
 //! The statements of a poll, one function each.
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use futures_util::TryStreamExt;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
@@ -13,7 +15,7 @@ use crate::model::wait_graph::Answer;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::backends::Backends;
-use crate::pg::decode::locks::Locks;
+use crate::pg::decode::locks::{Locks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
@@ -22,7 +24,7 @@ use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
 #[derive(Debug, thiserror::Error)]
 pub enum SectionError {
     /// The server refused, or the connection broke.
-    #[error("{}", message(.0))]
+    #[error("{}", reason(.0))]
     Server(#[from] tokio_postgres::Error),
     /// The answer made no sense.
     #[error(transparent)]
@@ -30,9 +32,16 @@ pub enum SectionError {
 }
 
 impl SectionError {
-    /// Whether the connection itself is at fault: the server did not say so in an answer.
+    /// Whether the connection itself is at fault, and not only a statement.
     pub(in crate::pg) fn is_fatal(&self) -> bool {
-        matches!(self, Self::Server(error) if error.as_db_error().is_none())
+        self.is_last_word() || matches!(self, Self::Server(error) if error.as_db_error().is_none())
+    }
+
+    /// Whether the server ended the connection with this (severity FATAL or PANIC).
+    pub(super) fn is_last_word(&self) -> bool {
+        let Self::Server(error) = self else { return false };
+        let severity = error.as_db_error().and_then(DbError::parsed_severity);
+        matches!(severity, Some(Severity::Fatal | Severity::Panic))
     }
 
     /// The SQLSTATE of the server's answer.
@@ -49,8 +58,18 @@ impl SectionError {
     }
 }
 
+/// The same for a statement of the poll. None of them waits for a lock, unless the server has to read a catalog anew
+/// before it can run any statement at all, and somebody holds that.
+fn reason(error: &tokio_postgres::Error) -> String {
+    let said = message(error);
+    if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
+        return format!("somebody holds a system catalog that the server needs for it: {said}");
+    }
+    said
+}
+
 /// What the server said, with its SQLSTATE; or what the driver says.
-pub(super) fn message(error: &tokio_postgres::Error) -> String {
+pub(in crate::pg) fn message(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
         None => match std::error::Error::source(error) {
@@ -125,11 +144,14 @@ pub(super) async fn blocking(
 pub(super) async fn locks(
     client: &Client,
     statement: &Statement,
-    datid: u32,
-    expected: usize,
-) -> Result<(Vec<Lock>, u64), SectionError> {
+    reader: Reader,
+    before: Option<&Snapshot>,
+) -> Result<(Arc<Vec<Lock>>, u64), SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
-    let mut locks = Locks::new(datid, expected);
+    let mut locks = match before {
+        Some(before) => Locks::new(reader, &before.locks.rows),
+        None => Locks::new(reader, &Arc::default()),
+    };
     while let Some(message) = messages.try_next().await? {
         locks.read(&message)?;
     }

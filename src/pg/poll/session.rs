@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
-use super::identity::identity_of;
+use super::identity::{clock_of, identity_of};
 use super::link::Link;
 use super::names::{Lookups, NameCache, Used, by_oid};
 use super::sections::{self, SectionError, Tick, message};
@@ -20,6 +20,7 @@ use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Server, Snapshot};
 use crate::pg::connect::{Connection, connect};
 use crate::pg::conninfo::ConnInfo;
+use crate::pg::decode::locks::Reader;
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::error::ConnectError;
@@ -77,7 +78,7 @@ pub struct Session {
     limits: Limits,
     /// Rows of `pg_locks` at the last poll, those left out included.
     lock_count: u64,
-    /// The server's clock at the last poll, and ours.
+    /// The server's clock when it was last read, and ours.
     clock: Option<(Timestamp, std::time::Instant)>,
 }
 
@@ -93,8 +94,8 @@ struct Statements {
 
 /// What the sections of one poll brought.
 struct Scan {
-    answers: Vec<crate::model::wait_graph::Answer>,
-    locks: Result<(Vec<Lock>, u64), SectionError>,
+    answers: Result<Vec<crate::model::wait_graph::Answer>, SectionError>,
+    locks: Result<(Arc<Vec<Lock>>, u64), SectionError>,
     backends: Result<(Vec<Backend>, Vec<Option<u32>>), SectionError>,
     prepared: Result<PreparedRows, SectionError>,
     tasks: tasks::Found,
@@ -154,7 +155,8 @@ impl Session {
         )
         .await;
         settings?;
-        let server = identity_of(&identity?);
+        let identity = identity?;
+        let server = identity_of(&identity);
         let names = NameCache::new(
             server.datid,
             by_oid(&databases.unwrap_or_default()),
@@ -181,7 +183,7 @@ impl Session {
             texts: Texts::default(),
             limits,
             lock_count: 0,
-            clock: None,
+            clock: clock_of(&identity).map(|at| (at, clock::monotonic())),
         })
     }
 
@@ -203,6 +205,10 @@ impl Session {
             .await
             .map_err(|_| PollError::Timeout(timeout))?;
         if let Some(error) = fatal(&scan) {
+            // What the server says last goes to the statement that was under way.
+            if error.is_last_word() {
+                return Err(PollError::Lost(error.to_string()));
+            }
             // The connection knows better than its statements why it ended, if it did.
             let closed = tokio::time::timeout(Duration::from_secs(1), self.closed()).await;
             return Err(closed.unwrap_or_else(|_| PollError::Lost(error.to_string())));
@@ -228,18 +234,17 @@ impl Session {
         let databases = self.names.database_oids();
         let narrow = self.lock_count > self.limits.whole_scan;
         let lock_statement = if narrow { &self.statements.locks_narrow } else { &self.statements.locks };
-        let expected = before.map_or(0, |before| before.locks.rows.len()) + 64;
         let client = &*self.client;
+        let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
         let (answers, locks, backends, prepared, (tasks, tick)) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
-            sections::locks(client, lock_statement, self.server.datid, expected),
+            sections::locks(client, lock_statement, reader, before),
             sections::backends(client, &self.statements.backends, &mut self.texts, before),
             sections::prepared(client, &self.statements.prepared),
             join(self.tasks.read(client, before), sections::tick(client, &self.statements.tick, &databases)),
         )
         .await;
-        // Without answers every queue edge is an inferred one, and says so.
-        Scan { answers: answers.unwrap_or_default(), locks, backends, prepared, tasks, tick }
+        Scan { answers, locks, backends, prepared, tasks, tick }
     }
 
     /// The server's clock; where it could not be read, its last time and what has passed here since.
@@ -272,7 +277,8 @@ impl Session {
         let (locks, locks_omitted, answers) = match scan.locks {
             Ok((rows, omitted)) => {
                 self.lock_count = rows.len() as u64 + omitted;
-                (Section::fresh(rows, taken_at), omitted, scan.answers)
+                // Without answers every queue edge is an inferred one, and says so.
+                (Section::shared(rows, taken_at), omitted, scan.answers.unwrap_or_default())
             }
             Err(error) => (
                 stale(before.map(|before| &before.locks), &error),
@@ -326,9 +332,10 @@ fn stale<T>(before: Option<&Section<T>>, error: &SectionError) -> Section<T> {
     before.map_or_else(|| Section::default().stale(error.text()), |before| before.stale(error.text()))
 }
 
-/// The error of the connection, where it is not only a statement that failed.
+/// The error of the connection, where it is not only a statement that failed; what the server itself said comes first.
 fn fatal(scan: &Scan) -> Option<&SectionError> {
     [
+        scan.answers.as_ref().err(),
         scan.locks.as_ref().err(),
         scan.backends.as_ref().err(),
         scan.prepared.as_ref().err(),
@@ -337,14 +344,15 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
     ]
     .into_iter()
     .flatten()
-    .find(|error| error.is_fatal())
+    .filter(|error| error.is_fatal())
+    .min_by_key(|error| !error.is_last_word())
 }
 
 /// OIDs in a scan that want a name.
 fn used(scan: &Scan, server: &Server) -> Used {
     let mut used = Used::default();
     if let Ok((locks, _)) = &scan.locks {
-        for lock in locks {
+        for lock in locks.iter() {
             let Some(database) = lock.tag.database else { continue };
             if database != 0 && database != server.datid {
                 used.databases.insert(database);

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::app::App;
 use crate::app::line::{Line, Tone};
+use crate::app::page::{self, FindingId};
 use crate::ui::header::finding_line;
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
@@ -13,7 +14,7 @@ pub(super) fn render(
     frame: &mut Frame<'_>,
     area: Rect,
     app: &App,
-    selected: usize,
+    (chosen, was): (Option<&FindingId>, usize),
     viewport: &mut Viewport,
     theme: &Theme,
 ) {
@@ -24,19 +25,21 @@ pub(super) fn render(
         let calm = [Line::new(), Line::new().with("  Nothing needs anybody.", Tone::Good)];
         return super::scrolled(frame, area, "Findings", &calm, 0, theme);
     }
-    let scroll = (selected + 1).saturating_sub(room);
+    let selected = page::position(findings, chosen);
+    let place = selected.unwrap_or(was.min(findings.len() - 1));
+    let scroll = (place + 1).saturating_sub(room);
     let lines: Vec<Line> = findings
         .iter()
         .enumerate()
         .map(|(at, finding)| {
-            let mut line = Line::new().with(if at == selected { "> " } else { "  " }, Tone::Key);
+            let mut line = Line::new().with(if Some(at) == selected { "> " } else { "  " }, Tone::Key);
             line.spans.extend(finding_line(finding, area.width).spans);
             line
         })
         .collect();
     super::scrolled(frame, area, &format!("Findings · {}", findings.len()), &lines, scroll, theme);
-    let y = area.y + 1 + u16::try_from(selected - scroll.min(selected)).unwrap_or(0);
-    if y < area.bottom() {
+    let y = area.y + 1 + u16::try_from(place.saturating_sub(scroll)).unwrap_or(0);
+    if selected.is_some() && y < area.bottom() {
         frame.buffer_mut().set_style(Rect { y, height: 1, ..area }, theme.selected);
     }
 }

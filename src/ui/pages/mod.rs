@@ -27,7 +27,9 @@ pub(super) fn render_full(
     let full = app.pages.iter().rev().find(|page| !matches!(page, Page::Sort { .. }));
     match full {
         Some(Page::Help { scroll }) => help::render(frame, area, app, *scroll, viewport, theme),
-        Some(Page::Findings { selected }) => findings::render(frame, area, app, *selected, viewport, theme),
+        Some(Page::Findings { chosen, at }) => {
+            findings::render(frame, area, app, (chosen.as_ref(), *at), viewport, theme);
+        }
         Some(Page::Detail { subject, scroll }) => {
             detail::render(frame, area, app, (*subject, *scroll), viewport, theme);
         }

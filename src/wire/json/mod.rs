@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::model::lock_name::LockNames;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::view::View;
 use crate::model::wait_graph::WaitGraph;
@@ -64,16 +63,16 @@ impl<'a> SectionState<'a> {
 /// # Errors
 /// None that anybody has seen: the shapes have no map with keys that are no text, and no number that is none.
 #[must_use]
-pub fn to_string(view: &View, lock_names: &LockNames) -> Option<Result<String, serde_json::Error>> {
-    view.snapshot.as_deref().map(|snapshot| serde_json::to_string(&document(view, snapshot, lock_names)))
+pub fn to_string(view: &View) -> Option<Result<String, serde_json::Error>> {
+    view.snapshot.as_deref().map(|snapshot| serde_json::to_string(&document(view, snapshot)))
 }
 
-fn document<'a>(view: &'a View, snapshot: &'a Snapshot, lock_names: &LockNames) -> Document<'a> {
+fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
     let gids = Gids::of(snapshot);
     // Without locks of this moment there is no graph of it.
     let none = WaitGraph::default();
     let graph = if snapshot.locks.error.is_none() { &*view.graph } else { &none };
-    let locks = locks::Locks::of(snapshot, graph, lock_names, &gids);
+    let locks = locks::Locks::of(snapshot, graph, &view.lock_names, &gids);
     let (edges, edges_omitted) = graph::edges(graph, &locks, &gids, QUEUE_EDGES);
     Document {
         format: 1,

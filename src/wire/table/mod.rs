@@ -6,7 +6,6 @@ mod forest;
 mod tasks;
 
 use crate::model::finding::Severity;
-use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::text::{count, fit, one_line};
@@ -19,9 +18,9 @@ const FINDINGS: usize = 20;
 /// Header, findings, the blocking forest, the advisory locks and the tasks, each line at most `width` columns wide where a width
 /// is given; none before the first snapshot.
 #[must_use]
-pub fn render(view: &View, lock_names: &LockNames, width: Option<usize>) -> Option<String> {
+pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
-    let words = Words::of(snapshot, lock_names);
+    let words = Words::of(snapshot, &view.lock_names);
     let gids = Gids::of(snapshot);
     let mut lines = vec![header(view, snapshot)];
     lines.extend(sections(snapshot));

@@ -3,7 +3,7 @@ use crate::text::width;
 use crate::wire::sample;
 
 fn rendered(width: Option<usize>) -> String {
-    render(&sample::view(), &LockNames::default(), width).unwrap()
+    render(&sample::view(), width).unwrap()
 }
 
 #[test]
@@ -43,12 +43,12 @@ fn lines_are_cut_to_the_width() {
 
 #[test]
 fn tasks_are_listed_where_there_are_any() {
-    let text = render(&crate::sample::jobs(0.0).view(), &LockNames::default(), Some(100)).unwrap();
+    let text = render(&crate::sample::jobs(0.0).view(), Some(100)).unwrap();
     let at = text.find("Tasks: 9 · 1 orphan · 1 slow · 2 overdue").unwrap();
     let lines: Vec<&str> = text[at..].lines().collect();
     assert!(lines[1].starts_with("STATE"), "{text}");
     assert!(lines[2].starts_with("orphan    报表生成任务"), "{text}");
     assert!(lines.iter().any(|line| line.starts_with("idle") && line.ends_with("in 4m10s")), "{text}");
-    let none = render(&sample::view(), &LockNames::default(), None).unwrap();
+    let none = render(&sample::view(), None).unwrap();
     assert!(!none.contains("Tasks"), "{none}");
 }

@@ -28,6 +28,7 @@ fn an_idle_session_with_a_named_lock_as_root() {
     let finding = stage.only();
     assert_eq!(finding.severity, Severity::Critical);
     assert_eq!(&*finding.summary, "4977 idle holds \"Prisma Migrate\", blocks 2, frees 1 now");
+    assert_eq!(&*finding.short, "4977 idle blocks 2, frees 1 now, holds \"Prisma Migrate\"");
     assert_eq!(finding.help, Some("terminate"));
 }
 
@@ -103,6 +104,9 @@ fn a_prepared_transaction_is_found_by_its_own_lock() {
     );
     assert_eq!(&*finding.short, "prepared 'two phase' 3h02m blocks 4, frees 4 now");
     assert_eq!(finding.subject, Subject::Party(Party::Prepared(vxid)));
+
+    stage.snapshot.prepared = Section::fresh(vec![row(771, &"long ".repeat(40))], now());
+    assert_eq!(&*stage.only().short, "prepared 'long long long long lo… 3h02m blocks 4, frees 4 now");
 
     stage.snapshot.prepared = Section::default();
     let finding = stage.only();

@@ -1,0 +1,176 @@
+//! What the program costs, as a whole and from outside: `cargo bench --bench cost`.
+//!
+//! An embedded server is given a crowd that waits for one advisory lock, with many other locks held; the program runs
+//! against it in a terminal of 200x60 and polls once a second. Processor time, of the program and of the server's
+//! backend that it polls with, is what Linux accounts for (`/proc`, nanoseconds), over `LOCKTOP_SECONDS` (30) after a
+//! warm-up. Beside it, at the same pace, another session reads `pg_locks` and `pg_stat_activity` the plain way: that
+//! is the measure for the server's side.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a test may"
+)]
+
+mod process;
+mod program;
+
+use std::time::Duration;
+
+use locktop::clock;
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::demo::scenario::{Blocker, Crowd, Stage};
+use locktop::pg::connect::connect;
+use locktop::pg::conninfo::ConnInfo;
+use program::Program;
+use tokio_postgres::Client;
+
+/// Enough for buffers and caches to have their size.
+const WARM_UP: Duration = Duration::from_secs(5);
+/// Starts that the time to the first frame is taken from.
+const STARTS: usize = 10;
+
+const USUAL: Crowd = Crowd { waiters: 1_000, locks: 22_000, in_transaction: false };
+const DOUBLE: Crowd = Crowd { waiters: 2_000, locks: 44_000, in_transaction: false };
+const IDLE: Crowd = Crowd { waiters: 0, locks: 0, in_transaction: false };
+
+/// What was measured on one screen; processor time in milliseconds a second, which is a poll.
+struct Cost {
+    client: f64,
+    resident: f64,
+    peak: f64,
+    connections: usize,
+    server: f64,
+    reference: f64,
+    bytes: f64,
+}
+
+fn main() {
+    if !std::path::Path::new("/proc/self/schedstat").exists() {
+        println!("processor time is read from Linux's /proc, which is not here");
+        return;
+    }
+    let seconds = std::env::var("LOCKTOP_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(30.0);
+    let only = std::env::var("LOCKTOP_SCREENS").unwrap_or_default();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(measure(Duration::from_secs_f64(seconds), &only));
+}
+
+async fn measure(length: Duration, only: &str) {
+    println!("CPU in ms a second, memory in MB, over {} s at a refresh of 1 s and 200x60", length.as_secs());
+    println!(
+        "{:<18}{:<10}{:>8}{:>8}{:>8}{:>6}{:>8}{:>10}{:>7}{:>9}",
+        "", "screen", "client", "RSS", "peak", "conn", "server", "reference", "ratio", "bytes/s"
+    );
+    for (name, crowd, screens) in [
+        ("idle", IDLE, &["overview"][..]),
+        ("22,000 / 1,000", USUAL, &["overview", "locks", "backends"]),
+        ("44,000 / 2,000", DOUBLE, &["overview", "locks", "backends"]),
+    ] {
+        if !only.is_empty() && !only.contains(name.split(' ').next().unwrap()) {
+            continue;
+        }
+        let options = Options { settings: crowd.settings(), ..Options::default() };
+        // Each of 2,000 that come one after the other would look for a deadlock through all before it, which keeps
+        // everybody from the lock table for minutes.
+        let options = options.with("deadlock_timeout", "1h");
+        let server = EmbeddedServer::start(options).await.unwrap();
+        let info = ConnInfo::parse(&server.conninfo()).unwrap();
+        let stage = Stage::open(&info).await.unwrap();
+        let running = if crowd.waiters > 0 { Some(crowd.start(&stage).await.unwrap()) } else { None };
+        // What is on the screen as soon as there is data.
+        let root = running.as_ref().map_or_else(
+            || "nothing needs".to_owned(),
+            |running| match running.facts().roots[..] {
+                [Blocker::Backend(pid)] => pid.to_string(),
+                _ => panic!("one root"),
+            },
+        );
+        let client = connect(&info.clone().with_application_name("cost")).await.unwrap().client;
+        for screen in screens {
+            let cost = watch(&server, &client, screen, &root, length).await;
+            print_cost(name, screen, &cost);
+        }
+        print_starts(name, &server, &root);
+        if let Some(running) = running {
+            running.stop().await.unwrap();
+        }
+        drop((stage, client));
+        server.stop().await.unwrap();
+    }
+}
+
+/// Runs the program on one screen.
+async fn watch(server: &EmbeddedServer, client: &Client, screen: &str, root: &str, length: Duration) -> Cost {
+    let program = Program::start(&server.conninfo(), screen);
+    let pid = program.pid();
+    program.wait_for(root);
+    tokio::time::sleep(WARM_UP).await;
+    let backends = backends(client).await;
+    let own = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let polling = || backends.iter().map(|pid| process::backend_cpu(*pid)).sum::<f64>();
+    let before = (process::cpu(pid), polling(), process::backend_cpu(own), program.bytes());
+    let started = clock::monotonic();
+    let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    while started.elapsed() < length {
+        ticks.tick().await;
+        client.simple_query("SELECT count(*) FROM pg_locks").await.unwrap();
+        client.simple_query("SELECT * FROM pg_stat_activity").await.unwrap();
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let a_second = |before: f64, after: f64| (after - before) / seconds * 1e3;
+    #[expect(clippy::cast_precision_loss, reason = "a terminal is never sent that much")]
+    let bytes = (program.bytes() - before.3) as f64 / seconds;
+    let cost = Cost {
+        client: a_second(before.0, process::cpu(pid)),
+        server: a_second(before.1, polling()),
+        reference: a_second(before.2, process::backend_cpu(own)),
+        resident: process::megabytes(pid, "VmRSS"),
+        peak: process::megabytes(pid, "VmHWM"),
+        connections: backends.len(),
+        bytes,
+    };
+    program.quit();
+    cost
+}
+
+/// The program's backends.
+async fn backends(client: &Client) -> Vec<i32> {
+    let question = "SELECT pid FROM pg_stat_activity WHERE application_name = 'locktop'";
+    client.query(question, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+fn print_cost(name: &str, screen: &str, cost: &Cost) {
+    println!(
+        "{name:<18}{screen:<10}{:>8.2}{:>8.1}{:>8.1}{:>6}{:>8.2}{:>10.2}{:>7.2}{:>9.0}",
+        cost.client,
+        cost.resident,
+        cost.peak,
+        cost.connections,
+        cost.server,
+        cost.reference,
+        cost.server / cost.reference,
+        cost.bytes
+    );
+}
+
+/// How long it takes from the start of the process to the first frame with data.
+fn print_starts(name: &str, server: &EmbeddedServer, root: &str) {
+    let mut times: Vec<f64> = (0..STARTS)
+        .map(|_| {
+            let program = Program::start(&server.conninfo(), "overview");
+            let time = program.wait_for(root);
+            program.quit();
+            time.as_secs_f64() * 1e3
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    println!(
+        "{name:<18}first frame with data: median {:.0} ms, longest {:.0} ms of {STARTS} starts",
+        times[STARTS / 2],
+        times[STARTS - 1]
+    );
+}

@@ -1,0 +1,102 @@
+//! The program in a terminal of 200x60.
+
+use std::io::{Read, Write};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use locktop::clock;
+use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
+
+/// Longest wait for anything on the screen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What came out so far.
+#[derive(Default)]
+struct Output {
+    /// Bytes in all.
+    total: usize,
+    /// The bytes, until somebody is done looking at them.
+    seen: Vec<u8>,
+}
+
+pub(crate) struct Program {
+    child: Box<dyn Child + Send + Sync>,
+    keys: Box<dyn Write + Send>,
+    output: Arc<Mutex<Output>>,
+    started: Instant,
+    _terminal: Box<dyn portable_pty::MasterPty + Send>,
+}
+
+impl Program {
+    /// Starts it, polling once a second.
+    pub(crate) fn start(conninfo: &str, screen: &str) -> Self {
+        let size = PtySize { rows: 60, cols: 200, pixel_width: 0, pixel_height: 0 };
+        let pair = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_locktop"));
+        command.args([conninfo, "--refresh", "1s", "--screen", screen, "--config", "/dev/null"]);
+        for (name, value) in [("LANG", "C.UTF-8"), ("TERM", "xterm-256color"), ("COLORTERM", "truecolor")] {
+            command.env(name, value);
+        }
+        command.env_remove("NO_COLOR");
+        let mut reader = pair.master.try_clone_reader().unwrap();
+        let keys = pair.master.take_writer().unwrap();
+        let output = Arc::new(Mutex::new(Output::default()));
+        let started = clock::monotonic();
+        let child = pair.slave.spawn_command(command).unwrap();
+        let filled = Arc::clone(&output);
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; 64 * 1024];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                let mut output = filled.lock().unwrap();
+                output.total += count;
+                output.seen.extend_from_slice(&buffer[..count]);
+            }
+        });
+        Self { child, keys, output, started, _terminal: pair.master }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.process_id().unwrap()
+    }
+
+    /// Waits until `text` comes out, which must be a word of one style; says how long after the start that was.
+    pub(crate) fn wait_for(&self, text: &str) -> Duration {
+        loop {
+            let passed = self.started.elapsed();
+            {
+                let mut output = self.output.lock().unwrap();
+                if output.seen.windows(text.len()).any(|window| window == text.as_bytes()) {
+                    output.seen.clear();
+                    return passed;
+                }
+                assert!(
+                    passed < PATIENCE,
+                    "waited in vain for {text:?}: {}",
+                    String::from_utf8_lossy(&output.seen)
+                );
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    }
+
+    pub(crate) fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Bytes that came out so far.
+    pub(crate) fn bytes(&self) -> usize {
+        let mut output = self.output.lock().unwrap();
+        output.seen.clear();
+        output.total
+    }
+
+    pub(crate) fn quit(mut self) {
+        self.press("q");
+        let since = clock::monotonic();
+        while self.child.try_wait().unwrap().is_none() {
+            assert!(since.elapsed() < PATIENCE, "it does not quit");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a frame costs. It must not depend on the number of rows there are.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    dead_code,
+    unreachable_pub,
+    missing_docs,
+    reason = "a benchmark may"
+)]
+
+#[path = "support/sample.rs"]
+mod sample;
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use locktop::app::message::Message;
+use locktop::app::{App, Settings};
+use locktop::keys::Key;
+use locktop::ui::render;
+use locktop::ui::theme::{Base, Depth, Theme};
+use locktop::ui::viewport::Viewport;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+fn frames(c: &mut Criterion) {
+    for locks in [10_000, 100_000] {
+        let view = Arc::new(sample::crowd(1_000, locks, 0.0).view());
+        // At the top, and at the end of the table.
+        for (screen, keys) in
+            [("Overview", "1"), ("Locks", "3"), ("Locks, last row", "3G"), ("Backends", "7")]
+        {
+            let mut app = App::new(Settings::default(), 1.0);
+            app.update(Message::Resize(200, 60));
+            app.update(Message::View(view.target, Arc::clone(&view)));
+            for key in keys.chars() {
+                app.update(Message::Key(Key::parse(&key.to_string()).unwrap()));
+            }
+            let theme = Theme::new(Base::Dark, Depth::Rgb, false);
+            let mut viewport = Viewport::default();
+            let mut terminal = Terminal::new(TestBackend::new(200, 60)).unwrap();
+            c.bench_function(&format!("{screen}, {locks} locks"), |b| {
+                b.iter(|| {
+                    terminal.draw(|frame| render(frame, black_box(&app), &mut viewport, &theme)).unwrap();
+                });
+            });
+        }
+    }
+}
+
+criterion_group! {
+    name = benches;
+    config = Criterion::default().sample_size(50);
+    targets = frames
+}
+criterion_main!(benches);

@@ -1,0 +1,93 @@
+//! From a finding to the row it is about.
+
+use crate::app::App;
+use crate::app::message::Update;
+use crate::app::page::{self, FindingId};
+use crate::app::screen::Screen;
+use crate::app::table::RowId;
+use crate::model::backend::BackendId;
+use crate::model::finding::Subject;
+use crate::model::lock::LockTag;
+use crate::model::wait_graph::Party;
+
+/// The row a finding is about, and the screens where it may be, the best first.
+enum Place {
+    Backend(BackendId),
+    Row(RowId),
+    Lock(LockTag),
+}
+
+impl Place {
+    fn is(&self, row: RowId) -> bool {
+        match (self, row) {
+            (Self::Backend(wanted), RowId::Backend(id)) => {
+                id.pid == wanted.pid && (wanted.backend_start.is_none() || id == *wanted)
+            }
+            (Self::Row(wanted), row) => *wanted == row,
+            (Self::Lock(tag), RowId::Lock(other, ..)) => *tag == other,
+            _ => false,
+        }
+    }
+
+    fn screens(&self) -> &'static [Screen] {
+        match self {
+            // A backend in the forest is best seen there.
+            Self::Backend(_) => &[Screen::Chains, Screen::Backends],
+            Self::Row(RowId::Task(..)) => &[Screen::Tasks],
+            Self::Row(_) => &[Screen::Chains],
+            Self::Lock(_) => &[Screen::Locks],
+        }
+    }
+}
+
+impl App {
+    /// Goes to the row of a finding. A filter that hides it is cleared.
+    pub(super) fn jump_to_finding(&mut self, chosen: Option<&FindingId>) -> Update {
+        let findings = self.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
+        let found = page::position(findings, chosen).and_then(|at| findings.get(at));
+        let Some(subject) = found.map(|finding| finding.subject.clone()) else {
+            return self.say("no finding is selected; move to one first");
+        };
+        let place = match subject {
+            Subject::Backend(id) => Place::Backend(id),
+            Subject::Party(Party::Backend(pid)) => Place::Backend(BackendId { pid, backend_start: None }),
+            Subject::Party(Party::Prepared(xact)) => Place::Row(RowId::Prepared(xact)),
+            Subject::Lock(tag) => Place::Lock(tag),
+            Subject::Task(task) => Place::Row(RowId::Task(task, None)),
+            Subject::Server | Subject::Section(_) => {
+                return self.say("this finding is about the whole server");
+            }
+        };
+        let (screen, focus) = (self.screen, self.focus);
+        let pages = std::mem::take(&mut self.pages);
+        for screen in place.screens() {
+            self.go(*screen);
+            if self.select_place(&place) {
+                return Update::redraw();
+            }
+            let filter = self.pane(self.focus).filter_text.clone();
+            if !filter.is_empty() {
+                self.set_filter(self.focus, "");
+                if self.select_place(&place) {
+                    return self.say(format!("cleared the filter \"{filter}\", which hid it"));
+                }
+                self.set_filter(self.focus, &filter);
+            }
+        }
+        self.go(screen);
+        (self.focus, self.pages) = (focus, pages);
+        self.say("what this finding is about is not there any more")
+    }
+
+    fn select_place(&mut self, place: &Place) -> bool {
+        let selected = self.with_pane(self.focus, |state, scene| {
+            let found =
+                (0..state.rows.len()).find(|at| state.id_at(scene, *at).is_some_and(|id| place.is(id)));
+            if let Some(at) = found {
+                state.select(scene, at);
+            }
+            found.is_some()
+        });
+        selected.unwrap_or(false)
+    }
+}

@@ -1,0 +1,209 @@
+//! One round after the other.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use super::{Learned, Query, Way};
+use crate::model::Text;
+use crate::model::lock_key::LockKey;
+use crate::model::lock_name::LockNames;
+use crate::pg::connect::Connection;
+use crate::pg::conninfo::ConnInfo;
+use crate::pg::learn::{self, Answer, LearnError, Place, ROWS};
+use crate::pg::poll::{Limits, open_plain};
+
+/// How long a connection may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long one may take to close; a server that does not answer would keep it for ever.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// Where names are from. Of two names for a key the later source's counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    /// A table of well-known software.
+    Software(Place),
+    /// A query of the config, by its number.
+    Query(usize),
+}
+
+/// What a source said last.
+#[derive(Debug)]
+struct Known {
+    source: Source,
+    database: Text,
+    names: Vec<(LockKey, Text)>,
+}
+
+/// What there is to learn, and what is known of it.
+#[derive(Debug)]
+pub struct Learner {
+    info: ConnInfo,
+    limits: Limits,
+    configured: LockNames,
+    queries: Vec<Query>,
+    known: Vec<Known>,
+    notes: Vec<Text>,
+}
+
+impl Learner {
+    /// Begins with the names of the config.
+    #[must_use]
+    pub fn new(info: ConnInfo, limits: Limits, configured: LockNames, queries: Vec<Query>) -> Self {
+        Self { info, limits, configured, queries, known: Vec::new(), notes: Vec::new() }
+    }
+
+    /// The names of the config and all that were learned.
+    #[must_use]
+    pub fn learned(&self) -> Learned {
+        let mut names = self.configured.clone();
+        for known in &self.known {
+            let (origin, uncertain) = self.origin(&known.source);
+            let learned = known.names.iter().map(|(key, name)| (*key, name.clone(), origin.clone()));
+            names = names.with_learned_in(known.database.clone(), uncertain, learned);
+        }
+        Learned { names: Arc::new(names), notes: self.notes.as_slice().into() }
+    }
+
+    fn origin(&self, source: &Source) -> (Text, bool) {
+        match source {
+            Source::Software(Place { software, schema }) => {
+                (format!("{}, schema {schema}", software.origin()).into(), software.is_small())
+            }
+            Source::Query(number) => {
+                let place = self.queries.get(*number).map_or("", |query| &query.place);
+                (format!("from the query at {place}").into(), false)
+            }
+        }
+    }
+
+    /// Asks everything once; false when there was no connection to ask on.
+    pub(super) async fn round(&mut self, way: &Way) -> bool {
+        self.notes.clear();
+        match way {
+            Way::Spare(spare) => match spare.client(PATIENCE).await {
+                Ok(client) => self.ask_all(&client).await,
+                Err(reason) => self.unconnected(&reason),
+            },
+            Way::Own => match self.open(None).await {
+                Ok(connection) => {
+                    let connected = self.ask_all(&connection.client).await;
+                    close(connection).await;
+                    connected
+                }
+                Err(reason) => self.unconnected(&reason),
+            },
+        }
+    }
+
+    pub(super) fn note(&mut self, note: String) {
+        self.notes.push(note.into());
+    }
+
+    fn unconnected(&mut self, reason: &str) -> bool {
+        self.note(format!("lock names: no connection to read them on: {reason}"));
+        false
+    }
+
+    async fn ask_all(&mut self, client: &Client) -> bool {
+        let here = match learn::look_around(client, &self.limits).await {
+            Ok((database, places)) => {
+                self.ask_software(client, &database, places).await;
+                database
+            }
+            Err(error) => {
+                self.note(format!("lock names of well-known software: {error}"));
+                self.info.dbname().into()
+            }
+        };
+        self.ask_queries(client, &here).await;
+        !client.is_closed()
+    }
+
+    async fn ask_software(&mut self, client: &Client, database: &Text, mut places: Vec<Place>) {
+        // A certain name comes before a guess.
+        places.sort_by_key(|place| !place.software.is_small());
+        self.known.retain(|known| match &known.source {
+            Source::Software(place) => places.contains(place),
+            Source::Query(_) => true,
+        });
+        for place in places {
+            let answer = learn::ask_software(client, &self.limits, &place).await;
+            let what = format!("lock names by {}, schema {}", place.software.origin(), place.schema);
+            self.take(Source::Software(place), database, &what, answer);
+        }
+    }
+
+    async fn ask_queries(&mut self, client: &Client, here: &Text) {
+        let mut elsewhere: BTreeMap<String, Result<Connection, String>> = BTreeMap::new();
+        for (number, query) in self.queries.clone().into_iter().enumerate() {
+            let what = format!("lock_name_queries ({})", query.place);
+            let database = query.database.filter(|database| **database != **here);
+            let Some(database) = database else {
+                let answer = learn::ask(client, &self.limits, &query.sql).await;
+                self.take(Source::Query(number), here, &what, answer);
+                continue;
+            };
+            if !elsewhere.contains_key(&database) {
+                elsewhere.insert(database.clone(), self.open(Some(&database)).await);
+            }
+            match elsewhere.get(&database) {
+                Some(Ok(connection)) => {
+                    let answer = learn::ask(&connection.client, &self.limits, &query.sql).await;
+                    self.take(Source::Query(number), &database.as_str().into(), &what, answer);
+                }
+                Some(Err(reason)) => self.note(format!("{what}: {reason}")),
+                None => {}
+            }
+        }
+        for connection in elsewhere.into_values().flatten() {
+            close(connection).await;
+        }
+    }
+
+    /// What a source said, in the place of what it said before; where it said nothing that stays.
+    fn take(&mut self, source: Source, database: &Text, what: &str, answer: Result<Answer, LearnError>) {
+        match answer {
+            Ok(Answer { names, cut }) => {
+                if cut {
+                    let rows = crate::text::count(ROWS as u64);
+                    self.note(format!("{what}: more than {rows} rows, the rest is not read"));
+                }
+                let known = Known { source, database: database.clone(), names };
+                // Kept in the order of asking: software first, the config's queries in theirs.
+                self.known.retain(|other| other.source != known.source);
+                let queries = |known: &Known| matches!(known.source, Source::Query(_));
+                let at = match &known.source {
+                    Source::Software(_) => self.known.iter().position(queries),
+                    Source::Query(number) => self
+                        .known
+                        .iter()
+                        .position(|other| matches!(&other.source, Source::Query(other) if other > number)),
+                };
+                self.known.insert(at.unwrap_or(self.known.len()), known);
+            }
+            Err(error) => self.note(format!("{what}: {error}")),
+        }
+    }
+
+    async fn open(&self, database: Option<&str>) -> Result<Connection, String> {
+        let info = self.info.clone();
+        let info = match database {
+            Some(database) => info.with_dbname(database),
+            None => info,
+        };
+        match tokio::time::timeout(PATIENCE, open_plain(&info, &self.limits)).await {
+            Ok(opened) => opened.map_err(|error| error.to_string()),
+            Err(_) => Err(format!("no connection within {} s", PATIENCE.as_secs())),
+        }
+    }
+}
+
+async fn close(Connection { client, mut driver }: Connection) {
+    drop(client);
+    if tokio::time::timeout(GOODBYE, &mut driver).await.is_err() {
+        driver.abort();
+    }
+}

@@ -1,0 +1,79 @@
+//! Software that makes its keys from rows or names of its own.
+
+use crate::model::Text;
+use crate::pg::sql;
+
+/// Whose keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Software {
+    /// `pg_partman`.
+    PgPartman,
+    /// pgmq.
+    Pgmq,
+    /// `GoodJob`, by the id of a row.
+    GoodJobs,
+    /// `GoodJob`, by the id of Active Job.
+    GoodJobsActive,
+    /// `GoodJob`'s processes.
+    GoodJobProcesses,
+    /// Que.
+    Que,
+    /// Terraform.
+    Terraform,
+}
+
+/// Where such a table is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Whose.
+    pub software: Software,
+    /// The schema of its table.
+    pub schema: Text,
+}
+
+impl Software {
+    /// By its word in `tables.sql`.
+    pub(super) fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "pgmq" => Self::Pgmq,
+            "good_jobs" => Self::GoodJobs,
+            "good_jobs_active" => Self::GoodJobsActive,
+            "good_job_processes" => Self::GoodJobProcesses,
+            "que" => Self::Que,
+            "terraform" => Self::Terraform,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn query(self) -> &'static str {
+        match self {
+            Self::PgPartman => sql::LEARN_PG_PARTMAN,
+            Self::Pgmq => sql::LEARN_PGMQ,
+            Self::GoodJobs => sql::LEARN_GOOD_JOBS,
+            Self::GoodJobsActive => sql::LEARN_GOOD_JOBS_ACTIVE,
+            Self::GoodJobProcesses => sql::LEARN_GOOD_JOB_PROCESSES,
+            Self::Que => sql::LEARN_QUE,
+            Self::Terraform => sql::LEARN_TERRAFORM,
+        }
+    }
+
+    /// Whether a key is an id as it is, a small number that may well be somebody else's.
+    #[must_use]
+    pub fn is_small(self) -> bool {
+        matches!(self, Self::Que | Self::Terraform)
+    }
+
+    /// How a key is made, in one line.
+    #[must_use]
+    pub fn origin(self) -> &'static str {
+        match self {
+            Self::PgPartman => "hashtext('pg_partman run_maintenance')",
+            Self::Pgmq => "hashtext of \"pgmq.queue_\" and a name in meta",
+            Self::GoodJobs => "md5 of \"good_jobs-\" and an id in good_jobs",
+            Self::GoodJobsActive => "md5 of \"good_jobs-\" and an active_job_id in good_jobs",
+            Self::GoodJobProcesses => "md5 of \"good_job_processes-\" and an id in good_job_processes",
+            Self::Que => "an id in que_jobs",
+            Self::Terraform => "an id in states",
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! One session holds an advisory lock and sits idle, 200 wait for it: the header says so, and there is one root, ranked
+//! first, that blocks 200 and frees 1, in the JSON, in the table and on the screen.
+
+use std::sync::Arc;
+
+use locktop::app::message::Message;
+use locktop::app::{App, Settings};
+use locktop::demo::scenario::{Crowd, Stage};
+use locktop::feed::once::once;
+use locktop::keys::Key;
+use locktop::model::lock_name::LockNames;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::{TargetId, View};
+use locktop::pg::poll::Limits;
+use locktop::ui::theme::{Base, Depth, Theme};
+use locktop::ui::viewport::Viewport;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+
+use crate::document::{printed, snapshot};
+use crate::support::{database, open};
+
+#[tokio::test]
+async fn two_hundred_behind_one_idle_session() {
+    for version in super::versions() {
+        let server = super::server(version).await;
+        let info = database(&server).await;
+        let stage = Stage::open(&info).await.unwrap();
+        let running = Crowd::default().start(&stage).await.unwrap();
+        let holder = running.facts().roots[0].pid();
+        // Somebody else has a small problem of their own.
+        let other = open(&info).await.client;
+        other.batch_execute("SELECT pg_advisory_lock(2)").await.unwrap();
+        let late = open(&info).await.client;
+        let late = tokio::spawn(async move { late.batch_execute("SELECT pg_advisory_lock(2)").await });
+        crate::support::wait_until("the last one to wait", async || {
+            crate::frozen::waiting(&other).await.len() == 201
+        })
+        .await;
+
+        let document = snapshot(&server, &info).await;
+        let ranked: Vec<_> = document.roots.iter().map(|root| (root.pid, root.blocked, root.frees)).collect();
+        assert_eq!((ranked.len(), ranked[0]), (2, (holder, 200, 1)));
+        let first = &document.findings[0];
+        assert_eq!((first.check.as_str(), first.severity.as_str()), ("root_blocker", "critical"));
+        assert!(first.summary.starts_with(&format!("{holder} idle holds ")), "{first:?}");
+        assert!(first.summary.contains("blocks 200, frees 1 now"), "{first:?}");
+        assert_eq!(document.backend(holder).application.as_deref(), Some("scheduler-1"));
+        assert_eq!((document.edges.len(), document.edges_omitted), (200 + 200 * 199 / 2 + 1, 0));
+
+        in_the_table(&printed(&server, &info, "table").await, holder);
+        let view = once(&info, Limits::default(), Thresholds::default(), LockNames::default()).await.unwrap();
+        on_the_screen(&view, holder);
+        late.abort();
+        running.stop().await.unwrap();
+    }
+}
+
+fn in_the_table(text: &str, holder: i32) {
+    let mut lines = text.lines();
+    let header = lines.next().unwrap();
+    assert!(header.contains(" · 201 waiting · "), "{header}");
+    let finding = lines.next().unwrap();
+    assert!(finding.starts_with(&format!("CRIT  {holder} idle holds ")), "{finding}");
+    let rows: Vec<&str> = lines.skip_while(|line| !line.starts_with("PID")).collect();
+    let words: Vec<&str> = rows[1].split_whitespace().take(4).collect();
+    assert_eq!(words, [holder.to_string().as_str(), "200", "1", "idle"], "{text}");
+    let more = rows.iter().filter(|row| row.contains("(190 more)")).count();
+    assert_eq!(more, 1, "a crowd is cut: {text}");
+}
+
+fn on_the_screen(view: &Arc<View>, holder: i32) {
+    for (width, height) in [(80, 24), (120, 35), (200, 60)] {
+        let overview = drawn(view, width, height, "");
+        assert!(overview[0].contains("201 waiting"), "{overview:#?}");
+        let told = if width < 100 { "idle blocks 200" } else { "idle holds advisory lock 1" };
+        assert!(overview[1].starts_with(&format!("CRIT  {holder} {told}")), "{overview:#?}");
+        assert!(overview[1].contains("blocks 200, frees 1 now"), "{overview:#?}");
+        let chains = drawn(view, width, height, "2");
+        let title = chains.iter().position(|line| line.contains("Chains · 2 roots · 201 blocked")).unwrap();
+        let row = &chains[title + 2];
+        let words: Vec<&str> = row.trim_start_matches(['>', ' ']).split_whitespace().take(2).collect();
+        assert_eq!(words, [holder.to_string().as_str(), "200"], "{chains:#?}");
+        assert!(row.contains("idle"), "{chains:#?}");
+    }
+}
+
+/// The screen's lines, once these keys were pressed.
+fn drawn(view: &Arc<View>, width: u16, height: u16, keys: &str) -> Vec<String> {
+    let mut app = App::new(Settings { target: "test".into(), ..Settings::default() }, 1.0);
+    app.update(Message::Resize(width, height));
+    app.update(Message::View(TargetId::default(), Arc::clone(view)));
+    for key in Key::parse_all(keys).unwrap() {
+        app.update(Message::Key(key));
+    }
+    let theme = Theme::new(Base::Mono, Depth::Ansi, false);
+    let mut viewport = Viewport::default();
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| locktop::ui::render(frame, &app, &mut viewport, &theme)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+    (0..height).map(line).collect()
+}

@@ -1,0 +1,124 @@
+//! "Frees" is what a live server does when somebody goes: everybody else is made to stand still, the one is ended, and
+//! those whose lock was granted then are counted.
+
+use std::collections::BTreeSet;
+
+use locktop::demo::postgres::EmbeddedServer;
+use locktop::demo::scenario::{Blocker, Pace, Scenario, Stage};
+use locktop::feed::once::once;
+use locktop::model::lock_name::LockNames;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::wait_graph::Party;
+use locktop::pg::poll::Limits;
+use tokio_postgres::Client;
+
+use crate::document::{self, snapshot};
+use crate::frozen::{Frozen, terminate, waiting};
+use crate::support::{database, open};
+use crate::truth::party;
+
+#[tokio::test]
+async fn a_root_frees_as_many_as_proceed_when_it_is_ended() {
+    for version in super::versions() {
+        let server = super::server(version).await;
+        for scenario in Scenario::ALL {
+            end_the_roots(&server, scenario).await;
+        }
+    }
+}
+
+async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
+    let name = format!("{} on {}", scenario.name(), server.version());
+    let info = database(server).await;
+    let stage = Stage::open(&info).await.unwrap();
+    let client = open(&info).await.client;
+    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let facts = running.facts().clone();
+    let mut frozen = Frozen::stop(facts.waits.iter().map(|wait| wait.waiter));
+    for root in &facts.roots {
+        let document = snapshot(server, &info).await;
+        let frees = root_of(&document, root, &name).frees;
+        let before = waiting(&client).await;
+        match root {
+            Blocker::Backend(pid) => terminate(&client, *pid, &mut frozen).await,
+            Blocker::Prepared(gid) => {
+                client.batch_execute(&format!("ROLLBACK PREPARED '{gid}'")).await.unwrap();
+            }
+        }
+        let after = waiting(&client).await;
+        let granted: BTreeSet<_> = before.difference(&after).collect();
+        assert_eq!(granted.len(), frees, "{name}: {root:?} let {granted:?} go on");
+        assert!(after.is_subset(&before), "{name}: nobody new waits");
+    }
+    drop(frozen);
+    // One prepared transaction is cleaned up twice: its end is what was tested.
+    let _ = running.stop().await;
+    stage.remove().await.unwrap();
+}
+
+fn root_of<'a>(document: &'a document::Document, root: &Blocker, name: &str) -> &'a document::Root {
+    let (pid, gid) = party(root);
+    let found = document.roots.iter().find(|root| root.pid == pid && root.gid == gid);
+    found.unwrap_or_else(|| panic!("{name}: no root {root:?} in {:?}", document.roots))
+}
+
+/// Whoever it is that goes, root or not: the right ones are named, and no others.
+#[tokio::test]
+async fn whoever_goes_frees_those_that_the_graph_names() {
+    for version in super::versions() {
+        let server = super::server(version).await;
+        let mut went_on = 0;
+        for scenario in Scenario::ALL {
+            went_on += end_one_after_the_other(&server, scenario).await;
+        }
+        assert!(went_on > 10, "only {went_on} ever went on");
+    }
+}
+
+/// Of a crowd not all need to be tried.
+const VICTIMS: usize = 12;
+
+/// How many were freed in all.
+async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) -> usize {
+    let name = format!("{} on {}", scenario.name(), server.version());
+    let info = database(server).await;
+    let stage = Stage::open(&info).await.unwrap();
+    let client = open(&info).await.client;
+    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let facts = running.facts().clone();
+    let waiters: Vec<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
+    let roots = facts.roots.iter().map(Blocker::pid).filter(|pid| *pid != 0);
+    let mut frozen = Frozen::stop(waiters.iter().copied());
+    // From the middle outwards, so that there is somebody on both sides; the roots last.
+    let mut victims: Vec<i32> = waiters.clone();
+    let middle = waiters.len() / 2;
+    victims.rotate_left(middle);
+    victims.truncate(VICTIMS);
+    victims.extend(roots);
+    let mut went_on = 0;
+    for victim in victims {
+        let freed = freed_by(&client, &info, victim).await;
+        let before = waiting(&client).await;
+        terminate(&client, victim, &mut frozen).await;
+        let after = waiting(&client).await;
+        let granted: BTreeSet<i32> =
+            before.difference(&after).copied().filter(|pid| *pid != victim).collect();
+        assert_eq!(granted, freed, "{name}: the end of {victim}");
+        went_on += granted.len();
+    }
+    drop(frozen);
+    running.stop().await.unwrap();
+    stage.remove().await.unwrap();
+    went_on
+}
+
+/// Who would go on without `victim`, by the graph.
+async fn freed_by(client: &Client, info: &locktop::pg::conninfo::ConnInfo, victim: i32) -> BTreeSet<i32> {
+    let limits = Limits { ask: 1_000, ..Limits::default() };
+    let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
+    let waiting = waiting(client).await;
+    let freed = view.graph.freed_by(Party::Backend(victim));
+    let freed: BTreeSet<i32> = freed.into_iter().map(Party::pid).collect();
+    assert!(freed.is_subset(&waiting), "{freed:?} are among {waiting:?}");
+    freed
+}

@@ -1,0 +1,45 @@
+//! What the program says about real contention on a real server, held against the server's own word, and against what
+//! happens when somebody acts on it.
+//!
+//! With `LOCKTOP_LONG` on every supported version, else on one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test may"
+)]
+
+#[path = "../support/binary.rs"]
+mod binary;
+mod catalog;
+mod crowd;
+#[path = "../support/document.rs"]
+mod document;
+mod encodings;
+mod frees;
+mod frozen;
+mod scenarios;
+#[path = "../support/mod.rs"]
+mod support;
+mod truth;
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use support::is_long;
+
+/// A server for one test alone: what it shows is what the test did. Its deadlock check never runs, so that nobody's
+/// queue changes behind our back.
+async fn server(version: Option<u32>) -> EmbeddedServer {
+    let options = Options { version, ..Options::default() }
+        .with("max_connections", 300)
+        .with("max_worker_processes", 24)
+        .with("max_parallel_workers", 16)
+        .with("deadlock_timeout", "1h");
+    EmbeddedServer::start(options).await.unwrap()
+}
+
+/// The versions to test on: in the short run the one that is found first.
+fn versions() -> Vec<Option<u32>> {
+    if is_long() { support::versions().into_iter().map(Some).collect() } else { vec![None] }
+}

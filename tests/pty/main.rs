@@ -1,0 +1,29 @@
+//! The real program in a real pseudo terminal, before a real server, seen through a terminal emulator.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test may"
+)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod colours;
+mod demo;
+mod escapes;
+mod hostile;
+mod incident;
+mod mouse;
+mod outage;
+mod panic;
+mod picture;
+mod process;
+mod screen;
+mod signals;
+mod size;
+mod start;
+mod suspend;
+mod tour;

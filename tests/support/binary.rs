@@ -1,0 +1,62 @@
+//! The program itself, in an environment of its own.
+
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use locktop::clock;
+
+/// Longest wait for a program to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The program with nothing of this process's environment that could change what it does.
+pub(crate) fn locktop(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_locktop"));
+    let keep = |name: &str| matches!(name, "PATH" | "TMPDIR" | "LD_LIBRARY_PATH" | "LLVM_PROFILE_FILE");
+    command.env_clear().envs(std::env::vars().filter(|(name, _)| keep(name)));
+    command.env("HOME", "/nonexistent").env("LANG", "C.UTF-8");
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What the program left: exit status, standard output, standard error.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) status: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl From<Output> for Left {
+    fn from(output: Output) -> Self {
+        Self {
+            status: output.status.code(),
+            out: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
+            err: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
+        }
+    }
+}
+
+/// Runs it to its end; ends it, and fails, when it does not come to one.
+pub(crate) fn run(mut command: Command) -> Left {
+    let child = command.spawn().unwrap();
+    finish(child, &format!("{command:?}"))
+}
+
+/// The rest of a program that runs already.
+pub(crate) fn finish(child: Child, what: &str) -> Left {
+    let pid = rustix::process::Pid::from_child(&child);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || sender.send(child.wait_with_output()));
+    let start = clock::monotonic();
+    let Ok(output) = receiver.recv_timeout(PATIENCE) else {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        panic!("{what} has not ended after {:?}", start.elapsed());
+    };
+    reader.join().unwrap().unwrap();
+    output.unwrap().into()
+}
+
+/// The same for a test that has other things to attend to.
+pub(crate) async fn run_beside(command: Command) -> Left {
+    tokio::task::spawn_blocking(move || run(command)).await.unwrap()
+}
