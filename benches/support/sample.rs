@@ -175,7 +175,7 @@ impl Builder {
     ) -> &mut Execution {
         let ended = (status != "running").then(|| at(self.now - since + 75.0));
         self.executions.push(Execution {
-            id: 900 + self.executions.len() as i64,
+            id: 900 + i64::try_from(self.executions.len()).unwrap_or_default(),
             task_id,
             worker: Some(worker.into()),
             status: Some(status.into()),

@@ -118,6 +118,11 @@ async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
     assert_eq!((&*set.tables.schedules, set.tables.own_keys), ("jobs.Tasks", true));
     assert_eq!(set.tables.executions.as_deref(), Some("jobs.task_execution_log"), "beside it");
     for (schedules, executions, error) in [
+        (
+            Some("a.b.c.d"),
+            None,
+            "[tables] in the config: improper relation name (too many dotted names): a.b.c.d (SQLSTATE 42601)",
+        ),
         (Some("jobs.nowhere"), None, "there is no table jobs.nowhere, where [tables] in the config has it"),
         (Some("pg_class"), None, "pg_class has no columns id and task_name: it is no table of tasks"),
         (

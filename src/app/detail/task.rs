@@ -6,7 +6,7 @@ use crate::app::line::{Line, Tone};
 use crate::app::table::task_tone;
 use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState};
 use crate::model::wait_graph::Party;
-use crate::model::{Text, lock_key::LockKey};
+use crate::model::{Text, Timestamp, lock_key::LockKey};
 use crate::text;
 
 pub(super) fn lines(scene: &Scene<'_>, task: TaskId, again: Option<i64>) -> Option<Vec<Line>> {
@@ -112,7 +112,10 @@ fn running(scene: &Scene<'_>, row: &TaskRow, execution: &Execution) -> Vec<Line>
         ]),
     ];
     if let Some(pid) = execution.backend_pid {
-        let same = |started| execution.backend_start.is_none() || execution.backend_start == started;
+        // A start that is hidden from this role contradicts nothing.
+        let same = |started: Option<Timestamp>| {
+            execution.backend_start.zip(started).is_none_or(|(logged, seen)| logged == seen)
+        };
         let alive = scene.backend(pid).filter(|backend| same(backend.backend_start));
         let words =
             if alive.is_some() { party(scene, Party::Backend(pid)) } else { format!("{pid}, which is gone") };

@@ -148,11 +148,95 @@ fn configured(tables: &[Table], places: &Places) -> Pair {
     pair
 }
 
+/// What stands for configured tables that could not even be looked for.
+pub(super) fn refused(places: &Places, reason: &str) -> Pair {
+    let name = places.schedules.as_deref().or(places.executions.as_deref()).unwrap_or_default();
+    failed(name, &format!("[tables] in the config: {reason}"))
+}
+
 fn failed(name: &str, reason: &str) -> Pair {
     Pair {
         tables: TaskTables { schedules: name.into(), ..TaskTables::default() },
         schedules: Err(reason.into()),
         executions: None,
         running: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(oid: u32, schema: &str, name: &str, is_visible: bool) -> Table {
+        let columns = "id int\ntask_name text\ntask_id int\nstatus text\nstarted_at time";
+        let column = |line: &str| {
+            let (name, kind) = line.split_once(' ').unwrap();
+            (name.to_owned(), Kind::of(kind).unwrap())
+        };
+        Table {
+            oid,
+            schema: schema.to_owned(),
+            name: name.to_owned(),
+            is_visible,
+            columns: columns.lines().map(column).collect(),
+            indexes: vec!["id".to_owned(), "status started_at".to_owned(), "task_id started_at".to_owned()],
+            ..Table::default()
+        }
+    }
+
+    fn names(tables: &[Table], places: &Places) -> Vec<(String, Option<String>)> {
+        let pairs = paired(tables, places);
+        let name = |pair: &Pair| {
+            (pair.tables.schedules.to_string(), pair.tables.executions.as_ref().map(ToString::to_string))
+        };
+        pairs.iter().map(name).collect()
+    }
+
+    #[test]
+    fn tables_of_one_schema_belong_together() {
+        let (tasks, log) = ("scheduled_tasks", "task_execution_log");
+        let tables = [
+            table(1, "public", tasks, true),
+            table(2, "locktop", tasks, false),
+            table(3, "locktop", log, false),
+            table(4, "public", log, true),
+            table(5, "jobs", log, false),
+        ];
+        let pair = |schema: &str| (format!("{schema}.{tasks}"), Some(format!("{schema}.{log}")));
+        assert_eq!(names(&tables, &Places::default()), [pair("public"), pair("locktop")]);
+        assert_eq!(
+            names(&tables[1..3], &Places::default()),
+            [pair("locktop")],
+            "neither is on the search path"
+        );
+        assert_eq!(names(&tables[2..], &Places::default()), [], "a log alone is of no use");
+        let alone = [table(1, "public", tasks, true), table(4, "other", log, true)];
+        let both = (format!("public.{tasks}"), Some(format!("other.{log}")));
+        assert_eq!(names(&alone, &Places::default()), [both], "both on the search path");
+        let on_path = [table(2, "locktop", tasks, true), table(3, "locktop", log, true)];
+        assert_eq!(names(&on_path, &Places::default()), [pair("locktop")], "once, however it is found");
+    }
+
+    #[test]
+    fn what_the_config_names_comes_in_place_of_what_is_on_the_search_path() {
+        let tables = [
+            table(1, "public", "scheduled_tasks", true),
+            Table { is_schedules: true, ..table(2, "jobs", "things", false) },
+            table(3, "jobs", "task_execution_log", false),
+        ];
+        let places = Places { schedules: Some("jobs.things".into()), executions: None };
+        let found = ("jobs.things".to_owned(), Some("jobs.task_execution_log".to_owned()));
+        assert_eq!(names(&tables, &places), [found]);
+        let missing = Places { schedules: Some("nowhere".into()), executions: None };
+        let pairs = paired(&tables[..1], &missing);
+        assert!(pairs[0].schedules.as_ref().unwrap_err().contains("there is no table nowhere"));
+    }
+
+    #[test]
+    fn names_are_quoted_and_what_is_absent_is_null() {
+        let odd = Table { schema: "a\"b".to_owned(), ..table(1, "", "scheduled_tasks", true) };
+        let text = paired(&[odd], &Places::default())[0].schedules.clone().unwrap();
+        assert!(text.contains("ONLY \"a\"\"b\".\"scheduled_tasks\""), "{text}");
+        assert!(text.contains("NULL::pg_catalog.float8 AS c8"), "{text}");
     }
 }

@@ -21,7 +21,7 @@ use crate::clock;
 use crate::model::Text;
 use crate::model::task::TaskTables;
 use crate::pg::decode::texts::Texts;
-use crate::pg::poll::SectionError;
+use crate::pg::poll::{SectionError, message};
 
 pub(super) use read::{Found, sections};
 
@@ -75,6 +75,10 @@ impl Tasks {
     ) -> Self {
         let readers = match found {
             Ok(rows) => prepared(client, find::pairs(&rows, &places)).await,
+            // A name that is no name fails the look itself.
+            Err(error) if places != Places::default() && error.as_db_error().is_some() => {
+                prepared(client, vec![find::refused(&places, &message(&error))]).await
+            }
             Err(error) => Err(error.into()),
         };
         let failed = readers.is_err();
