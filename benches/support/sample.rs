@@ -159,6 +159,7 @@ impl Builder {
             priority: Some(5),
             timeout: Some(timeout),
             max_attempts: Some(3),
+            attempts: Some(0),
         });
         let last = self.tasks.len() - 1;
         &mut self.tasks[last]

@@ -4,7 +4,7 @@ use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::task::TaskState;
 
-/// How old the rows of a table that could not be read are; then `10 running · 1 slow · 2 overdue · 1 orphan`, and what
+/// How old the rows of a table that could not be read are; then `10 running · 1 orphan · 1 slow · 2 overdue`, and what
 /// was left out.
 pub(super) fn facts(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     let counts = &scene.view.tasks.counts;
@@ -25,17 +25,17 @@ pub(super) fn facts(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     facts
 }
 
-/// How many need somebody.
+/// How many need somebody, the worst first.
 pub(super) fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     let count = |state: TaskState, tone: Tone| {
         let number = scene.view.tasks.counts.of(state);
         (number > 0).then(|| (format!("{number} {}", state.as_str()), tone))
     };
     [
+        count(TaskState::Orphan, Tone::Critical),
         count(TaskState::Slow, Tone::Warning),
         count(TaskState::Overdue, Tone::Warning),
         count(TaskState::Leaked, Tone::Warning),
-        count(TaskState::Orphan, Tone::Critical),
     ]
     .into_iter()
     .flatten()

@@ -108,6 +108,30 @@ async fn both_kinds_of_tables_are_shown_together() {
 }
 
 #[tokio::test]
+async fn they_are_read_on_every_version() {
+    for version in support::versions() {
+        let ddl = format!("{RECIPE}{}", own_tables("locktop"));
+        let mut stage = Stage::on(support::server_of(version).await, &ddl).await;
+        let worker = stage.client().await;
+        let insert = format!(
+            "SELECT pg_advisory_lock({OWN} + 1);
+             INSERT INTO locktop.task_execution_log (task_id, worker_id, status, started_at, lock_id, backend_pid)
+             VALUES (1, 'worker-1', 'running', now() - interval '11 minutes', {OWN} + 1, pg_backend_pid());
+             INSERT INTO task_execution_log (task_id, worker_id, status) VALUES (1, 'worker-1', 'failed')"
+        );
+        worker.batch_execute(&insert).await.unwrap();
+        let view = stage.look().await;
+        let sets = &view.snapshot.as_ref().unwrap().task_sets;
+        let errors: Vec<_> = sets.iter().map(|set| (&set.tasks.error, &set.executions.error)).collect();
+        assert_eq!(errors, [(&None, &None), (&None, &None)], "PostgreSQL {version}");
+        let counts: Vec<_> =
+            sets.iter().map(|set| (set.tasks.rows.len(), set.executions.rows.len())).collect();
+        assert_eq!(counts, [(3, 1), (3, 1)], "PostgreSQL {version}");
+        assert_eq!(stage.states(), ["due", "due", "due", "slow", "idle", "overdue"], "PostgreSQL {version}");
+    }
+}
+
+#[tokio::test]
 async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
     let own = own_tables("jobs").replace("jobs.scheduled_tasks", "jobs.\"Tasks\"");
     let mut stage = Stage::new(&own).await;

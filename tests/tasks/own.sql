@@ -11,7 +11,8 @@ CREATE TABLE $schema.scheduled_tasks (
     created_at timestamptz DEFAULT now(),
     priority int NOT NULL DEFAULT 0,
     timeout interval,
-    max_attempts int NOT NULL DEFAULT 3
+    max_attempts int NOT NULL DEFAULT 3,
+    attempts int NOT NULL DEFAULT 0
 );
 CREATE TABLE $schema.task_execution_log (
     id bigserial PRIMARY KEY,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use locktop::app::message::Message;
 use locktop::app::{App, Settings};
+use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::digest::Digest;
 use locktop::keys::Key;
 use locktop::model::lock_key::LockKey;
@@ -46,7 +47,12 @@ pub(crate) struct Stage {
 impl Stage {
     /// A new database with these tables.
     pub(crate) async fn new(ddl: &str) -> Self {
-        let info = support::database(support::server().await).await;
+        Self::on(support::server().await, ddl).await
+    }
+
+    /// The same on a server of one's choice.
+    pub(crate) async fn on(server: &EmbeddedServer, ddl: &str) -> Self {
+        let info = support::database(server).await;
         support::open(&info).await.client.batch_execute(ddl).await.unwrap();
         let limits = Limits { name_patience: std::time::Duration::from_secs(5), ..Limits::default() };
         let session = Session::open(&info, limits.clone()).await.unwrap();

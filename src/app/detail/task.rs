@@ -83,11 +83,11 @@ fn schedule(scene: &Scene<'_>, task: &Schedule) -> Vec<Line> {
             ("enabled", enabled.unwrap_or_default()),
             ("priority", number(task.priority)),
         ]),
+        fields(&[("last run", ago(scene, task.last_run_at)), ("next run", next.unwrap_or_default())]),
         fields(&[
-            ("last run", ago(scene, task.last_run_at)),
-            ("next run", next.unwrap_or_default()),
             ("timeout", task.timeout.map(text::duration).unwrap_or_default()),
-            ("attempts", number(task.max_attempts)),
+            ("failed attempts", number(task.attempts)),
+            ("of", number(task.max_attempts)),
         ]),
     ];
     lines.retain(|line| line.spans.len() > 1);

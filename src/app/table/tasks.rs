@@ -84,9 +84,12 @@ fn width_of(columns: usize) -> f64 {
     f64::from(u32::try_from(columns).unwrap_or(u32::MAX))
 }
 
-/// `2/3`: the attempt, and how many there are.
+/// `2/3`: the attempt that runs, or how many failed, and how many there are.
 fn attempts(scene: &Scene<'_>, row: &TaskRow) -> Option<String> {
-    let attempt = row.execution(scene.snapshot).and_then(|execution| execution.attempt);
+    let attempt = match row.execution(scene.snapshot) {
+        Some(execution) => execution.attempt,
+        None => row.schedule(scene.snapshot).and_then(|task| task.attempts).filter(|failed| *failed > 0),
+    };
     let most = row.schedule(scene.snapshot).and_then(|task| task.max_attempts);
     match (attempt, most) {
         (Some(attempt), Some(most)) => Some(format!("{attempt}/{most}")),

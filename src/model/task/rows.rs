@@ -40,6 +40,8 @@ pub struct Schedule {
     pub timeout: Option<f64>,
     /// Attempts after which it is given up.
     pub max_attempts: Option<i64>,
+    /// Attempts that failed since it last completed.
+    pub attempts: Option<i64>,
 }
 
 /// A row of `task_execution_log`.

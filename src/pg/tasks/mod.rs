@@ -61,6 +61,8 @@ pub(super) struct Tasks {
     readers: Vec<Reader>,
     texts: Texts,
     looked: Instant,
+    /// Why nobody knows yet which tables there are.
+    unknown: Option<Text>,
     failed: bool,
     pending: Option<JoinHandle<Result<Vec<Reader>, SectionError>>>,
 }
@@ -81,14 +83,15 @@ impl Tasks {
             }
             Err(error) => Err(error.into()),
         };
-        let failed = readers.is_err();
+        let unknown = readers.as_ref().err().map(|error| error.to_string().into());
         Self {
             places,
             find,
             readers: readers.unwrap_or_default(),
             texts: Texts::default(),
             looked: clock::monotonic(),
-            failed,
+            failed: unknown.is_some(),
+            unknown,
             pending: None,
         }
     }
@@ -107,7 +110,7 @@ impl Tasks {
         let Ok(answer) = tokio::time::timeout(patience, pending).await else { return };
         self.pending = None;
         match answer {
-            Ok(Ok(readers)) => self.readers = readers,
+            Ok(Ok(readers)) => (self.readers, self.unknown) = (readers, None),
             _ => self.failed = true,
         }
     }

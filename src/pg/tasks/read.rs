@@ -125,6 +125,9 @@ pub(in crate::pg) fn sections(
     locks: &Section<Lock>,
     taken_at: Timestamp,
 ) -> Arc<Vec<TaskSet>> {
+    if let (Some(reason), Some(before)) = (&tasks.unknown, before) {
+        return Arc::new(before.task_sets.iter().map(|set| aged(set, reason)).collect());
+    }
     let Tasks { readers, texts, failed, .. } = tasks;
     let nothing = TaskSet::default();
     let sets = readers.iter_mut().zip(found.0).map(|(reader, (schedules, executions))| {
@@ -140,6 +143,16 @@ pub(in crate::pg) fn sections(
         turn.set(schedules, executions)
     });
     Arc::new(sets.collect())
+}
+
+/// A set of an earlier snapshot, when nobody knows whether its tables are still there.
+fn aged(set: &TaskSet, reason: &Text) -> TaskSet {
+    let executions = match set.tables.executions {
+        Some(_) => set.executions.stale(reason.clone()),
+        None => set.executions.clone(),
+    };
+    TaskSet::new(Arc::clone(&set.tables), set.tasks.stale(reason.clone()), executions)
+        .cut(set.tasks_cut, set.running_cut)
 }
 
 /// One set of one snapshot.

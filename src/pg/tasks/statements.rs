@@ -56,6 +56,7 @@ pub(super) const SCHEDULE: Columns = &[
     ("priority", Kind::Int),
     ("timeout", Kind::Interval),
     ("max_attempts", Kind::Int),
+    ("attempts", Kind::Int),
 ];
 
 /// The columns of [`crate::model::task::Execution`].

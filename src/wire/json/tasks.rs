@@ -27,6 +27,7 @@ pub(super) struct Task<'a> {
     priority: Option<i64>,
     timeout: Option<f64>,
     max_attempts: Option<i64>,
+    attempts: Option<i64>,
     state: &'static str,
 }
 
@@ -79,6 +80,7 @@ pub(super) fn tasks<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Task<'a>> {
         priority: task.priority,
         timeout: task.timeout,
         max_attempts: task.max_attempts,
+        attempts: task.attempts,
         state: states.get(&id).copied().unwrap_or("idle"),
     })
     .collect()
