@@ -95,18 +95,24 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         leases: [],
         queue: rows::WorkQueue::default(),
         findings: view.findings.iter().map(|finding| rows::Finding::of(finding, &gids)).collect(),
-        sections: BTreeMap::from([
-            ("server", SectionState::of(&snapshot.server)),
-            ("backends", SectionState::of(&snapshot.backends)),
-            ("locks", SectionState::of(&snapshot.locks)),
-            ("prepared", SectionState::of(&snapshot.prepared)),
-            ("tasks", tasks::state(snapshot, |set| (set.tasks.taken_at, set.tasks.error.as_deref()))),
-            (
-                "executions",
-                tasks::state(snapshot, |set| (set.executions.taken_at, set.executions.error.as_deref())),
-            ),
-        ]),
+        sections: sections(snapshot),
     }
+}
+
+/// How each section is; those of the tasks where there are task tables.
+fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
+    let mut sections = BTreeMap::from([
+        ("server", SectionState::of(&snapshot.server)),
+        ("backends", SectionState::of(&snapshot.backends)),
+        ("locks", SectionState::of(&snapshot.locks)),
+        ("prepared", SectionState::of(&snapshot.prepared)),
+    ]);
+    if !snapshot.task_sets.is_empty() {
+        let tasks = tasks::state(snapshot, |set| (set.tasks.taken_at, set.tasks.error.as_deref()));
+        let log = tasks::state(snapshot, |set| (set.executions.taken_at, set.executions.error.as_deref()));
+        sections.extend([("tasks", tasks), ("executions", log)]);
+    }
+    sections
 }
 
 /// The rows of a section that could be read; one that could not is empty.

@@ -118,7 +118,7 @@ pub(super) fn executions<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Executi
     rows
 }
 
-/// How one section of all sets is: as old as the oldest, with every error; without tables it was never read.
+/// How one section of all sets is: as old as the oldest, with every error.
 pub(super) fn state<'a>(
     snapshot: &'a Snapshot,
     section: impl Fn(&'a TaskSet) -> (Option<Timestamp>, Option<&'a str>),
