@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::learn::{self, Learned, Learner, Query, Way};
-use locktop::feed::live::{Live, Settings};
+use locktop::feed::live::{Live, Settings, Wishes};
 use locktop::feed::once::once_learning;
 use locktop::feed::spare::Spare;
 use locktop::model::finding::Severity;
@@ -26,7 +26,7 @@ use locktop::model::view::View;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, open_plain};
 use support::{PATIENCE, database, open, server, server_of, versions};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// Rounds follow one another closely.
 const EVERY: Duration = Duration::from_millis(50);
@@ -75,13 +75,12 @@ struct Running {
 
 async fn run(info: &ConnInfo, queries: &[Query], read_only: bool) -> Running {
     let (names_in, names) = watch::channel(Learned::default());
-    let settings = Settings { interval: EVERY, learned: Some(names), ..Settings::default() };
+    let settings = Settings { learned: Some(names), ..Settings::default() };
     let live = Live::connect(info.clone(), settings, |_| {}).await.unwrap();
-    let spare = (!read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default())));
-    let way = spare.clone().map_or(Way::Own, Way::Spare);
-    let (_, commands) = mpsc::channel(1);
     let (views_in, views) = watch::channel(live.view());
-    tokio::spawn(live.run(commands, views_in));
+    let spare = (!read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
+    let way = spare.clone().map_or(Way::Own, Way::Spare);
+    tokio::spawn(live.run(Wishes::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner(info, queries), way, EVERY, names_in));
     Running { views, _spare: spare }
 }

@@ -1,15 +1,11 @@
 -- Settings of a session on a direct connection, one round trip, the same text for every server version.
--- $1 and $2 are replaced before sending: milliseconds of statement_timeout and lock_timeout.
+-- statement_timeout and lock_timeout are set before, since these may have to wait for a lock on a catalog.
 -- SQL_ASCII as the client's encoding means that the server converts nothing: text arrives in the bytes it is stored
 -- in, and one query in another encoding cannot fail a whole statement. locktop.datid is a setting of our own: the
 -- OID of the database, for locks.sql.
 -- The memory is for 50,000 locks, which would go through a file otherwise. The long text at the end is for glibc: once a
 -- block of its size was freed, it no longer gives memory back after every statement, to take it again page by page
 -- (mallopt(3), M_MMAP_THRESHOLD), which costs a tenth of the server's time for a poll.
--- The timeouts come first, in a statement of their own: the next one reads a catalog, and would wait without an end for
--- one that is locked.
-SELECT pg_catalog.set_config('statement_timeout', '$1', false),
-       pg_catalog.set_config('lock_timeout', '$2', false);
 SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('idle_session_timeout', '0', false),
        pg_catalog.set_config('idle_in_transaction_session_timeout', '0', false),

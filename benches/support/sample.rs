@@ -210,6 +210,7 @@ fn server(connections: usize) -> Server {
         connections: u32::try_from(connections).unwrap_or(u32::MAX),
         max_connections: 500,
         deadlocks: 3,
+        deadlocks_of: Arc::default(),
         started_at: Some(at(-1_036_800.0)),
         query_size: 1024,
         sees_all: true,
@@ -266,10 +267,9 @@ fn board(snapshot: &Snapshot) -> Board {
 fn findings(snapshot: &Snapshot, graph: &WaitGraph, tasks: &Board) -> Vec<Finding> {
     finding::find(finding::Scene {
         snapshot,
-        previous: None,
         graph,
         tasks,
-        previous_graph: None,
+        deadlocks: &finding::Deadlocks::default(),
         lock_names: &LockNames::default(),
         thresholds: &Thresholds::default(),
     })

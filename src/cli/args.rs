@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
+use crate::schema::SchemaName;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -15,6 +16,7 @@ Examples:
   locktop 'host=/run/postgresql dbname=app'
   locktop prod                         [targets.prod] of the config file
   locktop snapshot --format json prod  one look, for a script
+  locktop schema install prod          tables and functions for scheduled tasks, in a schema of their own
   locktop demo                         a server of its own with something to see
 
 The environment variables of libpq (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE, …) and ~/.pgpass count as for psql.
@@ -64,6 +66,9 @@ pub enum Command {
     Demo(DemoArgs),
     /// Print one snapshot on standard output.
     Snapshot(SnapshotArgs),
+    /// Install, look at, print or drop locktop's own tables and functions.
+    #[command(subcommand)]
+    Schema(SchemaCommand),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
@@ -88,6 +93,44 @@ pub enum ConfigCommand {
     },
     /// Print where the config file is looked for.
     Path,
+}
+
+/// `locktop schema …`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum SchemaCommand {
+    /// Install the schema, or upgrade it; does nothing where the latest version is.
+    Install(SchemaPlace),
+    /// Say which version is installed; exit status 1 unless it is the latest and as it was made.
+    Status(SchemaPlace),
+    /// Print the statements of an installation, for psql.
+    Print {
+        /// The schema's name, as it is: without quotes, and case counts.
+        #[arg(long, value_name = "NAME", default_value_t)]
+        schema: SchemaName,
+    },
+    /// Drop what was installed, with all rows in it; refuses when anything depends on it.
+    Drop(SchemaPlace),
+}
+
+impl SchemaCommand {
+    /// Where to do it; none for what needs no server.
+    #[must_use]
+    pub fn place(&self) -> Option<&SchemaPlace> {
+        match self {
+            Self::Install(place) | Self::Status(place) | Self::Drop(place) => Some(place),
+            Self::Print { .. } => None,
+        }
+    }
+}
+
+/// A schema on a server.
+#[derive(Debug, Clone, Args)]
+pub struct SchemaPlace {
+    /// The schema's name, as it is: without quotes, and case counts.
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub schema: SchemaName,
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
 }
 
 /// psql's connection options.

@@ -62,7 +62,8 @@ pub fn print_path(location: &Location, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", location.path.display())
 }
 
-/// Looks for mistakes in a config file, and answers with the line to print when there are none.
+/// Looks for mistakes in a config file, and answers with the line to print when there are none. `whole` finds those
+/// that are in no part alone.
 ///
 /// # Errors
 /// When it cannot be read, or there are mistakes in it.
@@ -70,9 +71,11 @@ pub fn check_config(
     file: Option<PathBuf>,
     location: &Location,
     checks: &Checks<'_>,
+    whole: &dyn Fn(&Config) -> Result<(), ConfigError>,
 ) -> Result<String, ConfigError> {
     let location = file.map_or_else(|| location.clone(), |path| Location { path, named: true });
     let config = Config::load(&location, checks)?;
+    whole(&config)?;
     let path = location.path.display();
     Ok(match config.path {
         Some(_) => format!("{path}: no mistakes"),

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use super::args::{Cli, Command, Screen, ViewArgs};
 use super::password::Prompt;
-use crate::config::{
-    Checks, Config, ConfigError, KeyBinding, Location, LockNameQuery, NamedLock, Target, Theme, locate,
-};
+use crate::config::{Checks, Config, ConfigError, Location, LockNameQuery, NamedLock, Target, Theme, locate};
 use crate::model::thresholds::Thresholds;
 use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
 use crate::pg::error::ConnInfoError;
@@ -50,8 +48,6 @@ pub struct Settings {
     pub lock_name_queries: Vec<LockNameQuery>,
     /// Where the task tables are.
     pub tables: BTreeMap<&'static str, String>,
-    /// Keys in place of the default ones.
-    pub keys: Vec<KeyBinding>,
     /// The config as it was read, for mistakes that only show later.
     pub config: Config,
 }
@@ -126,7 +122,6 @@ impl Cli {
             lock_names: config.lock_names.clone(),
             lock_name_queries: config.lock_name_queries.clone(),
             tables: config.tables.clone(),
-            keys: config.keys.clone(),
             config,
         })
     }
@@ -139,6 +134,7 @@ impl Cli {
         let own = match &self.command {
             Some(Command::Demo(demo)) => demo.url.as_deref(),
             Some(Command::Snapshot(snapshot)) => snapshot.target.as_deref(),
+            Some(Command::Schema(schema)) => schema.place().and_then(|place| place.target.as_deref()),
             _ => None,
         };
         let target = match (self.target.as_deref(), own) {

@@ -40,6 +40,7 @@ fn connection_options_are_psqls_before_and_after_a_subcommand() {
         "snapshot -h db -p 99 -U ops -d app",
         "snapshot -h db -p 99 -U ops app",
         "-h db snapshot -p 99 -U ops app",
+        "-h db schema -p 99 install -U ops --schema jobs app",
         "app -h db -p 99 -U ops snapshot --format json",
         "postgres://ops@db:99/app",
         "demo --url postgres://ops@db:99/app",
@@ -82,6 +83,9 @@ fn bad_flags_exit_with_2() {
         "demo --scenario unheard-of",
         "demo --url x --pg-bin y",
         "config",
+        "schema",
+        "schema print app",
+        "schema drop --schema pg_jobs",
         "one two",
     ] {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
@@ -192,7 +196,9 @@ fn config_check() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("mine.toml");
     let absent = Location { path: directory.path().join("none.toml"), named: false };
-    let check = |file: Option<&Path>| check_config(file.map(Path::to_owned), &absent, &Checks::default());
+    let check = |file: Option<&Path>| {
+        check_config(file.map(Path::to_owned), &absent, &Checks::default(), &|_| Ok(()))
+    };
     assert_eq!(check(None).unwrap(), format!("{}: not there, the defaults apply", absent.path.display()));
     std::fs::write(&path, "refresh = '2s'").unwrap();
     assert_eq!(check(Some(&path)).unwrap(), format!("{}: no mistakes", path.display()));

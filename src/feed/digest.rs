@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::held::Held;
 use super::learn::Learned;
-use super::{held, series};
+use super::series;
 use crate::model::Text;
-use crate::model::finding::{self, Scene, lock_name_query};
+use crate::model::finding::{self, Deadlocks, Scene, lock_name_query};
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::Watch;
@@ -23,6 +24,8 @@ pub struct Digest {
     /// What could not be learned.
     notes: Arc<[Text]>,
     watch: Watch,
+    deadlocks: Deadlocks,
+    held: Held,
     view: Arc<View>,
 }
 
@@ -42,7 +45,14 @@ impl Digest {
             held_since: Arc::default(),
             lock_names: Arc::new(lock_names),
         };
-        Self { thresholds, notes: Arc::default(), watch: Watch::default(), view: Arc::new(view) }
+        Self {
+            thresholds,
+            notes: Arc::default(),
+            watch: Watch::default(),
+            deadlocks: Deadlocks::default(),
+            held: Held::default(),
+            view: Arc::new(view),
+        }
     }
 
     /// Takes names in, for the snapshots to come.
@@ -63,39 +73,42 @@ impl Digest {
         self.view.snapshot.as_deref()
     }
 
-    /// Takes a snapshot in.
+    /// Takes a snapshot in. Where its locks could not be read, what was made of the last ones stays, and is not made
+    /// again: ages would grow that nobody has seen.
     pub fn snapshot_taken(&mut self, snapshot: Snapshot) -> Arc<View> {
         let before = &self.view;
-        let previous = before.snapshot.as_deref();
-        let graph = WaitGraph::build(Input {
-            locks: &snapshot.locks.rows,
-            backends: &snapshot.backends.rows,
-            answers: &snapshot.answers,
-        });
+        let (graph, series) = if snapshot.locks.error.is_none() {
+            let graph = WaitGraph::build(Input {
+                locks: &snapshot.locks.rows,
+                backends: &snapshot.backends.rows,
+                answers: &snapshot.answers,
+            });
+            let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
+            (Arc::new(graph), Arc::new(series))
+        } else {
+            (Arc::clone(&before.graph), Arc::clone(&before.series))
+        };
+        self.deadlocks.look(&snapshot, &graph);
+        let held_since = self.held.look(&snapshot);
         let tasks = self.watch.look(&snapshot, &self.thresholds);
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
-            previous,
             graph: &graph,
             tasks: &tasks,
-            previous_graph: previous.is_some().then_some(&*before.graph),
+            deadlocks: &self.deadlocks,
             lock_names: &before.lock_names,
             thresholds: &self.thresholds,
         });
         // They are the least of all findings, and belong behind the others.
         findings.extend(lock_name_query::findings(&self.notes));
-        let locks_before = previous.map_or(&[][..], |previous| &previous.locks.rows[..]);
-        let held_since =
-            held::updated(&before.held_since, locks_before, &snapshot.locks.rows, snapshot.taken_at);
-        let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
         self.view = Arc::new(View {
             target: before.target,
             id: before.id + 1,
             link: Link::Live,
-            graph: Arc::new(graph),
+            graph,
             tasks: Arc::new(tasks),
             findings: Arc::new(findings),
-            series: Arc::new(series),
+            series,
             held_since,
             lock_names: Arc::clone(&before.lock_names),
             snapshot: Some(Arc::new(snapshot)),
@@ -105,8 +118,12 @@ impl Digest {
 
     /// Marks the last snapshot as old.
     pub fn link_lost(&mut self, reason: &str, attempt: u32) -> Arc<View> {
+        self.held.forget();
         let link = Link::Down { reason: reason.into(), attempt };
         self.view = Arc::new(View { id: self.view.id + 1, link, ..View::clone(&self.view) });
         self.view()
     }
 }
+
+#[cfg(test)]
+mod tests;

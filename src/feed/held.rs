@@ -1,32 +1,115 @@
-//! Since when each advisory lock has been seen with its holder: a lower bound of how long it is held.
+//! Since when each advisory lock is held, as far as that is known: a lower bound, which is never too high.
+//!
+//! A lock that is there in two scans may have been released and taken again in between. It was not where the holder is
+//! in one transaction all the time, or has begun nothing and ended nothing. (A session that releases a lock and takes
+//! it again within one transaction goes unnoticed: no view tells that.)
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::model::Timestamp;
+use crate::model::backend::Backend;
 use crate::model::lock::{Lock, LockTag, LockType};
+use crate::model::snapshot::Snapshot;
 
 /// Holder and lock, and when they were first seen together.
 pub type HeldSince = FxHashMap<(i32, LockTag), Timestamp>;
 
-/// The table for `locks`, read at `at`, after `before`, which was made from `locks_before`.
-#[must_use]
-pub fn updated(
-    before: &Arc<HeldSince>,
-    locks_before: &[Lock],
-    locks: &[Lock],
-    at: Timestamp,
-) -> Arc<HeldSince> {
-    // Most polls change nothing, and the server lists what stays in the same order.
-    if std::ptr::eq(locks_before, locks) || held(locks_before).eq(held(locks)) {
-        return Arc::clone(before);
+/// What a holder was doing at a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Doing {
+    backend_start: Timestamp,
+    xact_start: Option<Timestamp>,
+    state_change: Option<Timestamp>,
+}
+
+impl Doing {
+    /// None for a backend that we may not see, and one that began this only while the scan went on: the locks may have
+    /// been read before.
+    fn of(backend: &Backend, scan: Timestamp) -> Option<Self> {
+        let Backend { backend_start, xact_start, state_change, .. } = backend;
+        let since = xact_start.or(*state_change)?;
+        let doing =
+            Self { backend_start: (*backend_start)?, xact_start: *xact_start, state_change: *state_change };
+        (since <= scan).then_some(doing)
     }
-    let mut table = HeldSince::with_capacity_and_hasher(before.len(), rustc_hash::FxBuildHasher);
-    for key in held(locks) {
-        table.insert(key, before.get(&key).copied().unwrap_or(at));
+
+    /// Whether it went on with that until `later`, without an end of a transaction in between.
+    fn goes_on_in(self, later: &Backend) -> bool {
+        Some(self.backend_start) == later.backend_start
+            && self.xact_start == later.xact_start
+            && (self.xact_start.is_some() || self.state_change == later.state_change)
     }
-    Arc::new(table)
+}
+
+/// The table, and what is needed to go on with it.
+#[derive(Debug, Default)]
+pub struct Held {
+    since: Arc<HeldSince>,
+    locks: Arc<Vec<Lock>>,
+    holders: FxHashMap<i32, Option<Doing>>,
+}
+
+impl Held {
+    /// The table for a snapshot. Without locks of this moment it stays as it was.
+    #[must_use]
+    pub fn look(&mut self, snapshot: &Snapshot) -> Arc<HeldSince> {
+        if snapshot.locks.error.is_none() {
+            self.update(snapshot);
+        }
+        Arc::clone(&self.since)
+    }
+
+    /// Nothing is known of the time without a connection.
+    pub fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    fn update(&mut self, snapshot: &Snapshot) {
+        let locks = &snapshot.locks.rows;
+        let fresh = snapshot.backends.error.is_none();
+        let backends = if fresh { &snapshot.backends.rows[..] } else { &[] };
+        let scan = snapshot.taken_at - seconds(snapshot.poll_seconds);
+        // Those who hold something are few, whatever number of locks they have.
+        let mut same = 0;
+        let mut now: FxHashMap<i32, (bool, Option<Doing>)> = FxHashMap::default();
+        for backend in backends {
+            if let Some(before) = self.holders.get(&backend.pid) {
+                let goes_on = before.is_some_and(|before| before.goes_on_in(backend));
+                same += usize::from(goes_on);
+                now.insert(backend.pid, (goes_on, Doing::of(backend, scan)));
+            }
+        }
+        // Most polls change nothing, and the server lists what stays in the same order.
+        let unchanged = Arc::ptr_eq(&self.locks, locks) || held(&self.locks).eq(held(locks));
+        if unchanged && same == self.holders.len() {
+            self.holders = now.into_iter().map(|(pid, (_, doing))| (pid, doing)).collect();
+            self.locks = Arc::clone(locks);
+            return;
+        }
+        let goes_on = |pid: i32| now.get(&pid).is_some_and(|(goes_on, _)| *goes_on);
+        let mut table = HeldSince::with_capacity_and_hasher(self.since.len(), rustc_hash::FxBuildHasher);
+        let mut holders: FxHashMap<i32, Option<Doing>> = FxHashMap::default();
+        for key in held(locks) {
+            let before = self.since.get(&key).copied().filter(|_| goes_on(key.0));
+            table.insert(key, before.unwrap_or(snapshot.taken_at));
+            holders.insert(key.0, None);
+        }
+        for backend in backends {
+            if let Some(doing) = holders.get_mut(&backend.pid) {
+                *doing = Doing::of(backend, scan);
+            }
+        }
+        *self = Self { since: Arc::new(table), locks: Arc::clone(locks), holders };
+    }
+}
+
+fn seconds(seconds: f64) -> chrono::TimeDelta {
+    std::time::Duration::try_from_secs_f64(seconds)
+        .ok()
+        .and_then(|duration| chrono::TimeDelta::from_std(duration).ok())
+        .unwrap_or_default()
 }
 
 fn held(locks: &[Lock]) -> impl Iterator<Item = (i32, LockTag)> {
@@ -37,39 +120,4 @@ fn held(locks: &[Lock]) -> impl Iterator<Item = (i32, LockTag)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::lock::{LockMode, VirtualTransaction};
-
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_timestamp(seconds, 0).unwrap()
-    }
-
-    fn lock(pid: i32, key: u32, granted: bool) -> Lock {
-        Lock {
-            tag: LockTag { objid: Some(key), ..LockTag::new(LockType::Advisory) },
-            mode: LockMode::Exclusive,
-            granted,
-            pid: Some(pid),
-            virtualtransaction: VirtualTransaction { proc_number: pid, local_xid: 1 },
-            wait_start: None,
-        }
-    }
-
-    #[test]
-    fn a_lock_keeps_its_time_for_as_long_as_the_holder_stays() {
-        let first = [lock(1, 7, true), lock(2, 7, false)];
-        let table = updated(&Arc::default(), &[], &first, at(10));
-        assert_eq!(table.len(), 1);
-        let same = updated(&table, &first, &first, at(11));
-        assert!(Arc::ptr_eq(&table, &same));
-        let second = [lock(3, 8, true), lock(1, 7, true)];
-        let table = updated(&same, &first, &second, at(12));
-        assert_eq!(table.get(&(1, first[0].tag)), Some(&at(10)));
-        assert_eq!(table.get(&(3, second[0].tag)), Some(&at(12)));
-        let third = [lock(2, 7, true)];
-        let table = updated(&table, &second, &third, at(13));
-        assert_eq!(table.get(&(2, third[0].tag)), Some(&at(13)));
-        assert_eq!(table.len(), 1, "what is gone is forgotten");
-    }
-}
+mod tests;

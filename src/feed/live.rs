@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, watch};
 
+use super::backoff::Backoff;
 use super::digest::Digest;
 use super::learn::Learned;
 use crate::clock;
@@ -15,12 +16,10 @@ use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
 
 /// How to poll.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Whose views these are.
     pub target: TargetId,
-    /// From the start of one poll to the start of the next.
-    pub interval: Duration,
     /// How far a poll may go.
     pub limits: Limits,
     /// Limits of the findings.
@@ -31,46 +30,21 @@ pub struct Settings {
     pub learned: Option<watch::Receiver<Learned>>,
 }
 
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            target: TargetId::default(),
-            interval: Duration::from_secs(1),
-            limits: Limits::default(),
-            thresholds: Thresholds::default(),
-            lock_names: LockNames::default(),
-            learned: None,
-        }
-    }
-}
-
-/// What the screen may ask of the poll.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
-    /// Poll this often from now on.
-    Interval(Duration),
+/// What the screen asks of the poll. The newest word holds, and none is lost while the server does not answer.
+#[derive(Debug, Clone)]
+pub struct Wishes {
+    /// How often to poll.
+    pub interval: watch::Receiver<Duration>,
     /// Poll now.
-    Refresh,
+    pub refresh: Arc<Notify>,
 }
 
-/// Delays between attempts to connect: 0.5 s, doubling up to 10 s.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Backoff {
-    attempts: u32,
-}
-
-impl Backoff {
-    /// How long to wait before the next attempt.
-    pub fn next_delay(&mut self) -> Duration {
-        let delay = Duration::from_millis(500) * 2u32.saturating_pow(self.attempts.min(5));
-        self.attempts = self.attempts.saturating_add(1);
-        delay.min(Duration::from_secs(10))
-    }
-
-    /// Attempts so far.
+impl Wishes {
+    /// The wish for a poll this often, and where to change it. It stays when the sender goes.
     #[must_use]
-    pub fn attempts(self) -> u32 {
-        self.attempts
+    pub fn every(interval: Duration) -> (watch::Sender<Duration>, Self) {
+        let (sender, interval) = watch::channel(interval);
+        (sender, Self { interval, refresh: Arc::default() })
     }
 }
 
@@ -91,6 +65,8 @@ pub struct Live {
     settings: Settings,
     session: Session,
     digest: Digest,
+    /// Since the last poll that was answered.
+    backoff: Backoff,
 }
 
 impl Live {
@@ -113,11 +89,11 @@ impl Live {
                         settings.thresholds.clone(),
                         settings.lock_names.clone(),
                     );
-                    return Ok(Self { info, settings, session, digest });
+                    return Ok(Self { info, settings, session, digest, backoff: Backoff::default() });
                 }
                 Err(error) if error.is_temporary() => {
                     waiting(&error);
-                    tokio::time::sleep(backoff.next_delay()).await;
+                    tokio::time::sleep(backoff.failed(error.is_silence())).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -131,16 +107,17 @@ impl Live {
     }
 
     /// Polls until nobody listens any more.
-    pub async fn run(mut self, mut commands: mpsc::Receiver<Command>, views: watch::Sender<Arc<View>>) {
+    pub async fn run(mut self, mut wishes: Wishes, views: watch::Sender<Arc<View>>) {
         loop {
             let started = clock::monotonic();
             let wake = match self.session.poll(self.digest.snapshot()).await {
                 Ok(snapshot) => {
+                    self.backoff = Backoff::default();
                     self.take_names();
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
-                    self.rest(started, &mut commands, &views).await
+                    self.rest(started, &mut wishes, &views).await
                 }
                 Err(error) => Wake::Lost(error),
             };
@@ -148,7 +125,7 @@ impl Live {
                 Wake::Due => {}
                 Wake::Alone => return,
                 Wake::Lost(error) => {
-                    if !self.reconnect(&error.to_string(), &views).await {
+                    if !self.reconnect(&error.to_string(), &wishes, &views).await {
                         return;
                     }
                 }
@@ -169,57 +146,45 @@ impl Live {
     async fn rest(
         &mut self,
         started: std::time::Instant,
-        commands: &mut mpsc::Receiver<Command>,
+        wishes: &mut Wishes,
         views: &watch::Sender<Arc<View>>,
     ) -> Wake {
         let mut listening = true;
         loop {
+            let interval = *wishes.interval.borrow_and_update();
             let passed = clock::monotonic().duration_since(started);
             tokio::select! {
                 () = views.closed() => return Wake::Alone,
                 error = self.session.closed() => return Wake::Lost(error),
-                command = commands.recv(), if listening => match command {
-                    Some(Command::Refresh) => return Wake::Due,
-                    Some(Command::Interval(interval)) => self.settings.interval = interval,
-                    None => listening = false,
-                },
-                () = tokio::time::sleep(self.settings.interval.saturating_sub(passed)) => return Wake::Due,
+                () = wishes.refresh.notified() => return Wake::Due,
+                changed = wishes.interval.changed(), if listening => listening = changed.is_ok(),
+                () = tokio::time::sleep(interval.saturating_sub(passed)) => return Wake::Due,
             }
         }
     }
 
-    /// Connects again, for as long as it takes; false when nobody listens any more.
-    async fn reconnect(&mut self, reason: &str, views: &watch::Sender<Arc<View>>) -> bool {
-        let mut backoff = Backoff::default();
-        let mut reason = reason.to_owned();
+    /// Connects again, for as long as it takes; false when nobody listens any more. Until a poll is answered each
+    /// attempt comes later than the one before, also where the server lets us in every time.
+    async fn reconnect(&mut self, reason: &str, wishes: &Wishes, views: &watch::Sender<Arc<View>>) -> bool {
+        self.session.close();
+        let (mut reason, mut silent) = (reason.to_owned(), false);
         loop {
-            if views.send(self.digest.link_lost(&reason, backoff.attempts())).is_err() {
+            let delay = self.backoff.failed(silent);
+            if views.send(self.digest.link_lost(&reason, self.backoff.attempts())).is_err() {
                 return false;
             }
             tokio::select! {
                 () = views.closed() => return false,
-                () = tokio::time::sleep(backoff.next_delay()) => {}
+                () = wishes.refresh.notified() => {}
+                () = tokio::time::sleep(delay) => {}
             }
             match Session::open(&self.info, self.settings.limits.clone()).await {
                 Ok(session) => {
                     self.session = session;
                     return true;
                 }
-                Err(error) => reason = error.to_string(),
+                Err(error) => (reason, silent) = (error.to_string(), error.is_silence()),
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_backoff_grows_to_ten_seconds() {
-        let mut backoff = Backoff::default();
-        let delays: Vec<u128> = (0..7).map(|_| backoff.next_delay().as_millis()).collect();
-        assert_eq!(delays, [500, 1000, 2000, 4000, 8000, 10_000, 10_000]);
-        assert_eq!(backoff.attempts(), 7);
     }
 }

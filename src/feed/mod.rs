@@ -1,6 +1,7 @@
 //! Every snapshot passes here before anybody sees it: what it adds to the ones before is worked out, and the result
 //! is published as a [`View`](crate::model::view::View), of which the newest wins.
 
+pub mod backoff;
 pub mod digest;
 pub mod held;
 pub mod learn;

@@ -10,10 +10,15 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use super::live::Backoff;
+use super::backoff::Backoff;
+use crate::clock;
+use crate::model::view::{Link, View};
 use crate::pg::connect::Connection;
 use crate::pg::conninfo::ConnInfo;
-use crate::pg::poll::{Limits, open_plain};
+use crate::pg::poll::{Limits, message, open_plain};
+
+/// A connection that stood for this long was a good one.
+const LASTING: Duration = Duration::from_secs(10);
 
 /// What the keeper has.
 type Slot = Option<Result<Arc<Client>, String>>;
@@ -26,11 +31,12 @@ pub struct Spare {
 }
 
 impl Spare {
-    /// Opens the connection in the background.
+    /// Opens the connection in the background. While the poll, whose views these are, has lost its own, none is
+    /// asked for: one that knocks is enough.
     #[must_use]
-    pub fn keep(info: ConnInfo, limits: Limits) -> Self {
+    pub fn keep(info: ConnInfo, limits: Limits, views: watch::Receiver<Arc<View>>) -> Self {
         let (sender, slot) = watch::channel(None);
-        Self { slot, keeper: tokio::spawn(keep(info, limits, sender)) }
+        Self { slot, keeper: tokio::spawn(keep(info, limits, views, sender)) }
     }
 
     /// The connection. Waits while it is being opened, for at most `patience`.
@@ -62,23 +68,38 @@ fn usable(slot: &Slot) -> Option<Arc<Client>> {
     slot.as_ref()?.as_ref().ok().filter(|client| !client.is_closed()).map(Arc::clone)
 }
 
-async fn keep(info: ConnInfo, limits: Limits, slot: watch::Sender<Slot>) {
+async fn keep(
+    info: ConnInfo,
+    limits: Limits,
+    mut views: watch::Receiver<Arc<View>>,
+    slot: watch::Sender<Slot>,
+) {
     let mut backoff = Backoff::default();
     loop {
+        let up = views.wait_for(|view| !matches!(view.link, Link::Down { .. })).await.is_ok();
+        if !up {
+            return;
+        }
+        let mut silent = false;
         match open_plain(&info, &limits).await {
             Ok(Connection { client, driver }) => {
-                backoff = Backoff::default();
+                let opened = clock::monotonic();
                 let _ = slot.send(Some(Ok(Arc::new(client))));
                 let reason = match driver.await {
-                    Ok(Err(error)) => error.to_string(),
+                    Ok(Err(error)) => message(&error),
                     Ok(Ok(())) | Err(_) => "the connection was closed".into(),
                 };
                 let _ = slot.send(Some(Err(reason)));
+                // A server that lets us in and hangs up is not to be asked twice a second.
+                if opened.elapsed() >= LASTING {
+                    backoff = Backoff::default();
+                }
             }
             Err(error) => {
+                silent = error.is_silence();
                 let _ = slot.send(Some(Err(error.to_string())));
             }
         }
-        tokio::time::sleep(backoff.next_delay()).await;
+        tokio::time::sleep(backoff.failed(silent)).await;
     }
 }

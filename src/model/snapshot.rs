@@ -71,6 +71,8 @@ pub struct Server {
     pub max_connections: u32,
     /// `pg_stat_database.deadlocks`, summed over all databases.
     pub deadlocks: u64,
+    /// OIDs of those databases, in order; none while they are not known.
+    pub deadlocks_of: Arc<[u32]>,
     /// `pg_postmaster_start_time()`.
     pub started_at: Option<Timestamp>,
     /// `track_activity_query_size`, bytes: a query of at least this length minus one was cut by the server.

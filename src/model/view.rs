@@ -23,7 +23,7 @@ pub enum Link {
     Down {
         /// Why, in one line.
         reason: super::Text,
-        /// Attempts so far.
+        /// The number of the next attempt, from 1 on.
         attempt: u32,
     },
 }

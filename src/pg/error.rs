@@ -284,6 +284,16 @@ impl ConnectError {
         }
     }
 
+    /// Whether something accepted the connection and then said nothing.
+    #[must_use]
+    pub(super) fn is_silence(&self) -> bool {
+        match self {
+            Self::Silent { .. } => true,
+            Self::Several(all) => all.iter().any(Self::is_silence),
+            _ => false,
+        }
+    }
+
     /// Whether a password would help: the server asked for one and there was none.
     #[must_use]
     pub fn needs_password(&self) -> bool {

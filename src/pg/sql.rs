@@ -3,6 +3,8 @@
 //! They read the functions below the system views (`src/backend/catalog/system_views.sql`) wherever there is one,
 //! so that a poll opens no catalog and waits for no lock on one.
 
+use std::time::Duration;
+
 /// Session settings; see [`settings`].
 const SETTINGS: &str = include_str!("../../assets/sql/settings.sql");
 /// What stays the same for as long as a connection lives.
@@ -61,9 +63,18 @@ pub(super) const LEARN_QUE: &str = include_str!("../../assets/sql/learn/que.sql"
 /// Keys of Terraform.
 pub(super) const LEARN_TERRAFORM: &str = include_str!("../../assets/sql/learn/terraform.sql");
 
+/// The statements that limit a session, for the simple protocol. None of them reads a catalog.
+pub(super) fn timeouts(statement_timeout: Duration, lock_timeout: Duration) -> String {
+    let (statement, lock) = (statement_timeout.as_millis(), lock_timeout.as_millis());
+    format!("SET statement_timeout = {statement}; SET lock_timeout = {lock}")
+}
+
 /// The statement that sets a session up, for the simple protocol.
-pub(super) fn settings(statement_timeout: std::time::Duration, lock_timeout: std::time::Duration) -> String {
+pub(super) fn settings() -> String {
     without_comments(SETTINGS)
-        .replace("$1", &statement_timeout.as_millis().to_string())
-        .replace("$2", &lock_timeout.as_millis().to_string())
+}
+
+/// Both, for the end of a longer message.
+pub(super) fn all_settings(statement_timeout: Duration, lock_timeout: Duration) -> String {
+    format!("{}; {}", timeouts(statement_timeout, lock_timeout), settings())
 }

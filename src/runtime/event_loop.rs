@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::signals::{self, Signal};
 use super::terminal::{self, Output, ReportMouse, Screen};
-use super::{fault, input, signals::Signal::End};
+use super::{fault, input, job, panics, signals::Signal::End};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
 use crate::clock;
@@ -23,6 +23,9 @@ use crate::ui::viewport::Viewport;
 
 /// At most 30 frames a second.
 const FRAME: Duration = Duration::from_millis(33);
+
+/// What Ctrl-Z says where nobody could continue the program.
+const NO_SHELL: &str = "no shell to return to: locktop was started without one";
 
 /// Where the views come from, and what can be asked of it.
 pub struct Source {
@@ -41,7 +44,7 @@ pub enum Exit {
     Quit,
     /// A signal ended it; its number.
     Signal(u8),
-    /// The source of views ended by itself, which it never should.
+    /// The source of views ended by itself, or another part of the program panicked, which none ever should.
     Source,
 }
 
@@ -123,6 +126,7 @@ impl Loop {
             // Everything that is there already is taken in before a frame is drawn.
             tokio::select! {
                 biased;
+                () = panics::told() => return Ok(Exit::Source),
                 Some(signal) = signals.recv() => match signal {
                     End(number) => return Ok(Exit::Signal(number)),
                     Signal::Stop => self.suspend()?,
@@ -201,8 +205,12 @@ impl Loop {
         Ok(())
     }
 
-    /// Gives the terminal to the shell, and takes it back when somebody continues the program.
+    /// Gives the terminal to the shell, and takes it back when somebody continues the program. Goes on where nobody would.
     fn suspend(&mut self) -> io::Result<()> {
+        if !job::has_shell() {
+            self.dirty |= self.app.say(NO_SHELL).redraw;
+            return Ok(());
+        }
         // Its thread would go on reading the shell's keys.
         self.events = None;
         terminal::give_back();

@@ -4,6 +4,8 @@ mod event_loop;
 pub mod fault;
 mod frame;
 mod input;
+mod job;
+pub mod panics;
 mod signals;
 pub mod terminal;
 

@@ -11,6 +11,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
 use super::frame::FrameWriter;
+use super::panics;
 
 /// The terminal as the screens draw on it.
 pub type Screen = Terminal<CrosstermBackend<FrameWriter<Output>>>;
@@ -74,7 +75,7 @@ pub fn take(mouse: bool) -> io::Result<Screen> {
 }
 
 /// Takes the terminal, also again: after it was given back, or after the program was stopped without a chance to do so
-/// and the shell has set the modes that it likes.
+/// and the shell has set the modes that it likes. After a panic it stays with what is written on it.
 ///
 /// # Errors
 /// When the terminal refuses.
@@ -82,6 +83,9 @@ pub(super) fn enter(mouse: bool) -> io::Result<()> {
     // The palette is resolved by the theme: left to itself, NO_COLOR would take bold and reverse away, and with them
     // the selection.
     style::force_color_output(true);
+    if panics::happened() {
+        return Ok(());
+    }
     // Where raw mode is believed to be on, turning it on does nothing.
     terminal::disable_raw_mode()?;
     terminal::enable_raw_mode()?;
@@ -117,22 +121,15 @@ pub fn give_back() {
 }
 
 /// The same, for the program's last moment: when a write blocks because nobody reads the terminal, its modes at least are
-/// set, which never blocks.
-pub(super) fn give_back_in_time() {
+/// set, which never blocks. Whether all was done.
+pub(super) fn give_back_in_time() -> bool {
     let _ = terminal::disable_raw_mode();
     let (done, wait) = mpsc::channel();
-    std::thread::spawn(move || {
+    let farewell = move || {
         give_back();
         let _ = done.send(());
-    });
-    let _ = wait.recv_timeout(FAREWELL);
-}
-
-/// Gives the terminal back before a panic, in any thread or task, writes its message.
-pub fn give_back_on_panic() {
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        give_back();
-        before(info);
-    }));
+    };
+    // Without a thread more the channel closes at once.
+    let _ = std::thread::Builder::new().spawn(farewell);
+    wait.recv_timeout(FAREWELL).is_ok()
 }

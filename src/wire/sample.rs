@@ -128,6 +128,7 @@ fn server() -> Server {
         connections: 4,
         max_connections: 100,
         deadlocks: 3,
+        deadlocks_of: [5].into(),
         started_at: None,
         query_size: 1024,
         sees_all: true,

@@ -107,6 +107,12 @@ fn the_config_is_found_checked_and_its_mistakes_are_told() {
         let place = format!("{}:3", path.display());
         assert!(left.err.contains(&place) && left.err.contains("wait"), "{arguments:?}: {}", left.err);
     }
+
+    std::fs::write(&path, "[keys]\nquit = \"x\"\nzoom = \"x\"\n").unwrap();
+    let left = with_home(&["config", "check"]);
+    assert_eq!((left.status, left.out.as_str()), (Some(1), ""));
+    let place = format!("{}:3:8: the key x is bound to both quit and zoom", path.display());
+    assert!(left.err.contains(&place), "{}", left.err);
 }
 
 /// A target of the config, and what it says of a lock.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::feed::live::{Live, Settings};
+use locktop::feed::live::{Live, Settings, Wishes};
 use locktop::model::snapshot::Snapshot;
 use locktop::model::view::{Link, View};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_postgres::Client;
 
 use crate::binary::{locktop, run_beside};
@@ -43,14 +43,9 @@ fn assert_fresh(snapshot: &Snapshot, when: &str) {
 
 /// A feed that runs, and its views.
 async fn feed(info: &ConnInfo) -> watch::Receiver<Arc<View>> {
-    let settings = Settings { interval: Duration::from_millis(50), ..Settings::default() };
-    let live = Live::connect(info.clone(), settings, |_| {}).await.unwrap();
+    let live = Live::connect(info.clone(), Settings::default(), |_| {}).await.unwrap();
     let (views, receiver) = watch::channel(live.view());
-    let (commands, listens) = mpsc::channel(1);
-    tokio::spawn(async move {
-        live.run(listens, views).await;
-        drop(commands);
-    });
+    tokio::spawn(live.run(Wishes::every(Duration::from_millis(50)).1, views));
     receiver
 }
 

@@ -4,39 +4,36 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::live::{Command, Live, Settings};
+use locktop::feed::live::{Live, Settings, Wishes};
 use locktop::feed::spare::Spare;
 use locktop::model::view::{Link, View};
 use locktop::pg::poll::Limits;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use crate::helpers::{client, info, on_every_version, pid};
+use crate::helpers::{beginning, client, info, on_every_version, pid};
 use crate::support::PATIENCE;
 
 /// A poll that runs, at an interval that only a test would choose.
 struct Feed {
-    commands: mpsc::Sender<Command>,
+    interval: watch::Sender<Duration>,
+    refresh: Arc<Notify>,
     views: watch::Receiver<Arc<View>>,
     running: JoinHandle<()>,
 }
 
 impl Feed {
     async fn start(server: &EmbeddedServer, interval: Duration) -> Self {
-        let settings = Settings { interval, ..Settings::default() };
-        let live = Live::connect(info(server), settings, |_| {}).await.unwrap();
+        let live = Live::connect(info(server), Settings::default(), |_| {}).await.unwrap();
         let (sender, views) = watch::channel(live.view());
-        let (commands, receiver) = mpsc::channel(4);
-        Self { commands, views, running: tokio::spawn(live.run(receiver, sender)) }
+        let (interval, wishes) = Wishes::every(interval);
+        let refresh = Arc::clone(&wishes.refresh);
+        Self { interval, refresh, views, running: tokio::spawn(live.run(wishes, sender)) }
     }
 
     async fn until(&mut self, done: impl Fn(&View) -> bool) -> Arc<View> {
         let found = tokio::time::timeout(PATIENCE, self.views.wait_for(|view| done(view))).await;
         Arc::clone(&found.expect("the awaited view never came").unwrap())
-    }
-
-    async fn tell(&self, command: Command) {
-        self.commands.send(command).await.unwrap();
     }
 }
 
@@ -50,7 +47,7 @@ async fn the_feed_publishes_reconnects_and_obeys() {
         let admin = client(&info).await;
         admin.batch_execute("SELECT pg_advisory_lock(3)").await.unwrap();
         let admin_pid = pid(&admin).await;
-        feed.tell(Command::Refresh).await;
+        feed.refresh.notify_one();
         let second = feed.until(|view| view.id > first.id).await;
         let snapshot = second.snapshot.as_deref().unwrap();
         let lock = snapshot
@@ -61,13 +58,18 @@ async fn the_feed_publishes_reconnects_and_obeys() {
             .unwrap();
         assert_eq!(second.held_since.get(&(admin_pid, lock.tag)), Some(&snapshot.taken_at));
         assert_eq!(second.series.samples.len(), 2);
-        feed.tell(Command::Interval(Duration::from_millis(20))).await;
+        feed.interval.send_replace(Duration::from_millis(20));
+        // A lock that was taken while the poll went on counts from the next one.
         let third = feed.until(|view| view.id > second.id + 3).await;
-        assert_eq!(third.held_since.get(&(admin_pid, lock.tag)), Some(&snapshot.taken_at));
+        let since = third.held_since.get(&(admin_pid, lock.tag)).unwrap();
+        assert!((snapshot.taken_at..third.snapshot.as_deref().unwrap().taken_at).contains(since), "{since}");
+        let third = feed.until(|view| view.id > third.id + 3).await;
+        assert_eq!(third.held_since.get(&(admin_pid, lock.tag)), Some(since));
         let own = third.snapshot.as_deref().unwrap().server().unwrap().own_pid;
         admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
         let down = feed.until(|view| matches!(view.link, Link::Down { .. })).await;
-        let Link::Down { reason, .. } = &down.link else { panic!() };
+        let Link::Down { reason, attempt } = &down.link else { panic!() };
+        assert_eq!(*attempt, 1, "the one to come");
         assert!(reason.contains("terminating connection due to administrator command"), "{reason}");
         assert!(down.snapshot.is_some(), "the old data stays");
         let back = feed.until(|view| view.link == Link::Live && view.id > down.id).await;
@@ -116,7 +118,8 @@ async fn a_server_that_was_killed_is_found_again() {
 async fn there_are_exactly_two_connections() {
     on_every_version(async |server| {
         let admin = client(&info(&server).with_application_name("admin")).await;
-        let spare = Spare::keep(info(&server), Limits::default());
+        let (_views_in, views) = watch::channel(beginning());
+        let spare = Spare::keep(info(&server), Limits::default(), views);
         let reserve = spare.client(PATIENCE).await.unwrap();
         let mut feed = Feed::start(&server, Duration::from_millis(10)).await;
         let first = feed.until(|view| view.snapshot.is_some()).await.id;
@@ -142,6 +145,27 @@ async fn there_are_exactly_two_connections() {
             admin.query_one(left, &[]).await.unwrap().get::<_, i64>(0) == 0
         })
         .await;
+    })
+    .await;
+}
+
+/// What was chosen while there was no server holds when it is back.
+#[tokio::test]
+async fn wishes_hold_while_the_server_is_away() {
+    on_every_version(async |server| {
+        let mut feed = Feed::start(&server, Duration::from_secs(3600)).await;
+        let first = feed.until(|view| view.snapshot.is_some()).await;
+        let own = first.snapshot.as_deref().unwrap().server().unwrap().own_pid;
+        let admin = client(&info(&server)).await;
+        admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
+        let down = feed.until(|view| matches!(view.link, Link::Down { .. })).await;
+        for _ in 0..100 {
+            feed.interval.send_replace(Duration::from_millis(30));
+            feed.refresh.notify_one();
+        }
+        let back = feed.until(|view| view.link == Link::Live && view.id > down.id).await;
+        feed.until(|view| view.id > back.id + 3).await;
+        feed.running.abort();
     })
     .await;
 }

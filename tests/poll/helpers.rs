@@ -5,8 +5,14 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use std::sync::Arc;
+
 use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::feed::digest::Digest;
+use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::Snapshot;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::{TargetId, View};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session};
 use tokio_postgres::Client;
@@ -95,4 +101,9 @@ pub(crate) fn assert_fresh(snapshot: &Snapshot) {
 /// Somebody waits for a lock that `pid` has asked for.
 pub(crate) fn waits(snapshot: &Snapshot, pid: i32) -> bool {
     snapshot.locks.rows.iter().any(|lock| lock.pid == Some(pid) && !lock.granted && lock.wait_start.is_some())
+}
+
+/// A view before the first snapshot.
+pub(crate) fn beginning() -> Arc<View> {
+    Digest::new(TargetId::default(), Thresholds::default(), LockNames::default()).view()
 }

@@ -1,12 +1,16 @@
 //! Servers that fall silent or go away.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::feed::spare::Spare;
-use locktop::pg::poll::{Limits, PollError, Session};
+use locktop::model::view::{Link, View};
+use locktop::pg::poll::{Limits, OpenError, PollError, Session, open_plain};
 use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::watch;
+use tokio_postgres::Client;
 
-use crate::helpers::{assert_fresh, client, info, on_every_version, pid, session};
+use crate::helpers::{assert_fresh, beginning, client, info, on_every_version, pid, session};
 use crate::support::{PATIENCE, wait_until};
 
 #[tokio::test]
@@ -27,7 +31,8 @@ async fn a_silent_server_ends_the_poll_in_time() {
 #[tokio::test]
 async fn the_second_connection_is_there_again_after_it_was_lost() {
     on_every_version(async |server| {
-        let spare = Spare::keep(info(&server), Limits::default());
+        let (_views_in, views) = watch::channel(beginning());
+        let spare = Spare::keep(info(&server), Limits::default(), views);
         let first = spare.client(PATIENCE).await.unwrap();
         let first_pid = pid(&first).await;
         let admin = client(&info(&server)).await;
@@ -69,6 +74,54 @@ async fn a_connection_that_ends_within_a_poll_says_why() {
         let (outcome, ()) = tokio::join!(crashed.poll(Some(&next)), end);
         let PollError::Lost(reason) = outcome.unwrap_err() else { panic!("no answer in time") };
         assert!(!reason.is_empty() && !reason.contains("SQLSTATE"), "{reason}");
+    })
+    .await;
+}
+
+/// Backends of locktop that are there, seen by somebody who needs no operator to look.
+async fn own_backends(admin: &Client) -> usize {
+    let rows = admin.query("SELECT application_name FROM pg_stat_get_activity(NULL)", &[]).await.unwrap();
+    rows.iter().filter(|row| row.get::<_, Option<&str>>(0) == Some("locktop")).count()
+}
+
+#[tokio::test]
+async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
+    on_every_version(async |server| {
+        let info = info(&server).with_application_name("locktop");
+        let other = info.clone().with_application_name("admin");
+        // Not the same: in a transaction the server shows one picture all the time.
+        let (admin, looks) = (client(&other).await, client(&other).await);
+        // Looked at once before, so that it needs nothing later.
+        assert_eq!(own_backends(&looks).await, 0);
+        admin.batch_execute("BEGIN; LOCK pg_operator IN ACCESS EXCLUSIVE MODE").await.unwrap();
+        // The first limit holds on the server, the second only here.
+        let refused = Session::open(&info, Limits::default()).await.unwrap_err();
+        assert!(refused.to_string().contains("lock timeout"), "{refused}");
+        let endless = Limits {
+            statement_timeout: Duration::ZERO,
+            lock_timeout: Duration::ZERO,
+            poll_timeout: Duration::from_millis(300),
+            ..Limits::default()
+        };
+        assert!(matches!(open_plain(&info, &endless).await.unwrap_err(), OpenError::Silent));
+        wait_until("the end of the backend that waits", async || own_backends(&looks).await == 0).await;
+        admin.batch_execute("ROLLBACK").await.unwrap();
+        Session::open(&info, Limits::default()).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_second_connection_rests_while_the_poll_has_none() {
+    on_every_version(async |server| {
+        let (views_in, views) = watch::channel(beginning());
+        let down = Link::Down { reason: "gone".into(), attempt: 1 };
+        views_in.send_replace(Arc::new(View { link: down, ..View::clone(&beginning()) }));
+        let spare = Spare::keep(info(&server), Limits::default(), views);
+        let refused = spare.client(Duration::from_millis(300)).await;
+        assert!(refused.is_err(), "it is not even asked for");
+        views_in.send_replace(beginning());
+        spare.client(PATIENCE).await.unwrap();
     })
     .await;
 }

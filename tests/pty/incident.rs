@@ -5,7 +5,7 @@ use locktop::demo::scenario::{Crowd, Pace, Running, Scenario, Stage};
 use locktop::pg::conninfo::ConnInfo;
 
 use crate::screen::{Screen, Size};
-use crate::support;
+use crate::{shell, support};
 
 /// A server of one test, with sessions that wait.
 pub(crate) struct Incident {
@@ -54,6 +54,13 @@ impl Incident {
         let mut all = vec![target.as_str(), "--refresh", "0.2s"];
         all.extend(arguments);
         Screen::spawn(size, env, &all)
+    }
+
+    /// The program as a job of a shell with job control, once it shows the first root.
+    pub(crate) fn looked_at_from_shell(&self, size: Size) -> Screen {
+        let screen = shell::with_job_control(size, &[&self.server.conninfo(), "--refresh", "0.2s"]);
+        screen.shows(&self.root().to_string());
+        screen
     }
 
     /// The same once it shows the first root.

@@ -22,6 +22,7 @@ mod panic;
 mod picture;
 mod process;
 mod screen;
+mod shell;
 mod signals;
 mod size;
 mod start;

@@ -13,7 +13,10 @@ use rustix::process::{Pid, Signal};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use crate::process;
-use crate::support::PATIENCE;
+use crate::support::{PATIENCE, wait_for};
+
+/// The program itself.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_locktop");
 
 /// What the program asked of the terminal beside drawing.
 #[derive(Debug, Default)]
@@ -79,6 +82,8 @@ pub(crate) struct Screen {
     master: Option<Box<dyn MasterPty + Send>>,
     writer: Option<Box<dyn Write + Send>>,
     child: Box<dyn Child + Send + Sync>,
+    /// The program, where the child is a shell that started it.
+    program: Option<Pid>,
     shared: Arc<Shared>,
     tty: PathBuf,
     before: Termios,
@@ -88,8 +93,24 @@ impl Screen {
     /// Starts the program in a terminal of this size, with these arguments and these additional environment
     /// variables.
     pub(crate) fn spawn(size: Size, env: &[(&str, &str)], arguments: &[&str]) -> Self {
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_locktop"));
-        command.args(arguments);
+        let all: Vec<&str> = [PROGRAM].iter().chain(arguments).copied().collect();
+        Self::start(size, env, &all)
+    }
+
+    /// Starts a shell, which starts the program; the shell's words.
+    pub(crate) fn spawn_shell(size: Size, env: &[(&str, &str)], shell: &[&str]) -> Self {
+        let mut screen = Self::start(size, env, shell);
+        wait_for("the shell to start the program", || {
+            let children = process::children(screen.pid());
+            screen.program = children.first().copied().and_then(Pid::from_raw);
+            screen.program.is_some()
+        });
+        screen
+    }
+
+    fn start(size: Size, env: &[(&str, &str)], words: &[&str]) -> Self {
+        let mut command = CommandBuilder::new(words[0]);
+        command.args(&words[1..]);
         command.env_clear();
         for name in ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "LOCKTOP_PG_BIN"] {
             if let Some(value) = std::env::var_os(name) {
@@ -115,7 +136,7 @@ impl Screen {
         let for_thread = Arc::clone(&shared);
         std::thread::spawn(move || read(reader, &for_thread));
         let writer = Some(pair.master.take_writer().unwrap());
-        Self { master: Some(pair.master), writer, child, shared, tty, before }
+        Self { master: Some(pair.master), writer, child, program: None, shared, tty, before }
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
@@ -196,8 +217,10 @@ impl Screen {
     }
 
     pub(crate) fn pid(&self) -> Pid {
-        let pid = self.child.process_id().unwrap();
-        Pid::from_raw(pid.try_into().unwrap()).unwrap()
+        self.program.unwrap_or_else(|| {
+            let pid = self.child.process_id().unwrap();
+            Pid::from_raw(pid.try_into().unwrap()).unwrap()
+        })
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -290,6 +313,7 @@ impl Drop for Screen {
         self.read_on();
         if let Ok(None) = self.child.try_wait() {
             process::end(self.pid());
+            let _ = self.child.kill();
             let _ = self.child.wait();
         }
         // Its own drop types an end of file, which nobody reads any more.

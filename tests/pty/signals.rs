@@ -4,7 +4,24 @@ use rustix::process::Signal;
 
 use crate::incident::Incident;
 use crate::process;
+use crate::screen::Screen;
 use crate::support::wait_for;
+
+/// Reads no more, and waits until the program is in a write that does not end.
+pub(crate) fn block_its_writes(screen: &mut Screen) {
+    screen.stop_reading();
+    // Each key draws everything anew. When nothing at all is written any more, the write before it blocks.
+    let pid = screen.pid();
+    let (mut before, mut same) = (0, 0);
+    wait_for("a write to block", || {
+        screen.write(b"r");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        let writes = process::writes(pid);
+        same = if writes == before { same + 1 } else { 0 };
+        before = writes;
+        same > 100
+    });
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_signal_ends_it_and_the_terminal_is_given_back() {
@@ -22,18 +39,7 @@ async fn a_signal_ends_it_and_the_terminal_is_given_back() {
 async fn a_signal_ends_it_also_when_nobody_reads_the_terminal() {
     let incident = Incident::crowd(2).await;
     let mut screen = incident.looked_at((200, 60));
-    screen.stop_reading();
-    // Each key draws everything anew. When nothing at all is written any more, the write before it blocks.
-    let pid = screen.pid();
-    let (mut before, mut same) = (0, 0);
-    wait_for("a write to block", || {
-        screen.write(b"r");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-        let writes = process::writes(pid);
-        same = if writes == before { same + 1 } else { 0 };
-        before = writes;
-        same > 100
-    });
+    block_its_writes(&mut screen);
     screen.signal(Signal::TERM);
     assert_eq!(screen.exit_status(), 128 + 15);
     assert!(!screen.is_raw());

@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use crate::incident::Incident;
 use crate::process::is_stopped;
-use crate::screen::Screen;
+use crate::screen::{PROGRAM, Screen};
 use crate::support::wait_for;
 
 /// Sees that it has stopped and given the terminal back, then that it goes on, draws everything and takes keys.
@@ -32,7 +32,7 @@ fn comes_back(screen: &mut Screen, root: &str) {
 async fn it_is_suspended_and_goes_on() {
     let incident = Incident::crowd(3).await;
     let root = incident.root().to_string();
-    let mut screen = incident.looked_at((80, 24));
+    let mut screen = incident.looked_at_from_shell((80, 24));
     for _ in 0..2 {
         screen.keys("<ctrl-z>");
         goes_on(&mut screen, &root);
@@ -55,7 +55,7 @@ async fn it_is_suspended_and_goes_on() {
 async fn it_goes_on_after_a_stop_that_it_could_not_see_coming() {
     let incident = Incident::crowd(3).await;
     let root = incident.root().to_string();
-    let mut screen = incident.looked_at((80, 24));
+    let mut screen = incident.looked_at_from_shell((80, 24));
     screen.signal(Signal::STOP);
     wait_for("the program to stop", || is_stopped(screen.pid()));
     // What a shell does before it shows its prompt.
@@ -70,11 +70,40 @@ async fn it_goes_on_after_a_stop_that_it_could_not_see_coming() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stopped_program_can_be_ended() {
     let incident = Incident::crowd(3).await;
-    let mut screen = incident.looked_at((80, 24));
+    let mut screen = incident.looked_at_from_shell((80, 24));
     screen.keys("<ctrl-z>");
     wait_for("the program to stop", || is_stopped(screen.pid()));
     screen.signal(Signal::TERM);
     screen.signal(Signal::CONT);
     assert_eq!(screen.wait_exit(), 128 + 15);
     screen.assert_restored();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn it_does_not_stop_where_nobody_would_continue_it() {
+    let incident = Incident::crowd(3).await;
+    let target = incident.server.conninfo();
+    let leader = || incident.looked_at((80, 24));
+    // This shell does not give the program a group of its own.
+    let script = || {
+        let words = ["/bin/sh", "-c", "\"$@\"; exit $?", "sh", PROGRAM, &target, "--refresh", "0.2s"];
+        let screen = Screen::spawn_shell((80, 24), &[], &words);
+        screen.shows(&incident.root().to_string());
+        screen
+    };
+    let ctrl_z = |screen: &mut Screen| screen.keys("<ctrl-z>");
+    let signal = |screen: &mut Screen| screen.signal(Signal::TSTP);
+    let starts: [&dyn Fn() -> Screen; 2] = [&leader, &script];
+    let stops: [&dyn Fn(&mut Screen); 2] = [&ctrl_z, &signal];
+    for (start, stop) in starts.iter().flat_map(|start| stops.map(|stop| (start, stop))) {
+        let mut screen = start();
+        stop(&mut screen);
+        screen.shows("no shell to return to: locktop was started without one");
+        assert!(screen.seen().emulator.screen().alternate_screen());
+        screen.keys("?");
+        screen.shows("Help");
+        screen.keys("qq");
+        assert_eq!(screen.wait_exit(), 0);
+        screen.assert_restored();
+    }
 }

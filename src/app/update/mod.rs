@@ -179,7 +179,8 @@ impl App {
         super::page::Page::Findings { chosen: worst.map(super::page::finding_id), at: 0 }
     }
 
-    fn say(&mut self, text: impl Into<String>) -> Update {
+    /// Shows a word to the user, which goes away by itself.
+    pub fn say(&mut self, text: impl Into<String>) -> Update {
         self.notice = Some(super::Notice { text: text.into(), ticks: 5 });
         Update::redraw()
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::super::session;
 use super::super::settings::Settings;
@@ -11,17 +11,18 @@ use super::{Failure, look, say};
 use crate::app::App;
 use crate::clock;
 use crate::feed::learn::{self, Learned, Way};
-use crate::feed::live::{self, Command, Live};
+use crate::feed::live::{self, Live, Wishes};
 use crate::feed::spare::Spare;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
-use crate::runtime::{self, Exit, Source, fault, terminal};
+use crate::runtime::{self, Exit, Source, fault, panics, terminal};
 
-/// Commands that may wait for the poll; more than that nobody presses.
-const COMMANDS: usize = 16;
+/// Where a task panicked; the panic has written its own message.
+const ENDED: &str = "a part of the program ended unexpectedly; its message stands above";
 
 pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
     needs_terminal()?;
+    panics::end_the_screens();
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let info =
@@ -54,12 +55,20 @@ pub(super) async fn show(
     let (names_in, names) = watch::channel(Learned::default());
     let (live, info) = connect(settings, info, names).await?;
     let (views_in, views) = watch::channel(live.view());
-    let (commands, commands_out) = mpsc::channel(COMMANDS);
+    let (interval, wishes) = Wishes::every(settings.refresh);
+    let refresh = Arc::clone(&wishes.refresh);
     // There from the start: when all connections are taken it is too late to ask for one.
     // Where nobody may act there is none.
-    let spare = (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default())));
+    let spare =
+        (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
     let way = spare.as_ref().map_or(Way::Own, |spare| Way::Spare(Arc::clone(spare)));
-    let learning = tokio::spawn(learn::keep(look::learner(settings, &info), way, learn::EVERY, names_in));
+    let learner = look::learner(settings, &info);
+    let learning = tokio::spawn(async move {
+        tokio::select! {
+            () = learn::keep(learner, way, learn::EVERY, names_in) => {}
+            () = fault::panic_at_signal("learner") => {}
+        }
+    });
     let mut first = views.clone();
     let feed = tokio::spawn(async move {
         let fault = async move {
@@ -69,21 +78,17 @@ pub(super) async fn show(
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = live.run(commands_out, views_in) => {}
+            () = live.run(wishes, views_in) => {}
             () = fault => {}
         }
     });
-    let interval = commands.clone();
     let source = Source {
         views,
-        refresh: Box::new(move || {
-            let _ = commands.try_send(Command::Refresh);
-        }),
+        refresh: Box::new(move || refresh.notify_one()),
         set_interval: Box::new(move |seconds| {
-            let _ = interval.try_send(Command::Interval(Duration::from_secs_f64(seconds)));
+            interval.send_replace(Duration::from_secs_f64(seconds));
         }),
     };
-    terminal::give_back_on_panic();
     let exit = runtime::run(app, theme, source).await;
     feed.abort();
     learning.abort();
@@ -91,13 +96,18 @@ pub(super) async fn show(
     match exit? {
         Exit::Quit => Ok(0),
         Exit::Signal(number) => Ok(128 + number),
-        Exit::Source => Err(Failure::Other("the poll ended unexpectedly".to_owned())),
+        Exit::Source => Err(Failure::Other(ENDED.to_owned())),
     }
 }
 
 fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App, Failure> {
     let mut app = App::new(
-        crate::app::Settings { target, keymap: look::keymap(settings)?, offset: clock::offset(), note },
+        crate::app::Settings {
+            target,
+            keymap: look::keymap(&settings.config)?,
+            offset: clock::offset(),
+            note,
+        },
         settings.refresh.as_secs_f64(),
     );
     app.screen = look::screen(settings.screen);
@@ -115,7 +125,6 @@ async fn connect(
     names: watch::Receiver<Learned>,
 ) -> Result<(Live, ConnInfo), Failure> {
     let feed = live::Settings {
-        interval: settings.refresh,
         limits: look::limits(settings),
         thresholds: settings.thresholds.clone(),
         lock_names: look::lock_names(settings),

@@ -5,9 +5,11 @@ use super::super::settings::Settings;
 use super::{Failure, dashboard};
 use crate::demo::scenario::Scenario;
 use crate::demo::{self, DemoOptions};
+use crate::runtime::panics;
 
 pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, Failure> {
     dashboard::needs_terminal()?;
+    panics::end_the_screens();
     let failed = |error: demo::DemoError| Failure::Other(error.to_string());
     let mut options = DemoOptions { url: settings.conninfo.clone(), ..DemoOptions::default() };
     options.server.bin.clone_from(&arguments.pg_bin);

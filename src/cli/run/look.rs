@@ -2,10 +2,10 @@
 
 use super::super::settings::Settings;
 use super::Failure;
-use crate::app::keymap::{BINDINGS, KeyMap};
+use crate::app::keymap::{BINDINGS, KeyMap, KeyMapError};
 use crate::app::screen::Screen;
 use crate::cli::args;
-use crate::config::{Checks, ConfigError, LockNameQuery};
+use crate::config::{Checks, Config, ConfigError, LockNameQuery, Position};
 use crate::feed::learn::{Learner, Query};
 use crate::keys::Key;
 use crate::model::lock_name::LockNames;
@@ -48,17 +48,37 @@ pub(super) fn parsers() -> Checks<'static> {
     }
 }
 
-/// The keys, with the config's changes. Two actions on one key are a mistake of the config.
-pub(super) fn keymap(settings: &Settings) -> Result<KeyMap, Failure> {
-    let changes: Vec<(String, Vec<String>)> = settings
+/// The keys, with the config's changes.
+///
+/// # Errors
+/// Two actions on one key are a mistake of the config, at the place of the key of the second.
+pub(super) fn keymap(config: &Config) -> Result<KeyMap, ConfigError> {
+    let changes: Vec<(String, Vec<String>)> = config
         .keys
         .iter()
         .map(|binding| (binding.action.clone(), binding.keys.iter().map(|(key, _)| key.clone()).collect()))
         .collect();
-    KeyMap::with(&changes).map_err(|error| match settings.keys.last() {
-        Some(binding) => Failure::from(mistake(settings, binding.at, &error.to_string())),
-        None => Failure::Other(error.to_string()),
-    })
+    KeyMap::with(&changes)
+        .map_err(|error| config.mistake(place(config, &error).unwrap_or(START), error.to_string()))
+}
+
+/// Where nothing else is known.
+const START: Position = Position { line: 1, column: 1 };
+
+/// The place of what a key map cannot be made of.
+fn place(config: &Config, error: &KeyMapError) -> Option<Position> {
+    let action = |name: &str| config.keys.iter().find(|binding| binding.action == name);
+    match error {
+        KeyMapError::UnknownAction(name) => action(name).map(|binding| binding.at),
+        KeyMapError::Twice { key, second, .. } => {
+            let binding = action(second)?;
+            let same = |text: &str| Key::parse(text).is_ok_and(|parsed| parsed.to_string() == *key);
+            let at = binding.keys.iter().find(|(text, _)| same(text)).map(|(_, at)| *at);
+            Some(at.unwrap_or(binding.at))
+        }
+        // A key by itself is checked with the rest of the config.
+        KeyMapError::Key(_) => None,
+    }
 }
 
 fn mistake(settings: &Settings, at: crate::config::Position, message: &str) -> ConfigError {
@@ -155,6 +175,19 @@ mod tests {
             };
             assert_eq!(is_utf8(&env), expected, "{variables:?}");
         }
+    }
+
+    #[test]
+    fn two_actions_on_one_key_are_told_at_the_second() {
+        let check = |text: &str| {
+            let names = checks();
+            let all = Checks { actions: Some(&names.actions), meanings: Some(&names.meanings), ..parsers() };
+            let config = Config::parse(text, std::path::Path::new("c.toml"), &all).unwrap();
+            keymap(&config).map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(check("[keys]\nquit = \"x\"\nzoom = \"Z\"\n"), Ok(()));
+        let error = check("[keys]\nquit = \"x\"\nzoom = [\"Z\", \"x\"]\npause = \"P\"\n").unwrap_err();
+        assert!(error.contains(":3:14: the key x is bound to both quit and zoom"), "{error}");
     }
 
     #[test]

@@ -3,15 +3,17 @@
 mod dashboard;
 mod demo;
 mod look;
+mod schema;
 mod snapshot;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::args::{Cli, Command, ConfigCommand};
+use super::args::{Cli, Command, ConfigCommand, SchemaCommand};
 use super::output;
 use super::settings::{Context, SettingsError};
 use crate::config::{Checks, ConfigError};
+use crate::text;
 
 /// Why a command failed: one line for people, and the exit status.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +52,7 @@ pub fn run(cli: &Cli) -> ExitCode {
         // Whoever read our output has seen enough.
         Err(Failure::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(failure) => {
+            // What a server or a file says may be in it.
             say(&failure.to_string());
             ExitCode::from(failure.exit_status())
         }
@@ -70,16 +73,22 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             output::print_path(&cli.config_location(&env)?, &mut out)?;
         }
         Some(Command::Config(ConfigCommand::Check { file })) => {
-            let said = output::check_config(file.clone(), &cli.config_location(&env)?, &checks)?;
+            let said = output::check_config(file.clone(), &cli.config_location(&env)?, &checks, &|config| {
+                look::keymap(config).map(drop)
+            })?;
             writeln!(out, "{said}")?;
         }
-        None | Some(Command::Demo(_) | Command::Snapshot(_)) => {
+        Some(Command::Schema(SchemaCommand::Print { schema })) => {
+            out.write_all(crate::schema::script(schema).as_bytes())?;
+        }
+        None | Some(Command::Demo(_) | Command::Snapshot(_) | Command::Schema(_)) => {
             drop(out);
             let settings = cli.settings(&Context { env: &env, checks })?;
             return runtime()?.block_on(async {
                 match &cli.command {
                     Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
                     Some(Command::Snapshot(arguments)) => snapshot::run(settings, arguments.format).await,
+                    Some(Command::Schema(asked)) => schema::run(settings, asked).await,
                     _ => Box::pin(dashboard::run(settings)).await,
                 }
             });
@@ -96,5 +105,23 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 
 /// A word on standard error. Where that is gone there is nobody to tell, and no reason to panic.
 fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "locktop: {text}");
+    let _ = writeln!(io::stderr(), "locktop: {}", harmless(text));
+}
+
+/// Each line as one that a terminal may have. Several mistakes of a config are a line each; what a server says is one
+/// line already.
+fn harmless(text: &str) -> String {
+    text.lines().map(text::one_line).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn nothing_that_steers_a_terminal_gets_through() {
+        assert_eq!(harmless("a.toml:1:2: no\na.toml:3:4: neither"), "a.toml:1:2: no\na.toml:3:4: neither");
+        let said = harmless("x\u{1b}]0;title\u{7}y\u{9b}2Jz\u{7f}\u{202e}\r");
+        assert!(!said.contains(|c: char| c.is_control() || c == '\u{202e}'), "{said:?}");
+    }
 }

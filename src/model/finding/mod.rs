@@ -30,6 +30,7 @@ use super::task::{Board, TaskId};
 use super::thresholds::Thresholds;
 use super::wait_graph::{Party, WaitGraph};
 use super::{Text, Timestamp};
+pub use deadlocks::Deadlocks;
 use look::Look;
 
 /// How bad.
@@ -86,14 +87,12 @@ pub struct Finding {
 pub struct Scene<'a> {
     /// The snapshot.
     pub snapshot: &'a Snapshot,
-    /// The one before, if there was one.
-    pub previous: Option<&'a Snapshot>,
     /// Its wait graph.
     pub graph: &'a WaitGraph,
     /// Its tasks.
     pub tasks: &'a Board,
-    /// The wait graph of the snapshot before: it knows the parties of a deadlock that is over.
-    pub previous_graph: Option<&'a WaitGraph>,
+    /// What is remembered of deadlocks; it has seen this snapshot.
+    pub deadlocks: &'a Deadlocks,
     /// Names for advisory keys.
     pub lock_names: &'a LockNames,
     /// The limits.
@@ -106,27 +105,31 @@ const LIMIT: usize = 100;
 /// A check looks and says what it found.
 type Check = fn(&Look<'_>) -> Vec<Finding>;
 
-/// Every check. Among findings that are equally bad, those of an earlier check come first.
-const CHECKS: [Check; 12] = [
-    cycle::check,
-    root_blocker::check,
-    prepared::check,
-    convoy::check,
-    wait::check,
-    connections::check,
-    pile_up::check,
-    deadlocks::check,
-    task::check,
-    stale::check,
-    idle_lock::check,
-    rights::check,
+/// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
+/// first.
+const CHECKS: [(Check, bool); 12] = [
+    (cycle::check, true),
+    (root_blocker::check, true),
+    (prepared::check, true),
+    (convoy::check, true),
+    (wait::check, true),
+    (connections::check, false),
+    (pile_up::check, false),
+    (deadlocks::check, false),
+    (task::check, false),
+    (stale::check, false),
+    (idle_lock::check, true),
+    (rights::check, false),
 ];
 
-/// All findings, worst first: by severity, then by how many wait behind it, then the longest.
+/// All findings, worst first: by severity, then by how many wait behind it, then the longest. Locks that are not of
+/// this moment are none to speak of: that they are old is a finding of its own.
 #[must_use]
 pub fn find(scene: Scene<'_>) -> Vec<Finding> {
     let look = Look::new(scene);
-    let mut findings: Vec<Finding> = CHECKS.iter().flat_map(|check| check(&look)).collect();
+    let has_locks = scene.snapshot.locks.error.is_none();
+    let checks = CHECKS.iter().filter(|(_, about_locks)| has_locks || !about_locks);
+    let mut findings: Vec<Finding> = checks.flat_map(|(check, _)| check(&look)).collect();
     findings.sort_by(|a, b| {
         let worst = b.severity.cmp(&a.severity).then(b.blocked.cmp(&a.blocked));
         // An earlier start is longer; one that is not known is shorter than any.

@@ -153,7 +153,7 @@ fn framed(columns: &[&str], before: &str, query: &str, limits: &Limits) -> Strin
     let frame = frame
         .replace("$columns", &selected.collect::<Vec<_>>().join(", "))
         .replace("$names", &columns.join(", "))
-        .replace("$settings", &sql::settings(limits.statement_timeout, limits.lock_timeout));
+        .replace("$settings", &sql::all_settings(limits.statement_timeout, limits.lock_timeout));
     // Last, and not one into the other: what is in them is not ours.
     let query = query.trim_end_matches(|end: char| end == ';' || end.is_whitespace());
     frame.split_once("$query").map_or_else(String::new, |(head, tail)| {

@@ -25,11 +25,15 @@ impl Link {
         });
         Self { driver: abort, ended }
     }
+
+    /// A server that does not answer would keep the driver alive for ever.
+    pub(super) fn close(&self) {
+        self.driver.abort();
+    }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // A server that does not answer would keep the driver alive for ever.
-        self.driver.abort();
+        self.close();
     }
 }

@@ -8,13 +8,16 @@
 mod identity;
 mod link;
 mod names;
+mod opening;
+mod prepare;
 mod sections;
 mod session;
 
 use std::time::Duration;
 
 pub use sections::SectionError;
-pub(in crate::pg) use sections::{message, raw};
+pub(crate) use sections::message;
+pub(in crate::pg) use sections::raw;
 pub use session::{OpenError, Session, open_plain};
 
 use crate::model::Timestamp;

@@ -33,6 +33,14 @@ pub(super) struct Lookups {
 /// Names by OID.
 type ByOid = FxHashMap<u32, Text>;
 
+/// OIDs of each kind: one number may stand for a database, a role and a relation.
+#[derive(Debug, Default)]
+struct Asked {
+    databases: FxHashSet<u32>,
+    roles: FxHashSet<u32>,
+    relations: FxHashSet<u32>,
+}
+
 /// What one question brought.
 #[derive(Debug, Default)]
 struct Found {
@@ -48,8 +56,8 @@ pub(super) struct NameCache {
     datid: u32,
     names: Arc<Names>,
     roles: ByOid,
-    /// Relations, databases and roles that were asked for since the last renewal, found or not.
-    asked: FxHashSet<u32>,
+    /// What was asked for since the last renewal, found or not.
+    asked: Asked,
     renewed: Instant,
     rest_until: Option<Instant>,
     pending: Option<JoinHandle<Result<Found, tokio_postgres::Error>>>,
@@ -61,7 +69,7 @@ impl NameCache {
             datid,
             names: Arc::new(Names { databases, ..Names::default() }),
             roles,
-            asked: FxHashSet::default(),
+            asked: Asked::default(),
             renewed: clock::monotonic(),
             rest_until: None,
             pending: None,
@@ -80,8 +88,11 @@ impl NameCache {
         self.roles.get(&oid).cloned()
     }
 
+    /// In order.
     pub(super) fn database_oids(&self) -> Vec<u32> {
-        self.names.databases.keys().copied().collect()
+        let mut oids: Vec<u32> = self.names.databases.keys().copied().collect();
+        oids.sort_unstable();
+        oids
     }
 
     /// Asks for what is in use and not known, and waits for the answer for at most `patience`.
@@ -101,7 +112,7 @@ impl NameCache {
         if let Ok(Ok(found)) = answer {
             self.learn(found);
         } else {
-            self.asked.clear();
+            self.asked = Asked::default();
             self.rest_until = Some(clock::monotonic() + REST);
         }
     }
@@ -113,20 +124,21 @@ impl NameCache {
         }
         let renew = now.duration_since(self.renewed) > RENEW;
         if renew {
-            self.asked.clear();
+            self.asked = Asked::default();
             self.renewed = now;
+            self.forget(&used);
         }
         let Self { asked, names, roles, .. } = self;
-        let mut unknown = |known: bool, oid: u32| !known && asked.insert(oid);
         let mut databases = renew;
         for oid in used.databases {
-            databases |= unknown(names.databases.contains_key(&oid), oid);
+            databases |= !names.databases.contains_key(&oid) && asked.databases.insert(oid);
         }
         let mut all_roles = renew;
         for oid in used.roles {
-            all_roles |= unknown(roles.contains_key(&oid), oid);
+            all_roles |= !roles.contains_key(&oid) && asked.roles.insert(oid);
         }
-        let relations: Vec<u32> = used.relations.into_iter().filter(|oid| asked.insert(*oid)).collect();
+        let relations: Vec<u32> =
+            used.relations.into_iter().flatten().filter(|oid| asked.relations.insert(*oid)).collect();
         if databases || all_roles || !relations.is_empty() {
             let question = Question {
                 client: Arc::clone(client),
@@ -140,11 +152,27 @@ impl NameCache {
         }
     }
 
+    /// Lets go of the relations that nobody uses any more: temporary tables come and go by the thousand. Databases
+    /// and roles are always read as a whole.
+    fn forget(&mut self, used: &Used) {
+        let Some(relations) = &used.relations else { return };
+        let in_use = |oid: &(u32, u32)| relations.contains(&oid.1);
+        if !self.names.relations.keys().all(in_use) {
+            // Not in a copy of all of them: most may be gone.
+            let kept = self.names.relations.iter().filter(|(oid, _)| in_use(oid));
+            let relations = kept.map(|(oid, name)| (*oid, name.clone())).collect();
+            self.names = Arc::new(Names { relations, databases: self.names.databases.clone() });
+        }
+    }
+
     fn learn(&mut self, found: Found) {
         if let Some(roles) = found.roles {
             self.roles = roles;
         }
-        if found.databases.is_some() || !found.relations.is_empty() {
+        let changed = |(oid, name): &((u32, u32), Text)| self.names.relations.get(oid) != Some(name);
+        let news = found.databases.as_ref().is_some_and(|databases| *databases != self.names.databases);
+        // Whoever has the names keeps them as they are: what is new goes into a copy.
+        if news || found.relations.iter().any(changed) {
             let names = Arc::make_mut(&mut self.names);
             if let Some(databases) = found.databases {
                 names.databases = databases;
@@ -167,8 +195,8 @@ impl Drop for NameCache {
 pub(super) struct Used {
     pub(super) databases: FxHashSet<u32>,
     pub(super) roles: FxHashSet<u32>,
-    /// Relations of our own database, and shared ones.
-    pub(super) relations: FxHashSet<u32>,
+    /// Relations of our own database, and shared ones; none when no locks could be read.
+    pub(super) relations: Option<FxHashSet<u32>>,
 }
 
 struct Question {
@@ -210,4 +238,40 @@ fn relation(row: &Row, datid: u32) -> Option<((u32, u32), Text)> {
 /// Rows of OID and name.
 pub(super) fn by_oid(rows: &[Row]) -> ByOid {
     rows.iter().filter_map(|row| Some((oid(raw(row, 0))?, (&*text(raw(row, 1))?).into()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache() -> NameCache {
+        let mut cache = NameCache::new(5, ByOid::default(), ByOid::default());
+        let relations = (1..=3).map(|oid| ((5, oid), Text::from(format!("t{oid}")))).collect();
+        cache.learn(Found { relations, ..Found::default() });
+        cache
+    }
+
+    #[test]
+    fn relations_that_nobody_uses_are_let_go() {
+        let mut cache = cache();
+        let before = cache.names();
+        cache.forget(&Used { relations: Some([1, 2, 3, 9].into_iter().collect()), ..Used::default() });
+        cache.forget(&Used::default());
+        assert!(Arc::ptr_eq(&before, &cache.names()), "all are in use, or it is not known what is");
+        cache.forget(&Used { relations: Some([2, 9].into_iter().collect()), ..Used::default() });
+        assert_eq!(cache.names().relations.keys().collect::<Vec<_>>(), [&(5, 2)]);
+        assert_eq!(before.relations.len(), 3, "who has them keeps them");
+    }
+
+    #[test]
+    fn what_is_no_news_makes_no_copy() {
+        let mut cache = cache();
+        let before = cache.names();
+        let same = || Found { relations: vec![((5, 1), "t1".into())], ..Found::default() };
+        cache.learn(Found { databases: Some(ByOid::default()), ..same() });
+        assert!(Arc::ptr_eq(&before, &cache.names()));
+        cache.learn(Found { relations: vec![((5, 1), "renamed".into())], ..same() });
+        assert_eq!(cache.names().relations.get(&(5, 1)), Some(&"renamed".into()));
+        assert_eq!(before.relations.get(&(5, 1)), Some(&"t1".into()));
+    }
 }

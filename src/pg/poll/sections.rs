@@ -68,15 +68,23 @@ fn reason(error: &tokio_postgres::Error) -> String {
     said
 }
 
-/// What the server said, with its SQLSTATE; or what the driver says.
-pub(in crate::pg) fn message(error: &tokio_postgres::Error) -> String {
+/// Characters of a message that are kept: a server may say any amount.
+const MESSAGE: usize = 300;
+
+/// What the server said, with its SQLSTATE; or what the driver says. One harmless line.
+pub(crate) fn message(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
-        Some(db) => format!("{} (SQLSTATE {})", db.message(), db.code().code()),
+        Some(db) => format!("{} (SQLSTATE {})", said(db.message()), said(db.code().code())),
         None => match std::error::Error::source(error) {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
+            Some(cause) => said(&format!("{error}: {cause}")),
+            None => said(&error.to_string()),
         },
     }
+}
+
+/// Foreign words as one line of limited length.
+pub(super) fn said(text: &str) -> String {
+    crate::text::fit(&crate::text::one_line_prefix(text, MESSAGE), MESSAGE).into_owned()
 }
 
 /// The bytes of a column, whatever its type.
@@ -103,11 +111,12 @@ pub(in crate::pg) fn raw(row: &Row, column: usize) -> Option<&[u8]> {
 }
 
 /// The server's clock and counters.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Tick {
     pub(super) at: Option<Timestamp>,
     pub(super) in_recovery: bool,
-    pub(super) deadlocks: Option<i64>,
+    /// Their number, and the databases they are of.
+    pub(super) deadlocks: Option<(i64, Arc<[u32]>)>,
 }
 
 pub(super) async fn tick(
@@ -119,7 +128,7 @@ pub(super) async fn tick(
     Ok(Tick {
         at: timestamp(raw(&row, 0)),
         in_recovery: boolean(raw(&row, 1)).unwrap_or_default(),
-        deadlocks: int8(raw(&row, 2)),
+        deadlocks: int8(raw(&row, 2)).map(|deadlocks| (deadlocks, databases.into())),
     })
 }
 

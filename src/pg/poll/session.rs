@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join, join3, join4, join5};
-use tokio::task::JoinHandle;
-use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Statement};
+use futures_util::future::{join, join5};
+use tokio_postgres::Client;
 
-use super::identity::{clock_of, identity_of};
 use super::link::Link;
-use super::names::{Lookups, NameCache, Used, by_oid};
+use super::names::{Lookups, NameCache, Used};
+use super::opening::{self, Opening};
+use super::prepare::{Statements, prepare};
 use super::sections::{self, SectionError, Tick, message};
 use super::{Limits, PollError, waiters};
 use crate::clock;
@@ -18,13 +17,12 @@ use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Server, Snapshot};
-use crate::pg::connect::{Connection, connect};
+use crate::pg::connect::Connection;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::decode::locks::Reader;
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::error::ConnectError;
-use crate::pg::sql;
 use crate::pg::tasks::{self, Tasks};
 
 /// A session that cannot be had.
@@ -39,6 +37,9 @@ pub enum OpenError {
     /// The connection stands, but the server says nothing.
     #[error("the server accepted the connection and does not answer")]
     Silent,
+    /// A server without what locktop reads.
+    #[error("PostgreSQL {0}: locktop needs 14 or later")]
+    TooOld(String),
 }
 
 impl OpenError {
@@ -47,6 +48,17 @@ impl OpenError {
     pub fn is_temporary(&self) -> bool {
         matches!(self, Self::Connect(error) if error.is_waitable())
     }
+
+    /// Whether the server accepted the connection and then said nothing. Each further attempt may leave a process
+    /// there that waits for whatever holds the server up.
+    #[must_use]
+    pub fn is_silence(&self) -> bool {
+        match self {
+            Self::Silent => true,
+            Self::Connect(error) => error.is_silence(),
+            Self::Setup(_) | Self::TooOld(_) => false,
+        }
+    }
 }
 
 /// A connection with the settings of a session, and nothing else.
@@ -54,13 +66,13 @@ impl OpenError {
 /// # Errors
 /// As for [`Session::open`].
 pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
-    let connection = connect(info).await?;
-    let settings = sql::settings(limits.statement_timeout, limits.lock_timeout);
-    tokio::time::timeout(limits.poll_timeout, connection.client.batch_execute(&settings))
-        .await
-        .map_err(|_| OpenError::Silent)?
-        .map_err(|error| OpenError::Setup(message(&error)))?;
-    Ok(connection)
+    let opening = Opening::connect(info).await?;
+    let setup = async {
+        let set = opening::settings(opening.client(), limits).await;
+        set.map_err(|error| OpenError::Setup(message(&error)))
+    };
+    opening.within(limits.poll_timeout, setup).await?;
+    Ok(opening.ready())
 }
 
 /// A connection that polls.
@@ -82,16 +94,6 @@ pub struct Session {
     clock: Option<(Timestamp, std::time::Instant)>,
 }
 
-#[derive(Debug)]
-struct Statements {
-    tick: Statement,
-    blocking: Option<Statement>,
-    locks: Statement,
-    locks_narrow: Statement,
-    backends: Statement,
-    prepared: Statement,
-}
-
 /// What the sections of one poll brought.
 struct Scan {
     answers: Result<Vec<crate::model::wait_graph::Answer>, SectionError>,
@@ -108,82 +110,23 @@ impl Session {
     /// # Errors
     /// When the connection cannot be had, or the server then refuses the settings or does not answer in time.
     pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
-        let Connection { client, driver } = connect(info).await?;
-        let timeout = limits.poll_timeout;
-        tokio::time::timeout(timeout, Box::pin(Self::prepare(client, driver, limits)))
-            .await
-            .map_err(|_| OpenError::Silent)?
-            .map_err(|error| OpenError::Setup(message(&error)))
-    }
-
-    async fn prepare(
-        client: Client,
-        driver: JoinHandle<Result<(), tokio_postgres::Error>>,
-        limits: Limits,
-    ) -> Result<Self, tokio_postgres::Error> {
-        let settings = sql::settings(limits.statement_timeout, limits.lock_timeout);
-        // Joined futures send in the order they are written: the settings hold for all that follows.
-        let places = limits.task_tables.clone();
-        let (settings, (identity, databases, roles), main, (narrow, blocking), (lookups, find)) = join5(
-            client.batch_execute(&settings),
-            join3(
-                client.query_typed_one(sql::IDENTITY, &[]),
-                client.query_typed(sql::DATABASES, &[]),
-                client.query_typed(sql::ROLES, &[]),
-            ),
-            join4(
-                client.prepare_typed(sql::TICK, &[Type::OID_ARRAY]),
-                client.prepare(sql::LOCKS),
-                client.prepare(sql::BACKENDS),
-                client.prepare(sql::PREPARED),
-            ),
-            join(client.prepare(sql::LOCKS_NARROW), client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY])),
-            join(
-                join3(
-                    client.prepare(sql::DATABASES),
-                    client.prepare(sql::ROLES),
-                    client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
-                ),
-                join(
-                    client.prepare_typed(sql::TASKS_FIND, &[Type::TEXT, Type::TEXT]),
-                    client.query_typed(
-                        sql::TASKS_FIND,
-                        &[(&places.schedules, Type::TEXT), (&places.executions, Type::TEXT)],
-                    ),
-                ),
-            ),
-        )
-        .await;
-        settings?;
-        let identity = identity?;
-        let server = identity_of(&identity);
-        let names = NameCache::new(
-            server.datid,
-            by_oid(&databases.unwrap_or_default()),
-            by_oid(&roles.unwrap_or_default()),
-        );
-        let statements = Statements {
-            tick: main.0?,
-            locks: main.1?,
-            backends: main.2?,
-            prepared: main.3?,
-            locks_narrow: narrow?,
-            blocking: blocking.ok(),
-        };
-        let lookups = Lookups { databases: lookups.0.ok(), roles: lookups.1.ok(), relations: lookups.2.ok() };
-        let tasks = Tasks::open(&client, places.clone(), find.0.ok(), find.1).await;
+        let opening = Opening::connect(info).await?;
+        // A statement of the driver is large, and there are many of them at once.
+        let setup = Box::pin(prepare(opening.client(), &limits));
+        let ready = opening.within(limits.poll_timeout, setup).await?;
+        let Connection { client, driver } = opening.ready();
         Ok(Self {
             client: Arc::new(client),
             link: Link::watch(driver),
-            statements,
-            lookups,
-            server,
-            names,
-            tasks,
+            statements: ready.statements,
+            lookups: ready.lookups,
+            server: ready.server,
+            names: ready.names,
+            tasks: ready.tasks,
             texts: Texts::default(),
             limits,
             lock_count: 0,
-            clock: clock_of(&identity).map(|at| (at, clock::monotonic())),
+            clock: ready.clock,
         })
     }
 
@@ -220,6 +163,11 @@ impl Session {
         let snapshot = self.assemble(scan, before, taken_at, answered);
         self.tasks.look_again(&self.client, self.limits.name_patience).await;
         Ok(snapshot)
+    }
+
+    /// Ends the connection, whatever it is waiting for.
+    pub fn close(&self) {
+        self.link.close();
     }
 
     /// Waits for the connection to end, and says why it did.
@@ -297,7 +245,8 @@ impl Session {
         let server = match scan.tick {
             Ok(tick) => {
                 self.server.in_recovery = tick.in_recovery;
-                if let Some(deadlocks) = tick.deadlocks {
+                if let Some((deadlocks, databases)) = tick.deadlocks {
+                    self.server.deadlocks_of = databases;
                     self.server.deadlocks = u64::try_from(deadlocks).unwrap_or_default();
                 }
                 Section::fresh(vec![self.server.clone()], taken_at)
@@ -352,12 +301,13 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
 fn used(scan: &Scan, server: &Server) -> Used {
     let mut used = Used::default();
     if let Ok((locks, _)) = &scan.locks {
+        let relations = used.relations.get_or_insert_default();
         for lock in locks.iter() {
             let Some(database) = lock.tag.database else { continue };
             if database != 0 && database != server.datid {
                 used.databases.insert(database);
             } else if let Some(relation) = lock.tag.relation {
-                used.relations.insert(relation);
+                relations.insert(relation);
             }
         }
     }

@@ -4,6 +4,7 @@
 //! Times are RFC 3339 with offset, durations seconds, names those of the server.
 
 mod graph;
+mod harmless;
 mod locks;
 mod rows;
 mod tasks;
@@ -58,13 +59,14 @@ impl<'a> SectionState<'a> {
     }
 }
 
-/// The view's snapshot as one JSON object on one line; none before the first snapshot.
+/// The view's snapshot as one JSON object on one line; none before the first snapshot. No character in it commands a
+/// terminal.
 ///
 /// # Errors
 /// None that anybody has seen: the shapes have no map with keys that are no text, and no number that is none.
 #[must_use]
 pub fn to_string(view: &View) -> Option<Result<String, serde_json::Error>> {
-    view.snapshot.as_deref().map(|snapshot| serde_json::to_string(&document(view, snapshot)))
+    view.snapshot.as_deref().map(|snapshot| harmless::to_string(&document(view, snapshot)))
 }
 
 fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {

@@ -41,9 +41,9 @@ const ADVISORY: [&str; 4] =
 
 /// The settings of one session: no wait is without end, and each has its own idea of when to look for a deadlock, since
 /// that is when the server changes the order of a queue.
-pub(super) fn settings(random: &mut Random) -> String {
+pub(super) fn settings(random: &mut Random, reordered: bool) -> String {
     let lock = random.one(&[150, 400, 1_000, 3_000]);
-    let deadlock = random.one(&[10, 40, 120, 1_000]);
+    let deadlock = if reordered { random.one(&[10, 40, 120, 1_000]) } else { 1_000 };
     format!(
         "SET lock_timeout = {lock}; SET deadlock_timeout = {deadlock}; SET parallel_setup_cost = 0;
          SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 2"

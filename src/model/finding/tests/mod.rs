@@ -28,7 +28,7 @@ struct Stage {
     snapshot: Snapshot,
     graph: WaitGraph,
     tasks: Board,
-    previous: Option<(Snapshot, WaitGraph)>,
+    previous: Vec<(Snapshot, WaitGraph)>,
     lock_names: LockNames,
     thresholds: Thresholds,
 }
@@ -49,6 +49,7 @@ impl Stage {
             connections: 20,
             max_connections: 100,
             deadlocks: 3,
+            deadlocks_of: [5].into(),
             started_at: ago(86_400),
             query_size: 1024,
             sees_all: true,
@@ -69,7 +70,7 @@ impl Stage {
             snapshot,
             graph: WaitGraph::default(),
             tasks: Board::default(),
-            previous: None,
+            previous: Vec::new(),
             lock_names: LockNames::default(),
             thresholds: Thresholds::default(),
         }
@@ -107,12 +108,16 @@ impl Stage {
     }
 
     fn find(&self) -> Vec<Finding> {
+        let mut deadlocks = Deadlocks::default();
+        for (snapshot, graph) in &self.previous {
+            deadlocks.look(snapshot, graph);
+        }
+        deadlocks.look(&self.snapshot, &self.graph);
         find(Scene {
             snapshot: &self.snapshot,
-            previous: self.previous.as_ref().map(|(snapshot, _)| snapshot),
             graph: &self.graph,
             tasks: &self.tasks,
-            previous_graph: self.previous.as_ref().map(|(_, graph)| graph),
+            deadlocks: &deadlocks,
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,
         })
@@ -234,7 +239,7 @@ fn a_summary_holds_no_control_character() {
         .root(Party::Backend(7), 1, 1, None)
         .queue(advisory(815), &[(7, LockMode::Exclusive)], vec![waiter(8, LockMode::Exclusive, ago(99))]);
     stage.lock_names = LockNames::new([(crate::model::lock_key::LockKey::Bigint(815), hostile.into())]);
-    stage.snapshot.locks = stage.snapshot.locks.stale(hostile.into());
+    stage.snapshot.prepared = stage.snapshot.prepared.stale(hostile.into());
     let findings = stage.find();
     assert_eq!(findings.len(), 3);
     for finding in findings {

@@ -86,15 +86,15 @@ fn a_rising_count_of_deadlocks_names_the_parties_it_saw() {
         (3, 1_003, vec![cycle.clone()], "the server broke 1,000 deadlocks, one of 4410 and 4466"),
     ] {
         let mut stage = with(now);
-        stage.previous = Some((with(before).snapshot, of_cycles(cycles)));
+        stage.previous = vec![(with(before).snapshot, of_cycles(cycles))];
         let finding = stage.only();
         assert_eq!((&*finding.summary, finding.severity), (text, Severity::Warning));
     }
     let mut reset = with(0);
-    reset.previous = Some((with(3).snapshot, WaitGraph::default()));
+    reset.previous = vec![(with(3).snapshot, WaitGraph::default())];
     assert_eq!(reset.find(), [], "the statistics were reset");
     let mut restarted = with(4).server(|server| server.started_at = ago(1));
-    restarted.previous = Some((with(3).snapshot, WaitGraph::default()));
+    restarted.previous = vec![(with(3).snapshot, WaitGraph::default())];
     assert_eq!(restarted.find(), [], "another server's count");
 }
 
@@ -103,10 +103,71 @@ fn a_cycle_that_is_still_there_was_not_the_one_that_was_broken() {
     let cycles = vec![vec![Party::Backend(1), Party::Backend(2)]];
     let mut stage = Stage::new().server(|server| server.deadlocks = 4);
     stage.graph.cycles.clone_from(&cycles);
-    stage.previous = Some((Stage::new().snapshot, of_cycles(cycles)));
+    stage.previous = vec![(Stage::new().snapshot, of_cycles(cycles))];
     let findings = stage.find();
     let deadlock = findings.iter().find(|finding| finding.check == "deadlocks").unwrap();
     assert_eq!(&*deadlock.summary, "the server broke a deadlock");
+}
+
+#[test]
+fn a_deadlock_is_told_for_a_minute_and_its_cycle_known_for_as_long() {
+    let cycle = vec![Party::Backend(4410), Party::Backend(4466)];
+    let at = |seconds, deadlocks| {
+        let mut snapshot = Stage::new().server(|server| server.deadlocks = deadlocks).snapshot;
+        snapshot.taken_at = ago(seconds).unwrap();
+        snapshot
+    };
+    let quiet = WaitGraph::default;
+    // The count comes ten seconds after the cycle, and half a minute ago.
+    let mut stage = Stage::new().server(|server| server.deadlocks = 4);
+    stage.previous = vec![
+        (at(50, 3), of_cycles(vec![cycle.clone()])),
+        (at(49, 3), quiet()),
+        (at(40, 3), quiet()),
+        (at(39, 4), quiet()),
+    ];
+    let finding = stage.only();
+    assert_eq!(&*finding.summary, "the server broke a deadlock of 4410 and 4466");
+    assert_eq!(finding.since, ago(40));
+    // Another one, which nobody saw.
+    stage.previous.push((at(2, 5), quiet()));
+    assert_eq!(&*stage.only().summary, "the server broke 2 deadlocks, one of 4410 and 4466");
+    // More than a minute later, and a cycle of that age.
+    let mut stage = Stage::new().server(|server| server.deadlocks = 4);
+    stage.previous = vec![(at(70, 3), quiet()), (at(61, 4), quiet())];
+    assert_eq!(stage.find(), []);
+    stage.previous = vec![(at(61, 3), of_cycles(vec![cycle])), (at(1, 3), quiet())];
+    assert_eq!(&*stage.only().summary, "the server broke a deadlock");
+}
+
+#[test]
+fn sums_over_other_databases_are_not_compared() {
+    let with = |deadlocks, databases: &[u32]| {
+        Stage::new().server(|server| (server.deadlocks, server.deadlocks_of) = (deadlocks, databases.into()))
+    };
+    // A database appeared; the names were not there at first.
+    for databases in [&[5, 6][..], &[]] {
+        let mut stage = with(523, &[5]);
+        stage.previous = vec![(with(0, databases).snapshot, WaitGraph::default())];
+        assert_eq!(stage.find(), [], "{databases:?}");
+    }
+    // From then on they are.
+    let mut stage = with(524, &[5]);
+    stage.previous =
+        vec![(with(0, &[]).snapshot, WaitGraph::default()), (with(523, &[5]).snapshot, WaitGraph::default())];
+    assert_eq!(&*stage.only().summary, "the server broke a deadlock");
+}
+
+#[test]
+fn locks_that_could_not_be_read_are_no_finding() {
+    let mut stage = Stage::new()
+        .backends(vec![backend(11, State::Active)])
+        .root(Party::Backend(11), 2, 2, ago(500))
+        .queue(advisory(815), &[(11, LockMode::Exclusive)], vec![waiter(8, LockMode::Exclusive, ago(500))]);
+    stage.graph.cycles = vec![vec![Party::Backend(1), Party::Backend(2)]];
+    assert!(stage.find().len() >= 3);
+    stage.snapshot.locks = stage.snapshot.locks.stale("lock timeout".into());
+    assert_eq!(stage.only().check, "stale_section");
 }
 
 #[test]

@@ -1,0 +1,96 @@
+-- The end of an execution, and its signs of life. All of these find the execution by the task, the worker and this very session, and
+-- leave one alone that is not running any more.
+
+-- True when the finish counted. The key is free exactly when the transaction commits: not before, or another session could run the
+-- task while it still looks due.
+CREATE FUNCTION @schema@.try_release_task_lock(p_task_id int, p_worker_id text, p_status text, p_error_message text DEFAULT NULL)
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+DECLARE
+    v_key bigint := task_lock_key(p_task_id);
+    v_start timestamptz := own_backend_start();
+    v_own text;
+BEGIN
+    IF p_status IS NULL OR p_status NOT IN ('completed', 'failed') THEN
+        RAISE EXCEPTION 'status is "%": a task ends as completed or failed', p_status USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    SELECT e.worker_id INTO v_own
+      FROM task_execution_log e
+     WHERE e.task_id = p_task_id AND e.status = 'running' AND e.backend_pid = pg_backend_pid() AND e.backend_start = v_start;
+    IF v_own <> p_worker_id THEN
+        -- Another worker on this connection runs it; the key is that one's.
+        RETURN false;
+    END IF;
+    IF v_own IS NULL AND NOT EXISTS (SELECT FROM key_holders(v_key) h WHERE h.pid = pg_backend_pid()) THEN
+        RETURN false;
+    END IF;
+    -- Ours for the transaction, then no more for the session. It does not wait: if somebody else has it, it is lost.
+    IF NOT pg_try_advisory_xact_lock(v_key) THEN
+        RETURN false;
+    END IF;
+    UPDATE task_execution_log e
+       SET status = p_status, completed_at = clock_timestamp(), error_message = p_error_message
+     WHERE e.task_id = p_task_id AND e.worker_id = p_worker_id AND e.status = 'running'
+       AND e.backend_pid = pg_backend_pid() AND e.backend_start = v_start;
+    IF NOT FOUND THEN
+        PERFORM pg_advisory_unlock(v_key);
+        RETURN false;
+    END IF;
+    PERFORM settle_task(p_task_id, p_status = 'completed');
+    PERFORM pg_advisory_unlock(v_key);
+    RETURN true;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.try_release_task_lock(int, text, text, text) IS
+    'Ends an execution as completed or failed, plans the next and gives the key back; false when it was not ours any more';
+
+CREATE FUNCTION @schema@.release_task_lock(p_task_id int, p_worker_id text, p_status text, p_error_message text DEFAULT NULL)
+RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+BEGIN
+    IF NOT try_release_task_lock(p_task_id, p_worker_id, p_status, p_error_message) THEN
+        RAISE WARNING 'task % is not run by worker % in this session any more: its end was not recorded', p_task_id, p_worker_id;
+    END IF;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.release_task_lock(int, text, text, text) IS
+    'As try_release_task_lock, with a warning in place of false';
+
+CREATE FUNCTION @schema@.heartbeat_task(p_task_id int, p_worker_id text)
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+BEGIN
+    UPDATE task_execution_log e
+       SET heartbeat_at = clock_timestamp()
+     WHERE e.task_id = p_task_id AND e.worker_id = p_worker_id AND e.status = 'running'
+       AND e.backend_pid = pg_backend_pid() AND e.backend_start = own_backend_start();
+    RETURN FOUND;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.heartbeat_task(int, text) IS
+    'A sign of life for one task; false when it is not ours any more and has to stop';
+
+CREATE FUNCTION @schema@.heartbeat_tasks(p_worker_id text)
+RETURNS SETOF bigint
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+DECLARE
+    v_start timestamptz := own_backend_start();
+BEGIN
+    RETURN QUERY
+    UPDATE task_execution_log e
+       SET heartbeat_at = clock_timestamp()
+     WHERE e.worker_id = p_worker_id AND e.status = 'running'
+       AND e.backend_pid = pg_backend_pid() AND e.backend_start = v_start
+    RETURNING e.id;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.heartbeat_tasks(text) IS
+    'A sign of life for all that a worker runs in this session: the executions that are still its own; it stops the others';

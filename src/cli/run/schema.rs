@@ -1,0 +1,128 @@
+//! `locktop schema …`: locktop's own tables and functions on a server.
+
+use std::io::{self, Write};
+
+use super::super::args::SchemaCommand;
+use super::super::session;
+use super::super::settings::Settings;
+use super::Failure;
+use crate::pg::connect::{Connection, connect};
+use crate::pg::conninfo::ConnInfo;
+use crate::schema::{self, Found, LATEST, Object, SchemaError, SchemaName, State};
+use crate::text::one_line;
+
+impl From<SchemaError> for Failure {
+    fn from(error: SchemaError) -> Self {
+        Self::Other(one_line(&error.to_string()).into_owned())
+    }
+}
+
+pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u8, Failure> {
+    let info =
+        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
+    let info =
+        session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
+    let mut connection = open(&settings, info).await?;
+    let client = &mut connection.client;
+    let (said, status) = match command {
+        SchemaCommand::Install(place) => (install(client, &place.schema).await?, 0),
+        SchemaCommand::Status(place) => {
+            let state = schema::state(client, &place.schema).await?;
+            (describe(&state, &place.schema), u8::from(!state.is_current()))
+        }
+        SchemaCommand::Drop(place) => (remove(client, &place.schema).await?, 0),
+        SchemaCommand::Print { schema } => (schema::script(schema), 0),
+    };
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", said.trim_end())?;
+    out.flush()?;
+    Ok(status)
+}
+
+async fn open(settings: &Settings, info: ConnInfo) -> Result<Connection, Failure> {
+    let failure = |error: crate::pg::error::ConnectError| Failure::Other(error.to_string());
+    match connect(&info).await {
+        Ok(connection) => Ok(connection),
+        Err(error) => match session::ask_after(&info, settings.prompt, &error).map_err(failure)? {
+            Some(info) => connect(&info).await.map_err(failure),
+            None => Err(failure(error)),
+        },
+    }
+}
+
+async fn install(client: &mut tokio_postgres::Client, schema: &SchemaName) -> Result<String, Failure> {
+    let done = schema::install(client, schema).await?;
+    let name = shown(schema);
+    let mut said = match done.from {
+        Some(version) if version == done.to => {
+            format!("The schema {name} has version {version}, the latest: nothing to do.")
+        }
+        Some(version) => {
+            format!(
+                "Upgraded the schema {name} from version {version} to {}: {} new objects.",
+                done.to, done.made
+            )
+        }
+        None => format!("Installed version {} into the new schema {name}: {} objects.", done.to, done.made),
+    };
+    said.push_str(&oddities(&done.odd));
+    Ok(said)
+}
+
+fn describe(state: &State, schema: &SchemaName) -> String {
+    let name = shown(schema);
+    match state {
+        State::Absent => format!("There is no schema {name}: \"locktop schema install\" makes it."),
+        State::Foreign => format!("The schema {name} is foreign: locktop did not make it."),
+        State::Installed { version, objects } => {
+            let made = objects.iter().filter(|object| object.found == Found::Made).count();
+            let age = match version.cmp(&LATEST) {
+                std::cmp::Ordering::Less => {
+                    format!("older than {LATEST}: \"locktop schema install\" upgrades it")
+                }
+                std::cmp::Ordering::Equal => "the latest".to_owned(),
+                std::cmp::Ordering::Greater => format!("newer than {LATEST}, which this locktop knows"),
+            };
+            format!("The schema {name} has version {version}, {age}; {made} objects.{}", oddities(objects))
+        }
+    }
+}
+
+async fn remove(client: &mut tokio_postgres::Client, schema: &SchemaName) -> Result<String, Failure> {
+    let name = shown(schema);
+    Ok(match schema::remove(client, schema).await? {
+        None => format!("There is no schema {name}: nothing to do."),
+        Some(removed) => {
+            let rows: Vec<String> =
+                removed.rows.iter().map(|(table, rows)| format!("{rows} rows of {table}")).collect();
+            let rows = if rows.is_empty() { String::new() } else { format!(", with {}", rows.join(", ")) };
+            format!(
+                "Dropped the schema {name}, version {}, and its {} objects{rows}.",
+                removed.version, removed.objects
+            )
+        }
+    })
+}
+
+/// One line for each object that is not as we made it.
+fn oddities(objects: &[Object]) -> String {
+    let mut text = String::new();
+    for object in objects {
+        let what = match object.found {
+            Found::Made => continue,
+            Found::Changed => "was changed since it was installed",
+            Found::Missing => "is missing",
+            Found::Foreign => "was not made by locktop, and is left alone",
+        };
+        text += "\n  ";
+        text += &one_line(&object.to_string());
+        text += ": ";
+        text += what;
+    }
+    text
+}
+
+/// The name, quoted, fit for a terminal.
+fn shown(schema: &SchemaName) -> String {
+    one_line(&schema.quoted()).into_owned()
+}

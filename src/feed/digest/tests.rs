@@ -1,0 +1,51 @@
+use super::*;
+use crate::model::Timestamp;
+use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
+use crate::model::snapshot::Section;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_timestamp(seconds, 0).unwrap()
+}
+
+fn lock(pid: i32, granted: bool) -> Lock {
+    Lock {
+        tag: LockTag { objid: Some(7), ..LockTag::new(LockType::Advisory) },
+        mode: LockMode::Exclusive,
+        granted,
+        pid: Some(pid),
+        virtualtransaction: VirtualTransaction { proc_number: pid, local_xid: 1 },
+        wait_start: (!granted).then(|| at(0)),
+    }
+}
+
+fn snapshot(seconds: i64, locks: Section<Lock>) -> Snapshot {
+    Snapshot {
+        taken_at: at(seconds),
+        server: Section::default(),
+        backends: Section::fresh(Vec::new(), at(seconds)),
+        locks,
+        locks_omitted: 0,
+        prepared: Section::fresh(Vec::new(), at(seconds)),
+        task_sets: std::sync::Arc::default(),
+        answers: Vec::new(),
+        names: Arc::default(),
+        poll_seconds: 0.0,
+    }
+}
+
+#[test]
+fn locks_that_could_not_be_read_make_nothing_new() {
+    let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let fresh = Section::fresh(vec![lock(1, true), lock(2, false)], at(20));
+    let first = digest.snapshot_taken(snapshot(20, fresh.clone()));
+    assert_eq!(first.graph.waiting, 1);
+    assert!(first.findings.iter().any(|finding| finding.check == "root_blocker"));
+    let second = digest.snapshot_taken(snapshot(21, fresh.stale("lock timeout".into())));
+    assert!(Arc::ptr_eq(&first.graph, &second.graph) && Arc::ptr_eq(&first.series, &second.series));
+    assert!(Arc::ptr_eq(&first.held_since, &second.held_since));
+    let checks: Vec<_> = second.findings.iter().map(|finding| finding.check).collect();
+    assert_eq!(checks, ["stale_section"]);
+    let third = digest.snapshot_taken(snapshot(22, fresh));
+    assert!(third.findings.iter().any(|finding| finding.check == "root_blocker"));
+    assert_eq!(third.series.samples.iter().map(|sample| sample.at).collect::<Vec<_>>(), [at(20), at(22)]);
+}

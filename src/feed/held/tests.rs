@@ -1,0 +1,126 @@
+use super::*;
+use crate::model::backend::State;
+use crate::model::lock::{LockMode, VirtualTransaction};
+use crate::model::snapshot::Section;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_timestamp(seconds, 0).unwrap()
+}
+
+fn lock(pid: i32, key: u32, granted: bool) -> Lock {
+    Lock {
+        tag: LockTag { objid: Some(key), ..LockTag::new(LockType::Advisory) },
+        mode: LockMode::Exclusive,
+        granted,
+        pid: Some(pid),
+        virtualtransaction: VirtualTransaction { proc_number: pid, local_xid: 1 },
+        wait_start: None,
+    }
+}
+
+/// Idle since `change`, or in a transaction since `xact`.
+fn backend(pid: i32, xact: Option<i64>, change: i64) -> Backend {
+    Backend {
+        pid,
+        backend_start: Some(at(0)),
+        leader_pid: None,
+        datid: None,
+        database: None,
+        user: None,
+        application: None,
+        client: None,
+        backend_type: None,
+        state: Some(if xact.is_some() { State::IdleInTransaction } else { State::Idle }),
+        wait_event_type: None,
+        wait_event: None,
+        xact_start: xact.map(at),
+        query_start: None,
+        state_change: Some(at(change)),
+        backend_xid: None,
+        backend_xmin: None,
+        query_id: None,
+        query: None,
+    }
+}
+
+fn snapshot(seconds: i64, locks: &[Lock], backends: &[Backend]) -> Snapshot {
+    Snapshot {
+        taken_at: at(seconds),
+        server: Section::default(),
+        backends: Section::fresh(backends.to_vec(), at(seconds)),
+        locks: Section::fresh(locks.to_vec(), at(seconds)),
+        locks_omitted: 0,
+        prepared: Section::default(),
+        task_sets: std::sync::Arc::default(),
+        answers: Vec::new(),
+        names: Arc::default(),
+        poll_seconds: 0.5,
+    }
+}
+
+/// Since when the only lock is held after polls at 10 and 11 with these holders.
+fn after(first: Backend, second: Backend) -> i64 {
+    let mut held = Held::default();
+    let lock = [lock(1, 7, true)];
+    held.look(&snapshot(10, &lock, &[first])).values().for_each(|since| assert_eq!(*since, at(10)));
+    held.look(&snapshot(11, &lock, &[second])).values().next().unwrap().timestamp()
+}
+
+#[test]
+fn a_lock_keeps_its_time_for_as_long_as_the_holder_stays() {
+    let backends: Vec<_> = (1..4).map(|pid| backend(pid, None, 5)).collect();
+    let mut held = Held::default();
+    let first = [lock(1, 7, true), lock(2, 7, false)];
+    let table = held.look(&snapshot(10, &first, &backends));
+    assert_eq!(table.len(), 1);
+    assert!(Arc::ptr_eq(&table, &held.look(&snapshot(11, &first, &backends))));
+    let second = [lock(3, 8, true), lock(1, 7, true)];
+    let table = held.look(&snapshot(12, &second, &backends));
+    assert_eq!(table.get(&(1, first[0].tag)), Some(&at(10)));
+    assert_eq!(table.get(&(3, second[0].tag)), Some(&at(12)));
+    let third = [lock(2, 7, true)];
+    let table = held.look(&snapshot(13, &third, &backends));
+    assert_eq!(table.get(&(2, third[0].tag)), Some(&at(13)));
+    assert_eq!(table.len(), 1, "what is gone is forgotten");
+    let table = held.look(&snapshot(14, &first, &backends));
+    assert_eq!(table.get(&(1, first[0].tag)), Some(&at(14)), "it was seen without the lock in between");
+}
+
+#[test]
+fn a_lock_that_may_have_been_released_in_between_starts_anew() {
+    for (first, second, since, why) in [
+        (backend(1, None, 5), backend(1, None, 5), 10, "idle all the time"),
+        (backend(1, None, 5), backend(1, None, 10), 11, "it did something"),
+        (backend(1, Some(5), 6), backend(1, Some(5), 10), 10, "one transaction"),
+        (backend(1, Some(5), 6), backend(1, Some(10), 10), 11, "another transaction"),
+        (backend(1, Some(5), 6), backend(1, None, 10), 11, "the transaction ended"),
+        (backend(1, None, 5), backend(1, Some(10), 10), 11, "a transaction began"),
+        (backend(1, Some(10), 10), backend(1, Some(10), 10), 11, "it began after the locks were read"),
+    ] {
+        assert_eq!(after(first, second), since, "{why}");
+    }
+    let other = Backend { backend_start: Some(at(3)), ..backend(1, None, 5) };
+    assert_eq!(after(backend(1, None, 5), other), 11, "another process");
+    let hidden = || Backend { backend_start: None, state_change: None, ..backend(1, None, 5) };
+    assert_eq!(after(hidden(), hidden()), 11, "nothing is known of it");
+}
+
+#[test]
+fn what_could_not_be_read_proves_nothing() {
+    let (lock, idle) = ([lock(1, 7, true)], [backend(1, None, 5)]);
+    let key = (1, lock[0].tag);
+    let mut held = Held::default();
+    let first = held.look(&snapshot(10, &lock, &idle));
+    // Old locks change nothing, and the next ones are held against the last that were read.
+    let mut stale = snapshot(11, &lock, &[]);
+    stale.locks = stale.locks.stale("lock timeout".into());
+    assert!(Arc::ptr_eq(&first, &held.look(&stale)));
+    assert_eq!(held.look(&snapshot(12, &lock, &idle)).get(&key), Some(&at(10)));
+    let mut stale = snapshot(13, &lock, &idle);
+    stale.backends = stale.backends.stale("lock timeout".into());
+    assert_eq!(held.look(&stale).get(&key), Some(&at(13)));
+    assert_eq!(held.look(&snapshot(14, &lock, &idle)).get(&key), Some(&at(14)));
+    assert_eq!(held.look(&snapshot(15, &lock, &idle)).get(&key), Some(&at(14)));
+    held.forget();
+    assert_eq!(held.look(&snapshot(16, &lock, &idle)).get(&key), Some(&at(16)), "the connection was lost");
+}

@@ -1,0 +1,88 @@
+//! A connection while it is being set up: nothing of it may stay when that fails or takes too long.
+
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use tokio_postgres::{CancelToken, Client, Error};
+
+use super::{Limits, OpenError};
+use crate::pg::connect::{Connection, connect};
+use crate::pg::conninfo::ConnInfo;
+use crate::pg::error::ConnectError;
+use crate::pg::{sql, tls};
+
+/// Longest time for asking the server to give up what it is doing.
+const CANCEL: Duration = Duration::from_secs(1);
+
+/// Dropped, it ends the connection at once: left to itself the driver would wait for answers that are still due, and
+/// they may never come.
+#[derive(Debug)]
+struct Guard {
+    driver: AbortHandle,
+    armed: bool,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.armed {
+            self.driver.abort();
+        }
+    }
+}
+
+/// A connection that is not ready yet.
+#[derive(Debug)]
+pub(super) struct Opening {
+    connection: Connection,
+    guard: Guard,
+}
+
+impl Opening {
+    /// Connects.
+    pub(super) async fn connect(info: &ConnInfo) -> Result<Self, ConnectError> {
+        let connection = connect(info).await?;
+        let guard = Guard { driver: connection.driver.abort_handle(), armed: true };
+        Ok(Self { connection, guard })
+    }
+
+    pub(super) fn client(&self) -> &Client {
+        &self.connection.client
+    }
+
+    /// Waits for `setup`, at most so long. A server that does not answer by then is asked to stop, so that its
+    /// process does not go on waiting for whatever holds it up.
+    pub(super) async fn within<T>(
+        &self,
+        limit: Duration,
+        setup: impl Future<Output = Result<T, OpenError>>,
+    ) -> Result<T, OpenError> {
+        if let Ok(done) = tokio::time::timeout(limit, setup).await {
+            return done;
+        }
+        cancel(self.client().cancel_token()).await;
+        Err(OpenError::Silent)
+    }
+
+    /// The connection is ready, and the caller's.
+    pub(super) fn ready(mut self) -> Connection {
+        self.guard.armed = false;
+        self.connection
+    }
+}
+
+/// Sets the session up. The limits come first, in a message of their own: they read no catalog, and with them in
+/// force nothing that follows waits longer for a lock on one.
+pub(super) async fn settings(client: &Client, limits: &Limits) -> Result<(), Error> {
+    let (timeouts, settings) =
+        (sql::timeouts(limits.statement_timeout, limits.lock_timeout), sql::settings());
+    let (timeouts, settings) =
+        futures_util::future::join(client.batch_execute(&timeouts), client.batch_execute(&settings)).await;
+    timeouts.and(settings)
+}
+
+/// Best effort: a server that does not hear this either cannot be helped.
+async fn cancel(token: CancelToken) {
+    if let Ok(tls) = tls::Connector::new() {
+        let _ = tokio::time::timeout(CANCEL, token.cancel_query(tls)).await;
+    }
+}

@@ -1,0 +1,148 @@
+//! What a connection needs before its first poll, in one round trip.
+
+use futures_util::future::{join, join3, join4, join5};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, SimpleQueryMessage, Statement};
+
+use super::identity::{clock_of, identity_of};
+use super::names::{Lookups, NameCache, by_oid};
+use super::opening;
+use super::sections::message;
+use super::{Limits, OpenError};
+use crate::clock;
+use crate::model::Timestamp;
+use crate::model::snapshot::Server;
+use crate::pg::sql;
+use crate::pg::tasks::Tasks;
+
+/// The oldest major version that has what a poll reads (`pg_locks.waitstart`).
+const OLDEST: u32 = 14;
+
+/// The statements of a poll.
+#[derive(Debug)]
+pub(super) struct Statements {
+    pub(super) tick: Statement,
+    pub(super) blocking: Option<Statement>,
+    pub(super) locks: Statement,
+    pub(super) locks_narrow: Statement,
+    pub(super) backends: Statement,
+    pub(super) prepared: Statement,
+}
+
+/// What a session begins with.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) statements: Statements,
+    pub(super) lookups: Lookups,
+    pub(super) server: Server,
+    pub(super) names: NameCache,
+    pub(super) tasks: Tasks,
+    /// The server's clock, and ours.
+    pub(super) clock: Option<(Timestamp, std::time::Instant)>,
+}
+
+/// Sends everything at once, and takes what came back apart.
+pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
+    let places = &limits.task_tables;
+    // Joined futures send in the order they are written: the settings hold for all that follows.
+    let ((version, settings), (identity, databases, roles), main, (narrow, blocking), (lookups, find)) =
+        join5(
+            join(client.simple_query("SHOW server_version"), opening::settings(client, limits)),
+            join3(
+                client.query_typed_one(sql::IDENTITY, &[]),
+                client.query_typed(sql::DATABASES, &[]),
+                client.query_typed(sql::ROLES, &[]),
+            ),
+            join4(
+                client.prepare_typed(sql::TICK, &[Type::OID_ARRAY]),
+                client.prepare(sql::LOCKS),
+                client.prepare(sql::BACKENDS),
+                client.prepare(sql::PREPARED),
+            ),
+            join(client.prepare(sql::LOCKS_NARROW), client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY])),
+            join(
+                join3(
+                    client.prepare(sql::DATABASES),
+                    client.prepare(sql::ROLES),
+                    client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
+                ),
+                join(
+                    client.prepare_typed(sql::TASKS_FIND, &[Type::TEXT, Type::TEXT]),
+                    client.query_typed(
+                        sql::TASKS_FIND,
+                        &[(&places.schedules, Type::TEXT), (&places.executions, Type::TEXT)],
+                    ),
+                ),
+            ),
+        )
+        .await;
+    // An old server refuses some of the rest, in words that say nothing of its age.
+    if let Some(version) = too_old(&shown(&version.map_err(|error| setup(&error))?)) {
+        return Err(OpenError::TooOld(version.to_owned()));
+    }
+    settings.map_err(|error| setup(&error))?;
+    let identity = identity.map_err(|error| setup(&error))?;
+    let server = identity_of(&identity);
+    let names = NameCache::new(
+        server.datid,
+        by_oid(&databases.unwrap_or_default()),
+        by_oid(&roles.unwrap_or_default()),
+    );
+    let statements = Statements {
+        tick: main.0.map_err(|error| setup(&error))?,
+        locks: main.1.map_err(|error| setup(&error))?,
+        backends: main.2.map_err(|error| setup(&error))?,
+        prepared: main.3.map_err(|error| setup(&error))?,
+        locks_narrow: narrow.map_err(|error| setup(&error))?,
+        blocking: blocking.ok(),
+    };
+    let lookups = Lookups { databases: lookups.0.ok(), roles: lookups.1.ok(), relations: lookups.2.ok() };
+    let clock = clock_of(&identity).map(|at| (at, clock::monotonic()));
+    let tasks = Tasks::open(client, places.clone(), find.0.ok(), find.1).await;
+    Ok(Prepared { statements, lookups, server, names, tasks, clock })
+}
+
+fn setup(error: &tokio_postgres::Error) -> OpenError {
+    OpenError::Setup(message(error))
+}
+
+/// The one value that `SHOW` answers with.
+fn shown(messages: &[SimpleQueryMessage]) -> String {
+    let value = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    value.unwrap_or_default().to_owned()
+}
+
+/// The version without the packager's words, where it is older than the oldest that will do.
+fn too_old(version: &str) -> Option<&str> {
+    let number = version.split_whitespace().next()?;
+    let end = number.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(number.len());
+    let major: u32 = number.get(..end)?.parse().ok()?;
+    (major < OLDEST).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_before_14_are_too_old() {
+        for (version, expected) in [
+            ("13.14 (Debian 13.14-1.pgdg120+1)", Some("13.14")),
+            ("13beta1", Some("13beta1")),
+            ("9.6.24", Some("9.6.24")),
+            ("14.0", None),
+            ("14beta1", None),
+            ("18devel", None),
+            ("", None),
+            ("somebody's own", None),
+        ] {
+            assert_eq!(too_old(version), expected, "{version}");
+        }
+        let error = OpenError::TooOld("13.14".to_owned());
+        assert_eq!(error.to_string(), "PostgreSQL 13.14: locktop needs 14 or later");
+        assert!(!error.is_temporary());
+    }
+}

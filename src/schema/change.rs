@@ -1,0 +1,191 @@
+//! Installing, upgrading and dropping.
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Transaction};
+
+use super::error::{SchemaError, words};
+use super::name::SchemaName;
+use super::script::{self, LATEST};
+use super::state::{Found, Object, State, look};
+
+/// At most so many names in an error.
+const NAMED: usize = 10;
+
+/// What an installation did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// The version that was there.
+    pub from: Option<u32>,
+    /// The version that is there now.
+    pub to: u32,
+    /// How many objects are new.
+    pub made: usize,
+    /// Objects that are not as they were installed, or not ours. They were left alone.
+    pub odd: Vec<Object>,
+}
+
+/// What was dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// The version that was there.
+    pub version: u32,
+    /// How many objects are gone.
+    pub objects: usize,
+    /// How many rows were in each table.
+    pub rows: Vec<(String, i64)>,
+}
+
+/// Installs the latest version, or upgrades to it. Does nothing where it is there.
+///
+/// # Errors
+/// When the schema is somebody else's or newer, something in it stands in the way, a lock is not to be had, or the server
+/// refuses. Nothing is changed then.
+pub async fn install(client: &mut Client, schema: &SchemaName) -> Result<Installed, SchemaError> {
+    install_up_to(client, schema, LATEST).await
+}
+
+/// The same up to an older version.
+///
+/// # Errors
+/// As for [`install`].
+pub async fn install_up_to(
+    client: &mut Client,
+    schema: &SchemaName,
+    to: u32,
+) -> Result<Installed, SchemaError> {
+    let transaction = begin(client, schema).await?;
+    let (from, before) = match look(&transaction, schema).await? {
+        State::Foreign => return Err(SchemaError::Foreign(schema.clone())),
+        State::Absent => (None, Vec::new()),
+        State::Installed { version, .. } if version > LATEST => {
+            return Err(SchemaError::Newer { schema: schema.clone(), found: version, known: LATEST });
+        }
+        State::Installed { version, objects } => (Some(version), objects),
+    };
+    let after = from.unwrap_or(0);
+    if after >= to {
+        let odd = before.into_iter().filter(|object| object.found != Found::Made).collect();
+        return Ok(Installed { from, to: after, made: 0, odd });
+    }
+    // An upgrade may replace functions: not those that somebody has changed.
+    refuse(schema, &before, &[Found::Changed, Found::Missing], "what was changed since it was installed")?;
+    for version in script::versions(schema, after, to) {
+        transaction.batch_execute(&version).await?;
+    }
+    let State::Installed { version, objects } = look(&transaction, schema).await? else {
+        return Err(SchemaError::Server("the new schema is not to be seen".to_owned()));
+    };
+    transaction.commit().await?;
+    let made = objects.iter().filter(|object| object.found == Found::Made).count();
+    let old = before.iter().filter(|object| object.found == Found::Made).count();
+    let odd = objects.into_iter().filter(|object| object.found != Found::Made).collect();
+    Ok(Installed { from, to: version, made: made.saturating_sub(old), odd })
+}
+
+/// Drops what was installed, the schema included. `None` where there is none.
+///
+/// # Errors
+/// When the schema is somebody else's, there is something in it that we did not make or that was changed since, something
+/// elsewhere depends on it, its tasks are running, a lock is not to be had, or the server refuses. Nothing is changed then.
+pub async fn remove(client: &mut Client, schema: &SchemaName) -> Result<Option<Removed>, SchemaError> {
+    let transaction = begin(client, schema).await?;
+    let (version, objects) = match look(&transaction, schema).await? {
+        State::Absent => return Ok(None),
+        State::Foreign => return Err(SchemaError::Foreign(schema.clone())),
+        State::Installed { version, objects } => (version, objects),
+    };
+    refuse(schema, &objects, &[Found::Foreign], "what locktop did not make")?;
+    refuse(schema, &objects, &[Found::Changed], "what was changed since it was installed")?;
+    let there: Vec<&Object> = objects.iter().filter(|object| object.found == Found::Made).collect();
+    refuse_running(&transaction, schema, &there).await?;
+    let mut rows = Vec::new();
+    for table in there.iter().filter(|object| object.kind == "table" && !is_mark(&object.identity)) {
+        let sql = format!("SELECT count(*) FROM {}.{}", schema.quoted(), table.identity);
+        if let Some(row) = transaction.query_typed(&sql, &[]).await?.first() {
+            rows.push((table.identity.clone(), row.try_get(0)?));
+        }
+    }
+    for kind in ["view", "table", "function", "procedure"] {
+        let names: Vec<String> = there
+            .iter()
+            .filter(|object| object.kind == kind)
+            .map(|object| format!("{}.{}", schema.quoted(), object.identity))
+            .collect();
+        if !names.is_empty() {
+            let sql = format!("DROP {kind} {} RESTRICT", names.join(", "));
+            execute(&transaction, schema, &sql).await?;
+        }
+    }
+    execute(&transaction, schema, &format!("DROP SCHEMA {} RESTRICT", schema.quoted())).await?;
+    transaction.commit().await?;
+    Ok(Some(Removed { version, objects: there.len(), rows }))
+}
+
+/// An error while somebody holds the key of a running task.
+async fn refuse_running(
+    transaction: &Transaction<'_>,
+    schema: &SchemaName,
+    there: &[&Object],
+) -> Result<(), SchemaError> {
+    if !there.iter().any(|object| object.kind == "view" && object.identity == "running_tasks") {
+        return Ok(());
+    }
+    let sql =
+        format!("SELECT count(*) FROM {}.running_tasks WHERE state IN ('running', 'slow')", schema.quoted());
+    match transaction.query_typed(&sql, &[]).await?.first().map(|row| row.try_get(0)).transpose()? {
+        Some(count) if count > 0 => Err(SchemaError::InUse { schema: schema.clone(), count }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a table is there for our own use.
+fn is_mark(table: &str) -> bool {
+    matches!(table, "locktop_schema" | "locktop_objects")
+}
+
+/// A transaction that changes this schema, and is the only one that does.
+async fn begin<'a>(client: &'a mut Client, schema: &SchemaName) -> Result<Transaction<'a>, SchemaError> {
+    let transaction =
+        client.build_transaction().isolation_level(tokio_postgres::IsolationLevel::ReadCommitted);
+    let transaction = transaction.start().await?;
+    transaction.batch_execute(script::SETTINGS).await?;
+    // 0x4C53: locktop's schemas.
+    transaction
+        .query_typed(
+            "SELECT pg_advisory_xact_lock(19539::int8 << 48 | hashtext($1)::int8 & 4294967295)",
+            &[(&schema.as_str(), Type::TEXT)],
+        )
+        .await?;
+    Ok(transaction)
+}
+
+async fn execute(transaction: &Transaction<'_>, schema: &SchemaName, sql: &str) -> Result<(), SchemaError> {
+    transaction.batch_execute(sql).await.map_err(|error| match error.as_db_error() {
+        Some(db) if *db.code() == SqlState::DEPENDENT_OBJECTS_STILL_EXIST => {
+            let detail = db.detail().map_or_else(|| words(db), |detail| detail.replace('\n', "; "));
+            SchemaError::Dependents { schema: schema.clone(), detail }
+        }
+        _ => error.into(),
+    })
+}
+
+/// An error that names those objects of which one of these is true.
+fn refuse(
+    schema: &SchemaName,
+    objects: &[Object],
+    found: &[Found],
+    what: &'static str,
+) -> Result<(), SchemaError> {
+    let mut names: Vec<String> =
+        objects.iter().filter(|object| found.contains(&object.found)).map(Object::to_string).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    if more > 0 {
+        names.push(format!("and {more} more"));
+    }
+    Err(SchemaError::NotOurs { schema: schema.clone(), what, objects: names })
+}

@@ -1,0 +1,82 @@
+//! What can go wrong with a schema.
+
+use tokio_postgres::error::{DbError, SqlState};
+
+use super::name::SchemaName;
+
+/// Why a schema was not changed. Whatever it is, nothing was.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// A schema of this name is there, and locktop did not make it.
+    #[error("the schema {} was not made by locktop and is left alone: name another with --schema", .0.quoted())]
+    Foreign(SchemaName),
+    /// A newer locktop made it.
+    #[error("the schema {} has version {found}, and this locktop knows versions up to {known}: use a newer one", .schema.quoted())]
+    Newer {
+        /// The schema.
+        schema: SchemaName,
+        /// Its version.
+        found: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// There is something in it that locktop did not make, or not as it is.
+    #[error("in the schema {} there is {what}: {}", .schema.quoted(), .objects.join(", "))]
+    NotOurs {
+        /// The schema.
+        schema: SchemaName,
+        /// What is wrong with them.
+        what: &'static str,
+        /// Kind and name of each.
+        objects: Vec<String>,
+    },
+    /// Sessions run tasks of it.
+    #[error("tasks of the schema {} are running ({count} now): stop the workers first", .schema.quoted())]
+    InUse {
+        /// The schema.
+        schema: SchemaName,
+        /// How many.
+        count: i64,
+    },
+    /// Objects elsewhere are built on it.
+    #[error("the schema {} cannot be dropped while other objects depend on it: {detail}", .schema.quoted())]
+    Dependents {
+        /// The schema.
+        schema: SchemaName,
+        /// The server's list of them, in one line.
+        detail: String,
+    },
+    /// Somebody has something locked that the change needs.
+    #[error("the change needs a lock that somebody else holds, and gave up after 3 s: {0}")]
+    Locked(String),
+    /// A server before 14.
+    #[error("this server is PostgreSQL {0}: locktop's schema needs 14 or later")]
+    TooOld(String),
+    /// The server refuses, in its own words.
+    #[error("the server refuses: {0}")]
+    Server(String),
+    /// The connection failed.
+    #[error("the connection failed: {0}")]
+    Connection(String),
+}
+
+impl From<tokio_postgres::Error> for SchemaError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(db) if *db.code() == SqlState::LOCK_NOT_AVAILABLE => Self::Locked(words(db)),
+            Some(db) => Self::Server(words(db)),
+            None => Self::Connection(error.to_string()),
+        }
+    }
+}
+
+/// Message, detail and hint of the server in one line.
+pub(super) fn words(error: &DbError) -> String {
+    let mut text = error.message().to_owned();
+    for (name, more) in [("detail", error.detail()), ("hint", error.hint())] {
+        if let Some(more) = more {
+            text.extend(["; ", name, ": ", &more.replace('\n', "; ")]);
+        }
+    }
+    text
+}

@@ -1,0 +1,135 @@
+//! The statements of each version, for a schema of any name.
+
+use std::fmt::Write as _;
+
+use super::name::SchemaName;
+
+/// The newest version.
+pub const LATEST: u32 = 2;
+
+/// The files of a version, in order.
+struct Version {
+    number: u32,
+    files: &'static [&'static str],
+}
+
+macro_rules! file {
+    ($name:literal) => {
+        include_str!(concat!("../../assets/sql/schema/", $name, ".sql"))
+    };
+}
+
+/// Oldest first. A version that was released is never edited: what changes is a new one.
+static VERSIONS: [Version; 2] = [
+    Version {
+        number: 1,
+        files: &[file!("001_marks"), file!("001_keys"), file!("001_audit"), file!("001_cron")],
+    },
+    Version {
+        number: LATEST,
+        files: &[
+            file!("002_tables"),
+            file!("002_settle"),
+            file!("002_triggers"),
+            file!("002_acquire"),
+            file!("002_release"),
+            file!("002_views"),
+            file!("002_recover"),
+            file!("002_terminate"),
+        ],
+    },
+];
+
+/// Ends each version.
+const MARK: &str = file!("mark");
+const OBJECTS: &str = file!("objects");
+
+/// Settings of the transaction that changes a schema. `lock_timeout`: nobody waits long behind it.
+pub(super) const SETTINGS: &str = "\
+SET LOCAL search_path = pg_catalog, pg_temp;
+SET LOCAL lock_timeout = '3s';
+SET LOCAL statement_timeout = '60s';
+SET LOCAL client_min_messages = warning;
+SET LOCAL check_function_bodies = on;
+SET LOCAL standard_conforming_strings = on;
+";
+
+/// What brings a schema from one version (0: not there) up to another.
+pub(super) fn versions(schema: &SchemaName, after: u32, up_to: u32) -> impl Iterator<Item = String> {
+    VERSIONS.iter().filter(move |version| version.number > after && version.number <= up_to).map(|version| {
+        let number = version.number.to_string();
+        let mut sql = String::new();
+        for part in version.files.iter().copied().chain([MARK]) {
+            sql.push_str(&fill(part, schema, &number));
+            sql.push('\n');
+        }
+        sql
+    })
+}
+
+/// The question what is in a schema.
+pub(super) fn objects(schema: &SchemaName) -> String {
+    fill(OBJECTS, schema, "")
+}
+
+/// Everything that an installation does, as a script for psql.
+#[must_use]
+pub fn script(schema: &SchemaName) -> String {
+    let mut sql = format!(
+        "-- The schema {} of locktop, version {LATEST}. One transaction; fails where a schema of this name is.\n\nBEGIN;\n{SETTINGS}\n",
+        schema.quoted()
+    );
+    for version in versions(schema, 0, LATEST) {
+        let _ = writeln!(sql, "{version}");
+    }
+    sql.push_str("COMMIT;\n");
+    sql
+}
+
+/// Puts the name in place of what stands for it, in one pass: a name may look like a placeholder.
+fn fill(text: &str, schema: &SchemaName, version: &str) -> String {
+    let (quoted, literal) = (schema.quoted(), schema.literal());
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('@') {
+        filled.push_str(before);
+        let values =
+            [("schema@", quoted.as_str()), ("schema_literal@", literal.as_str()), ("version@", version)];
+        let found = values.iter().find_map(|(mark, value)| Some((after.strip_prefix(mark)?, value)));
+        rest = if let Some((after, value)) = found {
+            filled.push_str(value);
+            after
+        } else {
+            filled.push('@');
+            after
+        };
+    }
+    filled.push_str(rest);
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_follow_each_other_up_to_the_latest() {
+        let numbers: Vec<u32> = VERSIONS.iter().map(|version| version.number).collect();
+        assert_eq!(numbers, (1..=LATEST).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_name_that_looks_like_a_placeholder_stays_a_name() {
+        let schema = SchemaName::new("a@version@b").unwrap();
+        assert_eq!(fill("@schema@.t @version@ @daily", &schema, "7"), "\"a@version@b\".t 7 @daily");
+    }
+
+    #[test]
+    fn every_function_has_its_search_path_pinned() {
+        let text = script(&SchemaName::default());
+        let functions = text.matches("\nCREATE FUNCTION ").count();
+        let pinned = text.matches("\nSET search_path = pg_catalog, \"locktop\", pg_temp\n").count();
+        assert!(functions > 20, "{functions}");
+        assert_eq!(functions, pinned);
+    }
+}

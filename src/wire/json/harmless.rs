@@ -1,0 +1,72 @@
+//! Text in JSON that a terminal may be shown.
+
+use std::io;
+
+use serde::Serialize;
+use serde::ser::Error as _;
+use serde_json::ser::{Formatter, Serializer};
+
+/// Writes strings with `\u` escapes in place of what commands a terminal, ends a line for some readers, or turns the
+/// direction of the text around. JSON demands that for the controls below U+0020 alone (RFC 8259, section 7).
+struct Harmless;
+
+impl Formatter for Harmless {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let mut written = 0;
+        for (at, found) in fragment.match_indices(commands) {
+            writer.write_all(fragment.get(written..at).unwrap_or_default().as_bytes())?;
+            for letter in found.chars() {
+                // All of them are in the first plane: four digits are enough.
+                write!(writer, "\\u{:04x}", u32::from(letter))?;
+            }
+            written = at + found.len();
+        }
+        writer.write_all(fragment.get(written..).unwrap_or_default().as_bytes())
+    }
+}
+
+/// DEL, the C1 controls, the separators of lines and paragraphs, and the controls of direction (`Bidi_Control`).
+fn commands(letter: char) -> bool {
+    matches!(
+        letter,
+        '\u{7f}'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+    )
+}
+
+/// The value as JSON on one line.
+///
+/// # Errors
+/// When it has a map with keys that are no text.
+pub(super) fn to_string(value: &impl Serialize) -> Result<String, serde_json::Error> {
+    let mut out = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut out, Harmless))?;
+    String::from_utf8(out).map_err(serde_json::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_commands_a_terminal_is_escaped_and_reads_back() {
+        let hostile =
+            "a\u{7f}\u{9b}2J\u{9f}é\u{a0}\u{2028}\u{2029}\u{202e}\u{2066}\u{200f}\u{61c}\u{1b}\"\\\n語😀";
+        let written = to_string(&[hostile, "plain", ""]).unwrap();
+        assert_eq!(
+            written,
+            "[\"a\\u007f\\u009b2J\\u009fé\u{a0}\\u2028\\u2029\\u202e\\u2066\\u200f\\u061c\\u001b\\\"\\\\\\n語😀\",\
+             \"plain\",\"\"]"
+        );
+        assert!(!written.contains(char::is_control));
+        assert_eq!(serde_json::from_str::<Vec<String>>(&written).unwrap(), [hostile, "plain", ""]);
+    }
+}

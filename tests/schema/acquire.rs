@@ -1,0 +1,214 @@
+//! Taking tasks.
+
+use super::db::{DUE, Session, installed};
+use super::support::versions;
+
+const KEY: i64 = 0x4C54 << 48;
+
+#[tokio::test]
+async fn one_session_gets_a_task_and_no_other_nor_itself_again() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (worker, other) = (Session::open(&info).await, Session::open(&info).await);
+        let id = worker.ask(DUE).await;
+        assert_eq!(worker.ask(&format!("SELECT try_acquire_task_lock({id}, 'worker-001')")).await, "t");
+        for session in [&worker, &other] {
+            assert_eq!(session.ask(&format!("SELECT try_acquire_task_lock({id}, 'worker-002')")).await, "f");
+            assert_eq!(session.ask("SELECT * FROM worker_fetch_and_execute_task('w')").await, "-|-|-|f");
+        }
+        let row = "SELECT task_id, worker_id, status, attempt, backend_pid, lock_id FROM task_execution_log";
+        let key = KEY + id.parse::<i64>().unwrap();
+        let expected = format!("{id}|worker-001|running|1|{}|{key}", worker.pid);
+        assert_eq!(other.ask(row).await, expected, "{version}");
+        assert_eq!(other.ask("SELECT get_task_lock_id('report')").await, key.to_string());
+        // Once is enough: what was refused did not stack.
+        assert_eq!(worker.ask(&format!("SELECT pg_advisory_unlock({key})")).await, "t");
+        assert_eq!(other.ask(&format!("SELECT pg_try_advisory_lock({key})")).await, "t");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_has_the_bare_key_does_not_start_with_it() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let id = session.ask(DUE).await;
+        session.run("SELECT pg_advisory_lock(get_task_lock_id('report'))").await;
+        assert_eq!(session.ask(&format!("SELECT try_acquire_task_lock({id}, 'w')")).await, "f", "{version}");
+        assert_eq!(session.ask("SELECT count(*) FROM task_execution_log").await, "0");
+        assert_eq!(
+            session
+                .ask(&format!("SELECT task_id = {id}, pid = pg_backend_pid() FROM leaked_task_locks"))
+                .await,
+            ""
+        );
+        let leaked = format!("SELECT task_id = {id}, pid = {} FROM leaked_task_locks", session.pid);
+        assert_eq!(Session::open(&info).await.ask(&leaked).await, "t|t", "idle outside a transaction");
+        assert_eq!(session.ask("SELECT pg_advisory_unlock(get_task_lock_id('report')), pg_advisory_unlock(get_task_lock_id('report'))").await, "t|f");
+    }
+}
+
+#[tokio::test]
+async fn only_a_task_that_is_due_and_enabled_is_taken() {
+    for version in versions() {
+        let session = Session::open(&installed(version).await).await;
+        let id = session.ask(DUE).await;
+        let acquire = format!("SELECT try_acquire_task_lock({id}, 'w')");
+        for change in [
+            "next_run_at = clock_timestamp() + interval '1 minute'",
+            "next_run_at = NULL",
+            "is_enabled = false, next_run_at = now()",
+            "is_enabled = NULL",
+        ] {
+            session.run(&format!("UPDATE scheduled_tasks SET {change}")).await;
+            assert_eq!(session.ask(&acquire).await, "f", "{version}: {change}");
+            assert_eq!(
+                session.ask("SELECT count(*) FROM advisory_locks WHERE database = current_database()").await,
+                "0",
+                "{change}"
+            );
+        }
+        session.run("UPDATE scheduled_tasks SET is_enabled = true").await;
+        assert_eq!(session.ask(&acquire).await, "t");
+        assert!(
+            session.refused("SELECT try_acquire_task_lock(999, 'w')").await.contains("there is no task 999")
+        );
+        assert!(
+            session.refused("SELECT try_acquire_task_lock(-1, 'w')").await.contains("id -1 has no lock key")
+        );
+        assert!(session.refused("SELECT get_task_lock_id('x')").await.contains("no task named \"x\""));
+        assert_eq!(
+            session.ask("SELECT task_lock_key(281474976710655)").await,
+            (KEY + 0xFFFF_FFFF_FFFF).to_string()
+        );
+        assert!(session.refused("SELECT task_lock_key(281474976710656)").await.starts_with("22003 "));
+    }
+}
+
+/// An error on the way leaves the key free: a session lock would survive the rollback.
+#[tokio::test]
+async fn an_error_leaves_nothing_held() {
+    for version in versions() {
+        let session = Session::open(&installed(version).await).await;
+        let id = session.ask(DUE).await;
+        assert!(
+            session.refused(&format!("SELECT try_acquire_task_lock({id}, NULL)")).await.starts_with("23502 ")
+        );
+        assert_eq!(
+            session.ask("SELECT count(*) FROM advisory_locks WHERE database = current_database()").await,
+            "0",
+            "{version}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_most_urgent_comes_first_and_what_is_held_is_passed_over() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (first, second) = (Session::open(&info).await, Session::open(&info).await);
+        first
+            .run(
+                "INSERT INTO scheduled_tasks (task_name, task_type, priority, next_run_at, is_enabled, payload)
+                 SELECT name, 'sleep', priority, clock_timestamp() - make_interval(secs => age), enabled, '{\"seconds\": 2}'
+                   FROM (VALUES ('low old', 1, 90, true), ('high new', 5, 10, true), ('high old', 5, 20, true),
+                                ('off', 9, 99, false), ('later', 9, -99, true)) AS t (name, priority, age, enabled)",
+            )
+            .await;
+        let fetch = "SELECT task_name, attempt, max_attempts, timeout_seconds, payload->>'seconds' FROM fetch_tasks('w')";
+        assert_eq!(first.ask(fetch).await, "high old|1|3|1800|2", "{version}");
+        assert_eq!(second.ask(fetch).await, "high new|1|3|1800|2");
+        assert_eq!(
+            first.ask("SELECT task_name, acquired FROM worker_fetch_and_execute_task('w')").await,
+            "low old|t"
+        );
+        assert_eq!(second.ask(fetch).await, "");
+        for session in [&first, &second] {
+            session.run("SELECT pg_advisory_unlock_all()").await;
+        }
+        first.run("DELETE FROM task_execution_log").await;
+        // A key that is held without an execution counts too; so does a row that somebody is taking.
+        second.run("SELECT pg_advisory_lock(get_task_lock_id('high old'))").await;
+        second.run("BEGIN; SELECT FROM scheduled_tasks WHERE task_name = 'high new' FOR UPDATE").await;
+        assert_eq!(
+            first.ask("SELECT task_name, acquired FROM try_acquire_multiple_tasks('w')").await,
+            "low old|t"
+        );
+        second.run("ROLLBACK; SELECT pg_advisory_unlock_all()").await;
+        assert_eq!(
+            first.ask("SELECT task_name, acquired FROM try_acquire_multiple_tasks('w')").await,
+            "high old|t\nhigh new|t"
+        );
+    }
+}
+
+#[tokio::test]
+async fn many_at_once_get_each_task_once() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        session
+            .run(
+                "INSERT INTO scheduled_tasks (task_name, task_type, priority, next_run_at)
+                  SELECT 'task ' || n, 'x', n % 3, clock_timestamp() FROM generate_series(1, 60) n",
+            )
+            .await;
+        let workers = (0..8).map(|number| {
+            let info = info.clone();
+            tokio::spawn(async move {
+                let worker = Session::open(&info).await;
+                let mut count = 0;
+                while worker
+                    .ask(&format!("SELECT acquired FROM worker_fetch_and_execute_task('w{number}')"))
+                    .await
+                    == "t"
+                {
+                    count += 1;
+                }
+                (count, worker)
+            })
+        });
+        let mut counts = Vec::new();
+        let mut open = Vec::new();
+        for worker in workers.collect::<Vec<_>>() {
+            let (count, worker) = worker.await.unwrap();
+            counts.push(count);
+            open.push(worker);
+        }
+        // One that found only rows being taken has stopped early: somebody took those.
+        assert_eq!(counts.iter().sum::<i32>(), 60, "{version}: {counts:?}");
+        let each =
+            "SELECT count(*), count(DISTINCT task_id), count(DISTINCT lock_id) FROM task_execution_log";
+        assert_eq!(session.ask(each).await, "60|60|60");
+        assert_eq!(session.ask("SELECT count(*) FROM task_locks WHERE granted").await, "60");
+        drop(open);
+    }
+}
+
+#[tokio::test]
+async fn an_acquire_closes_what_a_lost_session_left() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (lost, worker) = (Session::open(&info).await, Session::open(&info).await);
+        let id = lost.ask(DUE).await;
+        let acquire = format!("SELECT try_acquire_task_lock({id}, 'w')");
+        assert_eq!(lost.ask(&acquire).await, "t");
+        lost.run("SELECT pg_advisory_unlock_all()").await;
+        // Its worker may still be stopping: a fetch leaves it alone for a while, who asks for it by name gets it.
+        assert_eq!(worker.ask("SELECT * FROM fetch_tasks('v')").await, "", "{version}");
+        worker.run("SET locktop.orphan_grace = '0'").await;
+        assert_eq!(worker.ask(&format!("SELECT task_id = {id}, attempt FROM fetch_tasks('v')")).await, "t|2");
+        assert_eq!(
+            worker.ask("SELECT status, recovered_by, worker_id FROM task_execution_log ORDER BY id").await,
+            "failed|v|w\nrunning|-|v"
+        );
+        assert_eq!(worker.ask("SELECT action, actor, worker_id FROM locktop_audit").await, "superseded|v|w");
+        // What breaks every worker is given up in the end.
+        worker.run("UPDATE scheduled_tasks SET max_attempts = 2; SELECT pg_advisory_unlock_all()").await;
+        assert_eq!(worker.ask(&acquire).await, "f");
+        assert_eq!(
+            worker.ask("SELECT attempts, next_run_at > now(), (SELECT count(*) FROM task_execution_log WHERE status = 'running') FROM scheduled_tasks").await,
+            "0|t|0"
+        );
+    }
+}

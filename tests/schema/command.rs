@@ -1,0 +1,82 @@
+//! `locktop schema …` as people run it.
+
+use std::process::{Command, Output};
+
+use super::db::Session;
+use super::support::{database, server_of, versions};
+
+fn text(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap().trim_end().to_owned();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+#[tokio::test]
+async fn the_commands_say_what_they_did() {
+    let version = versions()[0];
+    let server = server_of(version).await;
+    let info = database(server).await;
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_locktop"))
+            .args([
+                "-h",
+                server.socket_dir().to_str().unwrap(),
+                "-U",
+                info.user(),
+                "-d",
+                info.dbname(),
+                "schema",
+            ])
+            .args(arguments)
+            .env_remove("LOCKTOP_CONFIG")
+            .output()
+            .unwrap();
+        text(&output)
+    };
+    let said = |status: i32, out: &str| (status, out.to_owned(), String::new());
+    assert_eq!(
+        run(&["status"]),
+        said(1, "There is no schema \"locktop\": \"locktop schema install\" makes it.")
+    );
+    let (status, out, _) = run(&["install"]);
+    assert!(status == 0 && out.starts_with("Installed version 2 into the new schema \"locktop\": "), "{out}");
+    assert_eq!(
+        run(&["install"]),
+        said(0, "The schema \"locktop\" has version 2, the latest: nothing to do.")
+    );
+    let (status, out, _) = run(&["status"]);
+    assert!(status == 0 && out.starts_with("The schema \"locktop\" has version 2, the latest; "), "{out}");
+    let session = Session::open(&info).await;
+    session.run("DROP FUNCTION next_due_at(); CREATE VIEW \"e\u{1b}[2J\" AS SELECT 1").await;
+    let (status, out, _) = run(&["status"]);
+    assert_eq!(status, 1);
+    assert!(out.contains("\n  function next_due_at(): is missing") && !out.contains('\u{1b}'), "{out:?}");
+    let (status, _, error) = run(&["drop"]);
+    assert!(
+        status == 1
+            && error
+                .starts_with("locktop: in the schema \"locktop\" there is what locktop did not make: view e"),
+        "{error}"
+    );
+    session.run("DROP VIEW \"e\u{1b}[2J\"").await;
+    let (status, out, _) = run(&["drop"]);
+    assert!(status == 0 && out.contains("0 rows of scheduled_tasks"), "{out}");
+    let (status, _, error) = run(&["install", "--schema", "public"]);
+    assert_eq!(
+        (status, error.as_str()),
+        (
+            1,
+            "locktop: the schema \"public\" was not made by locktop and is left alone: name another with --schema"
+        )
+    );
+    assert_eq!(
+        run(&["status", "--schema", "public"]),
+        said(1, "The schema \"public\" is foreign: locktop did not make it.")
+    );
+    for wrong in
+        [&["install", "--schema", "pg_x"][..], &["install", "--schema", ""], &["print", "x"], &["what"], &[]]
+    {
+        assert_eq!(run(wrong).0, 2, "{wrong:?}");
+    }
+    let (status, out, _) = run(&["print", "--schema", "Jobs"]);
+    assert!(status == 0 && out.contains("CREATE SCHEMA \"Jobs\";") && out.ends_with("COMMIT;"), "{out}");
+}

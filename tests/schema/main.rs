@@ -1,0 +1,25 @@
+//! The schema for tasks on real servers of every version: how it is installed and dropped, and what its functions guarantee when
+//! sessions race.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test may"
+)]
+
+mod acquire;
+mod article;
+mod command;
+mod cron;
+mod db;
+mod install;
+mod notify;
+mod race;
+mod recovery;
+mod recovery_races;
+mod release;
+#[path = "../support/mod.rs"]
+mod support;
+mod terminate;

@@ -1,0 +1,98 @@
+//! What idle workers are told.
+
+use std::pin::pin;
+
+use futures_util::{StreamExt, stream};
+use locktop::pg::conninfo::ConnInfo;
+use tokio_postgres::{AsyncMessage, Config, NoTls};
+
+use super::db::{Session, installed};
+use super::support::{PATIENCE, server_of, versions};
+
+/// Which of these statements were announced.
+async fn heard(version: u32, info: &ConnInfo, statements: &[String]) -> Vec<bool> {
+    let directory = server_of(version).await.socket_dir().to_owned();
+    let mut config = Config::new();
+    config.host_path(directory).user(info.user()).dbname(info.dbname());
+    let (client, mut connection) = config.connect(NoTls).await.unwrap();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut messages = pin!(stream::poll_fn(move |context| connection.poll_message(context)));
+        while let Some(Ok(message)) = messages.next().await {
+            if let AsyncMessage::Notification(notification) = message {
+                sender.send(notification.payload().to_owned()).unwrap();
+            }
+        }
+    });
+    client.batch_execute("LISTEN locktop_tasks").await.unwrap();
+    let session = Session::open(info).await;
+    let mut announced = Vec::new();
+    for statement in statements {
+        session.run(statement).await;
+        session.run("NOTIFY locktop_tasks, 'end'").await;
+        let mut count = 0;
+        while tokio::time::timeout(PATIENCE, receiver.recv()).await.unwrap().unwrap() == "locktop" {
+            count += 1;
+        }
+        assert!(count < 2, "{statement}: once is enough");
+        announced.push(count == 1);
+    }
+    announced
+}
+
+#[tokio::test]
+async fn a_task_that_is_due_or_comes_before_all_others_is_announced() {
+    for version in versions() {
+        let info = installed(version).await;
+        let insert = |id: i32, minutes: i32| {
+            format!(
+                "INSERT INTO scheduled_tasks (id, task_name, task_type, next_run_at) VALUES ({id}, 't{id}', 'x', clock_timestamp() + interval '{minutes} minutes')"
+            )
+        };
+        let (statements, expected): (Vec<String>, Vec<bool>) = [
+            (insert(1, 60), true),
+            // After the first one to come: nobody has to know.
+            (insert(2, 90), false),
+            (insert(3, 30), true),
+            (insert(4, -1), true),
+            ("UPDATE scheduled_tasks SET next_run_at = now()".to_owned(), true),
+            ("UPDATE scheduled_tasks SET priority = 7 WHERE id = 2".to_owned(), false),
+            ("UPDATE scheduled_tasks SET is_enabled = false WHERE id = 2".to_owned(), false),
+            ("UPDATE scheduled_tasks SET is_enabled = true WHERE id = 2".to_owned(), true),
+            ("UPDATE scheduled_tasks SET next_run_at = NULL WHERE id = 2".to_owned(), false),
+        ]
+        .into_iter()
+        .unzip();
+        assert_eq!(heard(version, &info, &statements).await, expected, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn an_idle_worker_knows_when_to_look_again() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (worker, other) = (Session::open(&info).await, Session::open(&info).await);
+        assert_eq!(worker.ask("SELECT next_due_at()").await, "-", "{version}");
+        worker
+            .run(
+                "INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES
+                  ('now', 'x', clock_timestamp()), ('later', 'x', '2100-01-01 00:00+00')",
+            )
+            .await;
+        assert_eq!(other.ask("SELECT next_due_at() <= clock_timestamp()").await, "t");
+        worker.run("SELECT * FROM fetch_tasks('w')").await;
+        assert_eq!(
+            other.ask("SELECT next_due_at() = '2100-01-01 00:00+00'").await,
+            "t",
+            "the other one is run"
+        );
+        worker.run("SELECT pg_advisory_unlock_all()").await;
+        assert_eq!(
+            other
+                .ask("SELECT next_due_at() = heartbeat_at + interval '30 seconds' FROM task_execution_log")
+                .await,
+            "t",
+            "it may be an orphan by then"
+        );
+    }
+}

@@ -1,0 +1,188 @@
+//! Recovery against whatever else happens to the same execution, held at every step of the one and then of the other.
+
+use super::race::Stage;
+use super::support::versions;
+
+/// Where a recovery can be held: it has the row; it has the key too; it has marked the execution; and the task; all is written.
+const RECOVERY: [&str; 5] = ["holders", "log", "task", "audit", "commit"];
+/// A finish: nothing yet; it has the key for the transaction; it has marked the execution; all is written.
+const FINISH: [&str; 4] = ["begin", "log", "task", "commit"];
+/// An acquire: nothing yet; it has key and task; it has closed the old execution; before the new one; before the task; all is written.
+const ACQUIRE: [&str; 6] = ["begin", "log", "audit", "insert", "task", "commit"];
+
+#[tokio::test]
+async fn two_recoveries() {
+    for version in versions() {
+        for step in RECOVERY {
+            let stage = Stage::orphaned(version).await;
+            let recover = stage.recover();
+            let (first, second, reached) =
+                stage.race(step, (&stage.one, &recover), (&stage.two, &recover)).await;
+            assert!(reached, "{version} {step}");
+            assert_eq!(first, "recovered|-", "{version} {step}");
+            assert_eq!(second, format!("locked|{}", stage.one.pid), "{version} {step}");
+            assert_eq!(
+                (stage.marks().await.as_str(), stage.plan().await.as_str()),
+                ("1", "1|retry"),
+                "{version} {step}"
+            );
+            assert_eq!(stage.two.ask(&recover).await, "not_running|-");
+        }
+    }
+}
+
+/// The worker has its key all the time: its finish counts whatever the recovery does.
+#[tokio::test]
+async fn a_recovery_and_the_finish_of_a_live_worker() {
+    for version in versions() {
+        for step in RECOVERY {
+            let stage = Stage::new(version).await;
+            let (recovered, finished, reached) =
+                stage.race(step, (&stage.one, &stage.recover()), (&stage.worker, &stage.finish())).await;
+            assert_eq!(
+                reached,
+                step == "holders",
+                "{version} {step}: it gets no further than to look who has the key"
+            );
+            assert_eq!(
+                (recovered, finished),
+                (format!("held|{}", stage.worker.pid), "t".to_owned()),
+                "{version} {step}"
+            );
+            completed(&stage, version, step).await;
+        }
+        for step in FINISH {
+            let stage = Stage::new(version).await;
+            let (finished, recovered, reached) =
+                stage.race(step, (&stage.worker, &stage.finish()), (&stage.one, &stage.recover())).await;
+            assert!(reached && finished == "t", "{version} {step}: {finished}");
+            // From when on the row is written to, it is the row that says so.
+            let outcome = if step == "begin" { "held" } else { "locked" };
+            assert_eq!(recovered, format!("{outcome}|{}", stage.worker.pid), "{version} {step}");
+            completed(&stage, version, step).await;
+        }
+    }
+}
+
+async fn completed(stage: &Stage, version: u32, step: &str) {
+    assert_eq!(stage.mark().await, "completed|-", "{version} {step}");
+    assert_eq!(
+        (stage.marks().await.as_str(), stage.plan().await.as_str()),
+        ("0", "0|schedule"),
+        "{version} {step}"
+    );
+    assert_eq!(stage.one.ask(&stage.recover()).await, "not_running|-");
+}
+
+/// The worker's session lives and has lost its key: whoever marks the execution first has done so, and the other is told.
+#[tokio::test]
+async fn a_recovery_and_the_finish_of_a_worker_that_lost_its_key() {
+    for version in versions() {
+        for step in RECOVERY {
+            let stage = Stage::orphaned(version).await;
+            let (recovered, finished, reached) =
+                stage.race(step, (&stage.one, &stage.recover()), (&stage.worker, &stage.finish())).await;
+            assert!(reached, "{version} {step}");
+            one_of_both(&stage, &recovered, &finished, version, step).await;
+        }
+        for step in FINISH {
+            let stage = Stage::orphaned(version).await;
+            let (finished, recovered, reached) =
+                stage.race(step, (&stage.worker, &stage.finish()), (&stage.one, &stage.recover())).await;
+            assert!(reached, "{version} {step}");
+            one_of_both(&stage, &recovered, &finished, version, step).await;
+        }
+    }
+}
+
+async fn one_of_both(stage: &Stage, recovered: &str, finished: &str, version: u32, step: &str) {
+    let found = (stage.mark().await, stage.marks().await, stage.plan().await);
+    let found = (found.0.as_str(), found.1.as_str(), found.2.as_str());
+    if finished == "t" {
+        assert!(
+            recovered.starts_with("held|") || recovered.starts_with("locked|"),
+            "{version} {step}: {recovered}"
+        );
+        assert_eq!(found, ("completed|-", "0", "0|schedule"), "{version} {step}");
+    } else {
+        assert_eq!((recovered, finished), ("recovered|-", "f"), "{version} {step}");
+        assert_eq!(found, ("failed|test", "1", "1|retry"), "{version} {step}");
+    }
+}
+
+/// Either the recovery has the execution and the acquire gets nothing, or the other way round. Then the new execution completes, and
+/// the task is not due again.
+#[tokio::test]
+async fn a_recovery_and_a_new_acquire() {
+    for version in versions() {
+        for step in RECOVERY {
+            let stage = Stage::orphaned(version).await;
+            let (recovered, acquired, reached) =
+                stage.race(step, (&stage.one, &stage.recover()), (&stage.two, &stage.acquire())).await;
+            assert!(reached, "{version} {step}");
+            one_has_it(&stage, &recovered, &acquired, version, step).await;
+        }
+        for step in ACQUIRE {
+            let stage = Stage::orphaned(version).await;
+            let (acquired, recovered, reached) =
+                stage.race(step, (&stage.two, &stage.acquire()), (&stage.one, &stage.recover())).await;
+            assert!(reached, "{version} {step}");
+            one_has_it(&stage, &recovered, &acquired, version, step).await;
+        }
+    }
+}
+
+async fn one_has_it(stage: &Stage, recovered: &str, acquired: &str, version: u32, step: &str) {
+    assert_eq!(stage.marks().await, "1", "{version} {step}");
+    if acquired == "t" {
+        assert!(
+            recovered.starts_with("held|") || recovered.starts_with("locked|"),
+            "{version} {step}: {recovered}"
+        );
+        assert_eq!(
+            (stage.mark().await.as_str(), stage.plan().await.as_str()),
+            ("failed|v", "1|due"),
+            "{version} {step}"
+        );
+        let finish = format!("SELECT try_release_task_lock({}, 'v', 'completed')", stage.task);
+        assert_eq!(stage.two.ask(&finish).await, "t", "{version} {step}");
+        assert_eq!(stage.one.ask(&stage.recover()).await, "not_running|-");
+        assert_eq!(stage.plan().await, "0|schedule", "{version} {step}");
+    } else {
+        assert_eq!((recovered, acquired), ("recovered|-", "f"), "{version} {step}");
+        assert_eq!(
+            (stage.mark().await.as_str(), stage.plan().await.as_str()),
+            ("failed|test", "1|retry"),
+            "{version} {step}"
+        );
+        assert_eq!(
+            stage
+                .watcher
+                .ask("SELECT count(*) FROM advisory_locks WHERE database = current_database()")
+                .await,
+            "0",
+            "{version} {step}"
+        );
+    }
+}
+
+/// Between the list of candidates and the recovery somebody else ran the task and completed it.
+#[tokio::test]
+async fn what_was_run_since_it_was_listed_is_left_alone() {
+    for version in versions() {
+        let stage = Stage::orphaned(version).await;
+        stage.one.run("SET locktop.orphan_grace = '0'").await;
+        assert_eq!(
+            stage.one.ask("SELECT execution_id, state FROM recovery_candidates()").await,
+            format!("{}|orphan", stage.execution)
+        );
+        assert_eq!(stage.two.ask(&stage.acquire()).await, "t", "{version}");
+        assert_eq!(
+            stage.two.ask(&format!("SELECT try_release_task_lock({}, 'v', 'completed')", stage.task)).await,
+            "t"
+        );
+        assert_eq!(stage.one.ask(&stage.recover()).await, "not_running|-");
+        assert_eq!(stage.plan().await, "0|schedule", "{version}");
+        drop(stage.info);
+    }
+}
