@@ -28,7 +28,7 @@
 //! 4. Nothing is selected or marked by position: by identity, such as a process id together with its start.
 //! 5. Secrets appear in no error, log or process list: [`pg::conninfo::Secret`].
 //! 6. A section that fails says so with its age; nothing stale is shown as live.
-//! 7. The monitor never hurts the server: no lock on a user's relation, short time-outs on everything, no statement
+//! 7. The monitor never hurts the server: no lock on a user's relation beyond reading the task tables, short time-outs on everything, no statement
 //!    dearer than one scan of `pg_locks`.
 //!
 //! # What surprised us

@@ -138,9 +138,15 @@ fn everything() {
     assert!(!format!("{config:?}").contains("hush"));
     assert_eq!(config.tables["scheduled_tasks"], "jobs.scheduled_tasks");
     let limits = &config.thresholds;
-    let durations =
-        [limits.wait, limits.idle_in_transaction, limits.idle_lock, limits.task_timeout, limits.orphan_grace];
-    assert_eq!(durations.map(|seconds| format!("{seconds}")), ["90", "120", "3600", "2700", "10"]);
+    let durations = [
+        limits.wait,
+        limits.idle_in_transaction,
+        limits.idle_lock,
+        limits.task_timeout,
+        limits.orphan_grace,
+        limits.task_overdue,
+    ];
+    assert_eq!(durations.map(|seconds| format!("{seconds}")), ["90", "120", "3600", "2700", "10", "120"]);
     assert_eq!([limits.blocked, limits.convoy, limits.pile_up], [20, 6, 7]);
     assert_eq!(format!("{}", limits.connections), "0.75");
     let names: Vec<_> =
@@ -161,7 +167,7 @@ fn everything() {
     assert_eq!(config.theme.base, "light");
     assert_eq!(config.theme.colours[0].colour, "#ff5f5f");
     let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
-    assert!(later.ends_with(":40:14: ctrl-c is bound twice"), "{later}");
+    assert!(later.ends_with(":41:14: ctrl-c is bound twice"), "{later}");
 }
 
 #[test]

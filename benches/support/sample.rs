@@ -7,6 +7,7 @@ use locktop::model::finding::{self, Finding};
 use locktop::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
 use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::{Names, Section, Server, Snapshot};
+use locktop::model::task::{Board, Execution, Schedule, TaskKey, TaskSet, TaskTables, Watch};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{Link, Sample, Series, TargetId, View};
 use locktop::model::wait_graph::{Input, WaitGraph};
@@ -14,6 +15,9 @@ use locktop::model::{Text, Timestamp};
 
 /// OID of the database of all samples.
 const DATABASE: u32 = 16384;
+
+/// OID of the table of tasks.
+const TASKS: u32 = 3001;
 
 /// The server's clock in a sample, so many seconds after the start.
 pub fn at(seconds: f64) -> Timestamp {
@@ -28,6 +32,8 @@ pub struct Builder {
     pub locks: Vec<Lock>,
     pub prepared: Vec<Prepared>,
     pub relations: Vec<(u32, &'static str)>,
+    pub tasks: Vec<Schedule>,
+    pub executions: Vec<Execution>,
     pub now: f64,
 }
 
@@ -103,8 +109,9 @@ impl Builder {
         });
     }
 
-    pub fn snapshot(self) -> Snapshot {
+    pub fn snapshot(mut self) -> Snapshot {
         let taken_at = at(self.now);
+        let task_sets = self.task_sets();
         let relations =
             self.relations.iter().map(|(oid, name)| ((DATABASE, *oid), Text::from(*name))).collect();
         let databases = [(DATABASE, Text::from("app"))].into_iter().collect();
@@ -115,10 +122,75 @@ impl Builder {
             locks: Section::fresh(self.locks, taken_at),
             locks_omitted: 0,
             prepared: Section::fresh(self.prepared, taken_at),
+            task_sets: Arc::new(task_sets),
             answers: Vec::new(),
             names: Arc::new(Names { relations, databases }),
             poll_seconds: 0.004,
         }
+    }
+
+    /// Locktop's own tables, where there are tasks.
+    fn task_sets(&mut self) -> Vec<TaskSet> {
+        let tables = TaskTables {
+            table: TASKS,
+            log: Some(TASKS + 1),
+            schedules: "locktop.scheduled_tasks".into(),
+            executions: Some("locktop.task_execution_log".into()),
+            own_keys: true,
+        };
+        let (tasks, executions) = (std::mem::take(&mut self.tasks), std::mem::take(&mut self.executions));
+        let section = |rows| Section::fresh(rows, at(self.now));
+        let set = || {
+            TaskSet::new(Arc::new(tables), section(tasks.clone()), Section::fresh(executions, at(self.now)))
+        };
+        if tasks.is_empty() { Vec::new() } else { vec![set()] }
+    }
+
+    /// A task, due `due` seconds ago or, when less than none, from now on.
+    pub fn task(&mut self, id: i64, name: &str, kind: &str, timeout: f64, due: f64) -> &mut Schedule {
+        self.tasks.push(Schedule {
+            id,
+            name: Some(name.into()),
+            kind: Some(kind.into()),
+            cron: Some("*/15 * * * *".into()),
+            enabled: Some(true),
+            last_run_at: Some(at(self.now - 900.0)),
+            next_run_at: Some(at(self.now - due)),
+            priority: Some(5),
+            timeout: Some(timeout),
+            max_attempts: Some(3),
+            attempts: Some(0),
+        });
+        let last = self.tasks.len() - 1;
+        &mut self.tasks[last]
+    }
+
+    /// An execution that began `since` seconds ago; one that runs does so in session `pid`.
+    pub fn execution(
+        &mut self,
+        task_id: i64,
+        worker: &str,
+        status: &str,
+        since: f64,
+        pid: Option<i32>,
+    ) -> &mut Execution {
+        let ended = (status != "running").then(|| at(self.now - since + 75.0));
+        self.executions.push(Execution {
+            id: 900 + i64::try_from(self.executions.len()).unwrap_or_default(),
+            task_id,
+            worker: Some(worker.into()),
+            status: Some(status.into()),
+            started_at: Some(at(self.now - since)),
+            completed_at: ended,
+            lock_id: TaskKey::own(task_id).map(TaskKey::number),
+            backend_pid: pid,
+            backend_start: Some(at(-3600.0)),
+            attempt: Some(1),
+            heartbeat_at: Some(at(self.now - since.min(3.0))),
+            ..Execution::default()
+        });
+        let last = self.executions.len() - 1;
+        &mut self.executions[last]
     }
 
     pub fn view(self) -> View {
@@ -152,7 +224,8 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         backends: &snapshot.backends.rows,
         answers: &snapshot.answers,
     });
-    let findings = findings(&snapshot, &graph);
+    let tasks = board(&snapshot);
+    let findings = findings(&snapshot, &graph, &tasks);
     let taken = snapshot.taken_at;
     let samples = (0..60u32)
         .map(|back| Sample {
@@ -174,6 +247,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         link: Link::Live,
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
+        tasks: Arc::new(tasks),
         findings: Arc::new(findings),
         series: Arc::new(Series { samples, waiting_since }),
         held_since: Arc::new(held_since),
@@ -181,10 +255,20 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
     }
 }
 
-fn findings(snapshot: &Snapshot, graph: &WaitGraph) -> Vec<Finding> {
+/// The tasks as they are after a minute of looking.
+fn board(snapshot: &Snapshot) -> Board {
+    let (mut watch, limits) = (Watch::default(), Thresholds::default());
+    let earlier =
+        Snapshot { taken_at: snapshot.taken_at - chrono::TimeDelta::seconds(60), ..snapshot.clone() };
+    let _ = watch.look(&earlier, &limits);
+    watch.look(snapshot, &limits)
+}
+
+fn findings(snapshot: &Snapshot, graph: &WaitGraph, tasks: &Board) -> Vec<Finding> {
     finding::find(finding::Scene {
         snapshot,
         graph,
+        tasks,
         deadlocks: &finding::Deadlocks::default(),
         lock_names: &LockNames::default(),
         thresholds: &Thresholds::default(),
@@ -269,5 +353,33 @@ pub fn crowd(waiters: u32, locks: u32, now: f64) -> Builder {
         b.session(pid, "app@worker", State::Active, since, "SELECT pg_advisory_lock(1)");
         b.lock(pid, advisory(1), LockMode::Exclusive, Some(since));
     }
+    b
+}
+
+/// The incident, and task tables with a task in every state.
+pub fn jobs(now: f64) -> Builder {
+    let mut b = incident(now);
+    b.task(1, "数据同步任务", "data_sync", 600.0, 130.0 + now);
+    b.task(3, "数据清理任务", "cleanup", 600.0, 725.0 + now);
+    b.task(4, "billing close", "sql", 300.0, 720.0 + now);
+    b.task(5, "refresh the materialized views of every tenant", "sql", 300.0, 185.0 + now);
+    b.task(6, "send digests", "sql", 300.0, -240.0);
+    b.task(7, "报表生成任务", "report_gen", 1800.0, 2462.0 + now);
+    b.task(8, "rotate partitions", "sql", 120.0, -250.0);
+    b.task(9, "old export", "sql", 120.0, 9000.0).enabled = Some(false);
+    b.task(10, "warm cache", "sql", 120.0, 4.0);
+    b.execution(7, "worker-2", "failed", 6000.0, Some(6099)).error =
+        Some("could not serialize access\ndue to concurrent update \u{1b}[31m".into());
+    let orphan = b.execution(7, "worker-7", "running", 2462.0 + now, Some(6107));
+    orphan.heartbeat_at = Some(at(-2460.0));
+    orphan.attempt = Some(2);
+    for (task, worker, pid, since) in [(1, "worker-1", 6101, 130.0), (3, "worker-3", 6103, 725.0)] {
+        b.execution(task, worker, "running", since + now, Some(pid));
+        b.session(pid, &format!("jobs@{worker}"), State::Idle, 3.0, "UPDATE task_execution_log");
+        b.lock(pid, advisory(TaskKey::Own(task).number()), LockMode::Exclusive, None);
+    }
+    b.execution(8, "worker-1", "completed", 1150.0, Some(6101));
+    b.session(6106, "jobs@worker-6", State::Idle, 30.0 + now, "SELECT pg_advisory_lock($1)");
+    b.lock(6106, advisory(TaskKey::Own(6).number()), LockMode::Exclusive, None);
     b
 }

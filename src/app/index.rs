@@ -7,6 +7,7 @@ use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
 use crate::model::prepared::PreparedIndex;
 use crate::model::snapshot::Snapshot;
+use crate::model::task::{TaskId, TaskRow};
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Queue, Root, TreeNode, WaitGraph};
 use crate::model::{Text, Timestamp, words};
@@ -20,6 +21,7 @@ pub struct Index {
     roots: FxHashMap<Party, u32>,
     prepared: PreparedIndex,
     rows_awaited: FxHashMap<i32, u32>,
+    tasks: FxHashMap<(TaskId, Option<i64>), u32>,
 }
 
 fn position(index: usize) -> u32 {
@@ -39,6 +41,9 @@ impl Index {
         }
         for (at, root) in view.graph.roots.iter().enumerate() {
             index.roots.insert(root.party, position(at));
+        }
+        for (at, row) in view.tasks.rows.iter().enumerate() {
+            index.tasks.insert((row.task, row.again), position(at));
         }
         let Some(snapshot) = view.snapshot.as_deref() else { return index };
         index.backends.reserve(snapshot.backends.rows.len());
@@ -113,6 +118,12 @@ impl<'a> Scene<'a> {
     #[must_use]
     pub fn backend(&self, pid: i32) -> Option<&'a Backend> {
         self.snapshot.backends.rows.get(*self.index.backends.get(&pid)? as usize)
+    }
+
+    /// A task, or one of several executions of it.
+    #[must_use]
+    pub fn task(&self, task: TaskId, again: Option<i64>) -> Option<&'a TaskRow> {
+        self.view.tasks.rows.get(*self.index.tasks.get(&(task, again))? as usize)
     }
 
     /// The prepared transaction behind a virtual transaction.

@@ -29,6 +29,8 @@ pub enum Action {
     Chains,
     /// The Locks screen.
     Locks,
+    /// The Tasks screen.
+    Tasks,
     /// The Backends screen.
     Backends,
     /// Next pane.
@@ -127,6 +129,14 @@ pub const BINDINGS: &[Binding] = &[
     row(Action::Overview, "overview", &["1"], "overview", "Overview: what is wrong now", "Screens"),
     row(Action::Chains, "chains", &["2"], "chains", "Chains: who blocks whom, ranked", "Screens"),
     row(Action::Locks, "locks", &["3"], "locks", "Locks: held and awaited", "Screens"),
+    row(
+        Action::Tasks,
+        "tasks",
+        &["4"],
+        "tasks",
+        "Tasks: schedules and what runs (where there are task tables)",
+        "Screens",
+    ),
     row(Action::Backends, "backends", &["7"], "backends", "Backends: all sessions and processes", "Screens"),
     row(Action::NextPane, "next_pane", &["tab"], "pane", "next pane", "Screens"),
     row(Action::PreviousPane, "previous_pane", &["shift-tab"], "pane", "pane before", "Screens"),
@@ -151,7 +161,14 @@ pub const BINDINGS: &[Binding] = &[
         "mark all rows that pass the filter now; again unmarks",
         "Rows",
     ),
-    row(Action::Follow, "follow", &["f"], "follow", "stay with this backend or lock on every screen", "Rows"),
+    row(
+        Action::Follow,
+        "follow",
+        &["f"],
+        "follow",
+        "stay with this backend, lock or task on every screen",
+        "Rows",
+    ),
     row(
         Action::AllLocks,
         "all_locks",

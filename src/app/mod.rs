@@ -110,8 +110,8 @@ pub struct App {
     pub size: (u16, u16),
     /// Rows that a page down moves over; drawing knows it.
     pub page_rows: usize,
-    panes: [PaneState; 4],
-    stale: [bool; 4],
+    panes: [PaneState; 5],
+    stale: [bool; 5],
 }
 
 fn slot(pane: Pane) -> usize {
@@ -120,6 +120,7 @@ fn slot(pane: Pane) -> usize {
         Pane::Advisory => 1,
         Pane::Locks => 2,
         Pane::Backends => 3,
+        Pane::Tasks => 4,
     }
 }
 
@@ -148,29 +149,31 @@ impl App {
             size: (80, 24),
             page_rows: 10,
             panes: Default::default(),
-            stale: [true; 4],
+            stale: [true; 5],
         }
     }
 
     /// The state of a table.
     #[must_use]
     pub fn pane(&self, pane: Pane) -> &PaneState {
-        let [chains, advisory, locks, backends] = &self.panes;
+        let [chains, advisory, locks, backends, tasks] = &self.panes;
         match pane {
             Pane::Chains => chains,
             Pane::Advisory => advisory,
             Pane::Locks => locks,
             Pane::Backends => backends,
+            Pane::Tasks => tasks,
         }
     }
 
     fn pane_mut(&mut self, pane: Pane) -> &mut PaneState {
-        let [chains, advisory, locks, backends] = &mut self.panes;
+        let [chains, advisory, locks, backends, tasks] = &mut self.panes;
         match pane {
             Pane::Chains => chains,
             Pane::Advisory => advisory,
             Pane::Locks => locks,
             Pane::Backends => backends,
+            Pane::Tasks => tasks,
         }
     }
 
@@ -183,7 +186,20 @@ impl App {
     /// The panes on the screen now.
     #[must_use]
     pub fn visible_panes(&self) -> &[Pane] {
-        if self.zoom { std::slice::from_ref(&self.focus) } else { self.screen.panes() }
+        if self.zoom { std::slice::from_ref(&self.focus) } else { self.panes() }
+    }
+
+    /// The panes of the screen.
+    #[must_use]
+    pub fn panes(&self) -> &'static [Pane] {
+        self.screen.panes(self.has_tasks())
+    }
+
+    /// Whether there are task tables: without them there is no pane and no screen of them.
+    #[must_use]
+    pub fn has_tasks(&self) -> bool {
+        let snapshot = self.view.as_ref().and_then(|view| view.snapshot.as_ref());
+        snapshot.is_some_and(|snapshot| !snapshot.task_sets.is_empty())
     }
 
     /// How the connection is, by the newest view even while the screen is held still.
@@ -200,12 +216,13 @@ impl App {
 
     /// Does something with a table and the scene at once.
     fn with_pane<T>(&mut self, pane: Pane, act: impl FnOnce(&mut PaneState, &Scene<'_>) -> T) -> Option<T> {
-        let [chains, advisory, locks, backends] = &mut self.panes;
+        let [chains, advisory, locks, backends, tasks] = &mut self.panes;
         let state = match pane {
             Pane::Chains => chains,
             Pane::Advisory => advisory,
             Pane::Locks => locks,
             Pane::Backends => backends,
+            Pane::Tasks => tasks,
         };
         let scene = scene(&self.settings, self.view.as_deref(), &self.index)?;
         Some(act(state, &scene))
@@ -225,14 +242,14 @@ impl App {
 
     /// Marks panes as out of date.
     fn invalidate(&mut self) {
-        self.stale = [true; 4];
+        self.stale = [true; 5];
     }
 
     fn go_to_followed(&mut self, pane: Pane) {
         let Some(followed) = self.follow else { return };
         self.with_pane(pane, |state, scene| {
             let found = (0..state.rows.len())
-                .find(|at| state.id_at(scene, *at).is_some_and(|id| page::same_subject(id, followed)));
+                .find(|at| state.id_at(scene, *at).is_some_and(|id| page::same_subject(scene, id, followed)));
             if let Some(at) = found {
                 state.select(scene, at);
             }

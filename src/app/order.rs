@@ -7,6 +7,7 @@ use super::screen::Pane;
 use super::table::Row;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockTag};
+use crate::model::task::{TaskRow, TaskState};
 use crate::model::wait_graph::Party;
 
 /// Sorts rows by urgency. Ties fall to what does not change between two polls, so that rows do not jump.
@@ -14,6 +15,10 @@ pub(super) fn by_urgency(pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
     match pane {
         Pane::Chains => {}
         Pane::Advisory | Pane::Locks => *rows = locks(scene, rows),
+        Pane::Tasks => rows.sort_by_cached_key(|row| match row {
+            Row::Task(at) => scene.view.tasks.rows.get(*at as usize).map(|row| task_key(scene, row)),
+            _ => None,
+        }),
         Pane::Backends => rows.sort_by_cached_key(|row| match row {
             Row::Backend(at) => {
                 scene.snapshot.backends.rows.get(*at as usize).map(|row| backend_key(scene, row))
@@ -92,4 +97,12 @@ fn backend_key(scene: &Scene<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
     let since =
         backend.xact_start.or(backend.state_change).map_or(i64::MAX, |start| start.timestamp_micros());
     (u32::MAX - blocked, class, since, backend.pid)
+}
+
+/// By how urgent the state is; within it what began first, or is due first.
+fn task_key(scene: &Scene<'_>, row: &TaskRow) -> (TaskState, i64, crate::model::task::TaskId, Option<i64>) {
+    let began = row.execution(scene.snapshot).and_then(|execution| execution.started_at);
+    let due = || row.schedule(scene.snapshot).and_then(|task| task.next_run_at);
+    let since = began.or_else(due).map_or(i64::MAX, |at| at.timestamp_micros());
+    (row.state, since, row.task, row.again)
 }

@@ -2,9 +2,11 @@
 
 use tui_input::Input;
 
+use super::index::Scene;
 use super::screen::Pane;
 use super::table::{Owner, RowId};
 use crate::model::finding::{Finding, Subject};
+use crate::model::task::TaskRow;
 
 /// Something over the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,13 +73,25 @@ pub fn position(findings: &[Finding], chosen: Option<&FindingId>) -> Option<usiz
 pub fn pid_of(id: RowId) -> Option<i32> {
     match id {
         RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), ..) => Some(id.pid),
-        RowId::Lock(_, Owner::Prepared(_), ..) | RowId::Prepared(_) | RowId::Group(..) => None,
+        RowId::Lock(_, Owner::Prepared(_), ..) | RowId::Prepared(_) | RowId::Group(..) | RowId::Task(..) => {
+            None
+        }
     }
 }
 
-/// Whether two rows, perhaps on different screens, are about the same backend, transaction or lock.
+/// The same, and for a task the process that holds its key.
 #[must_use]
-pub fn same_subject(row: RowId, followed: RowId) -> bool {
+pub fn holder_of(scene: &Scene<'_>, id: RowId) -> Option<i32> {
+    match id {
+        RowId::Task(task, again) => scene.task(task, again)?.holder,
+        _ => pid_of(id),
+    }
+}
+
+/// Whether two rows, perhaps on different screens, are about the same backend, transaction, lock or task: a
+/// task leads to the lock on its key, and to the session that holds it.
+#[must_use]
+pub fn same_subject(scene: &Scene<'_>, row: RowId, followed: RowId) -> bool {
     match (row, followed) {
         _ if row == followed => true,
         // Who follows a lock wants that lock, and elsewhere the process that has it.
@@ -86,6 +100,18 @@ pub fn same_subject(row: RowId, followed: RowId) -> bool {
         | (RowId::Prepared(xact), RowId::Lock(_, Owner::Prepared(other), ..)) => xact == other,
         (RowId::Lock(_, Owner::Backend(id), ..), RowId::Backend(other))
         | (RowId::Backend(id), RowId::Lock(_, Owner::Backend(other), ..)) => id == other,
+        (RowId::Task(task, again), other) | (other, RowId::Task(task, again)) => {
+            scene.task(task, again).is_some_and(|row| is_about(row, other))
+        }
         _ => false,
+    }
+}
+
+/// Whether a lock is the one on a task's key, or a backend holds it.
+fn is_about(row: &TaskRow, other: RowId) -> bool {
+    match other {
+        RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => row.tag == Some(tag),
+        RowId::Backend(id) => row.holder == Some(id.pid),
+        RowId::Prepared(_) | RowId::Task(..) => false,
     }
 }

@@ -63,6 +63,7 @@ impl PaneState {
             }
             Pane::Advisory => table::advisory_rows(scene),
             Pane::Locks => table::lock_rows(scene, all_locks),
+            Pane::Tasks => table::task_rows(scene),
             Pane::Backends => table::backend_rows(scene),
         };
         self.total = rows.len();
@@ -175,6 +176,7 @@ impl PaneState {
             Pane::Chains => table::chain_rows(scene, false).0.into_iter().map(Row::Chain).collect(),
             Pane::Advisory => table::advisory_rows(scene),
             Pane::Locks => table::lock_rows(scene, all_locks),
+            Pane::Tasks => table::task_rows(scene),
             Pane::Backends => table::backend_rows(scene),
         };
         let there: FxHashSet<RowId> =

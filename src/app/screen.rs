@@ -10,6 +10,8 @@ pub enum Screen {
     Chains,
     /// Held and awaited locks.
     Locks,
+    /// Schedules and executions.
+    Tasks,
     /// `pg_stat_activity`.
     Backends,
 }
@@ -23,13 +25,15 @@ pub enum Pane {
     Advisory,
     /// Held and awaited locks.
     Locks,
+    /// Scheduled tasks.
+    Tasks,
     /// Backends.
     Backends,
 }
 
 impl Screen {
     /// In the order of their keys.
-    pub const ALL: [Self; 4] = [Self::Overview, Self::Chains, Self::Locks, Self::Backends];
+    pub const ALL: [Self; 5] = [Self::Overview, Self::Chains, Self::Locks, Self::Tasks, Self::Backends];
 
     /// The digit that chooses it.
     #[must_use]
@@ -38,6 +42,7 @@ impl Screen {
             Self::Overview => '1',
             Self::Chains => '2',
             Self::Locks => '3',
+            Self::Tasks => '4',
             Self::Backends => '7',
         }
     }
@@ -49,15 +54,18 @@ impl Screen {
             Self::Overview => "Overview",
             Self::Chains => "Chains",
             Self::Locks => "Locks",
+            Self::Tasks => "Tasks",
             Self::Backends => "Backends",
         }
     }
 
-    /// Its panes, in the order that Tab goes through.
+    /// Its panes, in the order that Tab goes through. `tasks` says whether there are task tables.
     #[must_use]
-    pub fn panes(self) -> &'static [Pane] {
+    pub fn panes(self, tasks: bool) -> &'static [Pane] {
         match self {
+            Self::Overview if tasks => &[Pane::Chains, Pane::Advisory, Pane::Tasks],
             Self::Overview => &[Pane::Chains, Pane::Advisory],
+            Self::Tasks => &[Pane::Tasks],
             Self::Chains => &[Pane::Chains],
             Self::Locks => &[Pane::Locks],
             Self::Backends => &[Pane::Backends],
@@ -67,7 +75,7 @@ impl Screen {
 
 impl Pane {
     /// Every pane.
-    pub const ALL: [Self; 4] = [Self::Chains, Self::Advisory, Self::Locks, Self::Backends];
+    pub const ALL: [Self; 5] = [Self::Chains, Self::Advisory, Self::Locks, Self::Tasks, Self::Backends];
 
     /// Its name.
     #[must_use]
@@ -76,6 +84,7 @@ impl Pane {
             Self::Chains => "Chains",
             Self::Advisory => "Advisory",
             Self::Locks => "Locks",
+            Self::Tasks => "Tasks",
             Self::Backends => "Backends",
         }
     }

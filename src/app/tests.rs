@@ -256,6 +256,114 @@ fn who_is_followed_is_selected_on_every_screen() {
 }
 
 #[test]
+fn tasks_have_a_screen_and_a_pane_where_there_are_tables() {
+    let mut with = app(sample::jobs(0.0));
+    for (keys, screen, focus) in [
+        ("4", Screen::Tasks, Pane::Tasks),
+        ("1", Screen::Overview, Pane::Tasks),
+        ("<tab>", Screen::Overview, Pane::Chains),
+        ("<shift-tab>z", Screen::Overview, Pane::Tasks),
+    ] {
+        drive(&mut with, keys);
+        assert_eq!((with.screen, with.focus), (screen, focus), "{keys}");
+    }
+    assert_eq!(with.visible_panes(), [Pane::Tasks]);
+    arrive(&mut with, sample::incident(1.0).view());
+    assert_eq!(with.focus, Pane::Chains, "the tables are gone, and their pane with them");
+    assert_eq!(with.visible_panes(), [Pane::Chains, Pane::Advisory]);
+    let mut without = app(sample::incident(0.0));
+    drive(&mut without, "4");
+    assert_eq!(without.screen, Screen::Overview);
+    assert!(without.notice.as_ref().is_some_and(|notice| notice.text.contains("no task tables")));
+}
+
+fn task_states(app: &App) -> Vec<&'static str> {
+    let scene = app.scene().unwrap();
+    let rows = app.pane(Pane::Tasks).rows.iter();
+    rows.filter_map(|row| match row {
+        super::table::Row::Task(at) => Some(scene.view.tasks.rows[*at as usize].state.as_str()),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn what_needs_somebody_comes_first_and_the_rest_can_be_filtered_and_sorted() {
+    let mut app = app(sample::jobs(0.0));
+    drive(&mut app, "4");
+    let urgent = ["orphan", "slow", "overdue", "overdue", "leaked", "running", "due", "idle", "disabled"];
+    assert_eq!(task_states(&app), urgent);
+    for (filter, states) in [
+        ("state:overdue", vec!["overdue", "overdue"]),
+        ("worker:worker-7", vec!["orphan"]),
+        ("run>10m", vec!["orphan", "slow"]),
+        ("task:报表", vec!["orphan"]),
+        ("pid:6101", vec!["running"]),
+        ("gauge>1", vec!["orphan", "slow"]),
+        ("try:2/3", vec!["orphan"]),
+        ("type:cleanup", vec!["slow"]),
+    ] {
+        drive(&mut app, &format!("/{filter}<enter>"));
+        assert_eq!(task_states(&app), states, "{filter}");
+        drive(&mut app, "<esc>");
+    }
+    drive(&mut app, "s<home>jjj<enter>");
+    assert_eq!(task_states(&app)[..3], ["orphan", "slow", "running"], "the longest run first");
+    drive(&mut app, "*");
+    assert_eq!(app.pane(Pane::Tasks).marks.len(), 9);
+}
+
+#[test]
+fn a_task_is_followed_to_its_lock_and_its_session_and_back() {
+    let mut app = app(sample::jobs(0.0));
+    drive(&mut app, "4jf7");
+    assert_eq!(selected_pid(&app), Some(6103), "the session that holds its key");
+    drive(&mut app, "3");
+    assert_eq!(selected_pid(&app), Some(6103), "its lock");
+    drive(&mut app, "4");
+    assert_eq!(app.pane(Pane::Tasks).cursor, 1);
+    assert_eq!(drive(&mut app, "y"), [Effect::Copy("6103".into())], "the process that holds its key");
+    drive(&mut app, "f");
+    assert_eq!(app.follow, None);
+    drive(&mut app, "7/pid:6101<enter>jf<esc>4");
+    assert_eq!(task_states(&app)[app.pane(Pane::Tasks).cursor], "running", "from a session to its task");
+}
+
+#[test]
+fn a_waiter_for_the_key_of_a_task_leads_to_its_chain() {
+    let mut b = sample::jobs(0.0);
+    let key = sample::advisory(crate::model::task::TaskKey::Own(3).number());
+    b.session(7001, "app@admin", crate::model::backend::State::Active, 9.0, "SELECT pg_advisory_lock($1)");
+    b.lock(7001, key, crate::model::lock::LockMode::Exclusive, Some(9.0));
+    let mut app = app(b);
+    drive(&mut app, "4jf2");
+    assert_eq!(selected_pid(&app), Some(6103), "the holder is the root of a chain now");
+}
+
+#[test]
+fn a_task_stays_selected_when_it_starts_and_a_finding_leads_to_it() {
+    let mut app = app(sample::jobs(0.0));
+    drive(&mut app, "4/task:digest<enter>j<esc>");
+    let selected = app.pane(Pane::Tasks).selected;
+    assert!(selected.is_some());
+    let mut started = sample::jobs(1.0);
+    started.execution(6, "worker-6", "running", 0.5, Some(6106));
+    arrive(&mut app, started.view());
+    assert_eq!(app.pane(Pane::Tasks).selected, selected);
+    assert_eq!(task_states(&app)[app.pane(Pane::Tasks).cursor], "running");
+    let at = app.view.as_ref().unwrap().findings.iter().position(|one| one.check == "orphan_task").unwrap();
+    drive(&mut app, &format!("1!{}<enter>", "j".repeat(at)));
+    assert_eq!((app.screen, app.pane(Pane::Tasks).cursor), (Screen::Tasks, 0));
+    drive(&mut app, "<enter>");
+    let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
+    let text: Vec<String> =
+        app.detail_lines(subject, 100).unwrap().iter().map(super::line::Line::plain).collect();
+    let text = text.join("\n");
+    assert!(text.contains("could not serialize access due to concurrent update"), "{text}");
+    assert!(text.contains("6107, which is gone"), "{text}");
+}
+
+#[test]
 fn zoom_shows_one_pane_and_gives_the_other_back() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "<tab>z");
@@ -314,7 +422,7 @@ fn only_visible_panes_cost_anything() {
 fn any_keys_in_any_order_keep_the_state_sound() {
     use proptest::prelude::*;
     let keys = prop::collection::vec(
-        prop::sample::select("jkhlgGzfpa!?s/ *123457yw+-q<\t".chars().collect::<Vec<_>>()),
+        prop::sample::select("jkhlgGzfpa!?s/ *1234457yw+-q<\t".chars().collect::<Vec<_>>()),
         0..60,
     );
     let special = prop::collection::vec(0..6u8, 0..60);
@@ -327,10 +435,10 @@ fn any_keys_in_any_order_keep_the_state_sound() {
                 Some(1) => { drive(&mut app, "<esc>"); }
                 Some(2) => { arrive(&mut app, sample::incident(1.0).view()); }
                 Some(3) => { arrive(&mut app, sample::crowd(7, 3, 2.0).view()); }
-                Some(4) => { app.update(Message::Resize(80, 24)); }
+                Some(4) => { arrive(&mut app, sample::jobs(3.0).view()); }
                 _ => {}
             }
-            prop_assert!(app.screen.panes().contains(&app.focus));
+            prop_assert!(app.panes().contains(&app.focus));
             let state = app.pane(app.focus);
             prop_assert!(state.rows.is_empty() || state.cursor < state.rows.len() || state.selected.is_none());
         }

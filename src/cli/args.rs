@@ -228,6 +228,8 @@ pub enum Screen {
     Chains,
     /// Locks held and awaited.
     Locks,
+    /// Scheduled tasks.
+    Tasks,
     /// Sessions.
     Backends,
 }

@@ -123,12 +123,13 @@ fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
 
 fn thresholds(reader: &mut Reader<'_>, value: Value<'_, '_>, limits: &mut Thresholds) {
     let Some(table) = reader.table("thresholds", value) else { return };
-    let durations: [(&str, &mut f64); 5] = [
+    let durations: [(&str, &mut f64); 6] = [
         ("wait", &mut limits.wait),
         ("idle_in_transaction", &mut limits.idle_in_transaction),
         ("idle_lock", &mut limits.idle_lock),
         ("task_timeout", &mut limits.task_timeout),
         ("orphan_grace", &mut limits.orphan_grace),
+        ("task_overdue", &mut limits.task_overdue),
     ];
     let counts: [(&str, &mut u32); 3] =
         [("blocked", &mut limits.blocked), ("convoy", &mut limits.convoy), ("pile_up", &mut limits.pile_up)];

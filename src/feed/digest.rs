@@ -9,6 +9,7 @@ use crate::model::Text;
 use crate::model::finding::{self, Deadlocks, Scene, lock_name_query};
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
+use crate::model::task::Watch;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{Link, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
@@ -22,6 +23,7 @@ pub struct Digest {
     thresholds: Thresholds,
     /// What could not be learned.
     notes: Arc<[Text]>,
+    watch: Watch,
     deadlocks: Deadlocks,
     held: Held,
     view: Arc<View>,
@@ -37,6 +39,7 @@ impl Digest {
             link: Link::Connecting,
             snapshot: None,
             graph: Arc::default(),
+            tasks: Arc::default(),
             findings: Arc::default(),
             series: Arc::default(),
             held_since: Arc::default(),
@@ -45,6 +48,7 @@ impl Digest {
         Self {
             thresholds,
             notes: Arc::default(),
+            watch: Watch::default(),
             deadlocks: Deadlocks::default(),
             held: Held::default(),
             view: Arc::new(view),
@@ -86,9 +90,11 @@ impl Digest {
         };
         self.deadlocks.look(&snapshot, &graph);
         let held_since = self.held.look(&snapshot);
+        let tasks = self.watch.look(&snapshot, &self.thresholds);
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             graph: &graph,
+            tasks: &tasks,
             deadlocks: &self.deadlocks,
             lock_names: &before.lock_names,
             thresholds: &self.thresholds,
@@ -100,6 +106,7 @@ impl Digest {
             id: before.id + 1,
             link: Link::Live,
             graph,
+            tasks: Arc::new(tasks),
             findings: Arc::new(findings),
             series,
             held_since,

@@ -9,6 +9,7 @@ pub mod lock_key;
 pub mod lock_name;
 pub mod prepared;
 pub mod snapshot;
+pub mod task;
 pub mod thresholds;
 pub mod view;
 pub mod wait_graph;

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::backend::Backend;
 use super::lock::{Lock, LockTag, Prepared};
+use super::task::TaskSet;
 use super::wait_graph::Answer;
 use super::{Text, Timestamp};
 
@@ -112,6 +113,8 @@ pub struct Snapshot {
     pub locks_omitted: u64,
     /// `pg_prepared_xacts`.
     pub prepared: Section<Prepared>,
+    /// The task tables there are, and what was read of them.
+    pub task_sets: Arc<Vec<TaskSet>>,
     /// The server's own word on who blocks some of the waiters (rule 5 of the wait graph).
     pub answers: Vec<Answer>,
     /// Names of relations and databases.

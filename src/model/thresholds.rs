@@ -21,6 +21,8 @@ pub struct Thresholds {
     pub task_timeout: f64,
     /// A task that runs in the log while its key is free is an orphan after this long.
     pub orphan_grace: f64,
+    /// A task that has been due for longer than this, and was not started, is overdue.
+    pub task_overdue: f64,
 }
 
 impl Default for Thresholds {
@@ -35,6 +37,7 @@ impl Default for Thresholds {
             idle_lock: 600.0,
             task_timeout: 1800.0,
             orphan_grace: 30.0,
+            task_overdue: 60.0,
         }
     }
 }

@@ -59,6 +59,8 @@ pub struct View {
     pub snapshot: Option<Arc<Snapshot>>,
     /// Who waits for whom in it.
     pub graph: Arc<WaitGraph>,
+    /// Every scheduled task with its state.
+    pub tasks: Arc<super::task::Board>,
     /// What is wrong, worst first.
     pub findings: Arc<Vec<Finding>>,
     /// The last minutes.

@@ -5,6 +5,7 @@ use super::lock::{LockTag, LockType};
 use super::lock_key::LockKey;
 use super::lock_name::{Context, LockName, LockNames};
 use super::snapshot::Snapshot;
+use super::task;
 
 /// The name of an advisory lock that `holder` holds or awaits: its application corroborates a guess.
 #[must_use]
@@ -25,7 +26,23 @@ pub fn lock_name(
         datid: tag.database,
         names: Some(names),
     };
-    lock_names.resolve_tag(tag, context)
+    let known = lock_names.resolve_tag(tag, context);
+    if known.as_ref().is_some_and(|known| !known.uncertain) {
+        return known;
+    }
+    // Among guesses that the database itself has such a task is the better one.
+    task_name(snapshot, tag).or(known)
+}
+
+/// The task behind a key of the database that locktop is connected to.
+fn task_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
+    if snapshot.task_sets.is_empty() || tag.database != Some(snapshot.server()?.datid) {
+        return None;
+    }
+    match LockKey::of(tag)? {
+        LockKey::Bigint(number) => task::name_of(&snapshot.task_sets, number),
+        LockKey::Pair(..) => None,
+    }
 }
 
 /// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 1 (Airflow migrations?)`, `transaction 771`:

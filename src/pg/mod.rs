@@ -7,4 +7,5 @@ pub mod error;
 pub mod learn;
 pub mod poll;
 mod sql;
+pub mod tasks;
 pub mod tls;

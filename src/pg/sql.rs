@@ -28,6 +28,21 @@ pub(super) const ROLES: &str = include_str!("../../assets/sql/roles.sql");
 /// Names of relations.
 pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
 
+/// The task tables there are.
+pub(super) const TASKS_FIND: &str = include_str!("../../assets/sql/tasks_find.sql");
+/// Schedules of one table.
+pub(super) const TASKS: &str = include_str!("../../assets/sql/tasks.sql");
+/// The running executions of one log.
+pub(super) const TASKS_RUNNING: &str = include_str!("../../assets/sql/tasks_running.sql");
+/// The last executions of each task.
+pub(super) const TASKS_LAST: &str = include_str!("../../assets/sql/tasks_last.sql");
+/// The newest executions of all tasks.
+pub(super) const TASKS_NEWEST: &str = include_str!("../../assets/sql/tasks_newest.sql");
+
+/// A statement without its comments, in which a placeholder may stand for itself.
+pub(super) fn without_comments(statement: &str) -> String {
+    statement.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
+}
 /// What a query for names is sent in; see [`crate::pg::learn`].
 pub(super) const LEARN_FRAME: &str = include_str!("../../assets/sql/learn/frame.sql");
 /// Which of the tables below there are, and where.
@@ -56,7 +71,7 @@ pub(super) fn timeouts(statement_timeout: Duration, lock_timeout: Duration) -> S
 
 /// The statement that sets a session up, for the simple protocol.
 pub(super) fn settings() -> String {
-    SETTINGS.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
+    without_comments(SETTINGS)
 }
 
 /// Both, for the end of a longer message.

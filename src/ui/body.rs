@@ -14,10 +14,32 @@ use crate::app::screen::{Pane, Screen};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockType;
 
+/// From this width on two panes stand side by side.
+const WIDE: u16 = 120;
+
+/// Columns between them.
+const GAP: u16 = 1;
+
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
+    // The shares are fixed: a pane that grew with its rows would push the others about.
     match app.visible_panes() {
+        [first, second, third] if area.width >= WIDE => {
+            let (top, bottom) = split_bottom(area, area.height / 2);
+            let half = (bottom.width - GAP) / 2;
+            let left = Rect { width: bottom.width - GAP - half, ..bottom };
+            let right = Rect { x: bottom.right() - half, width: half, ..bottom };
+            pane(frame, top, *first, app, viewport, theme);
+            pane(frame, left, *second, app, viewport, theme);
+            pane(frame, right, *third, app, viewport, theme);
+        }
+        [first, second, third] => {
+            let (rest, bottom) = split_bottom(area, (area.height * 3 / 10).max(5));
+            let (top, middle) = split_bottom(rest, (area.height / 5).max(4));
+            pane(frame, top, *first, app, viewport, theme);
+            pane(frame, middle, *second, app, viewport, theme);
+            pane(frame, bottom, *third, app, viewport, theme);
+        }
         [upper, lower] => {
-            // The share is fixed: a pane that grew with its rows would push the other about.
             let (top, bottom) = split_bottom(area, (area.height / 4).max(5));
             pane(frame, top, *upper, app, viewport, theme);
             pane(frame, bottom, *lower, app, viewport, theme);
@@ -54,14 +76,17 @@ fn pane(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
 fn nothing(pane: Pane, app: &App, scene: &Scene<'_>) -> &'static str {
     let section = match pane {
         Pane::Backends => scene.snapshot.backends.taken_at,
+        Pane::Tasks => scene.snapshot.task_sets.iter().find_map(|set| set.tasks.taken_at),
         _ => scene.snapshot.locks.taken_at,
     };
     match pane {
         _ if !app.pane(pane).filter.is_empty() => "no row passes the filter; Esc clears it",
+        Pane::Tasks if !app.has_tasks() => "there are no task tables here; [tables] in the config names some",
         _ if section.is_none() => "could not be read yet",
         Pane::Chains => "nobody waits for a lock",
         Pane::Advisory => "no advisory lock is held",
         Pane::Locks => "no advisory lock is held or awaited; a shows all lock types",
+        Pane::Tasks => "no task is scheduled",
         Pane::Backends => "no backends",
     }
 }
@@ -115,6 +140,7 @@ fn facts(pane: Pane, app: &App) -> Vec<(String, Tone)> {
                 facts.push((format!("{omitted} uncontended ones not read"), Tone::Warning));
             }
         }
+        Pane::Tasks => facts.extend(super::tasks::facts(&scene)),
         Pane::Backends => facts.push((format!("{}", state.total), Tone::Plain)),
     }
     facts.extend(row_facts(app, pane, &scene));
@@ -138,16 +164,27 @@ fn row_facts(app: &App, pane: Pane, scene: &Scene<'_>) -> Vec<(String, Tone)> {
         facts.push((format!("{} marked", state.marks.len()), Tone::Key));
     }
     let (taken, error) = match pane {
+        // The title has said so already.
+        Pane::Tasks => return facts,
         Pane::Backends => (scene.snapshot.backends.taken_at, &scene.snapshot.backends.error),
         _ => (scene.snapshot.locks.taken_at, &scene.snapshot.locks.error),
     };
     if let Some(error) = error {
-        let age = scene
-            .age(taken)
-            .map_or_else(|| "never read".to_owned(), |age| format!("{} old", crate::text::duration(age)));
-        facts.push((format!("{age}: {}", crate::text::one_line_prefix(error, 60)), Tone::Past));
+        facts.push(stale(scene, taken, error));
     }
     facts
+}
+
+/// How old the rows are, and why.
+pub(super) fn stale(
+    scene: &Scene<'_>,
+    taken: Option<crate::model::Timestamp>,
+    error: &str,
+) -> (String, Tone) {
+    let age = scene
+        .age(taken)
+        .map_or_else(|| "never read".to_owned(), |age| format!("{} old", crate::text::duration(age)));
+    (format!("{age}: {}", crate::text::one_line_prefix(error, 90)), Tone::Past)
 }
 
 /// Active sessions by what they wait for, in a fixed order and width.

@@ -10,6 +10,7 @@ use crate::app::keymap::{self, Action};
 use crate::app::line::{Line, Tone};
 use crate::app::page::{Page, Prompt};
 use crate::app::screen::Screen;
+use crate::app::table::RowId;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     if let Some(prompt) = &app.prompt {
@@ -22,9 +23,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
     let right = keys(app, &[Action::Help, Action::Quit]);
     let mut left = Line::new();
     if let Some(followed) = app.follow {
-        let pid =
-            crate::app::page::pid_of(followed).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string());
-        left.push(format!("following {pid}  "), Tone::Key);
+        left.push(format!("following {}  ", followed_name(app, followed)), Tone::Key);
     }
     let room = usize::from(area.width).saturating_sub(right.width() + left.width() + 2);
     for span in fitting(app, &actions(app), room).spans {
@@ -75,14 +74,26 @@ fn fitting(app: &App, actions: &[Action], room: usize) -> Line {
     line
 }
 
+/// Who is followed, in a few words.
+fn followed_name(app: &App, followed: RowId) -> String {
+    if let (RowId::Task(task, again), Some(scene)) = (followed, app.scene()) {
+        let name = scene.task(task, again).map(|row| row.name(scene.snapshot));
+        let name = name.unwrap_or_else(|| format!("task {}", task.id).into());
+        return crate::text::fit(&crate::text::one_line(&name), 20).into_owned();
+    }
+    crate::app::page::pid_of(followed).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
+}
+
 /// `1 2 3 7 Overview`: the keys of the screens, and which one this is.
 fn screen_keys(app: &App) -> Line {
     let mut line = Line::new();
-    for screen in Screen::ALL {
+    let there = |screen: &Screen| *screen != Screen::Tasks || app.has_tasks();
+    for screen in Screen::ALL.into_iter().filter(there) {
         let action = match screen {
             Screen::Overview => Action::Overview,
             Screen::Chains => Action::Chains,
             Screen::Locks => Action::Locks,
+            Screen::Tasks => Action::Tasks,
             Screen::Backends => Action::Backends,
         };
         let Some(key) = app.settings.keymap.key(action) else { continue };

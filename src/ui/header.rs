@@ -209,9 +209,14 @@ fn waiting_line(app: &App, width: u16) -> Line {
             .flat_map(|queue| &queue.waiters)
             .filter_map(|w| w.wait_start)
             .min();
-        if let Some(longest) = scene.wait_age(first) {
+        let room = width >= 100 || super::tasks::urgent(&scene).is_empty();
+        if let Some(longest) = scene.wait_age(first).filter(|_| room) {
             line.push(format!(" · longest {}", crate::text::duration(longest)), Tone::Plain);
         }
+    }
+    for (text, tone) in super::tasks::urgent(&scene) {
+        line.push(" · ", Tone::Dim);
+        line.push(text, tone);
     }
     line
 }

@@ -7,6 +7,7 @@ mod body;
 mod footer;
 mod header;
 mod pages;
+mod tasks;
 pub mod theme;
 pub mod viewport;
 mod widgets;

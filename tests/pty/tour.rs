@@ -72,7 +72,9 @@ async fn the_keys_of_screens_and_pages() {
     screen.keys("a");
     screen.hides("all types");
     screen.keys("4");
-    screen.shows("no screen 4 yet");
+    screen.shows("no task tables here");
+    screen.keys("5");
+    screen.shows("no screen 5 yet");
     quits(screen);
 }
 

@@ -2,6 +2,7 @@
 
 mod backend;
 mod lock;
+mod task;
 
 use super::index::Scene;
 use super::line::{Line, Tone};
@@ -19,6 +20,7 @@ pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Opt
         RowId::Backend(id) => backend::lines(scene, id, width),
         RowId::Prepared(xact) => backend::prepared(scene, xact),
         RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => lock::lines(scene, &tag),
+        RowId::Task(task, again) => task::lines(scene, task, again),
     }?;
     Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
 }
@@ -53,6 +55,10 @@ pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
         RowId::Lock(tag, ..) => {
             format!("Lock on {}", scene.lock_label(&tag, crate::app::page::pid_of(subject)))
         }
+        RowId::Task(task, again) => match scene.task(task, again) {
+            Some(row) => format!("Task {} · {}", task.id, crate::text::one_line(&row.name(scene.snapshot))),
+            None => format!("Task {}", task.id),
+        },
         RowId::Group(_, tag, _) => format!("Queue for {}", scene.lock_label(&tag, None)),
     }
 }

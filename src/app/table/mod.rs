@@ -3,6 +3,7 @@
 mod backends;
 mod chains;
 mod locks;
+mod tasks;
 
 use std::borrow::Cow;
 
@@ -11,11 +12,14 @@ use super::line::Tone;
 use super::screen::Pane;
 use crate::model::backend::BackendId;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
+use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 
 pub use chains::{ChainRow, Group, chain_rows};
 pub(in crate::app) use chains::{quote, root_state};
 pub use locks::{advisory_rows, lock_rows};
+pub use tasks::task_rows;
+pub(in crate::app) use tasks::tone as task_tone;
 
 /// A column of a table.
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +47,8 @@ pub enum Row {
     Lock(u32),
     /// Index in `snapshot.backends`.
     Backend(u32),
+    /// Index in the view's tasks.
+    Task(u32),
 }
 
 /// What a row is about, whatever its place: the selection and the marks hold on to this.
@@ -56,6 +62,8 @@ pub enum RowId {
     Group(Party, LockTag, LockMode),
     /// A lock, who holds it or waits for it, in which mode, and whether it is granted.
     Lock(LockTag, Owner, LockMode, bool),
+    /// A task; where several executions of it run, all but the newest by their own id.
+    Task(TaskId, Option<i64>),
 }
 
 /// Who holds a lock or waits for it. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
@@ -123,6 +131,7 @@ pub fn columns(pane: Pane) -> &'static [Column] {
         Pane::Chains => chains::COLUMNS,
         Pane::Advisory => locks::ADVISORY,
         Pane::Locks => locks::COLUMNS,
+        Pane::Tasks => tasks::COLUMNS,
         Pane::Backends => backends::COLUMNS,
     }
 }
@@ -134,6 +143,7 @@ pub fn cell(scene: &Scene<'_>, groups: &[Group], row: Row, column: &str, room: u
         Row::Chain(row) => chains::cell(scene, groups, row, column, room),
         Row::Lock(at) => locks::cell(scene, at, column, room),
         Row::Backend(at) => backends::cell(scene, at, column, room),
+        Row::Task(at) => tasks::cell(scene, at, column, room),
     }
 }
 
@@ -144,6 +154,7 @@ pub fn value<'a>(scene: &Scene<'a>, groups: &[Group], row: Row, column: &str) ->
         Row::Chain(row) => chains::value(scene, groups, row, column),
         Row::Lock(at) => locks::value(scene, at, column),
         Row::Backend(at) => backends::value(scene, at, column),
+        Row::Task(at) => tasks::value(scene, at, column),
     }
 }
 
@@ -153,6 +164,7 @@ pub fn id(scene: &Scene<'_>, groups: &[Group], row: Row) -> Option<RowId> {
     match row {
         Row::Chain(row) => chains::id(scene, groups, row),
         Row::Lock(at) => locks::id(scene, at),
+        Row::Task(at) => tasks::id(scene, at),
         Row::Backend(at) => scene.snapshot.backends.rows.get(at as usize).map(|row| RowId::Backend(row.id())),
     }
 }

@@ -23,7 +23,7 @@ impl App {
     }
 
     pub(super) fn next_pane(&mut self, by: isize) -> Update {
-        let panes = self.screen.panes();
+        let panes = self.panes();
         let Some(at) = panes.iter().position(|pane| *pane == self.focus) else { return Update::none() };
         let count = isize::try_from(panes.len()).unwrap_or(1);
         let next = (isize::try_from(at).unwrap_or(0) + by).rem_euclid(count);
@@ -35,7 +35,7 @@ impl App {
     }
 
     pub(super) fn toggle_zoom(&mut self) -> Update {
-        if self.screen.panes().len() < 2 {
+        if self.panes().len() < 2 {
             return self.say("this screen has one pane only");
         }
         self.zoom = !self.zoom;
@@ -91,8 +91,13 @@ impl App {
     }
 
     pub(super) fn toggle_follow(&mut self) -> Update {
-        self.follow = match (self.pane(self.focus).selected, self.follow) {
-            (Some(selected), Some(followed)) if page::same_subject(selected, followed) => None,
+        let selected = self.pane(self.focus).selected;
+        let same = self.scene().is_some_and(|scene| {
+            let both = selected.zip(self.follow);
+            both.is_some_and(|(selected, followed)| page::same_subject(&scene, selected, followed))
+        });
+        self.follow = match (selected, self.follow) {
+            (Some(_), Some(_)) if same => None,
             (Some(selected), _) => Some(selected),
             (None, _) => None,
         };
@@ -141,8 +146,9 @@ impl App {
     /// Copies the process ids of the marked rows, in the order of the rows; else that of the selected one.
     pub(super) fn copy(&mut self) -> Update {
         let chosen: Vec<RowId> = self.chosen(self.focus);
-        let mut pids: Vec<String> =
-            chosen.iter().filter_map(|id| page::pid_of(*id)).map(|pid| pid.to_string()).collect();
+        let scene = self.scene();
+        let pid = |id: &RowId| page::holder_of(scene.as_ref()?, *id);
+        let mut pids: Vec<String> = chosen.iter().filter_map(pid).map(|pid| pid.to_string()).collect();
         let mut seen = std::collections::BTreeSet::new();
         pids.retain(|pid| seen.insert(pid.clone()));
         if pids.is_empty() {

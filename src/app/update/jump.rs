@@ -33,6 +33,7 @@ impl Place {
         match self {
             // A backend in the forest is best seen there.
             Self::Backend(_) => &[Screen::Chains, Screen::Backends],
+            Self::Row(RowId::Task(..)) => &[Screen::Tasks],
             Self::Row(_) => &[Screen::Chains],
             Self::Lock(_) => &[Screen::Locks],
         }
@@ -52,6 +53,7 @@ impl App {
             Subject::Party(Party::Backend(pid)) => Place::Backend(BackendId { pid, backend_start: None }),
             Subject::Party(Party::Prepared(xact)) => Place::Row(RowId::Prepared(xact)),
             Subject::Lock(tag) => Place::Lock(tag),
+            Subject::Task(task) => Place::Row(RowId::Task(task, None)),
             Subject::Server | Subject::Section(_) => {
                 return self.say("this finding is about the whole server");
             }

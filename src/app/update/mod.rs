@@ -65,7 +65,19 @@ impl App {
             self.invalidate();
         }
         self.view = Some(view);
+        self.keep_focus();
         self.refresh_panes();
+    }
+
+    /// The focus stays on a pane of the screen, also when the task tables came or went.
+    fn keep_focus(&mut self) {
+        let panes = self.panes();
+        if let Some(first) = panes.first()
+            && !panes.contains(&self.focus)
+        {
+            self.focus = *first;
+            self.zoom = false;
+        }
     }
 
     fn tick(&mut self, silence: f64) -> Update {
@@ -103,7 +115,7 @@ impl App {
 
     fn unknown_key(&mut self, key: Key) -> Update {
         let known_elsewhere = match key.code {
-            Code::Char(digit @ '4'..='8') if !key.ctrl && !key.alt => {
+            Code::Char(digit @ '5'..='8') if !key.ctrl && !key.alt => {
                 Some(format!("there is no screen {digit} yet; ? shows the keys"))
             }
             _ => None,
@@ -148,13 +160,12 @@ impl App {
 
     /// Goes to a screen.
     fn go(&mut self, screen: Screen) -> Update {
+        if screen == Screen::Tasks && !self.has_tasks() {
+            return self.say("there are no task tables here; [tables] in the config names some");
+        }
         self.screen = screen;
         self.zoom = false;
-        if let Some(first) = screen.panes().first()
-            && !screen.panes().contains(&self.focus)
-        {
-            self.focus = *first;
-        }
+        self.keep_focus();
         self.refresh_panes();
         if let Some(pane) = self.visible_panes().first().copied() {
             self.go_to_followed(pane);
@@ -189,6 +200,7 @@ impl App {
             Action::Overview => self.go(Screen::Overview),
             Action::Chains => self.go(Screen::Chains),
             Action::Locks => self.go(Screen::Locks),
+            Action::Tasks => self.go(Screen::Tasks),
             Action::Backends => self.go(Screen::Backends),
             Action::NextPane => self.next_pane(1),
             Action::PreviousPane => self.next_pane(-1),

@@ -70,7 +70,7 @@ impl App {
             Action::Help if matches!(self.pages.last(), Some(Page::Help { .. })) => self.close_page(),
             Action::Findings if matches!(self.pages.last(), Some(Page::Findings { .. })) => self.close_page(),
             Action::Sort if matches!(self.pages.last(), Some(Page::Sort { .. })) => self.choose(),
-            Action::Overview | Action::Chains | Action::Locks | Action::Backends => {
+            Action::Overview | Action::Chains | Action::Locks | Action::Tasks | Action::Backends => {
                 self.pages.clear();
                 self.act(action)
             }
@@ -102,7 +102,7 @@ impl App {
             Some(Page::Detail { subject, .. }) => {
                 self.detail_lines(*subject, width).map_or(0, |lines| lines.len())
             }
-            Some(Page::Help { .. }) => super::super::keymap::BINDINGS.len() + 16,
+            Some(Page::Help { .. }) => super::super::keymap::BINDINGS.len() + 21,
             _ => 0,
         };
         let last = lines.saturating_sub(self.page_rows);

@@ -111,7 +111,7 @@ fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App,
         settings.refresh.as_secs_f64(),
     );
     app.screen = look::screen(settings.screen);
-    if let Some(first) = app.screen.panes().first() {
+    if let Some(first) = app.panes().first() {
         app.focus = *first;
     }
     app.mouse = settings.mouse;
@@ -125,6 +125,7 @@ async fn connect(
     names: watch::Receiver<Learned>,
 ) -> Result<(Live, ConnInfo), Failure> {
     let feed = live::Settings {
+        limits: look::limits(settings),
         thresholds: settings.thresholds.clone(),
         lock_names: look::lock_names(settings),
         learned: Some(names),

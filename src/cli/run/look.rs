@@ -11,6 +11,7 @@ use crate::keys::Key;
 use crate::model::lock_name::LockNames;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::Limits;
+use crate::pg::tasks::Places;
 use crate::ui::theme::{Base, Depth, Theme};
 
 const MEANINGS: [&str; 9] =
@@ -137,12 +138,20 @@ pub(super) fn lock_names(settings: &Settings) -> LockNames {
     names
 }
 
+/// How far a poll may go, and where the task tables are.
+pub(super) fn limits(settings: &Settings) -> Limits {
+    let place = |name: &str| settings.tables.get(name).cloned();
+    let task_tables = Places { schedules: place("scheduled_tasks"), executions: place("task_execution_log") };
+    Limits { task_tables, ..Limits::default() }
+}
+
 /// The screen to start on.
 pub(super) fn screen(screen: args::Screen) -> Screen {
     match screen {
         args::Screen::Overview => Screen::Overview,
         args::Screen::Chains => Screen::Chains,
         args::Screen::Locks => Screen::Locks,
+        args::Screen::Tasks => Screen::Tasks,
         args::Screen::Backends => Screen::Backends,
     }
 }

@@ -9,7 +9,7 @@ use super::{Failure, look, say};
 use crate::feed::once::{OnceError, once_learning};
 use crate::model::view::View;
 use crate::pg::conninfo::ConnInfo;
-use crate::pg::poll::{Limits, OpenError};
+use crate::pg::poll::OpenError;
 use crate::{text, wire};
 
 /// Between two attempts while the server has no connection left or is starting up.
@@ -56,7 +56,7 @@ async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View
     let mut said = String::new();
     loop {
         let learner = look::learner(settings, &info);
-        let taken = once_learning(&info, Limits::default(), settings.thresholds.clone(), learner);
+        let taken = once_learning(&info, look::limits(settings), settings.thresholds.clone(), learner);
         let error = match Box::pin(taken).await {
             Ok(view) => return Ok(view),
             Err(error) => error,

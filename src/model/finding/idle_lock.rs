@@ -1,12 +1,13 @@
 //! An idle session that holds a session lock.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::look::Look;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
-use crate::model::lock::{Lock, LockType};
+use crate::model::lock::{Lock, LockTag, LockType};
+use crate::model::task::{TaskRow, TaskState};
 use crate::model::wait_graph::Party;
 
 const CHECK: &str = "idle_session_lock";
@@ -24,9 +25,13 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     if idle.is_empty() {
         return Vec::new();
     }
+    let told: FxHashSet<LockTag> = look.scene.tasks.rows.iter().filter_map(task_lock).collect();
     for lock in
         snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
     {
+        if told.contains(&lock.tag) {
+            continue;
+        }
         if let Some(holder) = lock.pid.and_then(|pid| idle.get_mut(&pid)) {
             holder.first.get_or_insert(lock);
             holder.locks += 1;
@@ -37,6 +42,11 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let left_out = holders.len().saturating_sub(LIMIT);
     let listed = holders.into_iter().take(LIMIT).filter_map(|holder| holder.finding(look));
     listed.chain(Finding::more(CHECK, left_out)).collect()
+}
+
+/// The lock of a task that runs is where it should be, and that of one that does not has been told.
+fn task_lock(row: &TaskRow) -> Option<LockTag> {
+    row.tag.filter(|_| row.execution.is_some() || row.state == TaskState::Leaked)
 }
 
 /// A session that has been idle for long enough, and the locks it has.

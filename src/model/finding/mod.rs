@@ -16,6 +16,7 @@ mod rights;
 mod root_blocker;
 mod stale;
 mod target;
+mod task;
 mod wait;
 
 #[cfg(test)]
@@ -25,6 +26,7 @@ use super::backend::BackendId;
 use super::lock::LockTag;
 use super::lock_name::LockNames;
 use super::snapshot::Snapshot;
+use super::task::{Board, TaskId};
 use super::thresholds::Thresholds;
 use super::wait_graph::{Party, WaitGraph};
 use super::{Text, Timestamp};
@@ -51,6 +53,8 @@ pub enum Subject {
     Party(Party),
     /// A lock.
     Lock(LockTag),
+    /// A scheduled task.
+    Task(TaskId),
     /// The server as a whole.
     Server,
     /// A section of the snapshot, by its name in the JSON.
@@ -85,6 +89,8 @@ pub struct Scene<'a> {
     pub snapshot: &'a Snapshot,
     /// Its wait graph.
     pub graph: &'a WaitGraph,
+    /// Its tasks.
+    pub tasks: &'a Board,
     /// What is remembered of deadlocks; it has seen this snapshot.
     pub deadlocks: &'a Deadlocks,
     /// Names for advisory keys.
@@ -101,7 +107,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 11] = [
+const CHECKS: [(Check, bool); 12] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -110,6 +116,7 @@ const CHECKS: [(Check, bool); 11] = [
     (connections::check, false),
     (pile_up::check, false),
     (deadlocks::check, false),
+    (task::check, false),
     (stale::check, false),
     (idle_lock::check, true),
     (rights::check, false),

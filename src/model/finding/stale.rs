@@ -7,6 +7,10 @@ use crate::model::snapshot::Section;
 /// One finding for each section whose last attempt failed, with the age of what is shown instead.
 pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let snapshot = look.scene.snapshot;
+    let tasks = snapshot
+        .task_sets
+        .iter()
+        .flat_map(|set| [stale(look, "tasks", &set.tasks), stale(look, "executions", &set.executions)]);
     [
         stale(look, "server", &snapshot.server),
         stale(look, "backends", &snapshot.backends),
@@ -14,6 +18,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         stale(look, "prepared", &snapshot.prepared),
     ]
     .into_iter()
+    .chain(tasks)
     .flatten()
     .collect()
 }

@@ -32,6 +32,13 @@ pub fn int8(bytes: Option<&[u8]>) -> Option<i64> {
     Some(i64::from_be_bytes(bytes?.try_into().ok()?))
 }
 
+/// `float8`.
+#[inline]
+#[must_use]
+pub fn float8(bytes: Option<&[u8]>) -> Option<f64> {
+    Some(f64::from_be_bytes(bytes?.try_into().ok()?))
+}
+
 /// `oid` and `xid`.
 #[inline]
 #[must_use]

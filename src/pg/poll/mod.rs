@@ -17,10 +17,12 @@ use std::time::Duration;
 
 pub use sections::SectionError;
 pub(crate) use sections::message;
+pub(in crate::pg) use sections::raw;
 pub use session::{OpenError, Session, open_plain};
 
 use crate::model::Timestamp;
 use crate::model::snapshot::Snapshot;
+use crate::pg::tasks::Places;
 
 /// How far a poll may go.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +39,8 @@ pub struct Limits {
     pub whole_scan: u64,
     /// How long a snapshot waits for names that are not known yet; later ones come with the next.
     pub name_patience: Duration,
+    /// Where the config says that the task tables are.
+    pub task_tables: Places,
 }
 
 impl Default for Limits {
@@ -48,6 +52,7 @@ impl Default for Limits {
             ask: 100,
             whole_scan: 50_000,
             name_patience: Duration::from_millis(30),
+            task_tables: Places::default(),
         }
     }
 }

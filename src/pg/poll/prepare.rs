@@ -13,6 +13,7 @@ use crate::clock;
 use crate::model::Timestamp;
 use crate::model::snapshot::Server;
 use crate::pg::sql;
+use crate::pg::tasks::Tasks;
 
 /// The oldest major version that has what a poll reads (`pg_locks.waitstart`).
 const OLDEST: u32 = 14;
@@ -35,34 +36,46 @@ pub(super) struct Prepared {
     pub(super) lookups: Lookups,
     pub(super) server: Server,
     pub(super) names: NameCache,
+    pub(super) tasks: Tasks,
     /// The server's clock, and ours.
     pub(super) clock: Option<(Timestamp, std::time::Instant)>,
 }
 
 /// Sends everything at once, and takes what came back apart.
 pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
+    let places = &limits.task_tables;
     // Joined futures send in the order they are written: the settings hold for all that follows.
-    let ((version, settings), (identity, databases, roles), main, (narrow, blocking), lookups) = join5(
-        join(client.simple_query("SHOW server_version"), opening::settings(client, limits)),
-        join3(
-            client.query_typed_one(sql::IDENTITY, &[]),
-            client.query_typed(sql::DATABASES, &[]),
-            client.query_typed(sql::ROLES, &[]),
-        ),
-        join4(
-            client.prepare_typed(sql::TICK, &[Type::OID_ARRAY]),
-            client.prepare(sql::LOCKS),
-            client.prepare(sql::BACKENDS),
-            client.prepare(sql::PREPARED),
-        ),
-        join(client.prepare(sql::LOCKS_NARROW), client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY])),
-        join3(
-            client.prepare(sql::DATABASES),
-            client.prepare(sql::ROLES),
-            client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
-        ),
-    )
-    .await;
+    let ((version, settings), (identity, databases, roles), main, (narrow, blocking), (lookups, find)) =
+        join5(
+            join(client.simple_query("SHOW server_version"), opening::settings(client, limits)),
+            join3(
+                client.query_typed_one(sql::IDENTITY, &[]),
+                client.query_typed(sql::DATABASES, &[]),
+                client.query_typed(sql::ROLES, &[]),
+            ),
+            join4(
+                client.prepare_typed(sql::TICK, &[Type::OID_ARRAY]),
+                client.prepare(sql::LOCKS),
+                client.prepare(sql::BACKENDS),
+                client.prepare(sql::PREPARED),
+            ),
+            join(client.prepare(sql::LOCKS_NARROW), client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY])),
+            join(
+                join3(
+                    client.prepare(sql::DATABASES),
+                    client.prepare(sql::ROLES),
+                    client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
+                ),
+                join(
+                    client.prepare_typed(sql::TASKS_FIND, &[Type::TEXT, Type::TEXT]),
+                    client.query_typed(
+                        sql::TASKS_FIND,
+                        &[(&places.schedules, Type::TEXT), (&places.executions, Type::TEXT)],
+                    ),
+                ),
+            ),
+        )
+        .await;
     // An old server refuses some of the rest, in words that say nothing of its age.
     if let Some(version) = too_old(&shown(&version.map_err(|error| setup(&error))?)) {
         return Err(OpenError::TooOld(version.to_owned()));
@@ -85,7 +98,8 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
     };
     let lookups = Lookups { databases: lookups.0.ok(), roles: lookups.1.ok(), relations: lookups.2.ok() };
     let clock = clock_of(&identity).map(|at| (at, clock::monotonic()));
-    Ok(Prepared { statements, lookups, server, names, clock })
+    let tasks = Tasks::open(client, places.clone(), find.0.ok(), find.1).await;
+    Ok(Prepared { statements, lookups, server, names, tasks, clock })
 }
 
 fn setup(error: &tokio_postgres::Error) -> OpenError {

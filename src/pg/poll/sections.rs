@@ -33,7 +33,7 @@ pub enum SectionError {
 
 impl SectionError {
     /// Whether the connection itself is at fault, and not only a statement.
-    pub(super) fn is_fatal(&self) -> bool {
+    pub(in crate::pg) fn is_fatal(&self) -> bool {
         self.is_last_word() || matches!(self, Self::Server(error) if error.as_db_error().is_none())
     }
 
@@ -42,6 +42,14 @@ impl SectionError {
         let Self::Server(error) = self else { return false };
         let severity = error.as_db_error().and_then(DbError::parsed_severity);
         matches!(severity, Some(Severity::Fatal | Severity::Panic))
+    }
+
+    /// The SQLSTATE of the server's answer.
+    pub(in crate::pg) fn code(&self) -> Option<&tokio_postgres::error::SqlState> {
+        match self {
+            Self::Server(error) => error.code(),
+            Self::Decode(_) => None,
+        }
     }
 
     /// The error as one line for [`crate::model::snapshot::Section`].
@@ -98,7 +106,7 @@ impl<'a> FromSql<'a> for Raw<'a> {
 }
 
 /// The bytes of a column, none for NULL and for a column that is not there.
-pub(super) fn raw(row: &Row, column: usize) -> Option<&[u8]> {
+pub(in crate::pg) fn raw(row: &Row, column: usize) -> Option<&[u8]> {
     row.try_get::<_, Raw<'_>>(column).ok()?.0
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join5;
+use futures_util::future::{join, join5};
 use tokio_postgres::Client;
 
 use super::link::Link;
@@ -23,6 +23,7 @@ use crate::pg::decode::locks::Reader;
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::error::ConnectError;
+use crate::pg::tasks::{self, Tasks};
 
 /// A session that cannot be had.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +85,7 @@ pub struct Session {
     /// What stays the same; the counters in it are those of the last poll.
     server: Server,
     names: NameCache,
+    tasks: Tasks,
     texts: Texts,
     limits: Limits,
     /// Rows of `pg_locks` at the last poll, those left out included.
@@ -98,6 +100,7 @@ struct Scan {
     locks: Result<(Arc<Vec<Lock>>, u64), SectionError>,
     backends: Result<(Vec<Backend>, Vec<Option<u32>>), SectionError>,
     prepared: Result<PreparedRows, SectionError>,
+    tasks: tasks::Found,
     tick: Result<Tick, SectionError>,
 }
 
@@ -119,6 +122,7 @@ impl Session {
             lookups: ready.lookups,
             server: ready.server,
             names: ready.names,
+            tasks: ready.tasks,
             texts: Texts::default(),
             limits,
             lock_count: 0,
@@ -156,7 +160,9 @@ impl Session {
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
         let used = used(&scan, &self.server);
         self.names.look_up(&self.client, &self.lookups, used, self.limits.name_patience).await;
-        Ok(self.assemble(scan, before, taken_at, answered))
+        let snapshot = self.assemble(scan, before, taken_at, answered);
+        self.tasks.look_again(&self.client, self.limits.name_patience).await;
+        Ok(snapshot)
     }
 
     /// Ends the connection, whatever it is waiting for.
@@ -178,15 +184,15 @@ impl Session {
         let lock_statement = if narrow { &self.statements.locks_narrow } else { &self.statements.locks };
         let client = &*self.client;
         let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
-        let (answers, locks, backends, prepared, tick) = join5(
+        let (answers, locks, backends, prepared, (tasks, tick)) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
             sections::locks(client, lock_statement, reader, before),
             sections::backends(client, &self.statements.backends, &mut self.texts, before),
             sections::prepared(client, &self.statements.prepared),
-            sections::tick(client, &self.statements.tick, &databases),
+            join(self.tasks.read(client, before), sections::tick(client, &self.statements.tick, &databases)),
         )
         .await;
-        Scan { answers, locks, backends, prepared, tick }
+        Scan { answers, locks, backends, prepared, tasks, tick }
     }
 
     /// The server's clock; where it could not be read, its last time and what has passed here since.
@@ -247,8 +253,19 @@ impl Session {
             }
             Err(error) => stale(before.map(|before| &before.server), &error),
         };
-        let names = self.names.names();
-        Snapshot { taken_at, server, backends, locks, locks_omitted, prepared, answers, names, poll_seconds }
+        let task_sets = tasks::sections(&mut self.tasks, scan.tasks, before, &locks, taken_at);
+        Snapshot {
+            taken_at,
+            server,
+            backends,
+            locks,
+            locks_omitted,
+            prepared,
+            task_sets,
+            answers,
+            names: self.names.names(),
+            poll_seconds,
+        }
     }
 
     fn named(&self, mut rows: Vec<Backend>, roles: &[Option<u32>]) -> Vec<Backend> {
@@ -271,6 +288,7 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
         scan.locks.as_ref().err(),
         scan.backends.as_ref().err(),
         scan.prepared.as_ref().err(),
+        scan.tasks.fatal(),
         scan.tick.as_ref().err(),
     ]
     .into_iter()

@@ -9,7 +9,7 @@ use crate::app::line::{Line, Tone};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 
-const WORDS: [(&str, &str); 7] = [
+const WORDS: [(&str, &str); 12] = [
     ("root", "blocks somebody and waits for nobody: what to look at first"),
     ("blocks", "everybody who waits behind it, however far"),
     ("frees", "who would get a lock at once if it ended; the others wait on behind those"),
@@ -17,6 +17,11 @@ const WORDS: [(&str, &str); 7] = [
     ("+2", "two more block this waiter, beside the one it is shown under"),
     ("≥41s", "held at least that long: as long as locktop has seen it"),
     ("3m40s w", "a transaction of that age which has written"),
+    ("orphan", "a task that runs in the log while nobody holds its key: the session is gone"),
+    ("slow", "a task past its limit whose key is held: its session lives"),
+    ("overdue", "a task that is due, enabled and not started"),
+    ("leaked", "the key of a task, held by an idle session while nothing runs"),
+    ("unknown", "a task that runs in the log, and nothing more can be said for sure"),
 ];
 
 pub(super) fn render(

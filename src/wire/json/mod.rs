@@ -7,7 +7,9 @@ mod graph;
 mod harmless;
 mod locks;
 mod rows;
+mod tasks;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -36,8 +38,8 @@ struct Document<'a> {
     edges_omitted: u64,
     roots: Vec<graph::Root<'a>>,
     cycles: Vec<Vec<i32>>,
-    tasks: [(); 0],
-    executions: [(); 0],
+    tasks: Vec<tasks::Task<'a>>,
+    executions: Vec<tasks::Execution<'a>>,
     leases: [(); 0],
     queue: rows::WorkQueue,
     findings: Vec<rows::Finding<'a>>,
@@ -48,12 +50,12 @@ struct Document<'a> {
 #[derive(Debug, Serialize)]
 struct SectionState<'a> {
     taken_at: Option<Time>,
-    error: Option<&'a str>,
+    error: Option<Cow<'a, str>>,
 }
 
 impl<'a> SectionState<'a> {
     fn of<T>(section: &'a Section<T>) -> Self {
-        Self { taken_at: section.taken_at.map(Time), error: section.error.as_deref() }
+        Self { taken_at: section.taken_at.map(Time), error: section.error.as_deref().map(Cow::Borrowed) }
     }
 }
 
@@ -90,18 +92,29 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         edges_omitted,
         roots: graph::roots(graph, &gids, snapshot.taken_at),
         cycles: graph.cycles.iter().map(|cycle| cycle.iter().map(|party| party.pid()).collect()).collect(),
-        tasks: [],
-        executions: [],
+        tasks: tasks::tasks(view, snapshot),
+        executions: tasks::executions(view, snapshot),
         leases: [],
         queue: rows::WorkQueue::default(),
         findings: view.findings.iter().map(|finding| rows::Finding::of(finding, &gids)).collect(),
-        sections: BTreeMap::from([
-            ("server", SectionState::of(&snapshot.server)),
-            ("backends", SectionState::of(&snapshot.backends)),
-            ("locks", SectionState::of(&snapshot.locks)),
-            ("prepared", SectionState::of(&snapshot.prepared)),
-        ]),
+        sections: sections(snapshot),
     }
+}
+
+/// How each section is; those of the tasks where there are task tables.
+fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
+    let mut sections = BTreeMap::from([
+        ("server", SectionState::of(&snapshot.server)),
+        ("backends", SectionState::of(&snapshot.backends)),
+        ("locks", SectionState::of(&snapshot.locks)),
+        ("prepared", SectionState::of(&snapshot.prepared)),
+    ]);
+    if !snapshot.task_sets.is_empty() {
+        let tasks = tasks::state(snapshot, |set| (set.tasks.taken_at, set.tasks.error.as_deref()));
+        let log = tasks::state(snapshot, |set| (set.executions.taken_at, set.executions.error.as_deref()));
+        sections.extend([("tasks", tasks), ("executions", log)]);
+    }
+    sections
 }
 
 /// The rows of a section that could be read; one that could not is empty.

@@ -143,6 +143,7 @@ pub(super) struct Finding<'a> {
 enum SubjectShape<'a> {
     Backend { pid: i32, backend_start: Option<Time> },
     Prepared { gid: Option<&'a str>, virtualtransaction: String },
+    Task { table: u32, id: i64 },
     Lock { locktype: &'static str, database: Option<u32>, relation: Option<u32>, key: Option<Key> },
     Server,
     Section { name: &'static str },
@@ -175,6 +176,7 @@ impl<'a> Finding<'a> {
                     relation: tag.relation,
                     key: lock_key::LockKey::of(tag).map(Into::into),
                 },
+                Subject::Task(task) => SubjectShape::Task { table: task.table, id: task.id },
                 Subject::Server => SubjectShape::Server,
                 Subject::Section(name) => SubjectShape::Section { name },
             },

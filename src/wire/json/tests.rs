@@ -137,3 +137,45 @@ fn without_a_snapshot_there_is_nothing_to_write() {
     let view = View { snapshot: None, ..sample::view() };
     assert!(to_string(&view).is_none());
 }
+
+#[test]
+fn tasks_and_executions_are_as_the_contract_says() {
+    let json = written(&crate::sample::jobs(0.0).view());
+    assert_keys(&json["tasks"][0], "id name type enabled last_run_at next_run_at state");
+    assert_keys(
+        &json["executions"][0],
+        "id task_id task_name worker_id status started_at lock_key holder_pid state",
+    );
+    let states = |section: &str| {
+        let rows = json[section].as_array().unwrap();
+        rows.iter().map(|row| row["state"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        states("tasks"),
+        ["running", "running", "overdue", "overdue", "idle", "running", "idle", "disabled", "due"]
+    );
+    assert_eq!(states("executions"), ["failed", "orphan", "running", "slow", "completed"]);
+    let slow = &json["executions"][3];
+    assert_eq!((&slow["holder_pid"], &slow["task_name"]), (&json!(6103), &json!("数据清理任务")));
+    assert_eq!(slow["lock_key"], json!({"kind": "bigint", "value": (0x4C54_i64 << 48) + 3}));
+    assert_eq!(json["sections"]["tasks"]["error"], Value::Null);
+    assert!(json["sections"]["executions"]["taken_at"].is_string());
+    let leaked = json["findings"].as_array().unwrap().iter().find(|one| one["check"] == "leaked_lock");
+    assert_eq!(leaked.unwrap()["subject"], json!({"kind": "task", "table": 3001, "id": 6}));
+    let name = json["locks"].as_array().unwrap().iter().find(|lock| lock["pid"] == 6103);
+    assert_eq!(name.unwrap()["name"], "数据清理任务", "the lock has the name of its task");
+}
+
+#[test]
+fn tables_that_could_not_be_read_are_empty_and_say_why() {
+    let mut view = crate::sample::jobs(0.0).view();
+    let mut snapshot = Snapshot::clone(view.snapshot.as_deref().unwrap());
+    for set in Arc::make_mut(&mut snapshot.task_sets) {
+        set.tasks = set.tasks.stale("locked by 7".into());
+    }
+    view.snapshot = Some(Arc::new(snapshot));
+    let json = written(&view);
+    assert_eq!(json["tasks"], json!([]));
+    assert_eq!(json["sections"]["tasks"]["error"], "locked by 7");
+    assert_eq!(json["executions"].as_array().unwrap().len(), 5, "the rest is still there");
+}

@@ -3,6 +3,7 @@
 mod advisory;
 mod columns;
 mod forest;
+mod tasks;
 
 use crate::model::finding::Severity;
 use crate::model::snapshot::Snapshot;
@@ -14,7 +15,7 @@ use crate::wire::words::Words;
 /// Findings that are listed.
 const FINDINGS: usize = 20;
 
-/// Header, findings, the blocking forest and the advisory locks, each line at most `width` columns wide where a width
+/// Header, findings, the blocking forest, the advisory locks and the tasks, each line at most `width` columns wide where a width
 /// is given; none before the first snapshot.
 #[must_use]
 pub fn render(view: &View, width: Option<usize>) -> Option<String> {
@@ -28,6 +29,7 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     lines.extend(forest::lines(view, snapshot, &words, &gids));
     lines.push(String::new());
     lines.extend(advisory::lines(view, snapshot, &words));
+    lines.extend(tasks::lines(view, snapshot));
     let mut out = String::new();
     for line in lines {
         out.push_str(width.map_or_else(|| line.as_str().into(), |width| fit(&line, width)).trim_end());
@@ -63,6 +65,11 @@ fn sections(snapshot: &Snapshot) -> Vec<String> {
         ("prepared", &snapshot.prepared.error),
     ] {
         lines.extend(error.as_ref().map(|error| format!("{name} could not be read: {}", one_line(error))));
+    }
+    for set in snapshot.task_sets.iter() {
+        for error in [&set.tasks.error, &set.executions.error].into_iter().flatten() {
+            lines.push(format!("tasks could not be read: {}", one_line(error)));
+        }
     }
     if snapshot.locks_omitted > 0 {
         let number = count(snapshot.locks_omitted);

@@ -40,3 +40,15 @@ fn lines_are_cut_to_the_width() {
     assert!(narrow.lines().all(|line| width(line) <= 60), "{narrow}");
     assert!(narrow.lines().any(|line| line.ends_with('…')));
 }
+
+#[test]
+fn tasks_are_listed_where_there_are_any() {
+    let text = render(&crate::sample::jobs(0.0).view(), Some(100)).unwrap();
+    let at = text.find("Tasks: 9 · 1 orphan · 1 slow · 2 overdue").unwrap();
+    let lines: Vec<&str> = text[at..].lines().collect();
+    assert!(lines[1].starts_with("STATE"), "{text}");
+    assert!(lines[2].starts_with("orphan    报表生成任务"), "{text}");
+    assert!(lines.iter().any(|line| line.starts_with("idle") && line.ends_with("in 4m10s")), "{text}");
+    let none = render(&sample::view(), None).unwrap();
+    assert!(!none.contains("Tasks"), "{none}");
+}

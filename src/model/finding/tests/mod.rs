@@ -2,6 +2,7 @@
 
 mod blocking;
 mod server;
+mod tasks;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ fn ago(seconds: i64) -> Option<Timestamp> {
 struct Stage {
     snapshot: Snapshot,
     graph: WaitGraph,
+    tasks: Board,
     previous: Vec<(Snapshot, WaitGraph)>,
     lock_names: LockNames,
     thresholds: Thresholds,
@@ -59,6 +61,7 @@ impl Stage {
             locks: Section::fresh(Vec::new(), now()),
             locks_omitted: 0,
             prepared: Section::fresh(Vec::new(), now()),
+            task_sets: Arc::default(),
             answers: Vec::new(),
             names: Arc::new(names),
             poll_seconds: 0.0,
@@ -66,6 +69,7 @@ impl Stage {
         Self {
             snapshot,
             graph: WaitGraph::default(),
+            tasks: Board::default(),
             previous: Vec::new(),
             lock_names: LockNames::default(),
             thresholds: Thresholds::default(),
@@ -112,6 +116,7 @@ impl Stage {
         find(Scene {
             snapshot: &self.snapshot,
             graph: &self.graph,
+            tasks: &self.tasks,
             deadlocks: &deadlocks,
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,

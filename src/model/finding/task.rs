@@ -1,0 +1,94 @@
+//! Scheduled tasks that need somebody.
+
+use super::look::Look;
+use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::task::{TaskRow, TaskState};
+use crate::model::words;
+use crate::text;
+
+/// More overdue tasks than this have one cause, such as workers that are all gone, and are one finding.
+const SINGLY: usize = 3;
+
+/// One finding for each orphan, each slow task and each leaked key, and for each overdue task while they are few.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let board = look.scene.tasks;
+    let wanted = |state: TaskState| {
+        let count = board.counts.of(state);
+        board.rows.iter().filter(move |row| count > 0 && row.state == state)
+    };
+    let mut findings = Vec::new();
+    let mut list = |state: TaskState, check: &'static str, finding: fn(&Look<'_>, &TaskRow) -> Finding| {
+        findings.extend(wanted(state).take(LIMIT).map(|row| finding(look, row)));
+        findings.extend(Finding::more(check, wanted(state).count().saturating_sub(LIMIT)));
+    };
+    list(TaskState::Orphan, "orphan_task", orphan);
+    list(TaskState::Slow, "slow_task", slow);
+    list(TaskState::Leaked, "leaked_lock", leaked);
+    let overdue: Vec<&TaskRow> = wanted(TaskState::Overdue).collect();
+    if overdue.len() <= SINGLY {
+        findings.extend(overdue.iter().map(|row| overdue_one(look, row)));
+    } else {
+        findings.extend(overdue_many(look, &overdue));
+    }
+    findings
+}
+
+fn new(look: &Look<'_>, row: &TaskRow, check: &'static str, words: &str) -> Finding {
+    let name = text::one_line(&row.name(look.scene.snapshot)).into_owned();
+    Finding::new(check, Severity::Warning, format!("{name} {words}"), Subject::Task(row.task))
+}
+
+/// `报表生成任务 orphaned, worker-7 gone 41m02s`: since its last sign of life, or at least since its key is seen free.
+fn orphan(look: &Look<'_>, row: &TaskRow) -> Finding {
+    let execution = row.execution(look.scene.snapshot);
+    let worker = execution.and_then(|execution| execution.worker.as_deref()).unwrap_or("its session");
+    let beat = execution.and_then(|execution| execution.heartbeat_at);
+    let since = beat.or(row.since);
+    let bound = if beat.is_some() { " " } else { " ≥" };
+    let age = since.map_or_else(String::new, |at| format!("{bound}{}", text::duration(look.age(at))));
+    let finding = new(look, row, "orphan_task", &format!("orphaned, {worker} gone{age}"));
+    Finding { since, ..finding }
+}
+
+fn slow(look: &Look<'_>, row: &TaskRow) -> Finding {
+    let snapshot = look.scene.snapshot;
+    let execution = row.execution(snapshot);
+    let worker = execution.and_then(|execution| execution.worker.as_deref());
+    let by = worker.map_or_else(String::new, |worker| format!(" on {worker}"));
+    let age = text::duration(row.age(snapshot).unwrap_or_default());
+    let limit = text::duration(row.limit);
+    let finding = new(look, row, "slow_task", &format!("slow, runs {age} of {limit}{by}"));
+    Finding { since: execution.and_then(|execution| execution.started_at), ..finding }
+}
+
+fn leaked(look: &Look<'_>, row: &TaskRow) -> Finding {
+    let since = look.age_text(row.since);
+    let pid = row.holder.map_or_else(|| "a session".to_owned(), |pid| pid.to_string());
+    let backend = row.holder.and_then(|pid| look.backend(pid));
+    let snapshot = look.scene.snapshot;
+    let quoted = |tag| words::quoted(snapshot, look.scene.lock_names, &tag, backend);
+    let what = row.tag.map_or_else(|| "its key".to_owned(), quoted);
+    let summary = format!("{pid} holds {what} for{since} and runs nothing: a leaked task lock");
+    let finding = Finding::new("leaked_lock", Severity::Warning, summary, Subject::Task(row.task));
+    let short = format!("{pid} leaked {what}, held{since}");
+    Finding { since: row.since, help: Some("terminate"), ..finding.short(short) }
+}
+
+fn overdue_one(look: &Look<'_>, row: &TaskRow) -> Finding {
+    let since = row.schedule(look.scene.snapshot).and_then(|task| task.next_run_at);
+    let finding = new(look, row, "overdue_task", &format!("overdue{}, nobody runs it", look.age_text(since)));
+    Finding { since, ..finding }
+}
+
+fn overdue_many(look: &Look<'_>, rows: &[&TaskRow]) -> Option<Finding> {
+    let snapshot = look.scene.snapshot;
+    let due = |row: &&&TaskRow| row.schedule(snapshot).and_then(|task| task.next_run_at);
+    let first = rows.iter().min_by_key(|row| (due(row).is_none(), due(row)))?;
+    let since = due(&first);
+    let name = text::one_line(&first.name(snapshot)).into_owned();
+    let number = text::count(rows.len() as u64);
+    let age = look.age_text(since);
+    let summary = format!("{number} tasks overdue, nobody runs them; the first is {name}{age}");
+    let finding = Finding::new("overdue_task", Severity::Warning, summary, Subject::Task(first.task));
+    Some(Finding { since, ..finding.short(format!("{number} tasks overdue, first {name}{age}")) })
+}

@@ -1,0 +1,57 @@
+//! Findings about scheduled tasks.
+
+use crate::model::finding::{Finding, Severity, Subject};
+use crate::sample::{self, Builder};
+
+fn told(builder: Builder) -> Vec<Finding> {
+    let view = builder.view();
+    let checks = ["orphan_task", "slow_task", "leaked_lock", "overdue_task", "idle_session_lock"];
+    view.findings.iter().filter(|finding| checks.contains(&finding.check)).cloned().collect()
+}
+
+#[test]
+fn each_is_told_with_what_somebody_must_know() {
+    let told = told(sample::jobs(0.0));
+    let summaries: Vec<&str> = told.iter().map(|finding| &*finding.summary).collect();
+    assert_eq!(
+        summaries,
+        [
+            "报表生成任务 orphaned, worker-7 gone 41m00s",
+            "数据清理任务 slow, runs 12m05s of 10m00s on worker-3",
+            "billing close overdue 12m00s, nobody runs it",
+            "refresh the materialized views of every tenant overdue 3m05s, nobody runs it",
+            "6106 holds \"send digests\" for 1m00s and runs nothing: a leaked task lock",
+        ]
+    );
+    assert!(told.iter().all(|finding| finding.severity == Severity::Warning));
+    assert!(told.iter().all(|finding| matches!(finding.subject, Subject::Task(_))));
+}
+
+#[test]
+fn without_a_heartbeat_an_orphan_is_gone_for_at_least_as_long_as_was_looked() {
+    let mut b = sample::jobs(0.0);
+    b.executions.iter_mut().for_each(|execution| execution.heartbeat_at = None);
+    let told = told(b);
+    let orphan = told.iter().find(|finding| finding.check == "orphan_task").unwrap();
+    assert_eq!(&*orphan.summary, "报表生成任务 orphaned, worker-7 gone ≥1m00s");
+}
+
+#[test]
+fn many_overdue_tasks_are_one_finding_with_one_cause() {
+    let mut b = Builder::default();
+    for id in 0..500 {
+        b.task(id, &format!("task-{id}"), "sql", 60.0, 100.0 + 7.0 * f64::from(u32::try_from(id).unwrap()));
+    }
+    let told = told(b);
+    assert_eq!(told.len(), 1);
+    assert_eq!(&*told[0].summary, "500 tasks overdue, nobody runs them; the first is task-499 59m53s");
+}
+
+#[test]
+fn a_worker_that_sits_on_the_key_of_its_task_is_no_idle_session() {
+    let mut b = sample::jobs(0.0);
+    for backend in b.backends.iter_mut().filter(|backend| (6100..6110).contains(&backend.pid)) {
+        backend.state_change = Some(sample::at(-4000.0));
+    }
+    assert!(told(b).iter().all(|finding| finding.check != "idle_session_lock"));
+}

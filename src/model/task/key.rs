@@ -1,0 +1,62 @@
+//! The advisory key that stands for a task.
+
+use crate::model::lock::{LockTag, LockType};
+use crate::model::lock_key::LockKey;
+
+/// The top 16 bits of a key of locktop's own tasks ("LT"); the id is in the low 48.
+pub const NAMESPACE: u16 = 0x4C54;
+
+/// The largest id that a key has room for.
+pub const LARGEST_ID: i64 = (1 << 48) - 1;
+
+/// What a key says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TaskKey {
+    /// In the namespace of tasks, with the id of one: nobody else comes to think of such a number.
+    Own(i64),
+    /// Any other number, most often the id of a row. It may be anybody's.
+    Raw(i64),
+}
+
+impl TaskKey {
+    /// Reads the number that is stored as `lock_id` or held as a key.
+    #[must_use]
+    pub const fn of(number: i64) -> Self {
+        if number >> 48 == NAMESPACE as i64 { Self::Own(number & LARGEST_ID) } else { Self::Raw(number) }
+    }
+
+    /// The key of a task in locktop's own tables; none for an id that has no room in it.
+    #[must_use]
+    pub const fn own(id: i64) -> Option<Self> {
+        if id >= 0 && id <= LARGEST_ID { Some(Self::Own(id)) } else { None }
+    }
+
+    /// The number that is locked.
+    #[must_use]
+    pub const fn number(self) -> i64 {
+        match self {
+            Self::Own(id) => (NAMESPACE as i64) << 48 | (id & LARGEST_ID),
+            Self::Raw(number) => number,
+        }
+    }
+
+    /// The key as that of a lock.
+    #[must_use]
+    pub const fn lock_key(self) -> LockKey {
+        LockKey::Bigint(self.number())
+    }
+
+    /// The lock on this key in a database.
+    #[must_use]
+    pub fn tag(self, datid: u32) -> LockTag {
+        let number = self.number().cast_unsigned();
+        let half = |bits: u64| u32::try_from(bits & 0xffff_ffff).ok();
+        LockTag {
+            database: Some(datid),
+            classid: half(number >> 32),
+            objid: half(number),
+            objsubid: Some(1),
+            ..LockTag::new(LockType::Advisory)
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Scheduled tasks: the rows of their tables, what each key stands for, and how each task is.
+//!
+//! A database may have several pairs of tables at once, those of the published recipe with raw row ids for keys and
+//! those of `locktop schema install`. Every column that a table lacks, and every NULL, is simply not known.
+
+mod board;
+mod key;
+mod name;
+mod rows;
+mod state;
+mod watch;
+
+#[cfg(test)]
+mod tests;
+
+pub use board::{Board, Counts, TaskRow};
+pub use key::{LARGEST_ID, NAMESPACE, TaskKey};
+pub use name::name_of;
+pub use rows::{Execution, Schedule, TaskId, TaskSet, TaskTables};
+pub use state::{Evidence, KeyState, TaskState, of_execution, of_schedule};
+pub use watch::Watch;

@@ -1,0 +1,34 @@
+//! Which task a key belongs to.
+
+use super::{TaskKey, TaskSet};
+use crate::model::lock_name::LockName;
+
+/// The name of the task behind a bigint key of the database that the sets were read in. A key of the namespace is
+/// certain where its id is that of one task; a raw number may be anybody's, and its name is always a guess.
+#[must_use]
+pub fn name_of(sets: &[TaskSet], number: i64) -> Option<LockName> {
+    match TaskKey::of(number) {
+        TaskKey::Own(id) => {
+            let mut owners = sets.iter().filter(|set| set.tables.own_keys && set.place(id).is_some());
+            let set = owners.next()?;
+            let origin = format!("the key of task {id} in {}", set.tables.schedules);
+            Some(named(set, id, owners.next().is_some(), &origin))
+        }
+        TaskKey::Raw(number) => {
+            let running = sets.iter().find_map(|set| Some((set, set.running_with(number)?)));
+            if let Some((set, id)) = running {
+                let log = set.tables.executions.as_deref().unwrap_or_default();
+                return Some(named(set, id, true, &format!("the lock_id of a running row of {log}")));
+            }
+            let set = sets.iter().find(|set| !set.tables.own_keys && set.place(number).is_some())?;
+            let origin = format!("the same number as an id in {}", set.tables.schedules);
+            Some(named(set, number, true, &origin))
+        }
+    }
+}
+
+fn named(set: &TaskSet, id: i64, uncertain: bool, origin: &str) -> LockName {
+    let name = set.task(id).and_then(|task| task.name.clone());
+    let name = name.unwrap_or_else(|| format!("task {id}").into());
+    LockName { name, uncertain, origin: origin.into() }
+}

@@ -1,0 +1,174 @@
+//! The rows of the task tables, as they were read.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::TaskKey;
+use crate::model::snapshot::Section;
+use crate::model::{Text, Timestamp};
+
+/// What identifies a task: the table it is in, and its id there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId {
+    /// OID of the table of schedules.
+    pub table: u32,
+    /// Its id.
+    pub id: i64,
+}
+
+/// A row of `scheduled_tasks`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Schedule {
+    /// Its id.
+    pub id: i64,
+    /// `task_name`.
+    pub name: Option<Text>,
+    /// `task_type`.
+    pub kind: Option<Text>,
+    /// `schedule_cron`.
+    pub cron: Option<Text>,
+    /// `is_enabled`; NULL there counts as false, since no worker takes such a task. None without the column.
+    pub enabled: Option<bool>,
+    /// When it last began.
+    pub last_run_at: Option<Timestamp>,
+    /// When it is due.
+    pub next_run_at: Option<Timestamp>,
+    /// The higher, the sooner it is taken.
+    pub priority: Option<i64>,
+    /// How long a run may take, in seconds.
+    pub timeout: Option<f64>,
+    /// Attempts after which it is given up.
+    pub max_attempts: Option<i64>,
+    /// Attempts that failed since it last completed.
+    pub attempts: Option<i64>,
+}
+
+/// A row of `task_execution_log`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Execution {
+    /// Its id.
+    pub id: i64,
+    /// The task.
+    pub task_id: i64,
+    /// Who runs or ran it.
+    pub worker: Option<Text>,
+    /// `running`, `completed`, `failed`, or whatever stands there.
+    pub status: Option<Text>,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// What went wrong; cut at 500 characters.
+    pub error: Option<Text>,
+    /// The key that its session holds meanwhile.
+    pub lock_id: Option<i64>,
+    /// Process id of that session.
+    pub backend_pid: Option<i32>,
+    /// When that session began.
+    pub backend_start: Option<Timestamp>,
+    /// Which attempt this is.
+    pub attempt: Option<i64>,
+    /// The worker's last sign of life.
+    pub heartbeat_at: Option<Timestamp>,
+    /// Who recovered it.
+    pub recovered_by: Option<Text>,
+}
+
+impl Execution {
+    /// Whether the log says that it runs.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.status.as_deref() == Some("running")
+    }
+}
+
+/// Which tables belong together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TaskTables {
+    /// OID of the table of schedules; 0 where there is none.
+    pub table: u32,
+    /// OID of the log.
+    pub log: Option<u32>,
+    /// The table of schedules by name.
+    pub schedules: Text,
+    /// The log by name.
+    pub executions: Option<Text>,
+    /// Whether a task is locked by a key of its own namespace (locktop's own tables), not by its raw id.
+    pub own_keys: bool,
+}
+
+/// A pair of tables and what was read of them.
+#[derive(Debug, Clone, Default)]
+pub struct TaskSet {
+    /// Where it is from.
+    pub tables: Arc<TaskTables>,
+    /// The schedules, by id.
+    pub tasks: Section<Schedule>,
+    /// The running executions, and the last few of each task, newest first.
+    pub executions: Section<Execution>,
+    /// There are more schedules than were read.
+    pub tasks_cut: bool,
+    /// There are more running executions than were read.
+    pub running_cut: bool,
+    by_id: FxHashMap<i64, u32>,
+    by_lock: FxHashMap<i64, i64>,
+}
+
+impl TaskSet {
+    /// Puts a set together.
+    #[must_use]
+    pub fn new(tables: Arc<TaskTables>, tasks: Section<Schedule>, executions: Section<Execution>) -> Self {
+        let places = (0u32..).zip(tasks.rows.iter());
+        let by_id = places.map(|(at, task)| (task.id, at)).collect();
+        let running = executions.rows.iter().filter(|execution| execution.is_running());
+        let by_lock = running.filter_map(|execution| Some((execution.lock_id?, execution.task_id))).collect();
+        Self { tables, tasks, executions, by_id, by_lock, ..Self::default() }
+    }
+
+    /// Notes that there are more schedules, or more running executions, than were read.
+    #[must_use]
+    pub fn cut(self, tasks_cut: bool, running_cut: bool) -> Self {
+        Self { tasks_cut, running_cut, ..self }
+    }
+
+    /// Where the schedule with this id is among the rows.
+    #[must_use]
+    pub fn place(&self, id: i64) -> Option<usize> {
+        self.by_id.get(&id).map(|at| *at as usize)
+    }
+
+    /// The schedule with this id.
+    #[must_use]
+    pub fn task(&self, id: i64) -> Option<&Schedule> {
+        self.tasks.rows.get(self.place(id)?)
+    }
+
+    /// The task whose running execution has stored this number as its key.
+    #[must_use]
+    pub fn running_with(&self, number: i64) -> Option<i64> {
+        self.by_lock.get(&number).copied()
+    }
+
+    /// Whether the executions are of this poll, and all that run are among them.
+    #[must_use]
+    pub fn knows_running(&self) -> bool {
+        self.executions.error.is_none() && self.executions.taken_at.is_some() && !self.running_cut
+    }
+
+    /// The key of an execution: the one that is stored, else that of its task where the set has keys of its own.
+    #[must_use]
+    pub fn key(&self, execution: &Execution) -> Option<TaskKey> {
+        match execution.lock_id {
+            Some(number) => Some(TaskKey::of(number)),
+            None if self.tables.own_keys => TaskKey::own(execution.task_id),
+            None => None,
+        }
+    }
+
+    /// The identity of a task of this set.
+    #[must_use]
+    pub fn task_id(&self, id: i64) -> TaskId {
+        TaskId { table: self.tables.table, id }
+    }
+}

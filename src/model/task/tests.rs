@@ -1,0 +1,292 @@
+//! The states, over snapshots made by hand.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::model::backend::State;
+use crate::model::lock::LockMode;
+use crate::model::lock_key::LockKey;
+use crate::model::snapshot::{Section, Snapshot};
+use crate::model::thresholds::Thresholds;
+use crate::model::{Text, Timestamp};
+use crate::sample::{self, Builder, advisory, at};
+
+const OWN: i64 = 0x4C54 << 48;
+
+#[test]
+fn a_key_says_whose_it_is() {
+    for (number, key) in [
+        (OWN, TaskKey::Own(0)),
+        (OWN + 17, TaskKey::Own(17)),
+        (OWN + LARGEST_ID, TaskKey::Own(LARGEST_ID)),
+        (OWN + LARGEST_ID + 1, TaskKey::Raw(OWN + LARGEST_ID + 1)),
+        (OWN - 1, TaskKey::Raw(OWN - 1)),
+        (1, TaskKey::Raw(1)),
+        (-1, TaskKey::Raw(-1)),
+        (i64::MIN, TaskKey::Raw(i64::MIN)),
+    ] {
+        assert_eq!(TaskKey::of(number), key, "{number:x}");
+        assert_eq!(key.number(), number);
+        assert_eq!(LockKey::of(&key.tag(5)), Some(LockKey::Bigint(number)));
+    }
+    assert_eq!(TaskKey::own(-1), None);
+    assert_eq!(TaskKey::own(LARGEST_ID + 1), None);
+}
+
+#[test]
+fn an_execution_is_judged_by_its_key_and_its_age() {
+    use KeyState::{Free, Held, HeldByOther, Unseen};
+    use TaskState::{Orphan, Running, Slow, Unknown};
+    for (standby, ambiguous, key, age, state) in [
+        (false, false, Held, Some(10.0), Running),
+        (false, false, Held, Some(100.0), Running),
+        (false, false, Held, Some(100.1), Slow),
+        (false, true, Held, Some(101.0), Slow),
+        (false, true, Held, Some(1.0), Running),
+        (false, false, Held, None, Running),
+        (false, false, HeldByOther, Some(500.0), Unknown),
+        (false, false, Unseen, Some(500.0), Unknown),
+        (false, false, Free(29.9), Some(500.0), Unknown),
+        (false, false, Free(30.0), Some(500.0), Orphan),
+        (false, false, Free(30.0), None, Orphan),
+        (false, false, Free(0.0), Some(0.5), Running),
+        (false, true, Free(1e9), Some(500.0), Unknown),
+        (true, false, Free(1e9), Some(500.0), Unknown),
+        (true, false, Held, Some(500.0), Unknown),
+    ] {
+        let seen = Evidence { standby, ambiguous, key, age, limit: 100.0, grace: 30.0 };
+        assert_eq!(of_execution(&seen), state, "{seen:?}");
+    }
+}
+
+#[test]
+fn a_schedule_is_judged_by_the_clock() {
+    use TaskState::{Disabled, Due, Idle, Overdue, Running};
+    for (enabled, due, running, state) in [
+        (Some(true), Some(-1.0), false, Idle),
+        (Some(true), Some(0.0), false, Due),
+        (Some(true), Some(59.0), false, Due),
+        (Some(true), Some(60.0), false, Overdue),
+        (None, Some(60.0), false, Overdue),
+        (None, None, false, Idle),
+        (Some(false), Some(60.0), false, Disabled),
+        (Some(false), None, true, Running),
+        (Some(true), Some(60.0), true, Running),
+    ] {
+        let next_run_at = due.map(|due: f64| at(-due));
+        let task = Schedule { enabled, next_run_at, ..Schedule::default() };
+        assert_eq!(of_schedule(&task, running, at(0.0), 60.0), state, "{enabled:?} {due:?} {running}");
+    }
+}
+
+/// A task that runs in session 7, which may or may not hold its key.
+fn stage(now: f64, held: bool) -> Builder {
+    let mut b = Builder { now, ..Builder::default() };
+    b.task(1, "sync", "sql", 600.0, 100.0 + now);
+    b.execution(1, "worker-1", "running", 100.0 + now, Some(7));
+    b.session(7, "jobs@worker-1", State::Idle, 5.0, "SELECT 1");
+    if held {
+        b.lock(7, advisory(OWN + 1), LockMode::Exclusive, None);
+    }
+    b
+}
+
+fn state(watch: &mut Watch, snapshot: &Snapshot) -> TaskState {
+    watch.look(snapshot, &Thresholds::default()).rows[0].state
+}
+
+#[test]
+fn a_key_must_be_seen_free_for_the_whole_grace() {
+    let mut watch = Watch::default();
+    let mut states = |now, held| state(&mut watch, &stage(now, held).snapshot());
+    assert_eq!(states(0.0, true), TaskState::Running);
+    assert_eq!(states(1.0, false), TaskState::Unknown);
+    assert_eq!(states(20.0, true), TaskState::Running, "it was held after all");
+    assert_eq!(states(40.0, false), TaskState::Unknown);
+    assert_eq!(states(69.9, false), TaskState::Unknown);
+    assert_eq!(states(70.0, false), TaskState::Orphan);
+    assert_eq!(states(71.0, true), TaskState::Running);
+}
+
+/// Changes what the server says of itself.
+fn with_server(mut snapshot: Snapshot, change: impl Fn(&mut crate::model::snapshot::Server)) -> Snapshot {
+    let mut server = snapshot.server().unwrap().clone();
+    change(&mut server);
+    snapshot.server = Section::fresh(vec![server], snapshot.taken_at);
+    snapshot
+}
+
+#[test]
+fn the_grace_is_counted_anew_after_a_reconnect_a_restart_and_a_promotion() {
+    type Change = fn(&mut crate::model::snapshot::Server);
+    let changes: [(&str, Change); 3] = [
+        ("reconnect", |server| server.own_pid += 1),
+        ("restart", |server| server.started_at = Some(at(40.0))),
+        ("promotion", |server| server.in_recovery = false),
+    ];
+    for (name, change) in changes {
+        let before: Change = if name == "promotion" { |server| server.in_recovery = true } else { |_| {} };
+        let mut watch = Watch::default();
+        for now in [0.0, 40.0] {
+            let _ = state(&mut watch, &with_server(stage(now, false).snapshot(), before));
+        }
+        let mut after = |now| state(&mut watch, &with_server(stage(now, false).snapshot(), change));
+        assert_eq!(after(41.0), TaskState::Unknown, "{name}");
+        assert_eq!(after(70.0), TaskState::Unknown, "{name}");
+        assert_eq!(after(71.0), TaskState::Orphan, "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_said_of_what_was_not_read_in_this_poll() {
+    let mut watch = Watch::default();
+    let _ = state(&mut watch, &stage(0.0, false).snapshot());
+    let mut without_locks = stage(40.0, false).snapshot();
+    without_locks.locks = without_locks.locks.stale("no".into());
+    assert_eq!(state(&mut watch, &without_locks), TaskState::Unknown);
+    assert_eq!(state(&mut watch, &stage(41.0, false).snapshot()), TaskState::Unknown, "counted anew");
+    let mut without_log = stage(80.0, false).snapshot();
+    let set = without_log.task_sets[0].clone();
+    let stale = set.executions.stale("no".into());
+    without_log.task_sets = Arc::new(vec![TaskSet::new(set.tables, set.tasks, stale)]);
+    assert_eq!(state(&mut watch, &without_log), TaskState::Unknown);
+}
+
+#[test]
+fn on_a_standby_nothing_is_an_orphan() {
+    let mut watch = Watch::default();
+    let standby = |now| with_server(stage(now, false).snapshot(), |server| server.in_recovery = true);
+    let _ = state(&mut watch, &standby(0.0));
+    assert_eq!(state(&mut watch, &standby(500.0)), TaskState::Unknown);
+}
+
+#[test]
+fn a_key_that_is_held_by_another_session_than_the_log_names_is_unknown() {
+    let mut b = stage(0.0, false);
+    b.session(8, "jobs@worker-2", State::Idle, 5.0, "SELECT 1");
+    b.lock(8, advisory(OWN + 1), LockMode::Exclusive, None);
+    assert_eq!(state(&mut Watch::default(), &b.snapshot()), TaskState::Unknown);
+}
+
+/// A session that holds the key of task 1, which does not run.
+fn leak(now: f64, session: State) -> Builder {
+    let mut b = Builder { now, ..Builder::default() };
+    b.task(1, "sync", "sql", 600.0, -100.0);
+    b.session(7, "jobs@worker-1", session, 5.0, "SELECT 1");
+    b.lock(7, advisory(OWN + 1), LockMode::Exclusive, None);
+    b
+}
+
+#[test]
+fn a_key_is_leaked_when_two_looks_see_it_with_one_idle_session() {
+    let mut watch = Watch::default();
+    let mut states = |now, session| state(&mut watch, &leak(now, session).snapshot());
+    assert_eq!(states(0.0, State::Idle), TaskState::Idle);
+    assert_eq!(states(1.0, State::Idle), TaskState::Leaked);
+    assert_eq!(
+        states(2.0, State::IdleInTransaction),
+        TaskState::Idle,
+        "a transaction may be about to run it"
+    );
+    assert_eq!(states(3.0, State::Idle), TaskState::Idle, "two looks again");
+    let board = watch.look(&leak(4.0, State::Idle).snapshot(), &Thresholds::default());
+    assert_eq!((board.rows[0].holder, board.rows[0].since), (Some(7), Some(at(3.0))));
+}
+
+#[test]
+fn a_leaked_key_of_no_task_has_a_row_of_its_own() {
+    let mut watch = Watch::default();
+    let snapshot = || {
+        let mut b = leak(0.0, State::Idle);
+        b.lock(7, advisory(OWN + 99), LockMode::Exclusive, None);
+        b.snapshot()
+    };
+    let _ = watch.look(&snapshot(), &Thresholds::default());
+    let board = watch.look(&snapshot(), &Thresholds::default());
+    let ids: Vec<(i64, Option<usize>)> = board.rows.iter().map(|row| (row.task.id, row.schedule)).collect();
+    assert_eq!(ids, [(1, Some(0)), (99, None)]);
+    assert_eq!(board.counts.of(TaskState::Leaked), 2);
+    assert_eq!(name_of(&snapshot().task_sets, OWN + 99), None, "no name without a task");
+}
+
+/// The sets of a snapshot, as if they were the recipe's.
+fn raw(mut snapshot: Snapshot, number: Option<i64>) -> Snapshot {
+    let set = snapshot.task_sets[0].clone();
+    let tables = TaskTables { own_keys: false, ..TaskTables::clone(&set.tables) };
+    let rows = set.executions.rows.iter().map(|row| Execution {
+        lock_id: number,
+        backend_pid: None,
+        backend_start: None,
+        ..row.clone()
+    });
+    let executions = Section::fresh(rows.collect(), snapshot.taken_at);
+    snapshot.task_sets = Arc::new(vec![TaskSet::new(Arc::new(tables), set.tasks, executions)]);
+    snapshot
+}
+
+#[test]
+fn a_raw_key_is_never_an_orphan_and_its_name_is_a_guess() {
+    let mut watch = Watch::default();
+    for now in [0.0, 500.0] {
+        assert_eq!(state(&mut watch, &raw(stage(now, false).snapshot(), Some(1))), TaskState::Unknown);
+    }
+    let mut held = stage(0.0, false);
+    held.lock(7, advisory(1), LockMode::Exclusive, None);
+    let held = raw(held.snapshot(), Some(1));
+    assert_eq!(state(&mut watch, &held), TaskState::Running);
+    let name = name_of(&held.task_sets, 1).unwrap();
+    assert_eq!(name.to_string(), "sync?");
+    assert_eq!(
+        state(&mut watch, &raw(stage(0.0, false).snapshot(), None)),
+        TaskState::Unknown,
+        "no key stored"
+    );
+}
+
+#[test]
+fn two_tables_with_the_same_keys_are_ambiguous() {
+    let twice = |now: f64| {
+        let mut snapshot = stage(now, false).snapshot();
+        let set = snapshot.task_sets[0].clone();
+        let tables = TaskTables {
+            table: 9,
+            schedules: "jobs.scheduled_tasks".into(),
+            ..TaskTables::clone(&set.tables)
+        };
+        let other = TaskSet::new(Arc::new(tables), set.tasks.clone(), Section::fresh(Vec::new(), at(now)));
+        snapshot.task_sets = Arc::new(vec![set, other]);
+        snapshot
+    };
+    let mut watch = Watch::default();
+    let _ = state(&mut watch, &twice(0.0));
+    assert_eq!(state(&mut watch, &twice(100.0)), TaskState::Unknown);
+    assert!(name_of(&twice(0.0).task_sets, OWN + 1).unwrap().uncertain);
+    assert_eq!(name_of(&stage(0.0, false).snapshot().task_sets, OWN + 1).unwrap().to_string(), "sync");
+}
+
+#[test]
+fn every_running_row_of_a_task_is_seen_the_newest_first() {
+    let mut b = stage(0.0, true);
+    b.execution(1, "worker-2", "running", 10.0, None);
+    b.execution(77, "worker-3", "running", 10.0, None);
+    let board = Watch::default().look(&b.snapshot(), &Thresholds::default());
+    let rows: Vec<_> = board.rows.iter().map(|row| (row.task.id, row.again, row.schedule)).collect();
+    assert_eq!(rows, [(1, None, Some(0)), (1, Some(900), Some(0)), (77, None, None)]);
+}
+
+#[test]
+fn a_row_of_nulls_is_a_row() {
+    let null = Schedule { id: 1, ..Schedule::default() };
+    let running: Text = "running".into();
+    let execution = Execution { id: 1, task_id: 1, status: Some(running), ..Execution::default() };
+    let at = Timestamp::from_timestamp(0, 0).unwrap();
+    let tables = Arc::new(TaskTables { table: 1, ..TaskTables::default() });
+    let section = Section::fresh(vec![null], at);
+    let set = TaskSet::new(tables, section, Section::fresh(vec![execution, Execution::default()], at));
+    let mut snapshot = sample::Builder::default().snapshot();
+    snapshot.task_sets = Arc::new(vec![set]);
+    let board = Watch::default().look(&snapshot, &Thresholds::default());
+    assert_eq!(board.rows.len(), 1);
+    assert_eq!(board.rows[0].state, TaskState::Unknown);
+    assert_eq!(&*board.rows[0].name(&snapshot), "task 1");
+}

@@ -1,0 +1,300 @@
+//! What has to be seen more than once: a key that stays free, and one that stays held for nothing.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::state::{self, Evidence, KeyState};
+use super::{Board, Execution, Schedule, TaskKey, TaskRow, TaskSet, TaskState};
+use crate::model::Timestamp;
+use crate::model::backend::State;
+use crate::model::lock::LockType;
+use crate::model::lock_key::LockKey;
+use crate::model::snapshot::{Server, Snapshot};
+use crate::model::thresholds::Thresholds;
+
+/// What was seen before. It counts only for one connection to one run of one server in one role: after a reconnect, a
+/// restart and a promotion everything is counted anew.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    epoch: Option<Epoch>,
+    /// Executions, by set and id, whose key was free at every look since.
+    free: FxHashMap<(u32, i64), Timestamp>,
+    /// Who held which key for nothing at the last look, and at every look since.
+    idle: FxHashMap<(i32, i64), Timestamp>,
+}
+
+/// What must stay the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Epoch {
+    own_pid: i32,
+    started_at: Option<Timestamp>,
+    in_recovery: bool,
+}
+
+impl Epoch {
+    fn of(server: &Server) -> Self {
+        Self { own_pid: server.own_pid, started_at: server.started_at, in_recovery: server.in_recovery }
+    }
+}
+
+impl Watch {
+    /// Looks at the next snapshot.
+    #[must_use]
+    pub fn look(&mut self, snapshot: &Snapshot, thresholds: &Thresholds) -> Board {
+        let epoch = snapshot.server().map(Epoch::of);
+        if self.epoch != epoch {
+            *self = Self { epoch, ..Self::default() };
+        }
+        if snapshot.task_sets.is_empty() {
+            self.free.clear();
+            self.idle.clear();
+            return Board::default();
+        }
+        let before = std::mem::take(self);
+        self.epoch = before.epoch;
+        let held = Held::of(snapshot);
+        let mut look = Look { before: &before, after: self, snapshot, thresholds, held };
+        let leaked = look.leaked();
+        let mut rows = Vec::new();
+        for place in 0..snapshot.task_sets.len() {
+            look.rows_of(place, &leaked, &mut rows);
+        }
+        Board::of(rows)
+    }
+}
+
+/// Who holds which bigint key of our own database; none for a prepared transaction.
+#[derive(Debug, Default)]
+struct Held {
+    /// The locks are of this snapshot.
+    is_known: bool,
+    datid: u32,
+    holders: FxHashMap<i64, Option<i32>>,
+}
+
+impl Held {
+    fn of(snapshot: &Snapshot) -> Self {
+        let datid = snapshot.server().map_or(0, |server| server.datid);
+        let is_known = snapshot.locks.error.is_none() && snapshot.locks.taken_at.is_some();
+        let held = snapshot.locks.rows.iter().filter(|lock| {
+            lock.granted && lock.tag.locktype == LockType::Advisory && lock.tag.database == Some(datid)
+        });
+        let holders = held.filter_map(|lock| match LockKey::of(&lock.tag)? {
+            LockKey::Bigint(number) => Some((number, lock.pid)),
+            LockKey::Pair(..) => None,
+        });
+        Self { is_known, datid, holders: holders.collect() }
+    }
+}
+
+/// Keys of the namespace that are held for nothing, by id: by whom, and since when.
+type Leaked = FxHashMap<i64, (i32, Timestamp)>;
+
+struct Look<'a> {
+    before: &'a Watch,
+    after: &'a mut Watch,
+    snapshot: &'a Snapshot,
+    thresholds: &'a Thresholds,
+    held: Held,
+}
+
+impl Look<'_> {
+    fn standby(&self) -> bool {
+        self.snapshot.server().is_none_or(|server| server.in_recovery)
+    }
+
+    /// Keys of the namespace without a running row, held at this look and the one before by sessions that are not in a
+    /// transaction. All tables must have been read: a row that is not seen is not a row that is not there.
+    fn leaked(&mut self) -> Leaked {
+        let sets = &self.snapshot.task_sets;
+        let own = || sets.iter().filter(|set| set.tables.own_keys);
+        let readable = self.held.is_known && self.snapshot.backends.error.is_none();
+        if self.standby() || !readable || own().next().is_none() || !own().all(TaskSet::knows_running) {
+            return Leaked::default();
+        }
+        let keys = sets.iter().flat_map(|set| {
+            let rows = set.executions.rows.iter().filter(|execution| execution.is_running());
+            rows.filter_map(|execution| set.key(execution))
+        });
+        let running: FxHashSet<TaskKey> = keys.collect();
+        let mut leaked = Leaked::default();
+        for (number, holder) in &self.held.holders {
+            let key = TaskKey::of(*number);
+            let (TaskKey::Own(id), Some(pid)) = (key, *holder) else { continue };
+            if running.contains(&key) {
+                continue;
+            }
+            let backend = self.snapshot.backend(pid);
+            let idle = backend.is_some_and(|row| row.state == Some(State::Idle) && row.xact_start.is_none());
+            if !idle {
+                continue;
+            }
+            let known = self.before.idle.get(&(pid, *number)).copied();
+            self.after.idle.insert((pid, *number), known.unwrap_or(self.snapshot.taken_at));
+            if let Some(since) = known {
+                leaked.insert(id, (pid, since));
+            }
+        }
+        leaked
+    }
+
+    fn rows_of(&mut self, place: usize, leaked: &Leaked, rows: &mut Vec<TaskRow>) {
+        let snapshot = self.snapshot;
+        let Some(set) = snapshot.task_sets.get(place) else { return };
+        let mut running: FxHashMap<i64, Vec<usize>> = FxHashMap::default();
+        for (at, execution) in set.executions.rows.iter().enumerate().filter(|(_, row)| row.is_running()) {
+            running.entry(execution.task_id).or_default().push(at);
+        }
+        for executions in running.values_mut() {
+            let id = |at: &usize| set.executions.rows.get(*at).map(|execution| execution.id);
+            executions.sort_by_key(|at| std::cmp::Reverse(id(at)));
+        }
+        for (at, task) in set.tasks.rows.iter().enumerate() {
+            match running.remove(&task.id) {
+                Some(executions) => self.executions(place, set, (Some(at), task.id), &executions, rows),
+                None => rows.push(self.schedule(place, set, at, task, leaked)),
+            }
+        }
+        let mut strangers: Vec<_> = running.into_iter().collect();
+        strangers.sort_by_key(|(id, _)| *id);
+        for (id, executions) in strangers {
+            self.executions(place, set, (None, id), &executions, rows);
+        }
+        let first_own = snapshot.task_sets.iter().position(|set| set.tables.own_keys);
+        if first_own == Some(place) {
+            self.keys_without_task(place, set, leaked, rows);
+        }
+    }
+
+    /// The rows of a task that runs in the log.
+    fn executions(
+        &mut self,
+        place: usize,
+        set: &TaskSet,
+        (schedule, id): (Option<usize>, i64),
+        executions: &[usize],
+        rows: &mut Vec<TaskRow>,
+    ) {
+        let task = schedule.and_then(|at| set.tasks.rows.get(at));
+        let limit = task.and_then(|task| task.timeout).unwrap_or(self.thresholds.task_timeout);
+        for (number, at) in executions.iter().enumerate() {
+            let Some(execution) = set.executions.rows.get(*at) else { continue };
+            let key = set.key(execution);
+            let holder = key.and_then(|key| self.held.holders.get(&key.number())).copied();
+            let (state, since) = self.judge(set, execution, key, limit);
+            rows.push(TaskRow {
+                task: set.task_id(id),
+                again: (number > 0).then_some(execution.id),
+                set: place,
+                schedule,
+                execution: Some(*at),
+                state,
+                schedule_state: task.map(|task| self.state_of(set, task, true)),
+                tag: key.map(|key| key.tag(self.held.datid)),
+                holder: holder.flatten(),
+                held: holder.is_some(),
+                limit,
+                since,
+            });
+        }
+    }
+
+    /// As of when the schedules were read: since then it may have begun.
+    fn state_of(&self, set: &TaskSet, task: &Schedule, running: bool) -> TaskState {
+        let at = set.tasks.taken_at.unwrap_or(self.snapshot.taken_at);
+        state::of_schedule(task, running, at, self.thresholds.task_overdue)
+    }
+
+    /// The state of an execution, and since when its key is free.
+    fn judge(
+        &mut self,
+        set: &TaskSet,
+        execution: &Execution,
+        key: Option<TaskKey>,
+        limit: f64,
+    ) -> (TaskState, Option<Timestamp>) {
+        let now = self.snapshot.taken_at;
+        let seen = key.filter(|_| self.held.is_known && set.executions.error.is_none());
+        let holder = seen.map(|key| self.held.holders.get(&key.number()).copied());
+        let (key_state, since) = match holder {
+            None => (KeyState::Unseen, None),
+            Some(Some(pid)) if is_other(execution.backend_pid, pid) => (KeyState::HeldByOther, None),
+            Some(Some(_)) => (KeyState::Held, None),
+            Some(None) => {
+                let place = (set.tables.table, execution.id);
+                let since = self.before.free.get(&place).copied().unwrap_or(now).min(now);
+                self.after.free.insert(place, since);
+                (KeyState::Free((now - since).as_seconds_f64()), Some(since))
+            }
+        };
+        let age = execution.started_at.map(|at| (now - at).as_seconds_f64());
+        let state = state::of_execution(&Evidence {
+            standby: self.standby(),
+            ambiguous: self.is_ambiguous(execution, key),
+            key: key_state,
+            age,
+            limit,
+            grace: self.thresholds.orphan_grace,
+        });
+        (state, since)
+    }
+
+    /// Whether a key may be somebody else's.
+    fn is_ambiguous(&self, execution: &Execution, key: Option<TaskKey>) -> bool {
+        let Some(TaskKey::Own(id)) = key else { return true };
+        let owners =
+            self.snapshot.task_sets.iter().filter(|set| set.tables.own_keys && set.place(id).is_some());
+        id != execution.task_id || owners.count() > 1
+    }
+
+    /// The row of a task that does not run in the log.
+    fn schedule(&self, place: usize, set: &TaskSet, at: usize, task: &Schedule, leaked: &Leaked) -> TaskRow {
+        let own = set.tables.own_keys;
+        let key = if own { TaskKey::own(task.id) } else { Some(TaskKey::Raw(task.id)) };
+        let holder = key.and_then(|key| self.held.holders.get(&key.number())).copied();
+        let leak = leaked.get(&task.id).filter(|_| own);
+        let schedule_state = self.state_of(set, task, false);
+        TaskRow {
+            task: set.task_id(task.id),
+            again: None,
+            set: place,
+            schedule: Some(at),
+            execution: None,
+            state: if leak.is_some() { TaskState::Leaked } else { schedule_state },
+            schedule_state: Some(schedule_state),
+            tag: key.map(|key| key.tag(self.held.datid)),
+            // Who holds a raw number may do so for any reason.
+            holder: holder.flatten().filter(|_| own),
+            held: own && holder.is_some(),
+            limit: task.timeout.unwrap_or(self.thresholds.task_timeout),
+            since: leak.map(|(_, since)| *since),
+        }
+    }
+
+    /// Keys of the namespace that are held for nothing, and whose id is that of no task.
+    fn keys_without_task(&self, place: usize, set: &TaskSet, leaked: &Leaked, rows: &mut Vec<TaskRow>) {
+        let is_known = |id: i64| {
+            self.snapshot.task_sets.iter().any(|set| set.tables.own_keys && set.place(id).is_some())
+        };
+        let mut strangers: Vec<_> = leaked.iter().filter(|(id, _)| !is_known(**id)).collect();
+        strangers.sort_unstable();
+        rows.extend(strangers.into_iter().map(|(id, (pid, since))| TaskRow {
+            task: set.task_id(*id),
+            again: None,
+            set: place,
+            schedule: None,
+            execution: None,
+            state: TaskState::Leaked,
+            schedule_state: None,
+            tag: Some(TaskKey::Own(*id).tag(self.held.datid)),
+            holder: Some(*pid),
+            held: true,
+            limit: self.thresholds.task_timeout,
+            since: Some(*since),
+        }));
+    }
+}
+
+/// Whether the holder of a key is surely not the session that the log names.
+fn is_other(logged: Option<i32>, holder: Option<i32>) -> bool {
+    logged.is_some_and(|logged| holder != Some(logged))
+}

@@ -1,0 +1,156 @@
+//! The task tables: where they are, and reading them within a poll.
+//!
+//! What there is, is looked up when a connection is made, again after an error, and now and then, because tables come
+//! and go; statements are made of the columns and indexes that were found. Where nothing was found a poll sends
+//! nothing. Each table is read by a statement of its own, which fails alone; one that was locked at the last look is
+//! left in peace, so that only the first poll ever waits for it, and that for `lock_timeout`. What runs is read in every
+//! poll; where there are thousands of schedules, they and the executions that are over are read in every few.
+
+mod find;
+mod read;
+mod rows;
+mod statements;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Row, Statement};
+
+use crate::clock;
+use crate::model::Text;
+use crate::model::task::TaskTables;
+use crate::pg::decode::texts::Texts;
+use crate::pg::poll::{SectionError, message};
+
+pub(super) use read::{Found, sections};
+
+/// The tables are looked for again after this long.
+const RENEW: Duration = Duration::from_secs(30);
+/// After an error they are looked for again, but not sooner than this.
+const REST: Duration = Duration::from_secs(2);
+
+/// Where the config says that the tables are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    /// `scheduled_tasks`, as in SQL: `jobs.scheduled_tasks`.
+    pub schedules: Option<String>,
+    /// `task_execution_log`.
+    pub executions: Option<String>,
+}
+
+/// A pair of tables, and how to read each; or why it cannot be read.
+#[derive(Debug, Clone)]
+pub(super) struct Reader {
+    tables: Arc<TaskTables>,
+    schedules: Result<Statement, Text>,
+    executions: Option<Result<Statement, Text>>,
+    /// The running executions alone. Without it older ones may be missing.
+    running: Option<Statement>,
+    /// Polls until the schedules are read again.
+    schedules_in: u32,
+    /// Polls until more than the running executions is read again.
+    executions_in: u32,
+}
+
+/// The task tables of a session.
+#[derive(Debug)]
+pub(super) struct Tasks {
+    places: Places,
+    find: Option<Statement>,
+    readers: Vec<Reader>,
+    texts: Texts,
+    looked: Instant,
+    /// Why nobody knows yet which tables there are.
+    unknown: Option<Text>,
+    failed: bool,
+    pending: Option<JoinHandle<Result<Vec<Reader>, SectionError>>>,
+}
+
+impl Tasks {
+    /// With what the first look found. When that failed, the next one finds it.
+    pub(super) async fn open(
+        client: &Client,
+        places: Places,
+        find: Option<Statement>,
+        found: Result<Vec<Row>, tokio_postgres::Error>,
+    ) -> Self {
+        let readers = match found {
+            Ok(rows) => prepared(client, find::pairs(&rows, &places)).await,
+            // A name that is no name fails the look itself.
+            Err(error) if places != Places::default() && error.as_db_error().is_some() => {
+                prepared(client, vec![find::refused(&places, &message(&error))]).await
+            }
+            Err(error) => Err(error.into()),
+        };
+        let unknown = readers.as_ref().err().map(|error| error.to_string().into());
+        Self {
+            places,
+            find,
+            readers: readers.unwrap_or_default(),
+            texts: Texts::default(),
+            looked: clock::monotonic(),
+            failed: unknown.is_some(),
+            unknown,
+            pending: None,
+        }
+    }
+
+    /// Looks again when it is time, and waits for the answer for at most `patience`; later ones count from the next
+    /// poll on.
+    pub(super) async fn look_again(&mut self, client: &Arc<Client>, patience: Duration) {
+        let age = clock::monotonic().duration_since(self.looked);
+        if self.pending.is_none() && (age > RENEW || (self.failed && age > REST)) {
+            let Some(find) = self.find.clone() else { return };
+            self.looked = clock::monotonic();
+            self.failed = false;
+            self.pending = Some(tokio::spawn(look(Arc::clone(client), find, self.places.clone())));
+        }
+        let Some(pending) = &mut self.pending else { return };
+        let Ok(answer) = tokio::time::timeout(patience, pending).await else { return };
+        self.pending = None;
+        match answer {
+            Ok(Ok(readers)) => (self.readers, self.unknown) = (readers, None),
+            _ => self.failed = true,
+        }
+    }
+}
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        if let Some(pending) = &self.pending {
+            pending.abort();
+        }
+    }
+}
+
+async fn look(client: Arc<Client>, find: Statement, places: Places) -> Result<Vec<Reader>, SectionError> {
+    let rows = client.query(&find, &[&places.schedules, &places.executions]).await?;
+    prepared(&client, find::pairs(&rows, &places)).await
+}
+
+/// Prepares the statements of each pair.
+async fn prepared(client: &Client, pairs: Vec<find::Pair>) -> Result<Vec<Reader>, SectionError> {
+    let prepare = async |text: Result<String, Text>| -> Result<Result<Statement, Text>, SectionError> {
+        match text {
+            Ok(text) => Ok(Ok(client.prepare(&text).await?)),
+            Err(reason) => Ok(Err(reason)),
+        }
+    };
+    let mut readers = Vec::new();
+    for pair in pairs {
+        let find::Pair { tables, schedules, executions, running } = pair;
+        let schedules = prepare(schedules).await?;
+        let executions = match executions {
+            Some(text) => Some(prepare(text).await?),
+            None => None,
+        };
+        let running = match running {
+            Some(text) => Some(client.prepare(&text).await?),
+            None => None,
+        };
+        let tables = Arc::new(tables);
+        readers.push(Reader { tables, schedules, executions, running, schedules_in: 0, executions_in: 0 });
+    }
+    Ok(readers)
+}

@@ -1,0 +1,72 @@
+//! The tasks, those that need somebody first.
+
+use super::{columns, more};
+use crate::model::snapshot::Snapshot;
+use crate::model::task::{TaskRow, TaskState};
+use crate::model::view::View;
+use crate::text::{Align, count, duration, one_line};
+
+/// Tasks that are shown.
+const ROWS: usize = 50;
+
+const HEADS: [(&str, Align); 7] = [
+    ("STATE", Align::Left),
+    ("TASK", Align::Left),
+    ("WORKER", Align::Left),
+    ("RUN", Align::Right),
+    ("LIMIT", Align::Right),
+    ("PID", Align::Right),
+    ("NEXT", Align::Left),
+];
+
+/// Nothing where there are no task tables.
+pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
+    if snapshot.task_sets.is_empty() {
+        return Vec::new();
+    }
+    let mut tasks: Vec<&TaskRow> = view.tasks.rows.iter().collect();
+    let began = |row: &TaskRow| {
+        let execution = row.execution(snapshot).and_then(|execution| execution.started_at);
+        let due = || row.schedule(snapshot).and_then(|task| task.next_run_at);
+        let since = execution.or_else(due);
+        (since.is_none(), since)
+    };
+    tasks.sort_by_key(|row| (row.state, began(row), row.task, row.again));
+    let counts = &view.tasks.counts;
+    let numbers: Vec<String> = TaskState::ALL
+        .iter()
+        .filter(|state| counts.of(**state) > 0)
+        .map(|state| format!("{} {}", counts.of(*state), state.as_str()))
+        .collect();
+    let total = count(tasks.len() as u64);
+    let mut lines = vec![String::new(), format!("Tasks: {total} · {}", numbers.join(" · "))];
+    if tasks.is_empty() {
+        lines.truncate(1);
+        lines.push("No task is scheduled.".to_owned());
+        return lines;
+    }
+    let rows: Vec<[String; 7]> = tasks.iter().take(ROWS).map(|row| cells(snapshot, row)).collect();
+    lines.extend(columns::laid_out(HEADS, &rows));
+    lines.extend(more(tasks.len(), ROWS, "tasks"));
+    lines
+}
+
+fn cells(snapshot: &Snapshot, row: &TaskRow) -> [String; 7] {
+    let execution = row.execution(snapshot);
+    let worker = execution.and_then(|execution| execution.worker.as_deref()).unwrap_or_default();
+    let limit = execution.map(|_| duration(row.limit)).unwrap_or_default();
+    let next = match row.due_in(snapshot).filter(|_| execution.is_none()) {
+        Some(seconds) if seconds > 0.0 => format!("in {}", duration(seconds)),
+        Some(seconds) => format!("{} ago", duration(-seconds)),
+        None => String::new(),
+    };
+    [
+        row.state.as_str().to_owned(),
+        one_line(&row.name(snapshot)).into_owned(),
+        one_line(worker).into_owned(),
+        row.age(snapshot).map(duration).unwrap_or_default(),
+        limit,
+        row.holder.map(|pid| pid.to_string()).unwrap_or_default(),
+        next,
+    ]
+}

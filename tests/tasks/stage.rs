@@ -1,0 +1,165 @@
+//! A database with task tables, a session that polls it, and what the program makes of that.
+
+use std::sync::Arc;
+
+use locktop::app::message::Message;
+use locktop::app::{App, Settings};
+use locktop::demo::postgres::EmbeddedServer;
+use locktop::feed::digest::Digest;
+use locktop::keys::Key;
+use locktop::model::lock_key::LockKey;
+use locktop::model::lock_name::LockNames;
+
+use locktop::model::task::TaskKey;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::{TargetId, View};
+use locktop::model::words;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::{Limits, Session};
+use locktop::pg::tasks::Places;
+use locktop::ui::theme::{Base, Depth, Theme};
+use locktop::ui::viewport::Viewport;
+use locktop::wire;
+use tokio_postgres::Client;
+
+use super::support;
+
+/// The key of task 0 in the namespace of tasks.
+pub(crate) const OWN: i64 = 0x4C54 << 48;
+
+/// Tables with keys of their own, in a schema.
+pub(crate) fn own_tables(schema: &str) -> String {
+    include_str!("own.sql").replace("$schema", schema)
+}
+
+pub(crate) async fn pid(client: &Client) -> i32 {
+    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
+}
+
+pub(crate) struct Stage {
+    info: ConnInfo,
+    limits: Limits,
+    session: Option<Session>,
+    digest: Digest,
+    view: Arc<View>,
+}
+
+impl Stage {
+    /// A new database with these tables.
+    pub(crate) async fn new(ddl: &str) -> Self {
+        Self::on(support::server().await, ddl).await
+    }
+
+    /// The same on a server of one's choice.
+    pub(crate) async fn on(server: &EmbeddedServer, ddl: &str) -> Self {
+        let info = support::database(server).await;
+        support::open(&info).await.client.batch_execute(ddl).await.unwrap();
+        let limits = Limits { name_patience: std::time::Duration::from_secs(5), ..Limits::default() };
+        let session = Session::open(&info, limits.clone()).await.unwrap();
+        let digest = digest();
+        let view = digest.view();
+        Self { info, limits, session: Some(session), digest, view }
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        support::open(&self.info).await.client
+    }
+
+    /// Connects anew.
+    pub(crate) async fn reopen(&mut self) {
+        self.session = Some(Session::open(&self.info, self.limits.clone()).await.unwrap());
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.session = None;
+    }
+
+    pub(crate) async fn places(&mut self, places: Places) {
+        self.limits.task_tables = places;
+        self.digest = digest();
+        self.reopen().await;
+    }
+
+    pub(crate) async fn as_role(&mut self, role: &str) {
+        let server = support::server().await;
+        let text = server.conninfo().replace("user=postgres", &format!("user={role}"));
+        self.info = ConnInfo::parse(&text).unwrap().with_dbname(self.info.dbname());
+        self.reopen().await;
+    }
+
+    pub(crate) fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Polls once.
+    pub(crate) async fn look(&mut self) -> Arc<View> {
+        let snapshot = self.session.as_mut().unwrap().poll(self.digest.snapshot()).await.unwrap();
+        self.view = self.digest.snapshot_taken(snapshot);
+        Arc::clone(&self.view)
+    }
+
+    /// Polls until something holds.
+    pub(crate) async fn look_until(&mut self, what: &str, done: impl Fn(&View) -> bool) {
+        let start = locktop::clock::monotonic();
+        while !done(&*self.look().await) {
+            assert!(start.elapsed() < support::PATIENCE, "waited in vain: {what}");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The same rows, so many seconds later.
+    pub(crate) fn later(&mut self, seconds: i64) {
+        let mut snapshot = self.view.snapshot.as_deref().unwrap().clone();
+        snapshot.taken_at += chrono::TimeDelta::seconds(seconds);
+        for set in Arc::make_mut(&mut snapshot.task_sets) {
+            set.tasks.taken_at = Some(snapshot.taken_at);
+            set.executions.taken_at = Some(snapshot.taken_at);
+        }
+        self.view = self.digest.snapshot_taken(snapshot);
+    }
+
+    /// The states of all rows, in the order of the tables.
+    pub(crate) fn states(&self) -> Vec<&'static str> {
+        self.view.tasks.rows.iter().map(|row| row.state.as_str()).collect()
+    }
+
+    /// What the lock on a key is called.
+    pub(crate) fn name(&self, number: i64) -> Option<String> {
+        let snapshot = self.view.snapshot.as_deref().unwrap();
+        let tag = TaskKey::of(number).tag(snapshot.server().unwrap().datid);
+        assert_eq!(LockKey::of(&tag), Some(LockKey::Bigint(number)));
+        words::lock_name(snapshot, &LockNames::default(), &tag, None).map(|name| name.to_string())
+    }
+
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let text = wire::json::to_string(&self.view).unwrap().unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    pub(crate) fn table(&self) -> String {
+        wire::table::render(&self.view, None).unwrap()
+    }
+
+    /// The Tasks screen.
+    pub(crate) fn screen(&self, width: u16, height: u16) -> String {
+        let mut app = App::new(Settings::default(), 1.0);
+        app.update(Message::Resize(width, height));
+        app.update(Message::View(TargetId(0), Arc::clone(&self.view)));
+        app.update(Message::Key(Key::char('4')));
+        let backend = ratatui::backend::TestBackend::new(width, height);
+        let mut terminal = ratatui::Terminal::new(backend).unwrap();
+        let theme = Theme::new(Base::Dark, Depth::Rgb, false);
+        let mut viewport = Viewport::default();
+        terminal.draw(|frame| locktop::ui::render(frame, &app, &mut viewport, &theme)).unwrap();
+        let cells = terminal.backend().buffer().content.iter();
+        cells
+            .map(ratatui::buffer::Cell::symbol)
+            .filter(|symbol| *symbol != " ")
+            .collect::<String>()
+            .replace("task1", "task 1")
+    }
+}
+
+fn digest() -> Digest {
+    Digest::new(TargetId::default(), Thresholds::default(), LockNames::default())
+}
