@@ -28,8 +28,14 @@ enum Test {
 
 /// A comparison that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" is no number; write seconds (30) or a duration (2m, 1h)")]
-pub struct FilterError(String);
+pub enum FilterError {
+    /// What is compared with.
+    #[error("\"{0}\" is no number; write seconds (30) or a duration (2m, 1h)")]
+    Number(String),
+    /// What is compared.
+    #[error("no column {0} here; there are {1}")]
+    Column(String, String),
+}
 
 impl Filter {
     /// Reads a filter over a table with these columns.
@@ -111,7 +117,17 @@ fn term(word: &str, columns: &[&'static str]) -> Result<Term, FilterError> {
     let column_of = |name: &str| columns.iter().find(|column| column.eq_ignore_ascii_case(name)).copied();
     for separator in [':', '>', '<'] {
         let Some((name, operand)) = rest.split_once(separator) else { continue };
-        let Some(column) = column_of(name) else { continue };
+        let Some(column) = column_of(name) else {
+            // Text may have a colon in it; a word that is compared with a number is a column that is not there.
+            if separator != ':'
+                && name.chars().all(char::is_alphabetic)
+                && !name.is_empty()
+                && number(operand).is_ok()
+            {
+                return Err(FilterError::Column(name.to_owned(), columns.join(" ")));
+            }
+            continue;
+        };
         let test = match separator {
             ':' => Test::Contains(operand.to_lowercase()),
             '>' => Test::Greater(number(operand)?),
@@ -123,7 +139,7 @@ fn term(word: &str, columns: &[&'static str]) -> Result<Term, FilterError> {
 }
 
 fn number(text: &str) -> Result<f64, FilterError> {
-    let error = || FilterError(text.to_owned());
+    let error = || FilterError::Number(text.to_owned());
     let (digits, unit) = match text.char_indices().last() {
         Some((at, 's')) => (text.get(..at), 1.0),
         Some((at, 'm')) => (text.get(..at), 60.0),
@@ -185,6 +201,13 @@ mod tests {
 
     #[test]
     fn a_comparison_needs_a_number() {
+        assert!(
+            Filter::parse("age>30", COLUMNS)
+                .unwrap_err()
+                .to_string()
+                .starts_with("no column age here; there are pid who")
+        );
+        assert!(Filter::parse("a->>b", COLUMNS).is_ok(), "text of a query");
         for filter in ["wait>", "wait>soon", "wait<1x", "wait>nan", "wait>m"] {
             assert!(Filter::parse(filter, COLUMNS).is_err(), "{filter:?}");
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::model::Timestamp;
-use crate::model::backend::Backend;
+use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::snapshot::Snapshot;
 
@@ -91,9 +91,12 @@ impl Held {
         let goes_on = |pid: i32| now.get(&pid).is_some_and(|(goes_on, _)| *goes_on);
         let mut table = HeldSince::with_capacity_and_hasher(self.since.len(), rustc_hash::FxBuildHasher);
         let mut holders: FxHashMap<i32, Option<Doing>> = FxHashMap::default();
+        let idle: FxHashMap<i32, Timestamp> =
+            backends.iter().filter_map(|backend| Some((backend.pid, idle_since(backend, scan)?))).collect();
         for key in held(locks) {
             let before = self.since.get(&key).copied().filter(|_| goes_on(key.0));
-            table.insert(key, before.unwrap_or(snapshot.taken_at));
+            let known = before.or_else(|| idle.get(&key.0).copied());
+            table.insert(key, known.unwrap_or(snapshot.taken_at));
             holders.insert(key.0, None);
         }
         for backend in backends {
@@ -103,6 +106,12 @@ impl Held {
         }
         *self = Self { since: Arc::new(table), locks: Arc::clone(locks), holders };
     }
+}
+
+/// Who has nothing to do takes no lock: what an idle session holds it has held since before it became idle.
+fn idle_since(backend: &Backend, scan: Timestamp) -> Option<Timestamp> {
+    let state = backend.state.filter(|state| *state == State::Idle || state.is_idle_in_transaction());
+    state.and(backend.state_change).filter(|since| *since <= scan)
 }
 
 fn seconds(seconds: f64) -> chrono::TimeDelta {

@@ -13,6 +13,7 @@ pub(super) fn lines(scene: &Scene<'_>, id: BackendId, width: usize) -> Option<Ve
     let mut lines = identity(scene, backend);
     lines.extend(waiting(scene, subject));
     lines.extend(consequence(scene, subject));
+    lines.extend(remedy(scene, backend));
     lines.push(Line::new());
     lines.extend(query(scene, backend, width));
     lines.push(Line::new());
@@ -90,6 +91,13 @@ fn explain_type(kind: &str) -> Option<&'static str> {
         "logical replication worker" => "applies changes of a subscription; it will start again",
         _ => return None,
     })
+}
+
+/// The statement that ends a root. It is not for processes that serve no client: those start again.
+fn remedy(scene: &Scene<'_>, backend: &Backend) -> Option<Line> {
+    scene.root(Party::Backend(backend.pid))?;
+    let client = backend.backend_type.as_deref().is_none_or(|kind| kind == "client backend");
+    client.then(|| field("to end it", format!("SELECT pg_terminate_backend({});", backend.pid), Tone::Key))
 }
 
 /// What it waits for, and where in the queue.
@@ -187,7 +195,10 @@ fn held<'a>(scene: &Scene<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Lin
     }
     let waiters = |lock: &Lock| scene.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
     locks.sort_by_key(|lock| (usize::MAX - waiters(lock), lock.tag));
-    let mut lines = vec![heading(format!("Holds {} locks", locks.len()))];
+    let mut lines = vec![heading(match locks.len() {
+        1 => "Holds one lock".to_owned(),
+        count => format!("Holds {count} locks"),
+    })];
     for lock in locks.iter().take(LIST) {
         let mut line = Line::new().with(format!("  {:<20} ", lock.mode.short()), Tone::Plain);
         line.push(scene.lock_label(&lock.tag, lock.pid), Tone::Plain);

@@ -18,7 +18,7 @@ fn lock(pid: i32, key: u32, granted: bool) -> Lock {
     }
 }
 
-/// Idle since `change`, or in a transaction since `xact`.
+/// Busy since `change`, and perhaps in a transaction since `xact`.
 fn backend(pid: i32, xact: Option<i64>, change: i64) -> Backend {
     Backend {
         pid,
@@ -30,7 +30,7 @@ fn backend(pid: i32, xact: Option<i64>, change: i64) -> Backend {
         application: None,
         client: None,
         backend_type: None,
-        state: Some(if xact.is_some() { State::IdleInTransaction } else { State::Idle }),
+        state: Some(State::Active),
         wait_event_type: None,
         wait_event: None,
         xact_start: xact.map(at),
@@ -123,4 +123,20 @@ fn what_could_not_be_read_proves_nothing() {
     assert_eq!(held.look(&snapshot(15, &lock, &idle)).get(&key), Some(&at(14)));
     held.forget();
     assert_eq!(held.look(&snapshot(16, &lock, &idle)).get(&key), Some(&at(16)), "the connection was lost");
+}
+
+#[test]
+fn what_an_idle_session_holds_it_held_when_it_became_idle() {
+    for (state, xact) in [(State::Idle, None), (State::IdleInTransaction, Some(2))] {
+        let idle = Backend { state: Some(state), ..backend(1, xact, 5) };
+        let table = Held::default().look(&snapshot(100, &[lock(1, 7, true)], &[idle]));
+        assert_eq!(table.values().copied().collect::<Vec<_>>(), [at(5)], "{state:?}");
+    }
+    let just_now = Backend { state: Some(State::Idle), ..backend(1, None, 100) };
+    let table = Held::default().look(&snapshot(100, &[lock(1, 7, true)], &[just_now]));
+    assert_eq!(
+        table.values().copied().collect::<Vec<_>>(),
+        [at(100)],
+        "it may have taken it while the scan went on"
+    );
 }

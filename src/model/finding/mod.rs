@@ -7,6 +7,7 @@ mod connections;
 mod convoy;
 mod cycle;
 mod deadlocks;
+mod forgotten;
 mod idle_lock;
 pub mod lock_name_query;
 mod look;
@@ -107,7 +108,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 12] = [
+const CHECKS: [(Check, bool); 13] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -119,6 +120,7 @@ const CHECKS: [(Check, bool); 12] = [
     (task::check, false),
     (stale::check, false),
     (idle_lock::check, true),
+    (forgotten::check, true),
     (rights::check, false),
 ];
 

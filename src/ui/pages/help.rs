@@ -12,8 +12,8 @@ use crate::ui::viewport::Viewport;
 const WORDS: [(&str, &str); 12] = [
     ("root", "blocks somebody and waits for nobody: what to look at first"),
     ("blocks", "everybody who waits behind it, however far"),
-    ("frees", "who would get a lock at once if it ended; the others wait on behind those"),
-    ("queue 16", "sixteen waiters for one lock in one mode; Enter lists them in order"),
+    ("frees", "who gets a lock at once if it ends; the rest wait behind them"),
+    ("queue 16", "16 waiters for one lock in one mode; Enter lists them"),
     ("+2", "two more block this waiter, beside the one it is shown under"),
     ("≥41s", "held at least that long: as long as locktop has seen it"),
     ("3m40s w", "a transaction of that age which has written"),

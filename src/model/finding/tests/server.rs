@@ -16,7 +16,7 @@ fn an_idle_session_that_holds_a_lock_is_worth_knowing() {
     let backends = vec![
         idle(7, 720),
         idle(8, 599),
-        Backend { state_change: ago(720), ..backend(9, State::IdleInTransaction) },
+        Backend { state_change: ago(30), ..backend(9, State::IdleInTransaction) },
         idle(10, 720),
     ];
     let mut stage = Stage::new().locks(locks).backends(backends);
@@ -197,4 +197,41 @@ fn of_cycles(cycles: Vec<Vec<Party>>) -> WaitGraph {
     let mut graph = WaitGraph::default();
     graph.cycles = cycles;
     graph
+}
+
+#[test]
+fn a_forgotten_transaction_is_worth_knowing_before_anybody_waits() {
+    let forgotten = |stage: &Stage| -> Vec<(String, Severity)> {
+        let found = stage.find().into_iter().filter(|finding| finding.check == "forgotten_transaction");
+        found.map(|finding| (finding.summary.to_string(), finding.severity)).collect()
+    };
+    let mut stage = Stage::new();
+    let prepared = |gid: &str, seconds: i64| crate::model::lock::Prepared {
+        transaction: 9,
+        gid: gid.into(),
+        prepared: ago(seconds),
+        owner: None,
+        database: None,
+    };
+    stage.snapshot.prepared = crate::model::snapshot::Section::fresh(
+        vec![prepared("order-1", 7200), prepared("new", 5)],
+        stage.snapshot.taken_at,
+    );
+    assert_eq!(
+        forgotten(&stage),
+        [(
+            "prepared transaction 'order-1' 2h00m holds its locks, nobody waits".to_owned(),
+            Severity::Warning
+        )]
+    );
+    stage.snapshot.prepared.error = Some("denied".into());
+    assert_eq!(forgotten(&stage), []);
+}
+
+#[test]
+fn an_idle_transaction_is_told_before_it_blocks() {
+    let idle =
+        |pid, seconds| Backend { state_change: ago(seconds), ..backend(pid, State::IdleInTransaction) };
+    let stage = Stage::new().backends(vec![idle(7, 120), idle(8, 697), idle(9, 59)]);
+    assert_eq!(&*stage.only().summary, "8 idle in transaction 11m37s, nobody waits, and 1 more");
 }

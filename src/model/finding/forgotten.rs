@@ -1,0 +1,57 @@
+//! Transactions that somebody seems to have forgotten: nobody waits for them yet, but they hold their locks, and hold
+//! vacuum back.
+
+use super::look::Look;
+use super::{Finding, Severity, Subject};
+use crate::model::wait_graph::Party;
+use crate::text;
+
+const CHECK: &str = "forgotten_transaction";
+
+/// The oldest of each kind is named, the others are counted. Those that block somebody have findings of their own.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    prepared(look).into_iter().chain(idle(look)).collect()
+}
+
+fn others(count: usize) -> String {
+    if count > 1 { format!(", and {} more", count - 1) } else { String::new() }
+}
+
+fn prepared(look: &Look<'_>) -> Option<Finding> {
+    let scene = look.scene;
+    let limit = scene.thresholds.idle_in_transaction;
+    let blocks = scene.graph.roots.iter().any(|root| matches!(root.party, Party::Prepared(_)));
+    if blocks || scene.snapshot.prepared.error.is_some() {
+        return None;
+    }
+    let rows = scene.snapshot.prepared.rows.iter();
+    let old: Vec<_> = rows.filter(|row| look.is_older(row.prepared, limit)).collect();
+    let oldest = old.iter().min_by_key(|row| row.prepared)?;
+    let age = look.age_text(oldest.prepared);
+    let gid = text::one_line(&oldest.gid);
+    let more = others(old.len());
+    let summary = format!("prepared transaction '{gid}'{age} holds its locks, nobody waits{more}");
+    let finding = Finding::new(CHECK, Severity::Warning, summary, Subject::Server);
+    let finding = finding.short(format!("prepared '{}'{age}, nobody waits{more}", text::fit(&gid, 24)));
+    Some(Finding { since: oldest.prepared, ..finding })
+}
+
+fn idle(look: &Look<'_>) -> Option<Finding> {
+    let scene = look.scene;
+    let limit = scene.thresholds.idle_in_transaction;
+    if scene.snapshot.backends.error.is_some() {
+        return None;
+    }
+    let blocks = |pid: i32| scene.graph.roots.iter().any(|root| root.party == Party::Backend(pid));
+    let rows = scene.snapshot.backends.rows.iter();
+    let idle = rows.filter(|row| row.state.is_some_and(crate::model::backend::State::is_idle_in_transaction));
+    let old: Vec<_> =
+        idle.filter(|row| look.is_older(row.state_change, limit) && !blocks(row.group())).collect();
+    let oldest = old.iter().min_by_key(|row| row.state_change)?;
+    let age = look.age_text(oldest.state_change);
+    let more = others(old.len());
+    let summary = format!("{} idle in transaction{age}, nobody waits{more}", oldest.pid);
+    let finding = Finding::new(CHECK, Severity::Info, summary, Subject::Backend(oldest.id()));
+    let finding = finding.short(format!("{} idle in xact{age}, nobody waits{more}", oldest.pid));
+    Some(Finding { since: oldest.state_change, ..finding })
+}
