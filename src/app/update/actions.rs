@@ -134,6 +134,9 @@ impl App {
     }
 
     pub(super) fn toggle_wrap(&mut self) -> Update {
+        if !matches!(self.pages.last(), Some(Page::Detail { .. })) {
+            return self.say("wrapping is for the detail view; Enter opens it");
+        }
         self.wrap = !self.wrap;
         Update::redraw()
     }
