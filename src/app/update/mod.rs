@@ -96,6 +96,14 @@ impl App {
     }
 
     fn key(&mut self, key: Key) -> Update {
+        // It has been read, and the keys it lies over are needed again.
+        let had_notice = self.notice.take().is_some();
+        let mut update = self.key_pressed(key);
+        update.redraw |= had_notice;
+        update
+    }
+
+    fn key_pressed(&mut self, key: Key) -> Update {
         if key == Key::ctrl('c') && self.prompt.is_none() {
             // Whatever the config says: there is always a way out.
             return Update::effect(Effect::Quit);

@@ -1,0 +1,80 @@
+//! Selection by identity, on pages and in queues, and what else a careful look asked for.
+
+use super::*;
+
+#[test]
+fn a_filter_finds_each_waiter_of_a_folded_queue() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "2/4470<enter>");
+    assert_eq!(app.pane(Pane::Chains).rows.len(), 1);
+    drive(&mut app, "j");
+    assert_eq!(selected_pid(&app), Some(4470));
+}
+
+#[test]
+fn the_selection_stays_on_a_session_lock_whatever_its_session_does() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "3");
+    assert_eq!(selected_pid(&app), Some(4977));
+    let mut later = sample::incident(1.0);
+    for lock in later.locks.iter_mut().filter(|lock| lock.pid == Some(4977)) {
+        lock.virtualtransaction.local_xid += 1;
+    }
+    arrive(&mut app, later.view());
+    assert_eq!(selected_pid(&app), Some(4977));
+}
+
+#[test]
+fn a_finding_stays_selected_when_others_come_before_it() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "!j");
+    let mut worse = sample::incident(1.0).view();
+    let mut findings = worse.findings.as_ref().clone();
+    findings.rotate_right(2);
+    worse.findings = Arc::new(findings);
+    arrive(&mut app, worse);
+    drive(&mut app, "<enter>");
+    assert_eq!(selected_pid(&app), Some(4977));
+}
+
+#[test]
+fn a_finding_that_went_away_opens_nothing() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "!");
+    arrive(&mut app, sample::crowd(3, 0, 1.0).view());
+    drive(&mut app, "<enter>");
+    assert!(matches!(app.pages.last(), Some(Page::Findings { .. })));
+    drive(&mut app, "j<enter>");
+    assert_eq!(selected_pid(&app), Some(100), "the first move selects what is in its place");
+}
+
+#[test]
+fn a_jump_clears_the_filter_that_hides_its_row() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "2/nothing<enter>!<enter>");
+    assert_eq!((app.screen, selected_pid(&app)), (Screen::Chains, Some(4312)));
+    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("nothing")));
+}
+
+#[test]
+fn a_click_below_the_rows_selects_nothing() {
+    let mut app = app(sample::incident(0.0));
+    app.update(Message::Click(Pane::Chains, 500));
+    assert_eq!(selected_pid(&app), Some(4312));
+    app.update(Message::Click(Pane::Chains, 1));
+    assert_eq!(selected_pid(&app), Some(4410));
+}
+
+#[test]
+fn a_gid_is_quoted_so_that_it_means_itself() {
+    for (gid, literal) in [
+        ("order-17", "'order-17'"),
+        ("o'hare", "'o''hare'"),
+        ("a  b", "E'a  b'"),
+        ("back\\slash", "E'back\\\\slash'"),
+        ("line\nfeed", "E'line\\U0000000Afeed'"),
+        ("文字", "'文字'"),
+    ] {
+        assert_eq!(crate::app::table::quote(gid), literal);
+    }
+}

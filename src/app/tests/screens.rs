@@ -1,0 +1,217 @@
+//! Pausing, following, pages, tasks, and what holds whatever is pressed.
+
+use super::*;
+
+#[test]
+fn a_pause_holds_the_screen_and_the_polling_goes_on() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "p");
+    arrive(&mut app, sample::Builder { now: 5.0, ..Builder::default() }.view());
+    assert_eq!(app.pane(Pane::Chains).rows.len(), 8);
+    assert!(app.latest.is_some());
+    drive(&mut app, "jjp");
+    assert_eq!(app.pane(Pane::Chains).rows.len(), 0, "the newest is shown at once");
+}
+
+#[test]
+fn who_is_followed_is_selected_on_every_screen() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7/pid:4977<enter>jf<esc>3");
+    assert_eq!(selected_pid(&app), Some(4977), "its lock");
+    drive(&mut app, "2");
+    assert_eq!(selected_pid(&app), Some(4977), "its chain");
+    arrive(&mut app, sample::incident(3.0).view());
+    assert_eq!(selected_pid(&app), Some(4977));
+    drive(&mut app, "f");
+    assert_eq!(app.follow, None);
+}
+
+#[test]
+fn tasks_have_a_screen_and_a_pane_where_there_are_tables() {
+    let mut with = app(sample::jobs(0.0));
+    for (keys, screen, focus) in [
+        ("4", Screen::Tasks, Pane::Tasks),
+        ("1", Screen::Overview, Pane::Tasks),
+        ("<tab>", Screen::Overview, Pane::Chains),
+        ("<shift-tab>z", Screen::Overview, Pane::Tasks),
+    ] {
+        drive(&mut with, keys);
+        assert_eq!((with.screen, with.focus), (screen, focus), "{keys}");
+    }
+    assert_eq!(with.visible_panes(), [Pane::Tasks]);
+    arrive(&mut with, sample::incident(1.0).view());
+    assert_eq!(with.focus, Pane::Chains, "the tables are gone, and their pane with them");
+    assert_eq!(with.visible_panes(), [Pane::Chains, Pane::Advisory]);
+    let mut without = app(sample::incident(0.0));
+    drive(&mut without, "4");
+    assert_eq!(without.screen, Screen::Overview);
+    assert!(without.notice.as_ref().is_some_and(|notice| notice.text.contains("no task tables")));
+}
+
+fn task_states(app: &App) -> Vec<&'static str> {
+    let scene = app.scene().unwrap();
+    let rows = app.pane(Pane::Tasks).rows.iter();
+    rows.filter_map(|row| match row {
+        crate::app::table::Row::Task(at) => Some(scene.view.tasks.rows[*at as usize].state.as_str()),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn what_needs_somebody_comes_first_and_the_rest_can_be_filtered_and_sorted() {
+    let mut app = app(sample::jobs(0.0));
+    drive(&mut app, "4");
+    let urgent = ["orphan", "slow", "overdue", "overdue", "leaked", "running", "due", "idle", "disabled"];
+    assert_eq!(task_states(&app), urgent);
+    for (filter, states) in [
+        ("state:overdue", vec!["overdue", "overdue"]),
+        ("worker:worker-7", vec!["orphan"]),
+        ("run>10m", vec!["orphan", "slow"]),
+        ("task:报表", vec!["orphan"]),
+        ("pid:6101", vec!["running"]),
+        ("gauge>1", vec!["orphan", "slow"]),
+        ("try:2/3", vec!["orphan"]),
+        ("type:cleanup", vec!["slow"]),
+    ] {
+        drive(&mut app, &format!("/{filter}<enter>"));
+        assert_eq!(task_states(&app), states, "{filter}");
+        drive(&mut app, "<esc>");
+    }
+    drive(&mut app, "s<home>jjj<enter>");
+    assert_eq!(task_states(&app)[..3], ["orphan", "slow", "running"], "the longest run first");
+    drive(&mut app, "*");
+    assert_eq!(app.pane(Pane::Tasks).marks.len(), 9);
+}
+
+#[test]
+fn a_task_is_followed_to_its_lock_and_its_session_and_back() {
+    let mut app = app(sample::jobs(0.0));
+    drive(&mut app, "4jf7");
+    assert_eq!(selected_pid(&app), Some(6103), "the session that holds its key");
+    drive(&mut app, "3");
+    assert_eq!(selected_pid(&app), Some(6103), "its lock");
+    drive(&mut app, "4");
+    assert_eq!(app.pane(Pane::Tasks).cursor, 1);
+    assert_eq!(drive(&mut app, "y"), [Effect::Copy("6103".into())], "the process that holds its key");
+    drive(&mut app, "f");
+    assert_eq!(app.follow, None);
+    drive(&mut app, "7/pid:6101<enter>jf<esc>4");
+    assert_eq!(task_states(&app)[app.pane(Pane::Tasks).cursor], "running", "from a session to its task");
+}
+
+#[test]
+fn a_waiter_for_the_key_of_a_task_leads_to_its_chain() {
+    let mut b = sample::jobs(0.0);
+    let key = sample::advisory(crate::model::task::TaskKey::Own(3).number());
+    b.session(7001, "app@admin", crate::model::backend::State::Active, 9.0, "SELECT pg_advisory_lock($1)");
+    b.lock(7001, key, crate::model::lock::LockMode::Exclusive, Some(9.0));
+    let mut app = app(b);
+    drive(&mut app, "4jf2");
+    assert_eq!(selected_pid(&app), Some(6103), "the holder is the root of a chain now");
+}
+
+#[test]
+fn a_task_stays_selected_when_it_starts_and_a_finding_leads_to_it() {
+    let mut app = app(sample::jobs(0.0));
+    drive(&mut app, "4/task:digest<enter>j<esc>");
+    let selected = app.pane(Pane::Tasks).selected;
+    assert!(selected.is_some());
+    let mut started = sample::jobs(1.0);
+    started.execution(6, "worker-6", "running", 0.5, Some(6106));
+    arrive(&mut app, started.view());
+    assert_eq!(app.pane(Pane::Tasks).selected, selected);
+    assert_eq!(task_states(&app)[app.pane(Pane::Tasks).cursor], "running");
+    let at = app.view.as_ref().unwrap().findings.iter().position(|one| one.check == "orphan_task").unwrap();
+    drive(&mut app, &format!("1!{}<enter>", "j".repeat(at)));
+    assert_eq!((app.screen, app.pane(Pane::Tasks).cursor), (Screen::Tasks, 0));
+    drive(&mut app, "<enter>");
+    let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
+    let text: Vec<String> =
+        app.detail_lines(subject, 100).unwrap().iter().map(crate::app::line::Line::plain).collect();
+    let text = text.join("\n");
+    assert!(text.contains("could not serialize access due to concurrent update"), "{text}");
+    assert!(text.contains("6107, which is gone"), "{text}");
+}
+
+#[test]
+fn zoom_shows_one_pane_and_gives_the_other_back() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "<tab>z");
+    assert_eq!(app.visible_panes(), [Pane::Advisory]);
+    drive(&mut app, "<esc>");
+    assert_eq!(app.visible_panes(), [Pane::Chains, Pane::Advisory]);
+}
+
+#[test]
+fn a_paste_types_into_a_prompt_and_does_nothing_elsewhere() {
+    let mut app = app(sample::incident(0.0));
+    assert_eq!(app.update(Message::Paste("q7\n".into())), Update::none());
+    assert_eq!(app.screen, Screen::Overview);
+    drive(&mut app, "7/");
+    app.update(Message::Paste("who:prisma\r\n\u{1b}q".repeat(1000)));
+    let prompt = app.prompt.as_ref().unwrap();
+    assert!(prompt.input.value().starts_with("who:prisma"));
+    assert!(prompt.input.value().chars().count() <= 500);
+}
+
+#[test]
+fn a_detail_page_follows_its_subject_and_survives_its_end() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "<enter>");
+    let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
+    assert!(app.detail_lines(subject, 80).is_some());
+    arrive(&mut app, sample::Builder { now: 9.0, ..Builder::default() }.view());
+    assert!(app.detail_lines(subject, 80).is_none());
+    drive(&mut app, "<esc>");
+    assert!(app.pages.is_empty());
+}
+
+#[test]
+fn old_data_is_called_old() {
+    let mut app = app(sample::incident(0.0));
+    assert!(!app.is_stale());
+    assert!(!app.update(Message::Tick(1.0)).redraw, "nothing changed on the screen");
+    assert!(app.update(Message::Tick(4.0)).redraw);
+    assert!(app.is_stale());
+    let mut down = sample::incident(0.0).view();
+    down.link = Link::Down { reason: "gone".into(), attempt: 1 };
+    let mut app = App::new(Settings::default(), 1.0);
+    arrive(&mut app, down);
+    assert!(app.is_stale());
+}
+
+#[test]
+fn only_visible_panes_cost_anything() {
+    let mut app = app(sample::crowd(10, 1000, 0.0));
+    assert!(app.pane(Pane::Locks).rows.is_empty(), "not looked at yet");
+    drive(&mut app, "3");
+    assert_eq!(app.pane(Pane::Locks).rows.len(), 1011);
+}
+
+#[test]
+fn any_keys_in_any_order_keep_the_state_sound() {
+    use proptest::prelude::*;
+    let keys = prop::collection::vec(
+        prop::sample::select("jkhlgGzfpa!?s/ *1234457yw+-q<\t".chars().collect::<Vec<_>>()),
+        0..60,
+    );
+    let special = prop::collection::vec(0..6u8, 0..60);
+    proptest!(ProptestConfig::with_cases(200), |(keys in keys, special in special)| {
+        let mut app = app(sample::incident(0.0));
+        for (at, character) in keys.into_iter().enumerate() {
+            app.update(Message::Key(Key::char(character)));
+            match special.get(at) {
+                Some(0) => { drive(&mut app, "<enter>"); }
+                Some(1) => { drive(&mut app, "<esc>"); }
+                Some(2) => { arrive(&mut app, sample::incident(1.0).view()); }
+                Some(3) => { arrive(&mut app, sample::crowd(7, 3, 2.0).view()); }
+                Some(4) => { arrive(&mut app, sample::jobs(3.0).view()); }
+                _ => {}
+            }
+            prop_assert!(app.panes().contains(&app.focus));
+            let state = app.pane(app.focus);
+            prop_assert!(state.rows.is_empty() || state.cursor < state.rows.len() || state.selected.is_none());
+        }
+    });
+}
