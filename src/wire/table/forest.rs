@@ -151,7 +151,7 @@ impl Forest<'_> {
         let wait = waiter
             .wait_start
             .map_or_else(String::new, |since| duration((self.snapshot.taken_at - since).as_seconds_f64()));
-        let target = self.words.target(&queue.tag, Some(waiter.pid));
+        let target = self.words.awaited(&queue.tag, waiter.pid);
         let others = match node.more_blockers {
             0 => String::new(),
             1 => " (+1 more blocker)".to_owned(),
