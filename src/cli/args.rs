@@ -230,6 +230,8 @@ pub enum Screen {
     Locks,
     /// Scheduled tasks.
     Tasks,
+    /// Leases.
+    Leases,
     /// Sessions.
     Backends,
 }

@@ -5,11 +5,13 @@
 pub mod awaited_rows;
 pub mod backend;
 pub mod finding;
+pub mod lease;
 pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
 pub mod prepared;
 pub mod snapshot;
+pub mod systems;
 pub mod task;
 pub mod thresholds;
 pub mod view;

@@ -209,14 +209,21 @@ fn waiting_line(app: &App, width: u16) -> Line {
             .flat_map(|queue| &queue.waiters)
             .filter_map(|w| w.wait_start)
             .min();
-        let room = width >= 100 || super::tasks::urgent(&scene).is_empty();
+        let room = width >= 100 || urgent(&scene).is_empty();
         if let Some(longest) = scene.wait_age(first).filter(|_| room) {
             line.push(format!(" · longest {}", crate::text::duration(longest)), Tone::Plain);
         }
     }
-    for (text, tone) in super::tasks::urgent(&scene) {
+    for (text, tone) in urgent(&scene) {
         line.push(" · ", Tone::Dim);
         line.push(text, tone);
     }
     line
+}
+
+/// How many tasks and leases need somebody.
+fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
+    let mut urgent = super::tasks::urgent(scene);
+    urgent.extend(super::leases::urgent(scene));
+    urgent
 }
