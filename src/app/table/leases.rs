@@ -19,7 +19,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "LEASE", name: "lease", min: 8, max: 30, right: false, rank: 0 },
     Column { title: "OWNER", name: "owner", min: 10, max: 30, right: false, rank: 0 },
     Column { title: "LEFT", name: "left", min: 10, max: 10, right: true, rank: 0 },
-    Column { title: "OF TERM", name: "gauge", min: 11, max: 22, right: false, rank: 1 },
+    Column { title: "OF TERM", name: "gauge", min: 14, max: 22, right: false, rank: 1 },
     Column { title: "TOKEN", name: "token", min: 5, max: 10, right: true, rank: 0 },
     Column { title: "RENEWED", name: "renewed", min: 7, max: 7, right: true, rank: 4 },
     Column { title: "TERM", name: "term", min: 6, max: 6, right: true, rank: 3 },

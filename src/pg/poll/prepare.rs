@@ -69,12 +69,12 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
                     client.prepare(sql::ROLES),
                     client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
                 ),
-                join4(
+                Box::pin(join4(
                     client.batch_execute(sql::PLANS),
                     client.prepare_typed(sql::TABLES_FIND, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
                     found(client, &places.list(), &tasks::NAMES),
                     found(client, &limits.system_tables.list(), &systems::NAMES),
-                ),
+                )),
             ),
         )
         .await;

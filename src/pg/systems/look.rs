@@ -64,17 +64,17 @@ pub(super) async fn prepared(
     bad: &[(usize, Text)],
 ) -> Result<Readers, SectionError> {
     let tables: Vec<Table> = rows.iter().filter_map(Table::of).collect();
-    let found = Tables { tables: &tables, places, bad };
+    let found = Candidates { tables: &tables, places, bad };
     Ok(Readers { leases: found.readers(client).await? })
 }
 
-struct Tables<'a> {
+struct Candidates<'a> {
     tables: &'a [Table],
     places: &'a [Option<String>],
     bad: &'a [(usize, Text)],
 }
 
-impl Tables<'_> {
+impl Candidates<'_> {
     async fn readers<T: Rows>(&self, client: &Client) -> Result<Vec<Reader<T>>, SectionError> {
         let mut readers = Vec::new();
         for chosen in self.chosen::<T>() {
