@@ -232,6 +232,8 @@ pub enum Screen {
     Tasks,
     /// Leases.
     Leases,
+    /// The work queue, rate limits and id generators.
+    Queue,
     /// Sessions.
     Backends,
 }
