@@ -19,6 +19,9 @@ use crate::model::systems::TableRows;
 /// From this width on two panes stand side by side.
 const WIDE: u16 = 120;
 
+/// Facts in a title that are shorter than this are shown whole or not at all.
+const SHORT: usize = 24;
+
 /// Columns between them.
 const GAP: u16 = 1;
 
@@ -135,6 +138,11 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &
     let mut line = Line::new().with("─ ", Tone::Dim);
     line.push(pane.title(), if focused { Tone::Key } else { Tone::Title });
     for (text, tone) in facts(pane, app) {
+        let width = crate::text::width(&text);
+        // A number without its end is another number: what is short is left out rather than cut.
+        if width < SHORT && line.width() + 3 + width > usize::from(area.width) {
+            break;
+        }
         line.push(" · ", Tone::Dim);
         line.push(text, tone);
     }

@@ -181,7 +181,7 @@ pub fn cell(scene: &Scene<'_>, groups: &[Group], row: Row, column: &str, room: u
         Row::Backend(at) => backends::cell(scene, at, column, room),
         Row::Task(at) => tasks::cell(scene, at, column, room),
         Row::Lease(at) => leases::cell(scene, at, column, room),
-        Row::Item(at) => queue::cell(scene, at, column),
+        Row::Item(at) => queue::cell(scene, at, column, room),
         Row::Limit(table, at) => limits::cell(scene, (table, at), column, room),
         Row::Generator(table, at) => generators::cell(scene, (table, at), column, room),
     }

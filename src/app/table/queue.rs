@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use super::{Cell, Column, Row, RowId, Value, age, server_text};
+use super::{Cell, Column, Row, RowId, Value, age, fit_names, server_text};
 use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::work_queue::{Item, ItemRow, ItemState};
@@ -66,7 +66,7 @@ fn ended(scene: &Scene<'_>, item: &Item) -> Option<f64> {
     scene.age(item.completed_at.filter(|_| !item.is_processing()))
 }
 
-pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str) -> Cell {
+pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell {
     let Some((row, item)) = row(scene, at) else { return Cell::none() };
     match column {
         "state" => Cell::toned(row.state.as_str(), tone(row.state)),
@@ -83,7 +83,10 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str) -> Cell {
             none if none == Cell::none() => none,
             text => Cell { tone: Tone::Warning, ..text },
         },
-        "table" => server_text(row.source(scene.snapshot).map(|name| &**name)),
+        "table" => {
+            let name = server_text(row.source(scene.snapshot).map(|name| &**name)).text;
+            Cell::toned(fit_names(name, room), Tone::Dim)
+        }
         _ => Cell::none(),
     }
 }
@@ -105,7 +108,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
             Ok(id) => Value::Number(f64::from(id)),
             Err(_) => Value::Text(Cow::Owned(item.id.to_string())),
         },
-        _ => match cell(scene, at, column) {
+        _ => match cell(scene, at, column, u16::MAX) {
             none if none == Cell::none() => Value::Missing,
             cell => Value::Text(Cow::Owned(cell.text)),
         },

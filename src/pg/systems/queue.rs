@@ -97,7 +97,8 @@ impl Rows for StateCount {
                 .replace("$created", &time("created_at"))
                 .replace("$completed", &time("completed_at"))
                 .replace("$table", &source(table))
-                .replace("$counted", &array(&indexed))
+                .replace("$rest", &array(&rest))
+                .replace("$known", &array(&STATUSES))
                 .replace("$most", &MOST.to_string());
             parts.push(text);
         }
@@ -145,7 +146,7 @@ fn count_of(table: &Table, status: &str) -> String {
         format!(
             "(SELECT pg_catalog.count(*) FROM (SELECT 1 FROM {from} AS t \
               WHERE t.status OPERATOR(pg_catalog.=) 'completed' AND t.completed_at OPERATOR(pg_catalog.>) \
-                    pg_catalog.now() OPERATOR(pg_catalog.-) interval '1 minute' LIMIT {MOST}) AS r)"
+                    (pg_catalog.now() OPERATOR(pg_catalog.-) interval '1 minute') LIMIT {MOST}) AS r)"
         )
     } else {
         "NULL::pg_catalog.int8".to_owned()
