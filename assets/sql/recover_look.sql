@@ -11,10 +11,11 @@ SELECT to_jsonb(q)
   FROM (SELECT clock_timestamp() AS taken_at,
                pg_is_in_recovery() AS in_recovery,
                current_user AS role,
-               EXISTS (SELECT FROM ours o WHERE o.nspname = $name) AS is_there,
-               EXISTS (SELECT FROM ours o WHERE o.nspname = $name AND o.is_ours) AS is_ours,
-               EXISTS (SELECT FROM ours o JOIN pg_proc p ON p.pronamespace = o.oid
-                        WHERE o.nspname = $name AND p.proname = 'recover_seen_execution') AS is_current,
+               coalesce((SELECT CASE WHEN o.is_ours IS NOT TRUE THEN 'foreign'
+                                     WHEN EXISTS (SELECT FROM pg_proc p
+                                                   WHERE p.pronamespace = o.oid AND p.proname = 'recover_seen_execution') THEN 'ours'
+                                     ELSE 'old' END
+                           FROM ours o WHERE o.nspname = $name), 'absent') AS found,
                ARRAY(SELECT o.nspname::text FROM ours o WHERE o.is_ours ORDER BY 1 LIMIT 10) AS other_schemas,
                ARRAY(SELECT o.nspname::text
                        FROM ours o

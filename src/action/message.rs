@@ -66,18 +66,18 @@ pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<V
          SET LOCAL IntervalStyle = 'postgres';\n{sql}"
     );
     let answer = tokio::time::timeout(PATIENCE, client.simple_query(&message)).await;
-    let messages = answer.map_err(|_| Unanswered::Silent)?.map_err(unanswered)?;
+    let messages = answer.map_err(|_| Unanswered::Silent)?.map_err(|error| unanswered(&error))?;
     let mut rows = Vec::new();
     for message in messages {
         if let SimpleQueryMessage::Row(row) = message {
-            rows.push(row.try_get(0).map_err(unanswered)?.unwrap_or_default().to_owned());
+            rows.push(row.try_get(0).map_err(|error| unanswered(&error))?.unwrap_or_default().to_owned());
         }
     }
     Ok(rows)
 }
 
 /// The end of the connection may come as an error of the server's (57P01): what was going on then is not known.
-fn unanswered(error: tokio_postgres::Error) -> Unanswered {
+fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
     match error.as_db_error() {
         Some(db) if !matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) => {
             Unanswered::Refused { code: db.code().code().to_owned(), message: words(db) }

@@ -188,8 +188,10 @@ BEGIN
            FROM scheduled_tasks t
           WHERE t.is_enabled AND t.id <> ALL (v_held)
             AND NOT EXISTS (SELECT FROM task_execution_log e WHERE e.task_id = t.id AND e.status = 'running')),
-        (SELECT greatest(min(greatest(e.started_at, e.heartbeat_at)), up_since()) + orphan_grace()
-           FROM task_execution_log e JOIN scheduled_tasks t ON t.id = e.task_id
+        (SELECT greatest(min(greatest(e.started_at, e.heartbeat_at)), max(u.since)) + orphan_grace()
+           FROM task_execution_log e
+           JOIN scheduled_tasks t ON t.id = e.task_id
+          CROSS JOIN (SELECT up_since() AS since) u
           WHERE e.status = 'running' AND t.is_enabled AND t.next_run_at IS NOT NULL AND e.task_id <> ALL (v_held)));
 END
 $body$;

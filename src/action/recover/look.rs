@@ -17,11 +17,19 @@ struct Place {
     taken_at: Timestamp,
     in_recovery: bool,
     role: String,
-    is_there: bool,
-    is_ours: bool,
-    is_current: bool,
+    found: Found,
     other_schemas: Vec<String>,
     printed_schemas: Vec<String>,
+}
+
+/// What the schema is.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Found {
+    Absent,
+    Foreign,
+    Old,
+    Ours,
 }
 
 /// A row, and the grace, which is the same in all.
@@ -45,12 +53,15 @@ pub async fn plan(
     let rows = rows.map_err(|error| RecoverError::Server(error.to_string()))?;
     let place: Place = parse(rows.first().map_or("", String::as_str))?;
     let Place { taken_at, role, other_schemas: others, printed_schemas: printed, .. } = place;
-    match (place.in_recovery, place.is_there, place.is_ours, place.is_current) {
-        (true, ..) => return Err(RecoverError::Standby),
-        (_, false, ..) => return Err(RecoverError::NoSchema { schema: schema.clone(), others, printed }),
-        (_, _, false, _) => return Err(RecoverError::Foreign { schema: schema.clone(), others, printed }),
-        (_, _, _, false) => return Err(RecoverError::Old(schema.clone())),
-        (false, true, true, true) => {}
+    if place.in_recovery {
+        return Err(RecoverError::Standby);
+    }
+    let name = schema.clone();
+    match place.found {
+        Found::Absent => return Err(RecoverError::NoSchema { schema: name, others, printed }),
+        Found::Foreign => return Err(RecoverError::Foreign { schema: name, others, printed }),
+        Found::Old => return Err(RecoverError::Old(name)),
+        Found::Ours => {}
     }
     let forbidden = |error| RecoverError::of(&error, schema, &role, Need::Plan);
     if let Some(name) = &request.task {
