@@ -8,9 +8,15 @@
     reason = "a test may"
 )]
 
+#[path = "../support/binary.rs"]
+mod binary;
 #[path = "../schema/db.rs"]
 mod db;
+#[path = "../support/document.rs"]
+mod document;
 mod library;
+mod restart;
 mod stage;
+mod standby;
 #[path = "../support/mod.rs"]
 mod support;
