@@ -15,7 +15,9 @@ mod db;
 #[path = "../support/document.rs"]
 mod document;
 mod library;
+mod refused;
 mod restart;
+mod rights;
 mod stage;
 mod standby;
 #[path = "../support/mod.rs"]
