@@ -1,9 +1,14 @@
 //! The question, on a terminal.
 
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::schema::{self, SchemaName};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::db::Session;
 use super::document::address;
 use super::screen::{PROGRAM, Screen};
 use super::stage::Stage;
-use super::support::{server_of, versions};
+use super::support::{conninfo, open, server_of, versions};
 
 async fn ask(stage: &Stage, arguments: &[&str]) -> Screen {
     let target = address(server_of(versions()[0]).await, &stage.info);
@@ -84,4 +89,31 @@ async fn nothing_is_asked_when_nothing_would_be_done() {
         assert_eq!(screen.exit_status(), 1);
         assert!(!screen.contents().contains("[y/N]"));
     });
+}
+
+/// What was typed before the question is not an answer to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_typed_ahead_answer_nothing() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let info = conninfo(&server);
+    schema::install(&mut open(&info).await.client, &SchemaName::default()).await.unwrap();
+    let admin = Session::open(&info).await;
+    let make = "ALTER DATABASE postgres SET locktop.orphan_grace = '0';
+        INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('gone', 'x', now());
+        SELECT * FROM fetch_tasks('w'); SELECT pg_advisory_unlock_all()";
+    admin.run(make).await;
+    // Nobody is let in for a while.
+    let postmaster = Pid::from_raw(server.pid().unwrap()).unwrap();
+    kill_process(postmaster, Signal::STOP).unwrap();
+    let mut screen = Screen::spawn((200, 30), &[], &["recover", &server.conninfo()]);
+    blocking(|| {
+        screen.write(b"y\r");
+        screen.shows("y");
+        kill_process(postmaster, Signal::CONT).unwrap();
+        screen.shows("Recover 1 execution? [y/N]");
+        screen.write(b"\r");
+        screen.shows("nothing was changed");
+        assert_eq!(screen.exit_status(), 1);
+    });
+    assert_eq!(admin.ask("SELECT count(*) FROM locktop_audit").await, "0");
 }
