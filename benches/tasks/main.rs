@@ -34,7 +34,8 @@ use stage::Stage;
 use system::System;
 use tally::Tally;
 
-const PAUSES: [Duration; 5] = [0, 10, 100, 300, 1_000].map(Duration::from_millis);
+/// Milliseconds that a worker of the recipe waits after it was given nothing.
+const PAUSES: [u64; 5] = [0, 10, 100, 300, 1_000];
 
 /// One kind of round.
 #[derive(Debug, Clone, Copy)]
@@ -86,7 +87,7 @@ async fn compare(stage: &Stage, round: Round, systems: &str) {
         return;
     }
     let mut best: f64 = 0.0;
-    for pause in PAUSES {
+    for pause in PAUSES.map(Duration::from_millis) {
         best = best.max(measure(stage, System::Recipe { pause }, round).await.completed_a_second());
     }
     if let Some(ours) = ours {
