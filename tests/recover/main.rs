@@ -22,6 +22,9 @@ mod library;
 #[path = "../pty/process.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod process;
+#[path = "../support/pgbouncer.rs"]
+mod pgbouncer;
+mod pooler;
 mod prompt;
 mod refused;
 mod restart;
