@@ -5,7 +5,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
 use serde_json::Value;
 
-use super::binary::{Left, locktop, run_beside};
+use super::binary::{Left, finish, locktop, run_beside};
 use super::db::Session;
 use super::document::address;
 use super::stage::Stage;
@@ -230,4 +230,20 @@ async fn an_older_schema_is_told_to_be_upgraded() {
     let expected =
         "locktop: the schema \"locktop\" is too old for this: \"locktop schema install\" upgrades it\n";
     assert_eq!((left.status, left.err.as_str()), (Some(1), expected));
+}
+
+/// Whoever reads may go: what was begun is ended, and the exit status is true.
+#[tokio::test]
+async fn without_a_reader_it_is_done_all_the_same() {
+    let stage = Stage::new(versions()[0]).await;
+    stage.orphan("gone").await;
+    let _slow = stage.slow("slow").await;
+    let target = address(server_of(versions()[0]).await, &stage.info);
+    for (arguments, status) in [(&["--yes"][..], 0), (&["--yes", "--timeout"], 1)] {
+        let mut child = locktop(&[&["recover", &target], arguments].concat()).spawn().unwrap();
+        drop(child.stdout.take());
+        let left = tokio::task::spawn_blocking(move || finish(child, "locktop recover")).await.unwrap();
+        assert_eq!((left.status, left.err.as_str()), (Some(status), ""), "{arguments:?}");
+        assert_eq!(stage.audit().await, "recovered|gone");
+    }
 }

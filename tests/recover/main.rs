@@ -19,12 +19,12 @@ mod document;
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod escapes;
 mod library;
-#[path = "../pty/process.rs"]
-#[allow(dead_code, reason = "each test program uses a part of it")]
-mod process;
 #[path = "../support/pgbouncer.rs"]
 mod pgbouncer;
 mod pooler;
+#[path = "../pty/process.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod process;
 mod prompt;
 mod refused;
 mod restart;
