@@ -15,6 +15,9 @@ mod binary;
 mod db;
 mod hand;
 mod loss;
+mod process;
 mod runs;
+mod signals;
 #[path = "../support/mod.rs"]
 mod support;
+mod suspend;
