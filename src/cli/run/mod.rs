@@ -6,6 +6,7 @@ mod look;
 mod recover;
 mod schema;
 mod snapshot;
+mod worker;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -86,7 +87,14 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::Schema(SchemaCommand::Print { schema })) => {
             out.write_all(crate::schema::script(schema).as_bytes())?;
         }
-        None | Some(Command::Demo(_) | Command::Snapshot(_) | Command::Schema(_) | Command::Recover(_)) => {
+        None
+        | Some(
+            Command::Demo(_)
+            | Command::Snapshot(_)
+            | Command::Schema(_)
+            | Command::Recover(_)
+            | Command::Worker(_),
+        ) => {
             drop(out);
             let settings = cli.settings(&Context { env: &env, checks })?;
             return runtime()?.block_on(async {
@@ -95,6 +103,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
                     Some(Command::Snapshot(arguments)) => snapshot::run(settings, arguments.format).await,
                     Some(Command::Schema(asked)) => schema::run(settings, asked).await,
                     Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,
+                    Some(Command::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,
                     _ => Box::pin(dashboard::run(settings)).await,
                 }
             });
