@@ -13,6 +13,7 @@ mod binary;
 #[allow(dead_code, reason = "shared with the tests of the schema")]
 #[path = "../schema/db.rs"]
 mod db;
+mod due;
 mod hand;
 mod loss;
 mod pooled;
