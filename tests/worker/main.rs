@@ -12,8 +12,12 @@
 mod binary;
 #[path = "../schema/db.rs"]
 mod db;
+mod due;
 mod hand;
 mod loss;
+mod pooled;
+#[path = "../support/pooler.rs"]
+mod pooler;
 mod process;
 mod runs;
 mod signals;
