@@ -67,11 +67,8 @@ LANGUAGE plpgsql IMMUTABLE STRICT
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
 DECLARE
-    v_fields text[] := string_to_array(p_expression, ' ');
+    v_fields text[];
 BEGIN
-    IF cardinality(v_fields) = 5 AND p_expression !~ '[\t\n]|  |^ | $' THEN
-        RETURN v_fields;
-    END IF;
     v_fields := regexp_split_to_array(CASE lower(btrim(p_expression, E' \t\n'))
         WHEN '@yearly' THEN '0 0 1 1 *'
         WHEN '@annually' THEN '0 0 1 1 *'
@@ -105,7 +102,8 @@ AS $body$
 DECLARE
     -- Every date and day of week has come together after 40 years, a century without a leap day included.
     c_years CONSTANT integer := 41;
-    v_fields text[] := cron_fields(p_expression);
+    v_fields text[] := CASE WHEN p_expression ~ '^[^@ \t\n]+( [^ \t\n]+){4}$' THEN string_to_array(p_expression, ' ')
+                            ELSE cron_fields(p_expression) END;
     -- Null for every value. This runs at the end of each task, so a field that says nothing is not looked into.
     v_minutes integer[] := CASE WHEN v_fields[1] <> '*' THEN cron_field(v_fields[1], 'minute', 0, 59, NULL) END;
     v_hours integer[] := CASE WHEN v_fields[2] <> '*' THEN cron_field(v_fields[2], 'hour', 0, 23, NULL) END;
