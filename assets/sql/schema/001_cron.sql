@@ -119,10 +119,12 @@ DECLARE
     v_is_day boolean;
     v_is_weekday boolean;
     v_local timestamp;
+    v_hour integer;
     v_minute integer;
     v_named integer;
     v_ahead integer;
     v_step interval;
+    v_time timestamptz;
     v_next timestamptz;
 BEGIN
     IF NOT isfinite(p_after) THEN
@@ -171,10 +173,15 @@ BEGIN
                     v_next := v_next + v_step;
                 END LOOP;
             ELSE
-                SELECT min(m.at) INTO v_next
-                  FROM (SELECT (v_day + make_interval(hours => h.hour, mins => n.minute)) AT TIME ZONE p_zone AS at
-                          FROM unnest(v_hours) AS h (hour), unnest(v_minutes) AS n (minute)) m
-                 WHERE m.at > p_after;
+                v_next := NULL;
+                FOREACH v_hour IN ARRAY v_hours LOOP
+                    FOREACH v_minute IN ARRAY v_minutes LOOP
+                        v_time := (v_day + make_interval(hours => v_hour, mins => v_minute)) AT TIME ZONE p_zone;
+                        IF v_time > p_after THEN
+                            v_next := least(v_next, v_time);
+                        END IF;
+                    END LOOP;
+                END LOOP;
                 IF v_next IS NOT NULL THEN
                     RETURN v_next;
                 END IF;
