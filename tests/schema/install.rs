@@ -65,7 +65,7 @@ async fn it_comes_and_goes_whole() {
             let removed = schema::remove(&mut session.connection.client, &schema).await.unwrap().unwrap();
             assert_eq!(
                 removed.rows,
-                [("locktop_audit", 0), ("scheduled_tasks", 1), ("task_execution_log", 1)]
+                [("distlock", 0), ("locktop_audit", 0), ("scheduled_tasks", 1), ("task_execution_log", 1)]
                     .map(|(table, rows)| (table.to_owned(), rows))
             );
             assert_eq!(removed.objects, done.made);
@@ -100,7 +100,7 @@ async fn an_upgrade_applies_what_is_missing_and_ends_where_a_new_one_does() {
             panic!()
         };
         assert_eq!(upgraded, fresh);
-        assert_eq!(session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await, "1\n2");
+        assert_eq!(session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await, "1\n2\n3");
         assert_eq!(session.ask("SELECT action FROM locktop.locktop_audit").await, "kept");
         // Two at once: the second finds it done.
         let mut second = Session::open_plain(&info).await;
