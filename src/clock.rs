@@ -23,17 +23,15 @@ pub fn monotonic() -> Instant {
     Instant::now()
 }
 
-/// How long this machine has been up, the time it slept included where the system counts that (Linux): for a right that runs out
-/// by the clock of another machine. [`monotonic`] stands still while this one sleeps.
+/// How long this machine has been up, with the time in which it slept: a monotonic moment that also shows how long a process, or the
+/// whole machine, was suspended.
 #[must_use]
-pub fn uptime() -> Duration {
+pub fn since_boot() -> Duration {
     #[cfg(target_os = "linux")]
     let clock = rustix::time::ClockId::Boottime;
+    // Elsewhere the monotonic clock; macOS's goes on while it sleeps.
     #[cfg(not(target_os = "linux"))]
     let clock = rustix::time::ClockId::Monotonic;
     let time = rustix::time::clock_gettime(clock);
-    Duration::new(
-        u64::try_from(time.tv_sec).unwrap_or_default(),
-        u32::try_from(time.tv_nsec).unwrap_or_default(),
-    )
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }

@@ -3,8 +3,8 @@
 //! # Floors
 //!
 //! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
-//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`feed`], [`app`], [`ui`],
-//! [`demo`], [`runtime`], [`config`], [`cli`].
+//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`locks`], [`feed`], [`app`], [`ui`],
+//! [`worker`], [`demo`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
 //!
@@ -79,3 +79,4 @@ pub mod schema;
 pub mod text;
 pub mod ui;
 pub mod wire;
+pub mod worker;

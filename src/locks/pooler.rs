@@ -1,21 +1,28 @@
-//! Poolers in transaction mode, behind which no session lock may be taken: a moment later its session is somebody else's.
+//! Poolers in transaction mode, behind which no session lock may be taken: the session that gets it is somebody else's
+//! a moment later, and nobody can give it back.
 //!
-//! What tells: a second connection begins a transaction. Such a pooler hands it the server connection that the idle first one
-//! used, or gives the first one another the next time it asks. Neither ever happens to a session of one's own.
+//! What tells: a second connection begins a transaction. Such a pooler hands it the server connection that the first one
+//! used, for that one is idle; or it keeps that connection and gives the first one another, the next time it says
+//! something. Neither ever happens to a session of one's own. (That the process id in the start-up message differs proves a
+//! pooler, not its mode; comparing process ids over several statements is not enough, since a pool with nobody else in it
+//! hands out the same connection each time.)
+//!
+//! A pool that takes its connections in turn (`server_round_robin` of `PgBouncer`) would hand the second one a third one, and
+//! leave the first one where it was. With several idle connections in it, it does so between any two statements.
 
 use std::time::Duration;
 
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use crate::pg::connect::connect;
+use crate::pg::connect::listen;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::error::ConnectError;
-use crate::text::one_line;
+use crate::pg::poll::message;
 
 /// Longest wait for one answer. A pool without a free connection lets us wait for ever.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// In the simple protocol, which leaves nothing behind on a pool's connection.
+/// Asks who serves us. In the simple protocol, which leaves nothing behind on a pool's connection.
 const WHO: &str = "SELECT pg_catalog.pg_backend_pid()";
 
 /// Why no session lock can be taken, or why that cannot be told.
@@ -40,11 +47,15 @@ pub enum PoolerError {
 /// When it is not, and when that cannot be told.
 pub async fn refuse_transaction_mode(first: &Client, info: &ConnInfo) -> Result<(), PoolerError> {
     let before = who(first, WHO).await?;
-    let second = connect(info).await.map_err(PoolerError::Second)?;
+    if who(first, WHO).await? != before {
+        return Err(PoolerError::Transactions);
+    }
+    let second = listen(info).await.map_err(PoolerError::Second)?;
     let other = who(&second.client, "BEGIN; SELECT pg_catalog.pg_backend_pid()").await?;
     // The first one is not asked again when the answer is clear: in a pool of one connection it would wait for ever.
     let moved = before == other || who(first, WHO).await? != before;
     let _ = tokio::time::timeout(PATIENCE, second.client.batch_execute("ROLLBACK")).await;
+    second.close(Duration::from_secs(1)).await;
     if moved { Err(PoolerError::Transactions) } else { Ok(()) }
 }
 
@@ -52,7 +63,7 @@ async fn who(client: &Client, question: &str) -> Result<String, PoolerError> {
     let answer = tokio::time::timeout(PATIENCE, client.simple_query(question)).await;
     let answer = answer
         .map_err(|_| PoolerError::Unknown(format!("no answer within {} s", PATIENCE.as_secs())))?
-        .map_err(|error| PoolerError::Unknown(one_line(&error.to_string()).into_owned()))?;
+        .map_err(|error| PoolerError::Unknown(message(&error)))?;
     let pid = answer.iter().find_map(|part| match part {
         SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
         _ => None,

@@ -2,7 +2,11 @@
 
 use crate::locks::pooler::PoolerError;
 use crate::pg::error::ConnectError;
-use crate::text::one_line;
+use crate::pg::poll::message;
+use crate::text::one_line_prefix;
+
+/// Characters of a message that are kept: a server may say any amount.
+const MESSAGE: usize = 300;
 
 /// Why there is no lock, or none any more. Where a connection was part of the call it is closed, since what it holds is not
 /// certain; so the server frees whatever it held.
@@ -45,9 +49,9 @@ impl AdvisoryError {
             Some(db) => Self::Server {
                 what,
                 sqlstate: db.code().code().to_owned(),
-                message: one_line(db.message()).into_owned(),
+                message: one_line_prefix(db.message(), MESSAGE).into_owned(),
             },
-            None => Self::Lost { what, reason: words(error) },
+            None => Self::Lost { what, reason: message(error) },
         }
     }
 
@@ -60,18 +64,4 @@ impl AdvisoryError {
             _ => None,
         }
     }
-}
-
-/// An error of the driver with its causes, in one line.
-pub(super) fn words(error: &tokio_postgres::Error) -> String {
-    if let Some(db) = error.as_db_error() {
-        return one_line(&format!("{} (SQLSTATE {})", db.message(), db.code().code())).into_owned();
-    }
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    one_line(&text).into_owned()
 }

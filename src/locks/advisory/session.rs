@@ -8,22 +8,24 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{CancelToken, Client, SimpleQueryMessage};
 
 use super::call::{Call, Level};
-use super::error::{AdvisoryError, words};
+use super::error::AdvisoryError;
 use super::{Key, Mode, Wait};
 use crate::locks::pooler;
 use crate::pg::connect::{Connection, connect};
 use crate::pg::conninfo::ConnInfo;
+use crate::pg::poll::message;
 use crate::pg::tls::Connector;
 
 /// For a connection of our own. It may idle as long as it holds a lock; a server that looks after its client every 5 s stops
 /// waiting for a lock that nobody is there to get; keepalives as in the module's documentation. Each by itself: the second one
 /// fails on systems that cannot watch a socket.
-const SETTINGS: [&str; 5] = [
+const SETTINGS: [&str; 6] = [
     "SET idle_session_timeout = 0",
     "SET client_connection_check_interval = '5s'",
     "SET tcp_keepalives_idle = 30",
     "SET tcp_keepalives_interval = 10",
     "SET tcp_keepalives_count = 3",
+    "SET tcp_user_timeout = '60s'",
 ];
 
 /// Longest attempt to take back a request for a lock.
@@ -71,7 +73,7 @@ impl Session {
             let outcome = driver.await;
             let reason = match &outcome {
                 Ok(Ok(())) => "the connection was closed".to_owned(),
-                Ok(Err(error)) => words(error),
+                Ok(Err(error)) => message(error),
                 Err(_) => "its task was stopped".to_owned(),
             };
             let _ = sender.send(Some(reason));

@@ -6,7 +6,11 @@ use tokio_postgres::error::SqlState;
 
 use super::SHORTEST;
 use crate::pg::error::ConnectError;
-use crate::text::one_line;
+use crate::pg::poll::message;
+use crate::text::one_line_prefix;
+
+/// Characters of a message that are kept: a server may say any amount.
+const MESSAGE: usize = 300;
 
 /// Why the holder has to stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,14 +91,14 @@ impl LeaseError {
     /// The error of a function in this schema.
     pub(super) fn of(what: &'static str, schema: &str, error: &tokio_postgres::Error) -> Self {
         let Some(db) = error.as_db_error() else {
-            return Self::Lost { what, reason: one_line(&error.to_string()).into_owned() };
+            return Self::Lost { what, reason: message(error) };
         };
-        let message = one_line(db.message()).into_owned();
+        let words = one_line_prefix(db.message(), MESSAGE).into_owned();
         let absent = [SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
         match db.code() {
-            code if absent.contains(code) => Self::NotInstalled { schema: schema.to_owned(), message },
-            code if code.code() == "LT001" => Self::Fenced(message),
-            code => Self::Server { what, sqlstate: code.code().to_owned(), message },
+            code if absent.contains(code) => Self::NotInstalled { schema: schema.to_owned(), message: words },
+            code if code.code() == "LT001" => Self::Fenced(words),
+            code => Self::Server { what, sqlstate: code.code().to_owned(), message: words },
         }
     }
 }

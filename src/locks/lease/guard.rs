@@ -60,7 +60,7 @@ impl Lease {
         let pause = (request.term / 10).min(Duration::from_secs(1));
         loop {
             link.client().await?;
-            let sent = clock::uptime();
+            let sent = clock::since_boot();
             let answer = tokio::time::timeout(request.term, link.acquire(&request.owner)).await;
             let silent = |_| LeaseError::Silent { what: "lease_acquire", limit: request.term };
             match answer.map_err(silent)?? {
@@ -89,7 +89,7 @@ impl Lease {
     /// # Errors
     /// When it is, or may be, lost. It stays so.
     pub fn check(&self) -> Result<Duration, Loss> {
-        let now = clock::uptime();
+        let now = clock::since_boot();
         self.standing.send_if_modified(|standing| standing.tick(now));
         let standing = self.standing.borrow();
         standing.loss().map_or_else(|| Ok(standing.left(now)), |loss| Err(loss.clone()))
@@ -101,7 +101,7 @@ impl Lease {
         async move {
             let mut news = standing.subscribe();
             loop {
-                let now = clock::uptime();
+                let now = clock::since_boot();
                 standing.send_if_modified(|standing| standing.tick(now));
                 let left = {
                     let known = news.borrow_and_update();

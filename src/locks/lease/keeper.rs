@@ -28,7 +28,7 @@ async fn renew_for_ever(link: &mut Link, token: i64, standing: &watch::Sender<St
     let mut pause = link.term / 3;
     loop {
         tokio::time::sleep(pause).await;
-        standing.send_if_modified(|standing| standing.tick(clock::uptime()));
+        standing.send_if_modified(|standing| standing.tick(clock::since_boot()));
         if standing.borrow().loss().is_some() {
             return;
         }
@@ -44,13 +44,13 @@ async fn renew_for_ever(link: &mut Link, token: i64, standing: &watch::Sender<St
 
 /// One attempt, for half of the time that is left: a new connection may get through where this one does not.
 async fn renew(link: &mut Link, token: i64, standing: &watch::Sender<Standing>) -> Result<(), String> {
-    let sent = clock::uptime();
+    let sent = clock::since_boot();
     let limit = standing.borrow().left(sent) / 2;
     let answer = tokio::time::timeout(limit, link.renew(token)).await;
     let term = link.term;
     match answer {
         Ok(Ok(Some(true))) => {
-            standing.send_modify(|standing| standing.renewed(sent, term, clock::uptime()));
+            standing.send_modify(|standing| standing.renewed(sent, term, clock::since_boot()));
             Ok(())
         }
         Ok(Ok(Some(false))) => {
