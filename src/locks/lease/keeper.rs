@@ -32,6 +32,12 @@ async fn renew_for_ever(link: &mut Link, token: i64, standing: &watch::Sender<St
         if standing.borrow().loss().is_some() {
             return;
         }
+        let left = standing.borrow().left(clock::since_boot());
+        if left < shortest(link.term) {
+            // Too late for an answer: what came of the last attempt is the better reason.
+            pause = left;
+            continue;
+        }
         pause = match renew(link, token, standing).await {
             Ok(()) => link.term / 3,
             Err(reason) => {
@@ -42,10 +48,16 @@ async fn renew_for_ever(link: &mut Link, token: i64, standing: &watch::Sender<St
     }
 }
 
+/// The time that an attempt needs at least.
+fn shortest(term: Duration) -> Duration {
+    term / 20
+}
+
 /// One attempt, for half of the time that is left: a new connection may get through where this one does not.
 async fn renew(link: &mut Link, token: i64, standing: &watch::Sender<Standing>) -> Result<(), String> {
     let sent = clock::since_boot();
-    let limit = standing.borrow().left(sent) / 2;
+    let left = standing.borrow().left(sent);
+    let limit = (left / 2).max(shortest(link.term)).min(left);
     let answer = tokio::time::timeout(limit, link.renew(token)).await;
     let term = link.term;
     match answer {
