@@ -11,8 +11,8 @@
 mod functions;
 mod look;
 mod loss;
-#[path = "../support/pgbouncer.rs"]
-mod pgbouncer;
+mod pooled;
+#[path = "../support/pooler.rs"]
 mod pooler;
 mod rules;
 mod stack;

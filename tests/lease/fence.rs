@@ -69,13 +69,13 @@ async fn also_a_take_over_as_published_waits_for_a_fenced_write() {
         writer.ask("SELECT * FROM distlock WHERE id = 7 FOR KEY SHARE").await;
         let pid = other.ask("SELECT pg_backend_pid()").await;
         let take = "UPDATE distlock SET owner = 'node2', ts = now(), expired_time = '20 s' WHERE id = 7 AND now() > ts + expired_time";
-        let (taken, ()) = tokio::join!(other.ask(take), async {
+        let (changed, ()) = tokio::join!(other.ask(take), async {
             let waits = format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = {pid}");
             wait_until("the other to wait", async || eye.ask(&waits).await == "1").await;
             assert_eq!(eye.ask("SELECT token FROM distlock").await, token.to_string(), "{version}");
             writer.ask("COMMIT").await;
         });
-        assert_eq!(taken, "1", "{version}");
+        assert_eq!(changed, "1", "{version}");
         assert!(eye.token("SELECT token FROM distlock").await > token, "{version}");
     }
 }

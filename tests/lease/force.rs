@@ -90,7 +90,7 @@ async fn its_holder_is_told_by_its_next_renewal() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
         let lease = hold(&info, &Request::new(7, "node1", Duration::from_secs(3))).await;
-        let lost = lease.lost();
+        let told = lease.lost();
         // It may be renewed between the look and the act.
         let place = Place::Installed(SchemaName::default());
         super::support::wait_until("the row to stay as it was shown", async || {
@@ -98,7 +98,7 @@ async fn its_holder_is_told_by_its_next_renewal() {
             force_release(&session.0.client, &place, &seen).await.unwrap()
         })
         .await;
-        let loss = lost.await;
+        let loss = told.await;
         // On a machine that stands still for seconds the term may end before the renewal gets its answer.
         assert!(matches!(loss, Loss::Lost { id: 7 } | Loss::MayBeLost { id: 7, .. }), "{version}: {loss}");
         assert_eq!(lease.check(), Err(loss));

@@ -8,8 +8,8 @@ use locktop::locks::lease::{Lease, LeaseError, Loss, Request};
 use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::pgbouncer::PgBouncer;
 use super::place::{LONG, Session, hold, installed};
+use super::pooler::Pooler;
 use super::support::{PATIENCE, database, open, server_of, versions, wait_until};
 
 /// Long enough that a busy machine does not lose it.
@@ -184,8 +184,9 @@ async fn it_works_behind_a_pooler_in_transaction_mode() {
     let version = versions()[0];
     let info = installed(version).await;
     let session = Session::open(&info).await;
-    let pooler = PgBouncer::start(server_of(version).await, "transaction", "");
-    let lease = hold(&pooler.conninfo(info.dbname()), &Request::new(7, "node1", TERM)).await;
+    let pooler = Pooler::start(server_of(version).await, "transaction");
+    let through = ConnInfo::parse(&pooler.target(&info)).unwrap();
+    let lease = hold(&through, &Request::new(7, "node1", TERM)).await;
     until(&session, "renewals", "SELECT renewed_at > acquired_at + interval '2 s' FROM leases").await;
     assert!(lease.check().is_ok());
     assert!(lease.release().await.unwrap());

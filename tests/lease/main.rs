@@ -14,9 +14,9 @@ mod force;
 mod guard;
 mod holder;
 mod paused;
-#[path = "../support/pgbouncer.rs"]
-mod pgbouncer;
 mod place;
+#[path = "../support/pooler.rs"]
+mod pooler;
 mod sql;
 #[path = "../support/mod.rs"]
 mod support;

@@ -15,6 +15,12 @@ mod binary;
 mod db;
 mod hand;
 mod loss;
+mod pooled;
+#[path = "../support/pooler.rs"]
+mod pooler;
+mod process;
 mod runs;
+mod signals;
 #[path = "../support/mod.rs"]
 mod support;
+mod suspend;

@@ -6,7 +6,7 @@ use locktop::locks::pooler::PoolerError;
 use locktop::pg::conninfo::ConnInfo;
 
 use super::look::{Eye, ask, is_free, take};
-use super::pgbouncer::PgBouncer;
+use super::pooler::Pooler;
 use super::support::{database, open, server, wait_until};
 
 const KEY: Key = Key::Bigint(77);
@@ -18,12 +18,16 @@ async fn place() -> (&'static EmbeddedServer, ConnInfo, Eye) {
     (server, direct, eye)
 }
 
+fn through(pooler: &Pooler, info: &ConnInfo) -> ConnInfo {
+    ConnInfo::parse(&pooler.target(info)).unwrap()
+}
+
 #[tokio::test]
 async fn a_session_lock_behind_a_pooler_in_transaction_mode_is_a_strangers_and_is_refused() {
     let (server, direct, eye) = place().await;
     for more in ["", "default_pool_size = 1", "server_round_robin = 1"] {
-        let pooler = PgBouncer::start(server, "transaction", more);
-        let info = pooler.conninfo(direct.dbname());
+        let pooler = Pooler::start_with(server, "transaction", more);
+        let info = through(&pooler, &direct);
         // What would happen: the lock stays behind on a connection that is everybody's.
         let (naive, stranger) = (open(&info).await, open(&info).await);
         ask(&naive.client, "SELECT pg_advisory_lock(77)").await;
@@ -48,8 +52,8 @@ async fn a_session_lock_behind_a_pooler_in_transaction_mode_is_a_strangers_and_i
 async fn a_pooler_in_transaction_mode_that_others_use_is_told_too() {
     let (server, direct, _) = place().await;
     for more in ["", "server_round_robin = 1"] {
-        let pooler = PgBouncer::start(server, "transaction", more);
-        let info = pooler.conninfo(direct.dbname());
+        let pooler = Pooler::start_with(server, "transaction", more);
+        let info = through(&pooler, &direct);
         // Three server connections, idle or in a transaction, beside ours.
         let others = [open(&info).await, open(&info).await, open(&info).await];
         for other in &others {
@@ -65,8 +69,8 @@ async fn a_pooler_in_transaction_mode_that_others_use_is_told_too() {
 #[tokio::test]
 async fn a_pooler_in_statement_mode_is_refused_with_its_own_words() {
     let (server, direct, _) = place().await;
-    let pooler = PgBouncer::start(server, "statement", "");
-    let error = Session::open(&pooler.conninfo(direct.dbname())).await.unwrap_err();
+    let pooler = Pooler::start(server, "statement");
+    let error = Session::open(&through(&pooler, &direct)).await.unwrap_err();
     assert!(matches!(error, AdvisoryError::Pooler(PoolerError::Unknown(_))), "{error}");
     assert!(error.to_string().contains("statement pooling"), "{error}");
 }
@@ -74,8 +78,8 @@ async fn a_pooler_in_statement_mode_is_refused_with_its_own_words() {
 #[tokio::test]
 async fn behind_a_pooler_in_session_mode_a_session_is_ones_own() {
     let (server, direct, eye) = place().await;
-    let pooler = PgBouncer::start(server, "session", "");
-    let info = pooler.conninfo(direct.dbname());
+    let pooler = Pooler::start(server, "session");
+    let info = through(&pooler, &direct);
     let lock = take(&info, KEY, Mode::Exclusive).await;
     assert_eq!(eye.rows(lock.session().pid()).await, "1");
     assert!(!is_free(&direct, KEY).await);
@@ -90,8 +94,8 @@ async fn behind_a_pooler_in_session_mode_a_session_is_ones_own() {
 #[tokio::test]
 async fn a_transactions_lock_works_behind_any_pooler() {
     let (server, direct, _) = place().await;
-    let pooler = PgBouncer::start(server, "transaction", "");
-    let mut connection = open(&pooler.conninfo(direct.dbname())).await;
+    let pooler = Pooler::start(server, "transaction");
+    let mut connection = open(&through(&pooler, &direct)).await;
     for wait in [Wait::Forever, Wait::Never, Wait::AtMost(std::time::Duration::from_secs(30))] {
         let transaction = connection.client.transaction().await.unwrap();
         assert!(xact_lock(&transaction, KEY, Mode::Exclusive, wait).await.unwrap());
