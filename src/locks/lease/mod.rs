@@ -42,6 +42,9 @@
 //! `lease_acquire(id, owner, term)` returns the token or null, `lease_renew(id, token)` and `lease_release(id, token)` a boolean,
 //! `assert_lease(id, token)` fails with SQLSTATE `LT001`; `lease_check` is for looking, the view `leases` for the screen.
 //! Statements written for the published table work on this one, and give each new owner a new token too.
+//!
+//! A role that is not the owner of the schema needs `USAGE` on it, `SELECT, INSERT, UPDATE` on `distlock`, `USAGE` on the sequence
+//! `distlock_token_seq`, and `SELECT` on the view.
 
 mod error;
 mod force;
