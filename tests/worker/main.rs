@@ -12,6 +12,7 @@
 mod binary;
 #[path = "../schema/db.rs"]
 mod db;
+mod due;
 mod hand;
 mod loss;
 mod pooled;
