@@ -54,6 +54,7 @@ async fn it_comes_and_goes_whole() {
                 "lock_waits",
                 "task_history",
                 "advisory_locks",
+                "leases",
             ] {
                 session.run(&format!("SELECT * FROM {quoted}.{view}")).await;
             }
@@ -65,7 +66,7 @@ async fn it_comes_and_goes_whole() {
             let removed = schema::remove(&mut session.connection.client, &schema).await.unwrap().unwrap();
             assert_eq!(
                 removed.rows,
-                [("locktop_audit", 0), ("scheduled_tasks", 1), ("task_execution_log", 1)]
+                [("distlock", 0), ("locktop_audit", 0), ("scheduled_tasks", 1), ("task_execution_log", 1)]
                     .map(|(table, rows)| (table.to_owned(), rows))
             );
             assert_eq!(removed.objects, done.made);
@@ -100,7 +101,7 @@ async fn an_upgrade_applies_what_is_missing_and_ends_where_a_new_one_does() {
             panic!()
         };
         assert_eq!(upgraded, fresh);
-        assert_eq!(session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await, "1\n2");
+        assert_eq!(session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await, "1\n2\n3");
         assert_eq!(session.ask("SELECT action FROM locktop.locktop_audit").await, "kept");
         // Two at once: the second finds it done.
         let mut second = Session::open_plain(&info).await;
@@ -235,6 +236,10 @@ async fn a_drop_stops_at_what_depends_on_it_and_at_a_lock() {
         let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();
         assert!(matches!(error, SchemaError::InUse { count: 1, .. }), "{version}: {error}");
         other.run("SELECT pg_advisory_unlock_all()").await;
+        other.run("SELECT locktop.lease_acquire(1, 'node1', '1 hour')").await;
+        let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();
+        assert!(matches!(error, SchemaError::InUse { count: 1, .. }), "{version}: {error}");
+        other.run("SELECT locktop.lease_release(id, token) FROM locktop.distlock").await;
         other.run("BEGIN; LOCK TABLE locktop.task_execution_log IN ACCESS SHARE MODE").await;
         if version == versions()[0] {
             let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();
