@@ -122,21 +122,26 @@ pub async fn remove(client: &mut Client, schema: &SchemaName) -> Result<Option<R
     Ok(Some(Removed { version, objects: there.len(), rows }))
 }
 
-/// An error while somebody holds the key of a running task.
+/// Views of what runs, and which of its rows do.
+const RUNNING: [(&str, &str); 2] =
+    [("running_tasks", "state IN ('running', 'slow')"), ("running_queue_items", "state = 'running'")];
+
+/// An error while somebody holds the key of a running task, or works on an item of the queue.
 async fn refuse_running(
     transaction: &Transaction<'_>,
     schema: &SchemaName,
     there: &[&Object],
 ) -> Result<(), SchemaError> {
-    if !there.iter().any(|object| object.kind == "view" && object.identity == "running_tasks") {
-        return Ok(());
+    let mut count = 0_i64;
+    for (view, condition) in RUNNING {
+        if there.iter().any(|object| object.kind == "view" && object.identity == view) {
+            let sql = format!("SELECT count(*) FROM {}.{view} WHERE {condition}", schema.quoted());
+            if let Some(row) = transaction.query_typed(&sql, &[]).await?.first() {
+                count += row.try_get::<_, i64>(0)?;
+            }
+        }
     }
-    let sql =
-        format!("SELECT count(*) FROM {}.running_tasks WHERE state IN ('running', 'slow')", schema.quoted());
-    match transaction.query_typed(&sql, &[]).await?.first().map(|row| row.try_get(0)).transpose()? {
-        Some(count) if count > 0 => Err(SchemaError::InUse { schema: schema.clone(), count }),
-        _ => Ok(()),
-    }
+    if count > 0 { Err(SchemaError::InUse { schema: schema.clone(), count }) } else { Ok(()) }
 }
 
 /// Whether a table is there for our own use.

@@ -30,7 +30,7 @@ pub enum SchemaError {
         /// Kind and name of each.
         objects: Vec<String>,
     },
-    /// Sessions run tasks of it.
+    /// Sessions run tasks of it, or items of its queue.
     #[error("tasks of the schema {} are running ({count} now): stop the workers first", .schema.quoted())]
     InUse {
         /// The schema.
