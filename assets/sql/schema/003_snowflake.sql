@@ -75,7 +75,8 @@ BEGIN
         END IF;
         v_last := v_time;
         v_last_sequence := v_sequence;
-        RETURN NEXT v_time << 22 | p_worker_id::bigint << 12 | v_sequence;
+        -- All these operators have one precedence.
+        RETURN NEXT (v_time << 22) | (p_worker_id::bigint << 12) | v_sequence;
     END LOOP;
     UPDATE id_generator g SET last_timestamp = v_last, sequence = v_last_sequence WHERE g.worker_id = p_worker_id;
 END

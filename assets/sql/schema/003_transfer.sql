@@ -26,23 +26,27 @@ BEGIN
     IF p_from_id = p_to_id THEN
         RAISE EXCEPTION 'account % cannot transfer to itself', p_from_id USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    -- Both are locked in the order of their ids, whichever way the money goes: two that cross wait, and do not deadlock.
-    PERFORM a.id
-       FROM accounts a
-      WHERE a.id = p_from_id AND a.version = p_from_version OR a.id = p_to_id AND a.version = p_to_version
-      ORDER BY a.id
-        FOR UPDATE;
-    GET DIAGNOSTICS v_rows = ROW_COUNT;
-    IF v_rows <> 2 THEN
+    -- Both are locked in the order of their ids, whichever way the money goes: two that cross wait, and do not deadlock. An attempt
+    -- that lost gives its locks back with its block: with one of them still held, the next attempt would not keep the order.
+    BEGIN
+        PERFORM a.id
+           FROM accounts a
+          WHERE a.id = p_from_id AND a.version = p_from_version OR a.id = p_to_id AND a.version = p_to_version
+          ORDER BY a.id
+            FOR UPDATE;
+        GET DIAGNOSTICS v_rows = ROW_COUNT;
+        IF v_rows = 2 THEN
+            UPDATE accounts a
+               SET balance = a.balance + CASE a.id WHEN p_to_id THEN p_amount ELSE -p_amount END, version = a.version + 1
+             WHERE a.id = p_from_id AND a.version = p_from_version OR a.id = p_to_id AND a.version = p_to_version;
+            GET DIAGNOSTICS v_rows = ROW_COUNT;
+        END IF;
+        IF v_rows <> 2 THEN
+            RAISE SQLSTATE 'LT001';
+        END IF;
+    EXCEPTION WHEN SQLSTATE 'LT001' THEN
         RETURN false;
-    END IF;
-    UPDATE accounts a
-       SET balance = a.balance + CASE a.id WHEN p_to_id THEN p_amount ELSE -p_amount END, version = a.version + 1
-     WHERE a.id = p_from_id AND a.version = p_from_version OR a.id = p_to_id AND a.version = p_to_version;
-    GET DIAGNOSTICS v_rows = ROW_COUNT;
-    IF v_rows <> 2 THEN
-        RAISE EXCEPTION 'a transfer changed % accounts in place of 2', v_rows;
-    END IF;
+    END;
     RETURN true;
 END
 $body$;
