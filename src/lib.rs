@@ -3,7 +3,8 @@
 //! # Floors
 //!
 //! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
-//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`feed`], [`app`], [`ui`],
+//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`],
+//! [`locks`], [`feed`], [`app`], [`ui`],
 //! [`demo`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
@@ -71,6 +72,7 @@ pub mod config;
 pub mod demo;
 pub mod feed;
 pub mod keys;
+pub mod locks;
 pub mod model;
 pub mod pg;
 pub mod runtime;

@@ -42,9 +42,9 @@ BEGIN
             GET DIAGNOSTICS v_rows = ROW_COUNT;
         END IF;
         IF v_rows <> 2 THEN
-            RAISE SQLSTATE 'LT001';
+            RAISE SQLSTATE 'LT002';
         END IF;
-    EXCEPTION WHEN SQLSTATE 'LT001' THEN
+    EXCEPTION WHEN SQLSTATE 'LT002' THEN
         RETURN false;
     END;
     RETURN true;
