@@ -4,8 +4,7 @@
 //!
 //! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
 //! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`],
-//! [`locks`], [`feed`], [`app`], [`ui`],
-//! [`demo`], [`runtime`], [`config`], [`cli`].
+//! [`locks`], [`feed`], [`app`], [`ui`], [`demo`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
 //!

@@ -9,6 +9,7 @@
     reason = "a test may"
 )]
 
+mod api;
 mod article_ids;
 mod article_queue;
 mod article_rate;
