@@ -154,7 +154,7 @@ async fn the_next_one_waits_for_the_commit_and_a_rolled_back_id_is_not_given_aga
 async fn ids_of_a_crowd_are_different_and_grow_with_each_worker() {
     for version in versions() {
         let info = installed(version).await;
-        let rounds = size(5, 125);
+        let rounds = size(2, 125);
         let crowd = sessions(&info, 8).await;
         crowd[0].run("INSERT INTO id_generator (worker_id) SELECT generate_series(1, 4)").await;
         let tasks: Vec<_> = crowd
