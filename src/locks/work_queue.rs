@@ -26,7 +26,7 @@
 //! been done: [`WorkQueue::heartbeat`] says what the session has.
 //!
 //! In SQL: `consume_task()`, `claim_queue_items`, `finish_queue_item`, `heartbeat_queue_items`, `requeue_queue_item`,
-//! `requeue_lost_items`, and the views `queue_depth`, `queue_workers` and `running_queue_items`.
+//! `requeue_lost_items`, `retry_queue_item`, `set_aside_queue_item`, and the views `queue_depth`, `queue_workers` and `running_queue_items`.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -80,16 +80,16 @@ pub enum End {
     Failed(String),
 }
 
-/// What became of an item that was lost, or seemed to be.
+/// What became of an item that was to be taken from a session that is gone, or from nobody.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Requeued {
+pub struct Settled {
     /// The item.
     pub id: i64,
     /// Who had it.
     pub worker: Option<String>,
     /// Which attempt was lost.
     pub attempt: Option<i32>,
-    /// What was done: `requeued` or `gave_up`; or why not: `not_found`, `not_processing`, `locked`, `held`, `unknown`.
+    /// What was done: `requeued`, `gave_up` or `set_aside`; or why not: `not_found`, `wrong_state`, `locked`, `held`, `unknown`.
     pub outcome: String,
     /// What was seen.
     pub detail: String,
@@ -220,16 +220,15 @@ impl WorkQueue {
         client: &C,
         actor: &str,
         at_most: i32,
-    ) -> Result<Vec<Requeued>, CallError> {
+    ) -> Result<Vec<Settled>, CallError> {
         const WHAT: &str = "requeue_lost_items";
-        let sql =
-            "SELECT task_id, worker_id, attempt, outcome, detail FROM @schema@.requeue_lost_items($1, $2)";
+        let sql = format!("SELECT {SETTLED} FROM @schema@.requeue_lost_items($1, $2)");
         let parameters: &[Parameter<'_>] = &[(&actor, Type::TEXT), (&at_most, Type::INT4)];
-        let rows = rows(client, &self.schema, WHAT, sql, parameters).await?;
-        rows.iter().map(|row| requeued(WHAT, row)).collect()
+        let rows = rows(client, &self.schema, WHAT, &sql, parameters).await?;
+        rows.iter().map(|row| settled(WHAT, row)).collect()
     }
 
-    /// The same for one item, which is left alone unless its session is gone: what was done, or why not.
+    /// The same for one item: what was done, or why not. One that a session has is left alone.
     ///
     /// # Errors
     /// When the server refuses, or the connection fails.
@@ -239,11 +238,49 @@ impl WorkQueue {
         id: i64,
         actor: &str,
         reason: Option<&str>,
-    ) -> Result<Requeued, CallError> {
-        const WHAT: &str = "requeue_queue_item";
-        let sql = "SELECT task_id, worker_id, attempt, outcome, detail FROM @schema@.requeue_queue_item($1, $2, $3)";
+    ) -> Result<Settled, CallError> {
+        self.settle(client, "requeue_queue_item", id, actor, reason).await
+    }
+
+    /// Makes an item pending again that has failed, for one attempt more if it had all of them.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn retry<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        id: i64,
+        actor: &str,
+        reason: Option<&str>,
+    ) -> Result<Settled, CallError> {
+        self.settle(client, "retry_queue_item", id, actor, reason).await
+    }
+
+    /// Fails an item that is pending or lost, so that nobody claims it.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn set_aside<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        id: i64,
+        actor: &str,
+        reason: Option<&str>,
+    ) -> Result<Settled, CallError> {
+        self.settle(client, "set_aside_queue_item", id, actor, reason).await
+    }
+
+    async fn settle<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        what: &'static str,
+        id: i64,
+        actor: &str,
+        reason: Option<&str>,
+    ) -> Result<Settled, CallError> {
+        let sql = format!("SELECT {SETTLED} FROM @schema@.{what}($1, $2, $3)");
         let parameters: &[Parameter<'_>] = &[(&id, Type::INT8), (&actor, Type::TEXT), (&reason, Type::TEXT)];
-        requeued(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?)
+        settled(what, &row(client, &self.schema, what, &sql, parameters).await?)
     }
 
     /// How many items there are in each state, those included that somebody has locked.
@@ -266,6 +303,7 @@ impl WorkQueue {
 }
 
 const CLAIM: &str = "claim_queue_items";
+const SETTLED: &str = "task_id, worker_id, attempt, outcome, detail";
 
 fn item(row: &Row, worker: &str) -> Result<Item, CallError> {
     Ok(Item {
@@ -279,8 +317,8 @@ fn item(row: &Row, worker: &str) -> Result<Item, CallError> {
     })
 }
 
-fn requeued(what: &'static str, row: &Row) -> Result<Requeued, CallError> {
-    Ok(Requeued {
+fn settled(what: &'static str, row: &Row) -> Result<Settled, CallError> {
+    Ok(Settled {
         id: column(what, row, 0)?,
         worker: column(what, row, 1)?,
         attempt: column(what, row, 2)?,

@@ -50,13 +50,19 @@ async fn the_work_queue() {
 
         let held = queue.requeue(watcher, bare.id, "me", Some("to see")).await.unwrap();
         assert_eq!((held.outcome.as_str(), held.worker.as_deref()), ("held", Some("w")));
+        let spare = queue.add(watcher, "later", &()).await.unwrap();
+        let aside = queue.set_aside(watcher, spare, "me", None).await.unwrap();
+        assert_eq!((aside.outcome.as_str(), aside.attempt), ("set_aside", Some(0)), "{version}");
+        let again = queue.retry(watcher, spare, "me", Some("by mistake")).await.unwrap();
+        assert_eq!((again.id, again.outcome.as_str()), (spare, "requeued"), "{version}");
         end(&other, one.pid).await;
         let lost = queue.requeue_lost(watcher, "me", 10).await.unwrap();
         assert_eq!(lost.len(), 1);
         assert_eq!((lost[0].id, lost[0].outcome.as_str()), (bare.id, "gave_up"), "{version}");
         let depth = queue.depth(watcher).await.unwrap();
-        assert_eq!((depth.pending, depth.processing, depth.completed, depth.failed), (0, 0, 1, 1));
+        assert_eq!((depth.pending, depth.processing, depth.completed, depth.failed), (1, 0, 1, 1));
         assert!(matches!(queue.claim(client, "w").await, Err(CallError::Lost { .. })), "it has no session");
+        queue.set_aside(watcher, spare, "me", None).await.unwrap();
         let long = queue.claim(watcher, &"w".repeat(51)).await.unwrap_err();
         assert_eq!(long.sqlstate(), Some("22001"), "{version}: {long}");
         let elsewhere = WorkQueue { schema: SchemaName::new("elsewhere").unwrap() };

@@ -199,10 +199,7 @@ async fn what_a_session_took_with_it_is_requeued_and_set_aside_in_the_end() {
             let outcome = if attempt < 3 { "requeued" } else { "gave_up" };
             let lost = "SELECT task_id, worker_id, attempt, outcome FROM requeue_lost_items('me')";
             assert_eq!(watcher.ask(lost).await, format!("1|w|{attempt}|{outcome}"), "{version}");
-            assert_eq!(
-                watcher.ask("SELECT outcome FROM requeue_queue_item(1, 'me')").await,
-                "not_processing"
-            );
+            assert_eq!(watcher.ask("SELECT outcome FROM requeue_queue_item(1, 'me')").await, "wrong_state");
         }
         assert_eq!(watcher.ask(STATUS).await, "failed|3");
         let audit =
@@ -245,12 +242,52 @@ async fn a_session_that_is_there_keeps_its_item_whatever_it_seems() {
         watcher.run("UPDATE task_queue SET status = 'processing', backend_start = NULL WHERE id = 3").await;
         assert_eq!(watcher.ask(&outcome(3)).await, "unknown");
         assert_eq!(watcher.ask(&outcome(99)).await, "not_found");
-        assert_eq!(watcher.ask(&outcome(2)).await, "not_processing");
+        assert_eq!(watcher.ask(&outcome(2)).await, "wrong_state");
         // A process id that came again is another session.
         watcher
             .run("UPDATE task_queue SET backend_start = backend_start - interval '1 hour' WHERE id = 1")
             .await;
         assert_eq!(watcher.ask(&outcome(1)).await, "requeued", "{version}");
+    }
+}
+
+#[tokio::test]
+async fn an_item_that_nobody_has_is_set_aside_and_brought_back() {
+    for version in versions() {
+        let (one, other) = queue(version).await;
+        one.run(CLAIM).await;
+        let aside = |id: i32| format!("SELECT outcome FROM set_aside_queue_item({id}, 'me', 'poison')");
+        let back = |id: i32| format!("SELECT outcome, attempt FROM retry_queue_item({id}, 'me')");
+        assert_eq!(other.ask(&aside(1)).await, "held", "{version}");
+        assert_eq!(other.ask(&aside(2)).await, "set_aside");
+        assert_eq!(other.ask(&aside(2)).await, "wrong_state");
+        assert_eq!(
+            other.ask("SELECT status, error_message FROM task_queue WHERE id = 2").await,
+            "failed|poison: it was pending after 0 attempts"
+        );
+        assert_eq!(other.ask(CLAIM).await, "3|1", "{version}");
+        assert_eq!(other.ask(&finish(3, 1, "completed")).await, "t");
+        assert_eq!(
+            (other.ask(&aside(3)).await, other.ask(&back(3)).await),
+            ("wrong_state".to_owned(), "wrong_state|1".to_owned())
+        );
+        assert_eq!(other.ask(&back(2)).await, "requeued|0");
+        end(&other, one.pid).await;
+        assert_eq!(other.ask(&aside(1)).await, "set_aside", "{version}");
+        // Who looks for lost items leaves one that has failed; one that had all its attempts gets one more.
+        assert_eq!(other.ask("SELECT outcome FROM requeue_queue_item(1, 'me')").await, "wrong_state");
+        other.run("UPDATE task_queue SET max_attempts = 1 WHERE id = 1").await;
+        assert_eq!(other.ask(&back(1)).await, "requeued|1");
+        assert_eq!(
+            other.ask("SELECT status, attempt, max_attempts FROM task_queue WHERE id = 1").await,
+            "pending|1|2"
+        );
+        let audit = "SELECT action, reason FROM locktop_audit ORDER BY id";
+        assert_eq!(
+            other.ask(audit).await,
+            "set_aside|poison\nrequeued|-\nset_aside|poison\nrequeued|-",
+            "{version}"
+        );
     }
 }
 

@@ -31,15 +31,16 @@ SELECT q.id AS task_id,
 COMMENT ON VIEW @schema@.running_queue_items IS
     'Items of the work queue that are being worked on: running, lost with their session, or unknown';
 
--- One item, in the caller's transaction, which should commit at once. The outcome is one of
+-- Takes an item from a session that is gone, or from nobody. In the caller's transaction, which should commit at once. The outcome is one of
 --   requeued       pending again
 --   gave_up        set aside as failed: it was the last attempt
+--   set_aside      set aside as failed, because that was asked for
 --   not_found      there is no such item
---   not_processing nobody has it
+--   wrong_state    it is not in one of the states p_from
 --   locked         somebody has its row locked
 --   held           holder_pid has it
 --   unknown        whether its session is there cannot be told
-CREATE FUNCTION @schema@.requeue_queue_item(p_task_id bigint, p_actor text, p_reason text DEFAULT NULL)
+CREATE FUNCTION @schema@.settle_queue_item(p_task_id bigint, p_from text[], p_to text, p_actor text, p_reason text)
 RETURNS TABLE (task_id bigint, worker_id varchar, attempt integer, outcome text, holder_pid integer, detail text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
@@ -52,7 +53,7 @@ DECLARE
     v_start timestamptz;
 BEGIN
     task_id := p_task_id;
-    SELECT * INTO v_row FROM task_queue q WHERE q.id = p_task_id AND q.status = 'processing' FOR UPDATE SKIP LOCKED;
+    SELECT * INTO v_row FROM task_queue q WHERE q.id = p_task_id AND q.status = ANY (p_from) FOR UPDATE SKIP LOCKED;
     v_locked := FOUND;
     IF NOT v_locked THEN
         SELECT * INTO v_row FROM task_queue q WHERE q.id = p_task_id;
@@ -64,39 +65,78 @@ BEGIN
     v_there := FOUND;
     outcome := CASE
         WHEN v_row.id IS NULL THEN 'not_found'
-        WHEN v_row.status <> 'processing' THEN 'not_processing'
+        WHEN v_row.status <> ALL (p_from) THEN 'wrong_state'
         WHEN NOT v_locked THEN 'locked'
+        WHEN v_row.status <> 'processing' THEN NULL
         WHEN v_row.backend_pid IS NULL OR v_row.backend_start IS NULL THEN 'unknown'
         WHEN v_there AND v_start = v_row.backend_start THEN 'held'
-        WHEN v_there AND v_start IS NULL THEN 'unknown'
-        WHEN v_row.attempt >= v_row.max_attempts THEN 'gave_up'
-        ELSE 'requeued' END;
-    holder_pid := CASE WHEN outcome = 'held' THEN v_row.backend_pid END;
+        WHEN v_there AND v_start IS NULL THEN 'unknown' END;
     detail := CASE outcome
         WHEN 'not_found' THEN format('there is no item %s', p_task_id)
-        WHEN 'not_processing' THEN format('it is %s', v_row.status)
+        WHEN 'wrong_state' THEN format('it is %s', v_row.status)
         WHEN 'locked' THEN 'its row was locked by somebody'
         WHEN 'held' THEN format('worker %s has it in the session of pid %s', v_row.worker_id, v_row.backend_pid)
         WHEN 'unknown' THEN CASE WHEN v_there THEN format('when pid %s began is hidden from this role: grant it pg_read_all_stats',
                                                           v_row.backend_pid)
-                                 ELSE 'its row names no session' END
-        ELSE format('attempt %s was lost with the session of pid %s of %s, last sign of life %s', v_row.attempt, v_row.backend_pid,
-                    v_row.backend_start, coalesce(greatest(v_row.started_at, v_row.heartbeat_at)::text, '?')) END;
-    IF outcome IN ('requeued', 'gave_up') THEN
+                                 ELSE 'its row names no session' END END;
+    IF outcome IS NULL THEN
+        outcome := CASE WHEN p_to = 'failed' THEN 'set_aside'
+                        WHEN v_row.status = 'processing' AND v_row.attempt >= v_row.max_attempts THEN 'gave_up'
+                        ELSE 'requeued' END;
+        detail := CASE v_row.status
+            WHEN 'processing' THEN
+                format('attempt %s was lost with the session of pid %s of %s, last sign of life %s', v_row.attempt, v_row.backend_pid,
+                       v_row.backend_start, coalesce(greatest(v_row.started_at, v_row.heartbeat_at)::text, '?'))
+            ELSE format('it was %s after %s attempts', v_row.status, v_row.attempt) END;
         UPDATE task_queue q
            SET status = CASE outcome WHEN 'requeued' THEN 'pending' ELSE 'failed' END,
-               completed_at = CASE outcome WHEN 'gave_up' THEN clock_timestamp() END,
-               error_message = detail
+               completed_at = CASE WHEN outcome <> 'requeued' THEN clock_timestamp() END,
+               -- The number of the attempt only grows, so one that is asked for is one more.
+               max_attempts = CASE v_row.status WHEN 'failed' THEN greatest(q.max_attempts, q.attempt + 1) ELSE q.max_attempts END,
+               error_message = CASE v_row.status WHEN 'failed' THEN q.error_message ELSE coalesce(p_reason || ': ', '') || detail END
          WHERE q.id = p_task_id;
         INSERT INTO locktop_audit (action, actor, worker_id, lock_id, target_pid, target_start, reason, detail)
         VALUES (outcome, p_actor, v_row.worker_id, queue_lock_key(p_task_id), v_row.backend_pid, v_row.backend_start, p_reason,
                 format('item %s of the work queue: %s', p_task_id, detail));
+    ELSIF outcome = 'held' THEN
+        holder_pid := v_row.backend_pid;
     END IF;
     RETURN NEXT;
 END
 $body$;
+COMMENT ON FUNCTION @schema@.settle_queue_item(bigint, text[], text, text, text) IS
+    'Makes an item pending again that no session has, or sets it aside; says what it did or why not';
+
+CREATE FUNCTION @schema@.requeue_queue_item(p_task_id bigint, p_actor text, p_reason text DEFAULT NULL)
+RETURNS TABLE (task_id bigint, worker_id varchar, attempt integer, outcome text, holder_pid integer, detail text)
+LANGUAGE sql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+    SELECT s.* FROM settle_queue_item(p_task_id, '{processing}', 'pending', p_actor, p_reason) s
+$body$;
 COMMENT ON FUNCTION @schema@.requeue_queue_item(bigint, text, text) IS
-    'Makes an item pending again whose session is gone, or sets it aside after its last attempt; says what it did or why not';
+    'Makes an item pending again whose session is gone, or fails it after its last attempt; says what it did or why not';
+
+-- Not the same function: who brings lost items back must not bring back one that another has just given up.
+CREATE FUNCTION @schema@.retry_queue_item(p_task_id bigint, p_actor text, p_reason text DEFAULT NULL)
+RETURNS TABLE (task_id bigint, worker_id varchar, attempt integer, outcome text, holder_pid integer, detail text)
+LANGUAGE sql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+    SELECT s.* FROM settle_queue_item(p_task_id, '{failed}', 'pending', p_actor, p_reason) s
+$body$;
+COMMENT ON FUNCTION @schema@.retry_queue_item(bigint, text, text) IS
+    'Makes an item pending again that has failed, for one attempt more if it had all of them; says what it did or why not';
+
+CREATE FUNCTION @schema@.set_aside_queue_item(p_task_id bigint, p_actor text, p_reason text DEFAULT NULL)
+RETURNS TABLE (task_id bigint, worker_id varchar, attempt integer, outcome text, holder_pid integer, detail text)
+LANGUAGE sql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+    SELECT s.* FROM settle_queue_item(p_task_id, '{processing,pending}', 'failed', p_actor, p_reason) s
+$body$;
+COMMENT ON FUNCTION @schema@.set_aside_queue_item(bigint, text, text) IS
+    'Fails an item that is pending or whose session is gone, so that nobody claims it; says what it did or why not';
 
 CREATE FUNCTION @schema@.requeue_lost_items(p_actor text, p_limit integer DEFAULT 100)
 RETURNS TABLE (task_id bigint, worker_id varchar, attempt integer, outcome text, holder_pid integer, detail text)
