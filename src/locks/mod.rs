@@ -1,9 +1,17 @@
-//! Locks between processes, each usable by itself: what the dashboard shows, and what a program takes.
+//! Locks over PostgreSQL, each system a library of its own right: nothing in here knows of a terminal, a config or a
+//! command line.
 //!
-//! Nothing here trusts a client's clock to decide who has a lock, and nothing gives back what it is not sure to hold.
+//! - [`scheduled_task`]: the session of a worker that takes tasks, and holds a lock for each while it runs it.
+//! - [`work_queue`]: items that each go to one worker at a time.
+//! - [`rate_limit`]: so many requests in a window.
+//! - [`snowflake`]: ids that grow with time.
+//! - [`optimistic`]: write only what has not changed since it was read.
+//! - [`pooler`]: whether a session lock can be held here at all.
 
 pub mod call;
 pub mod optimistic;
+pub mod pooler;
 pub mod rate_limit;
+pub mod scheduled_task;
 pub mod snowflake;
 pub mod work_queue;

@@ -2,11 +2,13 @@
 //!
 //! Nothing here reads a clock, a file or a socket; a test, a replay and the live program run the same code.
 
+pub mod awaited_rows;
 pub mod backend;
 pub mod finding;
 pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
+pub mod plan;
 pub mod prepared;
 pub mod snapshot;
 pub mod task;

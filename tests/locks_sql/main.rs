@@ -16,7 +16,6 @@ mod article_rate;
 mod article_transfer;
 mod crowd;
 #[path = "../schema/db.rs"]
-#[allow(dead_code, reason = "a part of it is used here")]
 mod db;
 mod ids;
 mod printed;
