@@ -123,10 +123,13 @@ pub async fn remove(client: &mut Client, schema: &SchemaName) -> Result<Option<R
 }
 
 /// Views of what is in use, and which of its rows are.
-const IN_USE: [(&str, &str); 2] =
-    [("running_tasks", "state IN ('running', 'slow')"), ("leases", "state = 'held'")];
+const IN_USE: [(&str, &str); 3] = [
+    ("running_tasks", "state IN ('running', 'slow')"),
+    ("running_queue_items", "state = 'running'"),
+    ("leases", "state = 'held'"),
+];
 
-/// An error while somebody holds the key of a running task, or a lease.
+/// An error while somebody holds the key of a running task or of an item of the queue, or a lease.
 async fn refuse_running(
     transaction: &Transaction<'_>,
     schema: &SchemaName,

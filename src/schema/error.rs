@@ -30,7 +30,7 @@ pub enum SchemaError {
         /// Kind and name of each.
         objects: Vec<String>,
     },
-    /// Somebody runs tasks of it, or holds leases.
+    /// Sessions run tasks of it or items of its queue, or hold its leases.
     #[error("tasks of the schema {} are running, or its leases held ({count} now): stop the workers first", .schema.quoted())]
     InUse {
         /// The schema.

@@ -39,7 +39,17 @@ static VERSIONS: [Version; 3] = [
             file!("002_terminate"),
         ],
     },
-    Version { number: LATEST, files: &[file!("003_lease")] },
+    Version {
+        number: LATEST,
+        files: &[
+            file!("003_queue"),
+            file!("003_requeue"),
+            file!("003_rate_limit"),
+            file!("003_snowflake"),
+            file!("003_transfer"),
+            file!("003_lease"),
+        ],
+    },
 ];
 
 /// Ends each version.
