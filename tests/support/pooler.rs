@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::pg::conninfo::ConnInfo;
@@ -32,7 +33,9 @@ impl Pooler {
         .expect(
             "this test needs pgbouncer: `apt-get install pgbouncer`, or run tests/run.sh, which installs it",
         );
-        let directory = server.socket_dir().join(format!("pooler-{mode}-{}", std::process::id()));
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let directory =
+            server.socket_dir().join(format!("pooler-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir(&directory).unwrap();
         let config = format!(
             "[databases]\n* = host={} port=5432 user=postgres\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\n\
