@@ -22,6 +22,7 @@ pub(crate) struct Pooler {
 impl Pooler {
     /// In `transaction`, `session` or `statement` mode. Its files are in the server's directory, and go with it.
     pub(crate) fn start(server: &EmbeddedServer, mode: &str) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let program = [
             "/usr/sbin/pgbouncer",
             "/usr/bin/pgbouncer",
@@ -33,7 +34,6 @@ impl Pooler {
         .expect(
             "this test needs pgbouncer: `apt-get install pgbouncer`, or run tests/run.sh, which installs it",
         );
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let directory =
             server.socket_dir().join(format!("pooler-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir(&directory).unwrap();
