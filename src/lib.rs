@@ -49,6 +49,10 @@
 //! - No function of the server tells when it was promoted, or started anew after a crash: `pg_postmaster_start_time()` is older. The launchers
 //!   in `pg_stat_activity` are as old as that (`up_since()` of the schema).
 //! - A group of exclusive waiters has a quadratic number of queue edges: they stay implicit ([`model::wait_graph`]).
+//! - In a pool that others keep busy, the process ids of two connections can look like those of two sessions for as long as one
+//!   cares to ask: what tells is that somebody else ran something on ours ([`locks::pooler`]).
+//! - A notification is a transaction in every backend that listens, and wakes its client: fifty that are told and stay asleep
+//!   cost less than fifty that look, and one that looks first costs least ([`worker`], the module `idle`).
 #![cfg_attr(
     test,
     allow(

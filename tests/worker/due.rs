@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use locktop::locks::scheduled_task::{Finish, News, OpenError, TaskSession, WorkerId};
+use locktop::locks::scheduled_task::{Finish, News, TaskSession, WorkerId};
 use locktop::schema::SchemaName;
 
 use super::db::{Session, installed};
 use super::hand::{Held, Worker, ended, log, task};
-use super::support::{open, server, versions, wait_until};
+use super::support::{server, versions, wait_until};
 
 const QUERY_OF_WORKERS: &str = "SELECT count(*), max(state_change) FROM pg_stat_activity \
      WHERE datname = current_database() AND application_name LIKE 'locktop worker %' AND state = 'idle'";
@@ -157,18 +157,4 @@ async fn what_a_session_takes_is_its_own_until_it_gives_it_back() {
         drop(one);
         assert!(ended.borrow().is_none() || ended.has_changed().is_err());
     }
-}
-
-#[tokio::test]
-async fn a_schema_that_is_older_is_refused_with_the_remedy() {
-    let info = super::support::database(server().await).await;
-    let schema = SchemaName::default();
-    let mut connection = open(&info).await;
-    let id: WorkerId = "w".parse().unwrap();
-    let error = TaskSession::open(&info, &schema, &id).await.unwrap_err();
-    assert!(matches!(error, OpenError::NoSchema { .. }), "{error}");
-    locktop::schema::install_up_to(&mut connection.client, &schema, 1).await.unwrap();
-    let error = TaskSession::open(&info, &schema, &id).await.unwrap_err();
-    assert!(matches!(error, OpenError::OldSchema { found: 1, .. }), "{error}");
-    assert!(error.to_string().contains("`locktop schema install` upgrades it"), "{error}");
 }

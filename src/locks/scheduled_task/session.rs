@@ -22,6 +22,9 @@ pub(super) const QUIET: &str = "locktop_quiet";
 /// A server that has not answered for so long is gone, as far as we can tell. Its own limit for a statement is shorter.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// SQLSTATEs of a function that is gone, a schema that is gone, and a prepared statement whose result would be another now.
+const CHANGED: [&str; 3] = ["42883", "3F000", "0A000"];
+
 /// What a worker is told unasked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum News {
@@ -211,7 +214,13 @@ impl TaskSession {
     ) -> Result<Vec<Row>, SessionError> {
         match tokio::time::timeout(PATIENCE, self.connection.client.query(statement, arguments)).await {
             Ok(Ok(rows)) => Ok(rows),
-            Ok(Err(error)) => Err(SessionError::from(error)),
+            Ok(Err(error)) => Err(match SessionError::from(error) {
+                // Somebody upgraded or dropped the schema: the statements are those of the old one.
+                SessionError::Refused { sqlstate, message } if CHANGED.contains(&sqlstate.as_str()) => {
+                    SessionError::Lost(format!("the schema is not what it was: {message}"))
+                }
+                error => error,
+            }),
             Err(_) => {
                 Err(SessionError::Lost(format!("the server has not answered for {} s", PATIENCE.as_secs())))
             }
