@@ -41,6 +41,8 @@ async fn template(server: &EmbeddedServer) -> String {
 
 /// A session with the schema first in its path.
 pub(crate) struct Session {
+    /// Where it is.
+    #[allow(dead_code, reason = "not every test program needs it")]
     pub(crate) info: ConnInfo,
     pub(crate) connection: Connection,
     pub(crate) pid: i32,

@@ -91,16 +91,17 @@ async fn a_session_tells_others_that_nothing_is_left() {
         let one = TaskSession::open(&info, &schema, &one).await.unwrap();
         let mut two = TaskSession::open(&info, &schema, &two).await.unwrap();
         let pause = Duration::from_millis(500);
-        assert_eq!(one.next_due_telling(pause).await, Ok(None), "{version}");
+        assert_eq!(one.next_due_telling(Some(pause)).await, Ok(None), "{version}");
         assert_eq!(two.news().await, News::Quiet(None));
         session.run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('far', 'x', 'infinity')").await;
         assert_eq!(two.news().await, News::Due);
         assert_eq!(two.next_due().await, Ok(None));
         task(&session, "now", "x", "NULL").await;
         assert_eq!(two.news().await, News::Due);
-        assert_eq!(one.next_due_telling(pause).await, Ok(Some(Duration::ZERO)));
+        assert_eq!(one.next_due_telling(Some(pause)).await, Ok(Some(Duration::ZERO)));
         // What is due and not to be had is left alone for so long.
         assert_eq!(two.news().await, News::Quiet(Some(pause)));
+        assert_eq!(one.next_due_telling(None).await, Ok(Some(Duration::ZERO)), "and says nothing");
         // What is nobody's news: another schema's, and what anybody may notify.
         for said in ["1 other", "-", "x locktop", "-1 locktop", "NaN locktop", ""] {
             session.run(&format!("NOTIFY locktop_quiet, '{said}'")).await;
@@ -108,6 +109,10 @@ async fn a_session_tells_others_that_nothing_is_left() {
         session.run("NOTIFY locktop_tasks, 'other'; NOTIFY locktop_tasks, 'locktop'").await;
         assert_eq!(two.news().await, News::Due);
         assert_eq!(two.news_so_far(), []);
+        two.tell_due().await.unwrap();
+        assert_eq!(two.news().await, News::Due);
+        two.next_due_telling(Some(pause)).await.unwrap();
+        assert_eq!(two.news().await, News::Told, "it hears itself, in order");
     }
 }
 

@@ -29,6 +29,8 @@ pub enum News {
     Due,
     /// Another worker found nothing left to take; what it said about when to look again, nothing when nothing is planned.
     Quiet(Option<Duration>),
+    /// This very session said so, at this place among what others said.
+    Told,
 }
 
 /// The session of one worker. Dropped, it ends, and with it every lock that it holds.
@@ -138,14 +140,23 @@ impl TaskSession {
         seconds(&self.ask(&self.statements.next_due, &[]).await?)
     }
 
-    /// The same, and tells all other workers of the schema that there is nothing to take before that, or before `pause` is
-    /// over.
+    /// The same, and tells all other workers of the schema that there is nothing to take before that. Where something is due now it
+    /// tells them to leave that alone for `pause`; without one it tells them nothing then.
     ///
     /// # Errors
     /// When the server refuses, or the session is lost.
-    pub async fn next_due_telling(&self, pause: Duration) -> Result<Option<Duration>, SessionError> {
-        let arguments: [&(dyn ToSql + Sync); 2] = [&self.schema.as_str(), &pause.as_secs_f64()];
+    pub async fn next_due_telling(&self, pause: Option<Duration>) -> Result<Option<Duration>, SessionError> {
+        let pause = pause.map(|pause| pause.as_secs_f64());
+        let arguments: [&(dyn ToSql + Sync); 2] = [&self.schema.as_str(), &pause];
         seconds(&self.ask(&self.statements.next_due_telling, &arguments).await?)
+    }
+
+    /// Tells all workers of the schema that a task may be due.
+    ///
+    /// # Errors
+    /// When the server refuses, or the session is lost.
+    pub async fn tell_due(&self) -> Result<(), SessionError> {
+        self.ask(&self.statements.tell_due, &[&self.schema.as_str()]).await.map(drop)
     }
 
     /// The next news. What arrives while a statement is asked comes before its answer. Pending for ever once the session has
@@ -171,7 +182,8 @@ impl TaskSession {
     fn read(&self, notification: &Notification) -> Option<News> {
         match notification.channel.as_str() {
             DUE if notification.payload == self.schema.as_str() => Some(News::Due),
-            QUIET if notification.pid != self.pid => {
+            QUIET if notification.pid == self.pid => Some(News::Told),
+            QUIET => {
                 let (seconds, schema) = notification.payload.split_once(' ')?;
                 (schema == self.schema.as_str()).then_some(())?;
                 match seconds {
