@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use super::recovery::RecoverArgs;
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
+use crate::locks::scheduled_task::WorkerId;
 use crate::schema::SchemaName;
 
 const EXAMPLES: &str = "\
@@ -17,6 +19,8 @@ Examples:
   locktop prod                         [targets.prod] of the config file
   locktop snapshot --format json prod  one look, for a script
   locktop schema install prod          tables and functions for scheduled tasks, in a schema of their own
+  locktop recover prod                 tasks whose worker is gone are made due again
+  locktop worker --id w1 prod          runs what is due there
   locktop demo                         a server of its own with something to see
 
 The environment variables of libpq (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE, …) and ~/.pgpass count as for psql.
@@ -66,9 +70,13 @@ pub enum Command {
     Demo(DemoArgs),
     /// Print one snapshot on standard output.
     Snapshot(SnapshotArgs),
+    /// Recover tasks whose worker is gone, and on demand those that are stuck: shows what it would do, and asks.
+    Recover(RecoverArgs),
     /// Install, look at, print or drop locktop's own tables and functions.
     #[command(subcommand)]
     Schema(SchemaCommand),
+    /// Run scheduled tasks: take those that are due, hold a lock for each, and record how they end.
+    Worker(WorkerArgs),
     /// Print a completion script for a shell.
     Completions {
         /// The shell.
@@ -129,6 +137,31 @@ pub struct SchemaPlace {
     /// The schema's name, as it is: without quotes, and case counts.
     #[arg(long, value_name = "NAME", default_value_t)]
     pub schema: SchemaName,
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
+}
+
+/// `locktop worker`.
+#[derive(Debug, Clone, Args)]
+pub struct WorkerArgs {
+    /// The worker's name, as it stands in the log.
+    #[arg(long, value_name = "NAME")]
+    pub id: WorkerId,
+    /// How many tasks to run at once, 1 to 1000.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub concurrency: u16,
+    /// The name of the schema that the tasks are in, as it is: without quotes, and case counts.
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub schema: SchemaName,
+    /// How long running tasks may go on after SIGTERM or SIGINT; then they are stopped and given back [default: 10s; with --exit-with-stdin 0s]
+    #[arg(long, value_name = "TIME", value_parser = grace)]
+    pub grace: Option<Duration>,
+    /// Time between two signs of life while a task runs, 0.1s to 10s [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = heartbeat)]
+    pub heartbeat: Option<Duration>,
+    /// End when standard input does, for whoever starts workers and does not want to leave any behind.
+    #[arg(long)]
+    pub exit_with_stdin: bool,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
 }
@@ -273,6 +306,16 @@ pub enum ScenarioName {
     Convoy,
     /// Sessions wait for each other.
     Deadlock,
+}
+
+fn grace(text: &str) -> Result<Duration, String> {
+    duration::parse(text).ok_or_else(|| "expected a duration such as 10s".to_owned())
+}
+
+fn heartbeat(text: &str) -> Result<Duration, String> {
+    duration::parse(text)
+        .filter(|found| (Duration::from_millis(100)..=Duration::from_secs(10)).contains(found))
+        .ok_or_else(|| "expected a duration from 0.1s to 10s, such as 5s".to_owned())
 }
 
 fn refresh(text: &str) -> Result<Duration, String> {

@@ -1,9 +1,11 @@
 //! The command line: what was asked for, and the settings that follow from it and the config file.
 
 mod args;
+mod confirm;
 mod output;
 mod parse;
 mod password;
+mod recovery;
 mod run;
 mod session;
 mod settings;
@@ -17,5 +19,6 @@ pub use args::{
 pub use output::{check_config, completions, man, print_config, print_path};
 pub use parse::parse;
 pub use password::Prompt;
+pub use recovery::{Limit, RecoverArgs};
 pub use run::run;
 pub use settings::{Context, Settings, SettingsError};

@@ -11,6 +11,7 @@ pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
 pub mod namespace;
+pub mod plan;
 pub mod prepared;
 pub mod rate_limit;
 pub mod snapshot;

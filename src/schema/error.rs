@@ -30,8 +30,8 @@ pub enum SchemaError {
         /// Kind and name of each.
         objects: Vec<String>,
     },
-    /// Sessions run tasks of it.
-    #[error("tasks of the schema {} are running ({count} now): stop the workers first", .schema.quoted())]
+    /// Sessions run tasks of it or items of its queue, or hold its leases.
+    #[error("tasks of the schema {} are running, or its leases held ({count} now): stop the workers first", .schema.quoted())]
     InUse {
         /// The schema.
         schema: SchemaName,
@@ -71,7 +71,7 @@ impl From<tokio_postgres::Error> for SchemaError {
 }
 
 /// Message, detail and hint of the server in one line.
-pub(super) fn words(error: &DbError) -> String {
+pub(crate) fn words(error: &DbError) -> String {
     let mut text = error.message().to_owned();
     for (name, more) in [("detail", error.detail()), ("hint", error.hint())] {
         if let Some(more) = more {

@@ -8,6 +8,7 @@ mod harmless;
 mod leases;
 mod locks;
 mod queue;
+mod recovery;
 mod rows;
 mod tasks;
 
@@ -22,6 +23,7 @@ use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::model::wait_graph::WaitGraph;
 use crate::wire::gids::Gids;
+pub use recovery::recovery;
 use rows::Time;
 
 /// Queue edges that are written; there may be the square of the waiters.

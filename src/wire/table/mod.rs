@@ -5,6 +5,7 @@ mod columns;
 mod forest;
 mod leases;
 mod queue;
+pub mod recovery;
 mod tasks;
 
 use crate::model::finding::Severity;
