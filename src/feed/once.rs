@@ -51,7 +51,7 @@ pub async fn once_learning(
     learner: Learner,
 ) -> Result<Arc<View>, OnceError> {
     let session = open(info, limits).await?;
-    look(session, thresholds, learn::once(learner, LEARNING).await).await
+    look(session, thresholds, Box::pin(learn::once(learner, LEARNING)).await).await
 }
 
 async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
