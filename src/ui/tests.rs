@@ -160,6 +160,19 @@ fn leases_at_three_sizes() {
 }
 
 #[test]
+fn without_tasks_the_leases_have_their_rows() {
+    for (width, height) in SIZES {
+        let mut builder = sample::incident(0.0);
+        builder.lease("1", "node2", 20.0, 8.0);
+        builder.lease("7", "node1", 20.0, 61.0);
+        builder.limit("user:123:api", 85, Some(100), 12.0);
+        let view = builder.view();
+        check("leases_alone", &mut Stage::new(width, height).view(view.clone()));
+        check("limits_alone", &mut Stage::new(width, height).view(view).keys("6"));
+    }
+}
+
+#[test]
 fn the_queue_at_three_sizes() {
     for (width, height) in SIZES {
         for (name, keys) in [
