@@ -153,7 +153,7 @@ fn leases_at_three_sizes() {
             ("lease_held", "5jjjj<enter>"),
             ("leases_findings", "!"),
         ] {
-            let stage = Stage::new(width, height).view(sample::leases(0.0).view());
+            let stage = Stage::new(width, height).view(sample::systems::leases(0.0).view());
             check(name, &mut stage.keys(keys));
         }
     }
@@ -186,7 +186,7 @@ fn the_queue_at_three_sizes() {
             ("queue_generator", "6<tab><tab><enter>"),
             ("queue_follow", "6jjf7"),
         ] {
-            let stage = Stage::new(width, height).view(sample::queue(0.0).view());
+            let stage = Stage::new(width, height).view(sample::systems::queue(0.0).view());
             check(name, &mut stage.keys(keys));
         }
     }
@@ -195,7 +195,7 @@ fn the_queue_at_three_sizes() {
 #[test]
 fn a_locked_table_of_leases_is_seen_as_old() {
     for (width, height) in SIZES {
-        let mut snapshot = sample::leases(0.0).snapshot();
+        let mut snapshot = sample::systems::leases(0.0).snapshot();
         let mut systems = (*snapshot.systems).clone();
         let reason = "locktop.distlock is locked: 4410 holds AccessExclusiveLock";
         let table = systems.leases[0].stale(reason.into());
@@ -280,7 +280,7 @@ fn no_size_panics_and_below_the_smallest_it_says_so() {
             ] {
                 let mut stage = incident(width, height).keys(keys);
                 stage.draw();
-                let mut stage = Stage::new(width, height).view(sample::queue(0.0).view()).keys(keys);
+                let mut stage = Stage::new(width, height).view(sample::systems::queue(0.0).view()).keys(keys);
                 stage.draw();
             }
         }
