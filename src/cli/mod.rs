@@ -11,8 +11,8 @@ mod settings;
 mod tests;
 
 pub use args::{
-    Cli, Command, ConfigCommand, ConnectArgs, DemoArgs, ScenarioName, SchemaCommand, SchemaPlace, Screen,
-    SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
+    Cli, Command, ConfigCommand, ConnectArgs, DemoArgs, Goal, ScenarioName, SchemaCommand, SchemaPlace,
+    Screen, SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
 };
 pub use output::{check_config, completions, man, print_config, print_path};
 pub use parse::parse;
