@@ -3,7 +3,7 @@
 //! # Floors
 //!
 //! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
-//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`feed`], [`app`], [`ui`],
+//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`action`], [`feed`], [`app`], [`ui`],
 //! [`demo`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
@@ -64,6 +64,7 @@ extern crate self as locktop;
 #[path = "../benches/support/sample.rs"]
 mod sample;
 
+pub mod action;
 pub mod app;
 pub mod cli;
 pub mod clock;

@@ -7,6 +7,7 @@ pub mod finding;
 pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
+pub mod plan;
 pub mod prepared;
 pub mod snapshot;
 pub mod task;

@@ -1,5 +1,7 @@
 //! Databases with the schema in them, and sessions there.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;

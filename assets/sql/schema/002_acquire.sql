@@ -101,6 +101,7 @@ AS $body$
 DECLARE
     v_now timestamptz := clock_timestamp();
     v_oldest timestamptz := v_now - orphan_grace();
+    v_started boolean;
     v_skip bigint[];
     v_priority integer;
     v_task integer;
@@ -111,6 +112,7 @@ BEGIN
         RETURN;
     END IF;
     v_skip := held_task_ids();
+    v_started := up_since() > v_oldest;
     SELECT max(t.priority) INTO v_priority FROM scheduled_tasks t WHERE t.is_enabled;
     WHILE v_priority IS NOT NULL AND v_count < p_max_tasks LOOP
         -- A task that is being taken has its row locked. One whose worker may still be stopping is left alone for a while.
@@ -119,7 +121,7 @@ BEGIN
          WHERE t.is_enabled AND t.priority = v_priority AND t.next_run_at <= v_now AND t.id <> ALL (v_skip)
            AND NOT EXISTS (
                SELECT FROM task_execution_log e
-                WHERE e.task_id = t.id AND e.status = 'running' AND greatest(e.started_at, e.heartbeat_at) > v_oldest)
+                WHERE e.task_id = t.id AND e.status = 'running' AND (v_started OR greatest(e.started_at, e.heartbeat_at) > v_oldest))
          ORDER BY t.next_run_at, t.id
          LIMIT 1
            FOR NO KEY UPDATE OF t SKIP LOCKED;
@@ -186,8 +188,10 @@ BEGIN
            FROM scheduled_tasks t
           WHERE t.is_enabled AND t.id <> ALL (v_held)
             AND NOT EXISTS (SELECT FROM task_execution_log e WHERE e.task_id = t.id AND e.status = 'running')),
-        (SELECT min(greatest(e.started_at, e.heartbeat_at)) + orphan_grace()
-           FROM task_execution_log e JOIN scheduled_tasks t ON t.id = e.task_id
+        (SELECT greatest(min(greatest(e.started_at, e.heartbeat_at)), max(u.since)) + orphan_grace()
+           FROM task_execution_log e
+           JOIN scheduled_tasks t ON t.id = e.task_id
+          CROSS JOIN (SELECT up_since() AS since) u
           WHERE e.status = 'running' AND t.is_enabled AND t.next_run_at IS NOT NULL AND e.task_id <> ALL (v_held)));
 END
 $body$;

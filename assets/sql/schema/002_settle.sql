@@ -10,6 +10,24 @@ $body$;
 COMMENT ON FUNCTION @schema@.orphan_grace() IS
     'How long after its last sign of life an execution whose key is free is an orphan: the setting locktop.orphan_grace, or 30 seconds';
 
+-- No session of now is older. After a start, a crash, which ends all sessions, and a promotion every key is free, and those who held one
+-- may need a while to notice.
+--
+-- The launchers start when the server first lets somebody write, which no function tells. Their start may be hidden from a worker, so
+-- this looks as the owner of the schema; where that does not help either, a promotion was after the last transaction replayed.
+CREATE FUNCTION @schema@.up_since()
+RETURNS timestamptz
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+    SELECT greatest(pg_postmaster_start_time(), coalesce(
+        (SELECT min(a.backend_start) FROM pg_stat_get_activity(NULL) a
+          WHERE a.backend_type IN ('autovacuum launcher', 'logical replication launcher')),
+        pg_last_xact_replay_timestamp()))
+$body$;
+COMMENT ON FUNCTION @schema@.up_since() IS
+    'When the server last started, started anew after a crash, or was promoted: orphan_grace() counts from then at the earliest';
+
 CREATE FUNCTION @schema@.task_lock_key(p_task_id bigint)
 RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -37,6 +55,16 @@ END
 $body$;
 COMMENT ON FUNCTION @schema@.get_task_lock_id(text) IS 'The advisory lock key of the task with this name';
 
+CREATE FUNCTION @schema@.retry_pause(p_delay interval, p_failures integer)
+RETURNS interval
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+    -- Twice as long each time, at most an hour unless the first was longer.
+    SELECT greatest(p_delay, least(p_delay * 2 ^ least(p_failures - 1, 20), interval '1 hour'))
+$body$;
+COMMENT ON FUNCTION @schema@.retry_pause(interval, integer) IS 'How long a task rests after so many failures in a row';
+
 -- The key of the task has to be held.
 CREATE FUNCTION @schema@.settle_task(p_task_id integer, p_completed boolean, OUT next_run_at timestamptz, OUT gave_up boolean)
 LANGUAGE plpgsql
@@ -54,9 +82,7 @@ BEGIN
         v_next := cron_next(v_task.schedule_cron, clock_timestamp(), v_task.time_zone);
     ELSE
         v_attempts := v_task.attempts + 1;
-        -- Twice as long each time, at most an hour unless the first was longer.
-        v_next := clock_timestamp() + greatest(v_task.retry_delay,
-            least(v_task.retry_delay * 2 ^ least(v_attempts - 1, 20), interval '1 hour'));
+        v_next := clock_timestamp() + retry_pause(v_task.retry_delay, v_attempts);
     END IF;
     UPDATE scheduled_tasks SET next_run_at = v_next, attempts = v_attempts WHERE id = p_task_id;
     next_run_at := v_next;
