@@ -46,5 +46,6 @@ pub(super) async fn count(
     summary.double_runs = verdict.double_runs;
     summary.woken_runs = verdict.woken_runs;
     summary.finishes_refused = verdict.finishes_refused;
+    summary.finishes_accepted = verdict.finishes_accepted;
     Ok(verdict)
 }

@@ -26,6 +26,8 @@ pub struct Summary {
     pub runs: u64,
     /// Those that had lost their task when they came to an end: the server refused their finish.
     pub finishes_refused: u64,
+    /// Those of them whose finish counted all the same.
+    pub finishes_accepted: u64,
     /// Executions that were closed in their worker's place more than once.
     pub recovered_twice: u64,
     /// Of the recovered ones those that the next worker closed.
@@ -99,13 +101,16 @@ impl Outcome {
         let mut broken = Vec::new();
         if summary.double_runs > 0 {
             let example = example.map_or_else(String::new, |example| format!(": {example}"));
-            broken.push(format!(
-                "{} pairs of runs of one task were at work at once{example}",
-                summary.double_runs
-            ));
+            let pairs = counted(summary.double_runs, "pair");
+            broken.push(format!("{pairs} of runs of one task at work at once{example}"));
         }
         if summary.recovered_twice > 0 {
-            broken.push(format!("{} executions were recovered more than once", summary.recovered_twice));
+            let executions = counted(summary.recovered_twice, "execution");
+            broken.push(format!("{executions} recovered more than once"));
+        }
+        if summary.finishes_accepted > 0 {
+            let finishes = counted(summary.finishes_accepted, "finish");
+            broken.push(format!("{finishes} that counted after the task was lost"));
         }
         if summary.executions == 0 {
             let complaint = complaint.map_or_else(String::new, |complaint| format!(": {complaint}"));
@@ -115,6 +120,16 @@ impl Outcome {
         }
         Self { summary, broken }
     }
+}
+
+/// A number of things; their word takes an s, or es.
+fn counted(number: u64, thing: &str) -> String {
+    let ending = match number {
+        1 => "",
+        _ if thing.ends_with("sh") => "es",
+        _ => "s",
+    };
+    format!("{number} {thing}{ending}")
 }
 
 #[cfg(test)]
@@ -144,8 +159,10 @@ mod tests {
         assert_eq!(Outcome::of(fine.clone(), None, None).broken, [] as [String; 0]);
         let twice = Summary { double_runs: 2, recovered_twice: 1, ..fine.clone() };
         let broken = Outcome::of(twice, Some("task 7"), None).broken;
-        assert_eq!(broken[0], "2 pairs of runs of one task were at work at once: task 7");
-        assert_eq!(broken[1], "1 executions were recovered more than once");
+        assert_eq!(broken[0], "2 pairs of runs of one task at work at once: task 7");
+        let late = Summary { finishes_accepted: 2, ..fine.clone() };
+        assert_eq!(Outcome::of(late, None, None).broken, ["2 finishes that counted after the task was lost"]);
+        assert_eq!(broken[1], "1 execution recovered more than once");
         let idle = Outcome::of(Summary::default(), None, Some("no server")).broken;
         assert_eq!(idle, ["no task was run: no server"]);
         assert_eq!(Outcome::of(fine, None, Some("a worker ended")).broken, ["a worker ended"]);

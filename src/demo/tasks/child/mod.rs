@@ -21,7 +21,7 @@ const FAREWELL: Duration = Duration::from_secs(4);
 /// When nobody says what to do, or the server lets it do nothing.
 pub async fn run() -> Result<(), String> {
     let (told, orders) = oneshot::channel();
-    let (ended, mut quit) = watch::channel(false);
+    let (ended, quit) = watch::channel(false);
     // A thread of its own: reading may block for as long as the demo lives.
     std::thread::spawn(move || {
         let mut input = std::io::stdin().lock();
@@ -39,9 +39,5 @@ pub async fn run() -> Result<(), String> {
         "\"locktop demo-worker\" is a part of \"locktop demo\", which starts it and tells it what to do"
             .to_owned()
     })?;
-    let quit = async move {
-        // The sender lives as long as the thread, which ends this process.
-        let _ = quit.wait_for(|ended| *ended).await;
-    };
     if orders.recipe { printed::run(&orders, quit).await } else { own::run(&orders, quit).await }
 }

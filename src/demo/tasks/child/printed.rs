@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_postgres::Client;
 
 use super::super::orders::{Orders, Payload};
@@ -15,10 +16,11 @@ use crate::pg::conninfo::ConnInfo;
 /// Between two looks while nothing is due, and until a lost server is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn run(orders: &Orders, quit: impl Future<Output = ()>) -> Result<(), String> {
+pub(super) async fn run(orders: &Orders, mut quit: watch::Receiver<bool>) -> Result<(), String> {
     tokio::select! {
         outcome = work(orders) => outcome,
-        () = quit => Ok(()),
+        // The sender lives in the thread that ends this process.
+        _ = quit.wait_for(|quit| *quit) => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@ pub(in crate::demo::tasks) struct Evidence {
     runs: Vec<Run>,
     names: Vec<(i64, String)>,
     refused: u64,
+    accepted: u64,
 }
 
 /// What follows from it.
@@ -19,12 +20,14 @@ pub(in crate::demo::tasks) struct Verdict {
     pub(in crate::demo::tasks) double_runs: u64,
     pub(in crate::demo::tasks) woken_runs: u64,
     pub(in crate::demo::tasks) finishes_refused: u64,
+    pub(in crate::demo::tasks) finishes_accepted: u64,
     /// The first double run in words.
     pub(in crate::demo::tasks) example: Option<String>,
 }
 
-/// The outcome of a run whose finish did not count.
+/// The outcome of a run that was reported as completed when its task was lost: refused, as it must be, or not.
 pub(in crate::demo::tasks) const REFUSED: &str = "refused";
+pub(in crate::demo::tasks) const ACCEPTED: &str = "accepted";
 
 impl Evidence {
     pub(in crate::demo::tasks) async fn read(client: &Client) -> Result<Self, tokio_postgres::Error> {
@@ -33,7 +36,7 @@ impl Evidence {
         let sql = format!(
             "SELECT task_id, process, {columns}, run, worker, coalesce(outcome, '') FROM {SCHEMA}.witness ORDER BY run"
         );
-        let mut found = Self { runs: Vec::new(), names: Vec::new(), refused: 0 };
+        let mut found = Self { runs: Vec::new(), names: Vec::new(), refused: 0, accepted: 0 };
         for row in client.query(&sql, &[]).await? {
             found.runs.push(Run {
                 task: row.try_get(0)?,
@@ -44,7 +47,9 @@ impl Evidence {
                 ended: row.try_get(5)?,
             });
             found.names.push((row.try_get(6)?, row.try_get(7)?));
-            found.refused += u64::from(row.try_get::<_, &str>(8)? == REFUSED);
+            let outcome: &str = row.try_get(8)?;
+            found.refused += u64::from(outcome == REFUSED);
+            found.accepted += u64::from(outcome == ACCEPTED);
         }
         Ok(found)
     }
@@ -54,6 +59,7 @@ impl Evidence {
         let mut verdict = Verdict {
             runs: u64::try_from(self.runs.len()).unwrap_or(u64::MAX),
             finishes_refused: self.refused,
+            finishes_accepted: self.accepted,
             ..Verdict::default()
         };
         for (first, second, met) in meetings(&self.runs, stops) {

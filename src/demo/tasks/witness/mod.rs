@@ -6,7 +6,7 @@ mod evidence;
 mod interval;
 mod record;
 
-pub(super) use evidence::{Evidence, Verdict};
+pub(super) use evidence::{ACCEPTED, Evidence, REFUSED, Verdict};
 pub(super) use interval::{Moment, Stop};
 pub(super) use record::{Record, Witness};
 

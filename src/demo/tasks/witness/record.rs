@@ -1,14 +1,20 @@
 //! The worker's side: giving signs.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use tokio_postgres::Client;
 
 use crate::demo::scenario::SCHEMA;
 use crate::pg::connect::connect;
 use crate::pg::conninfo::ConnInfo;
 
+/// How often the connection is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
 /// One worker's connection for witnessing.
 pub(in crate::demo::tasks) struct Witness {
-    client: Client,
+    client: Arc<Client>,
     worker: String,
     process: i32,
 }
@@ -21,7 +27,28 @@ impl Witness {
     ) -> Result<Self, String> {
         let info = info.clone().with_application_name(&format!("{worker} witness"));
         let client = connect(&info).await.map_err(|error| error.to_string())?.client;
-        Ok(Self { client, worker: worker.to_owned(), process })
+        Ok(Self { client: Arc::new(client), worker: worker.to_owned(), process })
+    }
+
+    /// Returns when the connection is lost: nothing can be witnessed then.
+    pub(in crate::demo::tasks) fn lost(&self) -> impl Future<Output = ()> + use<> {
+        let client = Arc::clone(&self.client);
+        async move {
+            while !client.is_closed() {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+
+    /// Reports a task as completed that is not this session's, and answers whether that counted.
+    pub(in crate::demo::tasks) async fn finish(
+        &self,
+        schema: String,
+        task: i32,
+        worker: &str,
+    ) -> Result<bool, tokio_postgres::Error> {
+        let sql = format!("SELECT {schema}.try_release_task_lock($1, $2, 'completed')");
+        self.client.query_one(&sql, &[&task, &worker]).await?.try_get(0)
     }
 
     /// Work begins: only once this is written.
