@@ -3,8 +3,8 @@
 //! # Floors
 //!
 //! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
-//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`action`], [`feed`], [`app`], [`ui`],
-//! [`demo`], [`runtime`], [`config`], [`cli`].
+//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`locks`], [`action`], [`feed`],
+//! [`app`], [`ui`], [`worker`], [`demo`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
 //!
@@ -72,6 +72,7 @@ pub mod config;
 pub mod demo;
 pub mod feed;
 pub mod keys;
+pub mod locks;
 pub mod model;
 pub mod pg;
 pub mod runtime;
@@ -79,3 +80,4 @@ pub mod schema;
 pub mod text;
 pub mod ui;
 pub mod wire;
+pub mod worker;

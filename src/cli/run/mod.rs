@@ -5,6 +5,7 @@ mod demo;
 mod look;
 mod schema;
 mod snapshot;
+mod worker;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -89,7 +90,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             drop(out);
             return runtime()?.block_on(demo::worker());
         }
-        None | Some(Command::Demo(_) | Command::Snapshot(_) | Command::Schema(_)) => {
+        None | Some(Command::Demo(_) | Command::Snapshot(_) | Command::Schema(_) | Command::Worker(_)) => {
             drop(out);
             let settings = cli.settings(&Context { env: &env, checks })?;
             return runtime()?.block_on(async {
@@ -97,6 +98,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
                     Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
                     Some(Command::Snapshot(arguments)) => snapshot::run(settings, arguments.format).await,
                     Some(Command::Schema(asked)) => schema::run(settings, asked).await,
+                    Some(Command::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,
                     _ => Box::pin(dashboard::run(settings)).await,
                 }
             });

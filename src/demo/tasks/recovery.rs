@@ -27,7 +27,11 @@ const RECIPE_MINUTES: f64 = 30.0;
 pub(super) async fn keep(shared: Arc<Shared>) {
     loop {
         if let Some(client) = shared.connect("recovery").await {
-            if shared.ground.recipe { after_recipe(&shared, &client).await } else { own(&shared, &client).await }
+            if shared.ground.recipe {
+                after_recipe(&shared, &client).await
+            } else {
+                own(&shared, &client).await
+            }
         }
         tokio::time::sleep(PAUSE).await;
     }

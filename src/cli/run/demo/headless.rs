@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::super::Failure;
 use super::{failed, stop};
-use crate::cli::args::{DemoArgs, Goal, SnapshotFormat};
+use crate::cli::{DemoArgs, Goal, SnapshotFormat};
 use crate::demo::tasks::{Outcome, Play, Summary, TasksError};
 use crate::demo::{self, DemoOptions};
 

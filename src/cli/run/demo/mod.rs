@@ -3,9 +3,9 @@
 
 mod headless;
 
-use super::super::args::{DemoArgs, ScenarioName};
 use super::super::settings::Settings;
 use super::{Failure, dashboard};
+use crate::cli::{DemoArgs, ScenarioName};
 use crate::demo::scenario::Scenario;
 use crate::demo::tasks::{TasksOptions, child};
 use crate::demo::{self, Demo, DemoOptions};

@@ -43,12 +43,14 @@ struct Chores {
 
 impl Work for Chores {
     async fn run(&self, execution: &Execution, stop: Stop) -> Result<(), WorkError> {
-        let payload = execution.payload.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
+        let payload =
+            execution.payload.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
         let payload =
             payload.ok_or_else(|| WorkError::Failed("its payload is none of the demo's".to_owned()))?;
         let record =
             self.witness.begin(execution.task_id, Some(execution.id)).await.map_err(WorkError::Failed)?;
-        let end = labor(execution.task_id, payload, &record, stop.stopped()).await.map_err(WorkError::Failed)?;
+        let end =
+            labor(execution.task_id, payload, &record, stop.stopped()).await.map_err(WorkError::Failed)?;
         let (outcome, told) = match end {
             End::Done => ("completed", Ok(())),
             End::Failed(error) => ("failed", Err(WorkError::Failed(error))),
