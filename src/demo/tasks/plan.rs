@@ -11,7 +11,7 @@ use crate::demo::random::Random;
 pub(super) enum Ends {
     /// It is done.
     Well,
-    /// With an error.
+    /// With an error, at the first attempt.
     Fails,
     /// Never: somebody has to end it.
     Hangs,
