@@ -45,6 +45,8 @@ pub struct PaneState {
     pub column_offset: usize,
     /// Something was selected at some time: from then on nothing is selected by itself.
     touched: bool,
+    /// The user selected it.
+    chosen: bool,
     /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
     basis: Option<(Weak<Vec<Lock>>, bool)>,
 }
@@ -119,6 +121,7 @@ impl PaneState {
         let Some(selected) = self.selected else {
             if !self.touched && !self.rows.is_empty() {
                 self.select(scene, 0);
+                self.chosen = false;
             }
             return;
         };
@@ -126,6 +129,8 @@ impl PaneState {
             return;
         }
         match (0..self.rows.len()).find(|at| self.id_at(scene, *at) == Some(selected)) {
+            // Nobody asked for it, and what is on top would scroll out of sight with it.
+            Some(_) if !self.chosen => (self.selected, self.cursor) = (None, 0),
             Some(at) => self.cursor = at,
             // Gone: better nothing selected than a stranger under the cursor.
             None => self.selected = None,
@@ -137,6 +142,7 @@ impl PaneState {
         self.cursor = at.min(self.rows.len().saturating_sub(1));
         self.selected = self.id_at(scene, self.cursor);
         self.touched = self.touched || self.selected.is_some();
+        self.chosen = self.chosen || self.selected.is_some();
     }
 
     /// Moves the selection. After the selected row vanished the first move selects what is in its place.
@@ -147,6 +153,7 @@ impl PaneState {
 
     /// Marks the selected row, or unmarks it.
     pub fn toggle_mark(&mut self) {
+        self.chosen = true;
         if let Some(selected) = self.selected
             && !self.marks.remove(&selected)
         {

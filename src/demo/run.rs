@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::postgres::{self, EmbeddedError, EmbeddedServer};
 use super::scenario::{Pace, Scenario, ScenarioError, Stage};
-use super::tasks::{Play, TasksError, TasksOptions};
+use super::tasks::{Claim, Play, TasksError, TasksOptions};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::error::ConnInfoError;
 
@@ -81,20 +81,7 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
         let server = EmbeddedServer::start(options.server).await?;
         (ConnInfo::parse(&server.conninfo())?, Some(server))
     };
-    let stage = Stage::open(&info).await?;
-    let play = match options.tasks {
-        Some(tasks) => match Play::start(&info, server.is_some(), tasks).await {
-            Ok(play) => Some(play),
-            Err(error) => {
-                if server.is_none() {
-                    // What was made goes; the first error is the one to tell.
-                    let _ = stage.remove().await;
-                }
-                return Err(error.into());
-            }
-        },
-        None => None,
-    };
+    let (stage, play) = prepare(&info, server.is_some(), options.tasks).await?;
     let (quit, told) = watch::channel(false);
     let begin = |(place, scenario): (u32, Scenario)| {
         let (stage, mut told) = (stage.clone(), told.clone());
@@ -108,6 +95,34 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
     };
     let loops = (0..).zip(options.scenarios).map(begin).collect();
     Ok(Demo { info, server, stage, quit, loops, play, ended: false })
+}
+
+/// The stage, and the tasks on it. What others have there is left alone, and when anything fails nothing of ours is left.
+async fn prepare(
+    info: &ConnInfo,
+    embedded: bool,
+    tasks: Option<TasksOptions>,
+) -> Result<(Stage, Option<Play>), DemoError> {
+    let Some(tasks) = tasks else { return Ok((Stage::open(info).await?, None)) };
+    // First what only one demo can have: where another one plays, the stage is its own.
+    let claim = Claim::make(info, embedded, tasks).await?;
+    let stage = match Stage::open(info).await {
+        Ok(stage) => stage,
+        Err(error) => {
+            // The first error is the one to tell.
+            let _ = claim.give_up().await;
+            return Err(error.into());
+        }
+    };
+    match claim.start().await {
+        Ok(play) => Ok((stage, Some(play))),
+        Err(error) => {
+            if !embedded {
+                let _ = stage.remove().await;
+            }
+            Err(error.into())
+        }
+    }
 }
 
 impl Demo {

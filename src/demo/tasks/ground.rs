@@ -9,7 +9,7 @@ use super::witness;
 use crate::demo::scenario::SCHEMA;
 use crate::pg::connect::connect;
 use crate::pg::conninfo::ConnInfo;
-use crate::schema::{self, SchemaName};
+use crate::schema::{self, SchemaError, SchemaName};
 
 /// The schema on a server of the user's. On an embedded one it has the usual name.
 pub const TASKS_SCHEMA: &str = "locktop_demo_tasks";
@@ -31,21 +31,30 @@ pub(super) struct Ground {
 }
 
 impl Ground {
-    /// Makes the schema and the table of the witnesses. A schema that is there is left alone.
-    pub(super) async fn prepare(&self, recipe: Option<&str>) -> Result<Client, TasksError> {
+    /// Makes the schema. One that is there is left alone.
+    pub(super) async fn claim(&self, recipe: Option<&str>) -> Result<Client, TasksError> {
         let mut client = connect(&self.info).await?.client;
         match recipe {
             Some(sql) => self.install(&client, sql).await?,
             None => {
-                if schema::install(&mut client, &self.schema).await?.from.is_some() {
-                    return Err(TasksError::Exists(self.schema.as_str().to_owned()));
+                let installed = schema::install(&mut client, &self.schema).await;
+                match installed {
+                    Ok(done) if done.from.is_none() => {}
+                    Ok(_) | Err(SchemaError::Foreign(_) | SchemaError::Newer { .. }) => {
+                        return Err(TasksError::Exists(self.schema.as_str().to_owned()));
+                    }
+                    Err(error) => return Err(error.into()),
                 }
             }
         }
-        // What is left of another demo goes: the schema that was not there says that none runs.
-        let table = format!("DROP TABLE IF EXISTS {SCHEMA}.witness; {}", witness::table());
-        client.batch_execute(&table).await.map_err(TasksError::server("a table of the witnesses"))?;
         Ok(client)
+    }
+
+    /// Makes the table of the witnesses. One that is there is what a killed demo left: the schema that was not there says that
+    /// none runs.
+    pub(super) async fn call_witnesses(&self, client: &Client) -> Result<(), TasksError> {
+        let table = format!("DROP TABLE IF EXISTS {SCHEMA}.witness; {}", witness::table());
+        client.batch_execute(&table).await.map_err(TasksError::server("a table of the witnesses"))
     }
 
     /// Somebody's own statements, in a schema that is ours.
@@ -59,10 +68,11 @@ impl Ground {
             }
         })?;
         let script = format!("SET search_path TO {name}, public; SET client_min_messages TO warning; {sql}");
-        client.batch_execute(&script).await.map_err(|error| {
+        if let Err(error) = client.batch_execute(&script).await {
             let message = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
-            TasksError::Recipe(message)
-        })?;
+            let _ = self.remove().await;
+            return Err(TasksError::Recipe(message));
+        }
         client
             .batch_execute("RESET search_path; RESET client_min_messages")
             .await

@@ -3,6 +3,7 @@
 
 mod chaos;
 pub mod child;
+mod claim;
 mod count;
 mod crew;
 mod error;
@@ -16,6 +17,7 @@ mod summary;
 mod waker;
 mod witness;
 
+pub use claim::Claim;
 pub use error::TasksError;
 pub use ground::TASKS_SCHEMA;
 pub use play::Play;

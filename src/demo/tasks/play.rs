@@ -7,14 +7,13 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use super::crew::Crew;
-use super::ground::{Ground, TASKS_SCHEMA};
+use super::ground::Ground;
 use super::orders::{Orders, Plan};
 use super::witness::{Moment, NOW, Stop};
-use super::{Outcome, Summary, TasksError, TasksOptions, WORKERS_GRACE, chaos, count, recovery};
+use super::{Outcome, Summary, TasksError, TasksOptions, chaos, count, recovery};
 use crate::clock;
 use crate::demo::scenario::SCHEMA;
 use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
 
 /// How often a worker that ended is looked for.
@@ -51,6 +50,11 @@ pub(super) struct Record {
 }
 
 impl Shared {
+    pub(super) fn new(ground: Ground, options: TasksOptions, plan: Plan, orders: Orders) -> Self {
+        let crew = Mutex::new(Crew::new(options.program.clone(), orders, options.workers));
+        Self { ground, options, plan, crew, record: Mutex::default() }
+    }
+
     pub(super) fn crew(&self) -> MutexGuard<'_, Crew> {
         self.crew.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -80,49 +84,15 @@ pub struct Play {
 }
 
 impl Play {
-    /// Makes the schema and the tasks, and starts the workers. `embedded`: the server is the demo's own.
-    ///
-    /// # Errors
-    /// When the server refuses, a schema of the name is there, or there is no program to start.
-    pub async fn start(info: &ConnInfo, embedded: bool, options: TasksOptions) -> Result<Self, TasksError> {
-        let name =
-            if embedded { SchemaName::default() } else { SchemaName::new(TASKS_SCHEMA).unwrap_or_default() };
-        let grace = |seconds: f64| {
-            info.clone().with_setting("locktop.orphan_grace", &format!("{}ms", (seconds * 1_000.0).round()))
-        };
-        let with_path = |info: ConnInfo| {
-            if options.recipe.is_some() {
-                info.with_setting("search_path", &format!("{},public", name.as_str()))
-            } else {
-                info
-            }
-        };
-        let ground = Ground {
-            info: with_path(grace(options.orphan_grace())),
-            schema: name.clone(),
-            recipe: options.recipe.is_some(),
-        };
-        let client = ground.prepare(options.recipe.as_deref()).await?;
-        let plan = options.plan();
-        ground.sow(&client, &plan).await?;
-        let orders = Orders {
-            conninfo: with_path(grace(options.orphan_grace() * WORKERS_GRACE)).to_key_value(),
-            schema: ground.schema.as_str().to_owned(),
-            worker: String::new(),
-            process: 0,
-            recipe: ground.recipe,
-            plan,
-        };
-        let crew = Mutex::new(Crew::new(options.program.clone(), orders, options.workers));
-        let shared = Arc::new(Shared { ground, options, plan, crew, record: Mutex::default() });
-        shared.crew().fill()?;
+    /// What goes on from now on: workers are replaced, tasks are made due, mishaps happen, and somebody recovers.
+    pub(super) fn begin(shared: Arc<Shared>) -> Self {
         let loops = vec![
             tokio::spawn(watch(Arc::clone(&shared))),
             tokio::spawn(replan(Arc::clone(&shared))),
             tokio::spawn(chaos::keep(Arc::clone(&shared))),
             tokio::spawn(recovery::keep(Arc::clone(&shared))),
         ];
-        Ok(Self { shared, loops, since: clock::monotonic() })
+        Self { shared, loops, since: clock::monotonic() }
     }
 
     /// The schema of the task tables.
@@ -237,7 +207,7 @@ impl Drop for Play {
 }
 
 /// The sessions of workers that were killed may take a moment to go.
-async fn remove(ground: &Ground) -> Result<(), TasksError> {
+pub(super) async fn remove(ground: &Ground) -> Result<(), TasksError> {
     let mut outcome = ground.remove().await;
     for _ in 0..REMOVALS {
         let Err(TasksError::Schema(crate::schema::SchemaError::InUse { .. })) = &outcome else { break };
