@@ -45,7 +45,7 @@ pub struct PaneState {
     pub column_offset: usize,
     /// Something was selected at some time: from then on nothing is selected by itself.
     touched: bool,
-    /// The user selected it.
+    /// The user selected it, or did something with the rows while it was selected.
     chosen: bool,
     /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
     basis: Option<(Weak<Vec<Lock>>, bool)>,
@@ -137,6 +137,11 @@ impl PaneState {
         }
     }
 
+    /// The user means the selected row: from now on the view goes where it goes.
+    pub fn keep_selected(&mut self) {
+        self.chosen = true;
+    }
+
     /// Selects the row at a position, or the last one.
     pub fn select(&mut self, scene: &Scene<'_>, at: usize) {
         self.cursor = at.min(self.rows.len().saturating_sub(1));
@@ -153,7 +158,7 @@ impl PaneState {
 
     /// Marks the selected row, or unmarks it.
     pub fn toggle_mark(&mut self) {
-        self.chosen = true;
+        self.keep_selected();
         if let Some(selected) = self.selected
             && !self.marks.remove(&selected)
         {

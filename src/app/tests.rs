@@ -158,21 +158,6 @@ fn the_selection_stays_on_its_row_when_the_order_changes() {
 }
 
 #[test]
-fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
-    let mut app = app(sample::incident(0.0));
-    drive(&mut app, "7");
-    assert!(selected_pid(&app).is_some(), "the first row is selected by itself");
-    // In one of the two orders it is not the first.
-    drive(&mut app, "s<home><enter>s<home><enter>");
-    assert_eq!((selected_pid(&app), app.pane(Pane::Backends).cursor), (None, 0));
-    drive(&mut app, "j");
-    let chosen = selected_pid(&app);
-    assert!(chosen.is_some() && app.pane(Pane::Backends).cursor == 0, "the first move begins at the top");
-    drive(&mut app, "s<home><enter>");
-    assert_eq!(selected_pid(&app), chosen, "that one was chosen");
-}
-
-#[test]
 fn nothing_is_selected_after_the_row_vanished_until_the_next_move() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "7jj");

@@ -97,7 +97,7 @@ impl std::str::FromStr for Goal {
         let (key, least) = text.split_once('=').ok_or("expected KEY=N, such as kills=5")?;
         let least = least.parse().map_err(|_| format!("\"{least}\" is no number"))?;
         let keys = Summary::keys();
-        if keys.iter().any(|known| known == key) {
+        if keys.contains(&key) {
             Ok(Self { key: key.to_owned(), least })
         } else {
             Err(format!("there is no \"{key}\" in the output; there are {}", keys.join(", ")))

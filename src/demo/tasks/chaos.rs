@@ -50,9 +50,9 @@ struct Mishap {
 impl Mishap {
     fn next(random: &mut Random, crash: bool) -> Self {
         let (gap, lot) = if crash {
-            (900 + random.below(1_000), random.below(10))
+            (800 + random.below(900), random.below(12))
         } else {
-            (9_000 + random.below(6_000), 9)
+            (9_000 + random.below(6_000), 11)
         };
         let act = match lot {
             0 | 1 => Act::Stop,

@@ -126,7 +126,7 @@ mod tests {
             "host=a,b,/tmp hostaddr=10.0.0.1,::1, port=1,2,3 dbname='a b' connect_timeout=0 sslmode=require",
             "host=a,b sslmode=allow channel_binding=require target_session_attrs=read-write keepalives=0",
             "postgresql://u:p%20%27%5C@db/x?options=-c%20a%3Db&tcp_user_timeout=9&keepalives_count=7",
-            "host='' password='it''s'",
+            "host='' password='it\\'s \\\\ so'",
         ] {
             let info = parse(text);
             let again = parse(&info.to_key_value());

@@ -80,7 +80,7 @@ impl Run {
             if to <= from || stop.from >= end {
                 continue;
             }
-            if stop.from > from || (stop.from == from && !woken) {
+            if stop.from > from {
                 spans.push(Span { from, to: stop.from, afterglow: false });
             }
             (from, woken) = (to, true);
