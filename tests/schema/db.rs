@@ -41,6 +41,7 @@ async fn template(server: &EmbeddedServer) -> String {
 
 /// A session with the schema first in its path.
 pub(crate) struct Session {
+    pub(crate) info: ConnInfo,
     pub(crate) connection: Connection,
     pub(crate) pid: i32,
 }
@@ -58,7 +59,7 @@ impl Session {
         // What waits for ever in vain is a failure, not a hang.
         connection.client.batch_execute("SET statement_timeout = '30s'").await.unwrap();
         let pid = ask(&connection.client, "SELECT pg_backend_pid()").await.unwrap().parse().unwrap();
-        Self { connection, pid }
+        Self { info: info.clone(), connection, pid }
     }
 
     pub(crate) async fn run(&self, sql: &str) {

@@ -146,3 +146,9 @@ pub(crate) async fn ended(session: &Session, count: usize) {
     let sql = "SELECT count(*) FROM task_execution_log WHERE status <> 'running'";
     wait_until("executions to end", async || session.ask(sql).await.parse::<usize>().unwrap() >= count).await;
 }
+
+/// Waits until no session of a worker is left in this database.
+pub(crate) async fn no_session_is_left(session: &Session) {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'locktop %' AND datname = current_database()";
+    wait_until("its sessions to end", async || session.ask(sql).await == "0").await;
+}

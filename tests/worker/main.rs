@@ -13,8 +13,15 @@ mod binary;
 #[allow(dead_code, reason = "shared with the tests of the schema")]
 #[path = "../schema/db.rs"]
 mod db;
+mod due;
 mod hand;
 mod loss;
+mod pooled;
+#[path = "../support/pooler.rs"]
+mod pooler;
+mod process;
 mod runs;
+mod signals;
 #[path = "../support/mod.rs"]
 mod support;
+mod suspend;

@@ -1,12 +1,16 @@
 //! What a worker does with what is due.
 
-use locktop::worker::Builtin;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use locktop::worker::{Builtin, Execution, Options, Stop, Work, WorkError};
 
 use super::db::{Session, installed};
-use super::hand::{Held, Seen, Worker, ended, log, task};
-use super::support::versions;
+use super::hand::{Held, Seen, Worker, ended, log, no_session_is_left, task};
+use super::support::{server, versions};
 
-fn builtin(options: &locktop::worker::Options) -> Builtin {
+fn builtin(options: &Options) -> Builtin {
     Builtin::new(options.info.clone(), &options.id)
 }
 
@@ -52,12 +56,7 @@ async fn both_types_are_run_and_every_other_is_refused() {
         ];
         assert_eq!(outcomes.lines().collect::<Vec<_>>(), expected, "{version}");
         assert_eq!(session.ask("SELECT what FROM public.done").await, "报表");
-        assert_eq!(
-            session
-                .ask("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'locktop %'")
-                .await,
-            "0"
-        );
+        no_session_is_left(&session).await;
     }
 }
 
@@ -67,10 +66,7 @@ async fn it_runs_as_many_at_once_as_it_may() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
         let work = Held::new();
-        let worker = Worker::start(
-            locktop::worker::Options { concurrency: 3, ..Worker::options(&info, "w") },
-            work.clone(),
-        );
+        let worker = Worker::start(Options { concurrency: 3, ..Worker::options(&info, "w") }, work.clone());
         for number in 0..5 {
             task(&session, &format!("t{number}"), "x", "NULL").await;
         }
@@ -86,5 +82,118 @@ async fn it_runs_as_many_at_once_as_it_may() {
         assert_eq!(worker.quit().await.completed, 5);
         assert_eq!(log(&session).await, ["w|completed|-"; 5].join("\n"));
         assert!(!work.seen().iter().any(|seen| matches!(seen, Seen::Stopped(..))));
+    }
+}
+
+/// Work that notices when a task is run by two.
+#[derive(Debug, Clone, Default)]
+struct Alone {
+    running: Arc<Mutex<HashSet<i32>>>,
+    twice: Arc<Mutex<Vec<i32>>>,
+}
+
+impl Work for Alone {
+    async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
+        if !self.running.lock().unwrap().insert(execution.task_id) {
+            self.twice.lock().unwrap().push(execution.task_id);
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        self.running.lock().unwrap().remove(&execution.task_id);
+        // Some fail and are tried again.
+        if execution.task_id % 7 == 0 && execution.attempt < 3 {
+            return Err(WorkError::Failed("not yet".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Two of them share a name; nobody is harmed.
+#[tokio::test]
+async fn many_workers_run_each_task_once_and_never_two_at_a_time() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let work = Alone::default();
+        let start =
+            |id: &str| Worker::start(Options { concurrency: 3, ..Worker::options(&info, id) }, work.clone());
+        let workers = [start("one"), start("two"), start("same"), start("same")];
+        session
+            .run(
+                "INSERT INTO scheduled_tasks (task_name, task_type, priority, retry_delay, next_run_at) \
+                 SELECT 't' || n, 'x', n % 3, '0', clock_timestamp() FROM generate_series(1, 200) n",
+            )
+            .await;
+        ended(&session, 200 + 28 * 2).await;
+        let mut done = 0;
+        for worker in workers {
+            let summary = worker.quit().await;
+            assert_eq!((summary.stopped, summary.not_counted), (0, 0), "{version}");
+            done += summary.completed;
+        }
+        assert_eq!((done, work.twice.lock().unwrap().len()), (200, 0), "{version}");
+        let sql =
+            "SELECT count(*), count(DISTINCT task_id) FROM task_execution_log WHERE status = 'completed'";
+        assert_eq!(session.ask(sql).await, "200|200");
+        assert_eq!(
+            session.ask("SELECT count(*) FROM task_execution_log WHERE status = 'failed'").await,
+            "56"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_panics_fails_and_the_worker_goes_on() {
+    struct Panics;
+    impl Work for Panics {
+        async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
+            assert_eq!(execution.task_name, "calm", "this one panics");
+            Ok(())
+        }
+    }
+    let info = installed(server().await.version()).await;
+    let session = Session::open(&info).await;
+    task(&session, "wild", "x", "NULL").await;
+    task(&session, "calm", "x", "NULL").await;
+    let worker = Worker::start(Worker::options(&info, "w"), Panics);
+    ended(&session, 2).await;
+    let rows = log(&session).await;
+    assert!(rows.starts_with("w|failed|the work panicked: ") && rows.contains("this one panics"), "{rows}");
+    assert!(rows.ends_with("w|completed|-"), "{rows}");
+    worker.quit().await;
+}
+
+/// A name that is not valid in any encoding, an error that the database has no characters for, and a payload that is both.
+#[tokio::test]
+async fn texts_of_any_encoding_do_no_harm() {
+    for (encoding, name) in [("SQL_ASCII", "E'caf\\xe9'"), ("LATIN1", "'café'")] {
+        let server = server().await;
+        let admin = Session::open_plain(&super::support::conninfo(server)).await;
+        let database = format!("encoded_{}", encoding.to_lowercase());
+        admin
+            .run(&format!("CREATE DATABASE {database} TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"))
+            .await;
+        let info = super::support::conninfo(server).with_dbname(&database);
+        let mut connection = super::support::open(&info).await;
+        locktop::schema::install(&mut connection.client, &locktop::schema::SchemaName::default())
+            .await
+            .unwrap();
+        let session = Session::open(&info).await;
+        let sql = format!(
+            "INSERT INTO scheduled_tasks (task_name, task_type, payload, max_attempts, next_run_at) VALUES \
+             ({name}, 'sql', '{{\"statement\": \"SELECT (''caf'' || chr(233))::int\"}}', 1, clock_timestamp()), \
+             ('strange', 'http', NULL, 1, clock_timestamp())"
+        );
+        session.run(&sql).await;
+        let options = Worker::options(&info, "w");
+        let work = builtin(&options);
+        let worker = Worker::start(options, work);
+        ended(&session, 2).await;
+        // The dots of our own words are in no LATIN1.
+        let sql =
+            "SELECT count(*) FROM task_execution_log WHERE error_message LIKE '%\"http\" is not known%'";
+        assert_eq!(session.ask(sql).await, "1", "{encoding}");
+        let told = worker.events.lines().join("\n");
+        assert!(!told.contains("refused"), "{encoding}: {told}");
+        worker.quit().await;
     }
 }

@@ -110,7 +110,7 @@ async fn statements(client: &Client, schema: &str) -> Result<Statements, tokio_p
         next_due_telling: client
             .prepare(&format!(
                 "SELECT n.seconds, pg_catalog.pg_notify('{QUIET}', \
-                 coalesce(greatest(n.seconds, $2::float8)::text, '-') || ' ' || $1::text) FROM ({due}) n"
+                 CASE WHEN n.seconds IS NULL THEN '-' ELSE greatest(n.seconds, $2::float8)::text END || ' ' || $1::text) FROM ({due}) n"
             ))
             .await?,
         next_due: client.prepare(&due).await?,
