@@ -3,8 +3,8 @@
 //! # Floors
 //!
 //! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
-//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`locks`], [`action`], [`feed`],
-//! [`app`], [`ui`], [`worker`], [`demo`], [`runtime`], [`config`], [`cli`].
+//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`locks`], [`action`], [`feed`], [`app`], [`ui`],
+//! [`worker`], [`demo`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
 //!
@@ -30,6 +30,8 @@
 //! 6. A section that fails says so with its age; nothing stale is shown as live.
 //! 7. The monitor never hurts the server: no lock on a user's relation beyond reading the task tables, short time-outs on everything, no statement
 //!    dearer than one scan of `pg_locks`.
+//! 8. What acts has the server compare the target with what was seen, in the statement that acts, and says what came of each target; what the
+//!    server did not confirm is not reported as done. See [`action`].
 //!
 //! # What surprised us
 //!
@@ -38,6 +40,10 @@
 //! - Left to itself crossterm answers `NO_COLOR` with bare resets, which erase reverse and bold, and with them the selection. The
 //!   theme resolves the palette, and colour output is forced on ([`ui::theme`], [`runtime::terminal`]).
 //! - The `EventStream` must be gone before a suspension, or it goes on reading the shell's keys.
+//! - Statements in one message of the simple protocol are one transaction without `BEGIN`, and an error in the middle leaves no failed
+//!   transaction open; `SET LOCAL` works there, and `statement_timeout` counts anew for each. So a step of an action is one message.
+//! - No function of the server tells when it was promoted, or started anew after a crash: `pg_postmaster_start_time()` is older. The launchers
+//!   in `pg_stat_activity` are as old as that (`up_since()` of the schema).
 //! - A group of exclusive waiters has a quadratic number of queue edges: they stay implicit ([`model::wait_graph`]).
 #![cfg_attr(
     test,

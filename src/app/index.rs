@@ -2,14 +2,15 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::Backend;
-use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
+use crate::model::lock::{LockTag, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
 use crate::model::prepared::PreparedIndex;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskId, TaskRow};
 use crate::model::view::View;
-use crate::model::wait_graph::{Party, Queue, Root, TreeNode, WaitGraph};
+use crate::model::wait_graph::{Party, Queue, Root, TreeNode};
 use crate::model::{Text, Timestamp, words};
 
 /// Where things are in a view.
@@ -20,7 +21,7 @@ pub struct Index {
     nodes: FxHashMap<Party, u32>,
     roots: FxHashMap<Party, u32>,
     prepared: PreparedIndex,
-    rows_awaited: FxHashMap<i32, u32>,
+    rows: AwaitedRows,
     tasks: FxHashMap<(TaskId, Option<i64>), u32>,
 }
 
@@ -51,24 +52,8 @@ impl Index {
             index.backends.insert(backend.pid, position(at));
         }
         index.prepared = PreparedIndex::of(snapshot);
-        index.find_tuples(snapshot, &view.graph);
+        index.rows = AwaitedRows::of(snapshot, &view.graph);
         index
-    }
-
-    /// Who waits for a transaction usually does so for a row, and holds the tuple lock of that row meanwhile.
-    fn find_tuples(&mut self, snapshot: &Snapshot, graph: &WaitGraph) {
-        let waits_for_xid = |queue: &&Queue| queue.tag.locktype == LockType::TransactionId;
-        if !graph.queues.iter().any(|queue| waits_for_xid(&queue)) {
-            return;
-        }
-        for (at, lock) in snapshot.locks.rows.iter().enumerate() {
-            if lock.tag.locktype == LockType::Tuple
-                && lock.granted
-                && let Some(pid) = lock.pid
-            {
-                self.rows_awaited.insert(pid, position(at));
-            }
-        }
     }
 }
 
@@ -187,10 +172,6 @@ impl<'a> Scene<'a> {
     /// What `waiter` waits for, in words: for a transaction the row behind it, where the waiter's tuple lock tells.
     #[must_use]
     pub fn wait_label(&self, tag: &LockTag, waiter: i32) -> String {
-        let row = Some(waiter).filter(|_| tag.locktype == LockType::TransactionId);
-        let row = row.and_then(|pid| self.index.rows_awaited.get(&pid));
-        let tag =
-            row.and_then(|at| self.snapshot.locks.rows.get(*at as usize)).map_or(tag, |tuple| &tuple.tag);
-        self.lock_label(tag, Some(waiter))
+        self.lock_label(self.index.rows.awaited(tag, waiter), Some(waiter))
     }
 }

@@ -94,6 +94,8 @@ pub struct App {
     pub pages: Vec<Page>,
     /// The line that is being typed.
     pub prompt: Option<Prompt>,
+    /// Where a jump from the findings began, with the finding: Escape leads back.
+    pub jumped_from: Option<(Screen, Pane, Page)>,
     /// The row that is followed across screens.
     pub follow: Option<RowId>,
     /// Seconds between two polls.
@@ -140,6 +142,7 @@ impl App {
             all_locks: false,
             pages: Vec::new(),
             prompt: None,
+            jumped_from: None,
             follow: None,
             interval,
             silence: 0.0,

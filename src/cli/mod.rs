@@ -1,6 +1,7 @@
 //! The command line: what was asked for, and the settings that follow from it and the config file.
 
 mod args;
+mod confirm;
 mod demo;
 mod output;
 mod parse;
@@ -12,8 +13,8 @@ mod settings;
 mod tests;
 
 pub use args::{
-    Cli, Command, ConfigCommand, ConnectArgs, SchemaCommand, SchemaPlace, Screen, SnapshotArgs,
-    SnapshotFormat, ThemeName, ViewArgs,
+    Cli, Command, ConfigCommand, ConnectArgs, Limit, RecoverArgs, SchemaCommand, SchemaPlace, Screen,
+    SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
 };
 pub use demo::{DemoArgs, Goal, ScenarioName};
 pub use output::{check_config, completions, man, print_config, print_path};

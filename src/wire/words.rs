@@ -2,10 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::Backend;
 use crate::model::lock::LockTag;
 use crate::model::lock_name::{LockName, LockNames};
 use crate::model::snapshot::Snapshot;
+use crate::model::wait_graph::WaitGraph;
 use crate::model::words;
 
 /// A snapshot with the names that its locks may have.
@@ -14,14 +16,16 @@ pub struct Words<'a> {
     snapshot: &'a Snapshot,
     lock_names: &'a LockNames,
     backends: FxHashMap<i32, &'a Backend>,
+    rows: AwaitedRows,
 }
 
 impl<'a> Words<'a> {
     /// For the locks of `snapshot`.
     #[must_use]
-    pub fn of(snapshot: &'a Snapshot, lock_names: &'a LockNames) -> Self {
+    pub fn of(snapshot: &'a Snapshot, graph: &WaitGraph, lock_names: &'a LockNames) -> Self {
         let backends = snapshot.backends.rows.iter().map(|backend| (backend.pid, backend)).collect();
-        Self { snapshot, lock_names, backends }
+        let rows = AwaitedRows::of(snapshot, graph);
+        Self { snapshot, lock_names, backends, rows }
     }
 
     /// The backend with this process id.
@@ -35,6 +39,12 @@ impl<'a> Words<'a> {
     pub fn name(&self, tag: &LockTag, pid: Option<i32>) -> Option<LockName> {
         let holder = pid.and_then(|pid| self.backend(pid));
         words::lock_name(self.snapshot, self.lock_names, tag, holder)
+    }
+
+    /// What `waiter` waits for: of a transaction the row behind it, where that is known.
+    #[must_use]
+    pub fn awaited(&self, tag: &LockTag, waiter: i32) -> String {
+        self.target(self.rows.awaited(tag, waiter), Some(waiter))
     }
 
     /// `accounts`, `"Prisma Migrate"`, `advisory 42`: text of the server, not yet fit for a screen.

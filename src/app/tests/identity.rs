@@ -57,6 +57,22 @@ fn a_jump_clears_the_filter_that_hides_its_row() {
 }
 
 #[test]
+fn escape_leads_back_to_the_findings_that_a_jump_left() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7!j<enter>");
+    assert_eq!((app.screen, app.pages.len()), (Screen::Chains, 0));
+    // What was opened since goes first.
+    drive(&mut app, "<enter><esc>/a<enter><esc>");
+    assert_eq!((app.screen, app.pages.len()), (Screen::Chains, 0));
+    drive(&mut app, "<esc>");
+    assert_eq!(app.screen, Screen::Backends);
+    assert!(matches!(app.pages.last(), Some(Page::Findings { at: 1, chosen: Some(_) })), "{:?}", app.pages);
+    // Who goes elsewhere is not led back.
+    drive(&mut app, "<enter>2<esc><esc>");
+    assert_eq!((app.screen, app.pages.len()), (Screen::Chains, 0));
+}
+
+#[test]
 fn a_click_below_the_rows_selects_nothing() {
     let mut app = app(sample::incident(0.0));
     app.update(Message::Click(Pane::Chains, 500));

@@ -55,7 +55,7 @@ impl App {
         Update::redraw()
     }
 
-    /// One step back: the filter, then the marks, then the zoom, then what is followed.
+    /// One step back: the filter, then the marks, then the zoom, then the findings that led here, then what is followed.
     pub(super) fn back(&mut self) -> Update {
         let state = self.pane_mut(self.focus);
         if !state.filter_text.is_empty() {
@@ -64,6 +64,11 @@ impl App {
             state.marks.clear();
         } else if self.zoom {
             return self.toggle_zoom();
+        } else if let Some((screen, focus, page)) = self.jumped_from.take() {
+            self.go(screen);
+            self.focus = focus;
+            self.keep_focus();
+            return self.open_page(page);
         } else if self.follow.is_some() {
             self.follow = None;
         } else {

@@ -60,6 +60,7 @@ impl App {
         };
         let (screen, focus) = (self.screen, self.focus);
         let pages = std::mem::take(&mut self.pages);
+        self.jumped_from = pages.last().map(|page| (screen, focus, page.clone()));
         for screen in place.screens() {
             self.go(*screen);
             if self.select_place(&place) {
@@ -75,7 +76,7 @@ impl App {
             }
         }
         self.go(screen);
-        (self.focus, self.pages) = (focus, pages);
+        (self.focus, self.pages, self.jumped_from) = (focus, pages, None);
         self.say("what this finding is about is not there any more")
     }
 

@@ -166,6 +166,12 @@ impl App {
         Update::redraw()
     }
 
+    /// Goes to a screen by its key: from there nothing leads back.
+    fn leave_for(&mut self, screen: Screen) -> Update {
+        self.jumped_from = None;
+        self.go(screen)
+    }
+
     /// Goes to a screen.
     fn go(&mut self, screen: Screen) -> Update {
         if screen == Screen::Tasks && !self.has_tasks() {
@@ -205,11 +211,11 @@ impl App {
             Action::Last => self.jump(usize::MAX),
             Action::Left => self.scroll_columns(-1),
             Action::Right => self.scroll_columns(1),
-            Action::Overview => self.go(Screen::Overview),
-            Action::Chains => self.go(Screen::Chains),
-            Action::Locks => self.go(Screen::Locks),
-            Action::Tasks => self.go(Screen::Tasks),
-            Action::Backends => self.go(Screen::Backends),
+            Action::Overview => self.leave_for(Screen::Overview),
+            Action::Chains => self.leave_for(Screen::Chains),
+            Action::Locks => self.leave_for(Screen::Locks),
+            Action::Tasks => self.leave_for(Screen::Tasks),
+            Action::Backends => self.leave_for(Screen::Backends),
             Action::NextPane => self.next_pane(1),
             Action::PreviousPane => self.next_pane(-1),
             Action::Zoom => self.toggle_zoom(),

@@ -28,7 +28,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let who = party_text(waiter.party);
         let age = look.age_text(waiter.wait_start);
         let holder = queue.holders.first().map(|holder| holder.party.pid());
-        let target = look.target(&queue.tag, holder);
+        let target = look.target(look.awaited(&queue.tag, waiter.pid), holder);
         let count = text::count(behind.into());
         let summary =
             format!("{who} waits{age} for {} on {target}, {count} queue behind it", waiter.mode.short());

@@ -4,7 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::{Scene, Subject};
 use crate::model::Timestamp;
+use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::Backend;
+use crate::model::lock::LockTag;
 use crate::model::wait_graph::Party;
 use crate::text;
 
@@ -12,12 +14,14 @@ use crate::text;
 pub(super) struct Look<'a> {
     pub(super) scene: Scene<'a>,
     backends: FxHashMap<i32, &'a Backend>,
+    rows: AwaitedRows,
 }
 
 impl<'a> Look<'a> {
     pub(super) fn new(scene: Scene<'a>) -> Self {
         let backends = scene.snapshot.backends.rows.iter().map(|backend| (backend.pid, backend)).collect();
-        Self { scene, backends }
+        let rows = AwaitedRows::of(scene.snapshot, scene.graph);
+        Self { scene, backends, rows }
     }
 
     pub(super) fn backend(&self, pid: i32) -> Option<&'a Backend> {
@@ -37,6 +41,11 @@ impl<'a> Look<'a> {
     /// Whether `since` is known and at least `seconds` ago.
     pub(super) fn is_older(&self, since: Option<Timestamp>, seconds: f64) -> bool {
         since.is_some_and(|since| self.age(since) >= seconds)
+    }
+
+    /// What `waiter` waits for: of a transaction the row behind it, where that is known.
+    pub(super) fn awaited<'b>(&'b self, tag: &'b LockTag, waiter: i32) -> &'b LockTag {
+        self.rows.awaited(tag, waiter)
     }
 
     /// The subject for a party: the backend itself where there is a row of it.

@@ -15,13 +15,22 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let listed = waits.into_iter().take(LIMIT).map(|Wait { since, queue, waiter, others }| {
         let who = party_text(waiter.party);
         let age = look.age_text(Some(since));
-        let target = look.target(&queue.tag, queue.holders.first().map(|holder| holder.party.pid()));
+        let target = look.target(
+            look.awaited(&queue.tag, waiter.pid),
+            queue.holders.first().map(|holder| holder.party.pid()),
+        );
         let more = if others > 0 { format!(", and {others} more") } else { String::new() };
         let summary = format!("{who} waits{age} for {} on {target}{more}", waiter.mode.short());
-        let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
+        let finding = Finding::new(CHECK, severity(queue), summary, look.subject(waiter.party));
         Finding { since: Some(since), ..finding.short(format!("{who} waits{age} for {target}{more}")) }
     });
     listed.chain(Finding::more(CHECK, left_out)).collect()
+}
+
+/// What is in the way of a wait that is too long is a warning already, as a root, a prepared transaction or a deadlock: the
+/// wait itself is one only where nobody is known to hold the lock.
+fn severity(queue: &Queue) -> Severity {
+    if queue.holders.is_empty() { Severity::Warning } else { Severity::Info }
 }
 
 /// The longest wait in a queue.

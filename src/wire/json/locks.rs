@@ -51,7 +51,7 @@ impl<'a> Locks<'a> {
         gids: &Gids<'a>,
     ) -> Self {
         let awaited: FxHashSet<LockTag> = graph.queues.iter().map(|queue| queue.tag).collect();
-        let writer = Writer { snapshot, words: Words::of(snapshot, lock_names), gids };
+        let writer = Writer { snapshot, words: Words::of(snapshot, graph, lock_names), gids };
         let mut locks = Self { rows: Vec::new(), places: FxHashMap::default() };
         for (index, lock) in readable(&snapshot.locks).iter().enumerate() {
             let advisory = lock.tag.locktype == LockType::Advisory;

@@ -13,6 +13,8 @@ use crate::wire::words::Words;
 const CHILDREN: usize = 10;
 /// Rows that are shown in all.
 const ROWS: usize = 200;
+/// Levels that are indented.
+const DEPTH: usize = 20;
 /// Columns of a query that are shown.
 const QUERY: usize = 200;
 
@@ -35,7 +37,7 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>, gids: &
     }
     let mut forest = Forest { graph, snapshot, words, gids, rows: Vec::new() };
     for top in &graph.tree.tops {
-        forest.walk(*top, 0);
+        forest.walk(*top);
     }
     let there_are = forest.rows.len();
     forest.rows.truncate(ROWS);
@@ -52,30 +54,50 @@ struct Forest<'a> {
     rows: Vec<[String; 9]>,
 }
 
+/// A row to come.
+enum Entry {
+    /// A node of the tree, by its position.
+    Node(usize),
+    /// So many sessions beside those that are shown.
+    More(u32),
+}
+
 impl Forest<'_> {
-    fn walk(&mut self, place: usize, depth: usize) {
-        let mut todo = vec![(place, depth)];
-        while let Some((place, depth)) = todo.pop() {
-            let Some(node) = self.graph.tree.nodes.get(place) else { continue };
+    fn walk(&mut self, place: usize) {
+        let mut todo = vec![(Entry::Node(place), String::new())];
+        while let Some((entry, start)) = todo.pop() {
             if self.rows.len() > ROWS {
                 return;
             }
-            let row = self.row(node, depth);
-            self.rows.push(row);
-            let left_out = node.children.get(CHILDREN..).unwrap_or_default();
-            if !left_out.is_empty() {
-                // Above those that are shown, as they are taken from the end.
-                let below = left_out.iter().filter_map(|child| self.graph.tree.nodes.get(*child));
-                let sessions: u32 = below.map(|child| child.below + 1).sum();
-                let mut row: [String; 9] = Default::default();
-                row[0] = format!("{}({sessions} more)", indent(depth + 1));
-                self.rows.push(row);
-            }
-            todo.extend(node.children.iter().take(CHILDREN).rev().map(|child| (*child, depth + 1)));
+            let node = match entry {
+                Entry::Node(place) => self.graph.tree.nodes.get(place),
+                Entry::More(sessions) => {
+                    let mut row: [String; 9] = Default::default();
+                    row[0] = format!("{start}({sessions} more)");
+                    self.rows.push(row);
+                    None
+                }
+            };
+            let Some(node) = node else { continue };
+            self.rows.push(self.row(node, &start));
+            let mut below = self.below(node);
+            let last = below.pop().map(|entry| (entry, child(&start, "└ ")));
+            // What is pushed first comes out last.
+            let others = below.into_iter().rev().map(|entry| (entry, child(&start, "├ ")));
+            todo.extend(last.into_iter().chain(others));
         }
     }
 
-    fn row(&self, node: &TreeNode, depth: usize) -> [String; 9] {
+    /// What stands under a node.
+    fn below(&self, node: &TreeNode) -> Vec<Entry> {
+        let left_out = node.children.get(CHILDREN..).unwrap_or_default();
+        let nodes = left_out.iter().filter_map(|child| self.graph.tree.nodes.get(*child));
+        let sessions: u32 = nodes.map(|child| child.below + 1).sum();
+        let more = (sessions > 0).then_some(Entry::More(sessions));
+        node.children.iter().take(CHILDREN).copied().map(Entry::Node).chain(more).collect()
+    }
+
+    fn row(&self, node: &TreeNode, start: &str) -> [String; 9] {
         let party = node.party;
         let backend = match party {
             Party::Backend(pid) => self.words.backend(pid),
@@ -86,7 +108,7 @@ impl Forest<'_> {
         let (wait, state) = self.waits(node, backend);
         let mark = if node.cycle.is_some() { " deadlock" } else { "" };
         [
-            format!("{}{}{mark}", indent(depth), self.name(party)),
+            format!("{start}{}{mark}", self.name(party)),
             if blocks > 0 { blocks.to_string() } else { String::new() },
             root.map_or_else(String::new, |root| root.frees.to_string()),
             wait,
@@ -129,7 +151,7 @@ impl Forest<'_> {
         let wait = waiter
             .wait_start
             .map_or_else(String::new, |since| duration((self.snapshot.taken_at - since).as_seconds_f64()));
-        let target = self.words.target(&queue.tag, Some(waiter.pid));
+        let target = self.words.awaited(&queue.tag, waiter.pid);
         let others = match node.more_blockers {
             0 => String::new(),
             1 => " (+1 more blocker)".to_owned(),
@@ -139,11 +161,10 @@ impl Forest<'_> {
     }
 }
 
-fn indent(depth: usize) -> String {
-    match depth.checked_sub(1) {
-        None => String::new(),
-        Some(blanks) => format!("{}└ ", "  ".repeat(blanks.min(20))),
-    }
+/// What a line begins with under one that begins with `start`: deeper by one, as far as there is room.
+fn child(start: &str, corner: &str) -> String {
+    let depth = start.chars().count() / 2;
+    format!("{}{corner}", "  ".repeat(depth.min(DEPTH)))
 }
 
 fn cell(text: Option<&str>) -> String {

@@ -3,6 +3,7 @@
 mod advisory;
 mod columns;
 mod forest;
+pub mod recovery;
 mod tasks;
 
 use crate::model::finding::Severity;
@@ -20,7 +21,7 @@ const FINDINGS: usize = 20;
 #[must_use]
 pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
-    let words = Words::of(snapshot, &view.lock_names);
+    let words = Words::of(snapshot, &view.graph, &view.lock_names);
     let gids = Gids::of(snapshot);
     let mut lines = vec![header(view, snapshot)];
     lines.extend(sections(snapshot));

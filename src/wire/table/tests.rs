@@ -14,7 +14,7 @@ CRIT  prepared transaction 'order 7' blocks 1
 
 PID                 BLOCKS  FREES   WAIT  STATE / WAITS FOR                                DATABASE  WHO            XACT  QUERY
 1                        2      1         idle in transaction                              app       app@web␛[31m  1m30s  SELECT pg_advisory_lock(72707369)
-└ 2                                1m00s  Exclusive on \"Prisma Migrate\"                    app       app@web␛[31m  1m30s  SELECT 1 ;
+├ 2                                1m00s  Exclusive on \"Prisma Migrate\"                    app       app@web␛[31m  1m30s  SELECT 1 ;
 └ 3                                  50s  Exclusive on \"Prisma Migrate\" (+1 more blocker)  app       app@web␛[31m  1m30s  SELECT 2
 prepared 'order 7'       1      1         prepared transaction
 └ 4                                  40s  AccessShare on accounts                          app       app@web␛[31m  1m30s  TABLE accounts

@@ -146,7 +146,7 @@ fn the_longest_wait_for_each_lock() {
         ],
     );
     let finding = stage.only();
-    assert_eq!((finding.check, finding.severity, finding.since), ("long_wait", Severity::Warning, ago(171)));
+    assert_eq!((finding.check, finding.severity, finding.since), ("long_wait", Severity::Info, ago(171)));
     assert_eq!(&*finding.summary, "3 waits 2m51s for RowShare on accounts, and 1 more");
 }
 
@@ -163,6 +163,20 @@ fn cycles_name_their_parties() {
         assert_eq!((&*finding.summary, finding.severity), (text, Severity::Critical));
         assert_eq!(finding.blocked as usize, parties.len());
     }
+}
+
+#[test]
+fn a_wait_for_a_transaction_names_the_row() {
+    let row = LockTag { locktype: LockType::Tuple, page: Some(0), tuple: Some(7), ..accounts() };
+    let xid = LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) };
+    let stage = Stage::new().locks(vec![lock(row, Some(2), (3, 12))]).queue(
+        xid,
+        &[],
+        vec![waiter(2, LockMode::Share, ago(60)), waiter(3, LockMode::Share, ago(50))],
+    );
+    let finding = stage.only();
+    assert_eq!(finding.severity, Severity::Warning, "nobody else is told of");
+    assert_eq!(*finding.summary, *"2 waits 1m00s for Share on row of accounts (0,7), and 1 more");
 }
 
 #[test]

@@ -1,0 +1,36 @@
+//! The rows behind waits for a transaction. Who waits to change a row that somebody else changed waits for that one's
+//! transaction, and holds the row's tuple lock meanwhile (`src/backend/access/heap/README.tuplock` of the server).
+
+use rustc_hash::FxHashMap;
+
+use super::lock::{LockTag, LockType};
+use super::snapshot::Snapshot;
+use super::wait_graph::WaitGraph;
+
+/// The tuple locks that are held, by their holder; nothing when nobody waits for a transaction.
+#[derive(Debug, Clone, Default)]
+pub struct AwaitedRows {
+    tuples: FxHashMap<i32, LockTag>,
+}
+
+impl AwaitedRows {
+    /// Looks through the locks once, if it is worth it.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, graph: &WaitGraph) -> Self {
+        if !graph.queues.iter().any(|queue| queue.tag.locktype == LockType::TransactionId) {
+            return Self::default();
+        }
+        let tuples = snapshot.locks.rows.iter().filter(|lock| lock.tag.locktype == LockType::Tuple);
+        let held = tuples.filter(|lock| lock.granted).filter_map(|lock| Some((lock.pid?, lock.tag)));
+        Self { tuples: held.collect() }
+    }
+
+    /// What `waiter` waits for: the row where its tuple lock tells, else what is awaited itself.
+    #[must_use]
+    pub fn awaited<'a>(&'a self, tag: &'a LockTag, waiter: i32) -> &'a LockTag {
+        match tag.locktype {
+            LockType::TransactionId => self.tuples.get(&waiter).unwrap_or(tag),
+            _ => tag,
+        }
+    }
+}
