@@ -30,8 +30,8 @@ pub struct DemoArgs {
     /// Determines the tasks and what befalls the workers.
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = TASKS)]
     pub seed: u64,
-    /// Let the workers use the tables and functions that this SQL file makes, under the names of the published recipe
-    /// (worker_fetch_and_execute_task, release_task_lock, check_and_recover_timeout_tasks): to see what the witness says of them.
+    /// Let the workers use the tables and functions that this SQL file makes, under the names of the published recipe:
+    /// to see what the witness says of them.
     #[arg(long, value_name = "FILE", help_heading = TASKS)]
     pub recipe: Option<PathBuf>,
     /// No screen: play for a while, then print what came of it. Exit status 1 when a task was at work twice at a time.

@@ -10,7 +10,6 @@
 
 #[path = "../support/binary.rs"]
 mod binary;
-#[allow(dead_code, reason = "shared with the tests of the schema")]
 #[path = "../schema/db.rs"]
 mod db;
 mod due;

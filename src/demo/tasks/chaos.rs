@@ -160,21 +160,18 @@ async fn choose(shared: &Shared, client: &Client, act: Act, which: u64) -> Resul
 /// Ends the session that holds the task's lock, as a network or an administrator would.
 async fn cut(shared: &Shared, client: &Client, victim: &Victim) -> Result<(), Error> {
     let schema = shared.ground.schema.quoted();
-    let done = match victim.execution {
-        Some(execution) => {
-            let sql = format!(
-                "SELECT pg_terminate_backend(a.pid)
-                   FROM {schema}.task_execution_log e
-                   JOIN pg_stat_activity a ON a.pid = e.backend_pid AND a.backend_start = e.backend_start
-                  WHERE e.id = $1 AND e.status = 'running'"
-            );
-            client.query_opt(&sql, &[&execution]).await?
-        }
-        None => {
-            let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-                        WHERE datname = current_database() AND application_name = $1";
-            client.query_opt(sql, &[&victim.worker]).await?
-        }
+    let done = if let Some(execution) = victim.execution {
+        let sql = format!(
+            "SELECT pg_terminate_backend(a.pid)
+               FROM {schema}.task_execution_log e
+               JOIN pg_stat_activity a ON a.pid = e.backend_pid AND a.backend_start = e.backend_start
+              WHERE e.id = $1 AND e.status = 'running'"
+        );
+        client.query_opt(&sql, &[&execution]).await?
+    } else {
+        let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                    WHERE datname = current_database() AND application_name = $1";
+        client.query_opt(sql, &[&victim.worker]).await?
     };
     shared.record().cuts += u64::from(done.is_some());
     Ok(())

@@ -34,20 +34,17 @@ impl Ground {
     /// Makes the schema. One that is there is left alone.
     pub(super) async fn claim(&self, recipe: Option<&str>) -> Result<Client, TasksError> {
         let mut client = connect(&self.info).await?.client;
-        match recipe {
-            Some(sql) => self.install(&client, sql).await?,
-            None => {
-                let installed = schema::install(&mut client, &self.schema).await;
-                match installed {
-                    Ok(done) if done.from.is_none() => {}
-                    Ok(_) | Err(SchemaError::Foreign(_) | SchemaError::Newer { .. }) => {
-                        return Err(TasksError::Exists(self.schema.as_str().to_owned()));
-                    }
-                    Err(error) => return Err(error.into()),
-                }
-            }
+        if let Some(sql) = recipe {
+            self.install(&client, sql).await?;
+            return Ok(client);
         }
-        Ok(client)
+        match schema::install(&mut client, &self.schema).await {
+            Ok(done) if done.from.is_none() => Ok(client),
+            Ok(_) | Err(SchemaError::Foreign(_) | SchemaError::Newer { .. }) => {
+                Err(TasksError::Exists(self.schema.as_str().to_owned()))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Makes the table of the witnesses. One that is there is what a killed demo left: the schema that was not there says that

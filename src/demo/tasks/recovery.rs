@@ -28,9 +28,9 @@ pub(super) async fn keep(shared: Arc<Shared>) {
     loop {
         if let Some(client) = shared.connect("recovery").await {
             if shared.ground.recipe {
-                after_recipe(&shared, &client).await
+                after_recipe(&shared, &client).await;
             } else {
-                own(&shared, &client).await
+                own(&shared, &client).await;
             }
         }
         tokio::time::sleep(PAUSE).await;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::super::Failure;
-use super::{failed, stop};
 use crate::cli::{DemoArgs, Goal, SnapshotFormat};
 use crate::demo::tasks::{Outcome, Play, Summary, TasksError};
 use crate::demo::{self, DemoOptions};
@@ -19,12 +18,12 @@ const LOOK: Duration = Duration::from_millis(250);
 pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8, Failure> {
     // From now on, so that an early Ctrl-C ends nothing half made.
     let interrupted = interruption()?;
-    let mut demo = demo::run(options).await.map_err(failed)?;
+    let mut demo = demo::run(options).await?;
     let played = match demo.play_mut() {
         Some(play) => play_out(play, arguments, interrupted).await,
         None => Err(Failure::Other("there are no tasks to play".to_owned())),
     };
-    let stopped = stop(demo).await;
+    let stopped = demo.stop().await;
     let (outcome, missed) = played?;
     print(&outcome.summary, arguments.format)?;
     stopped?;
@@ -45,9 +44,8 @@ async fn play_out(
         () = tokio::time::sleep(duration) => Ok(Some(format!("not within {duration:?}"))),
         () = interrupted => Ok(Some("not before it was interrupted".to_owned())),
     };
-    let failed = |error: TasksError| Failure::Other(error.to_string());
-    let outcome = play.finish().await.map_err(failed)?;
-    let in_vain = ended.map_err(failed)?;
+    let outcome = play.finish().await?;
+    let in_vain = ended?;
     let left: Vec<String> =
         goals.iter().filter(|goal| !is_reached(goal, &outcome.summary)).map(ToString::to_string).collect();
     let missed = in_vain.filter(|_| !left.is_empty()).map(|why| format!("{why}: {}", left.join(", ")));

@@ -7,8 +7,8 @@ use super::super::settings::Settings;
 use super::{Failure, dashboard};
 use crate::cli::{DemoArgs, ScenarioName};
 use crate::demo::scenario::Scenario;
-use crate::demo::tasks::{TasksOptions, child};
-use crate::demo::{self, Demo, DemoOptions};
+use crate::demo::tasks::{TasksError, TasksOptions, child};
+use crate::demo::{self, DemoError, DemoOptions};
 use crate::runtime::panics;
 
 /// Connections for everything that is not a worker, and for each worker.
@@ -33,7 +33,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         settings.thresholds.orphan_grace = tasks.orphan_grace();
         settings.thresholds.task_overdue = tasks.overdue();
     }
-    let demo = demo::run(options).await.map_err(failed)?;
+    let demo = demo::run(options).await?;
     if let Some(play) = demo.play().filter(|_| demo.server().is_none()) {
         for table in ["scheduled_tasks", "task_execution_log"] {
             settings.tables.insert(table, format!("{}.{table}", play.schema().as_str()));
@@ -43,7 +43,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
     let note = demo.server().is_none().then(|| "demo".to_owned());
     let shown = Box::pin(dashboard::show(&settings, info, target, note)).await;
-    let stopped = demo.stop().await.map_err(failed);
+    let stopped = demo.stop().await;
     let status = shown?;
     stopped?;
     Ok(status)
@@ -55,12 +55,16 @@ pub(super) async fn worker() -> Result<u8, Failure> {
     Ok(0)
 }
 
-fn failed(error: demo::DemoError) -> Failure {
-    Failure::Other(error.to_string())
+impl From<DemoError> for Failure {
+    fn from(error: DemoError) -> Self {
+        Self::Other(error.to_string())
+    }
 }
 
-async fn stop(demo: Demo) -> Result<(), Failure> {
-    demo.stop().await.map_err(failed)
+impl From<TasksError> for Failure {
+    fn from(error: TasksError) -> Self {
+        Self::Other(error.to_string())
+    }
 }
 
 fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Failure> {
