@@ -69,7 +69,7 @@ pub struct Cli {
 /// What to do in place of the dashboard.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// Start a PostgreSQL server of our own, let sessions fight over locks in it, and show the dashboard.
+    /// Start a PostgreSQL server of our own, let workers compete for tasks and sessions for locks in it, and show the dashboard.
     Demo(DemoArgs),
     /// A worker of a demo, which starts it and tells it what to do.
     #[command(hide = true)]

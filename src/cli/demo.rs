@@ -47,7 +47,7 @@ pub struct DemoArgs {
     #[arg(long, value_enum, default_value_t = SnapshotFormat::Table, requires = "headless", help_heading = HEADLESS)]
     pub format: SnapshotFormat,
     /// Use this server in place of one of our own: a URI, a key=value string, a name from the config, or a database
-    /// name. A schema is made in it, and removed.
+    /// name. Two schemas are made in it, and removed.
     #[arg(long, value_name = "TARGET")]
     pub url: Option<String>,
     /// Directory of initdb and postgres.

@@ -53,6 +53,8 @@ pub struct TasksOptions {
     pub time_scale: f64,
     /// Determines the tasks and what is done to the workers.
     pub seed: u64,
+    /// Somebody is going to ask for the numbers: nothing that was witnessed is forgotten.
+    pub counted: bool,
     /// Statements that make other tables and functions, under the names of the published recipe, in place of locktop's.
     pub recipe: Option<String>,
 }
@@ -69,6 +71,7 @@ impl TasksOptions {
             tasks: 100,
             time_scale: 60.0,
             seed: 1,
+            counted: false,
             recipe: None,
         }
     }

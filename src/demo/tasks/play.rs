@@ -230,6 +230,10 @@ async fn replan(shared: Arc<Shared>) {
     loop {
         if let Some(client) = shared.connect("planner").await {
             while shared.ground.replan(&client, &shared.plan).await.is_ok() {
+                if !shared.options.counted {
+                    // When this fails, so does the next.
+                    let _ = shared.ground.forget(&client).await;
+                }
                 tokio::time::sleep(REPLAN).await;
             }
         }

@@ -12,8 +12,9 @@ use crate::action::recover::{self, Order};
 use crate::clock;
 use crate::model::plan::{Request, Selection};
 
-/// Between two looks.
-const EVERY: Duration = Duration::from_millis(500);
+/// Between two looks: long enough for an orphan to be seen on a screen, and less where there are many.
+const EVERY: Duration = Duration::from_millis(2_500);
+const EVERY_CRASH: Duration = Duration::from_millis(1_000);
 /// How long hung work may be looked at before it is ended.
 const INDULGENCE: Duration = Duration::from_secs(8);
 /// Until a lost server is tried again.
@@ -52,7 +53,7 @@ async fn own(shared: &Shared, client: &Client) {
             ended = clock::monotonic();
             recover(shared, client, &order, Selection::Longer(None), true).await;
         }
-        tokio::time::sleep(EVERY).await;
+        tokio::time::sleep(if shared.options.crash { EVERY_CRASH } else { EVERY }).await;
     }
 }
 

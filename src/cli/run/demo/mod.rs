@@ -89,6 +89,7 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
             tasks: arguments.tasks,
             time_scale: arguments.time_scale,
             seed: arguments.seed,
+            counted: arguments.headless,
             recipe: recipe(arguments)?,
             ..TasksOptions::new(std::env::current_exe()?)
         });
