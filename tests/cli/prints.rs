@@ -161,7 +161,7 @@ fn wrong_usage_ends_with_2() {
 /// It belongs to the demo, which starts it.
 #[test]
 fn a_worker_of_the_demo_is_hidden_and_does_nothing_by_itself() {
-    for arguments in [&["--help"][..], &["man"], &["completions", "fish"]] {
+    for arguments in [&["--help"][..], &["man"]] {
         let left = run(locktop(arguments));
         assert!(!left.out.contains("demo-worker") && !left.out.contains("DEMO-WORKER"), "{arguments:?}");
     }
