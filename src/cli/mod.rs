@@ -6,6 +6,7 @@ mod demo;
 mod output;
 mod parse;
 mod password;
+mod recovery;
 mod run;
 mod session;
 mod settings;
@@ -13,12 +14,13 @@ mod settings;
 mod tests;
 
 pub use args::{
-    Cli, Command, ConfigCommand, ConnectArgs, Limit, RecoverArgs, SchemaCommand, SchemaPlace, Screen,
-    SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
+    Cli, Command, ConfigCommand, ConnectArgs, SchemaCommand, SchemaPlace, Screen, SnapshotArgs,
+    SnapshotFormat, ThemeName, ViewArgs,
 };
 pub use demo::{DemoArgs, Goal, ScenarioName};
 pub use output::{check_config, completions, man, print_config, print_path};
 pub use parse::parse;
 pub use password::Prompt;
+pub use recovery::{Limit, RecoverArgs};
 pub use run::run;
 pub use settings::{Context, Settings, SettingsError};

@@ -19,8 +19,8 @@ mod document;
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod escapes;
 mod library;
-#[path = "../support/pgbouncer.rs"]
-mod pgbouncer;
+mod pooled;
+#[path = "../support/pooler.rs"]
 mod pooler;
 #[path = "../pty/process.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]

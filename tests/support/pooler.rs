@@ -1,10 +1,13 @@
 //! A real pgbouncer before a server of ours.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::pg::conninfo::ConnInfo;
@@ -21,6 +24,12 @@ pub(crate) struct Pooler {
 impl Pooler {
     /// In `transaction`, `session` or `statement` mode. Its files are in the server's directory, and go with it.
     pub(crate) fn start(server: &EmbeddedServer, mode: &str) -> Self {
+        Self::start_with(server, mode, "")
+    }
+
+    /// The same with further lines of its configuration.
+    pub(crate) fn start_with(server: &EmbeddedServer, mode: &str, lines: &str) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
         let program = [
             "/usr/sbin/pgbouncer",
             "/usr/bin/pgbouncer",
@@ -32,11 +41,12 @@ impl Pooler {
         .expect(
             "this test needs pgbouncer: `apt-get install pgbouncer`, or run tests/run.sh, which installs it",
         );
-        let directory = server.socket_dir().join(format!("pooler-{mode}-{}", std::process::id()));
+        let directory =
+            server.socket_dir().join(format!("pooler-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir(&directory).unwrap();
         let config = format!(
             "[databases]\n* = host={} port=5432 user=postgres\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\n\
-             unix_socket_dir = {}\nauth_type = any\npool_mode = {mode}\n",
+             unix_socket_dir = {}\nauth_type = any\npool_mode = {mode}\n{lines}\n",
             server.socket_dir().display(),
             directory.display()
         );

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use locktop::locks::scheduled_task::{Finish, News, OpenError, TaskSession, WorkerId};
+use locktop::locks::scheduled_task::{Finish, News, TaskSession, WorkerId};
 use locktop::schema::SchemaName;
 
 use super::db::{Session, installed};
 use super::hand::{Held, Worker, ended, log, task};
-use super::support::{open, server, versions, wait_until};
+use super::support::{server, versions, wait_until};
 
 const QUERY_OF_WORKERS: &str = "SELECT count(*), max(state_change) FROM pg_stat_activity \
      WHERE datname = current_database() AND application_name LIKE 'locktop worker %' AND state = 'idle'";
@@ -91,16 +91,17 @@ async fn a_session_tells_others_that_nothing_is_left() {
         let one = TaskSession::open(&info, &schema, &one).await.unwrap();
         let mut two = TaskSession::open(&info, &schema, &two).await.unwrap();
         let pause = Duration::from_millis(500);
-        assert_eq!(one.next_due_telling(pause).await, Ok(None), "{version}");
+        assert_eq!(one.next_due_telling(Some(pause)).await, Ok(None), "{version}");
         assert_eq!(two.news().await, News::Quiet(None));
         session.run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('far', 'x', 'infinity')").await;
         assert_eq!(two.news().await, News::Due);
         assert_eq!(two.next_due().await, Ok(None));
         task(&session, "now", "x", "NULL").await;
         assert_eq!(two.news().await, News::Due);
-        assert_eq!(one.next_due_telling(pause).await, Ok(Some(Duration::ZERO)));
+        assert_eq!(one.next_due_telling(Some(pause)).await, Ok(Some(Duration::ZERO)));
         // What is due and not to be had is left alone for so long.
         assert_eq!(two.news().await, News::Quiet(Some(pause)));
+        assert_eq!(one.next_due_telling(None).await, Ok(Some(Duration::ZERO)), "and says nothing");
         // What is nobody's news: another schema's, and what anybody may notify.
         for said in ["1 other", "-", "x locktop", "-1 locktop", "NaN locktop", ""] {
             session.run(&format!("NOTIFY locktop_quiet, '{said}'")).await;
@@ -108,6 +109,10 @@ async fn a_session_tells_others_that_nothing_is_left() {
         session.run("NOTIFY locktop_tasks, 'other'; NOTIFY locktop_tasks, 'locktop'").await;
         assert_eq!(two.news().await, News::Due);
         assert_eq!(two.news_so_far(), []);
+        two.tell_due().await.unwrap();
+        assert_eq!(two.news().await, News::Due);
+        two.next_due_telling(Some(pause)).await.unwrap();
+        assert_eq!(two.news().await, News::Told, "it hears itself, in order");
     }
 }
 
@@ -152,18 +157,4 @@ async fn what_a_session_takes_is_its_own_until_it_gives_it_back() {
         drop(one);
         assert!(ended.borrow().is_none() || ended.has_changed().is_err());
     }
-}
-
-#[tokio::test]
-async fn a_schema_that_is_older_is_refused_with_the_remedy() {
-    let info = super::support::database(server().await).await;
-    let schema = SchemaName::default();
-    let mut connection = open(&info).await;
-    let id: WorkerId = "w".parse().unwrap();
-    let error = TaskSession::open(&info, &schema, &id).await.unwrap_err();
-    assert!(matches!(error, OpenError::NoSchema { .. }), "{error}");
-    locktop::schema::install_up_to(&mut connection.client, &schema, 1).await.unwrap();
-    let error = TaskSession::open(&info, &schema, &id).await.unwrap_err();
-    assert!(matches!(error, OpenError::OldSchema { found: 1, .. }), "{error}");
-    assert!(error.to_string().contains("`locktop schema install` upgrades it"), "{error}");
 }

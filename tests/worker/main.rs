@@ -15,6 +15,7 @@ mod db;
 mod due;
 mod hand;
 mod loss;
+mod opens;
 mod pooled;
 #[path = "../support/pooler.rs"]
 mod pooler;

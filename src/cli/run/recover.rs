@@ -3,8 +3,9 @@
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 
-use super::super::args::{Limit, RecoverArgs, SnapshotFormat};
+use super::super::args::SnapshotFormat;
 use super::super::confirm;
+use super::super::recovery::{Limit, RecoverArgs};
 use super::super::settings::{Settings, SettingsError};
 use super::{Failure, look, open, say};
 use crate::action::Actor;

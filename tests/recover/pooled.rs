@@ -2,10 +2,11 @@
 
 use locktop::action::recover::{execute, plan};
 use locktop::model::plan::{Request, Selection};
+use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::SchemaName;
 
 use super::db::{Session, ask};
-use super::pgbouncer::PgBouncer;
+use super::pooler::Pooler;
 use super::stage::{Stage, order, outcomes};
 use super::support::{open, server_of, versions};
 
@@ -17,8 +18,8 @@ async fn every_step_is_whole_in_a_session_of_its_own() {
         stage.orphan(name).await;
     }
     let _worker = stage.slow("slow").await;
-    let pooler = PgBouncer::start(server_of(version).await, "transaction", "server_round_robin = 1");
-    let info = pooler.conninfo(stage.info.dbname());
+    let pooler = Pooler::start_with(server_of(version).await, "transaction", "server_round_robin = 1");
+    let info = ConnInfo::parse(&pooler.target(&stage.info)).unwrap();
     // Two sessions in the pool, which take turns.
     let (through, other) = (open(&info).await, open(&info).await);
     for client in [&through.client, &other.client] {
