@@ -28,10 +28,12 @@ const SETTINGS: [&str; 6] = [
     "SET tcp_user_timeout = '60s'",
 ];
 
+/// How long a connection has for its end.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// Longest attempt to take back a request for a lock.
 const CANCEL: Duration = Duration::from_secs(5);
 
-/// A connection to one backend that is ours alone. Dropping it closes it at once, and the server frees what it holds.
+/// A connection to one backend that is ours alone. Dropping it closes it, and the server frees what it holds.
 #[derive(Debug)]
 pub struct Session {
     client: Client,
@@ -200,13 +202,23 @@ impl Drop for Close {
         if self.state == State::GivenAway {
             return;
         }
-        // Not by asking politely: the driver would first wait for the answer to what was sent.
-        self.driver.abort();
+        let driver = self.driver.clone();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            driver.abort();
+            return;
+        };
+        if self.state == State::Idle {
+            // The driver says goodbye, or a server with TLS would log an error. But it first waits for the answers to whatever
+            // else was asked on this connection.
+            runtime.spawn(async move {
+                tokio::time::sleep(GOODBYE).await;
+                driver.abort();
+            });
+            return;
+        }
+        driver.abort();
         // A backend that waits for a lock does not see that its client is gone.
-        if self.state == State::Asking
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-            && let Ok(tls) = Connector::new()
-        {
+        if let Ok(tls) = Connector::new() {
             let token = self.token.clone();
             runtime.spawn(async move { tokio::time::timeout(CANCEL, token.cancel_query(tls)).await });
         }

@@ -38,7 +38,8 @@ impl Lease {
     /// Takes a lease that nobody has; none when somebody has it, whatever the owner's name.
     ///
     /// # Errors
-    /// When the request is none, the server cannot be reached or refuses, or does not answer within the term.
+    /// When the request is none, the server cannot be reached or refuses, or does not answer within the term. Where the answer is
+    /// missing, the lease may be taken all the same, by nobody: it then ends after its term.
     pub async fn acquire(info: &ConnInfo, request: &Request) -> Result<Option<Self>, LeaseError> {
         Self::acquire_within(info, request, Duration::ZERO).await
     }
@@ -62,8 +63,11 @@ impl Lease {
             link.client().await?;
             let sent = clock::since_boot();
             let answer = tokio::time::timeout(request.term, link.acquire(&request.owner)).await;
-            let silent = |_| LeaseError::Silent { what: "lease_acquire", limit: request.term };
-            match answer.map_err(silent)?? {
+            let Ok(answer) = answer else {
+                link.close();
+                return Err(LeaseError::Silent { what: "lease_acquire", limit: request.term });
+            };
+            match answer? {
                 Some(token) => return Ok(Some(Self::new(link, request, token, sent))),
                 None if start.elapsed() >= limit => return Ok(None),
                 None => tokio::time::sleep(pause.min(limit.saturating_sub(start.elapsed()))).await,
@@ -160,8 +164,11 @@ impl Lease {
         let start = clock::monotonic();
         loop {
             let answer = tokio::time::timeout(PATIENCE, link.release(self.token)).await;
-            let silent = |_| LeaseError::Silent { what: "lease_release", limit: PATIENCE };
-            match answer.map_err(silent)?? {
+            let Ok(answer) = answer else {
+                link.close();
+                return Err(LeaseError::Silent { what: "lease_release", limit: PATIENCE });
+            };
+            match answer? {
                 Some(held) => return Ok(held),
                 None if start.elapsed() > PATIENCE => {
                     return Err(LeaseError::Locked { id: self.id, what: "lease_release" });
