@@ -1,6 +1,7 @@
 //! A server of our own and states of contention to look at: for the demo, for tests and for benches.
 
 pub mod postgres;
+pub mod redis;
 mod run;
 pub mod scenario;
 

@@ -9,6 +9,7 @@ pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
 pub mod prepared;
+pub mod redis_lease;
 pub mod snapshot;
 pub mod task;
 pub mod thresholds;
