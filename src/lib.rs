@@ -3,7 +3,7 @@
 //! # Floors
 //!
 //! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
-//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`feed`], [`app`], [`ui`],
+//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`redis`], [`locks`], [`feed`], [`app`], [`ui`],
 //! [`demo`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
@@ -73,6 +73,7 @@ pub mod feed;
 pub mod keys;
 pub mod model;
 pub mod pg;
+pub mod redis;
 pub mod runtime;
 pub mod schema;
 pub mod text;
