@@ -71,6 +71,7 @@ pub mod config;
 pub mod demo;
 pub mod feed;
 pub mod keys;
+pub mod locks;
 pub mod model;
 pub mod pg;
 pub mod redis;

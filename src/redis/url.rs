@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use redis::{ConnectionAddr, ConnectionInfo};
 
@@ -10,7 +11,7 @@ use super::error::RedisUrlError;
 /// The address of a server. What is printed of it has no password.
 #[derive(Clone)]
 pub struct RedisUrl {
-    info: ConnectionInfo,
+    info: Arc<ConnectionInfo>,
 }
 
 impl RedisUrl {
@@ -33,7 +34,7 @@ impl RedisUrl {
             return Err(RedisUrlError::Syntax("a database has no negative number".to_owned()));
         }
         let settings = info.redis_settings().clone().set_lib_name("locktop", env!("CARGO_PKG_VERSION"));
-        Ok(Self { info: info.set_redis_settings(settings) })
+        Ok(Self { info: Arc::new(info.set_redis_settings(settings)) })
     }
 
     /// What the crate connects with.

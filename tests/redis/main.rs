@@ -9,6 +9,7 @@
 )]
 
 mod launcher;
+mod lock;
 mod reader;
 #[path = "../support/mod.rs"]
 mod support;

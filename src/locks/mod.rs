@@ -1,0 +1,3 @@
+//! Lock systems, each a library of its own.
+
+pub mod redis_lock;
