@@ -10,7 +10,9 @@
 
 mod launcher;
 mod lock;
+mod overlap;
 mod reader;
+mod redlock;
 #[path = "../support/mod.rs"]
 mod support;
 
