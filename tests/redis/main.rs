@@ -8,6 +8,7 @@
     reason = "a test may"
 )]
 
+mod article;
 mod launcher;
 mod lock;
 mod overlap;

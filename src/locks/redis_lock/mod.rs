@@ -42,6 +42,8 @@
 //! refuse it, with a fencing token, which no lock in Redis gives. A replica that is promoted may not have the lock: for
 //! Redlock take independent servers, not one server and its replicas.
 //!
+//! It is not reentrant: a second acquisition by the same holder waits like anybody's. Hand the guard on instead.
+//!
 //! A guard that is dropped without [`Guard::release`] gives the lock back in the background if it is dropped within a
 //! tokio runtime; where that fails the lock ends with its term. It is never renewed after the drop.
 //!

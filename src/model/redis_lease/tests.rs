@@ -28,8 +28,9 @@ fn told(servers: &[&str]) -> Vec<String> {
     let leases = merge(&readings);
     let row = |row: &RedisLease| {
         let left = row.expiry.left().map_or("never".to_owned(), |left| format!("{}s", left.as_secs()));
-        let others: String =
+        let others: Vec<_> =
             row.others.iter().map(|(value, votes)| format!(" {}*{votes}", value.shown())).collect();
+        let others = others.concat();
         let leak = if row.leaks() { format!(" leaks on {}", row.without_expiry) } else { String::new() };
         format!(
             "{} {} {} {} {left}{others}{leak}",
@@ -186,7 +187,8 @@ proptest! {
                     own.filter(|place| place.expiry.left().is_none_or(|left| left > time)).count()
                 };
                 prop_assert!(at(left) < quorum);
-                prop_assert!(left.is_zero() || at(left - Duration::from_millis(1)) >= quorum);
+                let before = left.checked_sub(Duration::from_millis(1));
+                prop_assert!(before.is_none_or(|before| at(before) >= quorum));
             }
         }
         // The order of the servers changes nothing but the places.
