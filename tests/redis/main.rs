@@ -4,6 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     missing_docs,
     reason = "a test may"
 )]
@@ -51,7 +52,7 @@ async fn open(server: &RedisServer) -> Connection {
 async fn run(connection: &Connection, line: &'static str) -> Reply {
     let mut words = line.split(' ');
     let command = Command::new(words.next().unwrap());
-    connection.run(&words.fold(command, |command, word| command.arg(word))).await.unwrap()
+    connection.run(&words.fold(command, Command::arg)).await.unwrap()
 }
 
 fn bytes(text: &str) -> Reply {
