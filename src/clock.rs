@@ -1,6 +1,6 @@
 //! The only place that asks what time it is; everybody else is handed the answer.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The wall clock of this machine. Ages never come from it: they come from the server's clock in a snapshot.
 #[must_use]
@@ -21,4 +21,17 @@ pub fn offset() -> chrono::FixedOffset {
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn monotonic() -> Instant {
     Instant::now()
+}
+
+/// How long this machine has been up, with the time in which it slept: a monotonic moment that also shows how long a process, or the
+/// whole machine, was suspended.
+#[must_use]
+pub fn since_boot() -> Duration {
+    #[cfg(target_os = "linux")]
+    let clock = rustix::time::ClockId::Boottime;
+    // Elsewhere the monotonic clock; macOS's goes on while it sleeps.
+    #[cfg(not(target_os = "linux"))]
+    let clock = rustix::time::ClockId::Monotonic;
+    let time = rustix::time::clock_gettime(clock);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }

@@ -3,8 +3,8 @@
 //! # Floors
 //!
 //! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
-//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`redis`], [`locks`], [`feed`], [`app`], [`ui`],
-//! [`demo`], [`runtime`], [`config`], [`cli`].
+//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`redis`], [`locks`], [`action`], [`feed`], [`app`], [`ui`],
+//! [`worker`], [`demo`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
 //!
@@ -64,6 +64,7 @@ extern crate self as locktop;
 #[path = "../benches/support/sample.rs"]
 mod sample;
 
+pub mod action;
 pub mod app;
 pub mod cli;
 pub mod clock;
@@ -80,3 +81,4 @@ pub mod schema;
 pub mod text;
 pub mod ui;
 pub mod wire;
+pub mod worker;

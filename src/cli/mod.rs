@@ -1,6 +1,7 @@
 //! The command line: what was asked for, and the settings that follow from it and the config file.
 
 mod args;
+mod confirm;
 mod output;
 mod parse;
 mod password;
@@ -11,8 +12,8 @@ mod settings;
 mod tests;
 
 pub use args::{
-    Cli, Command, ConfigCommand, ConnectArgs, DemoArgs, ScenarioName, SchemaCommand, SchemaPlace, Screen,
-    SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
+    Cli, Command, ConfigCommand, ConnectArgs, DemoArgs, Limit, RecoverArgs, ScenarioName, SchemaCommand,
+    SchemaPlace, Screen, SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
 };
 pub use output::{check_config, completions, man, print_config, print_path};
 pub use parse::parse;

@@ -8,6 +8,7 @@ pub mod finding;
 pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
+pub mod plan;
 pub mod prepared;
 pub mod redis_lease;
 pub mod snapshot;

@@ -71,7 +71,7 @@ impl From<tokio_postgres::Error> for SchemaError {
 }
 
 /// Message, detail and hint of the server in one line.
-pub(super) fn words(error: &DbError) -> String {
+pub(crate) fn words(error: &DbError) -> String {
     let mut text = error.message().to_owned();
     for (name, more) in [("detail", error.detail()), ("hint", error.hint())] {
         if let Some(more) = more {

@@ -15,6 +15,7 @@ mod state;
 
 pub use change::{Installed, Removed, install, install_up_to, remove};
 pub use error::SchemaError;
+pub(crate) use error::words;
 pub use name::{NameError, SchemaName};
 pub use script::{LATEST, script};
 pub use state::{Found, Object, State, state};

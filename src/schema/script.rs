@@ -33,6 +33,7 @@ static VERSIONS: [Version; 2] = [
             file!("002_triggers"),
             file!("002_acquire"),
             file!("002_release"),
+            file!("002_give_back"),
             file!("002_views"),
             file!("002_recover"),
             file!("002_terminate"),

@@ -1,12 +1,12 @@
 //! Many clients, five servers that die, come back empty, and stand still: at no moment do two clients hold the lock.
 //!
 //! What a client is sure of is `[acquired, valid until]`, or until it released or was told of a loss, all on the one
-//! monotonic clock of this machine. The choices are drawn from a seed, which a failure names; `LOCKTOP_TEST_SEED` sets
+//! clock of this machine that nothing moves. The choices are drawn from a seed, which a failure names; `LOCKTOP_TEST_SEED` sets
 //! it. How the system interleaves it all is another thing each time.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use locktop::clock;
 use locktop::demo::redis::RedisServer;
@@ -44,8 +44,8 @@ enum End {
 #[derive(Debug, Clone, Copy)]
 struct Interval {
     client: u64,
-    from: Instant,
-    to: Instant,
+    from: Duration,
+    to: Duration,
     end: End,
 }
 
@@ -84,7 +84,7 @@ async fn client(number: u64, locks: RedisLocks, seed: u64, record: Arc<Record>) 
     let mut chance = Chance(seed.wrapping_mul(31).wrapping_add(number));
     while !record.over.load(Ordering::SeqCst) {
         let Ok(mut guard) = locks.acquire(KEY, Duration::from_secs(1)).await else { continue };
-        let from = clock::monotonic();
+        let from = clock::since_boot();
         let long = chance.below(12) == 0;
         if long && chance.below(2) == 0 {
             record.cuts.fetch_add(1, Ordering::SeqCst);
@@ -99,7 +99,7 @@ async fn client(number: u64, locks: RedisLocks, seed: u64, record: Arc<Record>) 
             },
         };
         let valid_until = guard.valid_until();
-        let to = if end == End::Crashed { valid_until } else { clock::monotonic().min(valid_until) };
+        let to = if end == End::Crashed { valid_until } else { clock::since_boot().min(valid_until) };
         record.intervals.lock().unwrap().push(Interval { client: number, from, to, end });
         if end == End::Crashed {
             guard.keep();

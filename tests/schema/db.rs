@@ -1,5 +1,7 @@
 //! Databases with the schema in them, and sessions there.
 
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
@@ -39,6 +41,7 @@ async fn template(server: &EmbeddedServer) -> String {
 
 /// A session with the schema first in its path.
 pub(crate) struct Session {
+    pub(crate) info: ConnInfo,
     pub(crate) connection: Connection,
     pub(crate) pid: i32,
 }
@@ -56,7 +59,7 @@ impl Session {
         // What waits for ever in vain is a failure, not a hang.
         connection.client.batch_execute("SET statement_timeout = '30s'").await.unwrap();
         let pid = ask(&connection.client, "SELECT pg_backend_pid()").await.unwrap().parse().unwrap();
-        Self { connection, pid }
+        Self { info: info.clone(), connection, pid }
     }
 
     pub(crate) async fn run(&self, sql: &str) {

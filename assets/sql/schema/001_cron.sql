@@ -14,6 +14,10 @@ DECLARE
     v_step integer;
     v_values integer[] := '{}';
 BEGIN
+    -- What most fields are.
+    IF p_field ~ '^[0-9]{1,2}$' AND p_field::integer BETWEEN p_low AND p_high THEN
+        RETURN ARRAY[p_field::integer];
+    END IF;
     FOREACH v_part IN ARRAY string_to_array(lower(p_field), ',') LOOP
         -- 1: *, or 2: the first, 3: the last; 4: the step.
         v_match := regexp_match(v_part, '^(?:(\*)|([0-9]{1,4}|[a-z]{3})(?:-([0-9]{1,4}|[a-z]{3}))?)(?:/([0-9]{1,4}))?$');
@@ -63,8 +67,11 @@ LANGUAGE plpgsql IMMUTABLE STRICT
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
 DECLARE
-    v_fields text[];
+    v_fields text[] := string_to_array(p_expression, ' ');
 BEGIN
+    IF cardinality(v_fields) = 5 AND p_expression !~ '[\t\n]|  |^ | $' THEN
+        RETURN v_fields;
+    END IF;
     v_fields := regexp_split_to_array(CASE lower(btrim(p_expression, E' \t\n'))
         WHEN '@yearly' THEN '0 0 1 1 *'
         WHEN '@annually' THEN '0 0 1 1 *'
@@ -99,12 +106,14 @@ DECLARE
     -- Every date and day of week has come together after 40 years, a century without a leap day included.
     c_years CONSTANT integer := 41;
     v_fields text[] := cron_fields(p_expression);
-    v_minutes integer[] := cron_field(v_fields[1], 'minute', 0, 59, NULL);
-    v_hours integer[] := cron_field(v_fields[2], 'hour', 0, 23, NULL);
-    v_days integer[] := cron_field(v_fields[3], 'day of month', 1, 31, NULL);
-    v_months integer[] := cron_field(v_fields[4], 'month', 1, 12,
-        '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}');
-    v_weekdays integer[] := cron_field(v_fields[5], 'day of week', 0, 7, '{sun,mon,tue,wed,thu,fri,sat}');
+    -- Null for every value. This runs at the end of each task, so a field that says nothing is not looked into.
+    v_minutes integer[] := CASE WHEN v_fields[1] <> '*' THEN cron_field(v_fields[1], 'minute', 0, 59, NULL) END;
+    v_hours integer[] := CASE WHEN v_fields[2] <> '*' THEN cron_field(v_fields[2], 'hour', 0, 23, NULL) END;
+    v_days integer[] := CASE WHEN v_fields[3] <> '*' THEN cron_field(v_fields[3], 'day of month', 1, 31, NULL) END;
+    v_months integer[] := CASE WHEN v_fields[4] <> '*' THEN cron_field(v_fields[4], 'month', 1, 12,
+        '{jan,feb,mar,apr,may,jun,jul,aug,sep,oct,nov,dec}') END;
+    v_weekdays integer[] := CASE WHEN v_fields[5] <> '*' THEN cron_field(v_fields[5], 'day of week', 0, 7,
+        '{sun,mon,tue,wed,thu,fri,sat}') END;
     v_either boolean := v_fields[3] !~ '^\*' AND v_fields[5] !~ '^\*';
     v_elapsed boolean := v_fields[1] ~ '^\*' OR v_fields[2] ~ '^\*';
     v_day date;
@@ -112,6 +121,10 @@ DECLARE
     v_is_day boolean;
     v_is_weekday boolean;
     v_local timestamp;
+    v_minute integer;
+    v_named integer;
+    v_ahead integer;
+    v_step interval;
     v_next timestamptz;
 BEGIN
     IF NOT isfinite(p_after) THEN
@@ -124,12 +137,12 @@ BEGIN
     v_day := (p_after AT TIME ZONE p_zone)::date - 1;
     v_last := v_day + make_interval(years => c_years);
     WHILE v_day <= v_last LOOP
-        IF NOT extract(month FROM v_day)::integer = ANY (v_months) THEN
+        IF v_months IS NOT NULL AND NOT extract(month FROM v_day)::integer = ANY (v_months) THEN
             v_day := date_trunc('month', v_day::timestamp) + interval '1 month';
             CONTINUE;
         END IF;
-        v_is_day := extract(day FROM v_day)::integer = ANY (v_days);
-        v_is_weekday := extract(dow FROM v_day)::integer = ANY (v_weekdays);
+        v_is_day := v_days IS NULL OR extract(day FROM v_day)::integer = ANY (v_days);
+        v_is_weekday := v_weekdays IS NULL OR extract(dow FROM v_day)::integer = ANY (v_weekdays);
         IF v_is_day AND v_is_weekday OR v_either AND (v_is_day OR v_is_weekday) THEN
             IF v_elapsed THEN
                 -- From before midnight, since the hour after it may come twice.
@@ -138,13 +151,26 @@ BEGIN
                 LOOP
                     v_local := v_next AT TIME ZONE p_zone;
                     EXIT WHEN v_local::date > v_day;
-                    IF v_local::date < v_day OR NOT extract(hour FROM v_local)::integer = ANY (v_hours) THEN
+                    IF v_local::date < v_day OR v_hours IS NOT NULL AND NOT extract(hour FROM v_local)::integer = ANY (v_hours) THEN
                         v_next := v_next + make_interval(mins => 60 - extract(minute FROM v_local)::integer);
-                    ELSIF NOT extract(minute FROM v_local)::integer = ANY (v_minutes) THEN
-                        v_next := v_next + interval '1 minute';
-                    ELSE
+                        CONTINUE;
+                    END IF;
+                    v_minute := extract(minute FROM v_local)::integer;
+                    IF v_minutes IS NULL OR v_minute = ANY (v_minutes) THEN
                         RETURN v_next;
                     END IF;
+                    -- To the next minute that is named, or the next hour, unless the clocks are changed in between.
+                    v_ahead := 60;
+                    FOREACH v_named IN ARRAY v_minutes LOOP
+                        IF v_named BETWEEN v_minute AND v_ahead THEN
+                            v_ahead := v_named;
+                        END IF;
+                    END LOOP;
+                    v_step := make_interval(mins => v_ahead - v_minute);
+                    IF (v_next + v_step) AT TIME ZONE p_zone <> v_local + v_step THEN
+                        v_step := interval '1 minute';
+                    END IF;
+                    v_next := v_next + v_step;
                 END LOOP;
             ELSE
                 SELECT min(m.at) INTO v_next

@@ -1,76 +1,106 @@
 -- Taking a task: its key for the session, a row in the log, and nobody else.
+--
+-- Each session keeps the plans that it made at first, when the tables may have been all but empty: hence enable_seqscan.
 
+-- Reads all locks of the server: for who found that it has to know.
 CREATE FUNCTION @schema@.held_task_ids()
 RETURNS bigint[]
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
-    SELECT coalesce(array_agg((l.classid::bigint & 65535) << 32 | l.objid::bigint), '{}')
-      FROM pg_locks l
-     WHERE l.locktype = 'advisory'
-       AND l.objsubid = 1
-       AND l.classid::bigint >> 16 = 19540
-       AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
-       AND l.granted
+BEGIN
+    RETURN (SELECT coalesce(array_agg((l.classid::bigint & 65535) << 32 | l.objid::bigint), '{}')
+              FROM pg_locks l
+             WHERE l.locktype = 'advisory'
+               AND l.objsubid = 1
+               AND l.classid::bigint >> 16 = 19540
+               AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+               AND l.granted);
+END
 $body$;
 COMMENT ON FUNCTION @schema@.held_task_ids() IS 'The tasks whose key somebody holds in this database';
 
--- Starts an execution, or answers null. This session must not hold the key yet.
---
--- The key is taken for the transaction first and for the session last: an error on the way leaves nothing held.
-CREATE FUNCTION @schema@.start_execution(p_task_id integer, p_worker_id text)
-RETURNS bigint
+-- Closes the execution that the log has as running although its key was free, which is ours now. False when that was the last
+-- attempt, and when the execution showed signs of life after p_oldest: its worker may still be stopping.
+CREATE FUNCTION @schema@.supersede_execution(p_task_id integer, p_worker_id text, p_oldest timestamptz)
+RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
 DECLARE
-    v_key bigint := task_lock_key(p_task_id);
-    v_start timestamptz := own_backend_start();
-    v_now timestamptz;
-    v_task scheduled_tasks;
     v_lost task_execution_log;
-    v_execution bigint;
 BEGIN
-    IF NOT pg_try_advisory_xact_lock(v_key) THEN
-        RETURN NULL;
-    END IF;
-    -- Only now: before, somebody else may have been finishing it.
-    SELECT * INTO v_task FROM scheduled_tasks t WHERE t.id = p_task_id FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'there is no task %', p_task_id USING ERRCODE = 'no_data_found';
-    END IF;
-    v_now := clock_timestamp();
-    IF v_task.is_enabled IS NOT TRUE OR v_task.next_run_at IS NULL OR v_task.next_run_at > v_now THEN
-        RETURN NULL;
-    END IF;
-    -- The key was free, so whoever runs it by the log is gone.
     UPDATE task_execution_log e
-       SET status = 'failed', completed_at = v_now, recovered_by = p_worker_id,
+       SET status = 'failed', completed_at = clock_timestamp(), recovered_by = p_worker_id,
            error_message = format('the session that held its lock was gone when worker %s acquired it', p_worker_id)
-     WHERE e.task_id = p_task_id AND e.status = 'running'
+     WHERE e.task_id = p_task_id AND e.status = 'running' AND (greatest(e.started_at, e.heartbeat_at) > p_oldest) IS NOT TRUE
     RETURNING * INTO v_lost;
-    IF FOUND THEN
-        INSERT INTO locktop_audit (action, actor, task_id, execution_id, worker_id, lock_id, target_pid, target_start, reason)
-        VALUES ('superseded', p_worker_id, p_task_id, v_lost.id, v_lost.worker_id, v_key, v_lost.backend_pid,
-                v_lost.backend_start, 'its key was free when the task was acquired');
-        IF v_task.attempts + 1 >= v_task.max_attempts THEN
-            PERFORM settle_task(p_task_id, false);
-            RETURN NULL;
-        END IF;
-        v_task.attempts := v_task.attempts + 1;
+    IF NOT FOUND THEN
+        RETURN false;
     END IF;
-    INSERT INTO task_execution_log
-        (task_id, worker_id, status, started_at, heartbeat_at, lock_id, backend_pid, backend_start, attempt)
-    VALUES (p_task_id, p_worker_id, 'running', v_now, v_now, v_key, pg_backend_pid(), v_start, v_task.attempts + 1)
-    RETURNING id INTO v_execution;
-    UPDATE scheduled_tasks t SET last_run_at = v_now, attempts = v_task.attempts WHERE t.id = p_task_id;
-    IF NOT pg_try_advisory_lock(v_key) THEN
-        RAISE EXCEPTION 'the key % of task % was lost', v_key, p_task_id;
+    INSERT INTO locktop_audit (action, actor, task_id, execution_id, worker_id, lock_id, target_pid, target_start, reason)
+    VALUES ('superseded', p_worker_id, p_task_id, v_lost.id, v_lost.worker_id, task_lock_key(p_task_id), v_lost.backend_pid,
+            v_lost.backend_start, 'its key was free when the task was acquired');
+    IF EXISTS (SELECT FROM scheduled_tasks t WHERE t.id = p_task_id AND t.attempts + 1 >= t.max_attempts) THEN
+        PERFORM settle_task(p_task_id, false);
+        RETURN false;
     END IF;
-    RETURN v_execution;
+    UPDATE scheduled_tasks t SET attempts = t.attempts + 1 WHERE t.id = p_task_id;
+    RETURN true;
 END
 $body$;
-COMMENT ON FUNCTION @schema@.start_execution(integer, text) IS
+COMMENT ON FUNCTION @schema@.supersede_execution(integer, text, timestamptz) IS
+    'Fails the running execution of a task whose key was free, and counts the attempt';
+
+-- Starts an execution, or answers null. A running one of the task that showed signs of life after p_oldest is left alone.
+--
+-- The key is taken for the transaction first and for the session last: an error on the way leaves nothing held.
+CREATE FUNCTION @schema@.start_execution(p_task_id integer, p_worker_id text, p_oldest timestamptz DEFAULT 'infinity',
+                                         OUT execution_id bigint, OUT attempt integer, OUT lock_id bigint)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+#variable_conflict use_column
+DECLARE
+    v_start timestamptz := own_backend_start();
+    v_now timestamptz;
+BEGIN
+    lock_id := task_lock_key(p_task_id);
+    IF NOT pg_try_advisory_xact_lock(lock_id) THEN
+        RETURN;
+    END IF;
+    -- Only now: before, somebody else may have been finishing it.
+    v_now := clock_timestamp();
+    SELECT t.attempts + 1 INTO attempt
+      FROM scheduled_tasks t
+     WHERE t.id = p_task_id AND t.is_enabled AND t.next_run_at <= v_now
+       FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        IF NOT EXISTS (SELECT FROM scheduled_tasks t WHERE t.id = p_task_id) THEN
+            RAISE EXCEPTION 'there is no task %', p_task_id USING ERRCODE = 'no_data_found';
+        END IF;
+        RETURN;
+    END IF;
+    LOOP
+        -- A row in the way is found by the very index that allows one.
+        INSERT INTO task_execution_log
+            (task_id, worker_id, status, started_at, heartbeat_at, lock_id, backend_pid, backend_start, attempt)
+        VALUES (p_task_id, p_worker_id, 'running', v_now, v_now, lock_id, pg_backend_pid(), v_start, attempt)
+        ON CONFLICT (task_id) WHERE status = 'running' DO NOTHING
+        RETURNING id INTO execution_id;
+        EXIT WHEN FOUND;
+        IF NOT supersede_execution(p_task_id, p_worker_id, p_oldest) THEN
+            RETURN;
+        END IF;
+        attempt := attempt + 1;
+    END LOOP;
+    UPDATE scheduled_tasks t SET last_run_at = v_now WHERE t.id = p_task_id;
+    IF NOT pg_try_advisory_lock(lock_id) THEN
+        RAISE EXCEPTION 'the key % of task % was lost', lock_id, p_task_id;
+    END IF;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.start_execution(integer, text, timestamptz) IS
     'Takes the key of a due task and logs an execution; for use by the functions that check first whether this session has it';
 
 -- False when somebody has the task, this session included, and when it is not due or not enabled.
@@ -78,65 +108,93 @@ CREATE FUNCTION @schema@.try_acquire_task_lock(p_task_id int, p_worker_id text)
 RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
+DECLARE
+    v_started record;
 BEGIN
     -- Session locks stack: the one that has it would get it again.
     IF p_task_id = ANY (held_task_ids()) THEN
         RETURN false;
     END IF;
-    RETURN start_execution(p_task_id, p_worker_id) IS NOT NULL;
+    v_started := start_execution(p_task_id, p_worker_id);
+    RETURN v_started.execution_id IS NOT NULL;
 END
 $body$;
 COMMENT ON FUNCTION @schema@.try_acquire_task_lock(int, text) IS
     'Takes a due task for this session: true when it is ours now. Commit at once; the work comes after.';
 
 -- Up to p_max_tasks of the due tasks that nobody holds, the highest priority first.
+--
+-- What runs is told by the log, and by its key only when the log is in doubt: to look at the keys costs more the more locks there
+-- are on the server, whoever has them. So a session that has the bare key of a task, and does not run it, is given the task too.
 CREATE FUNCTION @schema@.fetch_tasks(p_worker_id text, p_max_tasks int DEFAULT 1)
 RETURNS TABLE (execution_id bigint, task_id int, task_name text, task_type text, payload jsonb, attempt int,
                max_attempts int, timeout_seconds double precision, lock_id bigint)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 #variable_conflict use_column
 DECLARE
     v_now timestamptz := clock_timestamp();
     v_oldest timestamptz := v_now - orphan_grace();
-    v_skip bigint[];
+    v_held bigint[];
+    v_restarted boolean;
+    v_skip bigint[] := '{}';
     v_priority integer;
-    v_task integer;
-    v_execution bigint;
+    v_task record;
+    v_started record;
+    v_found boolean;
     v_count integer := 0;
 BEGIN
-    IF NOT EXISTS (SELECT FROM scheduled_tasks t WHERE t.is_enabled AND t.next_run_at <= v_now) THEN
-        RETURN;
-    END IF;
-    v_skip := held_task_ids();
     SELECT max(t.priority) INTO v_priority FROM scheduled_tasks t WHERE t.is_enabled;
     WHILE v_priority IS NOT NULL AND v_count < p_max_tasks LOOP
-        -- A task that is being taken has its row locked. One whose worker may still be stopping is left alone for a while.
-        SELECT t.id INTO v_task
-          FROM scheduled_tasks t
-         WHERE t.is_enabled AND t.priority = v_priority AND t.next_run_at <= v_now AND t.id <> ALL (v_skip)
-           AND NOT EXISTS (
-               SELECT FROM task_execution_log e
-                WHERE e.task_id = t.id AND e.status = 'running' AND greatest(e.started_at, e.heartbeat_at) > v_oldest)
-         ORDER BY t.next_run_at, t.id
-         LIMIT 1
-           FOR NO KEY UPDATE OF t SKIP LOCKED;
-        IF NOT FOUND THEN
-            SELECT max(t.priority) INTO v_priority FROM scheduled_tasks t WHERE t.is_enabled AND t.priority < v_priority;
-            CONTINUE;
-        END IF;
-        v_skip := v_skip || v_task::bigint;
-        v_execution := start_execution(v_task, p_worker_id);
-        IF v_execution IS NOT NULL THEN
-            v_count := v_count + 1;
-            RETURN QUERY
-            SELECT e.id, t.id, t.task_name, t.task_type, t.payload, e.attempt, t.max_attempts,
-                   extract(epoch FROM t.timeout)::double precision, e.lock_id
-              FROM task_execution_log e JOIN scheduled_tasks t ON t.id = e.task_id
-             WHERE e.id = v_execution;
-        END IF;
+        v_found := false;
+        -- A task that is being taken has its row locked. One whose worker may still be stopping is left alone for a while. The
+        -- OFFSET keeps it a look into an index for each, also where the tables seem to be small.
+        FOR v_task IN
+            SELECT t.id, t.task_name, t.task_type, t.payload, t.max_attempts, t.timeout, e.seen
+              FROM scheduled_tasks t
+              LEFT JOIN LATERAL (
+                   SELECT greatest(r.started_at, r.heartbeat_at, '-infinity') AS seen
+                     FROM task_execution_log r
+                    WHERE r.task_id = t.id AND r.status = 'running'
+                   OFFSET 0) e ON true
+             WHERE t.is_enabled AND t.priority = v_priority AND t.next_run_at <= v_now AND t.id <> ALL (v_skip)
+               AND (e.seen > v_oldest) IS NOT TRUE
+             ORDER BY t.next_run_at, t.id
+             LIMIT p_max_tasks - v_count
+               FOR NO KEY UPDATE OF t SKIP LOCKED
+        LOOP
+            v_found := true;
+            v_skip := v_skip || v_task.id::bigint;
+            IF v_task.seen IS NOT NULL THEN
+                IF v_held IS NULL THEN
+                    v_held := held_task_ids();
+                    v_skip := v_skip || v_held;
+                    v_restarted := up_since() > v_oldest;
+                END IF;
+                CONTINUE WHEN v_restarted OR v_task.id = ANY (v_held);
+            END IF;
+            v_started := start_execution(v_task.id, p_worker_id, v_oldest);
+            IF v_started.execution_id IS NOT NULL THEN
+                v_count := v_count + 1;
+                execution_id := v_started.execution_id;
+                task_id := v_task.id;
+                task_name := v_task.task_name;
+                task_type := v_task.task_type;
+                payload := v_task.payload;
+                attempt := v_started.attempt;
+                max_attempts := v_task.max_attempts;
+                timeout_seconds := extract(epoch FROM v_task.timeout);
+                lock_id := v_started.lock_id;
+                RETURN NEXT;
+            END IF;
+        END LOOP;
+        CONTINUE WHEN v_found;
+        -- Nothing more at this priority.
+        SELECT max(t.priority) INTO v_priority FROM scheduled_tasks t WHERE t.is_enabled AND t.priority < v_priority;
     END LOOP;
 END
 $body$;
@@ -177,6 +235,7 @@ CREATE FUNCTION @schema@.next_due_at()
 RETURNS timestamptz
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 DECLARE
     v_held bigint[] := held_task_ids();
@@ -186,8 +245,10 @@ BEGIN
            FROM scheduled_tasks t
           WHERE t.is_enabled AND t.id <> ALL (v_held)
             AND NOT EXISTS (SELECT FROM task_execution_log e WHERE e.task_id = t.id AND e.status = 'running')),
-        (SELECT min(greatest(e.started_at, e.heartbeat_at)) + orphan_grace()
-           FROM task_execution_log e JOIN scheduled_tasks t ON t.id = e.task_id
+        (SELECT greatest(min(greatest(e.started_at, e.heartbeat_at)), max(u.since)) + orphan_grace()
+           FROM task_execution_log e
+           JOIN scheduled_tasks t ON t.id = e.task_id
+          CROSS JOIN (SELECT up_since() AS since) u
           WHERE e.status = 'running' AND t.is_enabled AND t.next_run_at IS NOT NULL AND e.task_id <> ALL (v_held)));
 END
 $body$;

@@ -128,6 +128,41 @@ $body$;
 COMMENT ON FUNCTION @schema@.recover_execution(bigint, text, text) IS
     'Fails an execution whose key is free and makes its task due again; says what it did or why not';
 
+-- The same for whoever has looked and decided: only while it is what was seen, of the same worker in the same session. Otherwise, and
+-- when there was a sign of life after p_seen_at (null: that does not matter), the outcome is
+--   changed     it is not what was seen
+CREATE FUNCTION @schema@.recover_seen_execution(
+    p_execution_id bigint, p_worker_id text, p_started_at timestamptz, p_backend_pid int, p_backend_start timestamptz,
+    p_seen_at timestamptz, p_actor text, p_reason text DEFAULT NULL)
+RETURNS TABLE (execution_id bigint, task_id int, worker_id text, outcome text, holder_pid int, next_run_at timestamptz, detail text)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+#variable_conflict use_column
+DECLARE
+    v_row task_execution_log;
+BEGIN
+    -- One that is locked is left to the other function, which says by whom.
+    SELECT * INTO v_row FROM task_execution_log e WHERE e.id = p_execution_id AND e.status = 'running' FOR UPDATE SKIP LOCKED;
+    IF FOUND AND ((v_row.worker_id, v_row.started_at, v_row.backend_pid, v_row.backend_start)
+                  IS DISTINCT FROM (p_worker_id, p_started_at, p_backend_pid, p_backend_start)
+                  OR v_row.heartbeat_at > p_seen_at) THEN
+        execution_id := p_execution_id;
+        task_id := v_row.task_id;
+        worker_id := v_row.worker_id;
+        outcome := 'changed';
+        detail := CASE WHEN v_row.heartbeat_at > p_seen_at THEN format('it showed a sign of life at %s', v_row.heartbeat_at)
+                       ELSE format('it is worker %s in session %s of %s now', v_row.worker_id,
+                                   coalesce(v_row.backend_pid::text, '?'), coalesce(v_row.backend_start::text, '?')) END;
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT * FROM recover_execution(p_execution_id, p_actor, p_reason);
+END
+$body$;
+COMMENT ON FUNCTION @schema@.recover_seen_execution(bigint, text, timestamptz, int, timestamptz, timestamptz, text, text) IS
+    'As recover_execution, unless the execution is not the one that was seen';
+
 -- What a recovery would look at. Locks nothing.
 CREATE FUNCTION @schema@.recovery_candidates()
 RETURNS TABLE (execution_id bigint, task_id int, task_name text, worker_id text, state text, started_at timestamptz,

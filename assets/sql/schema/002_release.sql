@@ -1,5 +1,7 @@
 -- The end of an execution, and its signs of life. All of these find the execution by the task, the worker and this very session, and
 -- leave one alone that is not running any more.
+--
+-- Each session keeps the plans that it made at first, when the tables may have been all but empty: hence enable_seqscan.
 
 -- True when the finish counted. The key is free exactly when the transaction commits: not before, or another session could run the
 -- task while it still looks due.
@@ -7,23 +9,25 @@ CREATE FUNCTION @schema@.try_release_task_lock(p_task_id int, p_worker_id text, 
 RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 DECLARE
     v_key bigint := task_lock_key(p_task_id);
     v_start timestamptz := own_backend_start();
+    v_id bigint;
     v_own text;
 BEGIN
     IF p_status IS NULL OR p_status NOT IN ('completed', 'failed') THEN
         RAISE EXCEPTION 'status is "%": a task ends as completed or failed', p_status USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT e.worker_id INTO v_own
+    SELECT e.id, e.worker_id INTO v_id, v_own
       FROM task_execution_log e
      WHERE e.task_id = p_task_id AND e.status = 'running' AND e.backend_pid = pg_backend_pid() AND e.backend_start = v_start;
-    IF v_own <> p_worker_id THEN
+    IF v_id IS NOT NULL AND v_own IS DISTINCT FROM p_worker_id THEN
         -- Another worker on this connection runs it; the key is that one's.
         RETURN false;
     END IF;
-    IF v_own IS NULL AND NOT EXISTS (SELECT FROM key_holders(v_key) h WHERE h.pid = pg_backend_pid()) THEN
+    IF v_id IS NULL AND NOT EXISTS (SELECT FROM key_holders(v_key) h WHERE h.pid = pg_backend_pid()) THEN
         RETURN false;
     END IF;
     -- Ours for the transaction, then no more for the session. It does not wait: if somebody else has it, it is lost.
@@ -32,8 +36,7 @@ BEGIN
     END IF;
     UPDATE task_execution_log e
        SET status = p_status, completed_at = clock_timestamp(), error_message = p_error_message
-     WHERE e.task_id = p_task_id AND e.worker_id = p_worker_id AND e.status = 'running'
-       AND e.backend_pid = pg_backend_pid() AND e.backend_start = v_start;
+     WHERE e.task_id = p_task_id AND e.status = 'running' AND e.id = v_id;
     IF NOT FOUND THEN
         PERFORM pg_advisory_unlock(v_key);
         RETURN false;
@@ -64,6 +67,7 @@ CREATE FUNCTION @schema@.heartbeat_task(p_task_id int, p_worker_id text)
 RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 BEGIN
     UPDATE task_execution_log e
@@ -80,6 +84,7 @@ CREATE FUNCTION @schema@.heartbeat_tasks(p_worker_id text)
 RETURNS SETOF bigint
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 DECLARE
     v_start timestamptz := own_backend_start();

@@ -66,6 +66,48 @@ $body$;
 COMMENT ON FUNCTION @schema@.ask_task_termination(bigint, text, text) IS
     'Records that the holder of a slow execution is to be ended; commit, then call terminate_task_holder';
 
+-- The same for whoever has looked and decided: the outcome is "changed", and nothing is recorded, when the execution is of another
+-- worker or session by now, or another session holds its key.
+CREATE FUNCTION @schema@.ask_seen_termination(
+    p_execution_id bigint, p_worker_id text, p_started_at timestamptz, p_backend_pid int, p_backend_start timestamptz,
+    p_holder_pid int, p_holder_start timestamptz, p_actor text, p_reason text DEFAULT NULL)
+RETURNS TABLE (outcome text, audit_id bigint, task_id int, worker_id text, holder_pid int, holder_start timestamptz, detail text)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+#variable_conflict use_column
+DECLARE
+    v_row task_execution_log;
+BEGIN
+    SELECT * INTO v_row FROM task_execution_log e WHERE e.id = p_execution_id AND e.status = 'running';
+    IF FOUND AND (v_row.worker_id, v_row.started_at, v_row.backend_pid, v_row.backend_start)
+                 IS DISTINCT FROM (p_worker_id, p_started_at, p_backend_pid, p_backend_start) THEN
+        outcome := 'changed';
+        task_id := v_row.task_id;
+        worker_id := v_row.worker_id;
+        detail := format('it is worker %s in session %s of %s now', v_row.worker_id, coalesce(v_row.backend_pid::text, '?'),
+                         coalesce(v_row.backend_start::text, '?'));
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    BEGIN
+        SELECT * INTO outcome, audit_id, task_id, worker_id, holder_pid, holder_start, detail
+          FROM ask_task_termination(p_execution_id, p_actor, p_reason);
+        IF outcome = 'asked' AND (holder_pid, holder_start) IS DISTINCT FROM (p_holder_pid, p_holder_start) THEN
+            RAISE EXCEPTION SQLSTATE 'LT001';
+        END IF;
+    EXCEPTION WHEN SQLSTATE 'LT001' THEN
+        -- Undone is the row that says "asked"; the variables stay.
+        outcome := 'changed';
+        audit_id := NULL;
+        detail := format('pid %s of %s holds its key now', holder_pid, holder_start);
+    END;
+    RETURN NEXT;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.ask_seen_termination(bigint, text, timestamptz, int, timestamptz, int, timestamptz, text, text) IS
+    'As ask_task_termination, unless the execution or the holder of its key is not the one that was seen';
+
 -- True when the session was told to end. False when it is not the one it was any more, or no longer holds the key in this database,
 -- or the execution has ended.
 CREATE FUNCTION @schema@.terminate_task_holder(p_audit_id bigint)

@@ -21,7 +21,8 @@ COMMENT ON VIEW @schema@.advisory_locks IS 'Advisory locks held and awaited, wit
 
 -- Executions that the log has as running, and who holds the key of each.
 --
--- state: running; slow, past its timeout and its key held; orphan, its key free since its last sign of life plus orphan_grace();
+-- state: running; slow, past its timeout and its key held; orphan, its key free, and its last sign of life and up_since() both longer
+-- ago than orphan_grace();
 -- settling, its key free for less than that; unknown, where this server cannot tell: a standby, or a key that is not the task's.
 CREATE VIEW @schema@.running_tasks AS
 WITH held AS MATERIALIZED (
@@ -29,6 +30,8 @@ WITH held AS MATERIALIZED (
       FROM @schema@.advisory_locks a
      WHERE a.granted AND a.lock_id IS NOT NULL AND a.database = current_database()
      GROUP BY a.lock_id
+), up AS MATERIALIZED (
+    SELECT @schema@.up_since() AS since, @schema@.orphan_grace() AS grace
 )
 SELECT e.id AS execution_id,
        e.task_id,
@@ -37,7 +40,7 @@ SELECT e.id AS execution_id,
        CASE WHEN pg_is_in_recovery() OR e.lock_id IS DISTINCT FROM 19540::bigint << 48 | e.task_id THEN 'unknown'
             WHEN h.holders > 0 AND e.started_at + t.timeout <= clock_timestamp() THEN 'slow'
             WHEN h.holders > 0 THEN 'running'
-            WHEN greatest(e.started_at, e.heartbeat_at) + @schema@.orphan_grace() <= clock_timestamp() THEN 'orphan'
+            WHEN greatest(e.started_at, e.heartbeat_at, u.since) + u.grace <= clock_timestamp() THEN 'orphan'
             ELSE 'settling' END AS state,
        e.started_at,
        clock_timestamp() - e.started_at AS duration,
@@ -53,6 +56,7 @@ SELECT e.id AS execution_id,
   FROM @schema@.task_execution_log e
   JOIN @schema@.scheduled_tasks t ON t.id = e.task_id
   LEFT JOIN held h ON h.lock_id = e.lock_id
+ CROSS JOIN up u
  WHERE e.status = 'running';
 COMMENT ON VIEW @schema@.running_tasks IS
     'Executions that the log has as running, and what is true of them: running, slow, orphan, settling or unknown';

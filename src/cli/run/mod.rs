@@ -3,16 +3,22 @@
 mod dashboard;
 mod demo;
 mod look;
+mod recover;
 mod schema;
 mod snapshot;
+mod worker;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use super::args::{Cli, Command, ConfigCommand, SchemaCommand};
 use super::output;
-use super::settings::{Context, SettingsError};
+use super::session;
+use super::settings::{Context, Settings, SettingsError};
 use crate::config::{Checks, ConfigError};
+use crate::pg::connect::{Connection, connect};
+use crate::pg::conninfo::ConnInfo;
+use crate::pg::error::ConnectError;
 use crate::text;
 
 /// Why a command failed: one line for people, and the exit status.
@@ -81,7 +87,14 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::Schema(SchemaCommand::Print { schema })) => {
             out.write_all(crate::schema::script(schema).as_bytes())?;
         }
-        None | Some(Command::Demo(_) | Command::Snapshot(_) | Command::Schema(_)) => {
+        None
+        | Some(
+            Command::Demo(_)
+            | Command::Snapshot(_)
+            | Command::Schema(_)
+            | Command::Recover(_)
+            | Command::Worker(_),
+        ) => {
             drop(out);
             let settings = cli.settings(&Context { env: &env, checks })?;
             return runtime()?.block_on(async {
@@ -89,6 +102,8 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
                     Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
                     Some(Command::Snapshot(arguments)) => snapshot::run(settings, arguments.format).await,
                     Some(Command::Schema(asked)) => schema::run(settings, asked).await,
+                    Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,
+                    Some(Command::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,
                     _ => Box::pin(dashboard::run(settings)).await,
                 }
             });
@@ -96,6 +111,21 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
     }
     out.flush()?;
     Ok(0)
+}
+
+/// A connection for a command that needs one and is done; and how it was made, the password included.
+async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
+    let failure = |error: ConnectError| Failure::Other(error.to_string());
+    let info =
+        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
+    let info = session::ask_first(info, settings.prompt).map_err(failure)?;
+    match connect(&info).await {
+        Ok(connection) => Ok((connection, info)),
+        Err(error) => match session::ask_after(&info, settings.prompt, &error).map_err(failure)? {
+            Some(info) => Ok((connect(&info).await.map_err(failure)?, info)),
+            None => Err(failure(error)),
+        },
+    }
 }
 
 /// One thread polls, so that a terminal nobody reads never holds the poll up; the screens have the main thread.

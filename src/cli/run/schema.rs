@@ -3,11 +3,8 @@
 use std::io::{self, Write};
 
 use super::super::args::SchemaCommand;
-use super::super::session;
 use super::super::settings::Settings;
-use super::Failure;
-use crate::pg::connect::{Connection, connect};
-use crate::pg::conninfo::ConnInfo;
+use super::{Failure, open};
 use crate::schema::{self, Found, LATEST, Object, SchemaError, SchemaName, State};
 use crate::text::one_line;
 
@@ -18,11 +15,7 @@ impl From<SchemaError> for Failure {
 }
 
 pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u8, Failure> {
-    let info =
-        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
-    let info =
-        session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
-    let mut connection = open(&settings, info).await?;
+    let (mut connection, _) = open(&settings).await?;
     let client = &mut connection.client;
     let (said, status) = match command {
         SchemaCommand::Install(place) => (install(client, &place.schema).await?, 0),
@@ -37,17 +30,6 @@ pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u
     writeln!(out, "{}", said.trim_end())?;
     out.flush()?;
     Ok(status)
-}
-
-async fn open(settings: &Settings, info: ConnInfo) -> Result<Connection, Failure> {
-    let failure = |error: crate::pg::error::ConnectError| Failure::Other(error.to_string());
-    match connect(&info).await {
-        Ok(connection) => Ok(connection),
-        Err(error) => match session::ask_after(&info, settings.prompt, &error).map_err(failure)? {
-            Some(info) => connect(&info).await.map_err(failure),
-            None => Err(failure(error)),
-        },
-    }
 }
 
 async fn install(client: &mut tokio_postgres::Client, schema: &SchemaName) -> Result<String, Failure> {

@@ -14,6 +14,7 @@ mod find;
 mod install;
 mod place;
 mod server;
+mod standby;
 mod template;
 
 pub use cache::Cache;

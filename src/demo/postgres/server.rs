@@ -17,7 +17,7 @@ use super::{Options, place, template};
 use crate::clock;
 
 const WATCHDOG: &str = include_str!("watchdog.sh");
-const PORT: u16 = 5432;
+pub(super) const PORT: u16 = 5432;
 const POLL: Duration = Duration::from_millis(2);
 /// Longest wait for the server to be ready, or to end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -56,9 +56,14 @@ impl EmbeddedServer {
     /// # Errors
     /// When there are no programs to run, nobody to run them as, or the server refuses to start.
     pub async fn start(options: Options) -> Result<Self, EmbeddedError> {
+        Self::start_from(options, None).await
+    }
+
+    /// The same with a copy of this data directory, of a server that does not run.
+    pub(super) async fn start_from(options: Options, data: Option<PathBuf>) -> Result<Self, EmbeddedError> {
         // A thread of its own: a download that hangs must not keep a runtime from shutting down.
         let (sender, receiver) = tokio::sync::oneshot::channel();
-        std::thread::spawn(move || sender.send(Self::spawn(&options)));
+        std::thread::spawn(move || sender.send(Self::spawn(&options, data)));
         let mut server = receiver.await.unwrap_or(Err(EmbeddedError::NotStarted {
             reason: "the thread that prepares it ended",
             log: String::new(),
@@ -67,10 +72,13 @@ impl EmbeddedServer {
         Ok(server)
     }
 
-    fn spawn(options: &Options) -> Result<Self, EmbeddedError> {
+    fn spawn(options: &Options, data: Option<PathBuf>) -> Result<Self, EmbeddedError> {
         let account = Account::detect()?;
         let binaries = Binaries::for_account(options, account)?;
-        let template = template::ensure(&binaries, account, options.notice)?;
+        let template = match data {
+            Some(data) => data,
+            None => template::ensure(&binaries, account, options.notice)?,
+        };
         let directory =
             place::temporary(account).join(format!("locktop-{:016x}", RandomState::new().hash_one(0)));
         let mut command = account.command(Path::new("/bin/sh"));
@@ -168,7 +176,7 @@ impl EmbeddedServer {
         }
     }
 
-    async fn end(&mut self, signal: Signal) -> Result<(), EmbeddedError> {
+    pub(super) async fn end(&mut self, signal: Signal) -> Result<(), EmbeddedError> {
         if let Some(pid) = self.pid().and_then(Pid::from_raw) {
             // Only fails when it is gone already.
             let _ = kill_process(pid, signal);

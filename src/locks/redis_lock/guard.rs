@@ -1,7 +1,7 @@
 //! A lock that is held.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -103,7 +103,7 @@ impl Drop for Watchdog {
 }
 
 impl Guard {
-    pub(super) fn begin(armed: Armed, term: Duration, started: Instant, valid_until: Instant) -> Self {
+    pub(super) fn begin(armed: Armed, term: Duration, started: Duration, valid_until: Duration) -> Self {
         let (sender, state) = watch::channel(State { valid_until, lost: None });
         let renewing = watchdog::run(Arc::clone(armed.claim()), term, started, sender);
         Self { watchdog: Watchdog(tokio::spawn(renewing)), state, armed }
@@ -115,18 +115,25 @@ impl Guard {
         &self.armed.claim.value
     }
 
-    /// Until when the lock is held for sure, by [`std::time::Instant`]; each renewal moves it.
+    /// Until when the lock is held for sure, by [`clock::since_boot`]; each renewal moves it.
     #[must_use]
-    pub fn valid_until(&self) -> Instant {
+    pub fn valid_until(&self) -> Duration {
         self.state.borrow().valid_until
     }
 
-    /// Whether the lock is held for sure at this moment. Asks the clock, so it is right also when this process has stood
-    /// still.
+    /// How much longer the lock is held for sure if no renewal succeeds; nothing when it is lost.
+    #[must_use]
+    pub fn time_left(&self) -> Duration {
+        let state = *self.state.borrow();
+        let left = state.valid_until.saturating_sub(clock::since_boot());
+        if state.lost.is_none() { left } else { Duration::ZERO }
+    }
+
+    /// Whether the lock is held for sure at this moment. Asks the clock, so it is right also when this process, or the
+    /// whole machine, has stood still.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        let state = *self.state.borrow();
-        state.lost.is_none() && clock::monotonic() < state.valid_until
+        !self.time_left().is_zero()
     }
 
     /// Waits until the lock is, or may be, lost. Whoever does work under the lock stops it then.

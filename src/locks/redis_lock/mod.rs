@@ -22,7 +22,8 @@
 //! - **Taking** is `SET key value NX PX term` with a value that nobody else has, sent to all servers at the same time,
 //!   each with a short time-out. The lock is held when a majority (N/2 + 1) said yes and
 //!   `validity = term − elapsed − drift` is above zero, where the drift is 1 % of the term and 2 ms, and the time is
-//!   this machine's monotonic clock from before the first request was sent. Otherwise the value is taken back from *all*
+//!   this machine's time since it was booted (which no clock setting moves, and which goes on while the machine sleeps)
+//!   from before the first request was sent. Otherwise the value is taken back from *all*
 //!   servers, also from those that did not answer, and after a random delay it is tried again.
 //!   One server is the same with N = 1.
 //! - **Renewing** is a script that compares before it sets a new term. A task of the guard's does it at a third of the

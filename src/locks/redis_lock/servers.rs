@@ -1,7 +1,7 @@
 //! The servers, and taking a lock on them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 
@@ -85,7 +85,7 @@ impl RedisLocks {
         // From here on what is set is taken back, also when this future is dropped.
         let armed = Armed::new(claim);
         let term = self.options.term;
-        let started = clock::monotonic();
+        let started = clock::since_boot();
         let votes = armed.claim().ask(|member, claim| member.take(&claim.key, &claim.value, term)).await;
         match self.verdict(key, votes, started) {
             Ok(valid_until) => Ok(Guard::begin(armed, term, started, valid_until)),
@@ -139,11 +139,11 @@ impl RedisLocks {
     }
 
     /// Until when the lock is valid, or why there is none.
-    fn verdict(&self, key: &str, votes: Votes, started: Instant) -> Result<Instant, NotAcquired> {
+    fn verdict(&self, key: &str, votes: Votes, started: Duration) -> Result<Duration, NotAcquired> {
         let (servers, quorum) = (count(self.members.len()), self.quorum());
         let key = key.to_owned();
         if votes.yes >= quorum {
-            let elapsed = started.elapsed();
+            let elapsed = clock::since_boot().saturating_sub(started);
             return validity(self.options.term, elapsed)
                 .map(|left| started + elapsed + left)
                 .ok_or(NotAcquired::TooSlow { key, elapsed });

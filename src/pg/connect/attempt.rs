@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::super::conninfo::{ConnInfo, Endpoint, Host, SslMode};
 use super::super::error::ConnectError;
 use super::super::tls::{Connector, Progress, Stage};
-use super::{Connection, diagnose};
+use super::{Raw, diagnose};
 
 /// What to try.
 pub(super) struct Attempt<'a> {
@@ -36,7 +36,7 @@ impl Failure {
 
 impl Attempt<'_> {
     /// Connects with or without TLS.
-    pub(super) async fn run(&self, mode: SslMode) -> Result<Connection, Failure> {
+    pub(super) async fn run(&self, mode: SslMode) -> Result<Raw, Failure> {
         let progress = Progress::default();
         let tls = Connector::watched(progress.clone()).map_err(|error| Failure {
             stage: Stage::Reaching,
@@ -45,7 +45,7 @@ impl Attempt<'_> {
         let config = self.config(mode);
         let failed = |error| Failure { stage: progress.stage(), error };
         match within(self.info.connect_timeout, config.connect(tls)).await {
-            Ok(Ok((client, connection))) => Ok(Connection { client, driver: tokio::spawn(connection) }),
+            Ok(Ok(raw)) => Ok(raw),
             Ok(Err(error)) => Err(failed(diagnose::diagnose(self, progress.stage(), &error))),
             Err(seconds) if progress.stage() == Stage::Reaching => Err(failed(ConnectError::TimedOut {
                 place: self.place.clone(),

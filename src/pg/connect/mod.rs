@@ -6,14 +6,19 @@
 
 mod attempt;
 mod diagnose;
+mod listen;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use tokio_postgres::Socket;
+use tokio_postgres::tls::MakeTlsConnect;
+
 use super::conninfo::{ConnInfo, Endpoint, Host, SslMode};
 use super::error::ConnectError;
-use super::tls::Stage;
+use super::tls::{Connector, Stage};
 use attempt::{Attempt, Failure};
+pub use listen::{Listening, Notification, listen};
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
@@ -24,11 +29,22 @@ pub struct Connection {
     pub driver: tokio::task::JoinHandle<Result<(), tokio_postgres::Error>>,
 }
 
+/// A connection that nobody drives yet.
+type Raw = (
+    tokio_postgres::Client,
+    tokio_postgres::Connection<Socket, <Connector as MakeTlsConnect<Socket>>::Stream>,
+);
+
 /// Connects.
 ///
 /// # Errors
 /// When the server cannot be reached, does not answer in time, or refuses.
 pub async fn connect(info: &ConnInfo) -> Result<Connection, ConnectError> {
+    let (client, connection) = reach(info).await?;
+    Ok(Connection { client, driver: tokio::spawn(connection) })
+}
+
+async fn reach(info: &ConnInfo) -> Result<Raw, ConnectError> {
     let mut failures = Vec::new();
     for endpoint in &info.endpoints {
         match to_endpoint(info, endpoint).await {
@@ -40,7 +56,7 @@ pub async fn connect(info: &ConnInfo) -> Result<Connection, ConnectError> {
     Err(ConnectError::of(failures))
 }
 
-async fn to_endpoint(info: &ConnInfo, endpoint: &Endpoint) -> Result<Connection, ConnectError> {
+async fn to_endpoint(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectError> {
     match (&endpoint.host, endpoint.address) {
         (Host::Unix(directory), _) => to_socket(info, endpoint, directory).await,
         (Host::Local, None) => to_local(info, endpoint).await,
@@ -51,7 +67,7 @@ async fn to_endpoint(info: &ConnInfo, endpoint: &Endpoint) -> Result<Connection,
 }
 
 /// Nobody named a host: the first usual directory with a socket for the port, else localhost.
-async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Connection, ConnectError> {
+async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectError> {
     let directories = super::conninfo::SOCKET_DIRECTORIES;
     let mut found: Vec<PathBuf> = Vec::new();
     for directory in directories.map(Path::new) {
@@ -79,17 +95,13 @@ async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Connection, Co
     }
 }
 
-async fn to_socket(
-    info: &ConnInfo,
-    endpoint: &Endpoint,
-    directory: &Path,
-) -> Result<Connection, ConnectError> {
+async fn to_socket(info: &ConnInfo, endpoint: &Endpoint, directory: &Path) -> Result<Raw, ConnectError> {
     let endpoint = &Endpoint { host: Host::Unix(directory.to_owned()), ..endpoint.clone() };
     let attempt = Attempt { info, endpoint, place: endpoint.place(), host: "", address: None };
     attempt.run(SslMode::Disable).await.map_err(|failure| failure.error)
 }
 
-async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Connection, ConnectError> {
+async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Raw, ConnectError> {
     let lookup = tokio::net::lookup_host((name, endpoint.port));
     let addresses =
         attempt::within(info.connect_timeout, lookup).await.map_err(|seconds| ConnectError::UnknownHost {
@@ -109,7 +121,7 @@ async fn to_addresses(
     endpoint: &Endpoint,
     name: &str,
     addresses: &[IpAddr],
-) -> Result<Connection, ConnectError> {
+) -> Result<Raw, ConnectError> {
     let endpoint = &Endpoint { host: Host::Tcp(name.to_owned()), ..endpoint.clone() };
     let mut last = None;
     for address in addresses {
@@ -129,7 +141,7 @@ async fn to_addresses(
 
 /// `prefer` goes on without TLS when the handshake failed or the server does not let us in with it; `allow` is the
 /// other way round. (`PQconnectPoll` in `src/interfaces/libpq/fe-connect.c`.)
-async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Connection, Failure> {
+async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Raw, Failure> {
     let mode = attempt.info.ssl_mode;
     let first = match mode {
         SslMode::Allow => attempt.run(SslMode::Disable).await,

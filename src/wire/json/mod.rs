@@ -6,6 +6,7 @@
 mod graph;
 mod harmless;
 mod locks;
+mod recovery;
 mod rows;
 mod tasks;
 
@@ -18,6 +19,7 @@ use crate::model::snapshot::{Section, Snapshot};
 use crate::model::view::View;
 use crate::model::wait_graph::WaitGraph;
 use crate::wire::gids::Gids;
+pub use recovery::recovery;
 use rows::Time;
 
 /// Queue edges that are written; there may be the square of the waiters.

@@ -3,6 +3,7 @@
 mod advisory;
 mod columns;
 mod forest;
+pub mod recovery;
 mod tasks;
 
 use crate::model::finding::Severity;

@@ -1,0 +1,109 @@
+//! A whole transaction in one message.
+//!
+//! Several statements in one message of the simple protocol are one transaction, which ends with the message however it ends (PostgreSQL's
+//! documentation, "Multiple Statements in a Simple Query"). Nothing is left open when we are cancelled or an error comes in the
+//! middle, no setting stays behind, and a pooler sends all of it to one session.
+
+use std::time::Duration;
+
+use postgres_protocol::escape::escape_literal;
+use tokio_postgres::error::Severity;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use crate::schema::words;
+
+/// Longest wait for a lock, in ms. Functions may have a limit of their own.
+const LOCK_TIMEOUT: u32 = 2_000;
+/// Longest time for one statement, in ms.
+const STATEMENT_TIMEOUT: u32 = 8_000;
+/// After which a server that does not answer is given up.
+const PATIENCE: Duration = Duration::from_secs(12);
+
+/// Whether the transaction writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    ReadOnly,
+    ReadWrite,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unanswered {
+    /// The server refused, and the transaction was rolled back.
+    #[error("{message} ({code})")]
+    Refused { code: String, message: String },
+    /// The connection is gone. Whether the transaction was committed is not known.
+    #[error("the connection was lost: {0}")]
+    Lost(String),
+    /// No answer in time. Whether the transaction was committed is not known.
+    #[error("the server has not answered for {} s", PATIENCE.as_secs())]
+    Silent,
+    /// It was committed, and the answer makes no sense.
+    #[error("{0}")]
+    Unread(String),
+}
+
+impl Unanswered {
+    /// The SQLSTATE where the server refused: then nothing was done.
+    pub(super) fn code(&self) -> Option<&str> {
+        match self {
+            Self::Refused { code, .. } => Some(code),
+            Self::Lost(_) | Self::Silent | Self::Unread(_) => None,
+        }
+    }
+}
+
+/// Runs statements as one transaction; the first column of each row that they answer with.
+pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
+    let access = match access {
+        Access::ReadOnly => "READ ONLY",
+        Access::ReadWrite => "READ WRITE",
+    };
+    let message = format!(
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, {access};\
+         SET LOCAL lock_timeout = {LOCK_TIMEOUT}; SET LOCAL statement_timeout = {STATEMENT_TIMEOUT};\
+         SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO';\
+         SET LOCAL IntervalStyle = 'postgres';\n{sql}"
+    );
+    let answer = tokio::time::timeout(PATIENCE, client.simple_query(&message)).await;
+    let messages = answer.map_err(|_| Unanswered::Silent)?.map_err(|error| unanswered(&error))?;
+    let mut rows = Vec::new();
+    for message in messages {
+        if let SimpleQueryMessage::Row(row) = message {
+            rows.push(row.try_get(0).map_err(|error| unanswered(&error))?.unwrap_or_default().to_owned());
+        }
+    }
+    Ok(rows)
+}
+
+/// The end of the connection may come as an error of the server's (57P01): what was going on then is not known.
+fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
+    match error.as_db_error() {
+        Some(db) if !matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) => {
+            Unanswered::Refused { code: db.code().code().to_owned(), message: words(db) }
+        }
+        Some(db) => Unanswered::Lost(words(db)),
+        None => Unanswered::Lost(error.to_string()),
+    }
+}
+
+/// A text in a statement.
+pub(super) fn text(value: &str) -> String {
+    escape_literal(value)
+}
+
+/// A text or NULL.
+pub(super) fn nullable(value: Option<&str>) -> String {
+    value.map_or_else(|| "NULL".to_owned(), text)
+}
+
+/// A number or NULL.
+pub(super) fn number<T: std::fmt::Display>(value: Option<T>) -> String {
+    value.map_or_else(|| "NULL".to_owned(), |value| value.to_string())
+}
+
+/// A moment or NULL.
+pub(super) fn moment(value: Option<crate::model::Timestamp>) -> String {
+    let text = value.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
+    text.map_or_else(|| "NULL".to_owned(), |text| format!("'{text}'::timestamptz"))
+}

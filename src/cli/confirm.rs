@@ -1,0 +1,48 @@
+//! Asking for a yes on the terminal.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+
+use rustix::termios::{QueueSelector, tcflush};
+
+/// Shows lines on the controlling terminal and asks. Only `y` and `yes` are a yes; what was typed before the question is not an
+/// answer to it.
+///
+/// # Errors
+/// When there is no such terminal.
+pub(super) fn ask(lines: &[String], question: &str) -> io::Result<bool> {
+    let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
+    for line in lines {
+        writeln!(terminal, "{line}")?;
+    }
+    tcflush(&terminal, QueueSelector::IFlush)?;
+    write!(terminal, "{question} [y/N] ")?;
+    terminal.flush()?;
+    let mut answer = String::new();
+    BufReader::new(terminal).read_line(&mut answer)?;
+    Ok(is_yes(&answer))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_yes;
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for (answer, yes) in [
+            ("y\n", true),
+            ("YES\r\n", true),
+            (" Yes ", true),
+            ("", false),
+            ("\n", false),
+            ("n\n", false),
+            ("yess\n", false),
+        ] {
+            assert_eq!(is_yes(answer), yes, "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `locktop recover`: says what it would do, asks, does it, and says what came of it.
+
+use std::io::{self, IsTerminal, Write};
+
+use super::super::args::{Limit, RecoverArgs, SnapshotFormat};
+use super::super::confirm;
+use super::super::settings::{Settings, SettingsError};
+use super::{Failure, look, open, say};
+use crate::action::Actor;
+use crate::action::recover::{self, Order, RecoverError};
+use crate::model::plan::{RecoveryPlan, RecoveryResult, Request, Selection};
+use crate::text::{self, one_line};
+use crate::wire;
+
+impl From<RecoverError> for Failure {
+    fn from(error: RecoverError) -> Self {
+        Self::Other(one_line(&error.to_string()).into_owned())
+    }
+}
+
+pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u8, Failure> {
+    refuse(&settings, arguments)?;
+    let (connection, info) = open(&settings).await?;
+    let client = &connection.client;
+    let plan = recover::plan(client, &arguments.schema, &request(arguments)).await?;
+    let output = Output { settings: &settings, arguments, plan: &plan };
+    output.plan()?;
+    let acts = plan.acts().count() > 0;
+    if arguments.dry_run || plan.rows.is_empty() {
+        output.end(&[])?;
+        return Ok(0);
+    }
+    if acts && !arguments.yes && !output.is_confirmed()? {
+        say("nothing was changed");
+        output.end(&[])?;
+        return Ok(1);
+    }
+    let order = Order {
+        actor: Actor::of_process("locktop recover", info.user()),
+        reason: arguments.reason.clone(),
+        wait: arguments.wait,
+    };
+    let mut broken = Ok(());
+    let told = |result: &RecoveryResult| {
+        // What was begun is ended, also when nobody reads.
+        broken = std::mem::replace(&mut broken, Ok(())).and_then(|()| output.result(result));
+    };
+    let results = recover::execute(client, &arguments.schema, &plan, &order, told).await;
+    broken?;
+    output.end(&results)?;
+    Ok(u8::from(!results.iter().all(|result| result.outcome.is_settled())))
+}
+
+/// What can be said without a server.
+fn refuse(settings: &Settings, arguments: &RecoverArgs) -> Result<(), SettingsError> {
+    if arguments.dry_run {
+        return Ok(());
+    }
+    if settings.read_only {
+        let text = "this target is read-only, and a recovery writes: --dry-run only shows what it would do";
+        return Err(SettingsError::Usage(text.to_owned()));
+    }
+    if !arguments.yes && !io::stdin().is_terminal() {
+        let text = "recover asks before it acts, and there is no terminal to ask on: --yes does without, --dry-run only shows \
+                    what it would do";
+        return Err(SettingsError::Usage(text.to_owned()));
+    }
+    Ok(())
+}
+
+fn request(arguments: &RecoverArgs) -> Request {
+    let select = match arguments.timeout {
+        None => Selection::Orphans,
+        Some(Limit::Own) => Selection::Longer(None),
+        Some(Limit::Longer(limit)) => Selection::Longer(Some(limit.as_secs_f64())),
+    };
+    Request { select, task: arguments.task.clone(), terminate: arguments.terminate }
+}
+
+/// Where everything is said.
+struct Output<'a> {
+    settings: &'a Settings,
+    arguments: &'a RecoverArgs,
+    plan: &'a RecoveryPlan,
+}
+
+impl Output<'_> {
+    fn is_table(&self) -> bool {
+        self.arguments.format == SnapshotFormat::Table
+    }
+
+    /// A table comes in parts, as things happen.
+    fn plan(&self) -> io::Result<()> {
+        if self.is_table() { self.print(&wire::table::recovery::plan(self.plan)) } else { Ok(()) }
+    }
+
+    fn result(&self, result: &RecoveryResult) -> io::Result<()> {
+        let line = || wire::table::recovery::result(self.plan, result);
+        if self.is_table() { self.print(&[line()]) } else { Ok(()) }
+    }
+
+    /// The last line of a table; the whole of an object.
+    fn end(&self, results: &[RecoveryResult]) -> Result<(), Failure> {
+        if !self.is_table() {
+            let json = wire::json::recovery(self.plan, results, self.arguments.dry_run);
+            self.print(&[json.map_err(|error| Failure::Other(error.to_string()))?])?;
+        } else if !results.is_empty() {
+            self.print(&[wire::table::recovery::summary(results)])?;
+        }
+        Ok(())
+    }
+
+    fn print(&self, lines: &[String]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        let ascii = self.is_table() && io::stdout().is_terminal() && self.is_ascii();
+        for line in lines {
+            if ascii { writeln!(out, "{}", text::ascii(line))? } else { writeln!(out, "{line}")? }
+        }
+        out.flush()
+    }
+
+    fn is_ascii(&self) -> bool {
+        look::is_ascii(self.settings, &|name| std::env::var(name).ok())
+    }
+
+    /// Asks on the terminal, where the plan is shown if it has gone elsewhere. Every process that is ended is named.
+    fn is_confirmed(&self) -> io::Result<bool> {
+        let mut lines = Vec::new();
+        if !self.is_table() || !io::stdout().is_terminal() {
+            lines = wire::table::recovery::plan(self.plan);
+        }
+        if self.is_ascii() {
+            lines = lines.iter().map(|line| text::ascii(line).into_owned()).collect();
+        }
+        confirm::ask(&lines, &question(self.plan))
+    }
+}
+
+fn question(plan: &RecoveryPlan) -> String {
+    let number = plan.acts().count();
+    let executions = if number == 1 { "execution" } else { "executions" };
+    let pids: Vec<String> = plan.ended_pids().iter().map(ToString::to_string).collect();
+    match pids.as_slice() {
+        [] => format!("Recover {number} {executions}?"),
+        [pid] => format!("End the backend {pid}, and recover {number} {executions}?"),
+        _ => {
+            format!("End the {} backends {}, and recover {number} {executions}?", pids.len(), pids.join(", "))
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What can go wrong with the session of a worker.
+
+use super::super::pooler::PoolerError;
+use crate::pg::error::ConnectError;
+use crate::pg::poll::message;
+use crate::schema::{LATEST, SchemaError, SchemaName};
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No connection.
+    #[error(transparent)]
+    Connect(ConnectError),
+    /// A pooler that no lock can be held behind, or not known.
+    #[error(transparent)]
+    Pooler(PoolerError),
+    /// No schema of this name.
+    #[error("there is no schema {} in the database \"{database}\": `locktop schema install` makes it, --schema names another", .schema.quoted())]
+    NoSchema {
+        /// The schema.
+        schema: SchemaName,
+        /// Where it was looked for.
+        database: String,
+    },
+    /// One that was made by an older locktop.
+    #[error("the schema {} has version {found}, and a worker needs version {LATEST}: `locktop schema install` upgrades it", .schema.quoted())]
+    OldSchema {
+        /// The schema.
+        schema: SchemaName,
+        /// Its version.
+        found: u32,
+    },
+    /// Somebody else's, a newer locktop's, or one that cannot be looked at.
+    #[error(transparent)]
+    Schema(SchemaError),
+    /// Nothing can be locked or written there.
+    #[error("this server is a standby, where no task can be run: connect to the primary")]
+    Standby,
+    /// The server refuses something that is needed.
+    #[error("the server refuses a worker: {0}")]
+    Refused(String),
+    /// It stopped to answer, or the connection did not last.
+    #[error("the connection did not last: {0}")]
+    Lost(String),
+}
+
+impl OpenError {
+    /// Whether it may well pass by itself, so that whoever has only just begun should wait: no connection left, or a server that
+    /// is starting up.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Connect(error) | Self::Pooler(PoolerError::Second(error)) => error.is_waitable(),
+            _ => false,
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for OpenError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match SessionError::from(error) {
+            SessionError::Lost(reason) => Self::Lost(reason),
+            SessionError::Refused { message, .. } => Self::Refused(message),
+        }
+    }
+}
+
+/// Why a session did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// The connection is gone, and with it all locks; or it is of no more use, and has to be given up.
+    #[error("{0}")]
+    Lost(String),
+    /// The server refused this one thing, and did nothing.
+    #[error("{message}")]
+    Refused {
+        /// Its SQLSTATE.
+        sqlstate: String,
+        /// Its words, in one line.
+        message: String,
+    },
+}
+
+impl From<tokio_postgres::Error> for SessionError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let said = message(&error);
+        match error.as_db_error() {
+            // Class 57P: the server ends the session.
+            Some(db) if !db.code().code().starts_with("57P") && db.severity() != "FATAL" => {
+                Self::Refused { sqlstate: db.code().code().to_owned(), message: said }
+            }
+            _ => Self::Lost(said),
+        }
+    }
+}

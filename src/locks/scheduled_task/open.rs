@@ -1,0 +1,118 @@
+//! How a session comes to be: it is refused wherever its locks would not be safe.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio_postgres::{Client, Statement};
+
+use super::error::OpenError;
+use super::execution::columns;
+use super::session::{DUE, QUIET};
+use crate::locks::pooler;
+use crate::pg::connect::{Listening, listen};
+use crate::pg::conninfo::ConnInfo;
+use crate::schema::{LATEST, SchemaError, SchemaName, State, state};
+
+/// Longest time for all of it, after the connection is there.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What has to be in force. Without an end for sessions that are idle; each statement is short; and the functions rely
+/// on seeing what others have committed, whatever the role's own defaults are.
+const SETTINGS: &str = "\
+SET statement_timeout = '8s';
+SET lock_timeout = '3s';
+SET idle_session_timeout = 0;
+SET default_transaction_isolation = 'read committed';
+SET default_transaction_deferrable = off";
+
+/// What helps where it is to be had: a server notices within a minute that our host is gone, and within seconds that our
+/// process is. Some platforms refuse these.
+const WISHES: [&str; 5] = [
+    "SET client_connection_check_interval = '5s'",
+    "SET tcp_keepalives_idle = 30",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+    "SET tcp_user_timeout = '60s'",
+];
+
+/// The statements of a session.
+#[derive(Debug)]
+pub(super) struct Statements {
+    pub(super) fetch: Statement,
+    pub(super) finish: Statement,
+    pub(super) give_back: Statement,
+    pub(super) heartbeat: Statement,
+    pub(super) next_due: Statement,
+    pub(super) next_due_telling: Statement,
+}
+
+/// Connects, makes sure that a session lock can be held there and that the schema is what we know, and listens.
+pub(super) async fn open(info: &ConnInfo, schema: &SchemaName) -> Result<(Listening, Statements), OpenError> {
+    let mut connection = listen(info).await.map_err(OpenError::Connect)?;
+    let setup = async {
+        // First of all: on a pool's connection nothing may be set that would stay there.
+        pooler::refuse_transaction_mode(&connection.client, info).await.map_err(OpenError::Pooler)?;
+        prepare(&mut connection.client, info, schema).await
+    };
+    let statements = tokio::time::timeout(PATIENCE, setup)
+        .await
+        .map_err(|_| OpenError::Lost(format!("no answer within {} s", PATIENCE.as_secs())))??;
+    Ok((connection, statements))
+}
+
+async fn prepare(client: &mut Client, info: &ConnInfo, schema: &SchemaName) -> Result<Statements, OpenError> {
+    client.batch_execute(SETTINGS).await?;
+    join_all(WISHES.map(|wish| client.batch_execute(wish))).await;
+    check(client, info, schema).await?;
+    let statements = statements(client, &schema.quoted()).await?;
+    // A role that may not see its own session is told here, not by the first task.
+    client.batch_execute(&format!("SELECT {}.own_backend_start()", schema.quoted())).await?;
+    // Before the first look, so that nothing is missed between the two.
+    client.batch_execute(&format!("LISTEN {DUE}; LISTEN {QUIET}")).await?;
+    Ok(statements)
+}
+
+async fn check(client: &mut Client, info: &ConnInfo, schema: &SchemaName) -> Result<(), OpenError> {
+    let standby = client.query_one("SELECT pg_catalog.pg_is_in_recovery()", &[]).await?;
+    if standby.try_get(0)? {
+        return Err(OpenError::Standby);
+    }
+    match state(client, schema).await {
+        Ok(State::Installed { version, .. }) if version == LATEST => Ok(()),
+        Ok(State::Installed { version, .. }) if version < LATEST => {
+            Err(OpenError::OldSchema { schema: schema.clone(), found: version })
+        }
+        Ok(State::Installed { version, .. }) => Err(OpenError::Schema(SchemaError::Newer {
+            schema: schema.clone(),
+            found: version,
+            known: LATEST,
+        })),
+        Ok(State::Foreign) => Err(OpenError::Schema(SchemaError::Foreign(schema.clone()))),
+        Ok(State::Absent) => {
+            Err(OpenError::NoSchema { schema: schema.clone(), database: info.dbname().to_owned() })
+        }
+        Err(SchemaError::Connection(reason)) => Err(OpenError::Lost(reason)),
+        Err(error) => Err(OpenError::Schema(error)),
+    }
+}
+
+async fn statements(client: &Client, schema: &str) -> Result<Statements, tokio_postgres::Error> {
+    // Seconds from now on, by the server's clock. An infinite time is too far off for a number.
+    let due = format!(
+        "SELECT CASE WHEN pg_catalog.isfinite(d.moment) THEN extract(epoch FROM d.moment - pg_catalog.clock_timestamp())::float8 END AS seconds \
+         FROM {schema}.next_due_at() AS d (moment)"
+    );
+    Ok(Statements {
+        fetch: client.prepare(&format!("SELECT {} FROM {schema}.fetch_tasks($1, $2) f", columns())).await?,
+        finish: client.prepare(&format!("SELECT {schema}.try_release_task_lock($1, $2, $3, $4)")).await?,
+        give_back: client.prepare(&format!("SELECT {schema}.give_back_task($1, $2)")).await?,
+        heartbeat: client.prepare(&format!("SELECT * FROM {schema}.heartbeat_tasks($1)")).await?,
+        next_due_telling: client
+            .prepare(&format!(
+                "SELECT n.seconds, pg_catalog.pg_notify('{QUIET}', \
+                 coalesce(greatest(n.seconds, $2::float8)::text, '-') || ' ' || $1::text) FROM ({due}) n"
+            ))
+            .await?,
+        next_due: client.prepare(&due).await?,
+    })
+}

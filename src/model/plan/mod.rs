@@ -1,0 +1,11 @@
+//! What an action is going to do, before it does it, and what came of it: the same for the command line and the dashboard.
+
+mod outcome;
+mod recovery;
+mod running;
+#[cfg(test)]
+mod tests;
+
+pub use outcome::{Outcome, RecoveryResult};
+pub use recovery::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
+pub use running::{RunState, Running};

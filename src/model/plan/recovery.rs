@@ -1,0 +1,250 @@
+//! Which executions a recovery takes, and what it does to each.
+
+use serde::{Deserialize, Serialize};
+
+use super::{RunState, Running};
+use crate::model::Timestamp;
+use crate::text::duration;
+
+/// Which executions are wanted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Selection {
+    /// Those whose session is gone.
+    Orphans,
+    /// Those that have run for longer than so many seconds; none: than their own timeout.
+    Longer(Option<f64>),
+    /// These.
+    Executions(Vec<i64>),
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// Which executions.
+    pub select: Selection,
+    /// Of the task with this name alone.
+    pub task: Option<String>,
+    /// Whether the session that holds the key of a slow one is ended.
+    pub terminate: bool,
+}
+
+/// What is done to one execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// It is failed in the log, and its task due again or given up.
+    Recover,
+    /// The session that holds its key is ended first.
+    Terminate {
+        /// Its process.
+        pid: i32,
+        /// When it began.
+        start: Timestamp,
+    },
+    /// Nothing.
+    Leave(Reason),
+}
+
+/// Why an execution is left alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Its key is not the task's, so a free one says nothing.
+    Unknown,
+    /// Its key is free for less than the grace.
+    Settling,
+    /// It runs, within its own timeout.
+    InTime,
+    /// It runs, past its timeout, and nobody asked to end it.
+    Held,
+    /// A prepared transaction holds its key.
+    Prepared,
+    /// A session holds its key that is not the one in the log.
+    Stranger,
+    /// When the session began that holds its key is hidden from this role.
+    Hidden,
+}
+
+/// An execution and what is done to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// The execution as it was seen.
+    pub seen: Running,
+    /// What is done.
+    pub step: Step,
+}
+
+/// Executions that are not what was asked for, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Others {
+    /// Their key is free for less than the grace.
+    pub settling: u32,
+    /// Past their timeout, and their key is held.
+    pub slow: u32,
+    /// Their key is not the task's.
+    pub unknown: u32,
+}
+
+/// What a recovery is going to do. It is good for as long as everything stays as it was seen: whoever carries it out has the
+/// server compare, in the statement that acts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RecoveryPlan {
+    /// Where the tables are.
+    pub schema: String,
+    /// When it was seen, on the server's clock.
+    pub taken_at: Timestamp,
+    /// How long a key has to be free, in seconds.
+    pub grace: f64,
+    /// The executions, the oldest first.
+    pub rows: Vec<Planned>,
+    /// What is not among them.
+    pub others: Others,
+}
+
+impl RecoveryPlan {
+    /// Makes a plan of what runs by the log.
+    #[must_use]
+    pub fn of(
+        schema: &str,
+        taken_at: Timestamp,
+        grace: f64,
+        running: Vec<Running>,
+        request: &Request,
+    ) -> Self {
+        let mut plan =
+            Self { schema: schema.to_owned(), taken_at, grace, rows: Vec::new(), others: Others::default() };
+        for seen in running {
+            if request.task.as_ref().is_some_and(|name| *name != seen.task_name) {
+                continue;
+            }
+            if request.select.takes(&seen) {
+                let step = step(&seen, request.terminate);
+                plan.rows.push(Planned { seen, step });
+            } else {
+                plan.others.add(seen.state);
+            }
+        }
+        plan
+    }
+
+    /// The rows to which something is done.
+    pub fn acts(&self) -> impl Iterator<Item = &Planned> {
+        self.rows.iter().filter(|row| row.acts())
+    }
+
+    /// The processes that are ended.
+    #[must_use]
+    pub fn ended_pids(&self) -> Vec<i32> {
+        let pid = |row: &Planned| match row.step {
+            Step::Terminate { pid, .. } => Some(pid),
+            Step::Recover | Step::Leave(_) => None,
+        };
+        self.rows.iter().filter_map(pid).collect()
+    }
+}
+
+impl Selection {
+    fn takes(&self, seen: &Running) -> bool {
+        match self {
+            Self::Orphans => seen.state == RunState::Orphan,
+            Self::Longer(limit) => {
+                let limit = limit.or(seen.timeout_seconds);
+                seen.run_seconds.zip(limit).is_some_and(|(run, limit)| run >= limit)
+            }
+            Self::Executions(ids) => ids.contains(&seen.execution_id),
+        }
+    }
+}
+
+impl Others {
+    fn add(&mut self, state: RunState) {
+        match state {
+            RunState::Settling => self.settling += 1,
+            RunState::Slow => self.slow += 1,
+            RunState::Unknown => self.unknown += 1,
+            RunState::Running | RunState::Orphan => {}
+        }
+    }
+}
+
+/// What is done to an execution. One that is within its own timeout is never ended, whatever limit was asked for.
+fn step(seen: &Running, terminate: bool) -> Step {
+    match seen.state {
+        RunState::Orphan => Step::Recover,
+        RunState::Settling => Step::Leave(Reason::Settling),
+        RunState::Unknown => Step::Leave(Reason::Unknown),
+        RunState::Running | RunState::Slow if seen.held_by_prepared => Step::Leave(Reason::Prepared),
+        RunState::Running => Step::Leave(Reason::InTime),
+        RunState::Slow if seen.holder_pid != seen.backend_pid => Step::Leave(Reason::Stranger),
+        RunState::Slow => match (seen.holder_pid, seen.holder_start) {
+            (_, Some(start)) if Some(start) != seen.backend_start => Step::Leave(Reason::Stranger),
+            _ if !terminate => Step::Leave(Reason::Held),
+            (Some(pid), Some(start)) => Step::Terminate { pid, start },
+            _ => Step::Leave(Reason::Hidden),
+        },
+    }
+}
+
+impl Planned {
+    /// Whether anything is done.
+    #[must_use]
+    pub fn acts(&self) -> bool {
+        !matches!(self.step, Step::Leave(_))
+    }
+
+    /// What is done and what that means, in words; or why nothing is.
+    #[must_use]
+    pub fn effect(&self, grace: f64) -> String {
+        match self.step {
+            Step::Leave(reason) => self.left_alone(reason, grace),
+            Step::Recover => self.consequence(),
+            Step::Terminate { pid, .. } => {
+                format!("the worker's backend {pid} will be ended; {}", self.consequence())
+            }
+        }
+    }
+
+    /// What becomes of the task when its execution fails.
+    fn consequence(&self) -> String {
+        let Running { attempt, max_attempts, .. } = self.seen;
+        let mut text = if self.seen.gives_up() {
+            let next = if self.seen.is_scheduled { "runs next by its schedule" } else { "not run again" };
+            format!("gives up: attempt {attempt} of {max_attempts}; {next}")
+        } else {
+            let pause = match self.seen.retry_seconds {
+                Some(seconds) if seconds > 0.0 => format!("in {}", duration(seconds)),
+                _ => "at once".to_owned(),
+            };
+            format!("due again {pause}; attempt {attempt} of {max_attempts} failed")
+        };
+        if !self.seen.is_enabled {
+            text.push_str("; the task is disabled");
+        }
+        text
+    }
+
+    fn left_alone(&self, reason: Reason, grace: f64) -> String {
+        let pid = self.seen.holder_pid.map_or_else(|| "somebody".to_owned(), |pid| format!("pid {pid}"));
+        match reason {
+            Reason::Unknown => {
+                "left alone: its lock_id is not the key of its task, so whether it runs cannot be told"
+                    .to_owned()
+            }
+            Reason::Settling => {
+                format!("left alone: its key is free, but for less than the grace of {}", duration(grace))
+            }
+            Reason::InTime => format!("left alone: {pid} runs it, within its own timeout"),
+            Reason::Held => format!("left alone: {pid} holds its key (--terminate ends that session)"),
+            Reason::Prepared => "left alone: a prepared transaction holds its key".to_owned(),
+            Reason::Stranger => {
+                format!("left alone: {pid} holds its key, and is not the session that the log names")
+            }
+            Reason::Hidden => {
+                format!(
+                    "left alone: when {pid} began is hidden from this role; GRANT pg_read_all_stats would show it"
+                )
+            }
+        }
+    }
+}

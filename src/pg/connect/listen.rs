@@ -1,0 +1,92 @@
+//! A connection that hears what it listens for, and knows when it has ended.
+
+use std::pin::pin;
+
+use futures_util::{StreamExt, stream};
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+use tokio_postgres::{AsyncMessage, Client};
+
+use super::{Raw, reach};
+use crate::pg::conninfo::ConnInfo;
+use crate::pg::error::ConnectError;
+use crate::pg::poll::message;
+
+/// So many notifications wait for their reader. What comes on top of them is dropped: they wake somebody up, and whoever
+/// has as many as that before it has reason enough to look.
+const WAITING: usize = 64;
+
+/// What `NOTIFY` sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// The channel.
+    pub channel: String,
+    /// What was said; empty where nothing was.
+    pub payload: String,
+    /// The process id of the backend that said it, which may be our own.
+    pub pid: i32,
+}
+
+/// An open connection. Dropped, it is closed at once, whatever is still to be answered.
+#[derive(Debug)]
+pub struct Listening {
+    /// For sending statements; `LISTEN` among them.
+    pub client: Client,
+    /// What was notified. A notification comes before the answer to the statement during which it arrived. Ends with the
+    /// connection.
+    pub notifications: mpsc::Receiver<Notification>,
+    /// Why the connection has ended, in one line, as soon as it has.
+    pub ended: watch::Receiver<Option<String>>,
+    driver: Driver,
+}
+
+#[derive(Debug)]
+struct Driver(AbortHandle);
+
+impl Drop for Driver {
+    /// A server that does not answer would keep it alive for ever.
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Listening {
+    /// Says goodbye, and returns when the server has heard it, or when `limit` is over. The server then ends the session,
+    /// which gives back its locks.
+    pub async fn close(self, limit: std::time::Duration) {
+        let Self { client, mut ended, driver, .. } = self;
+        drop(client);
+        let _ = tokio::time::timeout(limit, ended.wait_for(Option::is_some)).await;
+        drop(driver);
+    }
+}
+
+/// Connects, with notifications.
+///
+/// # Errors
+/// As for [`super::connect`].
+pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
+    let (client, connection): Raw = reach(info).await?;
+    let (heard, notifications) = mpsc::channel(WAITING);
+    let (over, ended) = watch::channel(None);
+    let driver = tokio::spawn(async move {
+        let mut connection = connection;
+        let mut messages = pin!(stream::poll_fn(move |context| connection.poll_message(context)));
+        let mut reason = None;
+        while let Some(next) = messages.next().await {
+            match next {
+                Ok(AsyncMessage::Notification(said)) => {
+                    let (channel, payload) = (said.channel().to_owned(), said.payload().to_owned());
+                    let _ = heard.try_send(Notification { channel, payload, pid: said.process_id() });
+                }
+                Ok(_) => {}
+                Err(error) => {
+                    reason = Some(message(&error));
+                    break;
+                }
+            }
+        }
+        over.send_replace(Some(reason.unwrap_or_else(|| "it was closed".to_owned())));
+    });
+    Ok(Listening { client, notifications, ended, driver: Driver(driver.abort_handle()) })
+}

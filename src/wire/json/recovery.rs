@@ -1,0 +1,122 @@
+//! A recovery as JSON: what was planned and what came of it. Names and units are those of the snapshot.
+
+use serde::Serialize;
+
+use super::harmless;
+use super::rows::{Key, Time};
+use crate::model::lock_key::LockKey;
+use crate::model::plan::{Planned, Reason, RecoveryPlan, RecoveryResult, Step};
+
+/// The whole document.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    format: u32,
+    schema: &'a str,
+    taken_at: Time,
+    orphan_grace: f64,
+    dry_run: bool,
+    plan: Vec<Row<'a>>,
+    results: Vec<Done<'a>>,
+}
+
+/// An execution that was asked for.
+#[derive(Debug, Serialize)]
+struct Row<'a> {
+    id: i64,
+    task_id: i64,
+    task_name: &'a str,
+    worker_id: &'a str,
+    state: &'static str,
+    started_at: Option<Time>,
+    heartbeat_at: Option<Time>,
+    run: Option<f64>,
+    timeout: Option<f64>,
+    attempt: i64,
+    max_attempts: i64,
+    lock_key: Option<Key>,
+    holder_pid: Option<i32>,
+    backend_pid: Option<i32>,
+    backend_start: Option<Time>,
+    step: &'static str,
+    reason: Option<Reason>,
+    effect: String,
+}
+
+/// What came of one.
+#[derive(Debug, Serialize)]
+struct Done<'a> {
+    id: i64,
+    task_id: Option<i64>,
+    task_name: Option<&'a str>,
+    outcome: &'static str,
+    detail: &'a str,
+    holder_pid: Option<i32>,
+    ended_pid: Option<i32>,
+    audit_id: Option<i64>,
+    next_run_at: Option<Time>,
+}
+
+/// A plan and its results, as one JSON object on one line. No character in it commands a terminal.
+///
+/// # Errors
+/// None that anybody has seen, as for the snapshot.
+pub fn recovery(
+    plan: &RecoveryPlan,
+    results: &[RecoveryResult],
+    dry_run: bool,
+) -> Result<String, serde_json::Error> {
+    let of =
+        |result: &RecoveryResult| plan.rows.iter().find(|row| row.seen.execution_id == result.execution_id);
+    harmless::to_string(&Document {
+        format: 1,
+        schema: &plan.schema,
+        taken_at: Time(plan.taken_at),
+        orphan_grace: plan.grace,
+        dry_run,
+        plan: plan.rows.iter().map(|row| planned(row, plan.grace)).collect(),
+        results: results.iter().map(|result| done(result, of(result))).collect(),
+    })
+}
+
+fn planned(row: &Planned, grace: f64) -> Row<'_> {
+    let seen = &row.seen;
+    let (step, reason) = match row.step {
+        Step::Recover => ("recover", None),
+        Step::Terminate { .. } => ("terminate", None),
+        Step::Leave(reason) => ("leave", Some(reason)),
+    };
+    Row {
+        id: seen.execution_id,
+        task_id: seen.task_id,
+        task_name: &seen.task_name,
+        worker_id: &seen.worker_id,
+        state: seen.state.as_str(),
+        started_at: seen.started_at.map(Time),
+        heartbeat_at: seen.heartbeat_at.map(Time),
+        run: seen.run_seconds,
+        timeout: seen.timeout_seconds,
+        attempt: seen.attempt,
+        max_attempts: seen.max_attempts,
+        lock_key: seen.lock_id.map(|number| LockKey::Bigint(number).into()),
+        holder_pid: seen.holder_pid,
+        backend_pid: seen.backend_pid,
+        backend_start: seen.backend_start.map(Time),
+        step,
+        reason,
+        effect: row.effect(grace),
+    }
+}
+
+fn done<'a>(result: &'a RecoveryResult, row: Option<&'a Planned>) -> Done<'a> {
+    Done {
+        id: result.execution_id,
+        task_id: row.map(|row| row.seen.task_id),
+        task_name: row.map(|row| row.seen.task_name.as_str()),
+        outcome: result.outcome.as_str(),
+        detail: &result.detail,
+        holder_pid: result.holder_pid,
+        ended_pid: result.ended_pid,
+        audit_id: result.audit_id,
+        next_run_at: result.next_run_at.map(Time),
+    }
+}

@@ -1,0 +1,111 @@
+//! What runs at this moment.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::{Id, JoinError, JoinSet};
+
+use super::event::{Event, Name, Report};
+use super::stop::{Hold, Stop, StopReason, Teller, gate};
+use super::work::{Work, WorkError};
+use crate::locks::scheduled_task::Execution;
+
+/// How long work that was told to stop may take for it; then it is dropped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// All executions of a worker, each a task of the runtime.
+#[derive(Debug)]
+pub(super) struct Crew<W> {
+    work: Arc<W>,
+    places: usize,
+    set: JoinSet<Result<(), WorkError>>,
+    running: HashMap<Id, (Execution, Teller)>,
+    report: Report,
+}
+
+/// An execution whose work has ended.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) execution: Execution,
+    /// What came of it.
+    pub(super) outcome: Result<(), WorkError>,
+    /// Why it was told to stop, if it was.
+    pub(super) told: Option<StopReason>,
+}
+
+impl<W: Work> Crew<W> {
+    pub(super) fn new(work: W, places: usize, report: Report) -> Self {
+        Self { work: Arc::new(work), places, set: JoinSet::new(), running: HashMap::new(), report }
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// How many more can run.
+    pub(super) fn free(&self) -> usize {
+        self.places.saturating_sub(self.running.len())
+    }
+
+    /// Begins the work on an execution that `hold` has.
+    pub(super) fn start(&mut self, execution: Execution, hold: &Hold) {
+        let (teller, stop) = Stop::new(hold);
+        let (work, own) = (Arc::clone(&self.work), execution.clone());
+        let task = self.set.spawn(async move {
+            let over = async {
+                let reason = stop.stopped().await;
+                tokio::time::sleep(PATIENCE).await;
+                reason
+            };
+            tokio::select! {
+                biased;
+                outcome = gate(work.run(&own, stop.clone()), &stop) => outcome,
+                reason = over => Err(WorkError::Stopped(reason)),
+            }
+        });
+        self.running.insert(task.id(), (execution, teller));
+    }
+
+    /// The next one whose work ends; pending while nothing runs.
+    pub(super) async fn next(&mut self) -> Done {
+        loop {
+            let Some(joined) = self.set.join_next_with_id().await else { std::future::pending().await };
+            let (id, outcome) = match joined {
+                Ok(done) => done,
+                Err(error) => (error.id(), Err(WorkError::Failed(panicked(error)))),
+            };
+            if let Some((execution, teller)) = self.running.remove(&id) {
+                return Done { execution, outcome, told: teller.told() };
+            }
+        }
+    }
+
+    /// Tells all to stop that are not in `ours`.
+    pub(super) fn keep(&self, ours: &[i64]) {
+        for (execution, teller) in self.running.values().filter(|(running, _)| !ours.contains(&running.id)) {
+            self.tell(execution, teller, StopReason::NotOurs);
+        }
+    }
+
+    /// Tells all to stop.
+    pub(super) fn stop_all(&self, reason: &StopReason) {
+        for (execution, teller) in self.running.values() {
+            self.tell(execution, teller, reason.clone());
+        }
+    }
+
+    fn tell(&self, execution: &Execution, teller: &Teller, reason: StopReason) {
+        if teller.tell(reason.clone()) {
+            self.report.tell(&Event::Stopped { task: Name::from(execution), reason });
+        }
+    }
+}
+
+/// What a panic said, for the log.
+fn panicked(error: JoinError) -> String {
+    let Ok(panic) = error.try_into_panic() else { return "the work was aborted".to_owned() };
+    let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("the work panicked: {}", said.unwrap_or_default())
+}

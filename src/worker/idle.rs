@@ -1,0 +1,182 @@
+//! When to look for work.
+//!
+//! A worker with a free place sleeps until somebody says that a task is due, or until the next one will be. Many sleep for the same
+//! moment, so each waits a random part of [`SPREAD`] more. The first to find nothing left tells the others, who then do not look at
+//! all: as many ask the server as there is work for, and a few.
+//!
+//! That must not lose a task. Say one worker looks, a task becomes due just after, and only then that worker says "nothing left":
+//! whoever hears the one and then the other would go back to sleep. But then the worker that looked too early has heard of the task
+//! itself, while it was asking; what is heard at that time is looked into, whatever others say.
+
+use std::hash::{BuildHasher, RandomState};
+use std::time::{Duration, Instant};
+
+/// Those who are woken together look within so long.
+pub(super) const SPREAD: Duration = Duration::from_millis(50);
+/// Nobody sleeps for longer: what was never told is found in the end. At least three quarters of this are slept, so that not all look
+/// at once.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Shortest and longest wait after a look that found nothing although something is due: somebody has its row locked, or was faster.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+
+/// When a worker looks next.
+#[derive(Debug)]
+pub(super) struct Idle {
+    at: Instant,
+    /// Whether it looks then whatever others say.
+    sure: bool,
+    /// Whether others may be about to look for the same reason.
+    shared: bool,
+    pause: Duration,
+}
+
+impl Idle {
+    /// It looks at once.
+    pub(super) fn new(now: Instant) -> Self {
+        Self { at: now, sure: true, shared: false, pause: PAUSE.0 }
+    }
+
+    pub(super) fn at(&self) -> Instant {
+        self.at
+    }
+
+    /// Whether to tell others that nothing is left: not when nobody else was woken.
+    pub(super) fn tells(&self) -> bool {
+        self.shared
+    }
+
+    /// How long all should leave a task alone that is due and not to be had.
+    pub(super) fn pause(&self) -> Duration {
+        self.pause
+    }
+
+    /// A place has become free: whatever is due is looked for at once.
+    pub(super) fn freed(&mut self, now: Instant) {
+        *self = Self { pause: self.pause, ..Self::new(now) };
+    }
+
+    /// A task is due, or the next one has changed.
+    pub(super) fn heard(&mut self, now: Instant) {
+        let at = now + part_of(SPREAD);
+        if at < self.at {
+            (self.at, self.shared) = (at, true);
+        }
+    }
+
+    /// The same, heard while this worker was asking: it may be what it just did not see.
+    pub(super) fn heard_while_looking(&mut self, now: Instant) {
+        self.heard(now);
+        self.sure = true;
+    }
+
+    /// Another worker found nothing left, and said when that changes.
+    pub(super) fn quiet(&mut self, now: Instant, due: Option<Duration>) {
+        if !self.sure {
+            (self.at, self.shared) = (now + until(due), true);
+        }
+    }
+
+    /// It took all that it had places for: there may be more, and the next free place looks.
+    pub(super) fn took_all(&mut self, now: Instant) {
+        *self = Self { at: now + LONGEST, sure: false, shared: false, pause: PAUSE.0 };
+    }
+
+    /// It found nothing more, and the server said when that changes.
+    pub(super) fn looked(&mut self, now: Instant, took: bool, due: Option<Duration>) {
+        let overdue = due.is_some_and(|due| due.is_zero());
+        let pause = if took || !overdue { PAUSE.0 } else { (self.pause * 2).min(PAUSE.1) };
+        let wait = if overdue { Some(self.pause) } else { due };
+        *self = Self { at: now + until(wait), sure: false, shared: true, pause };
+    }
+
+    /// The server refused to say.
+    pub(super) fn failed(&mut self, now: Instant) {
+        self.pause = (self.pause * 2).clamp(Duration::from_millis(500), PAUSE.1);
+        (self.at, self.sure, self.shared) = (now + self.pause, false, false);
+    }
+}
+
+/// How long to sleep for something that is due then.
+fn until(due: Option<Duration>) -> Duration {
+    let longest = LONGEST.saturating_sub(part_of(LONGEST / 4));
+    due.map_or(longest, |due| due.saturating_add(part_of(SPREAD)).min(longest))
+}
+
+/// A random part.
+pub(super) fn part_of(whole: Duration) -> Duration {
+    // Every state is seeded anew.
+    let random = u32::try_from(RandomState::new().hash_one(0) >> 32).unwrap_or(0);
+    whole.mul_f64(f64::from(random) / f64::from(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    const SOON: Duration = Duration::from_secs(3);
+
+    #[test]
+    fn it_sleeps_until_something_is_due_and_a_little_more() {
+        let now = clock::monotonic();
+        let mut idle = Idle::new(now);
+        assert!(idle.at() == now && !idle.tells());
+        idle.looked(now, false, Some(SOON));
+        assert!((SOON..=SOON + SPREAD).contains(&(idle.at() - now)) && idle.tells());
+        idle.looked(now, false, None);
+        assert!((LONGEST * 3 / 4..=LONGEST).contains(&(idle.at() - now)));
+        idle.looked(now, false, Some(Duration::MAX));
+        assert!(idle.at() - now <= LONGEST);
+        idle.freed(now);
+        assert!(idle.at() == now && !idle.tells());
+    }
+
+    #[test]
+    fn whoever_hears_that_nothing_is_left_does_not_look() {
+        let now = clock::monotonic();
+        let mut idle = Idle::new(now);
+        idle.looked(now, false, None);
+        idle.heard(now);
+        assert!(idle.at() - now <= SPREAD && idle.tells());
+        idle.quiet(now, Some(SOON));
+        assert!((SOON..=SOON + SPREAD).contains(&(idle.at() - now)));
+        // News after that counts again.
+        idle.heard(now);
+        assert!(idle.at() - now <= SPREAD);
+    }
+
+    #[test]
+    fn what_was_heard_while_asking_is_looked_into_whatever_others_say() {
+        let now = clock::monotonic();
+        let mut idle = Idle::new(now);
+        idle.looked(now, false, None);
+        idle.heard_while_looking(now);
+        idle.quiet(now, None);
+        assert!(idle.at() - now <= SPREAD);
+        // Once.
+        idle.looked(now, false, None);
+        idle.quiet(now, Some(SOON));
+        assert!(idle.at() - now >= SOON);
+    }
+
+    #[test]
+    fn a_due_task_that_is_not_to_be_had_is_asked_for_less_and_less() {
+        let now = clock::monotonic();
+        let mut idle = Idle::new(now);
+        let waits: Vec<Duration> = (0..10)
+            .map(|_| {
+                idle.looked(now, false, Some(Duration::ZERO));
+                idle.at() - now
+            })
+            .collect();
+        assert!(waits[0] <= PAUSE.0 + SPREAD && waits[9] >= PAUSE.1, "{waits:?}");
+        idle.looked(now, false, Some(SOON));
+        assert_eq!(idle.pause(), PAUSE.0);
+    }
+
+    #[test]
+    fn a_part_is_no_more_than_the_whole_and_not_always_the_same() {
+        let parts: std::collections::HashSet<_> = (0..20).map(|_| part_of(SOON)).collect();
+        assert!(parts.len() > 10 && parts.iter().all(|part| *part <= SOON), "{parts:?}");
+    }
+}

@@ -1,0 +1,162 @@
+//! The time right after the server came up: whoever ran something lost its session, and may not know it yet.
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::feed::digest::Digest;
+use locktop::model::lock_name::LockNames;
+use locktop::model::task::TaskState;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::TargetId;
+use locktop::pg::poll::{Limits, Session as Poll};
+use locktop::schema::{self, SchemaName};
+
+use super::binary::{locktop, run_beside};
+use super::db::Session;
+use super::support::{PATIENCE, conninfo, open, versions, wait_until};
+
+/// An execution whose last sign of life is an hour old and whose session was just lost is an orphan once the server has been up for the
+/// grace, and not before, by the server's own clock.
+pub(crate) async fn orphan_exactly_after_the_grace(session: &Session) {
+    // One second from now; again when that was over before the first look.
+    while !is_seen_before_and_after(session).await {}
+    session.run("RESET locktop.orphan_grace").await;
+}
+
+async fn is_seen_before_and_after(session: &Session) -> bool {
+    session
+        .ask("SELECT set_config('locktop.orphan_grace', (clock_timestamp() - up_since() + interval '1 s')::text, false)")
+        .await;
+    let look = "SELECT clock_timestamp() < up_since() + orphan_grace(), state,
+                       (SELECT count(*) FROM recovery_candidates()), cardinality(orphans(10)),
+                       clock_timestamp() < up_since() + orphan_grace()
+                  FROM running_tasks";
+    let mut early = false;
+    wait_until("the grace to end", async || {
+        let answer = session.ask(look).await;
+        match answer.split('|').collect::<Vec<_>>()[..] {
+            // Both before and after the look it was too early.
+            ["t", state, candidates, orphans, "t"] => {
+                assert_eq!((state, candidates, orphans), ("settling", "0", "0"));
+                early = true;
+                false
+            }
+            ["f", state, candidates, orphans, "f"] => {
+                assert_eq!((state, candidates, orphans), ("orphan", "1", "1"));
+                true
+            }
+            // In between.
+            _ => false,
+        }
+    })
+    .await;
+    early
+}
+
+/// A server on which a worker runs a task that began long ago.
+async fn server(version: u32) -> (EmbeddedServer, Session) {
+    let options = Options { version: Some(version), ..Options::default() };
+    let server = EmbeddedServer::start(options).await.unwrap();
+    let info = conninfo(&server);
+    schema::install(&mut open(&info).await.client, &SchemaName::default()).await.unwrap();
+    let worker = Session::open(&info).await;
+    worker
+        .run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('report', 'x', now())")
+        .await;
+    assert_eq!(worker.ask("SELECT task_name FROM fetch_tasks('w')").await, "report");
+    worker
+        .run("UPDATE task_execution_log SET started_at = now() - interval '2 hours', heartbeat_at = now() - interval '1 hour'")
+        .await;
+    (server, worker)
+}
+
+#[tokio::test]
+async fn after_a_start_nothing_is_an_orphan_before_the_grace() {
+    for version in versions() {
+        for crash in [false, true] {
+            let (mut server, _worker) = server(version).await;
+            if crash {
+                server.kill_hard().await.unwrap();
+            }
+            server.restart().await.unwrap();
+            let session = Session::open(&conninfo(&server)).await;
+            assert_eq!(session.ask("SELECT state FROM running_tasks").await, "settling", "{version}");
+            assert_eq!(
+                session.ask("SELECT * FROM fetch_tasks('v')").await,
+                "",
+                "{version}: it is not taken either"
+            );
+            let due = "SELECT next_due_at() = up_since() + interval '30 s'";
+            assert_eq!(session.ask(due).await, "t", "{version}");
+            session.run("CALL recover_orphans()").await;
+            let target = server.conninfo();
+            let left = run_beside(locktop(&["recover", "--yes", &target])).await;
+            assert_eq!(left.status, Some(0), "{}", left.err);
+            let expected =
+                "Nothing to recover. Beside: 1 whose key is free for less than the grace of 30s.\n";
+            assert_eq!(left.out, expected, "{version} crash: {crash}");
+            let left = run_beside(locktop(&["recover", "--yes", "--timeout=1h", &target])).await;
+            assert_eq!(left.status, Some(1));
+            assert!(
+                left.out.contains("settling") && left.out.ends_with("0 of 1 recovered; 1 could not be.\n"),
+                "{}",
+                left.out
+            );
+            assert_eq!(session.ask("SELECT count(*) FROM locktop_audit").await, "0");
+            orphan_exactly_after_the_grace(&session).await;
+        }
+    }
+}
+
+/// A server process that is killed makes the server end all the others, and go on: `pg_postmaster_start_time` stays.
+#[tokio::test]
+async fn after_a_crash_of_one_session_the_grace_is_counted_anew_for_all() {
+    for version in versions() {
+        let (server, worker) = server(version).await;
+        let before = worker.ask("SELECT pg_postmaster_start_time()").await;
+        wait_until("the server to be up for a while", async || {
+            worker.ask("SELECT clock_timestamp() > up_since() + interval '1 s'").await == "t"
+        })
+        .await;
+        let victim = Session::open(&conninfo(&server)).await;
+        let victim = rustix::process::Pid::from_raw(victim.pid).unwrap();
+        rustix::process::kill_process(victim, rustix::process::Signal::KILL).unwrap();
+        let info = conninfo(&server);
+        wait_until("the server to take connections again", async || {
+            worker.connection.client.simple_query("SELECT 1").await.is_err()
+                && locktop::pg::connect::connect(&info).await.is_ok()
+        })
+        .await;
+        let session = Session::open(&info).await;
+        assert_eq!(session.ask("SELECT pg_postmaster_start_time()").await, before, "{version}");
+        assert_eq!(session.ask("SELECT up_since() > pg_postmaster_start_time() + interval '1 s'").await, "t");
+        orphan_exactly_after_the_grace(&session).await;
+    }
+}
+
+/// The screens count by what they saw themselves: the same in a program that goes on across the restart.
+#[tokio::test]
+async fn a_monitor_that_saw_the_restart_counts_anew_too() {
+    let (mut server, _worker) = server(versions()[0]).await;
+    let info = conninfo(&server);
+    let thresholds = Thresholds { orphan_grace: 1.0, ..Thresholds::default() };
+    let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
+    let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
+    let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
+    assert_eq!(view.tasks.rows[0].state, TaskState::Slow);
+    server.restart().await.unwrap();
+    let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
+    let mut first = None;
+    let start = locktop::clock::monotonic();
+    loop {
+        assert!(start.elapsed() < PATIENCE, "it never was an orphan");
+        let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
+        let now = view.snapshot.as_ref().unwrap().taken_at;
+        let free_for = (now - *first.get_or_insert(now)).as_seconds_f64();
+        let state = view.tasks.rows[0].state;
+        let expected = if free_for < 1.0 { TaskState::Unknown } else { TaskState::Orphan };
+        assert_eq!(state, expected, "{free_for} s after the first look");
+        if state == TaskState::Orphan {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+}

@@ -1,0 +1,99 @@
+//! A database with the schema, tasks in it, and workers that come and go.
+
+use std::time::Duration;
+
+use locktop::action::Actor;
+use locktop::action::recover::{Order, execute, plan};
+use locktop::model::plan::{RecoveryPlan, RecoveryResult, Request, Selection};
+use locktop::pg::conninfo::ConnInfo;
+use locktop::schema::SchemaName;
+
+use super::db::{Session, installed};
+use super::support::wait_until;
+
+pub(crate) struct Stage {
+    pub(crate) info: ConnInfo,
+    /// Somebody who looks, and changes what happens to be needed.
+    pub(crate) admin: Session,
+}
+
+impl Stage {
+    /// An empty schema, without any grace: the server has just been started, and there would be nothing but waiting.
+    pub(crate) async fn new(version: u32) -> Self {
+        let info = installed(version).await;
+        let set = format!("ALTER DATABASE {} SET locktop.orphan_grace = '0'", info.dbname());
+        Session::open_plain(&info).await.run(&set).await;
+        let admin = Session::open(&info).await;
+        Self { info, admin }
+    }
+
+    /// A task of this name, run by a worker of the same name; its session.
+    pub(crate) async fn run(&self, name: &str) -> Session {
+        let due = format!(
+            "INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('{name}', 'x', now()) RETURNING id"
+        );
+        let id = self.admin.ask(&due).await;
+        let worker = Session::open(&self.info).await;
+        // Not by a fetch, which would take an orphan of another name.
+        assert_eq!(worker.ask(&format!("SELECT try_acquire_task_lock({id}, '{name}')")).await, "t");
+        worker
+    }
+
+    /// The same, past its timeout.
+    pub(crate) async fn slow(&self, name: &str) -> Session {
+        let worker = self.run(name).await;
+        let slow = format!(
+            "UPDATE task_execution_log SET started_at = now() - interval '31 minutes' WHERE worker_id = '{name}'"
+        );
+        self.admin.run(&slow).await;
+        worker
+    }
+
+    /// The same, and its session is gone.
+    pub(crate) async fn orphan(&self, name: &str) {
+        let worker = self.slow(name).await;
+        drop(worker);
+        self.state(name, "orphan").await;
+    }
+
+    /// Waits until an execution is in a state.
+    pub(crate) async fn state(&self, name: &str, state: &str) {
+        let sql = format!("SELECT state FROM running_tasks WHERE task_name = '{name}'");
+        wait_until(&format!("{name} to be {state}"), async || self.admin.ask(&sql).await == state).await;
+    }
+
+    /// The execution of a task, as the log has it: status and who recovered it.
+    pub(crate) async fn log(&self, name: &str) -> String {
+        let sql = format!(
+            "SELECT status, recovered_by FROM task_history WHERE task_name = '{name}' ORDER BY execution_id"
+        );
+        self.admin.ask(&sql).await
+    }
+
+    /// What is on record: what was done to which worker.
+    pub(crate) async fn audit(&self) -> String {
+        self.admin.ask("SELECT action, worker_id FROM locktop_audit ORDER BY id").await
+    }
+
+    pub(crate) async fn plan(&self, select: Selection, terminate: bool) -> RecoveryPlan {
+        let request = Request { select, task: None, terminate };
+        plan(&self.admin.connection.client, &SchemaName::default(), &request).await.unwrap()
+    }
+
+    /// Carries a plan out on another session.
+    pub(crate) async fn execute(&self, plan: &RecoveryPlan) -> Vec<RecoveryResult> {
+        let session = Session::open_plain(&self.info).await;
+        execute(&session.connection.client, &SchemaName::default(), plan, &order(), |_| {}).await
+    }
+}
+
+pub(crate) fn order() -> Order {
+    let actor = Actor { tool: "test".to_owned(), role: "postgres".to_owned(), os_user: None };
+    Order { actor, reason: Some("it's \\ gone".to_owned()), wait: Duration::from_secs(20) }
+}
+
+/// Task and outcome of each.
+pub(crate) fn outcomes(plan: &RecoveryPlan, results: &[RecoveryResult]) -> Vec<String> {
+    let rows = plan.rows.iter().zip(results);
+    rows.map(|(row, result)| format!("{} {}", row.seen.task_name, result.outcome.as_str())).collect()
+}

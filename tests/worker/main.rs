@@ -1,0 +1,23 @@
+//! The worker on real servers: that what is due is run once, that work stops when its lock is lost, and that nothing is left behind.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test may"
+)]
+
+#[path = "../support/binary.rs"]
+mod binary;
+#[allow(dead_code, reason = "shared with the tests of the schema")]
+#[path = "../schema/db.rs"]
+mod db;
+mod hand;
+mod loss;
+mod process;
+mod runs;
+mod signals;
+#[path = "../support/mod.rs"]
+mod support;
+mod suspend;

@@ -1,0 +1,199 @@
+//! What a worker does with what is due.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use locktop::worker::{Builtin, Execution, Options, Stop, Work, WorkError};
+
+use super::db::{Session, installed};
+use super::hand::{Held, Seen, Worker, ended, log, no_session_is_left, task};
+use super::support::{server, versions};
+
+fn builtin(options: &Options) -> Builtin {
+    Builtin::new(options.info.clone(), &options.id)
+}
+
+#[tokio::test]
+async fn both_types_are_run_and_every_other_is_refused() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        session.run("CREATE TABLE public.done (what text)").await;
+        for (name, kind, payload) in [
+            ("nap", "sleep", "'{\"seconds\": 0.05}'"),
+            ("insert", "sql", "'{\"statement\": \"INSERT INTO public.done VALUES (''报表'')\"}'"),
+            ("rows", "sql", "'{\"statement\": \"SELECT generate_series(1, 100000)\"}'"),
+            ("fails", "sql", "'{\"statement\": \"SELECT 1/0\"}'"),
+            ("two", "sql", "'{\"statement\": \"SELECT 1; SELECT 2\"}'"),
+            ("slow", "sql", "'{\"statement\": \"SELECT pg_sleep(60)\", \"timeout\": 0.1}'"),
+            ("slow nap", "sleep", "'{\"seconds\": 60, \"timeout\": 0.1}'"),
+            ("none", "sql", "NULL"),
+            ("strange", "http", "'{}'"),
+        ] {
+            task(&session, name, kind, payload).await;
+        }
+        let options = Worker::options(&info, "w");
+        let work = builtin(&options);
+        let worker = Worker::start(options, work);
+        ended(&session, 9).await;
+        let summary = worker.quit().await;
+        assert_eq!((summary.completed, summary.failed), (3, 6), "{version}");
+        let outcomes = session
+            .ask("SELECT task_name, status, error_message FROM task_execution_log e JOIN scheduled_tasks t ON t.id = task_id ORDER BY e.id")
+            .await;
+        let known = "this worker knows \"sleep\" ({\"seconds\": 1.5}) and \"sql\" ({\"statement\": \"…\"})";
+        let expected = [
+            "nap|completed|-",
+            "insert|completed|-",
+            "rows|completed|-",
+            "fails|failed|division by zero (SQLSTATE 22012)",
+            "two|failed|cannot insert multiple commands into a prepared statement (SQLSTATE 42601)",
+            "slow|failed|timed out after 0.1 s",
+            "slow nap|failed|timed out after 0.1 s",
+            &format!("none|failed|the payload of a task of type \"sql\" is missing: {known}"),
+            &format!("strange|failed|the task type \"http\" is not known: {known}"),
+        ];
+        assert_eq!(outcomes.lines().collect::<Vec<_>>(), expected, "{version}");
+        assert_eq!(session.ask("SELECT what FROM public.done").await, "报表");
+        no_session_is_left(&session).await;
+    }
+}
+
+#[tokio::test]
+async fn it_runs_as_many_at_once_as_it_may() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let work = Held::new();
+        let worker = Worker::start(Options { concurrency: 3, ..Worker::options(&info, "w") }, work.clone());
+        for number in 0..5 {
+            task(&session, &format!("t{number}"), "x", "NULL").await;
+        }
+        work.began(3).await;
+        assert_eq!(
+            session.ask("SELECT count(*), count(DISTINCT holder_pid) FROM running_tasks").await,
+            "3|1",
+            "{version}"
+        );
+        assert_eq!(work.seen().len(), 3);
+        work.end(Ok(()));
+        ended(&session, 5).await;
+        assert_eq!(worker.quit().await.completed, 5);
+        assert_eq!(log(&session).await, ["w|completed|-"; 5].join("\n"));
+        assert!(!work.seen().iter().any(|seen| matches!(seen, Seen::Stopped(..))));
+    }
+}
+
+/// Work that notices when a task is run by two.
+#[derive(Debug, Clone, Default)]
+struct Alone {
+    running: Arc<Mutex<HashSet<i32>>>,
+    twice: Arc<Mutex<Vec<i32>>>,
+}
+
+impl Work for Alone {
+    async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
+        if !self.running.lock().unwrap().insert(execution.task_id) {
+            self.twice.lock().unwrap().push(execution.task_id);
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        self.running.lock().unwrap().remove(&execution.task_id);
+        // Some fail and are tried again.
+        if execution.task_id % 7 == 0 && execution.attempt < 3 {
+            return Err(WorkError::Failed("not yet".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Two of them share a name; nobody is harmed.
+#[tokio::test]
+async fn many_workers_run_each_task_once_and_never_two_at_a_time() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let work = Alone::default();
+        let start =
+            |id: &str| Worker::start(Options { concurrency: 3, ..Worker::options(&info, id) }, work.clone());
+        let workers = [start("one"), start("two"), start("same"), start("same")];
+        session
+            .run(
+                "INSERT INTO scheduled_tasks (task_name, task_type, priority, retry_delay, next_run_at) \
+                 SELECT 't' || n, 'x', n % 3, '0', clock_timestamp() FROM generate_series(1, 200) n",
+            )
+            .await;
+        ended(&session, 200 + 28 * 2).await;
+        let mut done = 0;
+        for worker in workers {
+            let summary = worker.quit().await;
+            assert_eq!((summary.stopped, summary.not_counted), (0, 0), "{version}");
+            done += summary.completed;
+        }
+        assert_eq!((done, work.twice.lock().unwrap().len()), (200, 0), "{version}");
+        let sql =
+            "SELECT count(*), count(DISTINCT task_id) FROM task_execution_log WHERE status = 'completed'";
+        assert_eq!(session.ask(sql).await, "200|200");
+        assert_eq!(
+            session.ask("SELECT count(*) FROM task_execution_log WHERE status = 'failed'").await,
+            "56"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_panics_fails_and_the_worker_goes_on() {
+    struct Panics;
+    impl Work for Panics {
+        async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
+            assert_eq!(execution.task_name, "calm", "this one panics");
+            Ok(())
+        }
+    }
+    let info = installed(server().await.version()).await;
+    let session = Session::open(&info).await;
+    task(&session, "wild", "x", "NULL").await;
+    task(&session, "calm", "x", "NULL").await;
+    let worker = Worker::start(Worker::options(&info, "w"), Panics);
+    ended(&session, 2).await;
+    let rows = log(&session).await;
+    assert!(rows.starts_with("w|failed|the work panicked: ") && rows.contains("this one panics"), "{rows}");
+    assert!(rows.ends_with("w|completed|-"), "{rows}");
+    worker.quit().await;
+}
+
+/// A name that is not valid in any encoding, an error that the database has no characters for, and a payload that is both.
+#[tokio::test]
+async fn texts_of_any_encoding_do_no_harm() {
+    for (encoding, name) in [("SQL_ASCII", "E'caf\\xe9'"), ("LATIN1", "'café'")] {
+        let server = server().await;
+        let admin = Session::open_plain(&super::support::conninfo(server)).await;
+        let database = format!("encoded_{}", encoding.to_lowercase());
+        admin
+            .run(&format!("CREATE DATABASE {database} TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"))
+            .await;
+        let info = super::support::conninfo(server).with_dbname(&database);
+        let mut connection = super::support::open(&info).await;
+        locktop::schema::install(&mut connection.client, &locktop::schema::SchemaName::default())
+            .await
+            .unwrap();
+        let session = Session::open(&info).await;
+        let sql = format!(
+            "INSERT INTO scheduled_tasks (task_name, task_type, payload, max_attempts, next_run_at) VALUES \
+             ({name}, 'sql', '{{\"statement\": \"SELECT (''caf'' || chr(233))::int\"}}', 1, clock_timestamp()), \
+             ('strange', 'http', NULL, 1, clock_timestamp())"
+        );
+        session.run(&sql).await;
+        let options = Worker::options(&info, "w");
+        let work = builtin(&options);
+        let worker = Worker::start(options, work);
+        ended(&session, 2).await;
+        // The dots of our own words are in no LATIN1.
+        let sql =
+            "SELECT count(*) FROM task_execution_log WHERE error_message LIKE '%\"http\" is not known%'";
+        assert_eq!(session.ask(sql).await, "1", "{encoding}");
+        let told = worker.events.lines().join("\n");
+        assert!(!told.contains("refused"), "{encoding}: {told}");
+        worker.quit().await;
+    }
+}

@@ -1,0 +1,164 @@
+//! How a worker ends, and what it leaves.
+
+use rustix::process::Signal;
+
+use super::binary::{locktop, run_beside};
+use super::db::{Session, installed};
+use super::hand::{log, no_session_is_left, task};
+use super::process::{Process, target};
+use super::support::{server, versions, wait_until};
+
+/// A worker with a task that runs.
+async fn busy(version: u32, seconds: f64, more: &[&str]) -> (Session, Process) {
+    let info = installed(version).await;
+    let session = Session::open(&info).await;
+    task(&session, "t", "sleep", &format!("'{{\"seconds\": {seconds}}}'")).await;
+    let process = Process::start("w", more, &target(version, &info).await);
+    runs(&session).await;
+    (session, process)
+}
+
+async fn runs(session: &Session) {
+    wait_until("the task to run", async || session.ask("SELECT state FROM running_tasks").await == "running")
+        .await;
+}
+
+#[tokio::test]
+async fn told_to_end_it_finishes_what_runs() {
+    for version in versions() {
+        let (session, process) = busy(version, 1.0, &[]).await;
+        task(&session, "next", "sleep", "'{\"seconds\": 0}'").await;
+        process.signal(Signal::TERM);
+        let left = process.ended().await;
+        assert_eq!((left.status, left.out.as_str()), (Some(0), ""), "{version}: {}", left.err);
+        assert_eq!(log(&session).await, "w|completed|-", "and takes nothing new");
+        let lines: Vec<_> = left.err.lines().collect();
+        assert!(lines[0].starts_with("locktop: worker w: connected, served by process "), "{lines:?}");
+        assert_eq!(lines[1], "locktop: worker w: shutting down: no new tasks, 1 running");
+        assert_eq!(
+            lines[2],
+            "locktop: worker w: ended: 1 completed, 0 failed, 0 stopped, 0 given back, 0 not recorded"
+        );
+        assert_eq!(lines.len(), 3);
+        no_session_is_left(&session).await;
+    }
+}
+
+#[tokio::test]
+async fn after_its_grace_it_gives_the_task_back_and_another_takes_it_at_once() {
+    for version in versions() {
+        let (session, process) = busy(version, 600.0, &["--grace", "0.1s"]).await;
+        let place = target(version, &session.info).await;
+        let other = Process::start("other", &[], &place);
+        other.says("connected").await;
+        process.signal(Signal::INT);
+        let left = process.ended().await;
+        assert_eq!(left.status, Some(0), "{version}: {}", left.err);
+        assert!(left.err.contains("gave back \"t\" (execution 1)"), "{}", left.err);
+        runs(&session).await;
+        let rows = "SELECT worker_id, status, attempt, error_message FROM task_execution_log ORDER BY id";
+        let given = "given back by worker w, which was shut down; it does not count as an attempt";
+        assert_eq!(session.ask(rows).await, format!("w|failed|1|{given}\nother|running|1|-"));
+        assert_eq!(session.ask("SELECT attempts FROM scheduled_tasks").await, "0");
+    }
+}
+
+#[tokio::test]
+async fn a_statement_ends_with_its_worker() {
+    for version in versions() {
+        for signal in [Signal::TERM, Signal::KILL] {
+            let info = installed(version).await;
+            let session = Session::open(&info).await;
+            task(&session, "t", "sql", "'{\"statement\": \"SELECT pg_sleep(600) AS mark\"}'").await;
+            let process = Process::start("w", &["--grace", "0s"], &target(version, &info).await);
+            let sql = "SELECT count(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600) AS mark' AND state = 'active'";
+            wait_until("the statement to run", async || session.ask(sql).await == "1").await;
+            process.signal(signal);
+            let left = process.ended().await;
+            if signal == Signal::TERM {
+                assert_eq!(left.status, Some(0), "{version}: {}", left.err);
+                assert_eq!(session.ask(sql).await, "0", "it does not outlive the worker");
+            }
+            // Killed, the server finds out within a second.
+            no_session_is_left(&session).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_it_at_once_and_the_lock_is_free() {
+    for version in versions() {
+        let (session, process) = busy(version, 600.0, &[]).await;
+        process.signal(Signal::TERM);
+        process.says("shutting down").await;
+        process.signal(Signal::TERM);
+        let left = process.ended().await;
+        assert_eq!(left.status, Some(1), "{version}");
+        assert!(left.err.ends_with("locktop: ended at once by SIGTERM"), "{}", left.err);
+        no_session_is_left(&session).await;
+        assert_eq!(session.ask("SELECT state FROM running_tasks").await, "settling");
+    }
+}
+
+#[tokio::test]
+async fn killed_it_leaves_an_orphan_that_is_recovered_and_run_again() {
+    for version in versions() {
+        let (session, process) = busy(version, 600.0, &[]).await;
+        session.run("UPDATE scheduled_tasks SET retry_delay = '0', payload = '{\"seconds\": 0}'").await;
+        process.signal(Signal::KILL);
+        process.ended().await;
+        no_session_is_left(&session).await;
+        session.run("SET locktop.orphan_grace = '0'").await;
+        assert_eq!(session.ask("SELECT state FROM running_tasks").await, "orphan", "{version}");
+        let other = Process::start("other", &[], &target(version, &session.info).await);
+        other.says("connected").await;
+        session.run("CALL recover_orphans()").await;
+        wait_until("another to run it", async || log(&session).await.ends_with("other|completed|-")).await;
+        assert_eq!(session.ask("SELECT attempt FROM task_execution_log ORDER BY id").await, "1\n2");
+    }
+}
+
+#[tokio::test]
+async fn it_can_end_with_its_standard_input() {
+    let version = server().await.version();
+    let (session, mut process) = busy(version, 600.0, &["--exit-with-stdin"]).await;
+    process.end_input();
+    let left = process.ended().await;
+    assert_eq!(left.status, Some(0), "{}", left.err);
+    assert!(left.err.contains("gave back"), "at once: {}", left.err);
+    no_session_is_left(&session).await;
+    // Without the option nobody cares for its input.
+    let (session, mut process) = busy(version, 1.0, &[]).await;
+    process.end_input();
+    wait_until("the task to end", async || log(&session).await == "w|completed|-").await;
+    process.signal(Signal::TERM);
+    assert_eq!(process.ended().await.status, Some(0));
+}
+
+#[tokio::test]
+async fn what_cannot_work_is_said_in_one_line() {
+    let info = installed(server().await.version()).await;
+    let place = target(server().await.version(), &info).await;
+    let session = Session::open(&info).await;
+    session.run("CREATE SCHEMA other").await;
+    session.run("CREATE ROLE stranger LOGIN").await;
+    let stranger = place.replace("user=postgres", "user=stranger");
+    for (arguments, target, status, said) in [
+        (&["--schema", "jobs"][..], &place, 1, "there is no schema \"jobs\" in the database"),
+        (&["--schema", "other"], &place, 1, "was not made by locktop"),
+        (&[], &stranger, 1, "permission denied"),
+        (&[], &place.replace("dbname=", "dbname=x"), 1, "does not exist"),
+        (&["--concurrency", "0"], &place, 2, "--concurrency"),
+    ] {
+        let mut line = vec!["-w", "worker", "--id", "w"];
+        line.extend(arguments);
+        line.push(target);
+        let left = run_beside(locktop(&line)).await;
+        assert_eq!((left.status, left.out.as_str()), (Some(status), ""), "{line:?} {}", left.err);
+        assert!(left.err.contains(said), "{line:?}: {}", left.err);
+        assert!(status == 2 || left.err.lines().count() == 1, "{}", left.err);
+    }
+    let left = run_beside(locktop(&["worker", &place])).await;
+    assert!(left.status == Some(2) && left.err.contains("--id"), "{}", left.err);
+    session.run("DROP ROLE stranger").await;
+}
