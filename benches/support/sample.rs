@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use locktop::model::backend::{Backend, State};
 use locktop::model::finding::{self, Finding};
+use locktop::model::lease::{self, Lease};
 use locktop::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
 use locktop::model::lock_name::LockNames;
 use locktop::model::snapshot::{Names, Section, Server, Snapshot};
+use locktop::model::systems::{Source, Systems, TableRows};
 use locktop::model::task::{Board, Execution, Schedule, TaskKey, TaskSet, TaskTables, Watch};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{Link, Sample, Series, TargetId, View};
@@ -18,6 +20,9 @@ const DATABASE: u32 = 16384;
 
 /// OID of the table of tasks.
 const TASKS: u32 = 3001;
+
+/// OID of the table of leases.
+const LEASES: u32 = 3010;
 
 /// The server's clock in a sample, so many seconds after the start.
 pub fn at(seconds: f64) -> Timestamp {
@@ -34,6 +39,7 @@ pub struct Builder {
     pub relations: Vec<(u32, &'static str)>,
     pub tasks: Vec<Schedule>,
     pub executions: Vec<Execution>,
+    pub leases: Vec<Lease>,
     pub now: f64,
 }
 
@@ -112,6 +118,7 @@ impl Builder {
     pub fn snapshot(mut self) -> Snapshot {
         let taken_at = at(self.now);
         let task_sets = self.task_sets();
+        let systems = self.systems();
         let relations =
             self.relations.iter().map(|(oid, name)| ((DATABASE, *oid), Text::from(*name))).collect();
         let databases = [(DATABASE, Text::from("app"))].into_iter().collect();
@@ -123,6 +130,7 @@ impl Builder {
             locks_omitted: 0,
             prepared: Section::fresh(self.prepared, taken_at),
             task_sets: Arc::new(task_sets),
+            systems: Arc::new(systems),
             answers: Vec::new(),
             names: Arc::new(Names { relations, databases }),
             poll_seconds: 0.004,
@@ -144,6 +152,29 @@ impl Builder {
             TaskSet::new(Arc::new(tables), section(tasks.clone()), Section::fresh(executions, at(self.now)))
         };
         if tasks.is_empty() { Vec::new() } else { vec![set()] }
+    }
+
+    /// A table of each kind that has rows.
+    fn systems(&mut self) -> Systems {
+        let now = at(self.now);
+        Systems { leases: table(LEASES, "locktop.distlock", std::mem::take(&mut self.leases), now) }
+    }
+
+    /// A lease of `term` seconds that was renewed `since` seconds ago.
+    pub fn lease(&mut self, id: &str, owner: &str, term: f64, since: f64) -> &mut Lease {
+        let renewed = at(self.now - since);
+        self.leases.push(Lease {
+            id: id.into(),
+            owner: Some(owner.into()),
+            renewed_at: Some(renewed),
+            term: Some(term),
+            expires_at: Some(at(self.now - since + term)),
+            token: Some(12),
+            acquired_at: Some(at(-600.0)),
+            ..Lease::default()
+        });
+        let last = self.leases.len() - 1;
+        &mut self.leases[last]
     }
 
     /// A task, due `due` seconds ago or, when less than none, from now on.
@@ -198,6 +229,12 @@ impl Builder {
     }
 }
 
+fn table<T>(oid: u32, name: &str, rows: Vec<T>, now: Timestamp) -> Vec<TableRows<T>> {
+    let source = Arc::new(Source { table: oid, name: name.into() });
+    let table = |rows| TableRows { source, section: Section::fresh(rows, now), is_cut: false };
+    if rows.is_empty() { Vec::new() } else { vec![table(rows)] }
+}
+
 fn server(connections: usize) -> Server {
     Server {
         version_num: 170_002,
@@ -225,7 +262,8 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         answers: &snapshot.answers,
     });
     let tasks = board(&snapshot);
-    let findings = findings(&snapshot, &graph, &tasks);
+    let leases = lease::Board::of(&snapshot);
+    let findings = findings(&snapshot, &graph, &tasks, &leases);
     let taken = snapshot.taken_at;
     let samples = (0..60u32)
         .map(|back| Sample {
@@ -248,6 +286,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
         tasks: Arc::new(tasks),
+        leases: Arc::new(leases),
         findings: Arc::new(findings),
         series: Arc::new(Series { samples, waiting_since }),
         held_since: Arc::new(held_since),
@@ -264,11 +303,12 @@ fn board(snapshot: &Snapshot) -> Board {
     watch.look(snapshot, &limits)
 }
 
-fn findings(snapshot: &Snapshot, graph: &WaitGraph, tasks: &Board) -> Vec<Finding> {
+fn findings(snapshot: &Snapshot, graph: &WaitGraph, tasks: &Board, leases: &lease::Board) -> Vec<Finding> {
     finding::find(finding::Scene {
         snapshot,
         graph,
         tasks,
+        leases,
         deadlocks: &finding::Deadlocks::default(),
         lock_names: &LockNames::default(),
         thresholds: &Thresholds::default(),
@@ -381,5 +421,28 @@ pub fn jobs(now: f64) -> Builder {
     b.execution(8, "worker-1", "completed", 1150.0, Some(6101));
     b.session(6106, "jobs@worker-6", State::Idle, 30.0 + now, "SELECT pg_advisory_lock($1)");
     b.lock(6106, advisory(TaskKey::Own(6).number()), LockMode::Exclusive, None);
+    b
+}
+
+/// The jobs, and leases of which two have ended.
+pub fn leases(now: f64) -> Builder {
+    let mut b = jobs(now);
+    b.lease("1", "node2", 20.0, 8.0);
+    b.lease("3", "报表-节点三", 30.0, 27.0).token = Some(4);
+    b.lease("4", "node1", 3600.0, 12.0).token = Some(99_120);
+    b.lease("7", "node1", 20.0, 61.0 + now).place = Some((0, 7));
+    b.lease("8", "\u{1b}[31mnode\n9", 600.0, 8000.0 + now).token = None;
+    b.lease("9", "node5", 0.0, 100.0).released_at = Some(at(-100.0));
+    b.lease("10", "", 20.0, 300.0).owner = None;
+    b.lease("11", "batch", 20.0, 4000.0).expires_at = None;
+    let row = LockTag {
+        locktype: LockType::Tuple,
+        relation: Some(LEASES),
+        page: Some(0),
+        tuple: Some(7),
+        ..relation(LEASES)
+    };
+    b.session(6201, "app@node4", State::Active, 3.0, "UPDATE distlock SET owner = 'node4' WHERE id = 7");
+    b.lock(6201, row, LockMode::Exclusive, None);
     b
 }

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::Backend;
+use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{LockTag, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
 use crate::model::prepared::PreparedIndex;
@@ -23,6 +24,7 @@ pub struct Index {
     prepared: PreparedIndex,
     rows: AwaitedRows,
     tasks: FxHashMap<(TaskId, Option<i64>), u32>,
+    leases: FxHashMap<LeaseId, u32>,
 }
 
 fn position(index: usize) -> u32 {
@@ -45,6 +47,9 @@ impl Index {
         }
         for (at, row) in view.tasks.rows.iter().enumerate() {
             index.tasks.insert((row.task, row.again), position(at));
+        }
+        for (at, row) in view.leases.rows.iter().enumerate() {
+            index.leases.insert(row.id, position(at));
         }
         let Some(snapshot) = view.snapshot.as_deref() else { return index };
         index.backends.reserve(snapshot.backends.rows.len());
@@ -109,6 +114,12 @@ impl<'a> Scene<'a> {
     #[must_use]
     pub fn task(&self, task: TaskId, again: Option<i64>) -> Option<&'a TaskRow> {
         self.view.tasks.rows.get(*self.index.tasks.get(&(task, again))? as usize)
+    }
+
+    /// A lease.
+    #[must_use]
+    pub fn lease(&self, id: LeaseId) -> Option<&'a LeaseRow> {
+        self.view.leases.rows.get(*self.index.leases.get(&id)? as usize)
     }
 
     /// The prepared transaction behind a virtual transaction.

@@ -31,6 +31,8 @@ pub enum Action {
     Locks,
     /// The Tasks screen.
     Tasks,
+    /// The Leases screen.
+    Leases,
     /// The Backends screen.
     Backends,
     /// Next pane.
@@ -135,6 +137,14 @@ pub const BINDINGS: &[Binding] = &[
         &["4"],
         "tasks",
         "Tasks: schedules and what runs (where there are task tables)",
+        "Screens",
+    ),
+    row(
+        Action::Leases,
+        "leases",
+        &["5"],
+        "leases",
+        "Leases: who has what, and until when (where there is distlock)",
         "Screens",
     ),
     row(Action::Backends, "backends", &["7"], "backends", "Backends: all sessions and processes", "Screens"),

@@ -19,6 +19,16 @@ pub(super) fn by_urgency(pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
             Row::Task(at) => scene.view.tasks.rows.get(*at as usize).map(|row| task_key(scene, row)),
             _ => None,
         }),
+        Pane::Leases => {
+            let lease = |row: &Row| match row {
+                Row::Lease(at) => scene.view.leases.rows.get(*at as usize),
+                _ => None,
+            };
+            rows.sort_by(|a, b| match (lease(a), lease(b)) {
+                (Some(a), Some(b)) => a.urgency(b),
+                (a, b) => a.is_none().cmp(&b.is_none()),
+            });
+        }
         Pane::Backends => rows.sort_by_cached_key(|row| match row {
             Row::Backend(at) => {
                 scene.snapshot.backends.rows.get(*at as usize).map(|row| backend_key(scene, row))

@@ -64,6 +64,7 @@ impl PaneState {
             Pane::Advisory => table::advisory_rows(scene),
             Pane::Locks => table::lock_rows(scene, all_locks),
             Pane::Tasks => table::task_rows(scene),
+            Pane::Leases => table::lease_rows(scene),
             Pane::Backends => table::backend_rows(scene),
         };
         self.total = rows.len();
@@ -177,6 +178,7 @@ impl PaneState {
             Pane::Advisory => table::advisory_rows(scene),
             Pane::Locks => table::lock_rows(scene, all_locks),
             Pane::Tasks => table::task_rows(scene),
+            Pane::Leases => table::lease_rows(scene),
             Pane::Backends => table::backend_rows(scene),
         };
         let there: FxHashSet<RowId> =

@@ -12,6 +12,8 @@ pub enum Screen {
     Locks,
     /// Schedules and executions.
     Tasks,
+    /// Locks that end by themselves.
+    Leases,
     /// `pg_stat_activity`.
     Backends,
 }
@@ -27,13 +29,25 @@ pub enum Pane {
     Locks,
     /// Scheduled tasks.
     Tasks,
+    /// Leases.
+    Leases,
     /// Backends.
     Backends,
 }
 
+/// Which tables a database has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Has {
+    /// Scheduled tasks.
+    pub tasks: bool,
+    /// Leases.
+    pub leases: bool,
+}
+
 impl Screen {
     /// In the order of their keys.
-    pub const ALL: [Self; 5] = [Self::Overview, Self::Chains, Self::Locks, Self::Tasks, Self::Backends];
+    pub const ALL: [Self; 6] =
+        [Self::Overview, Self::Chains, Self::Locks, Self::Tasks, Self::Leases, Self::Backends];
 
     /// The digit that chooses it.
     #[must_use]
@@ -43,6 +57,7 @@ impl Screen {
             Self::Chains => '2',
             Self::Locks => '3',
             Self::Tasks => '4',
+            Self::Leases => '5',
             Self::Backends => '7',
         }
     }
@@ -55,16 +70,32 @@ impl Screen {
             Self::Chains => "Chains",
             Self::Locks => "Locks",
             Self::Tasks => "Tasks",
+            Self::Leases => "Leases",
             Self::Backends => "Backends",
         }
     }
 
-    /// Its panes, in the order that Tab goes through. `tasks` says whether there are task tables.
+    /// Whether it can be gone to.
     #[must_use]
-    pub fn panes(self, tasks: bool) -> &'static [Pane] {
+    pub fn is_there(self, has: Has) -> bool {
         match self {
-            Self::Overview if tasks => &[Pane::Chains, Pane::Advisory, Pane::Tasks],
-            Self::Overview => &[Pane::Chains, Pane::Advisory],
+            Self::Tasks => has.tasks,
+            Self::Leases => has.leases,
+            Self::Overview | Self::Chains | Self::Locks | Self::Backends => true,
+        }
+    }
+
+    /// Its panes, in the order that Tab goes through.
+    #[must_use]
+    pub fn panes(self, has: Has) -> &'static [Pane] {
+        match self {
+            Self::Overview => match (has.tasks, has.leases) {
+                (true, true) => &[Pane::Chains, Pane::Advisory, Pane::Tasks, Pane::Leases],
+                (true, false) => &[Pane::Chains, Pane::Advisory, Pane::Tasks],
+                (false, true) => &[Pane::Chains, Pane::Advisory, Pane::Leases],
+                (false, false) => &[Pane::Chains, Pane::Advisory],
+            },
+            Self::Leases => &[Pane::Leases],
             Self::Tasks => &[Pane::Tasks],
             Self::Chains => &[Pane::Chains],
             Self::Locks => &[Pane::Locks],
@@ -75,7 +106,8 @@ impl Screen {
 
 impl Pane {
     /// Every pane.
-    pub const ALL: [Self; 5] = [Self::Chains, Self::Advisory, Self::Locks, Self::Tasks, Self::Backends];
+    pub const ALL: [Self; 6] =
+        [Self::Chains, Self::Advisory, Self::Locks, Self::Tasks, Self::Leases, Self::Backends];
 
     /// Its name.
     #[must_use]
@@ -85,6 +117,7 @@ impl Pane {
             Self::Advisory => "Advisory",
             Self::Locks => "Locks",
             Self::Tasks => "Tasks",
+            Self::Leases => "Leases",
             Self::Backends => "Backends",
         }
     }

@@ -322,6 +322,8 @@ pub enum Screen {
     Locks,
     /// Scheduled tasks.
     Tasks,
+    /// Leases.
+    Leases,
     /// Sessions.
     Backends,
 }

@@ -7,6 +7,7 @@ use super::learn::Learned;
 use super::series;
 use crate::model::Text;
 use crate::model::finding::{self, Deadlocks, Scene, lock_name_query};
+use crate::model::lease;
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::Watch;
@@ -40,6 +41,7 @@ impl Digest {
             snapshot: None,
             graph: Arc::default(),
             tasks: Arc::default(),
+            leases: Arc::default(),
             findings: Arc::default(),
             series: Arc::default(),
             held_since: Arc::default(),
@@ -91,10 +93,12 @@ impl Digest {
         self.deadlocks.look(&snapshot, &graph);
         let held_since = self.held.look(&snapshot);
         let tasks = self.watch.look(&snapshot, &self.thresholds);
+        let leases = lease::Board::of(&snapshot);
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             graph: &graph,
             tasks: &tasks,
+            leases: &leases,
             deadlocks: &self.deadlocks,
             lock_names: &before.lock_names,
             thresholds: &self.thresholds,
@@ -107,6 +111,7 @@ impl Digest {
             link: Link::Live,
             graph,
             tasks: Arc::new(tasks),
+            leases: Arc::new(leases),
             findings: Arc::new(findings),
             series,
             held_since,

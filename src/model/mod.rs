@@ -5,6 +5,7 @@
 pub mod awaited_rows;
 pub mod backend;
 pub mod finding;
+pub mod lease;
 pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
@@ -12,6 +13,7 @@ pub mod plan;
 pub mod prepared;
 pub mod redis_lease;
 pub mod snapshot;
+pub mod systems;
 pub mod task;
 pub mod thresholds;
 pub mod view;

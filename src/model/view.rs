@@ -61,6 +61,8 @@ pub struct View {
     pub graph: Arc<WaitGraph>,
     /// Every scheduled task with its state.
     pub tasks: Arc<super::task::Board>,
+    /// Every lease with its state.
+    pub leases: Arc<super::lease::Board>,
     /// What is wrong, worst first.
     pub findings: Arc<Vec<Finding>>,
     /// The last minutes.

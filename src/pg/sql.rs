@@ -28,8 +28,8 @@ pub(super) const ROLES: &str = include_str!("../../assets/sql/roles.sql");
 /// Names of relations.
 pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
 
-/// The task tables there are.
-pub(super) const TASKS_FIND: &str = include_str!("../../assets/sql/tasks_find.sql");
+/// The tables there are of those that a poll reads.
+pub(super) const TABLES_FIND: &str = include_str!("../../assets/sql/tables_find.sql");
 /// Schedules of one table.
 pub(super) const TASKS: &str = include_str!("../../assets/sql/tasks.sql");
 /// The running executions of one log.
@@ -38,6 +38,13 @@ pub(super) const TASKS_RUNNING: &str = include_str!("../../assets/sql/tasks_runn
 pub(super) const TASKS_LAST: &str = include_str!("../../assets/sql/tasks_last.sql");
 /// The newest executions of all tasks.
 pub(super) const TASKS_NEWEST: &str = include_str!("../../assets/sql/tasks_newest.sql");
+
+/// Leases of one table.
+pub(super) const LEASES: &str = include_str!("../../assets/sql/leases.sql");
+
+/// How the tables of users are read: by an index wherever there is one, whatever the planner believes of their rows. Its numbers
+/// are old right after a crowd of rows came or went, and a poll must not read a million rows then.
+pub(super) const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off";
 
 /// A statement without its comments, in which a placeholder may stand for itself.
 pub(super) fn without_comments(statement: &str) -> String {

@@ -81,19 +81,24 @@ fn followed_name(app: &App, followed: RowId) -> String {
         let name = name.unwrap_or_else(|| format!("task {}", task.id).into());
         return crate::text::fit(&crate::text::one_line(&name), 20).into_owned();
     }
+    if let (RowId::Lease(id), Some(scene)) = (followed, app.scene()) {
+        let name = scene.lease(id).map(|row| crate::text::one_line(&row.name).into_owned());
+        return format!("lease {}", crate::text::fit(&name.unwrap_or_default(), 20));
+    }
     crate::app::page::pid_of(followed).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
 }
 
 /// `1 2 3 7 Overview`: the keys of the screens, and which one this is.
 fn screen_keys(app: &App) -> Line {
     let mut line = Line::new();
-    let there = |screen: &Screen| *screen != Screen::Tasks || app.has_tasks();
-    for screen in Screen::ALL.into_iter().filter(there) {
+    let has = app.has();
+    for screen in Screen::ALL.into_iter().filter(|screen| screen.is_there(has)) {
         let action = match screen {
             Screen::Overview => Action::Overview,
             Screen::Chains => Action::Chains,
             Screen::Locks => Action::Locks,
             Screen::Tasks => Action::Tasks,
+            Screen::Leases => Action::Leases,
             Screen::Backends => Action::Backends,
         };
         let Some(key) = app.settings.keymap.key(action) else { continue };

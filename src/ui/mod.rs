@@ -6,6 +6,7 @@ mod ascii;
 mod body;
 mod footer;
 mod header;
+mod leases;
 mod pages;
 mod tasks;
 pub mod theme;

@@ -1,6 +1,7 @@
 //! What Enter opens: everything known of one backend, prepared transaction or lock, as lines.
 
 mod backend;
+mod lease;
 mod lock;
 mod task;
 
@@ -21,6 +22,7 @@ pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Opt
         RowId::Prepared(xact) => backend::prepared(scene, xact),
         RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => lock::lines(scene, &tag),
         RowId::Task(task, again) => task::lines(scene, task, again),
+        RowId::Lease(id) => lease::lines(scene, id),
     }?;
     Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
 }
@@ -58,6 +60,10 @@ pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
         RowId::Task(task, again) => match scene.task(task, again) {
             Some(row) => format!("Task {} · {}", task.id, crate::text::one_line(&row.name(scene.snapshot))),
             None => format!("Task {}", task.id),
+        },
+        RowId::Lease(id) => match scene.lease(id) {
+            Some(row) => format!("Lease {}", crate::text::one_line(&row.name)),
+            None => "Lease".to_owned(),
         },
         RowId::Group(_, tag, _) => format!("Queue for {}", scene.lock_label(&tag, None)),
     }

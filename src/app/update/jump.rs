@@ -34,6 +34,7 @@ impl Place {
             // A backend in the forest is best seen there.
             Self::Backend(_) => &[Screen::Chains, Screen::Backends],
             Self::Row(RowId::Task(..)) => &[Screen::Tasks],
+            Self::Row(RowId::Lease(_)) => &[Screen::Leases],
             Self::Row(_) => &[Screen::Chains],
             Self::Lock(_) => &[Screen::Locks],
         }
@@ -54,6 +55,7 @@ impl App {
             Subject::Party(Party::Prepared(xact)) => Place::Row(RowId::Prepared(xact)),
             Subject::Lock(tag) => Place::Lock(tag),
             Subject::Task(task) => Place::Row(RowId::Task(task, None)),
+            Subject::Lease(id) => Place::Row(RowId::Lease(id)),
             Subject::Server | Subject::Section(_) => {
                 return self.say("this finding is about the whole server");
             }

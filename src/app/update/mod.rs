@@ -123,7 +123,7 @@ impl App {
 
     fn unknown_key(&mut self, key: Key) -> Update {
         let known_elsewhere = match key.code {
-            Code::Char(digit @ '5'..='8') if !key.ctrl && !key.alt => {
+            Code::Char(digit @ '6'..='8') if !key.ctrl && !key.alt => {
                 Some(format!("there is no screen {digit} yet; ? shows the keys"))
             }
             _ => None,
@@ -174,8 +174,8 @@ impl App {
 
     /// Goes to a screen.
     fn go(&mut self, screen: Screen) -> Update {
-        if screen == Screen::Tasks && !self.has_tasks() {
-            return self.say("there are no task tables here; [tables] in the config names some");
+        if !screen.is_there(self.has()) {
+            return self.say(absent(screen));
         }
         self.screen = screen;
         self.zoom = false;
@@ -215,6 +215,7 @@ impl App {
             Action::Chains => self.leave_for(Screen::Chains),
             Action::Locks => self.leave_for(Screen::Locks),
             Action::Tasks => self.leave_for(Screen::Tasks),
+            Action::Leases => self.leave_for(Screen::Leases),
             Action::Backends => self.leave_for(Screen::Backends),
             Action::NextPane => self.next_pane(1),
             Action::PreviousPane => self.next_pane(-1),
@@ -242,5 +243,13 @@ impl App {
             Action::Suspend => Update::effect(Effect::Suspend),
             Action::Quit => Update::effect(Effect::Quit),
         }
+    }
+}
+
+/// Why a screen is not there.
+fn absent(screen: Screen) -> &'static str {
+    match screen {
+        Screen::Leases => "there are no leases here: no table distlock; [tables] in the config names one",
+        _ => "there are no task tables here; [tables] in the config names some",
     }
 }

@@ -11,6 +11,7 @@ use crate::keys::Key;
 use crate::model::lock_name::LockNames;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::Limits;
+use crate::pg::systems;
 use crate::pg::tasks::Places;
 use crate::ui::theme::{Base, Depth, Theme};
 
@@ -142,7 +143,8 @@ pub(super) fn lock_names(settings: &Settings) -> LockNames {
 pub(super) fn limits(settings: &Settings) -> Limits {
     let place = |name: &str| settings.tables.get(name).cloned();
     let task_tables = Places { schedules: place("scheduled_tasks"), executions: place("task_execution_log") };
-    Limits { task_tables, ..Limits::default() }
+    let system_tables = systems::Places { leases: place("distlock") };
+    Limits { task_tables, system_tables, ..Limits::default() }
 }
 
 /// The screen to start on.
@@ -152,6 +154,7 @@ pub(super) fn screen(screen: args::Screen) -> Screen {
         args::Screen::Chains => Screen::Chains,
         args::Screen::Locks => Screen::Locks,
         args::Screen::Tasks => Screen::Tasks,
+        args::Screen::Leases => Screen::Leases,
         args::Screen::Backends => Screen::Backends,
     }
 }

@@ -9,6 +9,7 @@ mod cycle;
 mod deadlocks;
 mod forgotten;
 mod idle_lock;
+mod lease;
 pub mod lock_name_query;
 mod look;
 mod pile_up;
@@ -24,6 +25,7 @@ mod wait;
 mod tests;
 
 use super::backend::BackendId;
+use super::lease::LeaseId;
 use super::lock::LockTag;
 use super::lock_name::LockNames;
 use super::snapshot::Snapshot;
@@ -56,6 +58,8 @@ pub enum Subject {
     Lock(LockTag),
     /// A scheduled task.
     Task(TaskId),
+    /// A lease.
+    Lease(LeaseId),
     /// The server as a whole.
     Server,
     /// A section of the snapshot, by its name in the JSON.
@@ -92,6 +96,8 @@ pub struct Scene<'a> {
     pub graph: &'a WaitGraph,
     /// Its tasks.
     pub tasks: &'a Board,
+    /// Its leases.
+    pub leases: &'a super::lease::Board,
     /// What is remembered of deadlocks; it has seen this snapshot.
     pub deadlocks: &'a Deadlocks,
     /// Names for advisory keys.
@@ -108,7 +114,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 13] = [
+const CHECKS: [(Check, bool); 14] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -118,6 +124,7 @@ const CHECKS: [(Check, bool); 13] = [
     (pile_up::check, false),
     (deadlocks::check, false),
     (task::check, false),
+    (lease::check, false),
     (stale::check, false),
     (idle_lock::check, true),
     (forgotten::check, true),

@@ -11,6 +11,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         .task_sets
         .iter()
         .flat_map(|set| [stale(look, "tasks", &set.tasks), stale(look, "executions", &set.executions)]);
+    let leases = snapshot.systems.leases.iter().map(|table| stale(look, "leases", &table.section));
     [
         stale(look, "server", &snapshot.server),
         stale(look, "backends", &snapshot.backends),
@@ -19,6 +20,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     ]
     .into_iter()
     .chain(tasks)
+    .chain(leases)
     .flatten()
     .collect()
 }

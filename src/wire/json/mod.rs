@@ -5,6 +5,7 @@
 
 mod graph;
 mod harmless;
+mod leases;
 mod locks;
 mod recovery;
 mod rows;
@@ -15,7 +16,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::model::Timestamp;
 use crate::model::snapshot::{Section, Snapshot};
+use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::model::wait_graph::WaitGraph;
 use crate::wire::gids::Gids;
@@ -42,7 +45,7 @@ struct Document<'a> {
     cycles: Vec<Vec<i32>>,
     tasks: Vec<tasks::Task<'a>>,
     executions: Vec<tasks::Execution<'a>>,
-    leases: [(); 0],
+    leases: Vec<leases::Lease<'a>>,
     queue: rows::WorkQueue,
     findings: Vec<rows::Finding<'a>>,
     sections: BTreeMap<&'static str, SectionState<'a>>,
@@ -58,6 +61,21 @@ struct SectionState<'a> {
 impl<'a> SectionState<'a> {
     fn of<T>(section: &'a Section<T>) -> Self {
         Self { taken_at: section.taken_at.map(Time), error: section.error.as_deref().map(Cow::Borrowed) }
+    }
+}
+
+impl<'a> SectionState<'a> {
+    /// One section of several tables: as old as the oldest, with every error.
+    fn all(parts: impl Iterator<Item = (Option<Timestamp>, Option<&'a str>)>) -> Self {
+        let parts: Vec<_> = parts.collect();
+        let errors: Vec<&str> = parts.iter().filter_map(|(_, error)| *error).collect();
+        let oldest = parts.iter().map(|(taken_at, _)| *taken_at).min().flatten();
+        let error = (!errors.is_empty()).then(|| Cow::Owned(errors.join("; ")));
+        Self { taken_at: oldest.map(Time), error }
+    }
+
+    fn together<T>(tables: &'a [TableRows<T>]) -> Self {
+        Self::all(tables.iter().map(|table| (table.section.taken_at, table.section.error.as_deref())))
     }
 }
 
@@ -96,9 +114,9 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         cycles: graph.cycles.iter().map(|cycle| cycle.iter().map(|party| party.pid()).collect()).collect(),
         tasks: tasks::tasks(view, snapshot),
         executions: tasks::executions(view, snapshot),
-        leases: [],
+        leases: leases::leases(view, snapshot),
         queue: rows::WorkQueue::default(),
-        findings: view.findings.iter().map(|finding| rows::Finding::of(finding, &gids)).collect(),
+        findings: view.findings.iter().map(|finding| rows::Finding::of(finding, view, &gids)).collect(),
         sections: sections(snapshot),
     }
 }
@@ -115,6 +133,9 @@ fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
         let tasks = tasks::state(snapshot, |set| (set.tasks.taken_at, set.tasks.error.as_deref()));
         let log = tasks::state(snapshot, |set| (set.executions.taken_at, set.executions.error.as_deref()));
         sections.extend([("tasks", tasks), ("executions", log)]);
+    }
+    if !snapshot.systems.leases.is_empty() {
+        sections.insert("leases", SectionState::together(&snapshot.systems.leases));
     }
     sections
 }

@@ -6,6 +6,7 @@ use crate::model::Timestamp;
 use crate::model::finding::{self, Severity, Subject};
 use crate::model::lock::{self, LockType};
 use crate::model::snapshot::{self, Snapshot};
+use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::model::{backend, lock_key};
 use crate::wire::gids::Gids;
@@ -144,13 +145,14 @@ enum SubjectShape<'a> {
     Backend { pid: i32, backend_start: Option<Time> },
     Prepared { gid: Option<&'a str>, virtualtransaction: String },
     Task { table: u32, id: i64 },
+    Lease { source: Option<&'a str>, id: Option<&'a str> },
     Lock { locktype: &'static str, database: Option<u32>, relation: Option<u32>, key: Option<Key> },
     Server,
     Section { name: &'static str },
 }
 
 impl<'a> Finding<'a> {
-    pub(super) fn of(finding: &'a finding::Finding, gids: &Gids<'a>) -> Self {
+    pub(super) fn of(finding: &'a finding::Finding, view: &'a View, gids: &Gids<'a>) -> Self {
         Self {
             check: finding.check,
             severity: match finding.severity {
@@ -177,6 +179,10 @@ impl<'a> Finding<'a> {
                     key: lock_key::LockKey::of(tag).map(Into::into),
                 },
                 Subject::Task(task) => SubjectShape::Task { table: task.table, id: task.id },
+                Subject::Lease(id) => {
+                    let (source, id) = super::leases::name(view, *id).unzip();
+                    SubjectShape::Lease { source, id }
+                }
                 Subject::Server => SubjectShape::Server,
                 Subject::Section(name) => SubjectShape::Section { name },
             },

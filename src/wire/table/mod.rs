@@ -3,6 +3,7 @@
 mod advisory;
 mod columns;
 mod forest;
+mod leases;
 pub mod recovery;
 mod tasks;
 
@@ -16,7 +17,7 @@ use crate::wire::words::Words;
 /// Findings that are listed.
 const FINDINGS: usize = 20;
 
-/// Header, findings, the blocking forest, the advisory locks and the tasks, each line at most `width` columns wide where a width
+/// Header, findings, the blocking forest, the advisory locks, the tasks and the leases, each line at most `width` columns wide where a width
 /// is given; none before the first snapshot.
 #[must_use]
 pub fn render(view: &View, width: Option<usize>) -> Option<String> {
@@ -31,6 +32,7 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     lines.push(String::new());
     lines.extend(advisory::lines(view, snapshot, &words));
     lines.extend(tasks::lines(view, snapshot));
+    lines.extend(leases::lines(view, snapshot));
     let mut out = String::new();
     for line in lines {
         out.push_str(width.map_or_else(|| line.as_str().into(), |width| fit(&line, width)).trim_end());
@@ -72,6 +74,8 @@ fn sections(snapshot: &Snapshot) -> Vec<String> {
             lines.push(format!("tasks could not be read: {}", one_line(error)));
         }
     }
+    let leases = snapshot.systems.leases.iter().filter_map(|table| table.section.error.as_ref());
+    lines.extend(leases.map(|error| format!("leases could not be read: {}", one_line(error))));
     if snapshot.locks_omitted > 0 {
         let number = count(snapshot.locks_omitted);
         lines.push(format!("{number} locks are not shown: nobody waits for them and they are not advisory"));

@@ -1,6 +1,7 @@
 //! Each check over a small scene made by hand.
 
 mod blocking;
+mod leases;
 mod server;
 mod tasks;
 
@@ -28,6 +29,7 @@ struct Stage {
     snapshot: Snapshot,
     graph: WaitGraph,
     tasks: Board,
+    leases: crate::model::lease::Board,
     previous: Vec<(Snapshot, WaitGraph)>,
     lock_names: LockNames,
     thresholds: Thresholds,
@@ -62,6 +64,7 @@ impl Stage {
             locks_omitted: 0,
             prepared: Section::fresh(Vec::new(), now()),
             task_sets: Arc::default(),
+            systems: Arc::default(),
             answers: Vec::new(),
             names: Arc::new(names),
             poll_seconds: 0.0,
@@ -70,6 +73,7 @@ impl Stage {
             snapshot,
             graph: WaitGraph::default(),
             tasks: Board::default(),
+            leases: crate::model::lease::Board::default(),
             previous: Vec::new(),
             lock_names: LockNames::default(),
             thresholds: Thresholds::default(),
@@ -117,6 +121,7 @@ impl Stage {
             snapshot: &self.snapshot,
             graph: &self.graph,
             tasks: &self.tasks,
+            leases: &self.leases,
             deadlocks: &deadlocks,
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,

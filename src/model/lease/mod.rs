@@ -1,0 +1,10 @@
+//! Leases: locks that end by themselves. Whether one has ended is decided by the server's clock alone.
+
+mod board;
+mod rows;
+
+#[cfg(test)]
+mod tests;
+
+pub use board::{Board, Counts, LeaseRow};
+pub use rows::{Lease, LeaseId, LeaseState, Place};
