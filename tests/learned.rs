@@ -126,7 +126,7 @@ async fn a_snapshot_learns_before_it_looks() {
         query("values (3::smallint, -4, 'shard\u{1b}[31m'::varchar)", "config.toml:1:1"),
         query("select 1, 'x' from nowhere", "config.toml:4:1"),
     ];
-    let view = once_learning(&info, Limits::default(), Thresholds::default(), learner(&info, &queries))
+    let view = once_learning(&info, Limits::default(), Thresholds::default(), learner(&info, &queries), None)
         .await
         .unwrap();
     assert_eq!(shown(&view, LockKey::Pair(3, -4)).as_deref(), Some("shard\u{1b}[31m"));

@@ -157,7 +157,8 @@ impl Builder {
     /// A table of each kind that has rows.
     fn systems(&mut self) -> Systems {
         let now = at(self.now);
-        Systems { leases: table(LEASES, "locktop.distlock", std::mem::take(&mut self.leases), now) }
+        let leases = table(LEASES, "locktop.distlock", std::mem::take(&mut self.leases), now);
+        Systems { leases, ..Systems::default() }
     }
 
     /// A lease of `term` seconds that was renewed `since` seconds ago.

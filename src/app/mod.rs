@@ -184,7 +184,9 @@ impl App {
             return Has::default();
         };
         let leases = self.view.as_ref().is_some_and(|view| !view.leases.rows.is_empty());
-        Has { tasks: !snapshot.task_sets.is_empty(), leases: leases || !snapshot.systems.leases.is_empty() }
+        let systems = &snapshot.systems;
+        let leases = leases || !systems.leases.is_empty() || !systems.redis.servers.is_empty();
+        Has { tasks: !snapshot.task_sets.is_empty(), leases }
     }
 
     /// How the connection is, by the newest view even while the screen is held still.

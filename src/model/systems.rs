@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Text;
 use super::lease::Lease;
+use super::redis_lease::RedisLeases;
 use super::snapshot::Section;
 
 /// A table of the database that locktop is connected to.
@@ -48,4 +49,6 @@ impl<T> TableRows<T> {
 pub struct Systems {
     /// `distlock`.
     pub leases: Vec<TableRows<Lease>>,
+    /// Locks that are kept in Redis; without servers where none is configured.
+    pub redis: Arc<RedisLeases>,
 }

@@ -57,6 +57,8 @@ pub struct RedisState {
     pub round: u64,
     /// The locks, and how each server is. While no server answers, the rows of the last time stay, with their time.
     pub leases: Arc<RedisLeases>,
+    /// When the rows were read, by the monotonic clock here.
+    pub read: Option<Instant>,
 }
 
 /// Begins to read the servers in the background, until nobody listens any more. What is received is always the newest
@@ -67,10 +69,12 @@ pub fn watch(servers: Vec<RedisUrl>, options: Options) -> (Receiver<RedisState>,
     (receiver, tokio::spawn(run(servers, options, sender)))
 }
 
-/// One round and its result, for a single look.
-pub async fn read_once(servers: Vec<RedisUrl>, options: Options) -> RedisLeases {
-    let mut round = Round::new(servers, options);
-    round.go().await
+/// One round and its result, for a single look: as far through the key spaces as half the patience lets it.
+pub async fn read_once(servers: Vec<RedisUrl>, options: Options) -> RedisState {
+    let mut round = Round::new(servers, Options { steps: u32::MAX, ..options });
+    let leases = Arc::new(round.go().await);
+    let read = leases.read_at.is_some().then(clock::monotonic);
+    RedisState { round: 1, leases, read }
 }
 
 async fn run(servers: Vec<RedisUrl>, options: Options, states: Sender<RedisState>) {
@@ -83,8 +87,9 @@ async fn run(servers: Vec<RedisUrl>, options: Options, states: Sender<RedisState
             () = states.closed() => return,
         };
         states.send_modify(|state| {
+            let read = if leases.read_at.is_some() { Some(clock::monotonic()) } else { state.read };
             let leases = Arc::new(or_the_last(leases, &state.leases));
-            *state = RedisState { round: state.round + 1, leases };
+            *state = RedisState { round: state.round + 1, leases, read };
         });
         tokio::select! {
             () = states.closed() => return,

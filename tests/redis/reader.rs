@@ -45,7 +45,7 @@ async fn the_locks_of_one_server() {
     ] {
         run(&connection, line).await;
     }
-    let leases = read_once(vec![url(&server)], options()).await;
+    let leases = read_once(vec![url(&server)], options()).await.leases;
     let names: Vec<_> = leases.rows.iter().map(|row| row.name().to_string()).collect();
     assert_eq!(names, ["lock:a", "lock:b", "lock:hash", "lock:list", "lock:r", "lock:rw"]);
     assert!(!leases.cut);
@@ -90,7 +90,7 @@ async fn hostile_keys_and_values_are_bytes() {
     connection.run(&many).await.unwrap();
     let wide = Command::new("HSET").arg("lock:wide").arg(vec![b':'; 1_000_000]).arg("1");
     connection.run(&wide).await.unwrap();
-    let leases = read_once(vec![url(&server)], options()).await;
+    let leases = read_once(vec![url(&server)], options()).await.leases;
     assert_eq!(leases.rows.len(), 5, "{:?}", leases.servers);
     let hostile = leases.rows.iter().find(|row| row.key.starts_with(b"lock:\xff")).unwrap();
     assert_eq!(&*hostile.key, b"lock:\xff\xfe\x1b]0;x\x07\r\n");
@@ -112,7 +112,7 @@ async fn no_more_keys_than_asked_for_and_all_of_a_large_key_space_in_time() {
         .chain((0..30).map(|number| Command::new("SET").arg(format!("lock:{number}")).arg("x")))
         .collect();
     connection.run_all(&fill).await.unwrap();
-    let few = read_once(vec![url(&server)], Options { most_keys: 7, steps: 1000, ..options() }).await;
+    let few = read_once(vec![url(&server)], Options { most_keys: 7, ..options() }).await.leases;
     assert_eq!(few.rows.len(), 7);
     assert!(few.cut);
     // A round that sees a twentieth of the key space.
@@ -200,12 +200,12 @@ async fn passwords_are_asked_for_and_never_told() {
     let server = start(&["--requirepass", "s3cret"]).await;
     let with = |password: &str| RedisUrl::parse(&format!("{}?pass={password}", server.url())).unwrap();
     for (url, said) in [(url(&server), "NOAUTH"), (with("wr0ng"), "authentication failed")] {
-        let leases = read_once(vec![url], options()).await;
+        let leases = read_once(vec![url], options()).await.leases;
         let error = leases.servers[0].error.as_deref().unwrap();
         assert!(error.contains(said), "{error}");
         assert!(!error.contains("s3cret") && !error.contains("wr0ng"), "{error}");
     }
-    let leases = read_once(vec![with("s3cret")], options()).await;
+    let leases = read_once(vec![with("s3cret")], options()).await.leases;
     assert_eq!(leases.down(), 0, "{:?}", leases.servers);
 }
 

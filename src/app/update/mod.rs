@@ -249,7 +249,9 @@ impl App {
 /// Why a screen is not there.
 fn absent(screen: Screen) -> &'static str {
     match screen {
-        Screen::Leases => "there are no leases here: no table distlock; [tables] in the config names one",
+        Screen::Leases => {
+            "there are no leases here: no table distlock ([tables] in the config names one), and no --redis"
+        }
         _ => "there are no task tables here; [tables] in the config names some",
     }
 }

@@ -13,6 +13,7 @@ use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::Limits;
 use crate::pg::systems;
 use crate::pg::tasks::Places;
+use crate::redis::{self, RedisUrl};
 use crate::ui::theme::{Base, Depth, Theme};
 
 const MEANINGS: [&str; 9] =
@@ -145,6 +146,14 @@ pub(super) fn limits(settings: &Settings) -> Limits {
     let task_tables = Places { schedules: place("scheduled_tasks"), executions: place("task_execution_log") };
     let system_tables = systems::Places { leases: place("distlock") };
     Limits { task_tables, system_tables, ..Limits::default() }
+}
+
+/// The Redis servers to look at, and how; none where there are none.
+pub(super) fn redis(settings: &Settings) -> Option<(Vec<RedisUrl>, redis::Options)> {
+    let servers = settings.redis.urls.clone();
+    let default = redis::Options::default();
+    let pattern = settings.redis.pattern.clone().unwrap_or(default.pattern);
+    (!servers.is_empty()).then_some((servers, redis::Options { pattern, ..default }))
 }
 
 /// The screen to start on.

@@ -14,6 +14,7 @@ pub mod lock_name_query;
 mod look;
 mod pile_up;
 mod prepared;
+mod redis;
 mod rights;
 mod root_blocker;
 mod stale;
@@ -114,7 +115,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 14] = [
+const CHECKS: [(Check, bool); 15] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -125,6 +126,7 @@ const CHECKS: [(Check, bool); 14] = [
     (deadlocks::check, false),
     (task::check, false),
     (lease::check, false),
+    (redis::check, false),
     (stale::check, false),
     (idle_lock::check, true),
     (forgotten::check, true),

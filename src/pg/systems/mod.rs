@@ -146,6 +146,7 @@ impl Systems {
         let mut turn = Turn { texts, failed, locks, taken_at };
         Arc::new(systems::Systems {
             leases: turn.tables(&mut readers.leases, found.leases, old.map(|old| &*old.leases)),
+            ..systems::Systems::default()
         })
     }
 }
@@ -160,5 +161,6 @@ impl Drop for Systems {
 
 /// What an earlier snapshot had, when nobody knows whether the tables are still there.
 fn aged(old: &systems::Systems, reason: &Text) -> systems::Systems {
-    systems::Systems { leases: old.leases.iter().map(|table| table.stale(reason.clone())).collect() }
+    let leases = old.leases.iter().map(|table| table.stale(reason.clone())).collect();
+    systems::Systems { leases, ..systems::Systems::default() }
 }
