@@ -10,11 +10,14 @@
 )]
 
 mod article;
+#[path = "../support/binary.rs"]
+mod binary;
 mod launcher;
 mod lock;
 mod overlap;
 mod reader;
 mod redlock;
+mod snapshot;
 #[path = "../support/mod.rs"]
 mod support;
 
