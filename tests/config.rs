@@ -126,7 +126,7 @@ fn the_examples_in_the_printed_default_are_valid() {
         .fold(String::new(), |text, line| text + line + "\n");
     let config = Config::parse(&live, Path::new("examples"), &checks()).unwrap();
     assert_eq!(config.targets.len(), 1);
-    assert_eq!(config.tables.len(), 4);
+    assert_eq!(config.tables.len(), 6);
     assert_eq!(config.lock_names.len(), 2);
     assert_eq!(config.lock_name_queries.len(), 1);
     assert_eq!(config.keys.len(), 2);
@@ -156,8 +156,13 @@ fn everything() {
         limits.task_timeout,
         limits.orphan_grace,
         limits.task_overdue,
+        limits.queue_pending,
+        limits.id_ahead,
     ];
-    assert_eq!(durations.map(|seconds| format!("{seconds}")), ["90", "120", "3600", "2700", "10", "120"]);
+    assert_eq!(
+        durations.map(|seconds| format!("{seconds}")),
+        ["90", "120", "3600", "2700", "10", "120", "1800", "5"]
+    );
     assert_eq!([limits.blocked, limits.convoy, limits.pile_up], [20, 6, 7]);
     assert_eq!(format!("{}", limits.connections), "0.75");
     let names: Vec<_> =
@@ -178,7 +183,7 @@ fn everything() {
     assert_eq!(config.theme.base, "light");
     assert_eq!(config.theme.colours[0].colour, "#ff5f5f");
     let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
-    assert!(later.ends_with(":48:14: ctrl-c is bound twice"), "{later}");
+    assert!(later.ends_with(":50:14: ctrl-c is bound twice"), "{later}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskId, TaskRow};
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Queue, Root, TreeNode};
+use crate::model::work_queue::{ItemId, ItemRow};
 use crate::model::{Text, Timestamp, words};
 
 /// Where things are in a view.
@@ -25,6 +26,7 @@ pub struct Index {
     rows: AwaitedRows,
     tasks: FxHashMap<(TaskId, Option<i64>), u32>,
     leases: FxHashMap<LeaseId, u32>,
+    items: FxHashMap<ItemId, u32>,
 }
 
 fn position(index: usize) -> u32 {
@@ -47,6 +49,9 @@ impl Index {
         }
         for (at, row) in view.tasks.rows.iter().enumerate() {
             index.tasks.insert((row.task, row.again), position(at));
+        }
+        for (at, row) in view.queue.rows.iter().enumerate() {
+            index.items.insert(row.id, position(at));
         }
         for (at, row) in view.leases.rows.iter().enumerate() {
             index.leases.insert(row.id, position(at));
@@ -120,6 +125,12 @@ impl<'a> Scene<'a> {
     #[must_use]
     pub fn lease(&self, id: LeaseId) -> Option<&'a LeaseRow> {
         self.view.leases.rows.get(*self.index.leases.get(&id)? as usize)
+    }
+
+    /// An item of the work queue.
+    #[must_use]
+    pub fn item(&self, id: ItemId) -> Option<&'a ItemRow> {
+        self.view.queue.rows.get(*self.index.items.get(&id)? as usize)
     }
 
     /// The prepared transaction behind a virtual transaction.

@@ -33,6 +33,8 @@ pub enum Action {
     Tasks,
     /// The Leases screen.
     Leases,
+    /// The Queue screen.
+    Queue,
     /// The Backends screen.
     Backends,
     /// Next pane.
@@ -145,6 +147,14 @@ pub const BINDINGS: &[Binding] = &[
         &["5"],
         "leases",
         "Leases: who has what, and until when (where there is distlock)",
+        "Screens",
+    ),
+    row(
+        Action::Queue,
+        "queue",
+        &["6"],
+        "queue",
+        "Queue: items, workers, rate limits and id generators (where there are tables)",
         "Screens",
     ),
     row(Action::Backends, "backends", &["7"], "backends", "Backends: all sessions and processes", "Screens"),

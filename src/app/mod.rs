@@ -185,8 +185,13 @@ impl App {
         };
         let leases = self.view.as_ref().is_some_and(|view| !view.leases.rows.is_empty());
         let systems = &snapshot.systems;
-        let leases = leases || !systems.leases.is_empty() || !systems.redis.servers.is_empty();
-        Has { tasks: !snapshot.task_sets.is_empty(), leases }
+        Has {
+            tasks: !snapshot.task_sets.is_empty(),
+            leases: leases || !systems.leases.is_empty() || !systems.redis.servers.is_empty(),
+            queue: !systems.counts.is_empty(),
+            limits: !systems.limits.is_empty(),
+            generators: !systems.generators.is_empty(),
+        }
     }
 
     /// How the connection is, by the newest view even while the screen is held still.

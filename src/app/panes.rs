@@ -11,6 +11,9 @@ pub(super) struct Panes {
     locks: PaneState,
     tasks: PaneState,
     leases: PaneState,
+    queue: PaneState,
+    limits: PaneState,
+    generators: PaneState,
     backends: PaneState,
 }
 
@@ -22,6 +25,9 @@ impl Panes {
             Pane::Locks => &self.locks,
             Pane::Tasks => &self.tasks,
             Pane::Leases => &self.leases,
+            Pane::Queue => &self.queue,
+            Pane::Limits => &self.limits,
+            Pane::Generators => &self.generators,
             Pane::Backends => &self.backends,
         }
     }
@@ -33,6 +39,9 @@ impl Panes {
             Pane::Locks => &mut self.locks,
             Pane::Tasks => &mut self.tasks,
             Pane::Leases => &mut self.leases,
+            Pane::Queue => &mut self.queue,
+            Pane::Limits => &mut self.limits,
+            Pane::Generators => &mut self.generators,
             Pane::Backends => &mut self.backends,
         }
     }

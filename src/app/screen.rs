@@ -14,6 +14,8 @@ pub enum Screen {
     Tasks,
     /// Locks that end by themselves.
     Leases,
+    /// The work queue; rate limits and id generators.
+    Queue,
     /// `pg_stat_activity`.
     Backends,
 }
@@ -31,23 +33,36 @@ pub enum Pane {
     Tasks,
     /// Leases.
     Leases,
+    /// Items of the work queue.
+    Queue,
+    /// Rate limits.
+    Limits,
+    /// Id generators.
+    Generators,
     /// Backends.
     Backends,
 }
 
 /// Which tables a database has.
+#[expect(clippy::struct_excessive_bools, reason = "each is a table of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Has {
     /// Scheduled tasks.
     pub tasks: bool,
     /// Leases.
     pub leases: bool,
+    /// A work queue.
+    pub queue: bool,
+    /// Rate limits.
+    pub limits: bool,
+    /// Id generators.
+    pub generators: bool,
 }
 
 impl Screen {
     /// In the order of their keys.
-    pub const ALL: [Self; 6] =
-        [Self::Overview, Self::Chains, Self::Locks, Self::Tasks, Self::Leases, Self::Backends];
+    pub const ALL: [Self; 7] =
+        [Self::Overview, Self::Chains, Self::Locks, Self::Tasks, Self::Leases, Self::Queue, Self::Backends];
 
     /// The digit that chooses it.
     #[must_use]
@@ -58,6 +73,7 @@ impl Screen {
             Self::Locks => '3',
             Self::Tasks => '4',
             Self::Leases => '5',
+            Self::Queue => '6',
             Self::Backends => '7',
         }
     }
@@ -71,6 +87,7 @@ impl Screen {
             Self::Locks => "Locks",
             Self::Tasks => "Tasks",
             Self::Leases => "Leases",
+            Self::Queue => "Queue",
             Self::Backends => "Backends",
         }
     }
@@ -81,6 +98,7 @@ impl Screen {
         match self {
             Self::Tasks => has.tasks,
             Self::Leases => has.leases,
+            Self::Queue => has.queue || has.limits || has.generators,
             Self::Overview | Self::Chains | Self::Locks | Self::Backends => true,
         }
     }
@@ -96,6 +114,15 @@ impl Screen {
                 (false, false) => &[Pane::Chains, Pane::Advisory],
             },
             Self::Leases => &[Pane::Leases],
+            Self::Queue => match (has.queue, has.limits, has.generators) {
+                (true, true, true) => &[Pane::Queue, Pane::Limits, Pane::Generators],
+                (true, true, false) => &[Pane::Queue, Pane::Limits],
+                (true, false, true) => &[Pane::Queue, Pane::Generators],
+                (false, true, true) => &[Pane::Limits, Pane::Generators],
+                (false, true, false) => &[Pane::Limits],
+                (false, false, true) => &[Pane::Generators],
+                (_, false, false) => &[Pane::Queue],
+            },
             Self::Tasks => &[Pane::Tasks],
             Self::Chains => &[Pane::Chains],
             Self::Locks => &[Pane::Locks],
@@ -106,8 +133,17 @@ impl Screen {
 
 impl Pane {
     /// Every pane.
-    pub const ALL: [Self; 6] =
-        [Self::Chains, Self::Advisory, Self::Locks, Self::Tasks, Self::Leases, Self::Backends];
+    pub const ALL: [Self; 9] = [
+        Self::Chains,
+        Self::Advisory,
+        Self::Locks,
+        Self::Tasks,
+        Self::Leases,
+        Self::Queue,
+        Self::Limits,
+        Self::Generators,
+        Self::Backends,
+    ];
 
     /// Its name.
     #[must_use]
@@ -118,6 +154,9 @@ impl Pane {
             Self::Locks => "Locks",
             Self::Tasks => "Tasks",
             Self::Leases => "Leases",
+            Self::Queue => "Queue",
+            Self::Limits => "Rate limits",
+            Self::Generators => "Id generators",
             Self::Backends => "Backends",
         }
     }

@@ -190,7 +190,7 @@ pub struct ConnectArgs {
     /// Ask for the password before connecting.
     #[arg(short = 'W', long, global = true)]
     pub password: bool,
-    /// A Redis server whose locks are shown with the leases (redis://host); several are one set. Others see a command line: a
+    /// A Redis server whose locks are shown with the leases, such as <redis://host>; several are one set. Others see a command line: a
     /// password belongs in the config.
     #[arg(long, value_name = "URL", global = true)]
     pub redis: Vec<String>,
@@ -331,6 +331,8 @@ pub enum Screen {
     Tasks,
     /// Leases.
     Leases,
+    /// The work queue, rate limits and id generators.
+    Queue,
     /// Sessions.
     Backends,
 }

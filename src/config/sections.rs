@@ -28,7 +28,8 @@ const SECTIONS: [&str; 9] = [
     "keys",
     "theme",
 ];
-const TABLES: [&str; 4] = ["scheduled_tasks", "task_execution_log", "task_queue", "distlock"];
+const TABLES: [&str; 6] =
+    ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
 const BASES: [&str; 4] = ["dark", "light", "mono", "ansi"];
 
 /// Reads the whole file.
@@ -136,13 +137,15 @@ fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
 
 fn thresholds(reader: &mut Reader<'_>, value: Value<'_, '_>, limits: &mut Thresholds) {
     let Some(table) = reader.table("thresholds", value) else { return };
-    let durations: [(&str, &mut f64); 6] = [
+    let durations: [(&str, &mut f64); 8] = [
         ("wait", &mut limits.wait),
         ("idle_in_transaction", &mut limits.idle_in_transaction),
         ("idle_lock", &mut limits.idle_lock),
         ("task_timeout", &mut limits.task_timeout),
         ("orphan_grace", &mut limits.orphan_grace),
         ("task_overdue", &mut limits.task_overdue),
+        ("queue_pending", &mut limits.queue_pending),
+        ("id_ahead", &mut limits.id_ahead),
     ];
     let counts: [(&str, &mut u32); 3] =
         [("blocked", &mut limits.blocked), ("convoy", &mut limits.convoy), ("pile_up", &mut limits.pile_up)];

@@ -16,6 +16,7 @@ use crate::model::task::Watch;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{Link, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
+use crate::model::work_queue;
 use crate::redis::RedisState;
 
 /// Minutes that the series goes back.
@@ -46,6 +47,7 @@ impl Digest {
             graph: Arc::default(),
             tasks: Arc::default(),
             leases: Arc::default(),
+            queue: Arc::default(),
             findings: Arc::default(),
             series: Arc::default(),
             held_since: Arc::default(),
@@ -107,11 +109,13 @@ impl Digest {
         let held_since = self.held.look(&snapshot);
         let tasks = self.watch.look(&snapshot, &self.thresholds);
         let leases = lease::Board::of(&snapshot);
+        let queue = work_queue::Board::of(&snapshot);
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             graph: &graph,
             tasks: &tasks,
             leases: &leases,
+            queue: &queue,
             deadlocks: &self.deadlocks,
             lock_names: &before.lock_names,
             thresholds: &self.thresholds,
@@ -125,6 +129,7 @@ impl Digest {
             graph,
             tasks: Arc::new(tasks),
             leases: Arc::new(leases),
+            queue: Arc::new(queue),
             findings: Arc::new(findings),
             series,
             held_since,

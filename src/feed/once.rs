@@ -59,8 +59,8 @@ pub async fn once_learning(
         let (servers, options) = redis?;
         tokio::time::timeout(LEARNING, redis::read_once(servers, options)).await.ok()
     };
-    let (learned, redis) = tokio::join!(learn::once(learner, LEARNING), redis);
-    look(session, thresholds, learned, redis).await
+    let (names, redis) = tokio::join!(learn::once(learner, LEARNING), redis);
+    look(session, thresholds, names, redis).await
 }
 
 async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {

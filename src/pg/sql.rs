@@ -42,6 +42,19 @@ pub(super) const TASKS_NEWEST: &str = include_str!("../../assets/sql/tasks_newes
 /// Leases of one table.
 pub(super) const LEASES: &str = include_str!("../../assets/sql/leases.sql");
 
+/// Items of the work queue of one status, counted.
+pub(super) const QUEUE_COUNT: &str = include_str!("../../assets/sql/queue_count.sql");
+/// The others, among the newest.
+pub(super) const QUEUE_COUNT_NEWEST: &str = include_str!("../../assets/sql/queue_count_newest.sql");
+/// Items of one status.
+pub(super) const QUEUE_ITEMS: &str = include_str!("../../assets/sql/queue_items.sql");
+/// Items of any status, among the newest.
+pub(super) const QUEUE_ITEMS_NEWEST: &str = include_str!("../../assets/sql/queue_items_newest.sql");
+/// Rate limits of one table.
+pub(super) const RATE_LIMITS: &str = include_str!("../../assets/sql/rate_limits.sql");
+/// Id generators of one table.
+pub(super) const ID_GENERATORS: &str = include_str!("../../assets/sql/id_generators.sql");
+
 /// How the tables of users are read: by an index wherever there is one, whatever the planner believes of their rows. Its numbers
 /// are old right after a crowd of rows came or went, and a poll must not read a million rows then.
 pub(super) const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off";

@@ -11,11 +11,16 @@ use crate::app::App;
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::app::screen::{Pane, Screen};
+use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockType;
+use crate::model::systems::TableRows;
 
 /// From this width on two panes stand side by side.
 const WIDE: u16 = 120;
+
+/// Facts in a title that are shorter than this are shown whole or not at all.
+const SHORT: usize = 24;
 
 /// Columns between them.
 const GAP: u16 = 1;
@@ -98,7 +103,10 @@ fn nothing(pane: Pane, app: &App, scene: &Scene<'_>) -> &'static str {
     let section = match pane {
         Pane::Backends => scene.snapshot.backends.taken_at,
         Pane::Tasks => scene.snapshot.task_sets.iter().find_map(|set| set.tasks.taken_at),
-        Pane::Leases => scene.snapshot.systems.leases.iter().find_map(|table| table.section.taken_at),
+        Pane::Leases => taken(&scene.snapshot.systems.leases),
+        Pane::Queue => taken(&scene.snapshot.systems.items),
+        Pane::Limits => taken(&scene.snapshot.systems.limits),
+        Pane::Generators => taken(&scene.snapshot.systems.generators),
         _ => scene.snapshot.locks.taken_at,
     };
     match pane {
@@ -113,8 +121,15 @@ fn nothing(pane: Pane, app: &App, scene: &Scene<'_>) -> &'static str {
         Pane::Locks => "no advisory lock is held or awaited; a shows all lock types",
         Pane::Tasks => "no task is scheduled",
         Pane::Leases => "no lease is known",
+        Pane::Queue => "nothing is pending, being worked on or set aside",
+        Pane::Limits => "no window is open",
+        Pane::Generators => "no id generator is known",
         Pane::Backends => "no backends",
     }
+}
+
+fn taken<T>(tables: &[TableRows<T>]) -> Option<Timestamp> {
+    tables.iter().find_map(|table| table.section.taken_at)
 }
 
 /// `─ Chains · 2 roots · 19 blocked ─────`
@@ -123,6 +138,11 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &
     let mut line = Line::new().with("─ ", Tone::Dim);
     line.push(pane.title(), if focused { Tone::Key } else { Tone::Title });
     for (text, tone) in facts(pane, app) {
+        let width = crate::text::width(&text);
+        // A number without its end is another number: what is short is left out rather than cut.
+        if width < SHORT && line.width() + 3 + width > usize::from(area.width) {
+            break;
+        }
         line.push(" · ", Tone::Dim);
         line.push(text, tone);
     }
@@ -168,6 +188,9 @@ fn facts(pane: Pane, app: &App) -> Vec<(String, Tone)> {
         }
         Pane::Tasks => facts.extend(super::tasks::facts(&scene)),
         Pane::Leases => facts.extend(super::leases::facts(&scene)),
+        Pane::Queue => facts.extend(super::queue::items(&scene)),
+        Pane::Limits => facts.extend(super::queue::limits(&scene)),
+        Pane::Generators => facts.extend(super::queue::generators(&scene)),
         Pane::Backends => facts.push((format!("{}", state.total), Tone::Plain)),
     }
     facts.extend(row_facts(app, pane, &scene));
@@ -192,7 +215,7 @@ fn row_facts(app: &App, pane: Pane, scene: &Scene<'_>) -> Vec<(String, Tone)> {
     }
     let (taken, error) = match pane {
         // The title has said so already.
-        Pane::Tasks | Pane::Leases => return facts,
+        Pane::Tasks | Pane::Leases | Pane::Queue | Pane::Limits | Pane::Generators => return facts,
         Pane::Backends => (scene.snapshot.backends.taken_at, &scene.snapshot.backends.error),
         _ => (scene.snapshot.locks.taken_at, &scene.snapshot.locks.error),
     };

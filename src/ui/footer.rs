@@ -42,7 +42,7 @@ fn actions(app: &App) -> Vec<Action> {
         None => {
             let mut actions =
                 vec![Action::Open, Action::Filter, Action::Sort, Action::Mark, Action::Follow, Action::Pause];
-            if app.screen == Screen::Overview {
+            if app.panes().len() > 1 {
                 actions.extend([Action::NextPane, Action::Zoom]);
             }
             if app.screen == Screen::Locks {
@@ -85,6 +85,12 @@ fn followed_name(app: &App, followed: RowId) -> String {
         let name = scene.lease(id).map(|row| crate::text::one_line(&row.name).into_owned());
         return format!("lease {}", crate::text::fit(&name.unwrap_or_default(), 20));
     }
+    match followed {
+        RowId::Item(id) => return format!("queue item {}", id.id),
+        RowId::Limit(_) => return "a rate limit".to_owned(),
+        RowId::Generator(id) => return format!("id generator {}", id.worker),
+        _ => {}
+    }
     crate::app::page::pid_of(followed).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
 }
 
@@ -99,6 +105,7 @@ fn screen_keys(app: &App) -> Line {
             Screen::Locks => Action::Locks,
             Screen::Tasks => Action::Tasks,
             Screen::Leases => Action::Leases,
+            Screen::Queue => Action::Queue,
             Screen::Backends => Action::Backends,
         };
         let Some(key) = app.settings.keymap.key(action) else { continue };

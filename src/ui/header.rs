@@ -244,6 +244,7 @@ fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     let tasks =
         |states: &[TaskState]| states.iter().filter_map(|state| super::tasks::count(scene, *state)).collect();
     let mut urgent: Vec<_> = tasks(&[TaskState::Orphan, TaskState::Slow, TaskState::Overdue]);
+    urgent.extend(super::queue::urgent(scene));
     urgent.extend(super::leases::urgent(scene));
     urgent.extend::<Vec<_>>(tasks(&[TaskState::Leaked]));
     urgent

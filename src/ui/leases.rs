@@ -7,11 +7,7 @@ use crate::model::lease::LeaseState;
 /// How old the rows of a table that could not be read are; then `4 held · 1 expired`, and what was left out.
 pub(super) fn facts(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     let tables = &scene.snapshot.systems.leases;
-    let stale = tables.iter().filter_map(|table| {
-        let error = table.section.error.as_ref()?;
-        Some(super::body::stale(scene, table.section.taken_at, error))
-    });
-    let mut facts: Vec<_> = stale.collect();
+    let mut facts = super::queue::stale(scene, tables);
     let counts = &scene.view.leases.counts;
     facts.push((format!("{} held", counts.of(LeaseState::Held)), Tone::Plain));
     let expired = counts.of(LeaseState::Expired);

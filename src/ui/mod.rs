@@ -8,6 +8,7 @@ mod footer;
 mod header;
 mod leases;
 mod pages;
+mod queue;
 mod tasks;
 pub mod theme;
 pub mod viewport;

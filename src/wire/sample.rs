@@ -111,6 +111,7 @@ pub(super) fn view() -> View {
         graph: Arc::new(graph),
         tasks: Arc::default(),
         leases: Arc::default(),
+        queue: Arc::default(),
         findings: Arc::new(vec![finding()]),
         series: Arc::default(),
         held_since: Arc::default(),

@@ -10,6 +10,8 @@
 )]
 
 mod leases;
+mod limits;
+mod queue;
 #[path = "../tasks/stage.rs"]
 mod stage;
 #[path = "../support/mod.rs"]
@@ -17,6 +19,8 @@ mod support;
 
 /// The tables as published.
 const PRINTED: &str = include_str!("printed.sql");
+/// Like those that are installed.
+const OWN: &str = include_str!("own.sql");
 
 /// How often a table was read whole, and how many rows that and its indexes brought.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +33,8 @@ struct Scans {
 /// What the statistics say of a table once the session that read it has ended: it writes them then.
 async fn scans(client: &tokio_postgres::Client, table: &str) -> Scans {
     let scans = "SELECT seq_scan, seq_tup_read, idx_scan,
-                        (SELECT sum(idx_tup_read)::int8 FROM pg_stat_user_indexes WHERE relname = $1)
-                   FROM pg_stat_user_tables WHERE relname = $1";
+                        (SELECT sum(idx_tup_read)::int8 FROM pg_stat_user_indexes WHERE relid = $1::text::regclass)
+                   FROM pg_stat_user_tables WHERE relid = $1::text::regclass";
     let mut read = Scans { sequential: 0, rows: 0, by_index: 0 };
     support::wait_until("the statistics are there", async || {
         client.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();

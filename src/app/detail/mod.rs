@@ -1,6 +1,7 @@
 //! What Enter opens: everything known of one backend, prepared transaction or lock, as lines.
 
 mod backend;
+mod item;
 mod lease;
 mod lock;
 mod task;
@@ -23,6 +24,9 @@ pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Opt
         RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => lock::lines(scene, &tag),
         RowId::Task(task, again) => task::lines(scene, task, again),
         RowId::Lease(id) => lease::lines(scene, id),
+        RowId::Item(id) => item::item(scene, id),
+        RowId::Limit(id) => item::limit(scene, id),
+        RowId::Generator(id) => item::generator(scene, id),
     }?;
     Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
 }
@@ -65,6 +69,9 @@ pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
             Some(row) => format!("Lease {}", crate::text::one_line(&row.name)),
             None => "Lease".to_owned(),
         },
+        RowId::Item(id) => format!("Queue item {}", id.id),
+        RowId::Limit(_) => "Rate limit".to_owned(),
+        RowId::Generator(id) => format!("Id generator {}", id.worker),
         RowId::Group(_, tag, _) => format!("Queue for {}", scene.lock_label(&tag, None)),
     }
 }

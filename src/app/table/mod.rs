@@ -2,8 +2,11 @@
 
 mod backends;
 mod chains;
+mod generators;
 mod leases;
+mod limits;
 mod locks;
+mod queue;
 mod tasks;
 
 use std::borrow::Cow;
@@ -12,16 +15,25 @@ use super::index::Scene;
 use super::line::Tone;
 use super::screen::Pane;
 use crate::model::backend::BackendId;
+use crate::model::id_generator::GeneratorId;
 use crate::model::lease::LeaseId;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
+use crate::model::rate_limit::LimitId;
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
+use crate::model::work_queue::ItemId;
 
 pub use chains::{ChainRow, Group, chain_rows};
 pub(in crate::app) use chains::{quote, root_state};
+pub use generators::generator_rows;
+pub(in crate::app) use generators::last as last_id;
 pub use leases::lease_rows;
 pub(in crate::app) use leases::tone as lease_tone;
+pub use limits::limit_rows;
+pub(in crate::app) use limits::tone as limit_tone;
 pub use locks::{advisory_rows, lock_rows};
+pub use queue::item_rows;
+pub(in crate::app) use queue::tone as item_tone;
 pub use tasks::task_rows;
 pub(in crate::app) use tasks::tone as task_tone;
 
@@ -55,6 +67,12 @@ pub enum Row {
     Task(u32),
     /// Index in the view's leases.
     Lease(u32),
+    /// Index in the view's items of the work queue.
+    Item(u32),
+    /// Index in the snapshot's tables of rate limits, and there.
+    Limit(u32, u32),
+    /// Index in the snapshot's tables of id generators, and there.
+    Generator(u32, u32),
 }
 
 /// What a row is about, whatever its place: the selection and the marks hold on to this.
@@ -72,6 +90,12 @@ pub enum RowId {
     Task(TaskId, Option<i64>),
     /// A lease.
     Lease(LeaseId),
+    /// An item of the work queue.
+    Item(ItemId),
+    /// A rate limit.
+    Limit(LimitId),
+    /// An id generator.
+    Generator(GeneratorId),
 }
 
 /// Who holds a lock or waits for it. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
@@ -141,6 +165,9 @@ pub fn columns(pane: Pane) -> &'static [Column] {
         Pane::Locks => locks::COLUMNS,
         Pane::Tasks => tasks::COLUMNS,
         Pane::Leases => leases::COLUMNS,
+        Pane::Queue => queue::COLUMNS,
+        Pane::Limits => limits::COLUMNS,
+        Pane::Generators => generators::COLUMNS,
         Pane::Backends => backends::COLUMNS,
     }
 }
@@ -154,6 +181,9 @@ pub fn cell(scene: &Scene<'_>, groups: &[Group], row: Row, column: &str, room: u
         Row::Backend(at) => backends::cell(scene, at, column, room),
         Row::Task(at) => tasks::cell(scene, at, column, room),
         Row::Lease(at) => leases::cell(scene, at, column, room),
+        Row::Item(at) => queue::cell(scene, at, column, room),
+        Row::Limit(table, at) => limits::cell(scene, (table, at), column, room),
+        Row::Generator(table, at) => generators::cell(scene, (table, at), column, room),
     }
 }
 
@@ -166,6 +196,9 @@ pub fn value<'a>(scene: &Scene<'a>, groups: &[Group], row: Row, column: &str) ->
         Row::Backend(at) => backends::value(scene, at, column),
         Row::Task(at) => tasks::value(scene, at, column),
         Row::Lease(at) => leases::value(scene, at, column),
+        Row::Item(at) => queue::value(scene, at, column),
+        Row::Limit(table, at) => limits::value(scene, (table, at), column),
+        Row::Generator(table, at) => generators::value(scene, (table, at), column),
     }
 }
 
@@ -177,6 +210,9 @@ pub fn id(scene: &Scene<'_>, groups: &[Group], row: Row) -> Option<RowId> {
         Row::Lock(at) => locks::id(scene, at),
         Row::Task(at) => tasks::id(scene, at),
         Row::Lease(at) => leases::id(scene, at),
+        Row::Item(at) => queue::id(scene, at),
+        Row::Limit(table, at) => limits::id(scene, table, at),
+        Row::Generator(table, at) => generators::id(scene, table, at),
         Row::Backend(at) => scene.snapshot.backends.rows.get(at as usize).map(|row| RowId::Backend(row.id())),
     }
 }

@@ -123,7 +123,7 @@ impl App {
 
     fn unknown_key(&mut self, key: Key) -> Update {
         let known_elsewhere = match key.code {
-            Code::Char(digit @ '6'..='8') if !key.ctrl && !key.alt => {
+            Code::Char(digit @ '8') if !key.ctrl && !key.alt => {
                 Some(format!("there is no screen {digit} yet; ? shows the keys"))
             }
             _ => None,
@@ -216,6 +216,7 @@ impl App {
             Action::Locks => self.leave_for(Screen::Locks),
             Action::Tasks => self.leave_for(Screen::Tasks),
             Action::Leases => self.leave_for(Screen::Leases),
+            Action::Queue => self.leave_for(Screen::Queue),
             Action::Backends => self.leave_for(Screen::Backends),
             Action::NextPane => self.next_pane(1),
             Action::PreviousPane => self.next_pane(-1),
@@ -251,6 +252,9 @@ fn absent(screen: Screen) -> &'static str {
     match screen {
         Screen::Leases => {
             "there are no leases here: no table distlock ([tables] in the config names one), and no --redis"
+        }
+        Screen::Queue => {
+            "there is no table task_queue, rate_limit or id_generator; [tables] in the config names one"
         }
         _ => "there are no task tables here; [tables] in the config names some",
     }

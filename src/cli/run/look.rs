@@ -144,7 +144,12 @@ pub(super) fn lock_names(settings: &Settings) -> LockNames {
 pub(super) fn limits(settings: &Settings) -> Limits {
     let place = |name: &str| settings.tables.get(name).cloned();
     let task_tables = Places { schedules: place("scheduled_tasks"), executions: place("task_execution_log") };
-    let system_tables = systems::Places { leases: place("distlock") };
+    let system_tables = systems::Places {
+        leases: place("distlock"),
+        queue: place("task_queue"),
+        limits: place("rate_limit"),
+        generators: place("id_generator"),
+    };
     Limits { task_tables, system_tables, ..Limits::default() }
 }
 
@@ -164,6 +169,7 @@ pub(super) fn screen(screen: args::Screen) -> Screen {
         args::Screen::Locks => Screen::Locks,
         args::Screen::Tasks => Screen::Tasks,
         args::Screen::Leases => Screen::Leases,
+        args::Screen::Queue => Screen::Queue,
         args::Screen::Backends => Screen::Backends,
     }
 }

@@ -8,12 +8,15 @@ mod convoy;
 mod cycle;
 mod deadlocks;
 mod forgotten;
+mod generator;
 mod idle_lock;
 mod lease;
+mod limit;
 pub mod lock_name_query;
 mod look;
 mod pile_up;
 mod prepared;
+mod queue;
 mod redis;
 mod rights;
 mod root_blocker;
@@ -26,13 +29,16 @@ mod wait;
 mod tests;
 
 use super::backend::BackendId;
+use super::id_generator::GeneratorId;
 use super::lease::LeaseId;
 use super::lock::LockTag;
 use super::lock_name::LockNames;
+use super::rate_limit::LimitId;
 use super::snapshot::Snapshot;
 use super::task::{Board, TaskId};
 use super::thresholds::Thresholds;
 use super::wait_graph::{Party, WaitGraph};
+use super::work_queue::ItemId;
 use super::{Text, Timestamp};
 pub use deadlocks::Deadlocks;
 use look::Look;
@@ -61,6 +67,14 @@ pub enum Subject {
     Task(TaskId),
     /// A lease.
     Lease(LeaseId),
+    /// An item of the work queue.
+    Item(ItemId),
+    /// The work queue as a whole.
+    Queue,
+    /// A rate limit.
+    Limit(LimitId),
+    /// An id generator.
+    Generator(GeneratorId),
     /// The server as a whole.
     Server,
     /// A section of the snapshot, by its name in the JSON.
@@ -99,6 +113,8 @@ pub struct Scene<'a> {
     pub tasks: &'a Board,
     /// Its leases.
     pub leases: &'a super::lease::Board,
+    /// The items of its work queue.
+    pub queue: &'a super::work_queue::Board,
     /// What is remembered of deadlocks; it has seen this snapshot.
     pub deadlocks: &'a Deadlocks,
     /// Names for advisory keys.
@@ -115,7 +131,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 15] = [
+const CHECKS: [(Check, bool); 18] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -127,6 +143,9 @@ const CHECKS: [(Check, bool); 15] = [
     (task::check, false),
     (lease::check, false),
     (redis::check, false),
+    (queue::check, false),
+    (generator::check, false),
+    (limit::check, false),
     (stale::check, false),
     (idle_lock::check, true),
     (forgotten::check, true),

@@ -1,22 +1,10 @@
 //! A row of `distlock`, and how a lease is.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
+use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
-/// What identifies a lease: where it is kept, and its id there. The id is text, of which this is a hash; an action needs the row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct LeaseId(u64);
-
-impl LeaseId {
-    /// Of the lease with this id in a table or on a server of this name.
-    #[must_use]
-    pub fn of(source: &str, id: &str) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (source, id).hash(&mut hasher);
-        Self(hasher.finish())
-    }
-}
+/// What identifies a lease: where it is kept, and its id there.
+pub type LeaseId = TextId;
 
 /// Where a row is in its table: page and line.
 pub type Place = (u32, u16);

@@ -163,7 +163,7 @@ fn the_locks_of_redis_are_leases_as_old_as_they_were_read() {
         .rows
         .iter()
         .map(|row| {
-            let left = row.left.map(|left| left.round());
+            let left = row.left.map(f64::round);
             (&*row.name, row.state.as_str(), left, row.quorum, row.is_split)
         })
         .collect();

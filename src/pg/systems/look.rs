@@ -65,7 +65,13 @@ pub(super) async fn prepared(
 ) -> Result<Readers, SectionError> {
     let tables: Vec<Table> = rows.iter().filter_map(Table::of).collect();
     let found = Candidates { tables: &tables, places, bad };
-    Ok(Readers { leases: found.readers(client).await? })
+    Ok(Readers {
+        leases: found.readers(client).await?,
+        counts: found.readers(client).await?,
+        items: found.readers(client).await?,
+        limits: found.readers(client).await?,
+        generators: found.readers(client).await?,
+    })
 }
 
 struct Candidates<'a> {

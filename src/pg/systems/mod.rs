@@ -1,14 +1,18 @@
-//! The tables of the other lock systems: leases.
+//! The tables of the other lock systems: leases, the work queue, rate limits and id generators.
 //!
 //! They are found and read as [`super::tables`] says, each table by one statement of a known cost.
 
+mod generator;
 mod lease;
+mod limit;
 mod look;
+mod queue;
 mod reader;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join5;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Row, Statement};
 
@@ -16,10 +20,13 @@ use super::decode::texts::Texts;
 use super::poll::SectionError;
 use super::tables::{RENEW, REST};
 use crate::clock;
+use crate::model::id_generator::IdGenerator;
 use crate::model::lease::Lease;
 use crate::model::lock::Lock;
+use crate::model::rate_limit::RateLimit;
 use crate::model::snapshot::{Section, Snapshot};
-use crate::model::systems;
+use crate::model::systems::{self, TableRows};
+use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 use reader::{Answer, Reader, Turn};
 
@@ -28,22 +35,32 @@ use reader::{Answer, Reader, Turn};
 pub struct Places {
     /// `distlock`.
     pub leases: Option<String>,
+    /// `task_queue`.
+    pub queue: Option<String>,
+    /// `rate_limit`.
+    pub limits: Option<String>,
+    /// `id_generator`.
+    pub generators: Option<String>,
 }
 
 impl Places {
     /// In the order in which they are looked for.
     pub(super) fn list(&self) -> Vec<Option<String>> {
-        vec![self.leases.clone()]
+        [&self.leases, &self.queue, &self.limits, &self.generators].map(Clone::clone).to_vec()
     }
 }
 
 /// Their usual names, in the same order.
-pub(super) const NAMES: [&str; 1] = ["distlock"];
+pub(super) const NAMES: [&str; 4] = ["distlock", "task_queue", "rate_limit", "id_generator"];
 
 /// How to read each table there is.
 #[derive(Debug, Default)]
 struct Readers {
     leases: Vec<Reader<Lease>>,
+    counts: Vec<Reader<StateCount>>,
+    items: Vec<Reader<Item>>,
+    limits: Vec<Reader<RateLimit>>,
+    generators: Vec<Reader<IdGenerator>>,
 }
 
 /// The tables of a session.
@@ -63,12 +80,18 @@ pub(super) struct Systems {
 #[derive(Debug, Default)]
 pub(super) struct Found {
     leases: Vec<Answer>,
+    counts: Vec<Answer>,
+    items: Vec<Answer>,
+    limits: Vec<Answer>,
+    generators: Vec<Answer>,
 }
 
 impl Found {
     /// The error of the connection, where it is not only a statement that failed.
     pub(super) fn fatal(&self) -> Option<&SectionError> {
-        self.leases.iter().filter_map(|answer| answer.as_ref().err()).find_map(super::tables::Refusal::fatal)
+        let Self { leases, counts, items, limits, generators } = self;
+        let all = [leases, counts, items, limits, generators].into_iter().flatten();
+        all.filter_map(|answer| answer.as_ref().err()).find_map(super::tables::Refusal::fatal)
     }
 }
 
@@ -124,9 +147,16 @@ impl Systems {
     pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Found {
         let systems = before.map(|before| &*before.systems);
         let locks = before.map(|before| &before.locks);
-        Found {
-            leases: reader::read(client, &self.readers.leases, systems.map(|it| &*it.leases), locks).await,
-        }
+        let readers = &self.readers;
+        let (leases, counts, items, limits, generators) = join5(
+            reader::read(client, &readers.leases, systems.map(|it| &*it.leases), locks),
+            reader::read(client, &readers.counts, systems.map(|it| &*it.counts), locks),
+            reader::read(client, &readers.items, systems.map(|it| &*it.items), locks),
+            reader::read(client, &readers.limits, systems.map(|it| &*it.limits), locks),
+            reader::read(client, &readers.generators, systems.map(|it| &*it.generators), locks),
+        )
+        .await;
+        Found { leases, counts, items, limits, generators }
     }
 
     /// The rows of a snapshot, from what was found; what was not read comes from the snapshot before. `locks` are those of
@@ -146,6 +176,14 @@ impl Systems {
         let mut turn = Turn { texts, failed, locks, taken_at };
         Arc::new(systems::Systems {
             leases: turn.tables(&mut readers.leases, found.leases, old.map(|old| &*old.leases)),
+            counts: turn.tables(&mut readers.counts, found.counts, old.map(|old| &*old.counts)),
+            items: turn.tables(&mut readers.items, found.items, old.map(|old| &*old.items)),
+            limits: turn.tables(&mut readers.limits, found.limits, old.map(|old| &*old.limits)),
+            generators: turn.tables(
+                &mut readers.generators,
+                found.generators,
+                old.map(|old| &*old.generators),
+            ),
             ..systems::Systems::default()
         })
     }
@@ -161,6 +199,16 @@ impl Drop for Systems {
 
 /// What an earlier snapshot had, when nobody knows whether the tables are still there.
 fn aged(old: &systems::Systems, reason: &Text) -> systems::Systems {
-    let leases = old.leases.iter().map(|table| table.stale(reason.clone())).collect();
-    systems::Systems { leases, ..systems::Systems::default() }
+    systems::Systems {
+        leases: all_aged(&old.leases, reason),
+        counts: all_aged(&old.counts, reason),
+        items: all_aged(&old.items, reason),
+        limits: all_aged(&old.limits, reason),
+        generators: all_aged(&old.generators, reason),
+        ..systems::Systems::default()
+    }
+}
+
+fn all_aged<T>(tables: &[TableRows<T>], reason: &Text) -> Vec<TableRows<T>> {
+    tables.iter().map(|table| table.stale(reason.clone())).collect()
 }

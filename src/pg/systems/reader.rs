@@ -38,6 +38,18 @@ pub(super) trait Rows: Clone {
     /// One row of it.
     fn read(fields: &mut Fields<'_>, texts: &mut Texts) -> Result<Option<Self>, DecodeError>;
 
+    /// Whether its rows are locked by keys of a namespace of their own.
+    fn own_keys(_: &Table) -> bool {
+        false
+    }
+
+    /// What is kept of the rows, and whether there are more.
+    fn tidy(mut rows: Vec<Self>) -> (Vec<Self>, bool) {
+        let is_cut = rows.len() > Self::MOST;
+        rows.truncate(Self::MOST);
+        (rows, is_cut)
+    }
+
     /// How much the server had to read for these rows.
     fn cost(rows: &[Self]) -> usize {
         rows.len()
@@ -60,9 +72,10 @@ pub(super) type Answer = Result<Option<Vec<Bytes>>, Refusal>;
 impl<T: Rows> Reader<T> {
     pub(super) async fn prepare(client: &Client, chosen: Chosen<'_>) -> Result<Self, SectionError> {
         let (source, statement) = match chosen {
-            Chosen::Refused(name, reason) => (Source { table: 0, name }, Err(reason)),
+            Chosen::Refused(name, reason) => (Source { name, ..Source::default() }, Err(reason)),
             Chosen::Table(table) => {
-                let source = Source { table: table.oid, name: table.label().into() };
+                let source =
+                    Source { table: table.oid, name: table.label().into(), own_keys: T::own_keys(table) };
                 match table.allowed().and_then(|()| T::query(table)) {
                     Ok(query) => (source, Ok(client.prepare(&tables::copy(&query)).await?)),
                     Err(reason) => (source, Err(reason)),
@@ -140,10 +153,9 @@ impl Turn<'_> {
                 reader.rest = reader.rest.saturating_sub(1);
                 before(old)
             }
-            Ok(Some(mut rows)) => {
+            Ok(Some(rows)) => {
                 reader.rest = every(T::cost(&rows), T::EACH);
-                let is_cut = rows.len() > T::MOST;
-                rows.truncate(T::MOST);
+                let (rows, is_cut) = T::tidy(rows);
                 (Section::fresh(rows, self.taken_at), is_cut)
             }
             Err(refusal) => {

@@ -7,6 +7,7 @@ mod graph;
 mod harmless;
 mod leases;
 mod locks;
+mod queue;
 mod recovery;
 mod rows;
 mod tasks;
@@ -46,7 +47,10 @@ struct Document<'a> {
     tasks: Vec<tasks::Task<'a>>,
     executions: Vec<tasks::Execution<'a>>,
     leases: Vec<leases::Lease<'a>>,
-    queue: rows::WorkQueue,
+    queue: queue::WorkQueue,
+    queue_items: Vec<queue::Item<'a>>,
+    rate_limits: Vec<queue::Limit<'a>>,
+    id_generators: Vec<queue::Generator<'a>>,
     findings: Vec<rows::Finding<'a>>,
     sections: BTreeMap<&'static str, SectionState<'a>>,
 }
@@ -74,8 +78,10 @@ impl<'a> SectionState<'a> {
         Self { taken_at: oldest.map(Time), error }
     }
 
-    fn together<T>(tables: &'a [TableRows<T>]) -> Self {
-        Self::all(tables.iter().map(|table| (table.section.taken_at, table.section.error.as_deref())))
+    /// None where there are no tables.
+    fn together<T>(tables: &'a [TableRows<T>]) -> Option<Self> {
+        let parts = tables.iter().map(|table| (table.section.taken_at, table.section.error.as_deref()));
+        (!tables.is_empty()).then(|| Self::all(parts))
     }
 }
 
@@ -115,7 +121,10 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         tasks: tasks::tasks(view, snapshot),
         executions: tasks::executions(view, snapshot),
         leases: leases::leases(view, snapshot),
-        queue: rows::WorkQueue::default(),
+        queue: queue::depth(snapshot),
+        queue_items: queue::items(view, snapshot),
+        rate_limits: queue::limits(snapshot),
+        id_generators: queue::generators(snapshot),
         findings: view.findings.iter().map(|finding| rows::Finding::of(finding, view, &gids)).collect(),
         sections: sections(snapshot),
     }
@@ -134,9 +143,15 @@ fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
         let log = tasks::state(snapshot, |set| (set.executions.taken_at, set.executions.error.as_deref()));
         sections.extend([("tasks", tasks), ("executions", log)]);
     }
-    if !snapshot.systems.leases.is_empty() {
-        sections.insert("leases", SectionState::together(&snapshot.systems.leases));
-    }
+    let systems = &snapshot.systems;
+    let others = [
+        ("leases", SectionState::together(&systems.leases)),
+        ("queue", SectionState::together(&systems.counts)),
+        ("queue_items", SectionState::together(&systems.items)),
+        ("rate_limits", SectionState::together(&systems.limits)),
+        ("id_generators", SectionState::together(&systems.generators)),
+    ];
+    sections.extend(others.into_iter().filter_map(|(name, state)| Some((name, state?))));
     let redis = &snapshot.systems.redis;
     if !redis.servers.is_empty() {
         let servers = redis.servers.iter().map(|server| (redis.read_at, server.error.as_deref()));

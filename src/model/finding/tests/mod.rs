@@ -2,6 +2,7 @@
 
 mod blocking;
 mod leases;
+mod queue;
 mod server;
 mod tasks;
 
@@ -30,6 +31,7 @@ struct Stage {
     graph: WaitGraph,
     tasks: Board,
     leases: crate::model::lease::Board,
+    queue: crate::model::work_queue::Board,
     previous: Vec<(Snapshot, WaitGraph)>,
     lock_names: LockNames,
     thresholds: Thresholds,
@@ -74,6 +76,7 @@ impl Stage {
             graph: WaitGraph::default(),
             tasks: Board::default(),
             leases: crate::model::lease::Board::default(),
+            queue: crate::model::work_queue::Board::default(),
             previous: Vec::new(),
             lock_names: LockNames::default(),
             thresholds: Thresholds::default(),
@@ -122,6 +125,7 @@ impl Stage {
             graph: &self.graph,
             tasks: &self.tasks,
             leases: &self.leases,
+            queue: &self.queue,
             deadlocks: &deadlocks,
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,
