@@ -30,6 +30,8 @@
 //! 6. A section that fails says so with its age; nothing stale is shown as live.
 //! 7. The monitor never hurts the server: no lock on a user's relation beyond reading the task tables, short time-outs on everything, no statement
 //!    dearer than one scan of `pg_locks`.
+//! 8. What acts has the server compare the target with what was seen, in the statement that acts, and says what came of each target; what the
+//!    server did not confirm is not reported as done. See [`action`].
 //!
 //! # What surprised us
 //!
@@ -38,7 +40,19 @@
 //! - Left to itself crossterm answers `NO_COLOR` with bare resets, which erase reverse and bold, and with them the selection. The
 //!   theme resolves the palette, and colour output is forced on ([`ui::theme`], [`runtime::terminal`]).
 //! - The `EventStream` must be gone before a suspension, or it goes on reading the shell's keys.
+//! - A transfer that lost its race and tries again in the same transaction deadlocks: a row lock that the first attempt took stays,
+//!   also on a row that was passed over since, and the second does not take them in order. Each attempt is a subtransaction.
+//! - What a transaction sees of `pg_stat_activity` is frozen at its first look: a session that began since seems to be gone. Who
+//!   takes an item of the queue from a dead session clears that view first, and looks after it has read the row.
+//! - Statements in one message of the simple protocol are one transaction without `BEGIN`, and an error in the middle leaves no failed
+//!   transaction open; `SET LOCAL` works there, and `statement_timeout` counts anew for each. So a step of an action is one message.
+//! - No function of the server tells when it was promoted, or started anew after a crash: `pg_postmaster_start_time()` is older. The launchers
+//!   in `pg_stat_activity` are as old as that (`up_since()` of the schema).
 //! - A group of exclusive waiters has a quadratic number of queue edges: they stay implicit ([`model::wait_graph`]).
+//! - In a pool that others keep busy, the process ids of two connections can look like those of two sessions for as long as one
+//!   cares to ask: what tells is that somebody else ran something on ours ([`locks::pooler`]).
+//! - A notification is a transaction in every backend that listens, and wakes its client: fifty that are told and stay asleep
+//!   cost less than fifty that look, and one that looks first costs least ([`worker`], the module `idle`).
 #![cfg_attr(
     test,
     allow(

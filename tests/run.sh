@@ -1,7 +1,6 @@
 #!/bin/sh
-# Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm, and
-# npm, a Redis server and Python (the printed Redis recipes are run as they stand), when there is none, from apt-get if
-# that is possible.
+# Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm; npm itself, the
+# servers beside PostgreSQL and Python (the printed Redis recipes are run as they stand) come from apt-get, if that is possible.
 #
 #     tests/run.sh [--long]
 #
@@ -33,20 +32,22 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
+# Servers live outside of the PATH of many.
+has() {
+    command -v "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || [ -x "/opt/homebrew/bin/$1" ]
+}
+
 missing=
-command -v npm >/dev/null || missing="$missing npm"
-[ -n "${LOCKTOP_REDIS_SERVER:-}" ] || command -v redis-server >/dev/null || command -v valkey-server >/dev/null ||
-    missing="$missing redis-server"
-command -v python3 >/dev/null || missing="$missing python3"
+has npm || missing="$missing npm"
+has pgbouncer || missing="$missing pgbouncer"
+[ -n "${LOCKTOP_REDIS_SERVER:-}" ] || has redis-server || has valkey-server || missing="$missing redis-server"
+has python3 || missing="$missing python3"
 if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     say "installing$missing"
     export DEBIAN_FRONTEND=noninteractive
-    # Each is in a package of its own name.
-    # shellcheck disable=SC2086
+    # shellcheck disable=SC2086 # each is a word of its own
     { apt-get update -q && apt-get install -qy --no-install-recommends $missing; } </dev/null ||
-        say "that failed; going on with what is installed"
-elif [ -n "$missing" ]; then
-    say "missing:$missing; the tests that need it will fail and say so"
+        say "that failed; a test that needs one of these will say so"
 fi
 
 say "building"

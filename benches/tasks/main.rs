@@ -6,7 +6,7 @@
 //! that does not wait for the disk; a round ends before the tasks run out.
 //!
 //! The recipe does not say what a worker does that was given nothing, so it is measured with no pause and with several,
-//! and the best of them counts. `LOCKTOP_SECONDS` (10) is the length of a round, `LOCKTOP_WORK` the milliseconds of work
+//! and the best of them counts. `LOCKTOP_SECONDS` (5) is the length of a round, `LOCKTOP_WORK` the milliseconds of work
 //! to measure (`0 5 20 100 1000`), `LOCKTOP_BATCH` the tasks that a worker asks for at once (`1 10`), `LOCKTOP_SYSTEMS`
 //! is `ours`, `recipe` or both.
 #![allow(
@@ -47,7 +47,7 @@ pub(crate) struct Round {
 }
 
 fn main() {
-    let seconds = words("LOCKTOP_SECONDS", "10")[0].max(1);
+    let seconds = words("LOCKTOP_SECONDS", "5")[0].max(1);
     let systems = std::env::var("LOCKTOP_SYSTEMS").unwrap_or_else(|_| "ours recipe".to_owned());
     let whole = sched_getaffinity(None).unwrap();
     let cores: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|core| whole.is_set(*core)).collect();

@@ -146,7 +146,7 @@ pub const BINDINGS: &[Binding] = &[
         "leases",
         &["5"],
         "leases",
-        "Leases: who has what, and until when (where there is distlock)",
+        "Leases: who has what and until when (if there are any)",
         "Screens",
     ),
     row(
@@ -154,7 +154,7 @@ pub const BINDINGS: &[Binding] = &[
         "queue",
         &["6"],
         "queue",
-        "Queue: items, workers, rate limits and id generators (where there are tables)",
+        "Queue: items and workers; rate limits; id generators",
         "Screens",
     ),
     row(Action::Backends, "backends", &["7"], "backends", "Backends: all sessions and processes", "Screens"),

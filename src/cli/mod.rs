@@ -5,6 +5,7 @@ mod confirm;
 mod output;
 mod parse;
 mod password;
+mod recovery;
 mod run;
 mod session;
 mod settings;
@@ -12,11 +13,12 @@ mod settings;
 mod tests;
 
 pub use args::{
-    Cli, Command, ConfigCommand, ConnectArgs, DemoArgs, Limit, RecoverArgs, ScenarioName, SchemaCommand,
-    SchemaPlace, Screen, SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
+    Cli, Command, ConfigCommand, ConnectArgs, DemoArgs, ScenarioName, SchemaCommand, SchemaPlace, Screen,
+    SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
 };
 pub use output::{check_config, completions, man, print_config, print_path};
 pub use parse::parse;
 pub use password::Prompt;
+pub use recovery::{Limit, RecoverArgs};
 pub use run::run;
 pub use settings::{Context, Settings, SettingsError};

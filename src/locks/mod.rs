@@ -1,9 +1,22 @@
 //! Lock systems, each a library of its own right: nothing in here knows of a terminal, a config or a command line.
 //!
+//! - [`advisory`]: the server's advisory locks, of a session or of a transaction.
+//! - [`lease`]: locks that end by themselves, with tokens to fence what their holders write.
 //! - [`scheduled_task`]: the session of a worker that takes tasks, and holds a lock for each while it runs it.
+//! - [`work_queue`]: items that each go to one worker at a time.
+//! - [`rate_limit`]: so many requests in a window.
+//! - [`snowflake`]: ids that grow with time.
+//! - [`optimistic`]: write only what has not changed since it was read.
 //! - [`pooler`]: whether a session lock can be held here at all.
 //! - [`redis_lock`]: locks in Redis, on one server or on a majority of several.
 
+pub mod advisory;
+pub mod call;
+pub mod lease;
+pub mod optimistic;
 pub mod pooler;
+pub mod rate_limit;
 pub mod redis_lock;
 pub mod scheduled_task;
+pub mod snowflake;
+pub mod work_queue;

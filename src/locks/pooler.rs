@@ -2,11 +2,13 @@
 //! a moment later, and nobody can give it back.
 //!
 //! What tells: a second connection begins a transaction. Such a pooler hands it the server connection that the first one
-//! used, for that one is idle; or it keeps that connection and gives the first one another, the next time it says
-//! something. Neither ever happens to a session of one's own. (That the process id in the start-up message differs proves a
-//! pooler, not its mode; comparing process ids over several statements proves nothing, since a pool with nobody else in it
-//! hands out the same connection each time.)
+//! used, for that one is idle. Where others use the pool too they may be faster; but then one of them gets that connection,
+//! and runs something on it. And sooner or later the pooler serves one of the two by another connection than before.
+//! None of these ever happens to a session of one's own. (That the process id in the start-up message differs proves a pooler,
+//! not its mode; and that a connection kept its process id over several statements proves nothing, since a pool with nobody
+//! else in it hands out the same one each time.)
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -19,8 +21,8 @@ use crate::pg::poll::message;
 /// Longest wait for one answer. A pool without a free connection lets us wait for ever.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Asks who serves us. In the simple protocol, which leaves nothing behind on a pool's connection.
-const WHO: &str = "SELECT pg_catalog.pg_backend_pid()";
+/// How often it is tried: somebody in the pool who says something just then, and nothing after, can make one of them fail.
+const TRIES: usize = 3;
 
 /// Why no session lock can be taken, or why that cannot be told.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,24 +45,66 @@ pub enum PoolerError {
 /// # Errors
 /// When it is not, and when that cannot be told.
 pub async fn refuse_transaction_mode(first: &Client, info: &ConnInfo) -> Result<(), PoolerError> {
-    let before = who(first, WHO).await?;
     let second = listen(info).await.map_err(PoolerError::Second)?;
-    let other = who(&second.client, "BEGIN; SELECT pg_catalog.pg_backend_pid()").await?;
-    // The first one is not asked again when the answer is clear: in a pool of one connection it would wait for ever.
-    let moved = before == other || who(first, WHO).await? != before;
-    let _ = tokio::time::timeout(PATIENCE, second.client.batch_execute("ROLLBACK")).await;
+    let mut served = Vec::new();
+    let mut shared = false;
+    for _ in 0..TRIES {
+        let (own, theirs) = attempt(first, &second.client, &mut shared).await?;
+        served.push((own, theirs));
+        if shared {
+            break;
+        }
+    }
     second.close(Duration::from_secs(1)).await;
-    if moved { Err(PoolerError::Transactions) } else { Ok(()) }
+    served.dedup();
+    if shared || served.len() > 1 { Err(PoolerError::Transactions) } else { Ok(()) }
 }
 
-async fn who(client: &Client, question: &str) -> Result<String, PoolerError> {
+/// Who serves the two; `shared` becomes true when somebody else was served by who served the first. All in the simple protocol,
+/// which leaves nothing behind on a pool's connection.
+async fn attempt(
+    first: &Client,
+    second: &Client,
+    shared: &mut bool,
+) -> Result<(String, String), PoolerError> {
+    let mark = format!("locktop {:016x}", RandomState::new().hash_one(0));
+    let [own, start] = ask(
+        first,
+        &format!(
+            "/* {mark} */ SELECT pid, extract(epoch FROM backend_start) \
+             FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())"
+        ),
+    )
+    .await?;
+    let (Some(own), Some(start)) = (own, start) else {
+        return Err(PoolerError::Unknown("the role may not see its own session".to_owned()));
+    };
+    // What was last run by whoever serves the first; nothing where the server does not keep track of that. With its start: the
+    // second connection may have gone to another server.
+    let look = format!(
+        "BEGIN; SELECT pg_catalog.pg_backend_pid(), (SELECT a.query FROM pg_catalog.pg_stat_get_activity({own}) a \
+         WHERE extract(epoch FROM a.backend_start) = {start} AND a.state <> 'disabled' AND a.query <> '')"
+    );
+    let mut theirs = String::new();
+    for _ in 0..2 {
+        let [pid, query] = ask(second, &look).await?;
+        theirs = pid.unwrap_or_default();
+        *shared |= theirs == own || query.is_some_and(|query| !query.contains(&mark));
+        let [_, _] = ask(second, "ROLLBACK").await?;
+    }
+    Ok((own, theirs))
+}
+
+/// The two columns of the first row, as far as there are any.
+async fn ask(client: &Client, question: &str) -> Result<[Option<String>; 2], PoolerError> {
     let answer = tokio::time::timeout(PATIENCE, client.simple_query(question)).await;
     let answer = answer
         .map_err(|_| PoolerError::Unknown(format!("no answer within {} s", PATIENCE.as_secs())))?
         .map_err(|error| PoolerError::Unknown(message(&error)))?;
-    let pid = answer.iter().find_map(|part| match part {
-        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+    let row = answer.iter().find_map(|part| match part {
+        SimpleQueryMessage::Row(row) => Some(row),
         _ => None,
     });
-    pid.ok_or_else(|| PoolerError::Unknown("the server did not say who it is".to_owned()))
+    let column = |index| row.and_then(|row| row.try_get(index).ok().flatten()).map(str::to_owned);
+    Ok([column(0), column(1)])
 }

@@ -87,7 +87,7 @@ pub async fn install_up_to(
 ///
 /// # Errors
 /// When the schema is somebody else's, there is something in it that we did not make or that was changed since, something
-/// elsewhere depends on it, its tasks are running, a lock is not to be had, or the server refuses. Nothing is changed then.
+/// elsewhere depends on it, its tasks are running or its leases held, a lock is not to be had, or the server refuses. Nothing is changed then.
 pub async fn remove(client: &mut Client, schema: &SchemaName) -> Result<Option<Removed>, SchemaError> {
     let transaction = begin(client, schema).await?;
     let (version, objects) = match look(&transaction, schema).await? {
@@ -122,21 +122,29 @@ pub async fn remove(client: &mut Client, schema: &SchemaName) -> Result<Option<R
     Ok(Some(Removed { version, objects: there.len(), rows }))
 }
 
-/// An error while somebody holds the key of a running task.
+/// Views of what is in use, and which of its rows are.
+const IN_USE: [(&str, &str); 3] = [
+    ("running_tasks", "state IN ('running', 'slow')"),
+    ("running_queue_items", "state = 'running'"),
+    ("leases", "state = 'held'"),
+];
+
+/// An error while somebody holds the key of a running task or of an item of the queue, or a lease.
 async fn refuse_running(
     transaction: &Transaction<'_>,
     schema: &SchemaName,
     there: &[&Object],
 ) -> Result<(), SchemaError> {
-    if !there.iter().any(|object| object.kind == "view" && object.identity == "running_tasks") {
-        return Ok(());
+    let mut count = 0_i64;
+    for (view, condition) in IN_USE {
+        if there.iter().any(|object| object.kind == "view" && object.identity == view) {
+            let sql = format!("SELECT count(*) FROM {}.{view} WHERE {condition}", schema.quoted());
+            if let Some(row) = transaction.query_typed(&sql, &[]).await?.first() {
+                count += row.try_get::<_, i64>(0)?;
+            }
+        }
     }
-    let sql =
-        format!("SELECT count(*) FROM {}.running_tasks WHERE state IN ('running', 'slow')", schema.quoted());
-    match transaction.query_typed(&sql, &[]).await?.first().map(|row| row.try_get(0)).transpose()? {
-        Some(count) if count > 0 => Err(SchemaError::InUse { schema: schema.clone(), count }),
-        _ => Ok(()),
-    }
+    if count > 0 { Err(SchemaError::InUse { schema: schema.clone(), count }) } else { Ok(()) }
 }
 
 /// Whether a table is there for our own use.

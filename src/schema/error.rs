@@ -30,8 +30,8 @@ pub enum SchemaError {
         /// Kind and name of each.
         objects: Vec<String>,
     },
-    /// Sessions run tasks of it.
-    #[error("tasks of the schema {} are running ({count} now): stop the workers first", .schema.quoted())]
+    /// Sessions run tasks of it or items of its queue, or hold its leases.
+    #[error("tasks of the schema {} are running, or its leases held ({count} now): stop the workers first", .schema.quoted())]
     InUse {
         /// The schema.
         schema: SchemaName,

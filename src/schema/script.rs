@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::name::SchemaName;
 
 /// The newest version.
-pub const LATEST: u32 = 2;
+pub const LATEST: u32 = 3;
 
 /// The files of a version, in order.
 struct Version {
@@ -20,13 +20,13 @@ macro_rules! file {
 }
 
 /// Oldest first. A version that was released is never edited: what changes is a new one.
-static VERSIONS: [Version; 2] = [
+static VERSIONS: [Version; 3] = [
     Version {
         number: 1,
         files: &[file!("001_marks"), file!("001_keys"), file!("001_audit"), file!("001_cron")],
     },
     Version {
-        number: LATEST,
+        number: 2,
         files: &[
             file!("002_tables"),
             file!("002_settle"),
@@ -37,6 +37,17 @@ static VERSIONS: [Version; 2] = [
             file!("002_views"),
             file!("002_recover"),
             file!("002_terminate"),
+        ],
+    },
+    Version {
+        number: LATEST,
+        files: &[
+            file!("003_queue"),
+            file!("003_requeue"),
+            file!("003_rate_limit"),
+            file!("003_snowflake"),
+            file!("003_transfer"),
+            file!("003_lease"),
         ],
     },
 ];

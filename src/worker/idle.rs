@@ -1,8 +1,9 @@
 //! When to look for work.
 //!
 //! A worker with a free place sleeps until somebody says that a task is due, or until the next one will be. Many sleep for the same
-//! moment, so each waits a random part of [`SPREAD`] more. The first to find nothing left tells the others, who then do not look at
-//! all: as many ask the server as there is work for, and a few.
+//! moment. The one that looked last is the first to look again, after at most [`FIRST`]; the others wait longer, each a random time
+//! ([`OTHERS`], [`SPREAD`]). Whoever has looked and left nothing tells the others, who then do not look at all: as many ask the
+//! server as there is work for, and one or two.
 //!
 //! That must not lose a task. Say one worker looks, a task becomes due just after, and only then that worker says "nothing left":
 //! whoever hears the one and then the other would go back to sleep. But then the worker that looked too early has heard of the task
@@ -11,8 +12,14 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-/// Those who are woken together look within so long.
-pub(super) const SPREAD: Duration = Duration::from_millis(50);
+/// The one that looked last looks again within this time.
+const FIRST: Duration = Duration::from_millis(10);
+/// All others leave it so much time for that, and then look within a time of their own.
+const OTHERS: Duration = Duration::from_millis(30);
+const SPREAD: Duration = Duration::from_millis(40);
+/// The longest that anybody waits with a look that is due.
+#[cfg(test)]
+const LAST: Duration = Duration::from_millis(70);
 /// Nobody sleeps for longer: what was never told is found in the end. At least three quarters of this are slept, so that not all look
 /// at once.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -27,13 +34,15 @@ pub(super) struct Idle {
     sure: bool,
     /// Whether others may be about to look for the same reason.
     shared: bool,
+    /// Whether it was the last to tell that nothing is left.
+    first: bool,
     pause: Duration,
 }
 
 impl Idle {
     /// It looks at once.
     pub(super) fn new(now: Instant) -> Self {
-        Self { at: now, sure: true, shared: false, pause: PAUSE.0 }
+        Self { at: now, sure: true, shared: false, first: false, pause: PAUSE.0 }
     }
 
     pub(super) fn at(&self) -> Instant {
@@ -52,12 +61,12 @@ impl Idle {
 
     /// A place has become free: whatever is due is looked for at once.
     pub(super) fn freed(&mut self, now: Instant) {
-        *self = Self { pause: self.pause, ..Self::new(now) };
+        *self = Self { pause: self.pause, first: self.first, ..Self::new(now) };
     }
 
     /// A task is due, or the next one has changed.
     pub(super) fn heard(&mut self, now: Instant) {
-        let at = now + part_of(SPREAD);
+        let at = now + self.delay();
         if at < self.at {
             (self.at, self.shared) = (at, true);
         }
@@ -71,14 +80,20 @@ impl Idle {
 
     /// Another worker found nothing left, and said when that changes.
     pub(super) fn quiet(&mut self, now: Instant, due: Option<Duration>) {
+        self.first = false;
         if !self.sure {
-            (self.at, self.shared) = (now + until(due), true);
+            (self.at, self.shared) = (now + self.until(due), true);
         }
+    }
+
+    /// Its own words to that effect have come back, and those of others that follow come after.
+    pub(super) fn told(&mut self) {
+        self.first = true;
     }
 
     /// It took all that it had places for: there may be more, and the next free place looks.
     pub(super) fn took_all(&mut self, now: Instant) {
-        *self = Self { at: now + LONGEST, sure: false, shared: false, pause: PAUSE.0 };
+        (self.at, self.sure, self.shared, self.pause) = (now + LONGEST, false, false, PAUSE.0);
     }
 
     /// It found nothing more, and the server said when that changes.
@@ -86,7 +101,7 @@ impl Idle {
         let overdue = due.is_some_and(|due| due.is_zero());
         let pause = if took || !overdue { PAUSE.0 } else { (self.pause * 2).min(PAUSE.1) };
         let wait = if overdue { Some(self.pause) } else { due };
-        *self = Self { at: now + until(wait), sure: false, shared: true, pause };
+        (self.at, self.sure, self.shared, self.pause) = (now + self.until(wait), false, true, pause);
     }
 
     /// The server refused to say.
@@ -94,12 +109,17 @@ impl Idle {
         self.pause = (self.pause * 2).clamp(Duration::from_millis(500), PAUSE.1);
         (self.at, self.sure, self.shared) = (now + self.pause, false, false);
     }
-}
 
-/// How long to sleep for something that is due then.
-fn until(due: Option<Duration>) -> Duration {
-    let longest = LONGEST.saturating_sub(part_of(LONGEST / 4));
-    due.map_or(longest, |due| due.saturating_add(part_of(SPREAD)).min(longest))
+    /// How long to sleep for something that is due then.
+    fn until(&self, due: Option<Duration>) -> Duration {
+        let longest = LONGEST.saturating_sub(part_of(LONGEST / 4));
+        due.map_or(longest, |due| due.saturating_add(self.delay()).min(longest))
+    }
+
+    /// How long after a task is due.
+    fn delay(&self) -> Duration {
+        if self.first { part_of(FIRST) } else { OTHERS + part_of(SPREAD) }
+    }
 }
 
 /// A random part.
@@ -122,7 +142,7 @@ mod tests {
         let mut idle = Idle::new(now);
         assert!(idle.at() == now && !idle.tells());
         idle.looked(now, false, Some(SOON));
-        assert!((SOON..=SOON + SPREAD).contains(&(idle.at() - now)) && idle.tells());
+        assert!((SOON..=SOON + LAST).contains(&(idle.at() - now)) && idle.tells());
         idle.looked(now, false, None);
         assert!((LONGEST * 3 / 4..=LONGEST).contains(&(idle.at() - now)));
         idle.looked(now, false, Some(Duration::MAX));
@@ -137,12 +157,34 @@ mod tests {
         let mut idle = Idle::new(now);
         idle.looked(now, false, None);
         idle.heard(now);
-        assert!(idle.at() - now <= SPREAD && idle.tells());
+        assert!(idle.at() - now <= LAST && idle.tells());
         idle.quiet(now, Some(SOON));
-        assert!((SOON..=SOON + SPREAD).contains(&(idle.at() - now)));
+        assert!((SOON..=SOON + LAST).contains(&(idle.at() - now)));
         // News after that counts again.
         idle.heard(now);
-        assert!(idle.at() - now <= SPREAD);
+        assert!(idle.at() - now <= LAST);
+    }
+
+    #[test]
+    fn the_one_that_looked_last_is_the_first_to_look_again() {
+        let now = clock::monotonic();
+        let (mut one, mut other) = (Idle::new(now), Idle::new(now));
+        for idle in [&mut one, &mut other] {
+            idle.looked(now, false, None);
+        }
+        one.told();
+        other.quiet(now, None);
+        for _ in 0..2 {
+            one.heard(now);
+            other.heard(now);
+            assert!(one.at() - now <= FIRST && (OTHERS..=LAST).contains(&(other.at() - now)));
+            other.quiet(now, Some(SOON));
+            one.looked(now, true, Some(SOON));
+            assert!(one.at() < other.at());
+        }
+        one.quiet(now, None);
+        one.heard(now);
+        assert!(one.at() - now >= OTHERS, "somebody else has looked since");
     }
 
     #[test]
@@ -152,7 +194,7 @@ mod tests {
         idle.looked(now, false, None);
         idle.heard_while_looking(now);
         idle.quiet(now, None);
-        assert!(idle.at() - now <= SPREAD);
+        assert!(idle.at() - now <= LAST);
         // Once.
         idle.looked(now, false, None);
         idle.quiet(now, Some(SOON));
@@ -169,7 +211,7 @@ mod tests {
                 idle.at() - now
             })
             .collect();
-        assert!(waits[0] <= PAUSE.0 + SPREAD && waits[9] >= PAUSE.1, "{waits:?}");
+        assert!(waits[0] <= PAUSE.0 + LAST && waits[9] >= PAUSE.1, "{waits:?}");
         idle.looked(now, false, Some(SOON));
         assert_eq!(idle.pause(), PAUSE.0);
     }

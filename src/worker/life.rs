@@ -11,11 +11,14 @@ use super::shift::{self, End};
 use super::stop::StopReason;
 use super::work::Work;
 use super::{Options, Summary, WorkerError};
+use crate::clock;
 use crate::feed::backoff::Backoff;
 use crate::locks::scheduled_task::{OpenError, TaskSession};
 
 /// Between two attempts while a server has no connection left or is starting up.
 const PAUSE: Duration = Duration::from_secs(1);
+/// A session that lasted for so long was a good one.
+const LASTING: Duration = Duration::from_secs(10);
 
 /// A worker while it works.
 #[derive(Debug)]
@@ -24,6 +27,7 @@ pub(super) struct Life<W> {
     crew: Crew<W>,
     quit: watch::Receiver<bool>,
     summary: Summary,
+    backoff: Backoff,
     /// The last that was said of the connection, so that it is said once.
     said: String,
 }
@@ -31,7 +35,14 @@ pub(super) struct Life<W> {
 impl<W: Work> Life<W> {
     pub(super) fn new(options: Options, work: W, quit: watch::Receiver<bool>) -> Self {
         let crew = Crew::new(work, options.concurrency.max(1), options.report.clone());
-        Self { options, crew, quit, summary: Summary::default(), said: String::new() }
+        Self {
+            options,
+            crew,
+            quit,
+            summary: Summary::default(),
+            backoff: Backoff::default(),
+            said: String::new(),
+        }
     }
 
     pub(super) async fn run(mut self) -> Result<Summary, WorkerError> {
@@ -39,11 +50,19 @@ impl<W: Work> Life<W> {
         while let Some(session) = next {
             self.options.report.tell(&Event::Connected { pid: session.pid() });
             self.said.clear();
+            let began = clock::monotonic();
             let end =
                 shift::work(&self.options, session, &mut self.crew, &mut self.quit, &mut self.summary).await;
             match end {
                 End::Quit => break,
                 End::Lost(reason) => self.stop_all(reason).await,
+            }
+            if began.elapsed() < LASTING {
+                // Whatever ended it at once may do so again.
+                let delay = self.backoff.failed(false);
+                self.pause(delay).await;
+            } else {
+                self.backoff = Backoff::default();
             }
             next = self.reconnect().await;
         }
@@ -65,13 +84,12 @@ impl<W: Work> Life<W> {
 
     /// The same later: whatever stands in the way may pass.
     async fn reconnect(&mut self) -> Option<TaskSession> {
-        let mut backoff = Backoff::default();
         loop {
             match self.open().await? {
                 Ok(session) => return Some(session),
                 // Workers that lost one server together do not come back all at once.
                 Err(error) => {
-                    let delay = backoff.failed(false);
+                    let delay = self.backoff.failed(false);
                     self.wait(&error, delay.saturating_sub(part_of(delay / 4))).await;
                 }
             }
@@ -94,6 +112,11 @@ impl<W: Work> Life<W> {
             self.options.report.tell(&Event::Waiting(reason.clone()));
             self.said = reason;
         }
+        self.pause(pause).await;
+    }
+
+    /// Waits; not once it is told to quit.
+    async fn pause(&mut self, pause: Duration) {
         tokio::select! {
             () = quits(&mut self.quit) => {}
             () = tokio::time::sleep(pause) => {}

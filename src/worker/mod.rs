@@ -1,6 +1,6 @@
 //! A worker: takes scheduled tasks, runs them, and says how they ended.
 //!
-//! One connection holds the locks of all that it runs ([`TaskSession`]); what a task does is a [`Work`], on connections of its own.
+//! One connection holds the locks of all that it runs ([`TaskSession`](crate::locks::scheduled_task::TaskSession)); what a task does is a [`Work`], on connections of its own.
 //! The worker fetches as many tasks as it has places for, sends heartbeats while anything runs, and sends nothing while
 //! nothing does: then it sleeps until it is notified, or until the next task is due (the module `idle`).
 //!

@@ -140,8 +140,7 @@ impl<W: Work> Shift<'_, W> {
                 Next::Done(done) => self.done(*done).await?,
                 Next::Retry => self.retry().await?,
                 Next::Look => self.look().await?,
-                Next::News(News::Due) => self.idle.heard(clock::monotonic()),
-                Next::News(News::Quiet(due)) => self.idle.quiet(clock::monotonic(), due),
+                Next::News(news) => self.hear(news),
             }
         }
     }
@@ -191,10 +190,7 @@ impl<W: Work> Shift<'_, W> {
 
     async fn look(&mut self) -> Result<(), SessionError> {
         for news in self.session.news_so_far() {
-            match news {
-                News::Due => self.idle.heard(clock::monotonic()),
-                News::Quiet(due) => self.idle.quiet(clock::monotonic(), due),
-            }
+            self.hear(news);
         }
         if self.idle.at() > clock::monotonic() {
             return Ok(());
@@ -223,22 +219,50 @@ impl<W: Work> Shift<'_, W> {
             self.heartbeat_at = clock::monotonic();
         }
         self.refused.clear();
-        if took >= free {
-            self.idle.took_all(clock::monotonic());
-            return Ok(());
-        }
-        let heard = self.session.news_so_far();
+        let mut heard = self.session.news_so_far();
         let told = heard.iter().any(|news| matches!(news, News::Quiet(_)));
-        let due = if self.idle.tells() && !told {
-            self.session.next_due_telling(self.idle.pause()).await?
+        let tells = self.idle.tells() && !told;
+        if took >= free {
+            // There may be more, for others; if not they can be told.
+            if tells {
+                self.session.next_due_telling(None).await?;
+            }
+            self.idle.took_all(clock::monotonic());
+            return self.pass_on(tells).await;
+        }
+        let due = if tells {
+            self.session.next_due_telling(Some(self.idle.pause())).await?
         } else {
             self.session.next_due().await?
         };
         self.idle.looked(clock::monotonic(), took > 0, due);
-        if heard.into_iter().chain(self.session.news_so_far()).any(|news| news == News::Due) {
+        heard.extend(self.session.news_so_far());
+        let news = heard.contains(&News::Due);
+        heard.into_iter().filter(|news| *news == News::Told).for_each(|news| self.hear(news));
+        if news {
             self.idle.heard_while_looking(clock::monotonic());
         }
         Ok(())
+    }
+
+    /// What was heard while a worker that has no free place told the others that nothing is left: it cannot look for itself, so
+    /// they are told that they should.
+    async fn pass_on(&mut self, told: bool) -> Result<(), SessionError> {
+        let heard = self.session.news_so_far();
+        if told && heard.contains(&News::Due) {
+            self.session.tell_due().await?;
+        }
+        heard.into_iter().filter(|news| *news == News::Told).for_each(|news| self.hear(news));
+        Ok(())
+    }
+
+    fn hear(&mut self, news: News) {
+        let now = clock::monotonic();
+        match news {
+            News::Due => self.idle.heard(now),
+            News::Quiet(due) => self.idle.quiet(now, due),
+            News::Told => self.idle.told(),
+        }
     }
 
     async fn done(&mut self, done: Done) -> Result<(), SessionError> {

@@ -10,14 +10,28 @@
 
 #[path = "../support/binary.rs"]
 mod binary;
+mod command;
 #[path = "../schema/db.rs"]
 mod db;
 #[path = "../support/document.rs"]
 mod document;
+#[path = "../pty/escapes.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod escapes;
 mod library;
+mod pooled;
+#[path = "../support/pooler.rs"]
+mod pooler;
+#[path = "../pty/process.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod process;
+mod prompt;
 mod refused;
 mod restart;
 mod rights;
+#[path = "../pty/screen.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod screen;
 mod stage;
 mod standby;
 #[path = "../support/mod.rs"]

@@ -48,6 +48,73 @@ async fn a_session_that_has_the_bare_key_does_not_start_with_it() {
     }
 }
 
+/// A fetch does not look at all locks to find out what its own session has: nobody else can run the task, which is what counts.
+#[tokio::test]
+async fn a_fetch_passes_over_what_a_stranger_has_and_may_give_what_its_own_session_has() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (worker, stranger) = (Session::open(&info).await, Session::open(&info).await);
+        worker.ask(DUE).await;
+        worker
+            .run(
+                "INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('next', 'x', now())",
+            )
+            .await;
+        let lock = "SELECT pg_advisory_lock(get_task_lock_id('report'))";
+        let fetch = "SELECT task_name FROM fetch_tasks('w', 9)";
+        stranger.run(lock).await;
+        assert_eq!(worker.ask(fetch).await, "next", "{version}");
+        assert_eq!(worker.ask(fetch).await, "");
+        let held = "SELECT task_id, pid FROM advisory_locks WHERE database = current_database() ORDER BY 1";
+        let expected = format!("1|{}\n2|{}", stranger.pid, worker.pid);
+        assert_eq!(worker.ask(held).await, expected, "nothing is left of the vain attempt");
+        assert_eq!(stranger.ask(fetch).await, "report");
+        assert_eq!(worker.ask(fetch).await, "");
+        assert_eq!(stranger.ask("SELECT try_release_task_lock(1, 'w', 'completed')").await, "t");
+        assert_eq!(worker.ask(held).await, expected, "the bare lock is as it was");
+        stranger.run("SELECT pg_advisory_unlock(get_task_lock_id('report'))").await;
+        assert_eq!(worker.ask(held).await, format!("2|{}", worker.pid));
+    }
+}
+
+/// Without a sign of life it is the key that tells.
+#[tokio::test]
+async fn what_runs_in_silence_is_passed_over() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (silent, other) = (Session::open(&info).await, Session::open(&info).await);
+        // The server is young, and with a grace nothing would be lost yet.
+        for session in [&silent, &other] {
+            session.run("SET locktop.orphan_grace = '0'").await;
+        }
+        silent
+            .run(
+                "INSERT INTO scheduled_tasks (task_name, task_type, next_run_at)
+                 SELECT 'task ' || n, 'x', now() - n * interval '1 minute' FROM generate_series(1, 5) n",
+            )
+            .await;
+        assert_eq!(
+            silent.ask("SELECT task_name FROM fetch_tasks('s', 3)").await,
+            "task 5\ntask 4\ntask 3",
+            "{version}"
+        );
+        silent
+            .run("UPDATE task_execution_log SET started_at = now() - interval '1 hour', heartbeat_at = NULL")
+            .await;
+        silent.run("SELECT pg_advisory_unlock(lock_id) FROM task_execution_log WHERE task_id = 4").await;
+        // Of what it had only the one whose key is free.
+        assert_eq!(other.ask("SELECT task_name, attempt FROM fetch_tasks('o')").await, "task 4|2");
+        assert_eq!(silent.ask("SELECT task_name FROM fetch_tasks('s')").await, "task 2", "nor its own again");
+        assert_eq!(other.ask("SELECT task_name FROM fetch_tasks('o', 9)").await, "task 1");
+        assert_eq!(
+            other
+                .ask("SELECT task_id, count(*) FROM task_execution_log WHERE status = 'running' GROUP BY 1 HAVING count(*) > 1")
+                .await,
+            ""
+        );
+    }
+}
+
 #[tokio::test]
 async fn only_a_task_that_is_due_and_enabled_is_taken() {
     for version in versions() {

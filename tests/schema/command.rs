@@ -2,6 +2,8 @@
 
 use std::process::{Command, Output};
 
+use locktop::schema::LATEST;
+
 use super::db::Session;
 use super::support::{database, server_of, versions};
 
@@ -38,13 +40,12 @@ async fn the_commands_say_what_they_did() {
         said(1, "There is no schema \"locktop\": \"locktop schema install\" makes it.")
     );
     let (status, out, _) = run(&["install"]);
-    assert!(status == 0 && out.starts_with("Installed version 2 into the new schema \"locktop\": "), "{out}");
-    assert_eq!(
-        run(&["install"]),
-        said(0, "The schema \"locktop\" has version 2, the latest: nothing to do.")
-    );
+    let made = format!("Installed version {LATEST} into the new schema \"locktop\": ");
+    assert!(status == 0 && out.starts_with(&made), "{out}");
+    let latest = format!("The schema \"locktop\" has version {LATEST}, the latest");
+    assert_eq!(run(&["install"]), said(0, &format!("{latest}: nothing to do.")));
     let (status, out, _) = run(&["status"]);
-    assert!(status == 0 && out.starts_with("The schema \"locktop\" has version 2, the latest; "), "{out}");
+    assert!(status == 0 && out.starts_with(&format!("{latest}; ")), "{out}");
     let session = Session::open(&info).await;
     session.run("DROP FUNCTION next_due_at(); CREATE VIEW \"e\u{1b}[2J\" AS SELECT 1").await;
     let (status, out, _) = run(&["status"]);

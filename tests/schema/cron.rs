@@ -133,3 +133,39 @@ async fn no_minute_is_left_out() {
         assert_eq!(session.ask(&sql).await, "t|t", "{expression}");
     }
 }
+
+/// The same on clocks that are changed, by an hour, by a half and a quarter of one, and by a day: what follows elapsed time skips none
+/// of the minutes that there are, and repeats none.
+#[tokio::test]
+async fn no_minute_is_left_out_when_the_clocks_are_changed() {
+    let session = Session::open(&installed(versions()[0]).await).await;
+    for (zone, from) in [
+        ("Europe/Berlin", "2026-03-28 18:00"),
+        ("Europe/Berlin", "2026-10-24 18:00"),
+        ("Australia/Lord_Howe", "2026-04-04 06:00"),
+        ("Australia/Lord_Howe", "2026-10-03 06:00"),
+        ("Asia/Kathmandu", "1985-12-31 12:00"),
+        ("Pacific/Apia", "2011-12-29 18:00"),
+        ("Asia/Beirut", "2025-10-25 12:00"),
+    ] {
+        for (expression, condition) in [
+            ("*/7 * * * *", "minute % 7 = 0"),
+            ("50,5,20-22 * * * *", "minute IN (5, 20, 21, 22, 50)"),
+            ("45 */2 * * *", "minute = 45 AND hour % 2 = 0"),
+            ("* 0-3 * * *", "hour <= 3"),
+        ] {
+            let sql = format!(
+                "WITH RECURSIVE run (at) AS (
+                     SELECT cron_next('{expression}', '{from}+00', '{zone}')
+                     UNION ALL SELECT cron_next('{expression}', at, '{zone}') FROM run WHERE at < '{from}+00'::timestamptz + interval '1 day'),
+                 minutes AS (
+                     SELECT at, extract(minute FROM local)::int AS minute, extract(hour FROM local)::int AS hour
+                       FROM (SELECT g AS at, g AT TIME ZONE '{zone}' AS local
+                               FROM generate_series('{from}+00'::timestamptz + interval '1 minute', '{from}+00'::timestamptz + interval '1 day', '1 minute') g) m)
+                 SELECT (SELECT array_agg(at ORDER BY at) FROM run WHERE at <= '{from}+00'::timestamptz + interval '1 day')
+                        = (SELECT array_agg(at ORDER BY at) FROM minutes WHERE {condition})"
+            );
+            assert_eq!(session.ask(&sql).await, "t", "{expression} in {zone} from {from}");
+        }
+    }
+}

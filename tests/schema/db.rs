@@ -41,6 +41,8 @@ async fn template(server: &EmbeddedServer) -> String {
 
 /// A session with the schema first in its path.
 pub(crate) struct Session {
+    /// Where it is.
+    #[allow(dead_code, reason = "not every test program needs it")]
     pub(crate) info: ConnInfo,
     pub(crate) connection: Connection,
     pub(crate) pid: i32,
@@ -75,7 +77,11 @@ impl Session {
     pub(crate) async fn refused(&self, sql: &str) -> String {
         match ask(&self.connection.client, sql).await {
             Ok(answer) => panic!("{sql} was answered: {answer}"),
-            Err(error) => error,
+            Err(error) => {
+                // The error is told before the transaction is over and its locks are free; the end of this is told after.
+                self.connection.client.batch_execute("").await.unwrap();
+                error
+            }
         }
     }
 }

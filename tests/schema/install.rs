@@ -46,7 +46,25 @@ async fn it_comes_and_goes_whole() {
                     "SELECT {quoted}.release_task_lock(1, 'w', 'completed'); CALL {quoted}.recover_orphans()"
                 ))
                 .await;
+            session
+                .run(&format!(
+                    "INSERT INTO {quoted}.task_queue (task_name) VALUES ('a');
+                     SELECT * FROM {quoted}.consume_task();
+                     SELECT {quoted}.finish_queue_item(1, 'local', 1, 'completed');
+                     SELECT {quoted}.requeue_lost_items('w'), {quoted}.heartbeat_queue_items('w');
+                     SELECT {quoted}.check_rate_limit('k', 1, 60), {quoted}.purge_rate_limits();
+                     INSERT INTO {quoted}.id_generator (worker_id) VALUES (1);
+                     SELECT {quoted}.generate_snowflake_id(1);
+                     INSERT INTO {quoted}.accounts (username, balance) VALUES ('a', 5), ('b', 0);
+                     SELECT {quoted}.transfer_optimistic(1, 2, 5)"
+                ))
+                .await;
             for view in [
+                "running_queue_items",
+                "queue_depth",
+                "queue_workers",
+                "rate_limits",
+                "id_generators",
                 "running_tasks",
                 "task_locks",
                 "leaked_task_locks",
@@ -54,6 +72,7 @@ async fn it_comes_and_goes_whole() {
                 "lock_waits",
                 "task_history",
                 "advisory_locks",
+                "leases",
             ] {
                 session.run(&format!("SELECT * FROM {quoted}.{view}")).await;
             }
@@ -65,8 +84,17 @@ async fn it_comes_and_goes_whole() {
             let removed = schema::remove(&mut session.connection.client, &schema).await.unwrap().unwrap();
             assert_eq!(
                 removed.rows,
-                [("locktop_audit", 0), ("scheduled_tasks", 1), ("task_execution_log", 1)]
-                    .map(|(table, rows)| (table.to_owned(), rows))
+                [
+                    ("accounts", 2),
+                    ("distlock", 0),
+                    ("id_generator", 1),
+                    ("locktop_audit", 0),
+                    ("rate_limit", 1),
+                    ("scheduled_tasks", 1),
+                    ("task_execution_log", 1),
+                    ("task_queue", 1)
+                ]
+                .map(|(table, rows)| (table.to_owned(), rows))
             );
             assert_eq!(removed.objects, done.made);
             assert_eq!(session.ask(EVERYTHING).await, "", "{version} {name}: nothing is left");
@@ -100,7 +128,7 @@ async fn an_upgrade_applies_what_is_missing_and_ends_where_a_new_one_does() {
             panic!()
         };
         assert_eq!(upgraded, fresh);
-        assert_eq!(session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await, "1\n2");
+        assert_eq!(session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await, "1\n2\n3");
         assert_eq!(session.ask("SELECT action FROM locktop.locktop_audit").await, "kept");
         // Two at once: the second finds it done.
         let mut second = Session::open_plain(&info).await;
@@ -112,6 +140,52 @@ async fn an_upgrade_applies_what_is_missing_and_ends_where_a_new_one_does() {
         let mut from = [first.unwrap().from, second.unwrap().from];
         from.sort_unstable();
         assert_eq!(from, [None, Some(LATEST)], "{version}");
+    }
+}
+
+/// Rows for each table of a version, and a question for all that is in them.
+const ROWS: [(u32, &str); 2] = [
+    (1, "INSERT INTO locktop.locktop_audit (action, actor, detail) SELECT 'kept', 'me', g FROM generate_series(1, 3) g"),
+    (
+        2,
+        "INSERT INTO locktop.scheduled_tasks (task_name, task_type, schedule_cron, next_run_at)
+         VALUES ('a', 'x', '@daily', now()), ('b', 'y', NULL, NULL);
+         SELECT locktop.try_acquire_task_lock(1, 'w'); SELECT locktop.release_task_lock(1, 'w', 'failed', 'why')",
+    ),
+];
+const CONTENT: &str = "SELECT relname, query_to_xml(format('SELECT * FROM locktop.%I t ORDER BY t::text', relname), true, false, '')
+     FROM pg_class WHERE relnamespace = 'locktop'::regnamespace AND relkind = 'r' AND relname !~ '^locktop_(schema|objects)$'
+       AND relname NOT IN (SELECT unnest('{NEW}'::text[])) ORDER BY 1";
+
+#[tokio::test]
+async fn an_upgrade_loses_no_row() {
+    for version in versions() {
+        for from in 1..LATEST {
+            let (_, mut session) = empty(version).await;
+            let schema = SchemaName::default();
+            schema::install_up_to(&mut session.connection.client, &schema, from).await.unwrap();
+            for (_, sql) in ROWS.iter().filter(|(of, _)| *of <= from) {
+                session.run(sql).await;
+            }
+            let tables = session.ask("SELECT array_agg(relname ORDER BY relname) FROM pg_class WHERE relnamespace = 'locktop'::regnamespace AND relkind = 'r'").await;
+            let before = session.ask(&CONTENT.replace("{NEW}", "{}")).await;
+            assert!(before.contains("kept") && (from < 2 || before.contains("why")), "{before}");
+            let done = schema::install(&mut session.connection.client, &schema).await.unwrap();
+            assert_eq!((done.from, done.to, done.odd.len()), (Some(from), LATEST, 0), "{version}");
+            let new = format!(
+                "SELECT array_agg(relname) FROM pg_class WHERE relnamespace = 'locktop'::regnamespace AND relkind = 'r'
+                    AND relname <> ALL ('{tables}')"
+            );
+            let new = session.ask(&new).await;
+            assert!(new.contains("task_queue"), "{new}");
+            assert_eq!(session.ask(&CONTENT.replace("{NEW}", &new)).await, before, "{version} from {from}");
+            assert!(
+                schema::state(&mut session.connection.client, &schema).await.unwrap().is_current(),
+                "{version} from {from}"
+            );
+            assert!(schema::remove(&mut session.connection.client, &schema).await.unwrap().is_some());
+            assert_eq!(session.ask(EVERYTHING).await, "", "{version} from {from}: nothing is left");
+        }
     }
 }
 
@@ -235,6 +309,16 @@ async fn a_drop_stops_at_what_depends_on_it_and_at_a_lock() {
         let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();
         assert!(matches!(error, SchemaError::InUse { count: 1, .. }), "{version}: {error}");
         other.run("SELECT pg_advisory_unlock_all()").await;
+        other.run("SELECT locktop.lease_acquire(1, 'node1', '1 hour')").await;
+        let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();
+        assert!(matches!(error, SchemaError::InUse { count: 1, .. }), "{version}: {error}");
+        other.run("SELECT locktop.lease_release(id, token) FROM locktop.distlock").await;
+        other
+            .run("INSERT INTO locktop.task_queue (task_name) VALUES ('x'); SELECT locktop.consume_task()")
+            .await;
+        let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();
+        assert!(matches!(error, SchemaError::InUse { count: 1, .. }), "{version}: {error}");
+        other.run("SELECT locktop.finish_queue_item(1, 'local', 1, 'completed')").await;
         other.run("BEGIN; LOCK TABLE locktop.task_execution_log IN ACCESS SHARE MODE").await;
         if version == versions()[0] {
             let error = schema::remove(&mut session.connection.client, &schema).await.unwrap_err();

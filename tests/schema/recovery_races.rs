@@ -7,8 +7,13 @@ use super::support::versions;
 const RECOVERY: [&str; 5] = ["holders", "log", "task", "audit", "commit"];
 /// A finish: nothing yet; it has the key for the transaction; it has marked the execution; all is written.
 const FINISH: [&str; 4] = ["begin", "log", "task", "commit"];
-/// An acquire: nothing yet; it has key and task; it has closed the old execution; before the new one; before the task; all is written.
+/// An acquire: nothing yet (a fetch has the task's row); it has key and task; closes the old execution; has closed it; before the new
+/// one; before the task; all is written.
 const ACQUIRE: [&str; 6] = ["begin", "log", "audit", "insert", "task", "commit"];
+
+/// The task of a stage is the only one.
+const FETCH: &str = "SELECT count(*) = 1 FROM fetch_tasks('v')";
+const ACQUIRE_ONE: &str = "SELECT try_acquire_task_lock(1, 'v')";
 
 #[tokio::test]
 async fn two_recoveries() {
@@ -128,6 +133,66 @@ async fn a_recovery_and_a_new_acquire() {
                 stage.race(step, (&stage.two, &stage.acquire()), (&stage.one, &stage.recover())).await;
             assert!(reached, "{version} {step}");
             one_has_it(&stage, &recovered, &acquired, version, step).await;
+        }
+    }
+}
+
+/// The same for who takes whatever is due: it has the task's row before it tries for the key.
+#[tokio::test]
+async fn a_recovery_and_a_fetch() {
+    for version in versions() {
+        for step in RECOVERY {
+            let stage = Stage::orphaned(version).await;
+            stage.two.run("SET locktop.orphan_grace = '0'").await;
+            let (recovered, fetched, reached) =
+                stage.race(step, (&stage.one, &stage.recover()), (&stage.two, FETCH)).await;
+            assert!(reached, "{version} {step}");
+            one_has_it(&stage, &recovered, &fetched, version, step).await;
+        }
+        for step in ACQUIRE {
+            let stage = Stage::orphaned(version).await;
+            stage.two.run("SET locktop.orphan_grace = '0'").await;
+            let (fetched, recovered, reached) =
+                stage.race(step, (&stage.two, FETCH), (&stage.one, &stage.recover())).await;
+            assert!(reached, "{version} {step}");
+            one_has_it(&stage, &recovered, &fetched, version, step).await;
+        }
+    }
+}
+
+/// Two who want the same task, taken from whatever is due or by its number: one gets it, and the other is told at once or as soon as
+/// the first is done.
+#[tokio::test]
+async fn two_who_take_one_task() {
+    for version in versions() {
+        for (held, free) in [(FETCH, FETCH), (FETCH, ACQUIRE_ONE), (ACQUIRE_ONE, FETCH)] {
+            for step in ["begin", "insert", "task", "commit"] {
+                let stage = Stage::new(version).await;
+                assert_eq!(stage.worker.ask(&stage.finish()).await, "t");
+                stage.watcher.run("UPDATE scheduled_tasks SET next_run_at = clock_timestamp()").await;
+                let (first, second, reached) = stage.race(step, (&stage.one, held), (&stage.two, free)).await;
+                assert!(reached, "{version} {step}");
+                let taken = [first.as_str(), second.as_str()].into_iter().filter(|answer| *answer == "t");
+                assert_eq!(taken.count(), 1, "{version} {step} {held}: {first} {second}");
+                let log = "SELECT status, count(*) FROM task_execution_log GROUP BY 1 ORDER BY 1";
+                assert_eq!(stage.watcher.ask(log).await, "completed|1\nrunning|1", "{version} {step}");
+            }
+        }
+    }
+}
+
+/// A finish of a worker that shows no signs of life, and one who takes whatever is due: it is not run again.
+#[tokio::test]
+async fn a_finish_and_a_fetch() {
+    for version in versions() {
+        for step in FINISH {
+            let stage = Stage::new(version).await;
+            stage.two.run("SET locktop.orphan_grace = '0'").await;
+            let (finished, fetched, reached) =
+                stage.race(step, (&stage.worker, &stage.finish()), (&stage.two, FETCH)).await;
+            assert!(reached, "{version} {step}");
+            assert_eq!((finished.as_str(), fetched.as_str()), ("t", "f"), "{version} {step}");
+            completed(&stage, version, step).await;
         }
     }
 }

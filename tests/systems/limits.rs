@@ -5,7 +5,7 @@ use locktop::model::{id_generator, rate_limit};
 use serde_json::json;
 
 use crate::stage::Stage;
-use crate::{OWN, PRINTED, scans, support};
+use crate::{PRINTED, own, scans, support};
 
 fn limits(view: &View) -> Vec<(String, &'static str)> {
     let rows = rate_limit::rows(view.snapshot.as_ref().unwrap());
@@ -24,7 +24,7 @@ const ROWS: &str = "INSERT INTO rate_limit VALUES ('printed', 5, now());
 async fn limits_and_generators_of_both_kinds_are_shown_on_every_version() {
     for version in support::versions() {
         let server = support::server_of(version).await;
-        let mut stage = Stage::on(server, &format!("{PRINTED}{OWN}{ROWS}")).await;
+        let mut stage = Stage::on(server, &format!("{PRINTED}{own}{ROWS}", own = own())).await;
         let view = stage.look().await;
         let snapshot = view.snapshot.as_ref().unwrap();
         let errors = (snapshot.systems.limits.iter().map(|table| &table.section.error))
@@ -62,7 +62,7 @@ async fn a_million_windows_that_are_over_are_not_read() {
         "INSERT INTO locktop.rate_limit SELECT 'user:' || n, 5, now() - interval '2 h', 100,
                 now() + CASE WHEN n <= 10 THEN interval '1 h' ELSE interval '-1 h' END FROM generate_series(1, {rows}) AS n"
     );
-    let mut stage = Stage::new(&format!("{OWN}{fill}")).await;
+    let mut stage = Stage::new(&format!("{own}{fill}", own = own())).await;
     let other = stage.client().await;
     other.batch_execute("SELECT pg_stat_reset()").await.unwrap();
     stage.reopen().await;

@@ -19,8 +19,11 @@ mod support;
 
 /// The tables as published.
 const PRINTED: &str = include_str!("printed.sql");
-/// Like those that are installed.
-const OWN: &str = include_str!("own.sql");
+
+/// What `locktop schema install` makes.
+fn own() -> String {
+    locktop::schema::script(&locktop::schema::SchemaName::new("locktop").unwrap())
+}
 
 /// How often a table was read whole, and how many rows that and its indexes brought.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokio_postgres::Client;
 
 use crate::stage::{Stage, pid};
-use crate::{OWN, PRINTED, scans, support};
+use crate::{PRINTED, own, scans, support};
 
 fn states(view: &View) -> Vec<(i64, &'static str)> {
     let snapshot = view.snapshot.as_ref().unwrap();
@@ -51,7 +51,7 @@ const ITEMS: &str = "INSERT INTO locktop.task_queue (task_name, created_at) SELE
 async fn an_item_is_lost_with_the_session_that_took_it_on_every_version() {
     for version in support::versions() {
         let server = support::server_of(version).await;
-        let mut stage = Stage::on(server, &format!("{PRINTED}{OWN}{ITEMS}")).await;
+        let mut stage = Stage::on(server, &format!("{PRINTED}{own}{ITEMS}", own = own())).await;
         let (living, dying) = (stage.client().await, stage.client().await);
         take(&living, 1, 60).await;
         take(&dying, 2, 60).await;
@@ -72,9 +72,36 @@ async fn an_item_is_lost_with_the_session_that_took_it_on_every_version() {
 }
 
 #[tokio::test]
+async fn an_item_that_was_claimed_is_seen_with_its_key_and_is_lost_with_its_session() {
+    let add = "INSERT INTO locktop.task_queue (task_name) VALUES ('first'), ('second')";
+    let mut stage = Stage::new(&format!("{own}{add}", own = own())).await;
+    let worker = stage.client().await;
+    worker.execute("SELECT locktop.claim_queue_items('worker-1', 1)", &[]).await.unwrap();
+    let view = stage.look().await;
+    assert_eq!(states(&view), [(1, "running"), (2, "pending")]);
+    let (row, locks) = (&view.queue.rows, &view.snapshot.as_ref().unwrap().locks.rows);
+    let row = row.iter().find(|row| row.id.id == 1).unwrap();
+    let held = locks.iter().find(|lock| Some(lock.tag) == row.tag).unwrap();
+    assert_eq!((held.pid, row.pid), (Some(pid(&worker).await), Some(pid(&worker).await)));
+    assert_eq!(
+        stage.name(namespace::number_of(namespace::QUEUE, 1).unwrap()),
+        Some("queue item 1".to_owned())
+    );
+    drop(worker);
+    stage.look_until("its session is gone", |view| states(view)[0] == (1, "lost")).await;
+    let requeue = "SELECT outcome FROM locktop.requeue_queue_item(1, 'test')";
+    let outcome: String = stage.client().await.query_one(requeue, &[]).await.unwrap().get(0);
+    assert_eq!(outcome, "requeued", "the server agrees");
+    assert_eq!(states(&*stage.look().await), [(1, "pending"), (2, "pending")]);
+}
+
+#[tokio::test]
 async fn keys_of_items_and_generators_have_names_where_the_id_is_there() {
-    let mut stage =
-        Stage::new(&format!("{PRINTED}{OWN}{ITEMS}; INSERT INTO locktop.id_generator VALUES (9)")).await;
+    let mut stage = Stage::new(&format!(
+        "{PRINTED}{own}{ITEMS}; INSERT INTO locktop.id_generator VALUES (9)",
+        own = own()
+    ))
+    .await;
     let worker = stage.client().await;
     take(&worker, 1, 5).await;
     let printed = "INSERT INTO task_queue (task_name, status) VALUES ('a', 'processing')";
@@ -105,7 +132,7 @@ async fn keys_of_items_and_generators_have_names_where_the_id_is_there() {
 
 #[tokio::test]
 async fn the_json_and_the_table_say_how_deep_it_is() {
-    let mut stage = Stage::new(&format!("{OWN}{ITEMS}")).await;
+    let mut stage = Stage::new(&format!("{own}{ITEMS}", own = own())).await;
     let worker = stage.client().await;
     take(&worker, 1, 5).await;
     stage.look().await;
@@ -124,7 +151,7 @@ async fn the_json_and_the_table_say_how_deep_it_is() {
 
 #[tokio::test]
 async fn a_locked_queue_is_old_and_the_rest_is_not() {
-    let mut stage = Stage::new(&format!("{PRINTED}{OWN}{ITEMS}")).await;
+    let mut stage = Stage::new(&format!("{PRINTED}{own}{ITEMS}", own = own())).await;
     stage.look().await;
     let migration = stage.client().await;
     let holder = pid(&migration).await;
@@ -184,7 +211,7 @@ fn fill(table: &str, rows: u32, pending: u32) -> String {
 #[tokio::test]
 async fn a_queue_of_a_million_is_counted_by_its_indexes_and_up_to_a_limit() {
     let rows = if support::is_long() { 1_000_000 } else { 100_000 };
-    let ddl = format!("{PRINTED}{OWN}");
+    let ddl = format!("{PRINTED}{own}", own = own());
     let mut stage = Stage::new(&ddl).await;
     let other = stage.client().await;
     for (table, pending, expected) in
@@ -215,7 +242,7 @@ async fn a_queue_of_a_million_is_counted_by_its_indexes_and_up_to_a_limit() {
 
 #[tokio::test]
 async fn after_ten_thousand_rows_the_counts_are_not_read_in_every_poll() {
-    let mut stage = Stage::new(&format!("{OWN}{}", fill("locktop.task_queue", 20_000, 5))).await;
+    let mut stage = Stage::new(&format!("{own}{}", fill("locktop.task_queue", 20_000, 5), own = own())).await;
     let first = stage.look().await;
     let read = |view: &View| view.snapshot.as_ref().unwrap().systems.counts[0].section.taken_at;
     let second = stage.look().await;

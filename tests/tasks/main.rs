@@ -133,7 +133,7 @@ async fn they_are_read_on_every_version() {
 
 #[tokio::test]
 async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
-    let own = own_tables("jobs").replace("jobs.scheduled_tasks", "jobs.\"Tasks\"");
+    let own = format!("{}; ALTER TABLE jobs.scheduled_tasks RENAME TO \"Tasks\"", own_tables("jobs"));
     let mut stage = Stage::new(&own).await;
     assert!(stage.look().await.snapshot.as_ref().unwrap().task_sets.is_empty(), "not found by itself");
     stage.places(Places { schedules: Some("jobs.\"Tasks\"".into()), executions: None }).await;

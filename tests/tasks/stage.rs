@@ -19,6 +19,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session};
 use locktop::pg::systems;
 use locktop::pg::tasks::Places;
+use locktop::schema::SchemaName;
 use locktop::ui::theme::{Base, Depth, Theme};
 use locktop::ui::viewport::Viewport;
 use locktop::wire;
@@ -29,9 +30,16 @@ use super::support;
 /// The key of task 0 in the namespace of tasks.
 pub(crate) const OWN: i64 = 0x4C54 << 48;
 
-/// Tables with keys of their own, in a schema.
+/// What `locktop schema install` makes, in a schema of this name, and three tasks.
 pub(crate) fn own_tables(schema: &str) -> String {
-    include_str!("own.sql").replace("$schema", schema)
+    let script = locktop::schema::script(&SchemaName::new(schema).unwrap());
+    format!(
+        "{script}
+         INSERT INTO {schema}.scheduled_tasks (task_name, task_type, next_run_at, timeout) VALUES
+             ('sync', 'sql', now() + interval '1 hour', '10 minutes'),
+             ('report', 'sql', now() + interval '1 hour', '30 minutes'),
+             ('late', 'sql', now() - interval '1 hour', '30 minutes');"
+    )
 }
 
 pub(crate) async fn pid(client: &Client) -> i32 {

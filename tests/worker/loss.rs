@@ -1,10 +1,16 @@
 //! What happens when the lock is lost.
 
-use locktop::worker::StopReason;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use locktop::demo::postgres::EmbeddedServer;
+use locktop::worker::{Execution, Options, Stop, StopReason, Work, WorkError};
 
 use super::db::{Session, installed};
 use super::hand::{Held, Seen, Worker, log, task};
-use super::support::{versions, wait_until};
+use super::process::{Process, target_on};
+use super::support::{conninfo, open, server, versions, wait_until};
 
 #[tokio::test]
 async fn work_is_told_when_its_connection_is_terminated_and_another_worker_runs_it() {
@@ -35,4 +41,151 @@ async fn work_is_told_when_its_connection_is_terminated_and_another_worker_runs_
         wait_until("it to end", async || log(&session).await.ends_with("two|completed|-")).await;
         second.quit().await;
     }
+}
+
+#[tokio::test]
+async fn work_that_a_heartbeat_does_not_list_is_stopped_and_the_rest_goes_on() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let work = Held::new();
+        let worker = Worker::start(Options { concurrency: 2, ..Worker::options(&info, "w") }, work.clone());
+        for name in ["one", "two"] {
+            task(&session, name, "x", "NULL").await;
+        }
+        work.began(2).await;
+        session
+            .run("UPDATE task_execution_log SET status = 'failed', recovered_by = 'test' WHERE id = 1")
+            .await;
+        wait_until("one to be told", async || work.seen().contains(&Seen::Stopped(1, StopReason::NotOurs)))
+            .await;
+        worker.events.wait_for("stopped \"one\" (execution 1)").await;
+        work.end(Ok(()));
+        wait_until("the other to end", async || log(&session).await.ends_with("w|completed|-")).await;
+        let summary = worker.quit().await;
+        assert_eq!((summary.stopped, summary.completed), (1, 1), "{version}");
+        assert_eq!(work.seen().iter().filter(|seen| matches!(seen, Seen::Stopped(..))).count(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_finish_that_does_not_count_is_said() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let work = Held::new();
+        // No heartbeat comes before the end.
+        let options = Options { heartbeat: Duration::from_secs(60), ..Worker::options(&info, "w") };
+        let worker = Worker::start(options, work.clone());
+        task(&session, "t", "x", "NULL").await;
+        work.began(1).await;
+        session.run("UPDATE task_execution_log SET status = 'failed', error_message = 'by hand'").await;
+        work.end(Ok(()));
+        worker.events.wait_for("the end of \"t\" (execution 1) did not count").await;
+        assert_eq!(worker.quit().await.not_counted, 1, "{version}");
+        assert!(log(&session).await.starts_with("w|failed|by hand"), "it stays as it was");
+    }
+}
+
+/// Somebody has the task's row locked for longer than a statement may wait: the end is written when it is free.
+#[tokio::test]
+async fn an_end_that_the_server_refuses_is_written_later() {
+    let info = installed(server().await.version()).await;
+    let (session, other) = (Session::open(&info).await, Session::open(&info).await);
+    let work = Held::new();
+    let worker = Worker::start(Worker::options(&info, "w"), work.clone());
+    task(&session, "t", "x", "NULL").await;
+    work.began(1).await;
+    other.run("BEGIN; SELECT FROM scheduled_tasks FOR UPDATE").await;
+    work.end(Err("why"));
+    worker
+        .events
+        .wait_for("the end of \"t\" (execution 1) was not recorded: canceling statement due to lock timeout")
+        .await;
+    other.run("ROLLBACK").await;
+    wait_until("it to be written", async || log(&session).await == "w|failed|why").await;
+    let summary = worker.quit().await;
+    assert_eq!((summary.failed, summary.not_counted), (1, 0));
+}
+
+#[tokio::test]
+async fn work_that_does_not_stop_is_dropped_before_anything_new_begins() {
+    struct Deaf(Arc<AtomicU32>);
+    struct Dropped(Arc<AtomicU32>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    impl Work for Deaf {
+        async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
+            if execution.task_name == "next" {
+                assert_eq!(self.0.load(Ordering::SeqCst), 1, "the first has ended");
+                return Ok(());
+            }
+            let _dropped = Dropped(Arc::clone(&self.0));
+            std::future::pending().await
+        }
+    }
+    let info = installed(server().await.version()).await;
+    let session = Session::open(&info).await;
+    let worker = Worker::start(Worker::options(&info, "w"), Deaf(Arc::default()));
+    task(&session, "deaf", "x", "NULL").await;
+    wait_until("it to run", async || session.ask("SELECT state FROM running_tasks").await == "running").await;
+    task(&session, "next", "x", "NULL").await;
+    session.run("SELECT pg_terminate_backend(holder_pid) FROM running_tasks").await;
+    wait_until("the next to run", async || log(&session).await.ends_with("w|completed|-")).await;
+    assert_eq!(worker.quit().await.stopped, 1);
+}
+
+#[tokio::test]
+async fn it_comes_back_after_the_server_was_killed_and_started_again() {
+    for version in versions() {
+        let options = locktop::demo::postgres::Options { version: Some(version), ..Default::default() };
+        let mut server = EmbeddedServer::start(options).await.unwrap();
+        let info = conninfo(&server);
+        let mut connection = open(&info).await;
+        locktop::schema::install(&mut connection.client, &locktop::schema::SchemaName::default())
+            .await
+            .unwrap();
+        let session = Session::open(&info).await;
+        task(&session, "t", "sleep", "'{\"seconds\": 600}'").await;
+        let process = Process::start("w", &[], &target_on(&server, &info));
+        wait_until("it to run", async || session.ask("SELECT state FROM running_tasks").await == "running")
+            .await;
+        server.kill_hard().await.unwrap();
+        process.says("connection lost").await;
+        process.says("stopped \"t\" (execution 1)").await;
+        process.says("; waiting").await;
+        server.restart().await.unwrap();
+        wait_until("it to come back", async || process.said().matches("connected, served by").count() == 2)
+            .await;
+        let session = Session::open(&info).await;
+        task(&session, "after", "sleep", "'{\"seconds\": 0}'").await;
+        wait_until("it to work", async || log(&session).await.ends_with("w|completed|-")).await;
+        process.signal(rustix::process::Signal::TERM);
+        let left = process.ended().await;
+        assert_eq!(left.status, Some(0), "{version}: {}", left.err);
+        assert!(
+            left.err.ends_with("1 completed, 0 failed, 1 stopped, 0 given back, 0 not recorded"),
+            "{}",
+            left.err
+        );
+        server.stop().await.unwrap();
+    }
+}
+
+/// Told to quit while there is no server, it does not wait for one.
+#[tokio::test]
+async fn it_can_be_ended_while_it_has_no_connection() {
+    let mut server = EmbeddedServer::start(locktop::demo::postgres::Options::default()).await.unwrap();
+    let info = conninfo(&server);
+    let mut connection = open(&info).await;
+    locktop::schema::install(&mut connection.client, &locktop::schema::SchemaName::default()).await.unwrap();
+    let process = Process::start("w", &[], &target_on(&server, &info));
+    process.says("connected").await;
+    server.kill_hard().await.unwrap();
+    process.says("; waiting").await;
+    process.signal(rustix::process::Signal::TERM);
+    assert_eq!(process.ended().await.status, Some(0));
 }

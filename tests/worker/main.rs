@@ -10,11 +10,15 @@
 
 #[path = "../support/binary.rs"]
 mod binary;
-#[allow(dead_code, reason = "shared with the tests of the schema")]
 #[path = "../schema/db.rs"]
 mod db;
+mod due;
 mod hand;
 mod loss;
+mod opens;
+mod pooled;
+#[path = "../support/pooler.rs"]
+mod pooler;
 mod process;
 mod runs;
 mod signals;

@@ -26,6 +26,7 @@ pub(crate) struct Process {
     child: Option<Child>,
     pid: Pid,
     said: Arc<Mutex<Vec<String>>>,
+    reader: Option<std::thread::JoinHandle<()>>,
 }
 
 impl Process {
@@ -43,12 +44,12 @@ impl Process {
         let said = Arc::new(Mutex::new(Vec::new()));
         let (lines, pid) = (BufReader::new(child.stderr.take().unwrap()).lines(), Pid::from_child(&child));
         let keep = Arc::clone(&said);
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 keep.lock().unwrap().push(line);
             }
         });
-        Self { child: Some(child), pid, said }
+        Self { child: Some(child), pid, said, reader: Some(reader) }
     }
 
     pub(crate) fn said(&self) -> String {
@@ -71,7 +72,13 @@ impl Process {
     /// Its end: exit status, standard output, and what it said.
     pub(crate) async fn ended(mut self) -> Left {
         let child = self.child.take().unwrap();
-        let left = tokio::task::spawn_blocking(move || finish(child, "the worker")).await.unwrap();
+        let reader = self.reader.take().unwrap();
+        let end = move || {
+            let left = finish(child, "the worker");
+            reader.join().unwrap();
+            left
+        };
+        let left = tokio::task::spawn_blocking(end).await.unwrap();
         Left { err: self.said(), ..left }
     }
 }

@@ -67,11 +67,8 @@ LANGUAGE plpgsql IMMUTABLE STRICT
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
 DECLARE
-    v_fields text[] := string_to_array(p_expression, ' ');
+    v_fields text[];
 BEGIN
-    IF cardinality(v_fields) = 5 AND p_expression !~ '[\t\n]|  |^ | $' THEN
-        RETURN v_fields;
-    END IF;
     v_fields := regexp_split_to_array(CASE lower(btrim(p_expression, E' \t\n'))
         WHEN '@yearly' THEN '0 0 1 1 *'
         WHEN '@annually' THEN '0 0 1 1 *'
@@ -105,7 +102,8 @@ AS $body$
 DECLARE
     -- Every date and day of week has come together after 40 years, a century without a leap day included.
     c_years CONSTANT integer := 41;
-    v_fields text[] := cron_fields(p_expression);
+    v_fields text[] := CASE WHEN p_expression ~ '^[^@ \t\n]+( [^ \t\n]+){4}$' THEN string_to_array(p_expression, ' ')
+                            ELSE cron_fields(p_expression) END;
     -- Null for every value. This runs at the end of each task, so a field that says nothing is not looked into.
     v_minutes integer[] := CASE WHEN v_fields[1] <> '*' THEN cron_field(v_fields[1], 'minute', 0, 59, NULL) END;
     v_hours integer[] := CASE WHEN v_fields[2] <> '*' THEN cron_field(v_fields[2], 'hour', 0, 23, NULL) END;
@@ -121,10 +119,12 @@ DECLARE
     v_is_day boolean;
     v_is_weekday boolean;
     v_local timestamp;
+    v_hour integer;
     v_minute integer;
     v_named integer;
     v_ahead integer;
     v_step interval;
+    v_time timestamptz;
     v_next timestamptz;
 BEGIN
     IF NOT isfinite(p_after) THEN
@@ -173,10 +173,15 @@ BEGIN
                     v_next := v_next + v_step;
                 END LOOP;
             ELSE
-                SELECT min(m.at) INTO v_next
-                  FROM (SELECT (v_day + make_interval(hours => h.hour, mins => n.minute)) AT TIME ZONE p_zone AS at
-                          FROM unnest(v_hours) AS h (hour), unnest(v_minutes) AS n (minute)) m
-                 WHERE m.at > p_after;
+                v_next := NULL;
+                FOREACH v_hour IN ARRAY v_hours LOOP
+                    FOREACH v_minute IN ARRAY v_minutes LOOP
+                        v_time := (v_day + make_interval(hours => v_hour, mins => v_minute)) AT TIME ZONE p_zone;
+                        IF v_time > p_after THEN
+                            v_next := least(v_next, v_time);
+                        END IF;
+                    END LOOP;
+                END LOOP;
                 IF v_next IS NOT NULL THEN
                     RETURN v_next;
                 END IF;

@@ -1,6 +1,7 @@
 -- Taking a task: its key for the session, a row in the log, and nobody else.
 --
--- Each session keeps the plans that it made at first, when the tables may have been all but empty: hence enable_seqscan.
+-- Each session keeps the plans that it made at first, when the tables may have been all but empty, and must not make them again for
+-- each task: hence the settings. An SQL function with settings of its own is planned at each call, so none of those is on the way.
 
 -- Reads all locks of the server: for who found that it has to know.
 CREATE FUNCTION @schema@.held_task_ids()
@@ -52,10 +53,12 @@ $body$;
 COMMENT ON FUNCTION @schema@.supersede_execution(integer, text, timestamptz) IS
     'Fails the running execution of a task whose key was free, and counts the attempt';
 
--- Starts an execution, or answers null. A running one of the task that showed signs of life after p_oldest is left alone.
+-- Starts an execution, or answers null. A running one of the task that showed signs of life after p_oldest is left alone. Who has
+-- the row of the task locked, and found it due, says how many attempts it has: whoever has the key by then cannot end before us.
 --
 -- The key is taken for the transaction first and for the session last: an error on the way leaves nothing held.
-CREATE FUNCTION @schema@.start_execution(p_task_id integer, p_worker_id text, p_oldest timestamptz DEFAULT 'infinity',
+CREATE FUNCTION @schema@.start_execution(p_task_id integer, p_worker_id text, p_attempts integer DEFAULT NULL,
+                                         p_oldest timestamptz DEFAULT 'infinity',
                                          OUT execution_id bigint, OUT attempt integer, OUT lock_id bigint)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
@@ -69,17 +72,20 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(lock_id) THEN
         RETURN;
     END IF;
-    -- Only now: before, somebody else may have been finishing it.
     v_now := clock_timestamp();
-    SELECT t.attempts + 1 INTO attempt
-      FROM scheduled_tasks t
-     WHERE t.id = p_task_id AND t.is_enabled AND t.next_run_at <= v_now
-       FOR NO KEY UPDATE;
-    IF NOT FOUND THEN
-        IF NOT EXISTS (SELECT FROM scheduled_tasks t WHERE t.id = p_task_id) THEN
-            RAISE EXCEPTION 'there is no task %', p_task_id USING ERRCODE = 'no_data_found';
+    attempt := p_attempts + 1;
+    IF attempt IS NULL THEN
+        -- Only now: before, somebody else may have been finishing it.
+        SELECT t.attempts + 1 INTO attempt
+          FROM scheduled_tasks t
+         WHERE t.id = p_task_id AND t.is_enabled AND t.next_run_at <= v_now
+           FOR NO KEY UPDATE;
+        IF NOT FOUND THEN
+            IF NOT EXISTS (SELECT FROM scheduled_tasks t WHERE t.id = p_task_id) THEN
+                RAISE EXCEPTION 'there is no task %', p_task_id USING ERRCODE = 'no_data_found';
+            END IF;
+            RETURN;
         END IF;
-        RETURN;
     END IF;
     LOOP
         -- A row in the way is found by the very index that allows one.
@@ -100,7 +106,7 @@ BEGIN
     END IF;
 END
 $body$;
-COMMENT ON FUNCTION @schema@.start_execution(integer, text, timestamptz) IS
+COMMENT ON FUNCTION @schema@.start_execution(integer, text, integer, timestamptz) IS
     'Takes the key of a due task and logs an execution; for use by the functions that check first whether this session has it';
 
 -- False when somebody has the task, this session included, and when it is not due or not enabled.
@@ -109,6 +115,7 @@ RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 AS $body$
 DECLARE
     v_started record;
@@ -134,6 +141,7 @@ RETURNS TABLE (execution_id bigint, task_id int, task_name text, task_type text,
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 AS $body$
 #variable_conflict use_column
 DECLARE
@@ -154,7 +162,7 @@ BEGIN
         -- A task that is being taken has its row locked. One whose worker may still be stopping is left alone for a while. The
         -- OFFSET keeps it a look into an index for each, also where the tables seem to be small.
         FOR v_task IN
-            SELECT t.id, t.task_name, t.task_type, t.payload, t.max_attempts, t.timeout, e.seen
+            SELECT t.id, t.task_name, t.task_type, t.payload, t.attempts, t.max_attempts, t.timeout, e.seen
               FROM scheduled_tasks t
               LEFT JOIN LATERAL (
                    SELECT greatest(r.started_at, r.heartbeat_at, '-infinity') AS seen
@@ -177,7 +185,7 @@ BEGIN
                 END IF;
                 CONTINUE WHEN v_restarted OR v_task.id = ANY (v_held);
             END IF;
-            v_started := start_execution(v_task.id, p_worker_id, v_oldest);
+            v_started := start_execution(v_task.id, p_worker_id, v_task.attempts, v_oldest);
             IF v_started.execution_id IS NOT NULL THEN
                 v_count := v_count + 1;
                 execution_id := v_started.execution_id;
@@ -236,6 +244,7 @@ RETURNS timestamptz
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 AS $body$
 DECLARE
     v_held bigint[] := held_task_ids();

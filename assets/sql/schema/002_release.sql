@@ -1,7 +1,6 @@
 -- The end of an execution, and its signs of life. All of these find the execution by the task, the worker and this very session, and
 -- leave one alone that is not running any more.
---
--- Each session keeps the plans that it made at first, when the tables may have been all but empty: hence enable_seqscan.
+-- The settings are those of 002_acquire.
 
 -- True when the finish counted. The key is free exactly when the transaction commits: not before, or another session could run the
 -- task while it still looks due.
@@ -10,6 +9,7 @@ RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 AS $body$
 DECLARE
     v_key bigint := task_lock_key(p_task_id);
@@ -68,6 +68,7 @@ RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 AS $body$
 BEGIN
     UPDATE task_execution_log e
@@ -85,6 +86,7 @@ RETURNS SETOF bigint
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 AS $body$
 DECLARE
     v_start timestamptz := own_backend_start();

@@ -74,8 +74,6 @@ $body$;
 COMMENT ON FUNCTION @schema@.retry_pause(interval, integer) IS 'How long a task rests after so many failures in a row';
 
 -- The key of the task has to be held.
---
--- An SQL function without plpgsql in it would be planned anew in each transaction, and so is none of those that run for each task.
 CREATE FUNCTION @schema@.settle_task(p_task_id integer, p_completed boolean, OUT next_run_at timestamptz, OUT gave_up boolean)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp

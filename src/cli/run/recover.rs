@@ -1,9 +1,11 @@
 //! `locktop recover`: says what it would do, asks, does it, and says what came of it.
 
+use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 
-use super::super::args::{Limit, RecoverArgs, SnapshotFormat};
+use super::super::args::SnapshotFormat;
 use super::super::confirm;
+use super::super::recovery::{Limit, RecoverArgs};
 use super::super::settings::{Settings, SettingsError};
 use super::{Failure, look, open, say};
 use crate::action::Actor;
@@ -23,32 +25,24 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     let (connection, info) = open(&settings).await?;
     let client = &connection.client;
     let plan = recover::plan(client, &arguments.schema, &request(arguments)).await?;
-    let output = Output { settings: &settings, arguments, plan: &plan };
-    output.plan()?;
-    let acts = plan.acts().count() > 0;
+    let output = Output { settings: &settings, arguments, plan: &plan, broken: Cell::new(None) };
+    output.plan();
     if arguments.dry_run || plan.rows.is_empty() {
-        output.end(&[])?;
-        return Ok(0);
+        return output.end(&[], 0);
     }
-    if acts && !arguments.yes && !output.is_confirmed()? {
+    if plan.acts().count() > 0 && !arguments.yes && !output.is_confirmed()? {
         say("nothing was changed");
-        output.end(&[])?;
-        return Ok(1);
+        return output.end(&[], 1);
     }
     let order = Order {
         actor: Actor::of_process("locktop recover", info.user()),
         reason: arguments.reason.clone(),
         wait: arguments.wait,
     };
-    let mut broken = Ok(());
-    let told = |result: &RecoveryResult| {
-        // What was begun is ended, also when nobody reads.
-        broken = std::mem::replace(&mut broken, Ok(())).and_then(|()| output.result(result));
-    };
+    let told = |result: &RecoveryResult| output.result(result);
     let results = recover::execute(client, &arguments.schema, &plan, &order, told).await;
-    broken?;
-    output.end(&results)?;
-    Ok(u8::from(!results.iter().all(|result| result.outcome.is_settled())))
+    let all = results.iter().all(|result| result.outcome.is_settled());
+    output.end(&results, u8::from(!all))
 }
 
 /// What can be said without a server.
@@ -77,11 +71,12 @@ fn request(arguments: &RecoverArgs) -> Request {
     Request { select, task: arguments.task.clone(), terminate: arguments.terminate }
 }
 
-/// Where everything is said.
+/// Where everything is said. What was begun is ended, and its exit status given, also when nobody reads.
 struct Output<'a> {
     settings: &'a Settings,
     arguments: &'a RecoverArgs,
     plan: &'a RecoveryPlan,
+    broken: Cell<Option<io::Error>>,
 }
 
 impl Output<'_> {
@@ -90,27 +85,39 @@ impl Output<'_> {
     }
 
     /// A table comes in parts, as things happen.
-    fn plan(&self) -> io::Result<()> {
-        if self.is_table() { self.print(&wire::table::recovery::plan(self.plan)) } else { Ok(()) }
+    fn plan(&self) {
+        if self.is_table() {
+            self.print(&wire::table::recovery::plan(self.plan));
+        }
     }
 
-    fn result(&self, result: &RecoveryResult) -> io::Result<()> {
-        let line = || wire::table::recovery::result(self.plan, result);
-        if self.is_table() { self.print(&[line()]) } else { Ok(()) }
+    fn result(&self, result: &RecoveryResult) {
+        if self.is_table() {
+            self.print(&[wire::table::recovery::result(self.plan, result)]);
+        }
     }
 
-    /// The last line of a table; the whole of an object.
-    fn end(&self, results: &[RecoveryResult]) -> Result<(), Failure> {
+    /// The last line of a table; the whole of an object. Answers with the exit status.
+    fn end(&self, results: &[RecoveryResult], status: u8) -> Result<u8, Failure> {
         if !self.is_table() {
             let json = wire::json::recovery(self.plan, results, self.arguments.dry_run);
-            self.print(&[json.map_err(|error| Failure::Other(error.to_string()))?])?;
+            self.print(&[json.map_err(|error| Failure::Other(error.to_string()))?]);
         } else if !results.is_empty() {
-            self.print(&[wire::table::recovery::summary(results)])?;
+            self.print(&[wire::table::recovery::summary(results)]);
         }
-        Ok(())
+        match self.broken.take() {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+            _ => Ok(status),
+        }
     }
 
-    fn print(&self, lines: &[String]) -> io::Result<()> {
+    fn print(&self, lines: &[String]) {
+        if let Err(error) = self.write(lines) {
+            self.broken.set(Some(error));
+        }
+    }
+
+    fn write(&self, lines: &[String]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         let ascii = self.is_table() && io::stdout().is_terminal() && self.is_ascii();
         for line in lines {

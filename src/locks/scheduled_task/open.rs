@@ -44,6 +44,7 @@ pub(super) struct Statements {
     pub(super) heartbeat: Statement,
     pub(super) next_due: Statement,
     pub(super) next_due_telling: Statement,
+    pub(super) tell_due: Statement,
 }
 
 /// Connects, makes sure that a session lock can be held there and that the schema is what we know, and listens.
@@ -109,10 +110,12 @@ async fn statements(client: &Client, schema: &str) -> Result<Statements, tokio_p
         heartbeat: client.prepare(&format!("SELECT * FROM {schema}.heartbeat_tasks($1)")).await?,
         next_due_telling: client
             .prepare(&format!(
-                "SELECT n.seconds, pg_catalog.pg_notify('{QUIET}', \
-                 coalesce(greatest(n.seconds, $2::float8)::text, '-') || ' ' || $1::text) FROM ({due}) n"
+                "SELECT n.seconds, CASE WHEN n.seconds <= 0 AND $2::float8 IS NULL THEN NULL ELSE \
+                 pg_catalog.pg_notify('{QUIET}', CASE WHEN n.seconds IS NULL THEN '-' \
+                 ELSE greatest(n.seconds, $2)::text END || ' ' || $1::text) END FROM ({due}) n"
             ))
             .await?,
         next_due: client.prepare(&due).await?,
+        tell_due: client.prepare(&format!("SELECT pg_catalog.pg_notify('{DUE}', $1)")).await?,
     })
 }

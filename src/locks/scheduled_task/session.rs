@@ -22,6 +22,9 @@ pub(super) const QUIET: &str = "locktop_quiet";
 /// A server that has not answered for so long is gone, as far as we can tell. Its own limit for a statement is shorter.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// SQLSTATEs of a function that is gone, a schema that is gone, and a prepared statement whose result would be another now.
+const CHANGED: [&str; 3] = ["42883", "3F000", "0A000"];
+
 /// What a worker is told unasked.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum News {
@@ -29,6 +32,8 @@ pub enum News {
     Due,
     /// Another worker found nothing left to take; what it said about when to look again, nothing when nothing is planned.
     Quiet(Option<Duration>),
+    /// This very session said so, at this place among what others said.
+    Told,
 }
 
 /// The session of one worker. Dropped, it ends, and with it every lock that it holds.
@@ -138,14 +143,23 @@ impl TaskSession {
         seconds(&self.ask(&self.statements.next_due, &[]).await?)
     }
 
-    /// The same, and tells all other workers of the schema that there is nothing to take before that, or before `pause` is
-    /// over.
+    /// The same, and tells all other workers of the schema that there is nothing to take before that. Where something is due now it
+    /// tells them to leave that alone for `pause`; without one it tells them nothing then.
     ///
     /// # Errors
     /// When the server refuses, or the session is lost.
-    pub async fn next_due_telling(&self, pause: Duration) -> Result<Option<Duration>, SessionError> {
-        let arguments: [&(dyn ToSql + Sync); 2] = [&self.schema.as_str(), &pause.as_secs_f64()];
+    pub async fn next_due_telling(&self, pause: Option<Duration>) -> Result<Option<Duration>, SessionError> {
+        let pause = pause.map(|pause| pause.as_secs_f64());
+        let arguments: [&(dyn ToSql + Sync); 2] = [&self.schema.as_str(), &pause];
         seconds(&self.ask(&self.statements.next_due_telling, &arguments).await?)
+    }
+
+    /// Tells all workers of the schema that a task may be due.
+    ///
+    /// # Errors
+    /// When the server refuses, or the session is lost.
+    pub async fn tell_due(&self) -> Result<(), SessionError> {
+        self.ask(&self.statements.tell_due, &[&self.schema.as_str()]).await.map(drop)
     }
 
     /// The next news. What arrives while a statement is asked comes before its answer. Pending for ever once the session has
@@ -171,7 +185,8 @@ impl TaskSession {
     fn read(&self, notification: &Notification) -> Option<News> {
         match notification.channel.as_str() {
             DUE if notification.payload == self.schema.as_str() => Some(News::Due),
-            QUIET if notification.pid != self.pid => {
+            QUIET if notification.pid == self.pid => Some(News::Told),
+            QUIET => {
                 let (seconds, schema) = notification.payload.split_once(' ')?;
                 (schema == self.schema.as_str()).then_some(())?;
                 match seconds {
@@ -199,7 +214,13 @@ impl TaskSession {
     ) -> Result<Vec<Row>, SessionError> {
         match tokio::time::timeout(PATIENCE, self.connection.client.query(statement, arguments)).await {
             Ok(Ok(rows)) => Ok(rows),
-            Ok(Err(error)) => Err(SessionError::from(error)),
+            Ok(Err(error)) => Err(match SessionError::from(error) {
+                // Somebody upgraded or dropped the schema: the statements are those of the old one.
+                SessionError::Refused { sqlstate, message } if CHANGED.contains(&sqlstate.as_str()) => {
+                    SessionError::Lost(format!("the schema is not what it was: {message}"))
+                }
+                error => error,
+            }),
             Err(_) => {
                 Err(SessionError::Lost(format!("the server has not answered for {} s", PATIENCE.as_secs())))
             }

@@ -1,0 +1,185 @@
+-- The work queue: items that each go to one worker at a time.
+--
+-- A worker claims an item and commits; then it works, and ends the item in another transaction. Whose an item is says its row: the
+-- worker, its session and the number of the attempt, which only grows. The advisory key of an item, held by that session meanwhile,
+-- is there to be seen by who looks at locks; no decision rests on it.
+
+CREATE TABLE @schema@.task_queue (
+    id bigserial PRIMARY KEY,
+    task_name varchar(100),
+    payload jsonb,
+    status varchar(20) NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'processing', 'completed', 'failed')),
+    worker_id varchar(50),
+    created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    started_at timestamptz,
+    completed_at timestamptz,
+    -- How often it was claimed.
+    attempt integer NOT NULL DEFAULT 0 CHECK (attempt >= 0),
+    max_attempts integer NOT NULL DEFAULT 3 CHECK (max_attempts > 0),
+    -- The session that claimed it.
+    backend_pid integer,
+    backend_start timestamptz,
+    heartbeat_at timestamptz,
+    -- What the last attempt that failed said, or what is known of one that was lost.
+    error_message text
+) WITH (fillfactor = 80);
+COMMENT ON TABLE @schema@.task_queue IS 'locktop: items of work, who has each and what became of it';
+
+CREATE INDEX idx_queue_pending ON @schema@.task_queue (created_at, id) WHERE status = 'pending';
+CREATE INDEX idx_queue_processing ON @schema@.task_queue (backend_pid) WHERE status = 'processing';
+CREATE INDEX idx_queue_completed ON @schema@.task_queue (completed_at) WHERE status = 'completed';
+CREATE INDEX idx_queue_failed ON @schema@.task_queue (completed_at) WHERE status = 'failed';
+
+CREATE FUNCTION @schema@.queue_lock_key(p_task_id bigint)
+RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+    -- 0x4C51
+    SELECT lock_key(19537, p_task_id)
+$body$;
+COMMENT ON FUNCTION @schema@.queue_lock_key(bigint) IS 'The advisory lock key of an item of the work queue';
+
+-- Wakes idle workers, always: whether there are any cannot be told before this commits. The same words each time, so that a
+-- transaction that adds a thousand items is heard once.
+CREATE FUNCTION @schema@.announce_queue()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+BEGIN
+    PERFORM pg_notify('locktop_queue', TG_TABLE_SCHEMA);
+    RETURN NULL;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.announce_queue() IS 'NOTIFY locktop_queue, ''<schema>'' when there is something to claim';
+
+CREATE TRIGGER announce_new_items
+    AFTER INSERT ON @schema@.task_queue
+    FOR EACH STATEMENT EXECUTE FUNCTION @schema@.announce_queue();
+CREATE TRIGGER announce_returned_item
+    AFTER UPDATE OF status ON @schema@.task_queue
+    FOR EACH ROW WHEN (NEW.status = 'pending' AND OLD.status <> 'pending')
+    EXECUTE FUNCTION @schema@.announce_queue();
+
+-- The session that has an item has its key: taken and given back at the commit, since a session's locks outlive a rollback.
+CREATE FUNCTION @schema@.show_queue_key()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+BEGIN
+    IF OLD.status = 'processing' THEN
+        IF OLD.backend_pid = pg_backend_pid() THEN
+            PERFORM pg_advisory_unlock(queue_lock_key(OLD.id));
+        END IF;
+    ELSIF NEW.backend_pid = pg_backend_pid() THEN
+        -- False when somebody else has it: then it is not shown, and the item is ours all the same.
+        PERFORM pg_try_advisory_lock(queue_lock_key(NEW.id));
+    END IF;
+    RETURN NULL;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.show_queue_key() IS 'Holds the advisory key of an item in the session that works on it';
+
+CREATE CONSTRAINT TRIGGER show_key
+    AFTER UPDATE ON @schema@.task_queue
+    DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN ((OLD.status = 'processing') <> (NEW.status = 'processing'))
+    EXECUTE FUNCTION @schema@.show_queue_key();
+CREATE CONSTRAINT TRIGGER show_key_no_more
+    AFTER DELETE ON @schema@.task_queue
+    DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW WHEN (OLD.status = 'processing')
+    EXECUTE FUNCTION @schema@.show_queue_key();
+
+-- The oldest first. Commit at once; the work comes after.
+CREATE FUNCTION @schema@.claim_queue_items(p_worker_id text, p_max_items integer DEFAULT 1)
+RETURNS TABLE (task_id bigint, task_name varchar, payload jsonb, attempt integer, max_attempts integer, started_at timestamptz)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+#variable_conflict use_column
+DECLARE
+    v_start timestamptz := own_backend_start();
+    v_now timestamptz := clock_timestamp();
+BEGIN
+    IF p_worker_id IS NULL THEN
+        RAISE EXCEPTION 'a worker that claims an item has a name' USING ERRCODE = 'null_value_not_allowed';
+    END IF;
+    RETURN QUERY
+    -- Materialized: planned as the inner side of a join it would run, and choose, once for each row of the outer one.
+    WITH chosen AS MATERIALIZED (
+        SELECT q.id
+          FROM task_queue q
+         WHERE q.status = 'pending'
+         ORDER BY q.created_at, q.id
+         LIMIT p_max_items
+           FOR UPDATE SKIP LOCKED
+    )
+    UPDATE task_queue q
+       SET status = 'processing', worker_id = p_worker_id, backend_pid = pg_backend_pid(), backend_start = v_start,
+           attempt = q.attempt + 1, started_at = v_now, heartbeat_at = v_now, completed_at = NULL
+      FROM chosen c
+     WHERE q.id = c.id
+    RETURNING q.id, q.task_name, q.payload, q.attempt, q.max_attempts, q.started_at;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.claim_queue_items(text, integer) IS
+    'Takes the oldest pending items for this session; commit, work, then call finish_queue_item for each with its attempt';
+
+CREATE FUNCTION @schema@.consume_task()
+RETURNS TABLE (task_id bigint, task_name varchar, payload jsonb)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT c.task_id, c.task_name, c.payload FROM claim_queue_items(coalesce(host(inet_client_addr()), 'local'), 1) c;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.consume_task() IS
+    'Takes the oldest pending item for this session, in the name of its address; no row when there is none';
+
+-- p_status is completed; failed, for good; or pending, to be tried again unless this was the last attempt.
+CREATE FUNCTION @schema@.finish_queue_item(p_task_id bigint, p_worker_id text, p_attempt integer, p_status text,
+                                           p_error_message text DEFAULT NULL)
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+BEGIN
+    IF p_status IS NULL OR p_status NOT IN ('completed', 'failed', 'pending') THEN
+        RAISE EXCEPTION 'status is "%": an item ends as completed or failed, or is pending again', p_status
+            USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    UPDATE task_queue q
+       SET status = CASE WHEN p_status = 'pending' AND q.attempt >= q.max_attempts THEN 'failed' ELSE p_status END,
+           completed_at = CASE WHEN p_status <> 'pending' OR q.attempt >= q.max_attempts THEN clock_timestamp() END,
+           error_message = p_error_message
+     WHERE q.id = p_task_id AND q.status = 'processing' AND q.worker_id = p_worker_id AND q.attempt = p_attempt
+       AND q.backend_pid = pg_backend_pid();
+    RETURN FOUND;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.finish_queue_item(bigint, text, integer, text, text) IS
+    'Ends an item that this worker has in this session, in this attempt; false when it has not, and nothing was changed';
+
+CREATE FUNCTION @schema@.heartbeat_queue_items(p_worker_id text)
+RETURNS TABLE (task_id bigint, attempt integer)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    UPDATE task_queue q
+       SET heartbeat_at = clock_timestamp()
+     WHERE q.status = 'processing' AND q.worker_id = p_worker_id AND q.backend_pid = pg_backend_pid()
+       AND q.backend_start = own_backend_start()
+    RETURNING q.id, q.attempt;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.heartbeat_queue_items(text) IS
+    'A sign of life for all that a worker has in this session: the items that are still its own; it stops the others';

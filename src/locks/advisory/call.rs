@@ -1,0 +1,85 @@
+//! The server's functions as text.
+
+use super::{Key, Mode};
+
+/// How long a lock lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    /// Until it is given back, or the session ends.
+    Session,
+    /// Until the transaction ends.
+    Transaction,
+}
+
+/// A call of one of the 21 functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Call {
+    /// Waits; returns nothing.
+    Lock(Level, Mode, Key),
+    /// Does not wait; whether it is ours.
+    Try(Level, Mode, Key),
+    /// Of a session's lock; whether it was held.
+    Unlock(Mode, Key),
+    /// Of all of a session's locks; returns nothing.
+    UnlockAll,
+}
+
+impl Call {
+    /// The statement. The keys are in it as text: so it can stand in one message with the settings for it.
+    pub(super) fn sql(self) -> String {
+        let (name, key) = match self {
+            Self::Lock(level, mode, key) => {
+                (format!("pg_advisory_{}lock{}", xact(level), shared(mode)), Some(key))
+            }
+            Self::Try(level, mode, key) => {
+                (format!("pg_try_advisory_{}lock{}", xact(level), shared(mode)), Some(key))
+            }
+            Self::Unlock(mode, key) => (format!("pg_advisory_unlock{}", shared(mode)), Some(key)),
+            Self::UnlockAll => ("pg_advisory_unlock_all".to_owned(), None),
+        };
+        format!("SELECT pg_catalog.{name}({})", key.map(arguments).unwrap_or_default())
+    }
+}
+
+fn xact(level: Level) -> &'static str {
+    match level {
+        Level::Session => "",
+        Level::Transaction => "xact_",
+    }
+}
+
+fn shared(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Exclusive => "",
+        Mode::Shared => "_shared",
+    }
+}
+
+/// In quotes, since the smallest number cannot be written without: its digits alone are out of range, and the sign comes after.
+fn arguments(key: Key) -> String {
+    match key {
+        Key::Bigint(key) => format!("'{key}'::pg_catalog.int8"),
+        Key::Pair(first, second) => format!("'{first}'::pg_catalog.int4, '{second}'::pg_catalog.int4"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn there_are_twenty_one() {
+        let mut all = BTreeSet::from([Call::UnlockAll.sql()]);
+        for key in [Key::Bigint(1), Key::Pair(1, 2)] {
+            for mode in [Mode::Exclusive, Mode::Shared] {
+                all.insert(Call::Unlock(mode, key).sql());
+                for level in [Level::Session, Level::Transaction] {
+                    all.extend([Call::Lock(level, mode, key).sql(), Call::Try(level, mode, key).sql()]);
+                }
+            }
+        }
+        assert_eq!(all.len(), 21, "{all:#?}");
+    }
+}

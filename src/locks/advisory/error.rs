@@ -1,0 +1,67 @@
+//! What can go wrong with an advisory lock.
+
+use crate::locks::pooler::PoolerError;
+use crate::pg::error::ConnectError;
+use crate::pg::poll::message;
+use crate::text::one_line_prefix;
+
+/// Characters of a message that are kept: a server may say any amount.
+const MESSAGE: usize = 300;
+
+/// Why there is no lock, or none any more. Where a connection was part of the call it is closed, since what it holds is not
+/// certain; so the server frees whatever it held.
+#[derive(Debug, thiserror::Error)]
+pub enum AdvisoryError {
+    /// No connection.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// A pooler is in the way, or nobody can tell.
+    #[error(transparent)]
+    Pooler(#[from] PoolerError),
+    /// The server refuses: a deadlock, a cancelled statement, no room in its lock table.
+    #[error("{what} failed: {message} (SQLSTATE {sqlstate})")]
+    Server {
+        /// The statement.
+        what: String,
+        /// The server's code.
+        sqlstate: String,
+        /// The server's words, in one line.
+        message: String,
+    },
+    /// The connection ended, and with it every lock of its session.
+    #[error("the connection ended before {what} was answered, and its locks with it: {reason}")]
+    Lost {
+        /// The statement.
+        what: String,
+        /// What is known.
+        reason: String,
+    },
+    /// A call was given up before the server answered it, so nobody knows what the session holds.
+    #[error("an earlier call on this connection was given up half way: it is closed, and its locks are free")]
+    GivenUp,
+}
+
+impl AdvisoryError {
+    /// The error of a statement.
+    pub(super) fn of(what: &str, error: &tokio_postgres::Error) -> Self {
+        let what = what.to_owned();
+        match error.as_db_error() {
+            Some(db) => Self::Server {
+                what,
+                sqlstate: db.code().code().to_owned(),
+                message: one_line_prefix(db.message(), MESSAGE).into_owned(),
+            },
+            None => Self::Lost { what, reason: message(error) },
+        }
+    }
+
+    /// The server's code, where it was the server that refused.
+    #[must_use]
+    pub fn sqlstate(&self) -> Option<&str> {
+        match self {
+            Self::Server { sqlstate, .. } => Some(sqlstate),
+            Self::Connect(error) => error.sqlstate(),
+            _ => None,
+        }
+    }
+}

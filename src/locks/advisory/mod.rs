@@ -1,0 +1,119 @@
+//! PostgreSQL's advisory locks: all 21 functions behind a key, a mode, a level and a wait.
+//!
+//! A lock of the *session* is a guard that owns its connection ([`SessionLock`]). A lock of a *transaction* is only to be had
+//! through one, and ends with it ([`xact_lock`]). Both levels and both kinds of key meet in one lock manager: a session's
+//! exclusive lock keeps a transaction's out, but a [`Key::Bigint`] never meets a [`Key::Pair`].
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use locktop::locks::advisory::{Acquired, Key, Mode, Session, SessionLock, Wait};
+//! use locktop::pg::conninfo::ConnInfo;
+//!
+//! # async fn report() {}
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let session = Session::open(&ConnInfo::parse("host=db.example dbname=shop")?).await?;
+//! let wait = Wait::AtMost(Duration::from_secs(5));
+//! match SessionLock::acquire(session, Key::Bigint(10_001), Mode::Exclusive, wait).await? {
+//!     Acquired::Busy(_session) => println!("somebody else has it"),
+//!     Acquired::Held(lock) => {
+//!         tokio::select! {
+//!             () = report() => {}
+//!             reason = lock.lost() => return Err(reason.into()),
+//!         }
+//!         let released = lock.release().await?;
+//!         assert!(released.held, "nobody unlocked it behind our back");
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What the server does
+//!
+//! From "Advisory Lock Functions" and "Advisory Locks" in PostgreSQL's documentation, and shown by the tests on each version:
+//!
+//! - Locks stack: a session that has one gets it again, and has to give it back as often. `pg_locks` shows one row all the same.
+//! - A session's lock that was taken in a transaction survives its ROLLBACK. Neither `pg_cancel_backend` nor an error gives
+//!   it back: only an unlock by the same session does, or its end.
+//! - `pg_locks` does not tell the two levels apart.
+//!
+//! # When a host vanishes
+//!
+//! The server frees a session's lock when it notices that the connection is gone. A host that loses its power says nothing, and
+//! the system's own TCP keepalive asks after two hours. [`Session::open`] therefore sets `tcp_keepalives_*` of the server's
+//! side, which decide when the lock is free for others, to 30 + 3 × 10 s. The client's side decides when [`SessionLock::lost`]
+//! tells the holder; a [`ConnInfo`](crate::pg::conninfo::ConnInfo) has the same numbers unless its connection string
+//! says otherwise. A Unix socket needs neither, and a pooler between the two has sockets of its own.
+
+mod call;
+mod error;
+mod guard;
+mod session;
+mod transaction;
+
+use std::time::Duration;
+
+pub use crate::model::lock_key::LockKey as Key;
+pub use error::AdvisoryError;
+pub use guard::{Acquired, Released, SessionLock};
+pub use session::Session;
+pub use transaction::xact_lock;
+
+/// Whom a lock keeps out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Everybody.
+    Exclusive,
+    /// Those who want it exclusively.
+    Shared,
+}
+
+/// How long to wait for a lock that somebody has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Until it is free.
+    Forever,
+    /// Not at all.
+    Never,
+    /// At most so long, by the server's `lock_timeout`: in milliseconds, rounded up. Zero is [`Wait::Never`].
+    AtMost(Duration),
+}
+
+impl Wait {
+    /// What `lock_timeout` has to be, in milliseconds, where 0 is for ever. `None` is for not waiting.
+    fn lock_timeout(self) -> Option<u32> {
+        match self {
+            Self::Forever => Some(0),
+            Self::Never | Self::AtMost(Duration::ZERO) => None,
+            Self::AtMost(limit) => {
+                let milliseconds = limit.as_nanos().div_ceil(1_000_000);
+                // The setting's maximum: 24 days.
+                Some(
+                    u32::try_from(milliseconds)
+                        .map_or(i32::MAX.unsigned_abs(), |ms| ms.min(i32::MAX.unsigned_abs())),
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_never_shorter_than_asked_for_and_never_for_ever_by_accident() {
+        for (wait, expected) in [
+            (Wait::Forever, Some(0)),
+            (Wait::Never, None),
+            (Wait::AtMost(Duration::ZERO), None),
+            (Wait::AtMost(Duration::from_nanos(1)), Some(1)),
+            (Wait::AtMost(Duration::from_micros(1_001)), Some(2)),
+            (Wait::AtMost(Duration::from_secs(3)), Some(3_000)),
+            (Wait::AtMost(Duration::MAX), Some(2_147_483_647)),
+        ] {
+            assert_eq!(wait.lock_timeout(), expected, "{wait:?}");
+        }
+    }
+}

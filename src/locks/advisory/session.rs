@@ -1,0 +1,226 @@
+//! A connection that may hold a session's locks.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{CancelToken, Client, SimpleQueryMessage};
+
+use super::call::{Call, Level};
+use super::error::AdvisoryError;
+use super::{Key, Mode, Wait};
+use crate::locks::pooler;
+use crate::pg::connect::{Connection, connect};
+use crate::pg::conninfo::ConnInfo;
+use crate::pg::poll::message;
+use crate::pg::tls::Connector;
+
+/// For a connection of our own. It may idle as long as it holds a lock; a server that looks after its client every 5 s stops
+/// waiting for a lock that nobody is there to get; keepalives as in the module's documentation. Each by itself: the second one
+/// fails on systems that cannot watch a socket.
+const SETTINGS: [&str; 6] = [
+    "SET idle_session_timeout = 0",
+    "SET client_connection_check_interval = '5s'",
+    "SET tcp_keepalives_idle = 30",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+    "SET tcp_user_timeout = '60s'",
+];
+
+/// How long a connection has for its end.
+const GOODBYE: Duration = Duration::from_secs(1);
+/// Longest attempt to take back a request for a lock.
+const CANCEL: Duration = Duration::from_secs(5);
+
+/// A connection to one backend that is ours alone. Dropping it closes it, and the server frees what it holds.
+#[derive(Debug)]
+pub struct Session {
+    client: Client,
+    driver: JoinHandle<Result<(), tokio_postgres::Error>>,
+    ended: watch::Receiver<Option<String>>,
+    close: Close,
+    pid: i32,
+}
+
+impl Session {
+    /// Connects, and sees to it that the connection may idle and that its loss is noticed on both sides.
+    ///
+    /// # Errors
+    /// When there is no connection to be had, and where a pooler would lend it to others.
+    pub async fn open(info: &ConnInfo) -> Result<Self, AdvisoryError> {
+        let session = Self::adopt(connect(info).await?, info).await?;
+        for setting in SETTINGS {
+            match session.client.batch_execute(setting).await {
+                Err(error) if error.as_db_error().is_none() => {
+                    return Err(AdvisoryError::of(setting, &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(session)
+    }
+
+    /// Takes over an open connection, such as one from a pool; its settings stay as they are. `info` has to lead to the same place:
+    /// a second connection is opened there to tell whether a pooler is in the way.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub async fn adopt(connection: Connection, info: &ConnInfo) -> Result<Self, AdvisoryError> {
+        pooler::refuse_transaction_mode(&connection.client, info).await?;
+        let Connection { client, driver } = connection;
+        let (sender, ended) = watch::channel(None);
+        let close = Close { driver: driver.abort_handle(), token: client.cancel_token(), state: State::Idle };
+        let driver = tokio::spawn(async move {
+            let outcome = driver.await;
+            let reason = match &outcome {
+                Ok(Ok(())) => "the connection was closed".to_owned(),
+                Ok(Err(error)) => message(error),
+                Err(_) => "its task was stopped".to_owned(),
+            };
+            let _ = sender.send(Some(reason));
+            outcome.unwrap_or(Ok(()))
+        });
+        let mut session = Self { client, driver, ended, close, pid: 0 };
+        let pid = session.ask("SELECT pg_catalog.pg_backend_pid()").await?;
+        session.pid = pid.and_then(|pid| pid.parse().ok()).unwrap_or_default();
+        Ok(session)
+    }
+
+    /// Process id of its backend.
+    #[must_use]
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// For other statements on this connection, such as a worker's heartbeats.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// For transactions on this connection.
+    pub fn client_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// Whether the connection has ended.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.ended.borrow().is_some() || self.client.is_closed()
+    }
+
+    /// Ends, with the reason, when the connection does.
+    pub fn lost(&self) -> impl Future<Output = String> + Send + use<> {
+        let mut ended = self.ended.clone();
+        async move {
+            match ended.wait_for(Option::is_some).await {
+                Ok(reason) => reason.clone().unwrap_or_default(),
+                Err(_) => "its task was stopped".to_owned(),
+            }
+        }
+    }
+
+    /// Gives back every lock of this session, and then the connection, so that a pool may have it.
+    ///
+    /// # Errors
+    /// When the connection is lost, or it is not certain what it holds; it is closed then.
+    pub async fn into_connection(mut self) -> Result<Connection, AdvisoryError> {
+        self.ask(&Call::UnlockAll.sql()).await?;
+        self.close.state = State::GivenAway;
+        Ok(Connection { client: self.client, driver: self.driver })
+    }
+
+    /// Takes a lock of the session; false where it is not to be had in time.
+    pub(super) async fn lock(&mut self, key: Key, mode: Mode, wait: Wait) -> Result<bool, AdvisoryError> {
+        let Some(lock_timeout) = wait.lock_timeout() else {
+            return self.say(Call::Try(Level::Session, mode, key)).await;
+        };
+        // Several statements in one message are one transaction: the settings end with it, also when it fails, and the lock does
+        // not (protocol: "Multiple Statements in a Simple Query"). The message stands for the wait alone, so the session's
+        // time limit for statements does not cut it short.
+        let call = Call::Lock(Level::Session, mode, key).sql();
+        let sql = format!("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {lock_timeout}; {call}");
+        match self.ask(&sql).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.sqlstate() == Some(SqlState::LOCK_NOT_AVAILABLE.code()) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives a lock of the session back once; whether it was held.
+    pub(super) async fn unlock(&mut self, key: Key, mode: Mode) -> Result<bool, AdvisoryError> {
+        self.say(Call::Unlock(mode, key)).await
+    }
+
+    /// The answer of a function that says yes or no.
+    async fn say(&mut self, call: Call) -> Result<bool, AdvisoryError> {
+        Ok(self.ask(&call.sql()).await?.as_deref() == Some("t"))
+    }
+
+    /// The first column of the answer. When this is dropped half way the session is good for nothing but to be closed.
+    async fn ask(&mut self, sql: &str) -> Result<Option<String>, AdvisoryError> {
+        if self.close.state != State::Idle {
+            return Err(AdvisoryError::GivenUp);
+        }
+        self.close.state = State::Asking;
+        let answer = self.client.simple_query(sql).await;
+        self.close.state = State::Idle;
+        let rows = answer.map_err(|error| AdvisoryError::of(sql, &error))?;
+        Ok(rows.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            _ => None,
+        }))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Idle,
+    /// A statement is under way.
+    Asking,
+    /// The connection belongs to somebody else.
+    GivenAway,
+}
+
+/// Closes the connection when dropped.
+struct Close {
+    driver: AbortHandle,
+    token: CancelToken,
+    state: State,
+}
+
+impl std::fmt::Debug for Close {
+    // The token is a secret: whoever has it may cancel.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Close").field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Close {
+    fn drop(&mut self) {
+        if self.state == State::GivenAway {
+            return;
+        }
+        let driver = self.driver.clone();
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            driver.abort();
+            return;
+        };
+        if self.state == State::Idle {
+            // The driver says goodbye, or a server with TLS would log an error. But it first waits for the answers to whatever
+            // else was asked on this connection.
+            runtime.spawn(async move {
+                tokio::time::sleep(GOODBYE).await;
+                driver.abort();
+            });
+            return;
+        }
+        driver.abort();
+        // A backend that waits for a lock does not see that its client is gone.
+        if let Ok(tls) = Connector::new() {
+            let token = self.token.clone();
+            runtime.spawn(async move { tokio::time::timeout(CANCEL, token.cancel_query(tls)).await });
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! A transaction's lock.
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{SimpleQueryMessage, Transaction};
+
+use super::call::{Call, Level};
+use super::error::AdvisoryError;
+use super::{Key, Mode, Wait};
+
+/// Takes a lock that lasts until the transaction ends; false where it is not to be had in time. It cannot be given back before,
+/// except by a ROLLBACK to a savepoint older than it. Works through any pooler.
+///
+/// With [`Wait::Forever`] the transaction's own `lock_timeout` and `statement_timeout` hold, if it has any. With
+/// [`Wait::AtMost`] its `lock_timeout` is another one for the time of the wait, and a savepoint keeps the transaction usable
+/// when the wait was in vain.
+///
+/// ```no_run
+/// # use locktop::locks::advisory::{Key, Mode, Wait, xact_lock};
+/// # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let transaction = client.transaction().await?;
+/// if xact_lock(&transaction, Key::Pair(7, 42), Mode::Exclusive, Wait::Never).await? {
+///     transaction.batch_execute("UPDATE accounts SET balance = 0").await?;
+///     transaction.commit().await?;
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// When the server refuses or the connection ends. The transaction is then good for a ROLLBACK only.
+pub async fn xact_lock(
+    transaction: &Transaction<'_>,
+    key: Key,
+    mode: Mode,
+    wait: Wait,
+) -> Result<bool, AdvisoryError> {
+    let call = Call::Lock(Level::Transaction, mode, key).sql();
+    match wait.lock_timeout() {
+        None => {
+            let call = Call::Try(Level::Transaction, mode, key).sql();
+            Ok(ask(transaction, &call).await?.as_deref() == Some("t"))
+        }
+        Some(0) => ask(transaction, &call).await.map(|_| true),
+        Some(limit) => at_most(transaction, &call, limit).await,
+    }
+}
+
+/// The setting is put back in the message that changes it, so that nothing remains of it even when nobody waits for the answer: the
+/// server goes through the whole message, or undoes all of it since the savepoint.
+async fn at_most(transaction: &Transaction<'_>, call: &str, limit: u32) -> Result<bool, AdvisoryError> {
+    let before =
+        ask(transaction, "SELECT pg_catalog.current_setting('lock_timeout')").await?.unwrap_or_default();
+    let before = before.replace('\'', "''");
+    let sql = format!(
+        "SAVEPOINT locktop_wait; SET LOCAL lock_timeout = {limit}; {call}; SET LOCAL lock_timeout = '{before}'; \
+         RELEASE SAVEPOINT locktop_wait"
+    );
+    match ask(transaction, &sql).await {
+        Ok(_) => Ok(true),
+        Err(error) if error.sqlstate() == Some(SqlState::LOCK_NOT_AVAILABLE.code()) => {
+            ask(transaction, "ROLLBACK TO SAVEPOINT locktop_wait; RELEASE SAVEPOINT locktop_wait").await?;
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The first column of the answer.
+async fn ask(transaction: &Transaction<'_>, sql: &str) -> Result<Option<String>, AdvisoryError> {
+    let rows = transaction.simple_query(sql).await.map_err(|error| AdvisoryError::of(sql, &error))?;
+    Ok(rows.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }))
+}

@@ -1,0 +1,107 @@
+//! Calls of the functions that `locktop schema install` makes.
+
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{GenericClient, Row};
+
+use crate::schema::SchemaName;
+use crate::text::one_line;
+
+/// Why a call was not answered.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// The server has no such function, or not in this schema.
+    #[error("the schema {schema} has no {what}: \"locktop schema install\" makes it ({message})")]
+    NotInstalled {
+        /// The schema, in quotes.
+        schema: String,
+        /// The function or table.
+        what: &'static str,
+        /// The server's words.
+        message: String,
+    },
+    /// The server refuses.
+    #[error("{what} failed: {message} (SQLSTATE {sqlstate})")]
+    Server {
+        /// The function or table.
+        what: &'static str,
+        /// The server's code, five characters.
+        sqlstate: String,
+        /// The server's words, in one line.
+        message: String,
+    },
+    /// The connection failed, or what came over it was not what was asked for. Whether the call was done is not known.
+    #[error("the connection failed in {what}: {reason}")]
+    Lost {
+        /// The function or table.
+        what: &'static str,
+        /// What is known.
+        reason: String,
+    },
+}
+
+impl CallError {
+    /// The server's code, where it refused.
+    #[must_use]
+    pub fn sqlstate(&self) -> Option<&str> {
+        match self {
+            Self::Server { sqlstate, .. } => Some(sqlstate),
+            Self::NotInstalled { .. } | Self::Lost { .. } => None,
+        }
+    }
+
+    /// Whether the same transaction may well succeed when it is tried again: another one was in its way (class 40).
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.sqlstate().is_some_and(|code| code.starts_with("40"))
+    }
+
+    pub(super) fn of(what: &'static str, schema: &SchemaName, error: &tokio_postgres::Error) -> Self {
+        let Some(db) = error.as_db_error() else {
+            return Self::Lost { what, reason: one_line(&error.to_string()).into_owned() };
+        };
+        let message = one_line(db.message()).into_owned();
+        let absent = [SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
+        if absent.contains(db.code()) {
+            return Self::NotInstalled { schema: schema.quoted(), what, message };
+        }
+        Self::Server { what, sqlstate: db.code().code().to_owned(), message }
+    }
+}
+
+/// A parameter and its type: nothing is prepared, so the calls go through any pooler.
+pub(super) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// The rows of `SELECT columns FROM schema.call`, where `what` is the name in `call`.
+pub(super) async fn rows<C: GenericClient + Sync>(
+    client: &C,
+    schema: &SchemaName,
+    what: &'static str,
+    sql: &str,
+    parameters: &[Parameter<'_>],
+) -> Result<Vec<Row>, CallError> {
+    let sql = sql.replace("@schema@", &schema.quoted());
+    client.query_typed(&sql, parameters).await.map_err(|error| CallError::of(what, schema, &error))
+}
+
+/// The same where there is exactly one row.
+pub(super) async fn row<C: GenericClient + Sync>(
+    client: &C,
+    schema: &SchemaName,
+    what: &'static str,
+    sql: &str,
+    parameters: &[Parameter<'_>],
+) -> Result<Row, CallError> {
+    let rows = rows(client, schema, what, sql, parameters).await?;
+    rows.into_iter().next().ok_or_else(|| CallError::Lost { what, reason: "no row came back".to_owned() })
+}
+
+/// A column of a row.
+pub(super) fn column<'a, T: tokio_postgres::types::FromSql<'a>>(
+    what: &'static str,
+    row: &'a Row,
+    index: usize,
+) -> Result<T, CallError> {
+    row.try_get(index)
+        .map_err(|error| CallError::Lost { what, reason: one_line(&error.to_string()).into_owned() })
+}

@@ -1,0 +1,84 @@
+//! Ending a lease of somebody else.
+
+use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::error::LeaseError;
+use crate::schema::SchemaName;
+
+/// A row as somebody saw it. Times are as the server printed them with `DateStyle` ISO.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The lease.
+    pub id: i32,
+    /// Who has it.
+    pub owner: String,
+    /// Since when, or since which renewal.
+    pub ts: String,
+    /// For how long.
+    pub expired_time: String,
+    /// None where the table has no such column.
+    pub token: Option<i64>,
+}
+
+/// Which table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Locktop's own.
+    Installed(SchemaName),
+    /// One that was made as published, without tokens: its schema and name as the catalog has them.
+    Published {
+        /// The schema.
+        schema: String,
+        /// The table.
+        table: String,
+    },
+}
+
+impl Place {
+    /// The statement; its parameters are id, owner, ts, `expired_time` and, in a table of ours, token.
+    #[must_use]
+    pub fn sql(&self) -> String {
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        match self {
+            Self::Installed(schema) => format!(
+                "SELECT {}.lease_force_release($1, $2, $3::text::timestamptz, $4::text::interval, $5)",
+                schema.quoted()
+            ),
+            // The owner stays, so that it is known who had it. Who renews by name, as published, gets it back: nothing in such a
+            // table can keep it from that.
+            Self::Published { schema, table } => format!(
+                "WITH ended AS (UPDATE {}.{} SET ts = clock_timestamp(), expired_time = interval '0' \
+                 WHERE id = $1 AND owner = $2 AND ts = $3::text::timestamptz AND expired_time = $4::text::interval \
+                 AND clock_timestamp() < ts + expired_time RETURNING 1) SELECT EXISTS (SELECT FROM ended)",
+                quoted(schema),
+                quoted(table)
+            ),
+        }
+    }
+}
+
+/// Ends the lease if its row is exactly as it was shown; false when anything about it has changed, a renewal included, or it has
+/// ended by itself. Nobody is told: its holder finds out when it renews, or when a fenced write is refused.
+///
+/// # Errors
+/// When the server refuses or the connection fails.
+pub async fn force_release(client: &Client, place: &Place, shown: &Shown) -> Result<bool, LeaseError> {
+    let token = shown.token.unwrap_or_default();
+    let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![
+        (&shown.id, Type::INT4),
+        (&shown.owner, Type::TEXT),
+        (&shown.ts, Type::TEXT),
+        (&shown.expired_time, Type::TEXT),
+    ];
+    let schema = match place {
+        Place::Installed(schema) => {
+            values.push((&token, Type::INT8));
+            schema.quoted()
+        }
+        Place::Published { schema, .. } => schema.clone(),
+    };
+    let failed = |error: tokio_postgres::Error| LeaseError::of("the forced release", &schema, &error);
+    let rows = client.query_typed(&place.sql(), &values).await.map_err(failed)?;
+    rows.first().map_or(Ok(false), |row| row.try_get(0).map_err(failed))
+}

@@ -1,0 +1,86 @@
+//! Leases in PostgreSQL: locks that end by themselves, in the table `distlock` of locktop's schema.
+//!
+//! A lease needs no connection to stay open, so one may last for days, and it goes through any pooler. What it cannot do is stop
+//! a holder that does not know that it has lost it: one that was suspended, or cut off. Therefore each owner has a token that is larger
+//! than all before it, and whatever only the holder may write is fenced with it, in the transaction that writes:
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use locktop::locks::lease::{Lease, Request};
+//! use locktop::pg::conninfo::ConnInfo;
+//!
+//! # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let info = ConnInfo::parse("host=db.example dbname=shop")?;
+//! let request = Request::new(7, "node1", Duration::from_secs(30));
+//! let Some(lease) = Lease::acquire(&info, &request).await? else { return Ok(()) };
+//! let work = async {
+//!     let transaction = client.transaction().await?;
+//!     lease.fence(&transaction).await?;
+//!     transaction.batch_execute("UPDATE report SET made_at = clock_timestamp()").await?;
+//!     transaction.commit().await?;
+//!     Ok::<(), Box<dyn std::error::Error>>(())
+//! };
+//! lease.run(work).await??;
+//! assert!(lease.release().await?);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Who decides
+//!
+//! The server's clock decides when a lease ends. The holder does not read it: it counts nine tenths of the term by its own
+//! monotonic clock, from *before* it sent the last renewal that was confirmed, and stops then ([`Loss::MayBeLost`]); so it stops
+//! before the server lets anybody else in, unless the two clocks differ by a tenth in their pace. It renews at a third of the
+//! term, and tries again, with a new connection, as long as there is time.
+//!
+//! [`Lease::run`] looks at the clock before each step of the work: a process that was suspended finds out when it wakes, before it
+//! does more. Between that look and the effect it may be suspended again; only [`Lease::fence`] is proof against that.
+//!
+//! # The SQL
+//!
+//! `lease_acquire(id, owner, term)` returns the token or null, `lease_renew(id, token)` and `lease_release(id, token)` a boolean,
+//! `assert_lease(id, token)` fails with SQLSTATE `LT001`; `lease_check` is for looking, the view `leases` for the screen.
+//! Statements written for the published table work on this one, and give each new owner a new token too.
+//!
+//! A role that is not the owner of the schema needs `USAGE` on it, `SELECT, INSERT, UPDATE` on `distlock`, `USAGE` on the sequence
+//! `distlock_token_seq`, and `SELECT` on the view.
+
+mod error;
+mod force;
+mod guard;
+mod keeper;
+mod link;
+mod standing;
+
+use std::time::Duration;
+
+use crate::schema::SchemaName;
+
+pub use error::{LeaseError, Loss};
+pub use force::{Place, Shown, force_release};
+pub use guard::Lease;
+
+/// The shortest term: a third of it has to be enough for a renewal to go to the server and back.
+pub const SHORTEST: Duration = Duration::from_millis(100);
+
+/// Which lease, for whom, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The row of `distlock`; made if it is not there.
+    pub id: i32,
+    /// For people: what tells owners apart is the token.
+    pub owner: String,
+    /// Until it ends, unless it is renewed; at least [`SHORTEST`].
+    pub term: Duration,
+    /// Where the table is.
+    pub schema: SchemaName,
+}
+
+impl Request {
+    /// A lease in the schema `locktop`.
+    #[must_use]
+    pub fn new(id: i32, owner: &str, term: Duration) -> Self {
+        Self { id, owner: owner.to_owned(), term, schema: SchemaName::default() }
+    }
+}

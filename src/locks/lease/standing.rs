@@ -1,0 +1,120 @@
+//! What the holder knows about its lease.
+
+use std::time::Duration;
+
+use super::error::Loss;
+
+/// Either it is ours for a while yet, or it is lost, and then for good.
+#[derive(Debug, Clone)]
+pub(super) struct Standing {
+    id: i32,
+    /// By [`crate::clock::since_boot`]: from then on it may be somebody else's.
+    until: Duration,
+    /// What came of the last attempt to renew it.
+    trouble: Option<String>,
+    loss: Option<Loss>,
+}
+
+/// For how long a lease counts that was asked for at this moment.
+pub(super) fn end(sent: Duration, term: Duration) -> Duration {
+    sent.saturating_add(term.saturating_sub(term / 10))
+}
+
+impl Standing {
+    /// A lease whose acquisition was sent at this moment.
+    pub(super) fn new(id: i32, sent: Duration, term: Duration) -> Self {
+        Self { id, until: end(sent, term), trouble: None, loss: None }
+    }
+
+    /// Whether, and why, it is lost.
+    pub(super) fn loss(&self) -> Option<&Loss> {
+        self.loss.as_ref()
+    }
+
+    /// How long it is ours for sure.
+    pub(super) fn left(&self, now: Duration) -> Duration {
+        if self.loss.is_some() { Duration::ZERO } else { self.until.saturating_sub(now) }
+    }
+
+    /// Looks at the clock; whether that changed anything.
+    pub(super) fn tick(&mut self, now: Duration) -> bool {
+        if self.loss.is_some() || now < self.until {
+            return false;
+        }
+        let reason =
+            self.trouble.clone().unwrap_or_else(|| "this process or its machine was stopped".to_owned());
+        self.loss = Some(Loss::MayBeLost { id: self.id, reason });
+        true
+    }
+
+    /// A renewal is confirmed. One that comes too late does not bring a lease back.
+    pub(super) fn renewed(&mut self, sent: Duration, term: Duration, now: Duration) {
+        self.tick(now);
+        self.trouble = None;
+        self.until = end(sent, term);
+        self.tick(now);
+    }
+
+    /// A renewal came to nothing, yet.
+    pub(super) fn failed(&mut self, reason: String) {
+        self.trouble = Some(reason);
+    }
+
+    /// The server says that it is not ours.
+    pub(super) fn lost(&mut self) {
+        self.loss.get_or_insert(Loss::Lost { id: self.id });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERM: Duration = Duration::from_secs(30);
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn it_ends_before_the_term_does_counted_from_before_it_was_sent() {
+        let mut standing = Standing::new(7, at(100), TERM);
+        assert_eq!(standing.left(at(100)), at(27));
+        assert!(!standing.tick(at(126)) && standing.loss().is_none());
+        assert!(standing.tick(at(127)), "three seconds before the server lets somebody else in");
+        assert!(!standing.tick(at(128)), "once is enough");
+        assert!(matches!(standing.loss(), Some(Loss::MayBeLost { id: 7, .. })));
+        assert_eq!(standing.left(at(101)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_renewal_counts_from_when_it_was_sent() {
+        let mut standing = Standing::new(7, at(100), TERM);
+        standing.renewed(at(110), TERM, at(126));
+        assert_eq!(standing.left(at(126)), at(11));
+    }
+
+    #[test]
+    fn an_answer_from_before_the_machine_slept_does_not_count() {
+        let mut standing = Standing::new(7, at(100), TERM);
+        standing.renewed(at(110), TERM, at(500));
+        assert!(standing.loss().is_some());
+        let mut standing = Standing::new(7, at(100), TERM);
+        standing.tick(at(127));
+        standing.renewed(at(120), TERM, at(128));
+        assert!(standing.loss().is_some(), "who was told that it is lost has stopped");
+    }
+
+    #[test]
+    fn the_last_trouble_is_the_reason_and_the_servers_word_stays() {
+        let mut standing = Standing::new(7, at(100), TERM);
+        standing.failed("no connection".to_owned());
+        standing.tick(at(200));
+        let text = standing.loss().unwrap().to_string();
+        assert_eq!(text, "lease 7 may be lost: no renewal was confirmed in time (no connection)");
+        let mut standing = Standing::new(7, at(100), TERM);
+        standing.lost();
+        standing.tick(at(200));
+        assert_eq!(standing.loss(), Some(&Loss::Lost { id: 7 }));
+    }
+}

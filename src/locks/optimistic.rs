@@ -1,0 +1,201 @@
+//! Optimistic locking on the table `accounts`: read with a version, write only if the version is still the one that was read.
+//!
+//! ```no_run
+//! use locktop::locks::optimistic::{Accounts, Cents};
+//!
+//! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let accounts = Accounts::default();
+//! // Reading and writing at once, in at most three attempts.
+//! let attempt = accounts.transfer(client, 1, 2, Cents(12_50), 3).await?;
+//! println!("done in attempt {attempt}");
+//!
+//! // Reading, thinking, and writing if nothing has changed meanwhile.
+//! let (Some(from), Some(to)) = (accounts.read(client, 1).await?, accounts.read(client, 2).await?) else { return Ok(()) };
+//! if !accounts.transfer_as_read(client, &from, &to, Cents(from.balance.0 / 2)).await? {
+//!     println!("somebody was quicker: read again");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing is held while thinking. A transfer locks both accounts, in the order of their ids, from its write to the end of the
+//! transaction. Trying again within a transaction works in `READ COMMITTED`, where each attempt reads anew; in `REPEATABLE READ` and above
+//! the whole transaction has to be tried again ([`TransferError::is_transient`]).
+//!
+//! In SQL: `transfer_optimistic(from_id, to_id, amount, max_retries)` is true or fails, `try_transfer` says in which attempt,
+//! `transfer_at_versions` is one attempt.
+
+use tokio_postgres::GenericClient;
+use tokio_postgres::types::Type;
+
+use super::call::{CallError, column, row, rows};
+use crate::schema::SchemaName;
+
+/// Money, in hundredths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cents(pub i64);
+
+impl std::fmt::Display for Cents {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        write!(f, "{sign}{}.{:02}", self.0.unsigned_abs() / 100, self.0.unsigned_abs() % 100)
+    }
+}
+
+/// An account as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// The key.
+    pub id: i32,
+    /// Whose it is.
+    pub username: Option<String>,
+    /// Never below 0.
+    pub balance: Cents,
+    /// Grows with every change.
+    pub version: i32,
+}
+
+/// Why no money was moved.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    /// One of the two is not there.
+    #[error("{0}")]
+    NoAccount(String),
+    /// There is not enough.
+    #[error("{0}")]
+    Insufficient(String),
+    /// Each attempt lost to somebody else.
+    #[error(
+        "gave up the transfer from account {from} to {to} after {attempts} attempts: others changed them each time"
+    )]
+    GaveUp {
+        /// Who pays.
+        from: i32,
+        /// Who gets it.
+        to: i32,
+        /// How often it was tried.
+        attempts: i32,
+    },
+    /// Anything else, an amount that is none included.
+    #[error(transparent)]
+    Call(CallError),
+}
+
+impl TransferError {
+    /// Whether it may well succeed when the transaction is tried again.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::GaveUp { .. } => true,
+            Self::Call(error) => error.is_transient(),
+            Self::NoAccount(_) | Self::Insufficient(_) => false,
+        }
+    }
+}
+
+impl From<CallError> for TransferError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Server { sqlstate, message, .. } if sqlstate == "P0002" => Self::NoAccount(message),
+            CallError::Server { sqlstate, message, .. } if sqlstate == "23514" => Self::Insufficient(message),
+            other => Self::Call(other),
+        }
+    }
+}
+
+/// The accounts of a schema.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Accounts {
+    /// Where the table is.
+    pub schema: SchemaName,
+}
+
+impl Accounts {
+    /// One account, with its version.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn read<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        id: i32,
+    ) -> Result<Option<Account>, CallError> {
+        const WHAT: &str = "accounts";
+        let sql = "SELECT id, username, (balance * 100)::int8, version FROM @schema@.accounts WHERE id = $1";
+        let rows = rows(client, &self.schema, WHAT, sql, &[(&id, Type::INT4)]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        Ok(Some(Account {
+            id: column(WHAT, row, 0)?,
+            username: column(WHAT, row, 1)?,
+            balance: Cents(column(WHAT, row, 2)?),
+            version: column(WHAT, row, 3)?,
+        }))
+    }
+
+    /// One attempt: moves the money if both accounts are as they were read. False when one has changed, and nothing was done.
+    ///
+    /// # Errors
+    /// When there is not enough, the server refuses, or the connection fails.
+    pub async fn transfer_as_read<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        from: &Account,
+        to: &Account,
+        amount: Cents,
+    ) -> Result<bool, TransferError> {
+        const WHAT: &str = "transfer_at_versions";
+        let sql = "SELECT @schema@.transfer_at_versions($1, $2, $3, $4, $5::text::numeric)";
+        let parameters: &[super::call::Parameter<'_>] = &[
+            (&from.id, Type::INT4),
+            (&from.version, Type::INT4),
+            (&to.id, Type::INT4),
+            (&to.version, Type::INT4),
+            (&amount.to_string(), Type::TEXT),
+        ];
+        let row = row(client, &self.schema, WHAT, sql, parameters).await?;
+        Ok(column(WHAT, &row, 0)?)
+    }
+
+    /// Reads and moves, in at most so many attempts: in which one it was done.
+    ///
+    /// # Errors
+    /// When all attempts lost to others, an account is not there or has not enough, the server refuses, or the connection fails.
+    pub async fn transfer<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        from: i32,
+        to: i32,
+        amount: Cents,
+        attempts: i32,
+    ) -> Result<i32, TransferError> {
+        const WHAT: &str = "try_transfer";
+        let sql = "SELECT transferred, attempts FROM @schema@.try_transfer($1, $2, $3::text::numeric, $4)";
+        let parameters: &[super::call::Parameter<'_>] = &[
+            (&from, Type::INT4),
+            (&to, Type::INT4),
+            (&amount.to_string(), Type::TEXT),
+            (&attempts, Type::INT4),
+        ];
+        let row = row(client, &self.schema, WHAT, sql, parameters).await?;
+        let tried = column(WHAT, &row, 1)?;
+        if column(WHAT, &row, 0)? {
+            Ok(tried)
+        } else {
+            Err(TransferError::GaveUp { from, to, attempts: tried })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cents_are_written_as_the_server_reads_them() {
+        for (cents, text) in
+            [(0, "0.00"), (5, "0.05"), (1250, "12.50"), (-7, "-0.07"), (i64::MIN, "-92233720368547758.08")]
+        {
+            assert_eq!(Cents(cents).to_string(), text);
+        }
+    }
+}

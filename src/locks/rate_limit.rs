@@ -1,0 +1,87 @@
+//! Rate limits: at most so many requests of a key in a window, exact whoever else asks.
+//!
+//! ```no_run
+//! use locktop::locks::rate_limit::RateLimit;
+//!
+//! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let limit = RateLimit::new(100, 60);
+//! let decision = limit.take(client, "user:123:api").await?;
+//! if !decision.allowed {
+//!     println!("too many: the window ends at {:?}", decision.window_end);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A window begins with the first request after the one before has ended, on the server's clock. The decision locks the key's row
+//! until the transaction ends, and others that ask for the key wait for that; a rollback gives the request back. So call it outside
+//! of long transactions. In `REPEATABLE READ` and above a key that others asked for meanwhile is a serialization failure
+//! ([`CallError::is_transient`]).
+//!
+//! In SQL: `check_rate_limit(key, max_requests, window_seconds)` is true or false, `take_rate_limit` says more, `purge_rate_limits()`
+//! removes what is over, and the view `rate_limits` shows them.
+
+use tokio_postgres::GenericClient;
+use tokio_postgres::types::Type;
+
+use super::call::{CallError, column, row};
+use crate::model::Timestamp;
+use crate::schema::SchemaName;
+
+/// How many requests, in which time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RateLimit {
+    /// In a window; 0 lets none through.
+    pub max_requests: i32,
+    /// The length of a window, at least 1.
+    pub window_seconds: i32,
+    /// Where the table is.
+    pub schema: SchemaName,
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether it was let through, and counted.
+    pub allowed: bool,
+    /// How many were let through in this window, this one included. `None` when the key was never asked for.
+    pub count: Option<i32>,
+    /// When the window ends, and with it a refusal.
+    pub window_end: Option<Timestamp>,
+}
+
+impl RateLimit {
+    /// A limit in the schema `locktop`.
+    #[must_use]
+    pub fn new(max_requests: i32, window_seconds: i32) -> Self {
+        Self { max_requests, window_seconds, schema: SchemaName::default() }
+    }
+
+    /// Asks for one request of a key of at most 100 characters.
+    ///
+    /// # Errors
+    /// When the server refuses, a key that is too long or a limit that is none included, or the connection fails.
+    pub async fn take<C: GenericClient + Sync>(&self, client: &C, key: &str) -> Result<Decision, CallError> {
+        const WHAT: &str = "take_rate_limit";
+        let sql = "SELECT allowed, count, window_end FROM @schema@.take_rate_limit($1, $2, $3)";
+        let parameters: &[super::call::Parameter<'_>] =
+            &[(&key, Type::VARCHAR), (&self.max_requests, Type::INT4), (&self.window_seconds, Type::INT4)];
+        let row = row(client, &self.schema, WHAT, sql, parameters).await?;
+        Ok(Decision {
+            allowed: column(WHAT, &row, 0)?,
+            count: column(WHAT, &row, 1)?,
+            window_end: column(WHAT, &row, 2)?,
+        })
+    }
+
+    /// Removes at most so many windows that are over, of all keys: how many there were. For now and then; what is over limits nobody.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn purge<C: GenericClient + Sync>(&self, client: &C, at_most: i32) -> Result<i64, CallError> {
+        const WHAT: &str = "purge_rate_limits";
+        let sql = "SELECT @schema@.purge_rate_limits($1)";
+        let row = row(client, &self.schema, WHAT, sql, &[(&at_most, Type::INT4)]).await?;
+        column(WHAT, &row, 0)
+    }
+}

@@ -1,0 +1,328 @@
+//! The work queue: items that each go to one worker at a time.
+//!
+//! ```no_run
+//! use locktop::locks::work_queue::{End, WorkQueue};
+//!
+//! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let queue = WorkQueue::default();
+//! queue.add(client, "mail", &["a@example.org"]).await?;
+//! while let Some(item) = queue.claim(client, "worker-1").await? {
+//!     let to: Vec<String> = item.payload()?;
+//!     println!("{} gets a mail", to.join(", "));
+//!     if !queue.finish(client, &item, &End::Completed).await? {
+//!         println!("item {} was not ours any more", item.id);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Each call is to be a transaction of its own: claim, commit, work, end. An item belongs to the worker, the session and the attempt that
+//! claimed it. When its session is gone, anybody may requeue it ([`WorkQueue::requeue_lost`]), up to its last attempt, after which
+//! it is set aside as failed; an end that comes later does not count. A session that is gone is not a process that is gone: a worker
+//! whose connection ends stops its work, and what only one may do is written in the transaction that ends the item.
+//!
+//! An idle worker listens on [`CHANNEL`] and calls [`WorkQueue::requeue_lost`] now and then. A claim whose answer did not arrive may have
+//! been done: [`WorkQueue::heartbeat`] says what the session has.
+//!
+//! In SQL: `consume_task()`, `claim_queue_items`, `finish_queue_item`, `heartbeat_queue_items`, `requeue_queue_item`,
+//! `requeue_lost_items`, `retry_queue_item`, `set_aside_queue_item`, and the views `queue_depth`, `queue_workers` and `running_queue_items`.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_postgres::types::Type;
+use tokio_postgres::{GenericClient, Row};
+
+use super::call::{CallError, Parameter, column, row, rows};
+use crate::model::Timestamp;
+use crate::schema::SchemaName;
+
+/// Where there is a notification, with the schema's name, when there is something to claim.
+pub const CHANNEL: &str = "locktop_queue";
+
+/// An item that this session has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// The key.
+    pub id: i64,
+    /// What it is.
+    pub name: Option<String>,
+    /// JSON, as the server writes it.
+    pub json: Option<String>,
+    /// Who claimed it.
+    pub worker: String,
+    /// From 1.
+    pub attempt: i32,
+    /// How often it may be tried.
+    pub max_attempts: i32,
+    /// When this attempt began.
+    pub started_at: Option<Timestamp>,
+}
+
+impl Item {
+    /// What is to be done with it; a payload that is absent is read as null.
+    ///
+    /// # Errors
+    /// When the payload is something else.
+    pub fn payload<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.json.as_deref().unwrap_or("null"))
+    }
+}
+
+/// How an attempt ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum End {
+    /// It is done.
+    Completed,
+    /// It did not work, and is to be tried again unless this was the last attempt.
+    Again(String),
+    /// It did not work and never will.
+    Failed(String),
+}
+
+/// What became of an item that was to be taken from a session that is gone, or from nobody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// The item.
+    pub id: i64,
+    /// Who had it.
+    pub worker: Option<String>,
+    /// Which attempt was lost.
+    pub attempt: Option<i32>,
+    /// What was done: `requeued`, `gave_up` or `set_aside`; or why not: `not_found`, `wrong_state`, `locked`, `held`, `unknown`.
+    pub outcome: String,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// How many items there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Depth {
+    /// That nobody has.
+    pub pending: i64,
+    /// That somebody has.
+    pub processing: i64,
+    /// That are done.
+    pub completed: i64,
+    /// That were set aside.
+    pub failed: i64,
+    /// Since when the oldest that nobody has is there.
+    pub oldest_pending_at: Option<Timestamp>,
+}
+
+/// The queue of a schema.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WorkQueue {
+    /// Where the table is.
+    pub schema: SchemaName,
+}
+
+impl WorkQueue {
+    /// Adds an item: its id. Idle workers hear of it when the transaction commits.
+    ///
+    /// # Errors
+    /// When the payload cannot be written as JSON, the server refuses, or the connection fails.
+    pub async fn add<C: GenericClient + Sync, P: Serialize + Sync>(
+        &self,
+        client: &C,
+        name: &str,
+        payload: &P,
+    ) -> Result<i64, CallError> {
+        const WHAT: &str = "task_queue";
+        let payload = serde_json::to_string(payload)
+            .map_err(|error| CallError::Lost { what: WHAT, reason: format!("no payload: {error}") })?;
+        let sql =
+            "INSERT INTO @schema@.task_queue (task_name, payload) VALUES ($1, $2::text::jsonb) RETURNING id";
+        let row =
+            row(client, &self.schema, WHAT, sql, &[(&name, Type::VARCHAR), (&payload, Type::TEXT)]).await?;
+        column(WHAT, &row, 0)
+    }
+
+    /// Takes the oldest pending item for this session, in the name of a worker of at most 50 characters.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn claim<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        worker: &str,
+    ) -> Result<Option<Item>, CallError> {
+        Ok(self.claim_many(client, worker, 1).await?.into_iter().next())
+    }
+
+    /// Takes at most so many. They are all lost together with the session.
+    ///
+    /// # Errors
+    /// As for [`WorkQueue::claim`].
+    pub async fn claim_many<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        worker: &str,
+        at_most: i32,
+    ) -> Result<Vec<Item>, CallError> {
+        let sql = "SELECT task_id, task_name, payload::text, attempt, max_attempts, started_at
+             FROM @schema@.claim_queue_items($1, $2)";
+        let parameters: &[Parameter<'_>] = &[(&worker, Type::TEXT), (&at_most, Type::INT4)];
+        let rows = rows(client, &self.schema, CLAIM, sql, parameters).await?;
+        rows.iter().map(|row| item(row, worker)).collect()
+    }
+
+    /// Ends an item. False when it is not this session's any more, or not in this attempt: nothing was changed then.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails; whether the end counted is not known then.
+    pub async fn finish<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        item: &Item,
+        end: &End,
+    ) -> Result<bool, CallError> {
+        const WHAT: &str = "finish_queue_item";
+        let (status, error) = match end {
+            End::Completed => ("completed", None),
+            End::Again(error) => ("pending", Some(error)),
+            End::Failed(error) => ("failed", Some(error)),
+        };
+        let sql = "SELECT @schema@.finish_queue_item($1, $2, $3, $4, $5)";
+        let parameters: &[Parameter<'_>] = &[
+            (&item.id, Type::INT8),
+            (&item.worker, Type::TEXT),
+            (&item.attempt, Type::INT4),
+            (&status, Type::TEXT),
+            (&error, Type::TEXT),
+        ];
+        let row = row(client, &self.schema, WHAT, sql, parameters).await?;
+        column(WHAT, &row, 0)
+    }
+
+    /// A sign of life: the id and attempt of each item that this worker still has in this session. It stops the others.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn heartbeat<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        worker: &str,
+    ) -> Result<Vec<(i64, i32)>, CallError> {
+        const WHAT: &str = "heartbeat_queue_items";
+        let sql = "SELECT task_id, attempt FROM @schema@.heartbeat_queue_items($1)";
+        let rows = rows(client, &self.schema, WHAT, sql, &[(&worker, Type::TEXT)]).await?;
+        rows.iter().map(|row| Ok((column(WHAT, row, 0)?, column(WHAT, row, 1)?))).collect()
+    }
+
+    /// Makes at most so many items pending again whose session is gone, or sets them aside after their last attempt. What was done to each
+    /// is recorded in `locktop_audit`, in the name of `actor`.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn requeue_lost<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        actor: &str,
+        at_most: i32,
+    ) -> Result<Vec<Settled>, CallError> {
+        const WHAT: &str = "requeue_lost_items";
+        let sql = format!("SELECT {SETTLED} FROM @schema@.requeue_lost_items($1, $2)");
+        let parameters: &[Parameter<'_>] = &[(&actor, Type::TEXT), (&at_most, Type::INT4)];
+        let rows = rows(client, &self.schema, WHAT, &sql, parameters).await?;
+        rows.iter().map(|row| settled(WHAT, row)).collect()
+    }
+
+    /// The same for one item: what was done, or why not. One that a session has is left alone.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn requeue<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        id: i64,
+        actor: &str,
+        reason: Option<&str>,
+    ) -> Result<Settled, CallError> {
+        self.settle(client, "requeue_queue_item", id, actor, reason).await
+    }
+
+    /// Makes an item pending again that has failed, for one attempt more if it had all of them.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn retry<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        id: i64,
+        actor: &str,
+        reason: Option<&str>,
+    ) -> Result<Settled, CallError> {
+        self.settle(client, "retry_queue_item", id, actor, reason).await
+    }
+
+    /// Fails an item that is pending or lost, so that nobody claims it.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn set_aside<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        id: i64,
+        actor: &str,
+        reason: Option<&str>,
+    ) -> Result<Settled, CallError> {
+        self.settle(client, "set_aside_queue_item", id, actor, reason).await
+    }
+
+    async fn settle<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        what: &'static str,
+        id: i64,
+        actor: &str,
+        reason: Option<&str>,
+    ) -> Result<Settled, CallError> {
+        let sql = format!("SELECT {SETTLED} FROM @schema@.{what}($1, $2, $3)");
+        let parameters: &[Parameter<'_>] = &[(&id, Type::INT8), (&actor, Type::TEXT), (&reason, Type::TEXT)];
+        settled(what, &row(client, &self.schema, what, &sql, parameters).await?)
+    }
+
+    /// How many items there are in each state, those included that somebody has locked.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn depth<C: GenericClient + Sync>(&self, client: &C) -> Result<Depth, CallError> {
+        const WHAT: &str = "queue_depth";
+        let sql =
+            "SELECT pending, processing, completed, failed, oldest_pending_at FROM @schema@.queue_depth";
+        let row = row(client, &self.schema, WHAT, sql, &[]).await?;
+        Ok(Depth {
+            pending: column(WHAT, &row, 0)?,
+            processing: column(WHAT, &row, 1)?,
+            completed: column(WHAT, &row, 2)?,
+            failed: column(WHAT, &row, 3)?,
+            oldest_pending_at: column(WHAT, &row, 4)?,
+        })
+    }
+}
+
+const CLAIM: &str = "claim_queue_items";
+const SETTLED: &str = "task_id, worker_id, attempt, outcome, detail";
+
+fn item(row: &Row, worker: &str) -> Result<Item, CallError> {
+    Ok(Item {
+        id: column(CLAIM, row, 0)?,
+        name: column(CLAIM, row, 1)?,
+        json: column(CLAIM, row, 2)?,
+        worker: worker.to_owned(),
+        attempt: column(CLAIM, row, 3)?,
+        max_attempts: column(CLAIM, row, 4)?,
+        started_at: column(CLAIM, row, 5)?,
+    })
+}
+
+fn settled(what: &'static str, row: &Row) -> Result<Settled, CallError> {
+    Ok(Settled {
+        id: column(what, row, 0)?,
+        worker: column(what, row, 1)?,
+        attempt: column(what, row, 2)?,
+        outcome: column(what, row, 3)?,
+        detail: column(what, row, 4)?,
+    })
+}

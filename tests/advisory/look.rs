@@ -1,0 +1,86 @@
+//! Looking at locks from outside, and short words for what the tests do.
+
+use locktop::locks::advisory::{Acquired, Key, Mode, Session, SessionLock, Wait};
+use locktop::pg::connect::Connection;
+use locktop::pg::conninfo::ConnInfo;
+use tokio_postgres::SimpleQueryMessage;
+
+use super::support::{open, wait_until};
+
+/// Somebody who only looks.
+pub(crate) struct Eye(pub(crate) Connection);
+
+impl Eye {
+    pub(crate) async fn open(info: &ConnInfo) -> Self {
+        Self(open(info).await)
+    }
+
+    /// Columns with `|` between them, rows with newlines.
+    pub(crate) async fn ask(&self, sql: &str) -> String {
+        ask(&self.0.client, sql).await
+    }
+
+    /// How many rows the lock manager has for the advisory locks of a session.
+    pub(crate) async fn rows(&self, pid: i32) -> String {
+        self.ask(&format!("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = {pid}")).await
+    }
+
+    pub(crate) async fn until(&self, what: &str, sql: &str) {
+        wait_until(what, async || self.ask(sql).await == "t").await;
+    }
+
+    pub(crate) async fn until_gone(&self, pid: i32) {
+        let sql = format!("SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = {pid})");
+        self.until("the backend to be gone", &sql).await;
+    }
+
+    /// Waits until some session waits for an advisory lock, and returns its process id.
+    pub(crate) async fn waiting(&self) -> i32 {
+        let sql = "SELECT a.pid FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid
+            WHERE l.locktype = 'advisory' AND NOT l.granted AND a.datname = current_database()";
+        let mut pid = String::new();
+        wait_until("a session to wait", async || {
+            pid = self.ask(sql).await;
+            !pid.is_empty()
+        })
+        .await;
+        pid.parse().unwrap()
+    }
+}
+
+pub(crate) async fn ask(client: &tokio_postgres::Client, sql: &str) -> String {
+    let messages = client.simple_query(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    let rows = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => {
+            Some((0..row.len()).map(|index| row.get(index).unwrap_or("-")).collect::<Vec<_>>().join("|"))
+        }
+        _ => None,
+    });
+    rows.collect::<Vec<_>>().join("\n")
+}
+
+/// A lock that is free.
+pub(crate) async fn take(info: &ConnInfo, key: Key, mode: Mode) -> SessionLock {
+    let session = Session::open(info).await.unwrap();
+    match SessionLock::acquire(session, key, mode, Wait::Never).await.unwrap() {
+        Acquired::Held(lock) => lock,
+        Acquired::Busy(_) => panic!("{key:?} is not free"),
+    }
+}
+
+/// Whether a session gets a lock at once; it is given back.
+pub(crate) async fn gets(session: Session, key: Key, mode: Mode) -> (bool, Session) {
+    match SessionLock::acquire(session, key, mode, Wait::Never).await.unwrap() {
+        Acquired::Busy(session) => (false, session),
+        Acquired::Held(lock) => {
+            let released = lock.release().await.unwrap();
+            assert!(released.held);
+            (true, released.session)
+        }
+    }
+}
+
+/// Whether nobody has a key.
+pub(crate) async fn is_free(info: &ConnInfo, key: Key) -> bool {
+    gets(Session::open(info).await.unwrap(), key, Mode::Exclusive).await.0
+}

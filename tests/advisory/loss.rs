@@ -1,0 +1,84 @@
+//! Connections that end, and what becomes of their locks.
+
+use locktop::locks::advisory::{AdvisoryError, Key, Mode, Session};
+use locktop::pg::conninfo::ConnInfo;
+
+use super::look::{Eye, ask, is_free, take};
+use super::support::{database, server_of, versions};
+
+const KEY: Key = Key::Bigint(-4_242);
+
+#[tokio::test]
+async fn a_dropped_guard_takes_its_backend_with_it() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let eye = Eye::open(&info).await;
+        let lock = take(&info, KEY, Mode::Exclusive).await;
+        let pid = lock.session().pid();
+        assert_eq!(eye.rows(pid).await, "1");
+        drop(lock);
+        eye.until_gone(pid).await;
+        assert!(is_free(&info, KEY).await, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn a_holder_is_told_that_its_connection_is_gone() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let eye = Eye::open(&info).await;
+        let lock = take(&info, KEY, Mode::Exclusive).await;
+        let lost = lock.lost();
+        assert!(!lock.is_lost());
+        eye.ask(&format!("SELECT pg_terminate_backend({})", lock.session().pid())).await;
+        let reason = lost.await;
+        assert!(
+            reason.contains("terminating connection due to administrator command"),
+            "{version}: {reason}"
+        );
+        assert!(lock.is_lost());
+        assert_eq!(lock.lost().await, reason, "also who asks later");
+        eye.until_gone(lock.session().pid()).await;
+        assert!(is_free(&info, KEY).await, "{version}");
+        let error = lock.release().await.unwrap_err();
+        assert!(matches!(error, AdvisoryError::Lost { .. }), "{version}: {error}");
+    }
+}
+
+/// A port that nobody has at the moment.
+fn port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[tokio::test]
+async fn a_connection_of_its_own_may_idle_and_is_watched_from_the_servers_side() {
+    for version in versions() {
+        let mut started = None;
+        for _ in 0..5 {
+            let port = port();
+            let options = locktop::demo::postgres::Options { version: Some(version), ..Default::default() }
+                .with("listen_addresses", "127.0.0.1")
+                .with("port", port)
+                .with("idle_session_timeout", "1h");
+            if let Ok(server) = locktop::demo::postgres::EmbeddedServer::start(options).await {
+                started = Some((server, port));
+                break;
+            }
+        }
+        let (_server, port) = started.expect("a free port in five attempts");
+        let tcp = ConnInfo::parse(&format!(
+            "host=127.0.0.1 port={port} user=postgres dbname=postgres sslmode=disable"
+        ));
+        let session = Session::open(&tcp.unwrap()).await.unwrap();
+        for (name, expected) in [
+            ("idle_session_timeout", "0"),
+            ("client_connection_check_interval", "5s"),
+            // What the kernel says of the socket.
+            ("tcp_keepalives_idle", "30"),
+            ("tcp_keepalives_interval", "10"),
+            ("tcp_keepalives_count", "3"),
+        ] {
+            assert_eq!(ask(session.client(), &format!("SHOW {name}")).await, expected, "{version}: {name}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Who keeps whom out, for every pair of level, mode and kind of key.
+
+use locktop::locks::advisory::{Acquired, Key, Mode, Session, SessionLock, Wait, xact_lock};
+
+use super::look::{Eye, gets, take};
+use super::support::{database, server_of, versions};
+
+const MODES: [Mode; 2] = [Mode::Exclusive, Mode::Shared];
+
+/// A key, and one of the other kind with the same bits.
+fn keys() -> Vec<(Key, Key)> {
+    let mut keys = vec![];
+    for bits in [0, 1, -1, i64::MIN, i64::MAX, 1 << 32, i64::from(i32::MIN), -(1 << 32)] {
+        let high = i32::try_from(bits >> 32).unwrap();
+        let low = u32::try_from(bits & 0xFFFF_FFFF).unwrap().cast_signed();
+        keys.push((Key::Bigint(bits), Key::Pair(high, low)));
+        keys.push((Key::Pair(high, low), Key::Bigint(bits)));
+    }
+    keys
+}
+
+/// What somebody else gets while a lock is held: exclusive and shared, of a session and of a transaction.
+async fn others_get(mut other: Session, key: Key) -> (Vec<(Mode, bool)>, Session) {
+    let mut got = Vec::new();
+    for mode in MODES {
+        let (by_session, session) = gets(other, key, mode).await;
+        other = session;
+        let transaction = other.client_mut().transaction().await.unwrap();
+        let by_transaction = xact_lock(&transaction, key, mode, Wait::Never).await.unwrap();
+        transaction.rollback().await.unwrap();
+        got.extend([(mode, by_session), (mode, by_transaction)]);
+    }
+    (got, other)
+}
+
+fn expected(held: Mode) -> Vec<(Mode, bool)> {
+    MODES.iter().flat_map(|asked| [(*asked, held == Mode::Shared && *asked == Mode::Shared); 2]).collect()
+}
+
+#[tokio::test]
+async fn exclusive_keeps_everybody_out_and_shared_the_exclusive_at_either_level() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let mut holder = Session::open(&info).await.unwrap();
+        let mut other = Session::open(&info).await.unwrap();
+        for (key, same_bits) in keys() {
+            for mode in MODES {
+                let Acquired::Held(lock) =
+                    SessionLock::acquire(holder, key, mode, Wait::Forever).await.unwrap()
+                else {
+                    panic!("{key:?} is free")
+                };
+                let (got, session) = others_get(other, key).await;
+                assert_eq!(got, expected(mode), "{version}: {mode:?} {key:?} of a session");
+                let (got, session) = others_get(session, same_bits).await;
+                assert!(got.iter().all(|(_, got)| *got), "{version}: {key:?} and {same_bits:?} are two keys");
+                let released = lock.release().await.unwrap();
+                assert!(released.held);
+                (holder, other) = (released.session, session);
+
+                let transaction = holder.client_mut().transaction().await.unwrap();
+                assert!(xact_lock(&transaction, key, mode, Wait::Forever).await.unwrap());
+                let (got, session) = others_get(other, key).await;
+                assert_eq!(got, expected(mode), "{version}: {mode:?} {key:?} of a transaction");
+                let (got, session) = others_get(session, same_bits).await;
+                assert!(got.iter().all(|(_, got)| *got), "{version}: {key:?} and {same_bits:?} are two keys");
+                other = session;
+                transaction.commit().await.unwrap();
+                let (free, session) = gets(other, key, Mode::Exclusive).await;
+                assert!(free, "{version}: the transaction has ended");
+                other = session;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_lock_manager_has_the_key_that_was_asked_for() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let eye = Eye::open(&info).await;
+        for (key, _) in keys() {
+            let lock = take(&info, key, Mode::Shared).await;
+            let sql =
+                "SELECT classid, objid, objsubid, mode FROM pg_locks WHERE locktype = 'advisory' AND pid = ";
+            let expected = match key {
+                Key::Bigint(key) => {
+                    let bits = key.cast_unsigned();
+                    format!("{}|{}|1|ShareLock", bits >> 32, bits & 0xFFFF_FFFF)
+                }
+                Key::Pair(first, second) => {
+                    format!("{}|{}|2|ShareLock", first.cast_unsigned(), second.cast_unsigned())
+                }
+            };
+            assert_eq!(
+                eye.ask(&format!("{sql}{}", lock.session().pid())).await,
+                expected,
+                "{version}: {key:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_never_keeps_itself_out() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        for held in MODES {
+            for asked in MODES {
+                let mut lock = take(&info, Key::Bigint(5), held).await;
+                assert!(
+                    lock.also(Key::Bigint(5), asked, Wait::Never).await.unwrap(),
+                    "{version}: {held:?} {asked:?}"
+                );
+                assert!(lock.release().await.unwrap().held);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_gives_its_lock_back_at_its_end_or_at_an_older_savepoint_only() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let key = Key::Bigint(9);
+        let mut holder = Session::open(&info).await.unwrap();
+        let mut other = Session::open(&info).await.unwrap();
+        for ends in ["COMMIT", "ROLLBACK", "ROLLBACK TO SAVEPOINT before"] {
+            let transaction = holder.client_mut().transaction().await.unwrap();
+            transaction.batch_execute("SAVEPOINT before").await.unwrap();
+            assert!(xact_lock(&transaction, key, Mode::Exclusive, Wait::Never).await.unwrap());
+            // There is no unlock for it.
+            transaction
+                .batch_execute("SELECT pg_advisory_unlock(9), pg_advisory_unlock_all()")
+                .await
+                .unwrap();
+            let (free, session) = gets(other, key, Mode::Exclusive).await;
+            assert!(!free, "{version}");
+            transaction.batch_execute(ends).await.unwrap();
+            let (free, session) = gets(session, key, Mode::Exclusive).await;
+            assert!(free, "{version}: {ends}");
+            other = session;
+        }
+    }
+}

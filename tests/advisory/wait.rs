@@ -1,0 +1,159 @@
+//! Waiting: for ever, for a time, and being taken out of the queue.
+
+use std::time::Duration;
+
+use locktop::locks::advisory::{Acquired, AdvisoryError, Key, Mode, Session, SessionLock, Wait, xact_lock};
+
+use super::look::{Eye, ask, is_free, take};
+use super::support::{database, server_of, versions};
+
+const KEY: Key = Key::Pair(-1, i32::MIN);
+const SOON: Wait = Wait::AtMost(Duration::from_millis(50));
+const LONG: Wait = Wait::AtMost(Duration::from_secs(60));
+const TIMEOUTS: &str = "SELECT current_setting('lock_timeout'), current_setting('statement_timeout')";
+
+#[tokio::test]
+async fn a_session_waits_no_longer_than_asked_and_keeps_no_setting_of_it() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let holder = take(&info, KEY, Mode::Exclusive).await;
+        let session = Session::open(&info).await.unwrap();
+        ask(session.client(), "SET lock_timeout = '7s'; SET statement_timeout = '45s'").await;
+        let Acquired::Busy(session) = SessionLock::acquire(session, KEY, Mode::Shared, SOON).await.unwrap()
+        else {
+            panic!("{version}: somebody has it")
+        };
+        assert_eq!(ask(session.client(), TIMEOUTS).await, "7s|45s", "{version}");
+        assert!(holder.release().await.unwrap().held);
+        let Acquired::Held(lock) = SessionLock::acquire(session, KEY, Mode::Shared, LONG).await.unwrap()
+        else {
+            panic!("{version}: it is free")
+        };
+        assert_eq!(ask(lock.session().client(), TIMEOUTS).await, "7s|45s", "{version}");
+        assert!(!is_free(&info, KEY).await, "{version}: it outlives the message that it was taken in");
+        assert!(lock.release().await.unwrap().held);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_waits_gets_it_and_no_time_limit_for_statements_is_in_its_way() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let eye = Eye::open(&info).await;
+        for wait in [Wait::Forever, LONG] {
+            let holder = take(&info, KEY, Mode::Exclusive).await;
+            let session = Session::open(&info).await.unwrap();
+            ask(session.client(), "SET statement_timeout = '20ms'; SET lock_timeout = '20ms'").await;
+            let waiter = tokio::spawn(SessionLock::acquire(session, KEY, Mode::Exclusive, wait));
+            let pid = eye.waiting().await;
+            let longer = format!(
+                "SELECT clock_timestamp() > query_start + interval '100 ms' FROM pg_stat_activity WHERE pid = {pid}"
+            );
+            eye.until("the wait to be longer than both limits", &longer).await;
+            assert!(holder.release().await.unwrap().held);
+            let Acquired::Held(lock) = waiter.await.unwrap().unwrap() else {
+                panic!("{version}: it became free")
+            };
+            assert_eq!(lock.session().pid(), pid);
+            assert!(lock.release().await.unwrap().held);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_transaction_that_waited_in_vain_goes_on() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let holder = take(&info, KEY, Mode::Exclusive).await;
+        let mut session = Session::open(&info).await.unwrap();
+        ask(session.client(), "CREATE TABLE done (what text)").await;
+        let transaction = session.client_mut().transaction().await.unwrap();
+        transaction
+            .batch_execute("SET LOCAL lock_timeout = '11s'; INSERT INTO done VALUES ('before')")
+            .await
+            .unwrap();
+        assert!(!xact_lock(&transaction, KEY, Mode::Shared, SOON).await.unwrap(), "{version}");
+        assert_eq!(ask(transaction.client(), "SHOW lock_timeout").await, "11s", "{version}");
+        assert!(holder.release().await.unwrap().held);
+        assert!(xact_lock(&transaction, KEY, Mode::Exclusive, LONG).await.unwrap(), "{version}");
+        assert_eq!(ask(transaction.client(), "SHOW lock_timeout").await, "11s", "{version}");
+        assert!(!is_free(&info, KEY).await, "{version}: the savepoint's end does not give it back");
+        transaction.batch_execute("INSERT INTO done VALUES ('after')").await.unwrap();
+        transaction.commit().await.unwrap();
+        assert!(is_free(&info, KEY).await, "{version}");
+        assert_eq!(ask(session.client(), "SELECT what FROM done").await, "before\nafter", "{version}");
+        assert_eq!(ask(session.client(), "SHOW lock_timeout").await, "0", "{version}");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_is_dropped_is_taken_back() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let eye = Eye::open(&info).await;
+        let holder = take(&info, KEY, Mode::Exclusive).await;
+        let session = Session::open(&info).await.unwrap();
+        // Without it only our own cancel can get the backend out of the queue.
+        ask(session.client(), "SET client_connection_check_interval = 0").await;
+        let waiter = tokio::spawn(SessionLock::acquire(session, KEY, Mode::Exclusive, Wait::Forever));
+        let pid = eye.waiting().await;
+        waiter.abort();
+        eye.until_gone(pid).await;
+        assert!(!is_free(&info, KEY).await, "{version}: the holder has it all the time");
+        assert!(holder.release().await.unwrap().held);
+        assert!(is_free(&info, KEY).await, "{version}: no ghost took it");
+    }
+}
+
+#[tokio::test]
+async fn a_guard_of_which_a_call_was_dropped_does_not_give_its_connection_back() {
+    let info = database(server_of(versions()[0]).await).await;
+    let eye = Eye::open(&info).await;
+    let holder = take(&info, KEY, Mode::Exclusive).await;
+    let mut lock = take(&info, Key::Bigint(1), Mode::Exclusive).await;
+    let pid = lock.session().pid();
+    tokio::select! {
+        _ = lock.also(KEY, Mode::Exclusive, Wait::Forever) => panic!("somebody has it"),
+        waiting = eye.waiting() => assert_eq!(waiting, pid),
+    }
+    assert!(matches!(lock.release().await, Err(AdvisoryError::GivenUp)));
+    eye.until_gone(pid).await;
+    assert!(is_free(&info, Key::Bigint(1)).await);
+    drop(holder);
+}
+
+#[tokio::test]
+async fn a_cancelled_wait_and_a_deadlock_are_errors_that_close_the_connection() {
+    for version in versions() {
+        let info = database(server_of(version).await).await;
+        let eye = Eye::open(&info).await;
+        let mut holder = take(&info, KEY, Mode::Exclusive).await;
+        let session = Session::open(&info).await.unwrap();
+        let waiter = tokio::spawn(SessionLock::acquire(session, KEY, Mode::Exclusive, Wait::Forever));
+        let pid = eye.waiting().await;
+        eye.ask(&format!("SELECT pg_cancel_backend({pid})")).await;
+        let error = waiter.await.unwrap().unwrap_err();
+        assert_eq!(error.sqlstate(), Some("57014"), "{version}: {error}");
+        eye.until_gone(pid).await;
+
+        let other_key = Key::Bigint(2);
+        let mut other = take(&info, other_key, Mode::Exclusive).await;
+        // Whoever is done lets go.
+        let first = async {
+            let got = holder.also(other_key, Mode::Exclusive, Wait::Forever).await;
+            drop(holder);
+            got
+        };
+        let second = async {
+            eye.waiting().await;
+            let got = other.also(KEY, Mode::Exclusive, Wait::Forever).await;
+            drop(other);
+            got
+        };
+        let (first, second) = tokio::join!(first, second);
+        // The server chooses; whoever it is, the other one gets what it waits for.
+        let (victim, winner) = if first.is_err() { (first, second) } else { (second, first) };
+        assert_eq!(victim.unwrap_err().sqlstate(), Some("40P01"), "{version}");
+        assert!(winner.unwrap(), "{version}");
+    }
+}

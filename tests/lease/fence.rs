@@ -1,0 +1,102 @@
+//! Writes that only the holder may make.
+
+use super::place::{Session, installed};
+use super::support::{versions, wait_until};
+
+#[tokio::test]
+async fn a_write_with_an_old_token_or_after_the_term_is_refused() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let old = session.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
+        assert_eq!(session.ask(&format!("SELECT assert_lease(7, {old})")).await, "");
+        session.let_pass(7, "2 hours").await;
+        let error = session.refused(&format!("SELECT assert_lease(7, {old})")).await;
+        assert_eq!(error, format!("LT001 lease 7 with token {old} has ended"), "{version}");
+        let new = session.token("SELECT lease_acquire(7, 'node2', '1 hour')").await;
+        let error = session.refused(&format!("SELECT assert_lease(7, {old})")).await;
+        assert_eq!(error, format!("LT001 lease 7 is not held with token {old}"), "{version}");
+        session.ask(&format!("SELECT assert_lease(7, {new})")).await;
+        session.ask(&format!("SELECT lease_release(7, {new})")).await;
+        assert!(
+            session.refused(&format!("SELECT assert_lease(7, {new})")).await.starts_with("LT001"),
+            "{version}"
+        );
+        assert!(session.refused("SELECT assert_lease(8, 1)").await.starts_with("LT001"), "{version}");
+        assert!(session.refused("SELECT assert_lease(7, NULL)").await.starts_with("LT001"), "{version}");
+    }
+}
+
+#[tokio::test]
+async fn a_fenced_write_and_a_take_over_do_not_interleave_and_renewals_go_on() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (writer, keeper) = (Session::open(&info).await, Session::open(&info).await);
+        let other = Session::open(&info).await;
+        let token = writer.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
+        writer.ask(&format!("BEGIN; SELECT assert_lease(7, {token})")).await;
+        assert_eq!(
+            keeper.ask(&format!("SELECT lease_renew(7, {token})")).await,
+            "t",
+            "{version}: a renewal goes on"
+        );
+        keeper.let_pass(7, "2 hours").await;
+        let acquire = "SELECT lease_acquire(7, 'node2', '1 hour')";
+        assert_eq!(other.ask(acquire).await, "-", "{version}: the term is over, the write is not");
+        writer.ask("COMMIT").await;
+        let next = other.token(acquire).await;
+        assert!(next > token, "{version}");
+
+        // A release does not wait for the holder's own write, and lets nobody in before it.
+        writer.ask(&format!("BEGIN; SELECT assert_lease(7, {next})")).await;
+        assert_eq!(keeper.ask(&format!("SELECT lease_release(7, {next})")).await, "t", "{version}");
+        assert_eq!(other.ask(acquire).await, "-", "{version}");
+        writer.ask("ROLLBACK").await;
+        assert!(other.token(acquire).await > next, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn also_a_take_over_as_published_waits_for_a_fenced_write() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (writer, other) = (Session::open(&info).await, Session::open(&info).await);
+        let eye = Session::open(&info).await;
+        let token = writer.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
+        eye.let_pass(7, "2 hours").await;
+        writer.ask("BEGIN").await;
+        // As if the term had ended a moment after the look at it.
+        writer.ask("SELECT * FROM distlock WHERE id = 7 FOR KEY SHARE").await;
+        let pid = other.ask("SELECT pg_backend_pid()").await;
+        let take = "UPDATE distlock SET owner = 'node2', ts = now(), expired_time = '20 s' WHERE id = 7 AND now() > ts + expired_time";
+        let (changed, ()) = tokio::join!(other.ask(take), async {
+            let waits = format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = {pid}");
+            wait_until("the other to wait", async || eye.ask(&waits).await == "1").await;
+            assert_eq!(eye.ask("SELECT token FROM distlock").await, token.to_string(), "{version}");
+            writer.ask("COMMIT").await;
+        });
+        assert_eq!(changed, "1", "{version}");
+        assert!(eye.token("SELECT token FROM distlock").await > token, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn a_look_that_begins_during_a_take_over_waits_for_it_and_is_refused() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (writer, other) = (Session::open(&info).await, Session::open(&info).await);
+        let eye = Session::open(&info).await;
+        let token = writer.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
+        eye.let_pass(7, "2 hours").await;
+        other.ask("BEGIN").await;
+        other.token("SELECT lease_acquire(7, 'node2', '1 hour')").await;
+        let pid = writer.ask("SELECT pg_backend_pid()").await;
+        let look = format!("SELECT assert_lease(7, {token})");
+        let (error, ()) = tokio::join!(writer.refused(&look), async {
+            let waits = format!("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid = {pid}");
+            wait_until("the writer to wait", async || eye.ask(&waits).await == "1").await;
+            other.ask("COMMIT").await;
+        });
+        assert!(error.starts_with("LT001"), "{version}: {error}");
+    }
+}

@@ -1,0 +1,193 @@
+//! The guard: it renews, and says so when it cannot.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::locks::lease::{Lease, LeaseError, Loss, Request};
+use locktop::pg::conninfo::ConnInfo;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::place::{LONG, Session, hold, installed};
+use super::pooler::Pooler;
+use super::support::{PATIENCE, database, open, server_of, versions, wait_until};
+
+/// Long enough that a busy machine does not lose it.
+const TERM: Duration = Duration::from_secs(4);
+
+async fn until(session: &Session, what: &str, sql: &str) {
+    wait_until(what, async || session.ask(sql).await == "t").await;
+}
+
+/// The backend that renews, not the one that asks.
+const RENEWER: &str = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND query ~ 'lease_(renew|acquire)\\('
+    AND pid <> pg_backend_pid()";
+
+#[tokio::test]
+async fn it_is_ours_for_longer_than_its_term_and_then_no_more() {
+    join_all(versions().into_iter().map(async |version| {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let request = Request::new(7, "node1", TERM);
+        let lease = hold(&info, &request).await;
+        assert!(Lease::acquire(&info, &request).await.unwrap().is_none(), "{version}: whatever the name");
+        until(&session, "renewals", "SELECT renewed_at > acquired_at + interval '5 s' FROM leases").await;
+        assert!(lease.check().unwrap() <= TERM);
+        let row = session.ask("SELECT owner, state, token FROM leases").await;
+        assert_eq!(row, format!("node1|held|{}", lease.token()), "{version}");
+        assert_eq!(lease.run(async { 42 }).await, Ok(42));
+        assert!(lease.release().await.unwrap(), "{version}");
+        assert_eq!(session.ask("SELECT state FROM leases").await, "released", "{version}");
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn one_that_is_dropped_runs_out() {
+    let info = installed(versions()[0]).await;
+    let session = Session::open(&info).await;
+    drop(hold(&info, &Request::new(7, "node1", Duration::from_secs(1))).await);
+    until(&session, "the end of its term", "SELECT state = 'expired' AND owner = 'node1' FROM leases").await;
+}
+
+#[tokio::test]
+async fn a_lost_connection_is_made_anew() {
+    join_all(versions().into_iter().map(async |version| {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let lease = hold(&info, &Request::new(7, "node1", TERM)).await;
+        let pid = session.ask(RENEWER).await;
+        session.ask(&format!("SELECT pg_terminate_backend({pid})")).await;
+        until(&session, "a renewal by another backend", "SELECT renewed_at > acquired_at FROM leases").await;
+        assert_ne!(session.ask(RENEWER).await, pid, "{version}");
+        assert!(lease.check().is_ok(), "{version}");
+        assert!(lease.release().await.unwrap(), "{version}");
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn a_backend_that_does_not_answer_is_left_for_another() {
+    let info = installed(versions()[0]).await;
+    let session = Session::open(&info).await;
+    let lease = hold(&info, &Request::new(7, "node1", Duration::from_secs(10))).await;
+    let frozen = Frozen::freeze(session.ask(RENEWER).await.parse().unwrap());
+    until(&session, "a renewal by another backend", "SELECT renewed_at > acquired_at FROM leases").await;
+    assert!(lease.check().is_ok());
+    drop(frozen);
+    assert!(lease.release().await.unwrap());
+}
+
+#[tokio::test]
+async fn its_holder_is_told_before_anybody_else_has_it() {
+    join_all(versions().into_iter().map(async |version| {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let lease = hold(&info, &Request::new(7, "node1", Duration::from_secs(2))).await;
+        let lost = lease.lost();
+        // From now on no renewal is confirmed.
+        session.ask("ALTER FUNCTION lease_renew(int, bigint, interval) RENAME TO gone").await;
+        let other = Lease::acquire_within(&info, &Request::new(7, "node2", LONG), PATIENCE).await.unwrap();
+        let check = lease.check();
+        let other = other.expect("its term ends");
+        let Err(Loss::MayBeLost { id: 7, reason }) = check else { panic!("{version}: {check:?}") };
+        let reasons = ["the schema \"locktop\" has no leases", "no answer to lease_renew"];
+        assert!(reasons.iter().any(|known| reason.contains(known)), "{version}: {reason}");
+        assert_eq!(lost.await, Loss::MayBeLost { id: 7, reason: reason.clone() }, "{version}");
+        let told = lease.run(std::future::pending::<()>()).await;
+        assert_eq!(told, Err(Loss::MayBeLost { id: 7, reason }), "{version}: for good");
+        assert!(!lease.release().await.unwrap(), "{version}: it is another's");
+        assert!(other.release().await.unwrap(), "{version}");
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn a_row_that_somebody_keeps_locked_may_be_lost() {
+    let info = installed(versions()[0]).await;
+    let session = Session::open(&info).await;
+    let lease = hold(&info, &Request::new(7, "node1", Duration::from_secs(1))).await;
+    session.ask("BEGIN; SELECT * FROM distlock FOR UPDATE").await;
+    let loss = lease.run(std::future::pending::<()>()).await.unwrap_err();
+    assert!(loss.to_string().contains("the row of lease 7 is locked by somebody else"), "{loss}");
+    session.ask("ROLLBACK").await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_at_all_may_have_given_it_to_somebody() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let info = ConnInfo::parse(&server.conninfo()).unwrap();
+    let mut connection = open(&info).await;
+    locktop::schema::install(&mut connection.client, &locktop::schema::SchemaName::default()).await.unwrap();
+    let session = Session::open(&info).await;
+    let lease = hold(&info, &Request::new(7, "node1", Duration::from_secs(2))).await;
+    let _backend = Frozen::freeze(session.ask(RENEWER).await.parse().unwrap());
+    let _postmaster = Frozen::freeze(server.pid().unwrap());
+    let loss = lease.lost().await;
+    assert!(matches!(loss, Loss::MayBeLost { .. }), "{loss}");
+    assert!(loss.to_string().contains("no answer to lease_renew within"), "{loss}");
+}
+
+/// A process that is stopped until this is dropped.
+struct Frozen(Pid);
+
+impl Frozen {
+    fn freeze(pid: i32) -> Self {
+        let pid = Pid::from_raw(pid).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        Self(pid)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+}
+
+#[tokio::test]
+async fn its_writes_are_fenced() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let mut writer = open(&info).await;
+        let lease = hold(&info, &Request::new(7, "node1", LONG)).await;
+        let transaction = writer.client.transaction().await.unwrap();
+        lease.fence(&transaction).await.unwrap();
+        transaction.batch_execute("CREATE TABLE public.done ()").await.unwrap();
+        transaction.commit().await.unwrap();
+        session.let_pass(7, "2 hours").await;
+        let other = hold(&info, &Request::new(7, "node2", LONG)).await;
+        let transaction = writer.client.transaction().await.unwrap();
+        let error = lease.fence(&transaction).await.unwrap_err();
+        assert!(matches!(error, LeaseError::Fenced(_)), "{version}: {error}");
+        assert!(transaction.batch_execute("DROP TABLE public.done").await.is_err(), "{version}");
+        drop(transaction);
+        assert!(!lease.release().await.unwrap() && other.release().await.unwrap(), "{version}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_lease_is_refused_in_words() {
+    let bare = database(server_of(versions()[0]).await).await;
+    for request in [Request::new(7, "", LONG), Request::new(7, "node1", Duration::from_millis(99))] {
+        let error = Lease::acquire(&bare, &request).await.unwrap_err();
+        assert_eq!(error.to_string(), "a lease needs an owner and a term of at least 100 ms");
+    }
+    let error = Lease::acquire(&bare, &Request::new(7, "node1", LONG)).await.unwrap_err();
+    assert!(matches!(error, LeaseError::NotInstalled { .. }), "{error}");
+    assert!(error.to_string().contains("\"locktop schema install\" makes them"), "{error}");
+}
+
+#[tokio::test]
+async fn it_works_behind_a_pooler_in_transaction_mode() {
+    let version = versions()[0];
+    let info = installed(version).await;
+    let session = Session::open(&info).await;
+    let pooler = Pooler::start(server_of(version).await, "transaction");
+    let through = ConnInfo::parse(&pooler.target(&info)).unwrap();
+    let lease = hold(&through, &Request::new(7, "node1", TERM)).await;
+    until(&session, "renewals", "SELECT renewed_at > acquired_at + interval '2 s' FROM leases").await;
+    assert!(lease.check().is_ok());
+    assert!(lease.release().await.unwrap());
+}

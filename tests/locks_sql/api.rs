@@ -1,0 +1,153 @@
+//! The library over the SQL.
+
+use locktop::locks::call::CallError;
+use locktop::locks::optimistic::{Accounts, Cents, TransferError};
+use locktop::locks::rate_limit::RateLimit;
+use locktop::locks::snowflake::{Generator, SnowflakeError};
+use locktop::locks::work_queue::{End, WorkQueue};
+use locktop::schema::SchemaName;
+
+use super::db::{Session, installed};
+use super::printed::end;
+use super::support::versions;
+
+/// Without the schema in the path: the library names it.
+async fn pair(version: u32) -> (Session, Session) {
+    let info = installed(version).await;
+    (Session::open_plain(&info).await, Session::open_plain(&info).await)
+}
+
+#[tokio::test]
+async fn the_work_queue() {
+    for version in versions() {
+        let (one, other) = pair(version).await;
+        let (client, watcher) = (&one.connection.client, &other.connection.client);
+        let queue = WorkQueue::default();
+        assert_eq!(queue.claim(client, "w").await.unwrap(), None);
+        let first = queue.add(client, "mail", &["a", "b"]).await.unwrap();
+        other.run("INSERT INTO locktop.task_queue (max_attempts) VALUES (1)").await;
+        let depth = queue.depth(watcher).await.unwrap();
+        assert_eq!((depth.pending, depth.processing), (2, 0), "{version}");
+        assert!(depth.oldest_pending_at.is_some());
+
+        let item = queue.claim(client, "w").await.unwrap().unwrap();
+        assert_eq!(
+            (item.id, item.name.as_deref(), item.attempt, item.max_attempts),
+            (first, Some("mail"), 1, 3)
+        );
+        assert_eq!(item.payload::<Vec<String>>().unwrap(), ["a", "b"]);
+        assert!(item.payload::<u8>().is_err());
+        assert_eq!(queue.heartbeat(client, "w").await.unwrap(), [(first, 1)]);
+        assert!(!queue.finish(watcher, &item, &End::Completed).await.unwrap(), "another session");
+        assert!(queue.finish(client, &item, &End::Again("no answer".to_owned())).await.unwrap());
+        assert!(!queue.finish(client, &item, &End::Completed).await.unwrap(), "another attempt");
+        let both = queue.claim_many(client, "w", 5).await.unwrap();
+        assert_eq!(both.len(), 2);
+        let [item, bare] = &both[..] else { panic!() };
+        let (item, bare) = if item.id == first { (item, bare) } else { (bare, item) };
+        assert_eq!((item.attempt, &bare.name, bare.payload::<Option<u8>>().unwrap()), (2, &None, None));
+        assert!(queue.finish(client, item, &End::Completed).await.unwrap(), "{version}");
+
+        let held = queue.requeue(watcher, bare.id, "me", Some("to see")).await.unwrap();
+        assert_eq!((held.outcome.as_str(), held.worker.as_deref()), ("held", Some("w")));
+        let spare = queue.add(watcher, "later", &()).await.unwrap();
+        let aside = queue.set_aside(watcher, spare, "me", None).await.unwrap();
+        assert_eq!((aside.outcome.as_str(), aside.attempt), ("set_aside", Some(0)), "{version}");
+        let again = queue.retry(watcher, spare, "me", Some("by mistake")).await.unwrap();
+        assert_eq!((again.id, again.outcome.as_str()), (spare, "requeued"), "{version}");
+        end(&other, one.pid).await;
+        let lost = queue.requeue_lost(watcher, "me", 10).await.unwrap();
+        assert_eq!(lost.len(), 1);
+        assert_eq!((lost[0].id, lost[0].outcome.as_str()), (bare.id, "gave_up"), "{version}");
+        let depth = queue.depth(watcher).await.unwrap();
+        assert_eq!((depth.pending, depth.processing, depth.completed, depth.failed), (1, 0, 1, 1));
+        assert!(matches!(queue.claim(client, "w").await, Err(CallError::Lost { .. })), "it has no session");
+        queue.set_aside(watcher, spare, "me", None).await.unwrap();
+        let long = queue.claim(watcher, &"w".repeat(51)).await.unwrap_err();
+        assert_eq!(long.sqlstate(), Some("22001"), "{version}: {long}");
+        let elsewhere = WorkQueue { schema: SchemaName::new("elsewhere").unwrap() };
+        let error = elsewhere.depth(watcher).await.unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("the schema \"elsewhere\" has no queue_depth: \"locktop schema install\""),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_rate_limit() {
+    for version in versions() {
+        let (one, _) = pair(version).await;
+        let client = &one.connection.client;
+        let limit = RateLimit::new(2, 60);
+        for (allowed, count) in [(true, 1), (true, 2), (false, 2)] {
+            let decision = limit.take(client, "k").await.unwrap();
+            assert_eq!((decision.allowed, decision.count), (allowed, Some(count)), "{version}");
+            assert!(decision.window_end.is_some());
+        }
+        let none = RateLimit::new(0, 60).take(client, "nobody").await.unwrap();
+        assert_eq!((none.allowed, none.count, none.window_end), (false, None, None));
+        let error = RateLimit::new(1, 0).take(client, "k").await.unwrap_err();
+        assert_eq!(error.sqlstate(), Some("22023"));
+        one.run("UPDATE locktop.rate_limit SET expires_at = now()").await;
+        assert_eq!(limit.purge(client, 10).await.unwrap(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_ids() {
+    for version in versions() {
+        let (one, _) = pair(version).await;
+        let client = &one.connection.client;
+        let generator = Generator::new(1023).unwrap();
+        assert!(matches!(generator.next(client).await, Err(SnowflakeError::Unknown(1023))), "{version}");
+        generator.register(client).await.unwrap();
+        let id = generator.next(client).await.unwrap();
+        assert_eq!(id.worker(), 1023);
+        let now: f64 = one.ask("SELECT extract(epoch FROM clock_timestamp())").await.parse().unwrap();
+        assert!((now - id.time().as_secs_f64()).abs() < 60.0, "{version}");
+        let more = generator.many(client, 100).await.unwrap();
+        assert!(more.len() == 100 && id < more[0] && more.is_sorted_by(|a, b| a < b), "{version}");
+        // What it gave before counts on.
+        generator.register(client).await.unwrap();
+        assert!(generator.next(client).await.unwrap() > more[99]);
+        one.run("UPDATE locktop.id_generator SET last_timestamp = last_timestamp + 3600000").await;
+        let error = generator.next(client).await.unwrap_err();
+        assert!(matches!(&error, SnowflakeError::ClockBehind(_)), "{version}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn the_accounts() {
+    for version in versions() {
+        let (mut one, _) = pair(version).await;
+        one.run("INSERT INTO locktop.accounts (username, balance) VALUES ('a', 10), (NULL, 0.05)").await;
+        let accounts = Accounts::default();
+        assert_eq!(accounts.read(&one.connection.client, 3).await.unwrap(), None);
+        let client = &one.connection.client;
+        assert_eq!(accounts.transfer(client, 1, 2, Cents(250), 3).await.unwrap(), 1);
+        let from = accounts.read(client, 1).await.unwrap().unwrap();
+        let to = accounts.read(client, 2).await.unwrap().unwrap();
+        assert_eq!(
+            (from.balance, from.version, from.username.as_deref()),
+            (Cents(750), 1, Some("a")),
+            "{version}"
+        );
+        assert_eq!((to.balance, to.version, to.username.as_deref()), (Cents(255), 1, None));
+        assert!(accounts.transfer_as_read(client, &from, &to, Cents(50)).await.unwrap());
+        assert!(!accounts.transfer_as_read(client, &from, &to, Cents(50)).await.unwrap(), "{version}");
+        let poor = accounts.transfer(client, 1, 2, Cents(70_001), 3).await.unwrap_err();
+        assert!(matches!(&poor, TransferError::Insufficient(_)) && !poor.is_transient(), "{poor}");
+        let absent = accounts.transfer(client, 1, 9, Cents(1), 3).await.unwrap_err();
+        assert_eq!(absent.to_string(), "there is no account 9");
+        let wrong = accounts.transfer(client, 1, 2, Cents(-1), 3).await.unwrap_err();
+        assert!(matches!(&wrong, TransferError::Call(error) if error.sqlstate() == Some("22023")), "{wrong}");
+        // Within a transaction, and undone with it.
+        let transaction = one.connection.client.transaction().await.unwrap();
+        accounts.transfer(&transaction, 1, 2, Cents(100), 1).await.unwrap();
+        transaction.rollback().await.unwrap();
+        assert_eq!(accounts.read(&one.connection.client, 1).await.unwrap().unwrap().balance, Cents(700));
+    }
+}

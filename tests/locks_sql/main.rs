@@ -1,0 +1,27 @@
+//! The lock systems beside the tasks, in SQL on real servers of every version: where the printed recipes go wrong, and what ours
+//! guarantee when sessions race and die.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test may"
+)]
+
+mod api;
+mod article_ids;
+mod article_queue;
+mod article_rate;
+mod article_transfer;
+mod crowd;
+#[path = "../schema/db.rs"]
+mod db;
+mod ids;
+mod printed;
+mod queue;
+mod queue_crowd;
+mod rate;
+#[path = "../support/mod.rs"]
+mod support;
+mod transfer;

@@ -1,0 +1,249 @@
+//! `locktop recover` as a script meets it.
+
+use locktop::demo::postgres::EmbeddedServer;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::schema::{self, SchemaName};
+use serde_json::Value;
+
+use super::binary::{Left, finish, locktop, run_beside};
+use super::db::Session;
+use super::document::address;
+use super::stage::Stage;
+use super::support::{database, open, server_of, versions};
+
+pub(crate) const ROW: [&str; 18] = [
+    "id",
+    "task_id",
+    "task_name",
+    "worker_id",
+    "state",
+    "started_at",
+    "heartbeat_at",
+    "run",
+    "timeout",
+    "attempt",
+    "max_attempts",
+    "lock_key",
+    "holder_pid",
+    "backend_pid",
+    "backend_start",
+    "step",
+    "reason",
+    "effect",
+];
+const DONE: [&str; 9] =
+    ["id", "task_id", "task_name", "outcome", "detail", "holder_pid", "ended_pid", "audit_id", "next_run_at"];
+
+async fn on(server: &EmbeddedServer, info: &ConnInfo, arguments: &[&str]) -> Left {
+    let target = address(server, info);
+    run_beside(locktop(&[&["recover", &target], arguments].concat())).await
+}
+
+async fn recover(stage: &Stage, arguments: &[&str]) -> Left {
+    on(server_of(versions()[0]).await, &stage.info, arguments).await
+}
+
+fn json(left: &Left) -> Value {
+    assert_eq!((left.out.lines().count(), left.err.as_str()), (1, ""), "{left:?}");
+    serde_json::from_str(&left.out).unwrap()
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+fn sorted<'a>(names: &[&'a str]) -> Vec<&'a str> {
+    let mut names = names.to_vec();
+    names.sort_unstable();
+    names
+}
+
+#[tokio::test]
+async fn a_dry_run_shows_the_plan_and_changes_nothing() {
+    let stage = Stage::new(versions()[0]).await;
+    stage.orphan("报表生成任务").await;
+    stage.orphan("evil\u{1b}[2J\n").await;
+    let worker = stage.slow("slow").await;
+    for arguments in [&["--dry-run"][..], &["--dry-run", "--yes", "--orphans"]] {
+        let left = recover(&stage, arguments).await;
+        assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{left:?}");
+        let lines: Vec<&str> = left.out.lines().collect();
+        assert_eq!(lines.len(), 3, "{}", left.out);
+        assert!(lines[0].contains("EXECUTION") && lines[1].contains("报表生成任务"), "{}", left.out);
+        assert!(lines[1].ends_with("due again in 10s; attempt 1 of 3 failed"), "{}", left.out);
+        assert!(!left.out.contains('\u{1b}'), "{:?}", left.out);
+    }
+    let left = recover(&stage, &["--dry-run", "--timeout", "--terminate", "--task", "slow"]).await;
+    let ended =
+        format!("the worker's backend {} will be ended; due again in 10s; attempt 1 of 3 failed", worker.pid);
+    assert!(left.status == Some(0) && left.out.trim_end().ends_with(&ended), "{left:?}");
+    let document = json(&recover(&stage, &["--dry-run", "--timeout=10m", "--format", "json"]).await);
+    assert_eq!(
+        keys(&document),
+        sorted(&["format", "schema", "taken_at", "orphan_grace", "dry_run", "plan", "results"])
+    );
+    assert_eq!(
+        (&document["format"], &document["schema"], &document["dry_run"]),
+        (&1.into(), &"locktop".into(), &true.into())
+    );
+    let rows = document["plan"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        assert_eq!(keys(row), sorted(&ROW));
+        let held = row["task_name"] == "slow";
+        assert_eq!(row["step"], if held { "leave" } else { "recover" }, "{row}");
+        assert_eq!(row["reason"], if held { "held".into() } else { Value::Null }, "{row}");
+        assert!(row["run"].as_f64().unwrap() >= 1_860.0 && row["timeout"] == 1_800.0, "{row}");
+        assert_eq!(row["lock_key"]["kind"], "bigint");
+    }
+    assert_eq!(document["results"].as_array().unwrap().len(), 0);
+    assert_eq!((stage.audit().await.as_str(), worker.ask("SELECT 1").await.as_str()), ("", "1"));
+}
+
+#[tokio::test]
+async fn with_yes_it_is_done_and_the_exit_status_says_whether_all_was() {
+    let stage = Stage::new(versions()[0]).await;
+    stage.orphan("gone").await;
+    stage.orphan("other").await;
+    let worker = stage.slow("slow").await;
+    let left = recover(&stage, &["--yes", "--task", "gone", "--reason", "node 3 is gone"]).await;
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{left:?}");
+    assert!(left.out.contains("gone (execution 1): recovered, runs next at 20"), "{}", left.out);
+    assert!(left.out.ends_with("\n1 of 1 recovered.\n"), "{}", left.out);
+    let audit = stage.admin.ask("SELECT actor, reason FROM locktop_audit").await;
+    assert!(
+        audit.starts_with("locktop recover (role postgres") && audit.ends_with(")|node 3 is gone"),
+        "{audit}"
+    );
+
+    let left = recover(&stage, &["--yes", "--timeout", "--format", "json"]).await;
+    assert_eq!(left.status, Some(1), "{left:?}");
+    let document = json(&left);
+    let results = document["results"].as_array().unwrap();
+    let outcomes: Vec<&str> = results.iter().map(|result| result["outcome"].as_str().unwrap()).collect();
+    assert_eq!(outcomes, ["recovered", "left_alone"]);
+    assert!(results.iter().all(|result| keys(result) == sorted(&DONE)));
+    assert!(results[1]["detail"].as_str().unwrap().contains(&format!("pid {} holds its key", worker.pid)));
+    assert_eq!(worker.ask("SELECT 1").await, "1");
+
+    let left = recover(&stage, &["--yes", "--timeout", "--terminate", "--wait", "20s"]).await;
+    assert_eq!(left.status, Some(0), "{left:?}");
+    assert!(left.out.contains(&format!("pid {} was told to end; key ", worker.pid)), "{}", left.out);
+    let left = recover(&stage, &["--yes"]).await;
+    assert_eq!((left.status, left.out.as_str()), (Some(0), "Nothing to recover.\n"));
+}
+
+#[tokio::test]
+async fn a_script_has_to_say_yes() {
+    let stage = Stage::new(versions()[0]).await;
+    stage.orphan("gone").await;
+    let left = recover(&stage, &[]).await;
+    assert_eq!((left.status, left.out.as_str()), (Some(2), ""), "{left:?}");
+    assert!(
+        left.err.starts_with("locktop: recover asks before it acts") && left.err.contains("--yes"),
+        "{}",
+        left.err
+    );
+    for wrong in [
+        &["--terminate"][..],
+        &["--orphans", "--timeout"],
+        &["--timeout", "soon"],
+        &["--wait", "11m"],
+        &["--schema", "pg_x"],
+        &["--format", "xml"],
+        &["another"],
+    ] {
+        let left = recover(&stage, &[&["--yes"], wrong].concat()).await;
+        assert_eq!((left.status, left.out.as_str()), (Some(2), ""), "{wrong:?} {left:?}");
+    }
+    let left = recover(&stage, &["--yes", "--task", "n\u{1b}one"]).await;
+    assert_eq!(left.status, Some(1));
+    assert_eq!(left.err, "locktop: there is no task \"n␛one\" in the schema \"locktop\"\n");
+    assert_eq!(stage.audit().await, "");
+}
+
+#[tokio::test]
+async fn a_read_only_target_is_not_written_to() {
+    let stage = Stage::new(versions()[0]).await;
+    stage.orphan("gone").await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.toml");
+    let target = address(server_of(versions()[0]).await, &stage.info);
+    std::fs::write(&config, format!("[targets.prod]\nconninfo = \"{target}\"\nread_only = true\n")).unwrap();
+    let run = async |arguments: &[&str]| {
+        let start = ["recover", "prod", "--config", config.to_str().unwrap()];
+        run_beside(locktop(&[&start, arguments].concat())).await
+    };
+    let left = run(&["--yes"]).await;
+    assert!(left.status == Some(2) && left.err.starts_with("locktop: this target is read-only"), "{left:?}");
+    assert_eq!(run(&["--dry-run"]).await.status, Some(0));
+    assert_eq!(stage.audit().await, "");
+}
+
+const PRINTED: &str = "CREATE TABLE scheduled_tasks (id serial PRIMARY KEY, task_name text NOT NULL UNIQUE, next_run_at timestamptz);
+    CREATE TABLE task_execution_log (id bigserial PRIMARY KEY, task_id int, worker_id text, status text, started_at timestamptz, lock_id bigint);
+    INSERT INTO scheduled_tasks (task_name) VALUES ('sync');
+    INSERT INTO task_execution_log (task_id, worker_id, status, started_at, lock_id) VALUES (1, 'w', 'running', now() - interval '1 day', 1)";
+
+#[tokio::test]
+async fn where_there_is_no_schema_of_ours_that_is_said() {
+    for version in versions() {
+        let server = server_of(version).await;
+        let info = database(server).await;
+        let said = async |arguments: &[&str]| {
+            let left = on(server, &info, arguments).await;
+            assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{version} {left:?}");
+            left.err.trim_end().to_owned()
+        };
+        let expected = "locktop: there is no schema \"locktop\" of locktop in this database: \"locktop schema install\" makes one";
+        assert_eq!(said(&["--yes"]).await, expected, "{version}");
+        let session = Session::open_plain(&info).await;
+        session.run(PRINTED).await;
+        // Tables as an article prints them.
+        let printed = "; executions in the task tables of \"public\" are never recovered, since their keys are bare numbers that may be anybody's";
+        assert_eq!(said(&["--yes"]).await, format!("{expected}{printed}"), "{version}");
+        let foreign = said(&["--yes", "--timeout", "--terminate", "--schema", "public"]).await;
+        assert!(
+            foreign.starts_with("locktop: the schema \"public\" was not made by locktop")
+                && foreign.ends_with(printed),
+            "{foreign}"
+        );
+        assert_eq!(session.ask("SELECT status FROM task_execution_log").await, "running");
+        // Of another name, and a hostile one.
+        let name = "My \"Jobs\\' $name @schema@";
+        let mut client = open(&info).await.client;
+        schema::install(&mut client, &SchemaName::new(name).unwrap()).await.unwrap();
+        assert!(
+            said(&["--yes"]).await.contains("there is one named \"My \"Jobs\\' $name @schema@\" (--schema)")
+        );
+        let left = on(server, &info, &["--yes", "--schema", name]).await;
+        assert_eq!((left.status, left.out.as_str()), (Some(0), "Nothing to recover.\n"), "{left:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_older_schema_is_told_to_be_upgraded() {
+    let server = server_of(versions()[0]).await;
+    let info = database(server).await;
+    schema::install_up_to(&mut open(&info).await.client, &SchemaName::default(), 1).await.unwrap();
+    let left = on(server, &info, &["--yes"]).await;
+    let expected =
+        "locktop: the schema \"locktop\" is too old for this: \"locktop schema install\" upgrades it\n";
+    assert_eq!((left.status, left.err.as_str()), (Some(1), expected));
+}
+
+/// Whoever reads may go: what was begun is ended, and the exit status is true.
+#[tokio::test]
+async fn without_a_reader_it_is_done_all_the_same() {
+    let stage = Stage::new(versions()[0]).await;
+    stage.orphan("gone").await;
+    let _slow = stage.slow("slow").await;
+    let target = address(server_of(versions()[0]).await, &stage.info);
+    for (arguments, status) in [(&["--yes"][..], 0), (&["--yes", "--timeout"], 1)] {
+        let mut child = locktop(&[&["recover", &target], arguments].concat()).spawn().unwrap();
+        drop(child.stdout.take());
+        let left = tokio::task::spawn_blocking(move || finish(child, "locktop recover")).await.unwrap();
+        assert_eq!((left.status, left.err.as_str()), (Some(status), ""), "{arguments:?}");
+        assert_eq!(stage.audit().await, "recovered|gone");
+    }
+}

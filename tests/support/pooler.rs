@@ -1,0 +1,85 @@
+//! A real pgbouncer before a server of ours.
+
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use locktop::demo::postgres::EmbeddedServer;
+use locktop::pg::conninfo::ConnInfo;
+
+use super::support::wait_for;
+
+/// It ends when this is dropped, or when this process does.
+#[derive(Debug)]
+pub(crate) struct Pooler {
+    directory: PathBuf,
+    keeper: Child,
+}
+
+impl Pooler {
+    /// In `transaction`, `session` or `statement` mode. Its files are in the server's directory, and go with it.
+    pub(crate) fn start(server: &EmbeddedServer, mode: &str) -> Self {
+        Self::start_with(server, mode, "")
+    }
+
+    /// The same with further lines of its configuration.
+    pub(crate) fn start_with(server: &EmbeddedServer, mode: &str, lines: &str) -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let program = [
+            "/usr/sbin/pgbouncer",
+            "/usr/bin/pgbouncer",
+            "/usr/local/bin/pgbouncer",
+            "/opt/homebrew/bin/pgbouncer",
+        ]
+        .into_iter()
+        .find(|path| fs::exists(path).unwrap())
+        .expect(
+            "this test needs pgbouncer: `apt-get install pgbouncer`, or run tests/run.sh, which installs it",
+        );
+        let directory =
+            server.socket_dir().join(format!("pooler-{}", NUMBER.fetch_add(1, Ordering::Relaxed)));
+        fs::create_dir(&directory).unwrap();
+        let config = format!(
+            "[databases]\n* = host={} port=5432 user=postgres\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\n\
+             unix_socket_dir = {}\nauth_type = any\npool_mode = {mode}\n{lines}\n",
+            server.socket_dir().display(),
+            directory.display()
+        );
+        fs::write(directory.join("pgbouncer.ini"), config).unwrap();
+        // Its socket has to be the account's that the server runs as; and it refuses to be root.
+        let owner = fs::metadata(server.socket_dir()).unwrap();
+        let mut command = Command::new("/bin/sh");
+        if owner.uid() != rustix::process::getuid().as_raw() {
+            chown(&directory, Some(owner.uid()), Some(owner.gid())).unwrap();
+            command.uid(owner.uid()).gid(owner.gid()).current_dir("/");
+        }
+        command.args(["-c", "\"$1\" -q \"$2\" </dev/null & cat; kill -INT $!", "pooler", program]);
+        command.arg(directory.join("pgbouncer.ini"));
+        let keeper =
+            command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let pooler = Self { directory, keeper };
+        wait_for("pgbouncer to listen", || pooler.directory.join(".s.PGSQL.6432").exists());
+        pooler
+    }
+
+    /// How to get to that database through it.
+    pub(crate) fn target(&self, info: &ConnInfo) -> String {
+        format!(
+            "host={} port=6432 user=postgres dbname={} sslmode=disable",
+            self.directory.display(),
+            info.dbname()
+        )
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}

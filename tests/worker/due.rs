@@ -1,0 +1,160 @@
+//! When a worker looks: as soon as it is told or as the time has come, and not before.
+
+use std::time::Duration;
+
+use locktop::locks::scheduled_task::{Finish, News, TaskSession, WorkerId};
+use locktop::schema::SchemaName;
+
+use super::db::{Session, installed};
+use super::hand::{Held, Worker, ended, log, task};
+use super::support::{server, versions, wait_until};
+
+const QUERY_OF_WORKERS: &str = "SELECT count(*), max(state_change) FROM pg_stat_activity \
+     WHERE datname = current_database() AND application_name LIKE 'locktop worker %' AND state = 'idle'";
+
+#[tokio::test]
+async fn a_task_that_is_added_is_begun_long_before_the_worker_would_look_by_itself() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let work = Held::new();
+        work.end(Ok(()));
+        let worker = Worker::start(Worker::options(&info, "w"), work);
+        worker.events.wait_for("connected").await;
+        for number in 0..3 {
+            task(&session, &format!("t{number}"), "x", "NULL").await;
+            ended(&session, number + 1).await;
+        }
+        let late = "SELECT count(*) FROM task_execution_log e JOIN scheduled_tasks t ON t.id = e.task_id \
+             WHERE e.started_at > t.created_at + interval '15 seconds'";
+        assert_eq!(session.ask(late).await, "0", "{version}");
+        worker.quit().await;
+    }
+}
+
+#[tokio::test]
+async fn a_planned_task_is_begun_when_it_is_due_and_not_before() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let work = Held::new();
+        work.end(Ok(()));
+        let worker = Worker::start(Worker::options(&info, "w"), work);
+        worker.events.wait_for("connected").await;
+        session
+            .run(
+                "CREATE TABLE public.planned AS SELECT n AS id, clock_timestamp() + n * interval '0.3 second' AS at
+                   FROM generate_series(1, 3) n;
+                 INSERT INTO scheduled_tasks (id, task_name, task_type, next_run_at)
+                 SELECT id, 't' || id, 'x', at FROM public.planned",
+            )
+            .await;
+        ended(&session, 3).await;
+        let order = "SELECT bool_and(started_at >= at AND started_at < at + interval '15 seconds') \
+             FROM task_execution_log JOIN public.planned p ON p.id = task_id";
+        assert_eq!(session.ask(order).await, "t", "{version}: {}", log(&session).await);
+        worker.quit().await;
+    }
+}
+
+#[tokio::test]
+async fn an_idle_worker_says_nothing() {
+    let info = installed(server().await.version()).await;
+    let session = Session::open(&info).await;
+    let workers: Vec<_> = (0..5)
+        .map(|number| Worker::start(Worker::options(&info, &format!("w{number}")), Held::new()))
+        .collect();
+    for worker in &workers {
+        worker.events.wait_for("connected").await;
+    }
+    let mut before = String::new();
+    // The first looks of all are over when nothing has changed for a while; their heartbeats would come five times a second.
+    wait_until("silence", async || {
+        let now = session.ask(QUERY_OF_WORKERS).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        before = now.clone();
+        session.ask(QUERY_OF_WORKERS).await == now && now.starts_with("5|")
+    })
+    .await;
+    for worker in workers {
+        assert_eq!(worker.quit().await.completed, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_session_tells_others_that_nothing_is_left() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let schema = SchemaName::default();
+        let (one, two): (WorkerId, WorkerId) = ("one".parse().unwrap(), "two".parse().unwrap());
+        let one = TaskSession::open(&info, &schema, &one).await.unwrap();
+        let mut two = TaskSession::open(&info, &schema, &two).await.unwrap();
+        let pause = Duration::from_millis(500);
+        assert_eq!(one.next_due_telling(Some(pause)).await, Ok(None), "{version}");
+        assert_eq!(two.news().await, News::Quiet(None));
+        session.run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('far', 'x', 'infinity')").await;
+        assert_eq!(two.news().await, News::Due);
+        assert_eq!(two.next_due().await, Ok(None));
+        task(&session, "now", "x", "NULL").await;
+        assert_eq!(two.news().await, News::Due);
+        assert_eq!(one.next_due_telling(Some(pause)).await, Ok(Some(Duration::ZERO)));
+        // What is due and not to be had is left alone for so long.
+        assert_eq!(two.news().await, News::Quiet(Some(pause)));
+        assert_eq!(one.next_due_telling(None).await, Ok(Some(Duration::ZERO)), "and says nothing");
+        // What is nobody's news: another schema's, and what anybody may notify.
+        for said in ["1 other", "-", "x locktop", "-1 locktop", "NaN locktop", ""] {
+            session.run(&format!("NOTIFY locktop_quiet, '{said}'")).await;
+        }
+        session.run("NOTIFY locktop_tasks, 'other'; NOTIFY locktop_tasks, 'locktop'").await;
+        assert_eq!(two.news().await, News::Due);
+        assert_eq!(two.news_so_far(), []);
+        two.tell_due().await.unwrap();
+        assert_eq!(two.news().await, News::Due);
+        two.next_due_telling(Some(pause)).await.unwrap();
+        assert_eq!(two.news().await, News::Told, "it hears itself, in order");
+    }
+}
+
+#[tokio::test]
+async fn what_a_session_takes_is_its_own_until_it_gives_it_back() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let schema = SchemaName::default();
+        let id: WorkerId = "same".parse().unwrap();
+        // Two of one name: each has its own.
+        let one = TaskSession::open(&info, &schema, &id).await.unwrap();
+        let two = TaskSession::open(&info, &schema, &id).await.unwrap();
+        task(&session, "t", "x", "'{\"a\": 1}'").await;
+        session.run("UPDATE scheduled_tasks SET timeout = '100000000 years'").await;
+        let taken = one.fetch(5).await.unwrap();
+        let [execution] = &taken[..] else { panic!("{taken:?}") };
+        assert_eq!(
+            (execution.task_name.as_str(), execution.payload.as_deref()),
+            ("t", Some("{\"a\": 1}")),
+            "{version}"
+        );
+        assert!(execution.timeout > Duration::from_secs(1 << 40));
+        assert_eq!(two.fetch(5).await, Ok(vec![]));
+        assert_eq!((one.heartbeat().await, two.heartbeat().await), (Ok(vec![execution.id]), Ok(vec![])));
+        assert_eq!(two.finish(execution, Finish::Completed).await, Ok(false));
+        assert_eq!(two.give_back(execution).await, Ok(false));
+        assert_eq!(one.give_back(execution).await, Ok(true));
+        assert_eq!(one.give_back(execution).await, Ok(false), "once");
+        assert_eq!(session.ask("SELECT attempts, next_run_at <= now() FROM scheduled_tasks").await, "0|t");
+        let again = two.fetch(5).await.unwrap();
+        assert_eq!(again[0].attempt, 1);
+        assert_eq!(two.finish(&again[0], Finish::Failed("a\0b".to_owned())).await, Ok(true));
+        assert!(log(&session).await.ends_with("same|failed|ab"));
+        // Somebody planned it anew while it ran: giving it back does not change that.
+        session.run("UPDATE scheduled_tasks SET next_run_at = now()").await;
+        let third = one.fetch(1).await.unwrap();
+        session.run("UPDATE scheduled_tasks SET next_run_at = '2100-01-01 00:00+00'").await;
+        assert_eq!(one.give_back(&third[0]).await, Ok(true));
+        assert_eq!(session.ask("SELECT next_run_at FROM scheduled_tasks").await, "2100-01-01 00:00:00+00");
+        let ended = one.ended();
+        drop(one);
+        assert!(ended.borrow().is_none() || ended.has_changed().is_err());
+    }
+}
