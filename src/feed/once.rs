@@ -10,7 +10,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
-use crate::redis::{self, RedisState, RedisUrl};
+use crate::redis::{RedisOptions, RedisState, RedisUrl, read_once};
 
 /// Longest time for learning names.
 const LEARNING: Duration = Duration::from_secs(2);
@@ -52,13 +52,13 @@ pub async fn once_learning(
     limits: Limits,
     thresholds: Thresholds,
     learner: Learner,
-    redis: Option<(Vec<RedisUrl>, redis::Options)>,
+    redis: Option<(Vec<RedisUrl>, RedisOptions)>,
 ) -> Result<Arc<View>, OnceError> {
     let session = open(info, limits).await?;
-    let redis = async {
+    let redis = Box::pin(async {
         let (servers, options) = redis?;
-        tokio::time::timeout(LEARNING, redis::read_once(servers, options)).await.ok()
-    };
+        tokio::time::timeout(LEARNING, read_once(servers, options)).await.ok()
+    });
     let (names, redis) = tokio::join!(learn::once(learner, LEARNING), redis);
     look(session, thresholds, names, redis).await
 }

@@ -12,4 +12,4 @@ mod watch;
 pub use connect::{Command, Connection, Reply};
 pub use error::{RedisFault, RedisUrlError};
 pub use url::RedisUrl;
-pub use watch::{Options, RedisState, read_once, watch};
+pub use watch::{RedisOptions, RedisState, read_once, watch};

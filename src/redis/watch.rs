@@ -22,7 +22,7 @@ use crate::model::redis_lease::{Bytes, RedisLeases, ServerReading, merge};
 
 /// How to read.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RedisOptions {
     /// Which keys are locks, as a glob of Redis.
     pub pattern: String,
     /// From the beginning of one round to that of the next.
@@ -37,7 +37,7 @@ pub struct Options {
     pub steps: u32,
 }
 
-impl Default for Options {
+impl Default for RedisOptions {
     fn default() -> Self {
         Self {
             pattern: "lock:*".to_owned(),
@@ -64,20 +64,20 @@ pub struct RedisState {
 /// Begins to read the servers in the background, until nobody listens any more. What is received is always the newest
 /// state.
 #[must_use]
-pub fn watch(servers: Vec<RedisUrl>, options: Options) -> (Receiver<RedisState>, JoinHandle<()>) {
+pub fn watch(servers: Vec<RedisUrl>, options: RedisOptions) -> (Receiver<RedisState>, JoinHandle<()>) {
     let (sender, receiver) = channel(RedisState::default());
     (receiver, tokio::spawn(run(servers, options, sender)))
 }
 
 /// One round and its result, for a single look: as far through the key spaces as half the patience lets it.
-pub async fn read_once(servers: Vec<RedisUrl>, options: Options) -> RedisState {
-    let mut round = Round::new(servers, Options { steps: u32::MAX, ..options });
+pub async fn read_once(servers: Vec<RedisUrl>, options: RedisOptions) -> RedisState {
+    let mut round = Round::new(servers, RedisOptions { steps: u32::MAX, ..options });
     let leases = Arc::new(round.go().await);
     let read = leases.read_at.is_some().then(clock::monotonic);
     RedisState { round: 1, leases, read }
 }
 
-async fn run(servers: Vec<RedisUrl>, options: Options, states: Sender<RedisState>) {
+async fn run(servers: Vec<RedisUrl>, options: RedisOptions, states: Sender<RedisState>) {
     let interval = options.interval;
     let mut round = Round::new(servers, options);
     loop {
@@ -112,11 +112,11 @@ fn or_the_last(leases: RedisLeases, last: &RedisLeases) -> RedisLeases {
 struct Round {
     members: Vec<Member>,
     keys: BTreeSet<Bytes>,
-    options: Options,
+    options: RedisOptions,
 }
 
 impl Round {
-    fn new(servers: Vec<RedisUrl>, options: Options) -> Self {
+    fn new(servers: Vec<RedisUrl>, options: RedisOptions) -> Self {
         Self { members: servers.into_iter().map(Member::new).collect(), keys: BTreeSet::new(), options }
     }
 
@@ -166,7 +166,7 @@ impl Member {
     }
 
     /// Looks a little further through its key space.
-    async fn look(&mut self, options: &Options) -> Vec<Bytes> {
+    async fn look(&mut self, options: &RedisOptions) -> Vec<Bytes> {
         if self.connection.is_err() && clock::monotonic() >= self.again {
             match Connection::open(&self.server, options.patience).await {
                 Ok(connection) => self.connection = Ok(connection),

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use locktop::demo::redis::RedisServer;
 use locktop::locks::redis_lock::{LockOptions, NotAcquired, RedisLocks, Restarts};
 use locktop::model::redis_lease::{Expiry, Standing};
-use locktop::redis::{Options, Reply, read_once};
+use locktop::redis::{RedisOptions, Reply, read_once};
 
 use crate::{open, run, server, servers, url, urls};
 
@@ -57,7 +57,7 @@ redis_client.expire = die
 RedisLock(redis_client, 'lock:a').acquire()
 print('not reached')";
     assert_eq!(alone(&server, SETNX, dies).await, [""; 0]);
-    let row = read_once(vec![url(&server)], Options::default()).await.leases.rows[0].clone();
+    let row = read_once(vec![url(&server)], RedisOptions::default()).await.leases.rows[0].clone();
     assert!(row.leaks());
     assert_eq!((row.expiry, row.standing), (Expiry::Never, Standing::Held));
     // Nobody gets it any more, however long they wait.
@@ -66,7 +66,7 @@ print('not reached')";
     // Ours sets both at once: there is no in between, and its lock is no leak.
     let options = LockOptions::default().restarts(Restarts::Trusted);
     let guard = RedisLocks::new(vec![url(&server)], options).unwrap().try_acquire("lock:b").await.unwrap();
-    let rows = read_once(vec![url(&server)], Options::default()).await.leases.rows.clone();
+    let rows = read_once(vec![url(&server)], RedisOptions::default()).await.leases.rows.clone();
     assert!(!rows.iter().find(|row| &*row.name() == "lock:b").unwrap().leaks());
     guard.release().await;
 }

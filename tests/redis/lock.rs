@@ -25,7 +25,7 @@ const TERM: Duration = Duration::from_secs(30);
 
 /// As the screen would show it.
 async fn shown(server: &locktop::demo::redis::RedisServer, key: &str) -> RedisLease {
-    let leases = read_once(vec![url(server)], locktop::redis::Options::default()).await.leases;
+    let leases = read_once(vec![url(server)], locktop::redis::RedisOptions::default()).await.leases;
     leases.rows.iter().find(|row| &*row.name() == key).unwrap().clone()
 }
 

@@ -4,15 +4,19 @@ use std::time::Duration;
 
 use locktop::clock;
 use locktop::model::redis_lease::{Expiry, LockValue, RedisLease, RedisLeases, Standing};
-use locktop::redis::{Command, Connection, Options, RedisFault, RedisState, RedisUrl, read_once, watch};
+use locktop::redis::{Command, Connection, RedisFault, RedisOptions, RedisState, RedisUrl, read_once, watch};
 use tokio::sync::watch::Receiver;
 
 use crate::support::PATIENCE;
 use crate::{open, run, server, servers, start, url, urls};
 
 /// As by default, and patient enough for a busy machine.
-fn options() -> Options {
-    Options { patience: Duration::from_secs(5), interval: Duration::from_millis(20), ..Options::default() }
+fn options() -> RedisOptions {
+    RedisOptions {
+        patience: Duration::from_secs(5),
+        interval: Duration::from_millis(20),
+        ..RedisOptions::default()
+    }
 }
 
 /// The state in which something holds.
@@ -112,11 +116,11 @@ async fn no_more_keys_than_asked_for_and_all_of_a_large_key_space_in_time() {
         .chain((0..30).map(|number| Command::new("SET").arg(format!("lock:{number}")).arg("x")))
         .collect();
     connection.run_all(&fill).await.unwrap();
-    let few = read_once(vec![url(&server)], Options { most_keys: 7, ..options() }).await.leases;
+    let few = read_once(vec![url(&server)], RedisOptions { most_keys: 7, ..options() }).await.leases;
     assert_eq!(few.rows.len(), 7);
     assert!(few.cut);
     // A round that sees a twentieth of the key space.
-    let small = Options { step: 100, steps: 10, ..options() };
+    let small = RedisOptions { step: 100, steps: 10, ..options() };
     let (mut states, reader) = watch(vec![url(&server)], small);
     let state = until(&mut states, "all keys", |leases| leases.rows.len() == 30 && !leases.cut).await;
     assert!(state.round > 10, "{}", state.round);
@@ -180,7 +184,7 @@ async fn when_no_server_answers_the_last_rows_stay_with_their_time() {
 async fn a_server_that_hangs_is_told_so_and_the_others_go_on() {
     let servers = servers(2).await;
     run(&open(&servers[1]).await, "SET lock:a me PX 60000").await;
-    let hasty = Options { patience: Duration::from_millis(300), ..options() };
+    let hasty = RedisOptions { patience: Duration::from_millis(300), ..options() };
     let (mut states, _reader) = watch(urls(&servers), hasty);
     until(&mut states, "both", |leases| leases.down() == 0 && leases.rows.len() == 1).await;
     servers[0].freeze();

@@ -9,7 +9,7 @@ use locktop::locks::redis_lock::{
     Guard, LockOptions, Lost, NotAcquired, RedisLocks, Released, Restarts, Unlock, force_unlock,
 };
 use locktop::model::redis_lease::Standing;
-use locktop::redis::{Options, Reply, read_once};
+use locktop::redis::{RedisOptions, Reply, read_once};
 
 use crate::support::{PATIENCE, wait_until};
 use crate::{open, run, servers, urls};
@@ -99,7 +99,7 @@ async fn a_minority_of_keys_that_are_another_s_does_no_harm_and_is_not_deleted()
         run(&open(server).await, "SET lock:a somebody-else PX 60000").await;
     }
     let guard = trusting(&servers, TERM).try_acquire("lock:a").await.unwrap();
-    let row = read_once(urls(&servers), Options::default()).await.leases.rows[0].clone();
+    let row = read_once(urls(&servers), RedisOptions::default()).await.leases.rows[0].clone();
     assert_eq!((row.quorum_text(), row.standing, row.is_contested()), ("3/5".into(), Standing::Held, true));
     assert_eq!(guard.release().await, Released { freed: 3, gone: 2, unknown: 0 });
     assert_eq!(places(&servers).await, 2);
@@ -127,7 +127,7 @@ async fn force_takes_it_from_every_server_and_the_holder_learns_of_it() {
     let servers = servers(5).await;
     let mut guard = trusting(&servers, Duration::from_secs(6)).try_acquire("lock:a").await.unwrap();
     run(&open(&servers[4]).await, "SET lock:a somebody-else").await;
-    let row = read_once(urls(&servers), Options::default()).await.leases.rows[0].clone();
+    let row = read_once(urls(&servers), RedisOptions::default()).await.leases.rows[0].clone();
     assert_eq!((row.votes, row.leaks()), (4, true));
     run(&open(&servers[0]).await, "SET lock:a a-third").await;
     let told = force_unlock(&row, &urls(&servers), Duration::from_secs(5)).await;

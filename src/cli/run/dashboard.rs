@@ -15,7 +15,7 @@ use crate::feed::live::{self, Live, Wishes};
 use crate::feed::spare::Spare;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
-use crate::redis;
+use crate::redis::watch as watch_redis;
 use crate::runtime::{self, Exit, Source, fault, panics, terminal};
 
 /// Where a task panicked; the panic has written its own message.
@@ -131,7 +131,7 @@ async fn connect(
         lock_names: look::lock_names(settings),
         learned: Some(names),
         // Beside the poll, which takes what is there: it ends when nobody listens any more.
-        redis: look::redis(settings).map(|(servers, options)| redis::watch(servers, options).0),
+        redis: look::redis(settings).map(|(servers, options)| watch_redis(servers, options).0),
         ..live::Settings::default()
     };
     let mut info = info;

@@ -13,7 +13,7 @@ use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::Limits;
 use crate::pg::systems;
 use crate::pg::tasks::Places;
-use crate::redis::{self, RedisUrl};
+use crate::redis::{RedisOptions, RedisUrl};
 use crate::ui::theme::{Base, Depth, Theme};
 
 const MEANINGS: [&str; 9] =
@@ -154,11 +154,11 @@ pub(super) fn limits(settings: &Settings) -> Limits {
 }
 
 /// The Redis servers to look at, and how; none where there are none.
-pub(super) fn redis(settings: &Settings) -> Option<(Vec<RedisUrl>, redis::Options)> {
+pub(super) fn redis(settings: &Settings) -> Option<(Vec<RedisUrl>, RedisOptions)> {
     let servers = settings.redis.urls.clone();
-    let default = redis::Options::default();
+    let default = RedisOptions::default();
     let pattern = settings.redis.pattern.clone().unwrap_or(default.pattern);
-    (!servers.is_empty()).then_some((servers, redis::Options { pattern, ..default }))
+    (!servers.is_empty()).then_some((servers, RedisOptions { pattern, ..default }))
 }
 
 /// The screen to start on.
