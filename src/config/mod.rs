@@ -6,7 +6,7 @@ pub mod duration;
 mod error;
 mod location;
 mod reader;
-mod redis;
+mod redis_servers;
 mod sections;
 
 use std::collections::BTreeMap;

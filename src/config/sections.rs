@@ -5,7 +5,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::reader::{Reader, Value, get, integer, number};
-use super::redis;
+use super::redis_servers;
 use super::{
     Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, duration,
 };
@@ -44,7 +44,7 @@ pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks
             "thresholds" => thresholds(reader, value, &mut config.thresholds),
             "lock_names" => lock_names(reader, value, &mut config),
             "lock_name_queries" => lock_name_queries(reader, value, &mut config),
-            "redis" => config.redis = redis::redis(reader, "redis", value).unwrap_or_default(),
+            "redis" => config.redis = redis_servers::redis(reader, "redis", value).unwrap_or_default(),
             "keys" => keys(reader, value, &mut config, checks),
             "theme" => theme(reader, value, &mut config, checks),
             _ => {}
@@ -102,7 +102,7 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
                 .unwrap_or(false),
             refresh: get(table, "refresh").and_then(|value| refresh(reader, value)),
             redis: get(table, "redis")
-                .and_then(|value| redis::redis(reader, &format!("{section}.redis"), value)),
+                .and_then(|value| redis_servers::redis(reader, &format!("{section}.redis"), value)),
         };
         config.targets.insert(name.get_ref().to_string(), target);
     }

@@ -17,7 +17,7 @@ mod look;
 mod pile_up;
 mod prepared;
 mod queue;
-mod redis;
+mod redis_lock;
 mod rights;
 mod root_blocker;
 mod stale;
@@ -142,7 +142,7 @@ const CHECKS: [(Check, bool); 18] = [
     (deadlocks::check, false),
     (task::check, false),
     (lease::check, false),
-    (redis::check, false),
+    (redis_lock::check, false),
     (queue::check, false),
     (generator::check, false),
     (limit::check, false),

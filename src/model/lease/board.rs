@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Lease, LeaseId, LeaseState, Place, redis};
+use super::{Lease, LeaseId, LeaseState, Place, in_redis};
 use crate::model::lock::LockType;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
@@ -103,7 +103,7 @@ impl Board {
         let tables = snapshot.systems.leases.iter();
         let rows = tables
             .flat_map(|table| table.section.rows.iter().map(|lease| row(snapshot, table, lease, &waiting)));
-        Self::with(rows.chain(redis::rows(&snapshot.systems.redis, snapshot.taken_at)).collect())
+        Self::with(rows.chain(in_redis::rows(&snapshot.systems.redis, snapshot.taken_at)).collect())
     }
 
     /// Puts a board together.
