@@ -59,7 +59,7 @@ pub async fn once_learning(
         let (servers, options) = redis?;
         tokio::time::timeout(LEARNING, read_once(servers, options)).await.ok()
     });
-    let (names, redis) = tokio::join!(learn::once(learner, LEARNING), redis);
+    let (names, redis) = tokio::join!(Box::pin(learn::once(learner, LEARNING)), redis);
     look(session, thresholds, names, redis).await
 }
 

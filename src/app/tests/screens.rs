@@ -238,8 +238,8 @@ fn leases_and_the_queue_have_their_keys_where_there_are_tables() {
     assert_eq!(states(&app, Pane::Limits, "state"), ["full", "near", "open", "unknown"]);
     drive(&mut app, "16/state:running run>10<enter>");
     assert_eq!(states(&app, Pane::Queue, "item"), ["41211"]);
-    drive(&mut app, "<esc>5/left<20<enter>");
-    assert_eq!(states(&app, Pane::Leases, "lease"), ["8", "7", "3", "1"]);
+    drive(&mut app, "<esc>5/left>10<enter>");
+    assert_eq!(states(&app, Pane::Leases, "lease"), ["1", "4"]);
     arrive(&mut app, sample::incident(1.0).view());
     assert_eq!(app.screen, Screen::Leases, "its tables are gone; the screen says so");
 }

@@ -122,16 +122,10 @@ impl App {
     }
 
     fn unknown_key(&mut self, key: Key) -> Update {
-        let known_elsewhere = match key.code {
-            Code::Char(digit @ '8') if !key.ctrl && !key.alt => {
-                Some(format!("there is no screen {digit} yet; ? shows the keys"))
-            }
-            _ => None,
-        };
-        match known_elsewhere {
-            Some(text) => self.say(text),
-            None => Update::none(),
+        if key.code == Code::Char('8') && !key.ctrl && !key.alt {
+            return self.say("there is no screen 8 yet; ? shows the keys");
         }
+        Update::none()
     }
 
     fn click(&mut self, pane: Pane, at: usize) -> Update {

@@ -148,7 +148,8 @@ impl Session {
     pub async fn poll(&mut self, before: Option<&Snapshot>) -> Result<Snapshot, PollError> {
         let started = clock::monotonic();
         let timeout = self.limits.poll_timeout;
-        let scan = tokio::time::timeout(timeout, self.scan(before))
+        // A poll has many statements, and each is large.
+        let scan = tokio::time::timeout(timeout, Box::pin(self.scan(before)))
             .await
             .map_err(|_| PollError::Timeout(timeout))?;
         if let Some(error) = fatal(&scan) {
