@@ -3,7 +3,7 @@
 //! # Floors
 //!
 //! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
-//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`locks`], [`action`], [`feed`], [`app`], [`ui`],
+//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`redis`], [`locks`], [`action`], [`feed`], [`app`], [`ui`],
 //! [`worker`], [`demo`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
@@ -55,6 +55,8 @@
 //!   something else wakes it when they die ([`demo::tasks`]).
 //! - A log that a recovery closes shows no two executions of a task at once, whatever ran. Only those who did the work can tell,
 //!   and not on the connection that holds the lock.
+//! - A Redis server that restarts without its data gives a lock away a second time: until it has been up for a term it has no vote
+//!   ([`locks::redis_lock`]).
 //! - A group of exclusive waiters has a quadratic number of queue edges: they stay implicit ([`model::wait_graph`]).
 //! - In a pool that others keep busy, the process ids of two connections can look like those of two sessions for as long as one
 //!   cares to ask: what tells is that somebody else ran something on ours ([`locks::pooler`]).
@@ -96,6 +98,7 @@ pub mod keys;
 pub mod locks;
 pub mod model;
 pub mod pg;
+pub mod redis;
 pub mod runtime;
 pub mod schema;
 pub mod text;

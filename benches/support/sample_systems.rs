@@ -95,6 +95,7 @@ impl Builder {
             items: table(QUEUE, "locktop.task_queue", std::mem::take(&mut self.items), now),
             limits: table(LIMITS, "locktop.rate_limit", std::mem::take(&mut self.limits), now),
             generators: table(GENERATORS, "locktop.id_generator", std::mem::take(&mut self.generators), now),
+            ..Systems::default()
         };
         for items in &mut systems.items {
             items.source = Arc::new(Source { own_keys: !self.raw_queue, ..(*items.source).clone() });

@@ -184,12 +184,13 @@ impl App {
             return Has::default();
         };
         let leases = self.view.as_ref().is_some_and(|view| !view.leases.rows.is_empty());
+        let systems = &snapshot.systems;
         Has {
             tasks: !snapshot.task_sets.is_empty(),
-            leases: leases || !snapshot.systems.leases.is_empty(),
-            queue: !snapshot.systems.counts.is_empty(),
-            limits: !snapshot.systems.limits.is_empty(),
-            generators: !snapshot.systems.generators.is_empty(),
+            leases: leases || !systems.leases.is_empty() || !systems.redis.servers.is_empty(),
+            queue: !systems.counts.is_empty(),
+            limits: !systems.limits.is_empty(),
+            generators: !systems.generators.is_empty(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod postgres;
 mod random;
+pub mod redis;
 mod run;
 pub mod scenario;
 pub mod tasks;

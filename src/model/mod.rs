@@ -14,6 +14,7 @@ pub mod namespace;
 pub mod plan;
 pub mod prepared;
 pub mod rate_limit;
+pub mod redis_lease;
 pub mod snapshot;
 pub mod systems;
 pub mod task;

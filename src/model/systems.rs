@@ -10,6 +10,7 @@ use super::Text;
 use super::id_generator::IdGenerator;
 use super::lease::Lease;
 use super::rate_limit::RateLimit;
+use super::redis_lease::RedisLeases;
 use super::snapshot::Section;
 use super::work_queue::{Item, StateCount};
 
@@ -77,4 +78,6 @@ pub struct Systems {
     pub limits: Vec<TableRows<RateLimit>>,
     /// `id_generator`.
     pub generators: Vec<TableRows<IdGenerator>>,
+    /// Locks that are kept in Redis; without servers where none is configured.
+    pub redis: Arc<RedisLeases>,
 }

@@ -17,6 +17,11 @@ pub(super) fn facts(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     if tables.iter().any(|table| table.is_cut) {
         facts.push(("more are not read".to_owned(), Tone::Warning));
     }
+    let redis = &scene.snapshot.systems.redis;
+    facts.extend(redis.down_text().map(|down| (format!("redis {down}"), Tone::Warning)));
+    if redis.cut {
+        facts.push(("redis: not all keys".to_owned(), Tone::Dim));
+    }
     facts
 }
 

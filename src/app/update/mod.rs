@@ -244,7 +244,9 @@ impl App {
 /// Why a screen is not there.
 fn absent(screen: Screen) -> &'static str {
     match screen {
-        Screen::Leases => "there are no leases here: no table distlock; [tables] in the config names one",
+        Screen::Leases => {
+            "there are no leases here: no table distlock ([tables] in the config names one), and no --redis"
+        }
         Screen::Queue => {
             "there is no table task_queue, rate_limit or id_generator; [tables] in the config names one"
         }

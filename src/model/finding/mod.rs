@@ -17,6 +17,7 @@ mod look;
 mod pile_up;
 mod prepared;
 mod queue;
+mod redis_lock;
 mod rights;
 mod root_blocker;
 mod stale;
@@ -130,7 +131,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 17] = [
+const CHECKS: [(Check, bool); 18] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -141,6 +142,7 @@ const CHECKS: [(Check, bool); 17] = [
     (deadlocks::check, false),
     (task::check, false),
     (lease::check, false),
+    (redis_lock::check, false),
     (queue::check, false),
     (generator::check, false),
     (limit::check, false),

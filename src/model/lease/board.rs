@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Lease, LeaseId, LeaseState, Place};
+use super::{Lease, LeaseId, LeaseState, Place, in_redis};
 use crate::model::lock::LockType;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
@@ -96,14 +96,14 @@ pub struct Board {
 }
 
 impl Board {
-    /// The leases of the tables of a snapshot.
+    /// The leases of the tables of a snapshot, and of the Redis servers that are read with it.
     #[must_use]
     pub fn of(snapshot: &Snapshot) -> Self {
         let waiting = waiting(snapshot);
         let tables = snapshot.systems.leases.iter();
         let rows = tables
             .flat_map(|table| table.section.rows.iter().map(|lease| row(snapshot, table, lease, &waiting)));
-        Self::with(rows.collect())
+        Self::with(rows.chain(in_redis::rows(&snapshot.systems.redis, snapshot.taken_at)).collect())
     }
 
     /// Puts a board together.

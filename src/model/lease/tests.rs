@@ -125,3 +125,58 @@ fn the_identity_of_a_lease_is_where_it_is_kept_and_its_id() {
         assert_ne!(LeaseId::of("public.distlock", "7"), LeaseId::of(source, id));
     }
 }
+
+#[test]
+fn the_locks_of_redis_are_leases_as_old_as_they_were_read() {
+    use std::time::Duration;
+
+    use crate::model::redis_lease::{Expiry, KeyReading, LockValue, RedisLeases, ServerReading, merge};
+
+    let key = |key: &[u8], value: &[u8], left: Option<u64>| KeyReading {
+        key: key.into(),
+        value: LockValue::text(value),
+        expiry: left.map_or(Expiry::Never, |left| Expiry::After(Duration::from_secs(left))),
+    };
+    let server = |keys: Vec<KeyReading>| ServerReading { server: "s".into(), keys: Ok(keys) };
+    let list = KeyReading { value: LockValue::Other("list".into()), ..key(b"list", b"", None) };
+    let leases = merge(&[
+        server(vec![
+            key(b"held", b"me", Some(30)),
+            key(b"leak", b"me", None),
+            key(b"split", b"me", Some(30)),
+            list,
+        ]),
+        server(vec![
+            key(b"held", b"me", Some(20)),
+            key(b"over", b"me", Some(3)),
+            key(b"split", b"you", Some(30)),
+        ]),
+        server(vec![key(b"\xff", b"me", Some(30)), key(b"\xfe", b"me", Some(30))]),
+    ]);
+    let mut snapshot = Builder::default().snapshot();
+    let read_at = Some(snapshot.taken_at - chrono::TimeDelta::seconds(5));
+    let redis = std::sync::Arc::new(RedisLeases { read_at, ..leases });
+    let systems = crate::model::systems::Systems { redis, ..Default::default() };
+    snapshot.systems = std::sync::Arc::new(systems);
+    let board = Board::of(&snapshot);
+    let told: Vec<_> = board
+        .rows
+        .iter()
+        .map(|row| {
+            let left = row.left.map(f64::round);
+            (&*row.name, row.state.as_str(), left, row.quorum, row.is_split)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("held", "held", Some(15.0), Some((2, 3)), false),
+            ("leak", "free", None, Some((1, 3)), false),
+            ("split", "free", Some(25.0), Some((1, 3)), true),
+            ("\u{fffd}", "free", Some(25.0), Some((1, 3)), false),
+            ("\u{fffd}", "free", Some(25.0), Some((1, 3)), false),
+        ]
+    );
+    assert!(board.rows.iter().all(|row| &*row.source == "redis"));
+    assert_ne!(board.rows[3].id, board.rows[4].id);
+}

@@ -184,6 +184,7 @@ impl Systems {
                 found.generators,
                 old.map(|old| &*old.generators),
             ),
+            ..systems::Systems::default()
         })
     }
 }
@@ -204,6 +205,7 @@ fn aged(old: &systems::Systems, reason: &Text) -> systems::Systems {
         items: all_aged(&old.items, reason),
         limits: all_aged(&old.limits, reason),
         generators: all_aged(&old.generators, reason),
+        ..systems::Systems::default()
     }
 }
 

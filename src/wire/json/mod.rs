@@ -130,7 +130,7 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
     }
 }
 
-/// How each section is; those of the tasks where there are task tables.
+/// How each section is; those of the tasks, leases and Redis where there are such.
 fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
     let mut sections = BTreeMap::from([
         ("server", SectionState::of(&snapshot.server)),
@@ -152,6 +152,11 @@ fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
         ("id_generators", SectionState::together(&systems.generators)),
     ];
     sections.extend(others.into_iter().filter_map(|(name, state)| Some((name, state?))));
+    let redis = &snapshot.systems.redis;
+    if !redis.servers.is_empty() {
+        let servers = redis.servers.iter().map(|server| (redis.read_at, server.error.as_deref()));
+        sections.insert("redis", SectionState::all(servers));
+    }
     sections
 }
 

@@ -22,7 +22,8 @@ const HEADS: [(&str, Align); 7] = [
 /// Nothing where there are no leases, and no tables for them.
 pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
     let board = &view.leases;
-    if snapshot.systems.leases.is_empty() && board.rows.is_empty() {
+    let redis = &snapshot.systems.redis;
+    if snapshot.systems.leases.is_empty() && redis.servers.is_empty() && board.rows.is_empty() {
         return Vec::new();
     }
     if board.rows.is_empty() {

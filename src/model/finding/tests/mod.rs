@@ -3,6 +3,7 @@
 mod blocking;
 mod leases;
 mod queue;
+mod redis;
 mod server;
 mod tasks;
 
