@@ -1,14 +1,14 @@
 //! A task that is one SQL statement.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{CancelToken, Client, Error};
 
-use super::{WorkError, timed_out};
+use super::{WorkError, place, timed_out};
 use crate::clock;
-use crate::pg::connect::{Listening, listen};
+use crate::pg::connect::Listening;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::message;
 use crate::pg::tls::Connector;
@@ -25,35 +25,66 @@ const MORE: usize = 1000;
 /// connection is closed, and the server looks every second whether it still is there.
 pub(super) async fn run(
     info: &ConnInfo,
+    task: i64,
     statement: &str,
     limit: Duration,
     stop: &Stop,
 ) -> Result<(), WorkError> {
-    let connection = tokio::select! {
+    let (began, mut why) = (clock::monotonic(), String::new());
+    let opened = tokio::select! {
         biased;
         reason = stop.stopped() => return Err(WorkError::Stopped(reason)),
-        connection = listen(info) => connection,
+        opened = tokio::time::timeout(limit, place::open(info, task, &mut why)) => opened,
     };
-    let connection = connection.map_err(|error| WorkError::Failed(format!("no connection: {error}")))?;
+    let connection = match opened {
+        Ok(opened) => opened.map_err(WorkError::Failed)?,
+        Err(_) if why.is_empty() => return Err(WorkError::Failed(timed_out(limit))),
+        Err(_) => return Err(WorkError::Failed(format!("{} before it began: {why}", timed_out(limit)))),
+    };
     let guard = Guard(Some(connection));
     let Some(client) = guard.client() else { return Ok(()) };
-    let outcome = attend(client, statement, limit, stop).await;
+    let outcome = attend(client, task, statement, Limit { began, limit }, stop).await;
     guard.ended().await;
     outcome
 }
 
-async fn attend(client: &Client, statement: &str, limit: Duration, stop: &Stop) -> Result<(), WorkError> {
-    let began = clock::monotonic();
-    let mut work = std::pin::pin!(execute(client, statement, limit));
+/// How long it may take, and since when.
+#[derive(Clone, Copy)]
+struct Limit {
+    began: Instant,
+    limit: Duration,
+}
+
+impl Limit {
+    fn left(self) -> Duration {
+        self.limit.saturating_sub(self.began.elapsed())
+    }
+
+    fn is_over(self) -> bool {
+        self.left().is_zero()
+    }
+}
+
+async fn attend(
+    client: &Client,
+    task: i64,
+    statement: &str,
+    limit: Limit,
+    stop: &Stop,
+) -> Result<(), WorkError> {
+    let mut work = std::pin::pin!(execute(client, statement, limit.left()));
     let outcome = tokio::select! {
         biased;
         reason = stop.stopped() => WorkError::Stopped(reason),
-        done = &mut work => return done.map_err(|error| {
-            // The same code as when somebody cancels it.
-            let timeout = error.code() == Some(&SqlState::QUERY_CANCELED) && began.elapsed() >= limit;
-            WorkError::Failed(if timeout { timed_out(limit) } else { said(&error) })
-        }),
-        () = tokio::time::sleep(limit.saturating_add(MARGIN)) => WorkError::Failed(timed_out(limit)),
+        done = &mut work => {
+            release(client, task).await;
+            return done.map_err(|error| {
+                // The same code as when somebody cancels it.
+                let timeout = error.code() == Some(&SqlState::QUERY_CANCELED) && limit.is_over();
+                WorkError::Failed(if timeout { timed_out(limit.limit) } else { said(&error) })
+            });
+        }
+        () = tokio::time::sleep(limit.left().saturating_add(MARGIN)) => WorkError::Failed(timed_out(limit.limit)),
     };
     cancel(client.cancel_token()).await;
     // Its end, if the server listens: only then it is sure that nothing of it happens any more.
@@ -62,6 +93,11 @@ async fn attend(client: &Client, statement: &str, limit: Duration, stop: &Stop) 
         Ok(Ok(())) => Ok(()),
         _ => Err(outcome),
     }
+}
+
+/// The key, once nothing of the statement happens any more.
+async fn release(client: &Client, task: i64) {
+    let _ = tokio::time::timeout(CANCEL, place::close(client, task)).await;
 }
 
 /// One statement: the extended protocol refuses more.
