@@ -41,9 +41,14 @@ pub(super) async fn open(info: &ConnInfo, task: i64, why: &mut String) -> Result
     Ok(connection)
 }
 
-/// Gives the key back. The end of the session does so as well, a moment later than it is told.
+/// Gives the key back; the end of the session does so as well, a moment later than it is told. Says whether a transaction was left open:
+/// a statement that is one by itself began when it was sent.
 pub(super) async fn close(client: &Client, task: i64) -> Result<bool, Error> {
-    first(client, &format!("SELECT pg_catalog.pg_advisory_unlock({})", statement_number(task))).await
+    let key = statement_number(task);
+    let sql = format!(
+        "SELECT pg_catalog.now() < pg_catalog.statement_timestamp() FROM pg_catalog.pg_advisory_unlock({key})"
+    );
+    first(client, &sql).await
 }
 
 async fn wait(pause: &mut Duration) {

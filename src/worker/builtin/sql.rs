@@ -21,6 +21,12 @@ const MARGIN: Duration = Duration::from_secs(1);
 /// Most characters of the server's detail and hint in an error.
 const MORE: usize = 1000;
 
+/// A `BEGIN` does nothing, and whoever wrote it thinks that it does.
+const LEFT_OPEN: &str = "the statement left a transaction open, which was rolled back: BEGIN is not for a task, whose one statement is a \
+    transaction by itself";
+/// What the driver says of a `COPY` that it was not asked for; it has no kind that could be asked for.
+const UNEXPECTED: &str = "unexpected message from server";
+
 /// Runs it on a connection of its own. A statement does not run on after this returned, or was dropped: it is cancelled, then the
 /// connection is closed, and the server looks every second whether it still is there.
 pub(super) async fn run(
@@ -76,14 +82,7 @@ async fn attend(
     let outcome = tokio::select! {
         biased;
         reason = stop.stopped() => WorkError::Stopped(reason),
-        done = &mut work => {
-            release(client, task).await;
-            return done.map_err(|error| {
-                // The same code as when somebody cancels it.
-                let timeout = error.code() == Some(&SqlState::QUERY_CANCELED) && limit.is_over();
-                WorkError::Failed(if timeout { timed_out(limit.limit) } else { said(&error) })
-            });
-        }
+        done = &mut work => return end(client, task, done, limit).await,
         () = tokio::time::sleep(limit.left().saturating_add(MARGIN)) => WorkError::Failed(timed_out(limit.limit)),
     };
     cancel(client.cancel_token()).await;
@@ -95,9 +94,27 @@ async fn attend(
     }
 }
 
-/// The key, once nothing of the statement happens any more.
-async fn release(client: &Client, task: i64) {
-    let _ = tokio::time::timeout(CANCEL, place::close(client, task)).await;
+/// The statement has been answered.
+async fn end(client: &Client, task: i64, done: Result<(), Error>, limit: Limit) -> Result<(), WorkError> {
+    let over = limit.is_over();
+    if done.as_ref().is_err_and(|error| error.as_db_error().is_none()) {
+        // The driver did not understand the answer: the server may be at it still.
+        cancel(client.cancel_token()).await;
+    }
+    let open = release(client, task).await;
+    let reason = match done {
+        Ok(()) if open => LEFT_OPEN.to_owned(),
+        Ok(()) => return Ok(()),
+        // The same code as when somebody cancels it.
+        Err(error) if over && error.code() == Some(&SqlState::QUERY_CANCELED) => timed_out(limit.limit),
+        Err(error) => said(&error),
+    };
+    Err(WorkError::Failed(reason))
+}
+
+/// Gives back the key, once nothing of the statement happens any more. Says whether it left a transaction open, which then is rolled back.
+async fn release(client: &Client, task: i64) -> bool {
+    matches!(tokio::time::timeout(CANCEL, place::close(client, task)).await, Ok(Ok(true)))
 }
 
 /// One statement: the extended protocol refuses more.
@@ -152,6 +169,9 @@ async fn cancel(token: CancelToken) {
 /// What the server says, with detail and hint.
 fn said(error: &Error) -> String {
     let mut text = message(error);
+    if text == UNEXPECTED {
+        text.push_str(": COPY from STDIN or to STDOUT is not for a task, which has neither");
+    }
     if let Some(db) = error.as_db_error() {
         for (name, more) in [("detail", db.detail()), ("hint", db.hint())] {
             if let Some(more) = more {
