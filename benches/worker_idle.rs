@@ -24,7 +24,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options as ServerOptions};
 use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
-use locktop::worker::{self, Execution, Options, Stop, Work, WorkError};
+use locktop::worker::{self, Job, Options, Stop, Work, WorkError};
 use tokio::sync::{mpsc, watch};
 
 const WORKERS: usize = 50;
@@ -38,9 +38,9 @@ const SETTLED: Duration = Duration::from_secs(5);
 struct Begins(mpsc::UnboundedSender<f64>);
 
 impl Work for Begins {
-    async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
+    async fn run(&self, job: &Job, _stop: Stop) -> Result<(), WorkError> {
         let began = clock::wall().timestamp_micros() as f64 / 1e6;
-        let due: f64 = execution.payload.as_deref().unwrap().parse().unwrap();
+        let due: f64 = job.payload.as_deref().unwrap().parse().unwrap();
         self.0.send((began - due) * 1e3).unwrap();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! When to look for work.
+//! When to look for work, in each of the places where it comes from.
 //!
 //! A worker with a free place sleeps until somebody says that a task is due, or until the next one will be. Many sleep for the same
 //! moment. The one that looked last is the first to look again, after at most [`FIRST`]; the others wait longer, each a random time
@@ -36,13 +36,15 @@ pub(super) struct Idle {
     shared: bool,
     /// Whether it was the last to tell that nothing is left.
     first: bool,
+    /// Whether it has taken as much as it had places for, and so does not know whether there is more.
+    full: bool,
     pause: Duration,
 }
 
 impl Idle {
     /// It looks at once.
     pub(super) fn new(now: Instant) -> Self {
-        Self { at: now, sure: true, shared: false, first: false, pause: PAUSE.0 }
+        Self { at: now, sure: true, shared: false, first: false, full: false, pause: PAUSE.0 }
     }
 
     pub(super) fn at(&self) -> Instant {
@@ -59,9 +61,11 @@ impl Idle {
         self.pause
     }
 
-    /// A place has become free: whatever is due is looked for at once.
+    /// A place has become free: if none was left for more, whatever is due is looked for at once.
     pub(super) fn freed(&mut self, now: Instant) {
-        *self = Self { pause: self.pause, first: self.first, ..Self::new(now) };
+        if self.full {
+            *self = Self { pause: self.pause, first: self.first, ..Self::new(now) };
+        }
     }
 
     /// A task is due, or the next one has changed.
@@ -94,6 +98,7 @@ impl Idle {
     /// It took all that it had places for: there may be more, and the next free place looks.
     pub(super) fn took_all(&mut self, now: Instant) {
         (self.at, self.sure, self.shared, self.pause) = (now + LONGEST, false, false, PAUSE.0);
+        self.full = true;
     }
 
     /// It found nothing more, and the server said when that changes.
@@ -102,6 +107,7 @@ impl Idle {
         let pause = if took || !overdue { PAUSE.0 } else { (self.pause * 2).min(PAUSE.1) };
         let wait = if overdue { Some(self.pause) } else { due };
         (self.at, self.sure, self.shared, self.pause) = (now + self.until(wait), false, true, pause);
+        self.full = false;
     }
 
     /// The server refused to say.
@@ -147,6 +153,9 @@ mod tests {
         assert!((LONGEST * 3 / 4..=LONGEST).contains(&(idle.at() - now)));
         idle.looked(now, false, Some(Duration::MAX));
         assert!(idle.at() - now <= LONGEST);
+        idle.freed(now);
+        assert!(idle.at() > now, "it knows that nothing is due");
+        idle.took_all(now);
         idle.freed(now);
         assert!(idle.at() == now && !idle.tells());
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::worker::{Execution, Options, Stop, StopReason, Work, WorkError};
+use locktop::worker::{Job, Options, Stop, StopReason, Work, WorkError};
 
 use super::db::{Session, installed};
 use super::hand::{Held, Seen, Worker, log, task};
@@ -118,8 +118,8 @@ async fn work_that_does_not_stop_is_dropped_before_anything_new_begins() {
         }
     }
     impl Work for Deaf {
-        async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
-            if execution.task_name == "next" {
+        async fn run(&self, job: &Job, _stop: Stop) -> Result<(), WorkError> {
+            if job.name == "next" {
                 assert_eq!(self.0.load(Ordering::SeqCst), 1, "the first has ended");
                 return Ok(());
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::pg::conninfo::ConnInfo;
-use locktop::worker::{self, Execution, Options, Report, Stop, Work, WorkError};
+use locktop::worker::{self, Job, Options, Report, Stop, Work, WorkError};
 use rustix::process::Signal;
 use tokio::sync::watch;
 use tokio_postgres::Client;
@@ -31,7 +31,7 @@ impl Witness {
 }
 
 impl Work for Witness {
-    async fn run(&self, _execution: &Execution, stop: Stop) -> Result<(), WorkError> {
+    async fn run(&self, _job: &Job, stop: Stop) -> Result<(), WorkError> {
         loop {
             tokio::select! {
                 biased;

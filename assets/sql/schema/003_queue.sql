@@ -9,13 +9,15 @@ CREATE TABLE @schema@.task_queue (
     task_name varchar(100),
     payload jsonb,
     status varchar(20) NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'processing', 'completed', 'failed')),
-    worker_id varchar(50),
+    worker_id varchar(100),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     started_at timestamptz,
     completed_at timestamptz,
     -- How often it was claimed.
     attempt integer NOT NULL DEFAULT 0 CHECK (attempt >= 0),
     max_attempts integer NOT NULL DEFAULT 3 CHECK (max_attempts > 0),
+    -- How long an attempt may take: its worker ends it then.
+    timeout interval NOT NULL DEFAULT '30 minutes' CHECK (timeout > interval '0'),
     -- The session that claimed it.
     backend_pid integer,
     backend_start timestamptz,
@@ -95,7 +97,8 @@ CREATE CONSTRAINT TRIGGER show_key_no_more
 
 -- The oldest first. Commit at once; the work comes after.
 CREATE FUNCTION @schema@.claim_queue_items(p_worker_id text, p_max_items integer DEFAULT 1)
-RETURNS TABLE (task_id bigint, task_name varchar, payload jsonb, attempt integer, max_attempts integer, started_at timestamptz)
+RETURNS TABLE (task_id bigint, task_name varchar, payload jsonb, attempt integer, max_attempts integer, started_at timestamptz,
+               timeout_seconds double precision)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
@@ -122,7 +125,7 @@ BEGIN
            attempt = q.attempt + 1, started_at = v_now, heartbeat_at = v_now, completed_at = NULL
       FROM chosen c
      WHERE q.id = c.id
-    RETURNING q.id, q.task_name, q.payload, q.attempt, q.max_attempts, q.started_at;
+    RETURNING q.id, q.task_name, q.payload, q.attempt, q.max_attempts, q.started_at, extract(epoch FROM q.timeout)::float8;
 END
 $body$;
 COMMENT ON FUNCTION @schema@.claim_queue_items(text, integer) IS
@@ -165,6 +168,23 @@ END
 $body$;
 COMMENT ON FUNCTION @schema@.finish_queue_item(bigint, text, integer, text, text) IS
     'Ends an item that this worker has in this session, in this attempt; false when it has not, and nothing was changed';
+
+-- What was begun and not done is pending again, and the attempt does not count. Its number only grows, so there may be one more.
+CREATE FUNCTION @schema@.give_back_queue_item(p_task_id bigint, p_worker_id text, p_attempt integer)
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+BEGIN
+    UPDATE task_queue q
+       SET status = 'pending', max_attempts = q.max_attempts + 1
+     WHERE q.id = p_task_id AND q.status = 'processing' AND q.worker_id = p_worker_id AND q.attempt = p_attempt
+       AND q.backend_pid = pg_backend_pid();
+    RETURN FOUND;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.give_back_queue_item(bigint, text, integer) IS
+    'Makes an item pending again that this worker has in this session and has not done, without counting the attempt; false when it has not';
 
 CREATE FUNCTION @schema@.heartbeat_queue_items(p_worker_id text)
 RETURNS TABLE (task_id bigint, attempt integer)

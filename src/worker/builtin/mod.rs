@@ -5,18 +5,18 @@ mod sql;
 
 use super::stop::Stop;
 use super::work::{Work, WorkError};
-use super::{Execution, WorkerId};
+use super::{Job, Source, WorkerId};
 use crate::pg::conninfo::ConnInfo;
 use payload::Payload;
 
-/// The task types it knows, each with its payload:
+/// The kinds of work it knows, by a task's type or an item's name, each with its payload:
 ///
 /// - `sleep`, `{"seconds": 1.5}`: does nothing for so long;
 /// - `sql`, `{"statement": "…"}`: one statement, on a connection of its own.
 ///
-/// Both end when the task's timeout is over, and fail then: a worker that lives enforces the limit itself, so that a recovery only has
-/// to deal with those that do not. A number of seconds as `timeout` in the payload takes the place of the task's. A task of any other
-/// type, or with another payload, fails.
+/// Both end when the timeout of the task or item is over, and fail then: a worker that lives enforces the limit itself, so that a recovery
+/// only has to deal with those that do not. A number of seconds as `timeout` in the payload takes its place. A task of any other
+/// type, or with another payload, fails; such an item is set aside.
 #[derive(Debug, Clone)]
 pub struct Builtin {
     info: ConnInfo,
@@ -32,9 +32,9 @@ impl Builtin {
 }
 
 impl Work for Builtin {
-    async fn run(&self, execution: &Execution, stop: Stop) -> Result<(), WorkError> {
-        let payload = Payload::read(execution).map_err(WorkError::Failed)?;
-        let limit = payload.timeout.unwrap_or(execution.timeout);
+    async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
+        let payload = Payload::read(job).map_err(WorkError::Refused)?;
+        let limit = payload.timeout.unwrap_or(job.timeout);
         match payload.what {
             payload::What::Sleep(time) => tokio::select! {
                 biased;

@@ -1,10 +1,10 @@
-//! What a task asks for.
+//! What a job asks for.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::Execution;
+use super::{Job, Source};
 use crate::text;
 
 /// What is known, for an error.
@@ -21,20 +21,28 @@ pub(super) enum What {
 #[derive(Debug, PartialEq)]
 pub(super) struct Payload {
     pub(super) what: What,
-    /// In place of the task's own.
+    /// In place of the job's own.
     pub(super) timeout: Option<Duration>,
 }
 
 impl Payload {
-    /// Reads what an execution's type needs. The error is for the log.
-    pub(super) fn read(execution: &Execution) -> Result<Self, String> {
-        let kind = execution.task_type.as_str();
+    /// Reads what the kind of a job needs. The error is for its row.
+    pub(super) fn read(job: &Job) -> Result<Self, String> {
+        let kind = job.kind.as_str();
         if !matches!(kind, "sleep" | "sql") {
             let kind = text::fit(&text::one_line(kind), 60).into_owned();
-            return Err(format!("the task type \"{kind}\" is not known: {KNOWN}"));
+            let what = match job.source {
+                Source::Tasks => "task type",
+                Source::Queue => "item's name",
+            };
+            return Err(format!("the {what} \"{kind}\" is not known: {KNOWN}"));
         }
-        let wrong = |what: &str| format!("the payload of a task of type \"{kind}\" {what}: {KNOWN}");
-        let Some(payload) = &execution.payload else { return Err(wrong("is missing")) };
+        let of = match job.source {
+            Source::Tasks => "a task of type",
+            Source::Queue => "an item named",
+        };
+        let wrong = |what: &str| format!("the payload of {of} \"{kind}\" {what}: {KNOWN}");
+        let Some(payload) = &job.payload else { return Err(wrong("is missing")) };
         let payload: Value =
             serde_json::from_str(payload).map_err(|error| wrong(&format!("cannot be read ({error})")))?;
         let Value::Object(payload) = payload else { return Err(wrong("is no object")) };
@@ -73,12 +81,13 @@ fn statement(payload: &Map<String, Value>) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn execution(kind: &str, payload: Option<&str>) -> Execution {
-        Execution {
+    fn job(kind: &str, payload: Option<&str>) -> Job {
+        Job {
+            source: Source::Tasks,
             id: 1,
             task_id: 1,
-            task_name: "t".to_owned(),
-            task_type: kind.to_owned(),
+            name: "t".to_owned(),
+            kind: kind.to_owned(),
             payload: payload.map(str::to_owned),
             attempt: 1,
             max_attempts: 3,
@@ -100,11 +109,7 @@ mod tests {
                 Some(Duration::from_secs(2)),
             ),
         ] {
-            assert_eq!(
-                Payload::read(&execution(kind, Some(payload))),
-                Ok(Payload { what, timeout }),
-                "{payload}"
-            );
+            assert_eq!(Payload::read(&job(kind, Some(payload))), Ok(Payload { what, timeout }), "{payload}");
         }
     }
 
@@ -124,10 +129,10 @@ mod tests {
             ("sql", Some(r#"{"statement": "x", "timeout": 0}"#), "\"timeout\" of nothing"),
             ("http", Some("{}"), "\"http\" is not known"),
         ] {
-            let error = Payload::read(&execution(kind, payload)).unwrap_err();
+            let error = Payload::read(&job(kind, payload)).unwrap_err();
             assert!(error.contains(said) && error.contains(kind) && error.ends_with(KNOWN), "{error}");
         }
-        let error = Payload::read(&execution("a\u{1b}[2J\nb", None)).unwrap_err();
+        let error = Payload::read(&job("a\u{1b}[2J\nb", None)).unwrap_err();
         assert!(!error.contains(|c: char| c.is_control()), "{error:?}");
     }
 }
