@@ -69,15 +69,15 @@ pub enum Event {
 /// A job, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    name: String,
+    title: String,
     source: Source,
     id: i64,
 }
 
 impl From<&Job> for Name {
     fn from(job: &Job) -> Self {
-        let name = text::fit(&text::one_line(&job.name), 60).into_owned();
-        Self { name, source: job.source, id: job.id }
+        let title = text::fit(&text::one_line(&job.name), 60).into_owned();
+        Self { title, source: job.source, id: job.id }
     }
 }
 
@@ -87,7 +87,7 @@ impl fmt::Display for Name {
             Source::Tasks => "execution",
             Source::Queue => "item",
         };
-        write!(f, "\"{}\" ({row} {})", self.name, self.id)
+        write!(f, "\"{}\" ({row} {})", self.title, self.id)
     }
 }
 

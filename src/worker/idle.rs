@@ -28,6 +28,10 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 
 /// When a worker looks next.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is asked on its own, and all combinations of them occur"
+)]
 pub(super) struct Idle {
     at: Instant,
     /// Whether it looks then whatever others say.

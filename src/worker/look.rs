@@ -22,7 +22,7 @@ pub(super) struct Desk {
 /// All places where a worker looks.
 #[derive(Debug)]
 pub(super) struct Desks {
-    desks: Vec<Desk>,
+    all: Vec<Desk>,
     /// What something was taken of last: the others come first.
     served: Option<Source>,
     tend_at: Instant,
@@ -30,12 +30,12 @@ pub(super) struct Desks {
 
 impl Desks {
     pub(super) fn new(sources: &[Source], now: Instant) -> Self {
-        let desks = sources.iter().map(|source| Desk { source: *source, idle: Idle::new(now) }).collect();
-        Self { desks, served: None, tend_at: now + part_of(TEND) }
+        let all = sources.iter().map(|source| Desk { source: *source, idle: Idle::new(now) }).collect();
+        Self { all, served: None, tend_at: now + part_of(TEND) }
     }
 
     pub(super) fn of(&mut self, source: Source) -> Option<&mut Desk> {
-        self.desks.iter_mut().find(|desk| desk.source == source)
+        self.all.iter_mut().find(|desk| desk.source == source)
     }
 
     /// Something was taken there.
@@ -45,14 +45,16 @@ impl Desks {
 
     /// A place has become free.
     pub(super) fn freed(&mut self, now: Instant) {
-        self.desks.iter_mut().for_each(|desk| desk.idle.freed(now));
+        for desk in &mut self.all {
+            desk.idle.freed(now);
+        }
     }
 
     /// Where to look next, and when.
     pub(super) fn next(&self) -> Option<(Source, Instant)> {
         let now = clock::monotonic();
-        let all = self.desks.iter().map(|desk| (desk.source, desk.idle.at().max(now)));
-        all.min_by_key(|(source, at)| (*at, self.served == Some(*source)))
+        let times = self.all.iter().map(|desk| (desk.source, desk.idle.at().max(now)));
+        times.min_by_key(|(source, at)| (*at, self.served == Some(*source)))
     }
 
     /// Whether it is time to look for items that were lost, also where there are others.
@@ -170,7 +172,9 @@ impl<W: Work> Shift<'_, W> {
                 .into_iter()
                 .filter(|news| !matches!(news, News::Due(of) | News::Quiet(of, _) if *of == source)),
         );
-        heard.into_iter().for_each(|news| self.hear(news));
+        for news in heard {
+            self.hear(news);
+        }
         Ok(())
     }
 
@@ -192,5 +196,38 @@ fn what(source: Source) -> &'static str {
     match source {
         Source::Tasks => "looking for tasks",
         Source::Queue => "looking for items of the queue",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_both_have_something_they_take_turns() {
+        let now = clock::monotonic();
+        let mut desks = Desks::new(&Source::ALL, now);
+        for source in [Source::Tasks, Source::Queue, Source::Tasks] {
+            assert_eq!(desks.next().unwrap().0, source);
+            desks.served(source);
+            desks.of(source).unwrap().idle.took_all(now);
+            desks.freed(now);
+        }
+        // Who has found nothing is not asked again before it is time.
+        desks.of(Source::Queue).unwrap().idle.looked(now, false, None);
+        desks.freed(now);
+        assert_eq!(desks.next().unwrap().0, Source::Tasks);
+        assert!(Desks::new(&[], now).next().is_none());
+        assert!(Desks::new(&[Source::Queue], now).of(Source::Tasks).is_none());
+    }
+
+    #[test]
+    fn what_was_lost_is_looked_for_now_and_then() {
+        let now = clock::monotonic();
+        let mut desks = Desks::new(&[Source::Queue], now);
+        assert!(desks.tends(now + TEND), "at the latest");
+        assert!(!desks.tends(now + TEND));
+        assert!(!desks.tends(now + TEND + TEND / 2));
+        assert!(desks.tends(now + TEND + TEND));
     }
 }

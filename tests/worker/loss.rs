@@ -55,7 +55,10 @@ async fn work_that_a_heartbeat_does_not_list_is_stopped_and_the_rest_goes_on() {
         }
         work.began(2).await;
         session
-            .run("UPDATE task_execution_log SET status = 'failed', recovered_by = 'test' WHERE id = 1")
+            .run(
+                "UPDATE scheduled_tasks SET next_run_at = NULL WHERE id = 1;
+                 UPDATE task_execution_log SET status = 'failed', recovered_by = 'test' WHERE id = 1",
+            )
             .await;
         wait_until("one to be told", async || work.seen().contains(&Seen::Stopped(1, StopReason::NotOurs)))
             .await;
