@@ -4,7 +4,6 @@
 //! after it, and holds a lock of the test's meanwhile, which no second run of the item could get. Ends are counted by a trigger, in the
 //! transaction of each end. `LOCKTOP_LONG=1`: 20 workers and 10,000 items.
 
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use locktop::clock;
@@ -159,7 +158,8 @@ async fn check(session: &Session, items: usize, killed: &[String]) {
     assert_eq!(session.ask(keys).await, "0");
 }
 
-async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) {
+/// Items a second, with the wait for what was lost.
+async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) -> f64 {
     let session = stage(version, items, seconds).await;
     let place = target(version, &session.info).await;
     let name = |index: usize| format!("w{index}");
@@ -173,12 +173,6 @@ async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) {
     }
     all_ended(&session, items).await;
     let rate = f64::from(u32::try_from(items).unwrap()) / begun.elapsed().as_secs_f64();
-    writeln!(
-        std::io::stderr(),
-        "{version}: {workers} workers, {} killed, {items} items of {seconds} s: {rate:.0} items/s",
-        killed.len()
-    )
-    .unwrap();
     for worker in &running {
         worker.signal(Signal::TERM);
     }
@@ -189,13 +183,16 @@ async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) {
         assert!(left.err.contains(" 0 given back, 0 not recorded"), "{}", left.err);
     }
     check(&session, items, &killed).await;
+    rate
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[allow(clippy::print_stderr, reason = "a figure, for who asks for the whole size")]
 async fn every_item_is_done_once_or_set_aside_whoever_is_killed() {
     if is_long() {
         for version in versions() {
-            crowd(version, 20, 10_000, 0.02).await;
+            let rate = crowd(version, 20, 10_000, 0.02).await;
+            eprintln!("PostgreSQL {version}: {rate:.0} items of 20 ms a second");
         }
     } else {
         crowd(server().await.version(), 6, 300, 0.02).await;

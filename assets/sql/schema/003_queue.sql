@@ -3,6 +3,8 @@
 -- A worker claims an item and commits; then it works, and ends the item in another transaction. Whose an item is says its row: the
 -- worker, its session and the number of the attempt, which only grows. The advisory key of an item, held by that session meanwhile,
 -- is there to be seen by who looks at locks; no decision rests on it.
+--
+-- Each session keeps the plans that it made at first, when the table may have been empty: hence enable_seqscan.
 
 CREATE TABLE @schema@.task_queue (
     id bigserial PRIMARY KEY,
@@ -101,6 +103,7 @@ RETURNS TABLE (task_id bigint, task_name varchar, payload jsonb, attempt integer
                timeout_seconds double precision)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 #variable_conflict use_column
 DECLARE
@@ -111,20 +114,18 @@ BEGIN
         RAISE EXCEPTION 'a worker that claims an item has a name' USING ERRCODE = 'null_value_not_allowed';
     END IF;
     RETURN QUERY
-    -- Materialized: planned as the inner side of a join it would run, and choose, once for each row of the outer one.
-    WITH chosen AS MATERIALIZED (
-        SELECT q.id
-          FROM task_queue q
-         WHERE q.status = 'pending'
-         ORDER BY q.created_at, q.id
-         LIMIT p_max_items
-           FOR UPDATE SKIP LOCKED
-    )
     UPDATE task_queue q
        SET status = 'processing', worker_id = p_worker_id, backend_pid = pg_backend_pid(), backend_start = v_start,
            attempt = q.attempt + 1, started_at = v_now, heartbeat_at = v_now, completed_at = NULL
-      FROM chosen c
-     WHERE q.id = c.id
+     -- An array, not a join: a session that planned it while the table was empty would go through all of it for each claim. It is
+     -- made once, however the rest is planned.
+     WHERE q.id = ANY (ARRAY(
+        SELECT c.id
+          FROM task_queue c
+         WHERE c.status = 'pending'
+         ORDER BY c.created_at, c.id
+         LIMIT p_max_items
+           FOR UPDATE SKIP LOCKED))
     RETURNING q.id, q.task_name, q.payload, q.attempt, q.max_attempts, q.started_at, extract(epoch FROM q.timeout)::float8;
 END
 $body$;
@@ -151,6 +152,7 @@ CREATE FUNCTION @schema@.finish_queue_item(p_task_id bigint, p_worker_id text, p
 RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 BEGIN
     IF p_status IS NULL OR p_status NOT IN ('completed', 'failed', 'pending') THEN
@@ -174,6 +176,7 @@ CREATE FUNCTION @schema@.give_back_queue_item(p_task_id bigint, p_worker_id text
 RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 BEGIN
     UPDATE task_queue q
@@ -190,6 +193,7 @@ CREATE FUNCTION @schema@.heartbeat_queue_items(p_worker_id text)
 RETURNS TABLE (task_id bigint, attempt integer)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 #variable_conflict use_column
 BEGIN
