@@ -4,14 +4,21 @@ use std::sync::Arc;
 
 use locktop::model::backend::{Backend, State};
 use locktop::model::finding::{self, Finding};
+use locktop::model::id_generator::IdGenerator;
+use locktop::model::lease::{self, Lease};
 use locktop::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
 use locktop::model::lock_name::LockNames;
+use locktop::model::rate_limit::RateLimit;
 use locktop::model::snapshot::{Names, Section, Server, Snapshot};
-use locktop::model::task::{Board, Execution, Schedule, TaskKey, TaskSet, TaskTables, Watch};
+use locktop::model::task::{Board, Execution, Schedule, TaskKey, Watch};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{Link, Sample, Series, TargetId, View};
 use locktop::model::wait_graph::{Input, WaitGraph};
+use locktop::model::work_queue::{self, Item, StateCount};
 use locktop::model::{Text, Timestamp};
+
+#[path = "sample_systems.rs"]
+pub mod systems;
 
 /// OID of the database of all samples.
 const DATABASE: u32 = 16384;
@@ -34,6 +41,13 @@ pub struct Builder {
     pub relations: Vec<(u32, &'static str)>,
     pub tasks: Vec<Schedule>,
     pub executions: Vec<Execution>,
+    pub leases: Vec<Lease>,
+    pub counts: Vec<StateCount>,
+    pub items: Vec<Item>,
+    pub limits: Vec<RateLimit>,
+    pub generators: Vec<IdGenerator>,
+    /// The work queue is the published one, with raw ids for keys.
+    pub raw_queue: bool,
     pub now: f64,
 }
 
@@ -112,6 +126,7 @@ impl Builder {
     pub fn snapshot(mut self) -> Snapshot {
         let taken_at = at(self.now);
         let task_sets = self.task_sets();
+        let systems = self.systems();
         let relations =
             self.relations.iter().map(|(oid, name)| ((DATABASE, *oid), Text::from(*name))).collect();
         let databases = [(DATABASE, Text::from("app"))].into_iter().collect();
@@ -123,74 +138,11 @@ impl Builder {
             locks_omitted: 0,
             prepared: Section::fresh(self.prepared, taken_at),
             task_sets: Arc::new(task_sets),
+            systems: Arc::new(systems),
             answers: Vec::new(),
             names: Arc::new(Names { relations, databases }),
             poll_seconds: 0.004,
         }
-    }
-
-    /// Locktop's own tables, where there are tasks.
-    fn task_sets(&mut self) -> Vec<TaskSet> {
-        let tables = TaskTables {
-            table: TASKS,
-            log: Some(TASKS + 1),
-            schedules: "locktop.scheduled_tasks".into(),
-            executions: Some("locktop.task_execution_log".into()),
-            own_keys: true,
-        };
-        let (tasks, executions) = (std::mem::take(&mut self.tasks), std::mem::take(&mut self.executions));
-        let section = |rows| Section::fresh(rows, at(self.now));
-        let set = || {
-            TaskSet::new(Arc::new(tables), section(tasks.clone()), Section::fresh(executions, at(self.now)))
-        };
-        if tasks.is_empty() { Vec::new() } else { vec![set()] }
-    }
-
-    /// A task, due `due` seconds ago or, when less than none, from now on.
-    pub fn task(&mut self, id: i64, name: &str, kind: &str, timeout: f64, due: f64) -> &mut Schedule {
-        self.tasks.push(Schedule {
-            id,
-            name: Some(name.into()),
-            kind: Some(kind.into()),
-            cron: Some("*/15 * * * *".into()),
-            enabled: Some(true),
-            last_run_at: Some(at(self.now - 900.0)),
-            next_run_at: Some(at(self.now - due)),
-            priority: Some(5),
-            timeout: Some(timeout),
-            max_attempts: Some(3),
-            attempts: Some(0),
-        });
-        let last = self.tasks.len() - 1;
-        &mut self.tasks[last]
-    }
-
-    /// An execution that began `since` seconds ago; one that runs does so in session `pid`.
-    pub fn execution(
-        &mut self,
-        task_id: i64,
-        worker: &str,
-        status: &str,
-        since: f64,
-        pid: Option<i32>,
-    ) -> &mut Execution {
-        let ended = (status != "running").then(|| at(self.now - since + 75.0));
-        self.executions.push(Execution {
-            id: 900 + i64::try_from(self.executions.len()).unwrap_or_default(),
-            task_id,
-            worker: Some(worker.into()),
-            status: Some(status.into()),
-            started_at: Some(at(self.now - since)),
-            completed_at: ended,
-            lock_id: TaskKey::own(task_id).map(TaskKey::number),
-            backend_pid: pid,
-            backend_start: Some(at(-3600.0)),
-            attempt: Some(1),
-            heartbeat_at: Some(at(self.now - since.min(3.0))),
-            ..Execution::default()
-        });
-        let last = self.executions.len() - 1;
-        &mut self.executions[last]
     }
 
     pub fn view(self) -> View {
@@ -225,7 +177,9 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         answers: &snapshot.answers,
     });
     let tasks = board(&snapshot);
-    let findings = findings(&snapshot, &graph, &tasks);
+    let leases = lease::Board::of(&snapshot);
+    let queue = work_queue::Board::of(&snapshot);
+    let findings = findings(&snapshot, &graph, (&tasks, &leases, &queue));
     let taken = snapshot.taken_at;
     let samples = (0..60u32)
         .map(|back| Sample {
@@ -248,6 +202,8 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
         tasks: Arc::new(tasks),
+        leases: Arc::new(leases),
+        queue: Arc::new(queue),
         findings: Arc::new(findings),
         series: Arc::new(Series { samples, waiting_since }),
         held_since: Arc::new(held_since),
@@ -264,11 +220,17 @@ fn board(snapshot: &Snapshot) -> Board {
     watch.look(snapshot, &limits)
 }
 
-fn findings(snapshot: &Snapshot, graph: &WaitGraph, tasks: &Board) -> Vec<Finding> {
+fn findings(
+    snapshot: &Snapshot,
+    graph: &WaitGraph,
+    (tasks, leases, queue): (&Board, &lease::Board, &work_queue::Board),
+) -> Vec<Finding> {
     finding::find(finding::Scene {
         snapshot,
         graph,
         tasks,
+        leases,
+        queue,
         deadlocks: &finding::Deadlocks::default(),
         lock_names: &LockNames::default(),
         thresholds: &Thresholds::default(),

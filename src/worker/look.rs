@@ -161,7 +161,7 @@ impl<W: Work> Shift<'_, W> {
         told: bool,
         mut heard: Vec<News>,
     ) -> Result<(), SessionError> {
-        // What came before it told the others is theirs to look into.
+        // What came before it told the others they look into themselves.
         heard.retain(|news| news.source() != source);
         let since = self.session.news_so_far();
         if told && since.contains(&News::Due(source)) {

@@ -164,7 +164,8 @@ async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) -> f64 
     let place = target(version, &session.info).await;
     let name = |index: usize| format!("w{index}");
     let begun = clock::monotonic();
-    let mut running: Vec<_> = (0..workers).map(|index| Process::start(&name(index), &[], &place)).collect();
+    let mut running: Vec<_> =
+        (0..workers).map(|index| Process::start(&name(index), &["--exit-with-stdin"], &place)).collect();
     // The last third, one after the other, while the others go on.
     let mut killed = Vec::new();
     for index in (workers - workers / 3..workers).rev() {
