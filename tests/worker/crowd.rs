@@ -174,8 +174,8 @@ async fn crowd(version: u32, workers: usize, items: usize, seconds: f64) -> f64 
     }
     all_ended(&session, items).await;
     let rate = f64::from(u32::try_from(items).unwrap()) / begun.elapsed().as_secs_f64();
-    for worker in &running {
-        worker.signal(Signal::TERM);
+    for worker in &mut running {
+        worker.end_input();
     }
     for worker in running {
         let left = worker.ended().await;
