@@ -1,8 +1,8 @@
 //! What idle workers cost a server, and how soon they begin: `cargo bench --bench worker_idle`.
 //!
-//! Fifty workers of this process wait at one database of an embedded server, which logs every statement. First nothing is planned,
+//! Fifty workers of this process wait at one database of an embedded server, which logs every statement. First nothing is planned or queued,
 //! and the workers' statements are counted over `LOCKTOP_SECONDS` (60). Then 40 tasks become due one after the other, first as
-//! their time comes, then as they are inserted: measured is the time from when a task is due until its work begins, both by the
+//! their time comes, then as they are inserted, and 40 items of the queue after them: measured is the time from when a task is due until its work begins, both by the
 //! clock of this machine, which is the server's too, and the statements for each. (Transactions would be no measure: every
 //! notification is one in each backend that listens.)
 #![allow(
@@ -24,7 +24,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options as ServerOptions};
 use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
-use locktop::worker::{self, Execution, Options, Stop, Work, WorkError};
+use locktop::worker::{self, Job, Options, Stop, Work, WorkError};
 use tokio::sync::{mpsc, watch};
 
 const WORKERS: usize = 50;
@@ -38,9 +38,9 @@ const SETTLED: Duration = Duration::from_secs(5);
 struct Begins(mpsc::UnboundedSender<f64>);
 
 impl Work for Begins {
-    async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
+    async fn run(&self, job: &Job, _stop: Stop) -> Result<(), WorkError> {
         let began = clock::wall().timestamp_micros() as f64 / 1e6;
-        let due: f64 = execution.payload.as_deref().unwrap().parse().unwrap();
+        let due: f64 = job.payload.as_deref().unwrap().parse().unwrap();
         self.0.send((began - due) * 1e3).unwrap();
         Ok(())
     }
@@ -107,12 +107,21 @@ async fn measure(length: Duration) {
     let late = times(&mut began).await;
     report("due by insert", &late, &log, before, start);
 
+    let (before, start) = (statements(&log), clock::monotonic());
+    for _ in 0..TASKS {
+        let sql = "INSERT INTO locktop.task_queue (task_name, payload) SELECT 'x', to_jsonb(extract(epoch FROM clock_timestamp()))";
+        session.client.batch_execute(sql).await.unwrap();
+        tokio::time::sleep(APART).await;
+    }
+    let late = times(&mut began).await;
+    report("queued", &late, &log, before, start);
+
     quit.send_replace(true);
     let mut completed = 0;
     for worker in workers {
         completed += worker.await.unwrap().unwrap().completed;
     }
-    assert_eq!(completed, 2 * TASKS as u64, "each task ran once");
+    assert_eq!(completed, 3 * TASKS as u64, "each ran once");
     drop(session);
     server.stop().await.unwrap();
 }

@@ -51,6 +51,11 @@
 //! - The planner's numbers are old right after a crowd of rows came or went, and a query with a `LIMIT` then reads all of a table. So a poll
 //!   reads users' tables with sequential and bitmap scans switched off, and only through indexes that surely find the rows. What a
 //!   partial index has is read from its stored expression: `pg_get_expr()` opens the table, and waits where that is locked.
+//! - A function keeps the plan of its first call in a session, and an idle worker makes that while the queue is empty: ten thousand items
+//!   later each claim went through all of them. So those functions have no sequential scans, and find what they claimed by an array: a
+//!   join over an empty table is planned without the index.
+//! - A statement outlives the worker that sent it, by up to the second that the server needs to see that nobody listens. What a dead
+//!   session had is pending again after a grace, not at once ([`locks::work_session`]).
 //! - A process that was stopped notices nothing, not even that its standard input has ended: whoever stops one sees to it that
 //!   something else wakes it when they die ([`demo::tasks`]).
 //! - A log that a recovery closes shows no two executions of a task at once, whatever ran. Only those who did the work can tell,

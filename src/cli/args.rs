@@ -8,7 +8,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use super::demo::DemoArgs;
 use super::recovery::RecoverArgs;
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
-use crate::locks::scheduled_task::WorkerId;
+use crate::locks::work_session::WorkerId;
 use crate::schema::SchemaName;
 
 const EXAMPLES: &str = "\
@@ -82,7 +82,7 @@ pub enum Command {
     /// Install, look at, print or drop locktop's own tables and functions.
     #[command(subcommand)]
     Schema(SchemaCommand),
-    /// Run scheduled tasks: take those that are due, hold a lock for each, and record how they end.
+    /// Run scheduled tasks and items of the work queue: take what is due, hold a lock for each, and record how they end.
     Worker(WorkerArgs),
     /// Print a completion script for a shell.
     Completions {
@@ -154,16 +154,19 @@ pub struct WorkerArgs {
     /// The worker's name, as it stands in the log.
     #[arg(long, value_name = "NAME")]
     pub id: WorkerId,
-    /// How many tasks to run at once, 1 to 1000.
+    /// Serve only the one or the other; both by default, in turns where both have work.
+    #[arg(long, value_name = "SOURCE")]
+    pub only: Option<Only>,
+    /// How many tasks and items to run at once, 1 to 1000.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
-    /// The name of the schema that the tasks are in, as it is: without quotes, and case counts.
+    /// The name of the schema that the tables are in, as it is: without quotes, and case counts.
     #[arg(long, value_name = "NAME", default_value_t)]
     pub schema: SchemaName,
-    /// How long running tasks may go on after SIGTERM or SIGINT; then they are stopped and given back [default: 10s; with --exit-with-stdin 0s]
+    /// How long what runs may go on after SIGTERM or SIGINT; then it is stopped and given back [default: 10s; with --exit-with-stdin 0s]
     #[arg(long, value_name = "TIME", value_parser = grace)]
     pub grace: Option<Duration>,
-    /// Time between two signs of life while a task runs, 0.1s to 10s [default: 5s]
+    /// Time between two signs of life while anything runs, 0.1s to 10s [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = heartbeat)]
     pub heartbeat: Option<Duration>,
     /// End when standard input does, for whoever starts workers and does not want to leave any behind.
@@ -171,6 +174,15 @@ pub struct WorkerArgs {
     pub exit_with_stdin: bool,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
+}
+
+/// What a worker serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Only {
+    /// Scheduled tasks.
+    Tasks,
+    /// Items of the work queue.
+    Queue,
 }
 
 /// psql's connection options.

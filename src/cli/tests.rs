@@ -104,6 +104,7 @@ fn bad_flags_exit_with_2() {
         "worker --id w --concurrency 1001",
         "worker --id w --heartbeat 11s",
         "worker --id w --grace soon",
+        "worker --id w --only leases",
         "worker --id w --schema pg_jobs",
         "worker --id w one two",
         "schema print app",

@@ -141,7 +141,7 @@ impl WorkQueue {
         column(WHAT, &row, 0)
     }
 
-    /// Takes the oldest pending item for this session, in the name of a worker of at most 50 characters.
+    /// Takes the oldest pending item for this session, in the name of a worker of at most 100 characters.
     ///
     /// # Errors
     /// When the server refuses, or the connection fails.

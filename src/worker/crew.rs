@@ -9,25 +9,25 @@ use tokio::task::{Id, JoinError, JoinSet};
 use super::event::{Event, Name, Report};
 use super::stop::{Hold, Stop, StopReason, Teller, gate};
 use super::work::{Work, WorkError};
-use crate::locks::scheduled_task::Execution;
+use crate::locks::work_session::{Job, Ours, Source};
 
 /// How long work that was told to stop may take for it; then it is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// All executions of a worker, each a task of the runtime.
+/// All jobs of a worker, each a task of the runtime.
 #[derive(Debug)]
 pub(super) struct Crew<W> {
     work: Arc<W>,
     places: usize,
     set: JoinSet<Result<(), WorkError>>,
-    running: HashMap<Id, (Execution, Teller)>,
+    running: HashMap<Id, (Job, Teller)>,
     report: Report,
 }
 
-/// An execution whose work has ended.
+/// A job whose work has ended.
 #[derive(Debug)]
 pub(super) struct Done {
-    pub(super) execution: Execution,
+    pub(super) job: Job,
     /// What came of it.
     pub(super) outcome: Result<(), WorkError>,
     /// Why it was told to stop, if it was.
@@ -48,10 +48,10 @@ impl<W: Work> Crew<W> {
         self.places.saturating_sub(self.running.len())
     }
 
-    /// Begins the work on an execution that `hold` has.
-    pub(super) fn start(&mut self, execution: Execution, hold: &Hold) {
+    /// Begins the work on a job that `hold` has.
+    pub(super) fn start(&mut self, job: Job, hold: &Hold) {
         let (teller, stop) = Stop::new(hold);
-        let (work, own) = (Arc::clone(&self.work), execution.clone());
+        let (work, own) = (Arc::clone(&self.work), job.clone());
         let task = self.set.spawn(async move {
             let over = async {
                 let reason = stop.stopped().await;
@@ -64,7 +64,7 @@ impl<W: Work> Crew<W> {
                 reason = over => Err(WorkError::Stopped(reason)),
             }
         });
-        self.running.insert(task.id(), (execution, teller));
+        self.running.insert(task.id(), (job, teller));
     }
 
     /// The next one whose work ends; pending while nothing runs.
@@ -75,29 +75,35 @@ impl<W: Work> Crew<W> {
                 Ok(done) => done,
                 Err(error) => (error.id(), Err(WorkError::Failed(panicked(error)))),
             };
-            if let Some((execution, teller)) = self.running.remove(&id) {
-                return Done { execution, outcome, told: teller.told() };
+            if let Some((job, teller)) = self.running.remove(&id) {
+                return Done { job, outcome, told: teller.told() };
             }
         }
     }
 
-    /// Tells all to stop that are not in `ours`.
-    pub(super) fn keep(&self, ours: &[i64]) {
-        for (execution, teller) in self.running.values().filter(|(running, _)| !ours.contains(&running.id)) {
-            self.tell(execution, teller, StopReason::NotOurs);
+    /// Whether any of that source is running.
+    pub(super) fn has(&self, source: Source) -> bool {
+        self.running.values().any(|(job, _)| job.source == source)
+    }
+
+    /// Tells all of that source to stop that are not ours any more.
+    pub(super) fn keep(&self, source: Source, ours: &[Ours]) {
+        let lost = |job: &Job| job.source == source && !ours.iter().any(|ours| ours.is(job));
+        for (job, teller) in self.running.values().filter(|(job, _)| lost(job)) {
+            self.tell(job, teller, StopReason::NotOurs);
         }
     }
 
     /// Tells all to stop.
     pub(super) fn stop_all(&self, reason: &StopReason) {
-        for (execution, teller) in self.running.values() {
-            self.tell(execution, teller, reason.clone());
+        for (job, teller) in self.running.values() {
+            self.tell(job, teller, reason.clone());
         }
     }
 
-    fn tell(&self, execution: &Execution, teller: &Teller, reason: StopReason) {
+    fn tell(&self, job: &Job, teller: &Teller, reason: StopReason) {
         if teller.tell(reason.clone()) {
-            self.report.tell(&Event::Stopped { task: Name::from(execution), reason });
+            self.report.tell(&Event::Stopped { job: Name::from(job), reason });
         }
     }
 }

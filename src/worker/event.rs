@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::stop::StopReason;
-use crate::locks::scheduled_task::Execution;
+use crate::locks::work_session::{Job, Requeued, Source};
 use crate::text;
 
 /// Something that whoever looks after a worker should know. It prints as one line; text of the server's is in it.
@@ -17,29 +17,29 @@ pub enum Event {
         /// The process id.
         pid: i32,
     },
-    /// It has ended, with so many tasks running.
+    /// It has ended, with so many jobs running.
     Lost {
         /// Why.
         reason: String,
-        /// Tasks that are being stopped for it.
+        /// Jobs that are being stopped for it.
         running: usize,
     },
-    /// A task was told to stop.
+    /// A job was told to stop.
     Stopped {
-        /// Which execution.
-        task: Name,
+        /// Which.
+        job: Name,
         /// Why.
         reason: StopReason,
     },
-    /// The end of an execution did not count: it was not ours any more.
+    /// The end of a job did not count: it was not ours any more.
     NotCounted {
-        /// Which execution.
-        task: Name,
+        /// Which.
+        job: Name,
     },
-    /// The end of an execution could not be written, and whether it will be tried again.
+    /// The end of a job could not be written, and whether it will be tried again.
     NotWritten {
-        /// Which execution.
-        task: Name,
+        /// Which.
+        job: Name,
         /// Why.
         reason: String,
     },
@@ -50,37 +50,44 @@ pub enum Event {
         /// Why.
         reason: String,
     },
-    /// No new tasks are taken; so many are running.
+    /// Nothing new is taken; so many are running.
     ShuttingDown {
         /// How many.
         running: usize,
     },
-    /// A task was given back, for others to run.
+    /// A job was given back, for others to run.
     GivenBack {
-        /// Which execution.
-        task: Name,
+        /// Which.
+        job: Name,
     },
+    /// An item of the queue was taken from a session that is gone.
+    Requeued(Requeued),
     /// The end, and what was done until then.
     Ended(super::Summary),
 }
 
-/// A task and its execution, for people.
+/// A job, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    task: String,
-    execution: i64,
+    title: String,
+    source: Source,
+    id: i64,
 }
 
-impl From<&Execution> for Name {
-    fn from(execution: &Execution) -> Self {
-        let task = text::fit(&text::one_line(&execution.task_name), 60).into_owned();
-        Self { task, execution: execution.id }
+impl From<&Job> for Name {
+    fn from(job: &Job) -> Self {
+        let title = text::fit(&text::one_line(&job.name), 60).into_owned();
+        Self { title, source: job.source, id: job.id }
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" (execution {})", self.task, self.execution)
+        let row = match self.source {
+            Source::Tasks => "execution",
+            Source::Queue => "item",
+        };
+        write!(f, "\"{}\" ({row} {})", self.title, self.id)
     }
 }
 
@@ -93,18 +100,22 @@ impl fmt::Display for Event {
             Self::Lost { reason, running } => {
                 write!(f, "connection lost: {reason}; stopping what runs ({running})")
             }
-            Self::Stopped { task, reason } => write!(f, "stopped {task}: {reason}"),
-            Self::NotCounted { task } => {
-                write!(f, "the end of {task} did not count: it is not run by this session any more")
+            Self::Stopped { job, reason } => write!(f, "stopped {job}: {reason}"),
+            Self::NotCounted { job } => {
+                write!(f, "the end of {job} did not count: it is not run by this session any more")
             }
-            Self::NotWritten { task, reason } => {
-                write!(f, "the end of {task} was not recorded: {reason}")
+            Self::NotWritten { job, reason } => {
+                write!(f, "the end of {job} was not recorded: {reason}")
             }
             Self::Refused { what, reason } => write!(f, "{what} was refused: {reason}; trying again"),
             Self::ShuttingDown { running } => {
-                write!(f, "shutting down: no new tasks, {running} running")
+                write!(f, "shutting down: nothing new is taken, {running} running")
             }
-            Self::GivenBack { task } => write!(f, "gave back {task}"),
+            Self::GivenBack { job } => write!(f, "gave back {job}"),
+            Self::Requeued(Requeued { id, again, detail }) => {
+                let done = if *again { "is pending again" } else { "was set aside" };
+                write!(f, "item {id} of the queue {done}: {}", text::fit(detail, 200))
+            }
             Self::Ended(summary) => write!(f, "ended: {summary}"),
         }
     }

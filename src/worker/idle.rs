@@ -1,4 +1,4 @@
-//! When to look for work.
+//! When to look for work, in each of the places where it comes from.
 //!
 //! A worker with a free place sleeps until somebody says that a task is due, or until the next one will be. Many sleep for the same
 //! moment. The one that looked last is the first to look again, after at most [`FIRST`]; the others wait longer, each a random time
@@ -30,6 +30,10 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 
 /// When a worker looks next.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is asked on its own, and all combinations of them occur"
+)]
 pub(super) struct Idle {
     at: Instant,
     /// When it looks at the latest, whatever others say.
@@ -40,13 +44,15 @@ pub(super) struct Idle {
     shared: bool,
     /// Whether it was the last to tell that nothing is left.
     first: bool,
+    /// Whether it has taken as much as it had places for, and so does not know whether there is more.
+    full: bool,
     pause: Duration,
 }
 
 impl Idle {
     /// It looks at once.
     pub(super) fn new(now: Instant) -> Self {
-        Self { at: now, latest: now, sure: true, shared: false, first: false, pause: PAUSE.0 }
+        Self { at: now, latest: now, sure: true, shared: false, first: false, full: false, pause: PAUSE.0 }
     }
 
     pub(super) fn at(&self) -> Instant {
@@ -63,9 +69,11 @@ impl Idle {
         self.pause
     }
 
-    /// A place has become free: whatever is due is looked for at once.
+    /// A place has become free: if none was left for more, whatever is due is looked for at once.
     pub(super) fn freed(&mut self, now: Instant) {
-        *self = Self { pause: self.pause, first: self.first, ..Self::new(now) };
+        if self.full {
+            *self = Self { pause: self.pause, first: self.first, ..Self::new(now) };
+        }
     }
 
     /// A task is due, or the next one has changed.
@@ -99,6 +107,7 @@ impl Idle {
     pub(super) fn took_all(&mut self, now: Instant) {
         self.has_looked(now);
         (self.at, self.shared, self.pause) = (now + LONGEST, false, PAUSE.0);
+        self.full = true;
     }
 
     /// It found nothing more, and the server said when that changes.
@@ -108,6 +117,7 @@ impl Idle {
         let wait = if overdue { Some(self.pause) } else { due };
         self.has_looked(now);
         (self.at, self.shared, self.pause) = (now + self.until(wait), true, pause);
+        self.full = false;
     }
 
     /// The server refused to say.
@@ -159,6 +169,9 @@ mod tests {
         assert!((LONGEST * 3 / 4..=LONGEST).contains(&(idle.at() - now)));
         idle.looked(now, false, Some(Duration::MAX));
         assert!(idle.at() - now <= LONGEST);
+        idle.freed(now);
+        assert!(idle.at() > now, "it knows that nothing is due");
+        idle.took_all(now);
         idle.freed(now);
         assert!(idle.at() == now && !idle.tells());
     }

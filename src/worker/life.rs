@@ -13,7 +13,7 @@ use super::work::Work;
 use super::{Options, Summary, WorkerError};
 use crate::clock;
 use crate::feed::backoff::Backoff;
-use crate::locks::scheduled_task::{OpenError, TaskSession};
+use crate::locks::work_session::{OpenError, WorkSession};
 
 /// Between two attempts while a server has no connection left or is starting up.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -71,7 +71,7 @@ impl<W: Work> Life<W> {
     }
 
     /// The first session; none when it was told to quit before there was one.
-    async fn begin(&mut self) -> Result<Option<TaskSession>, OpenError> {
+    async fn begin(&mut self) -> Result<Option<WorkSession>, OpenError> {
         loop {
             match self.open().await {
                 None => return Ok(None),
@@ -83,7 +83,7 @@ impl<W: Work> Life<W> {
     }
 
     /// The same later: whatever stands in the way may pass.
-    async fn reconnect(&mut self) -> Option<TaskSession> {
+    async fn reconnect(&mut self) -> Option<WorkSession> {
         loop {
             match self.open().await? {
                 Ok(session) => return Some(session),
@@ -97,12 +97,12 @@ impl<W: Work> Life<W> {
     }
 
     /// None when it was told to quit.
-    async fn open(&mut self) -> Option<Result<TaskSession, OpenError>> {
-        let Options { info, schema, id, .. } = &self.options;
+    async fn open(&mut self) -> Option<Result<WorkSession, OpenError>> {
+        let Options { info, schema, id, sources, .. } = &self.options;
         tokio::select! {
             biased;
             () = quits(&mut self.quit) => None,
-            opened = TaskSession::open(info, schema, id) => Some(opened),
+            opened = WorkSession::open(info, schema, id, sources) => Some(opened),
         }
     }
 

@@ -1,19 +1,21 @@
-//! A worker: takes scheduled tasks, runs them, and says how they ended.
+//! A worker: takes scheduled tasks and items of the work queue, does them, and says how they ended.
 //!
-//! One connection holds the locks of all that it runs ([`TaskSession`](crate::locks::scheduled_task::TaskSession)); what a task does is a [`Work`], on connections of its own.
-//! The worker fetches as many tasks as it has places for, sends heartbeats while anything runs, and sends nothing while
-//! nothing does: then it sleeps until it is notified, or until the next task is due (the module `idle`).
+//! One connection holds the locks of all that it runs ([`WorkSession`](crate::locks::work_session::WorkSession)); what a job does is a [`Work`], on connections of its own.
+//! Tasks and items share the worker's places; where both wait, they take turns. The worker fetches as many as it has places for, sends
+//! heartbeats while anything runs, and sends nothing while nothing does: then it sleeps until it is notified, or until the next
+//! task is due (the module `idle`). Items whose session is gone are brought back by workers that find nothing else in the queue, and
+//! now and then by all.
 //!
 //! # What it guarantees
 //!
-//! - **Work stops when its lock is lost.** When the connection ends, or a heartbeat does not list an execution, the work is told
+//! - **Work stops when its lock is lost.** When the connection ends, or a heartbeat does not list a job, the work is told
 //!   at once ([`Stop`]), has five seconds to put things in order, and is then dropped. Nothing new is taken before all of that
 //!   has ended, and nothing of it is recorded as finished.
 //! - **After a suspension nothing is done in good faith.** A process that was stopped for longer than two heartbeats does nothing
 //!   of its work when it wakes, until the server has confirmed that the lock is still held ([`gate`]).
 //! - **A finish is fenced**: one that did not count is told, and counts as nothing.
 //!
-//! That bounds for how long two may run one task; it cannot exclude it, since a lost connection is noticed by both sides at
+//! That bounds for how long two may do one job; it cannot exclude it, since a lost connection is noticed by both sides at
 //! different times. Only effects that are fenced in the database happen once.
 
 mod builtin;
@@ -21,6 +23,8 @@ mod crew;
 mod event;
 mod idle;
 mod life;
+mod look;
+mod settle;
 mod shift;
 mod stop;
 mod work;
@@ -29,27 +33,29 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-pub use crate::locks::scheduled_task::{Execution, WorkerId};
+pub use crate::locks::work_session::{Job, Source, WorkerId};
 pub use event::{Event, Name, Report};
 pub use stop::{Stop, StopReason, gate};
 pub use work::{Work, WorkError};
 
 pub use builtin::Builtin;
 
-use crate::locks::scheduled_task::OpenError;
+use crate::locks::work_session::OpenError;
 use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
 
 /// How a worker works.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where the tasks are. [`Options::new`] gives the connection an `application_name` that names the worker.
+    /// Where the tables are. [`Options::new`] gives the connection an `application_name` that names the worker.
     pub info: ConnInfo,
     /// The schema that they are in.
     pub schema: SchemaName,
     /// The worker's name in the log.
     pub id: WorkerId,
-    /// How many tasks it runs at once; at least one.
+    /// Where it takes work from.
+    pub sources: Vec<Source>,
+    /// How many jobs it runs at once; at least one.
     pub concurrency: usize,
     /// Between two heartbeats while something runs. Work is held up when none was confirmed for twice as long.
     pub heartbeat: Duration,
@@ -60,13 +66,14 @@ pub struct Options {
 }
 
 impl Options {
-    /// The usual: the schema `locktop`, one task at a time, a heartbeat every five seconds, ten seconds of grace, and nobody who is told.
+    /// The usual: the schema `locktop`, tasks and items, one at a time, a heartbeat every five seconds, ten seconds of grace, and nobody who is told.
     #[must_use]
     pub fn new(info: ConnInfo, id: WorkerId) -> Self {
         Self {
             info: info.with_application_name(&format!("locktop worker {id}")),
             schema: SchemaName::default(),
             id,
+            sources: Source::ALL.to_vec(),
             concurrency: 1,
             heartbeat: Duration::from_secs(5),
             grace: Duration::from_secs(10),
@@ -78,15 +85,15 @@ impl Options {
 /// What a worker did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Executions that it completed.
+    /// Jobs that it completed.
     pub completed: u64,
-    /// Executions that failed.
+    /// Jobs that failed.
     pub failed: u64,
-    /// Executions that it stopped because they were not its own any more.
+    /// Jobs that it stopped because they were not its own any more.
     pub stopped: u64,
-    /// Executions that it gave back when it was shut down.
+    /// Jobs that it gave back when it was shut down.
     pub given_back: u64,
-    /// Executions whose end did not count, or could not be written.
+    /// Jobs whose end did not count, or could not be written.
     pub not_counted: u64,
 }
 
@@ -108,7 +115,7 @@ pub enum WorkerError {
     Open(#[from] OpenError),
 }
 
-/// Works until `quit` becomes true, or its sender is dropped: then no more tasks are taken, what runs may go on for
+/// Works until `quit` becomes true, or its sender is dropped: then nothing more is taken, what runs may go on for
 /// [`Options::grace`], and the rest is stopped and given back. A connection that is lost later is made again, for ever.
 ///
 /// # Errors

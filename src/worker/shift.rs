@@ -1,21 +1,23 @@
 //! The work on one connection, from its beginning to its end.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
 use super::crew::{Crew, Done};
 use super::event::{Event, Name};
-use super::idle::Idle;
 use super::life::quits;
+use super::look::{Desk, Desks};
+use super::settle::Unwritten;
 use super::stop::{Hold, StopReason};
-use super::work::{Work, WorkError};
+use super::work::Work;
 use super::{Options, Summary};
 use crate::clock;
-use crate::locks::scheduled_task::{Execution, Finish, News, SessionError, TaskSession};
+use crate::locks::work_session::{News, SessionError, Source, WorkSession};
 
-/// Between two attempts to write down an end that the server refused.
-const RETRY: Duration = Duration::from_secs(1);
+/// Between two attempts at what the server refused.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// How long the server may take to hear our goodbye.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -28,43 +30,34 @@ pub(super) enum End {
     Lost(String),
 }
 
-/// An end that is to be written down.
-#[derive(Debug)]
-enum Settle {
-    Finish(Finish),
-    GiveBack,
-}
-
 /// How far it is with ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Working,
-    /// No new tasks; what still runs then is stopped.
+    /// Nothing new; what still runs then is stopped.
     Quitting(Instant),
     /// Everything was told to stop.
     Stopping,
 }
 
-struct Shift<'a, W> {
-    options: &'a Options,
-    session: TaskSession,
-    crew: &'a mut Crew<W>,
-    summary: &'a mut Summary,
-    hold: Hold,
-    idle: Idle,
-    heartbeat_at: Instant,
-    /// Ends that the server refused to write down, for another attempt.
-    unwritten: Vec<(Execution, Settle)>,
-    retry_at: Instant,
+pub(super) struct Shift<'a, W> {
+    pub(super) options: &'a Options,
+    pub(super) session: WorkSession,
+    pub(super) crew: &'a mut Crew<W>,
+    pub(super) summary: &'a mut Summary,
+    pub(super) hold: Hold,
+    pub(super) desks: Desks,
+    pub(super) heartbeat_at: Instant,
+    pub(super) unwritten: Unwritten,
     stage: Stage,
-    /// What the server last refused, so that it is said once.
-    refused: String,
+    /// What the server last refused, of each kind of thing, so that it is said once.
+    refused: HashMap<&'static str, String>,
 }
 
 /// Works until the connection ends, or there is nothing left to do after `quit`.
 pub(super) async fn work<W: Work>(
     options: &Options,
-    session: TaskSession,
+    session: WorkSession,
     crew: &mut Crew<W>,
     quit: &mut watch::Receiver<bool>,
     summary: &mut Summary,
@@ -77,18 +70,17 @@ pub(super) async fn work<W: Work>(
         crew,
         summary,
         hold: Hold::new(clock::since_boot(), options.heartbeat * 2),
-        idle: Idle::new(now),
+        desks: Desks::new(&options.sources, now),
         heartbeat_at: now,
-        unwritten: Vec::new(),
-        retry_at: now,
+        unwritten: Unwritten::new(now),
         stage: Stage::Working,
-        refused: String::new(),
+        refused: HashMap::new(),
     };
     let outcome = shift.run(&mut ended, quit).await;
-    for (execution, _) in &shift.unwritten {
+    for job in shift.unwritten.jobs() {
         shift.summary.not_counted += 1;
         let reason = "the session ended before the server took it".to_owned();
-        options.report.tell(&Event::NotWritten { task: Name::from(execution), reason });
+        options.report.tell(&Event::NotWritten { job: Name::from(job), reason });
     }
     match outcome {
         Ok(()) => {
@@ -108,7 +100,7 @@ enum Next {
     Done(Box<Done>),
     Retry,
     Stop,
-    Look,
+    Look(Source),
     News(News),
 }
 
@@ -139,7 +131,7 @@ impl<W: Work> Shift<'_, W> {
                 Next::Heartbeat => self.heartbeat().await?,
                 Next::Done(done) => self.done(*done).await?,
                 Next::Retry => self.retry().await?,
-                Next::Look => self.look().await?,
+                Next::Look(source) => self.look(source).await?,
                 Next::News(news) => self.hear(news),
             }
         }
@@ -157,16 +149,17 @@ impl<W: Work> Shift<'_, W> {
         };
         let unwritten = !self.unwritten.is_empty();
         let (running, free) = (self.crew.running() > 0, self.crew.free() > 0);
+        let look = self.desks.next();
         tokio::select! {
             biased;
             reason = lost(ended) => Next::Lost(reason),
             () = quits(quit), if works => Next::Quit,
             () = at(Some(self.heartbeat_at)), if running || unwritten => Next::Heartbeat,
             done = self.crew.next() => Next::Done(Box::new(done)),
-            () = at(Some(self.retry_at)), if unwritten => Next::Retry,
+            () = at(Some(self.unwritten.at())), if unwritten => Next::Retry,
             () = at(stop_at) => Next::Stop,
             // Before the news: whoever sends them without end does not keep us from looking.
-            () = at(Some(self.idle.at())), if works && free => Next::Look,
+            source = turn(look), if works && free => Next::Look(source),
             news = self.session.news() => Next::News(news),
         }
     }
@@ -174,171 +167,49 @@ impl<W: Work> Shift<'_, W> {
     async fn heartbeat(&mut self) -> Result<(), SessionError> {
         let (now, asked) = (clock::monotonic(), clock::since_boot());
         self.heartbeat_at = now + self.options.heartbeat;
-        match self.session.heartbeat().await {
-            Ok(ours) => {
-                // In this order: nothing that is lost may be confirmed.
-                self.crew.keep(&ours);
-                self.hold.confirm(asked);
+        for source in Source::ALL {
+            if !self.crew.has(source) && !self.unwritten.has(source) {
+                continue;
             }
-            Err(error) => {
-                self.refused("a heartbeat", error)?;
-                self.heartbeat_at = clock::monotonic() + RETRY.min(self.options.heartbeat);
-            }
-        }
-        Ok(())
-    }
-
-    async fn look(&mut self) -> Result<(), SessionError> {
-        for news in self.session.news_so_far() {
-            self.hear(news);
-        }
-        if self.idle.at() > clock::monotonic() {
-            return Ok(());
-        }
-        let looked = self.fetch().await;
-        if let Err(error) = looked {
-            self.refused("looking for tasks", error)?;
-            self.idle.failed(clock::monotonic());
-        }
-        Ok(())
-    }
-
-    async fn fetch(&mut self) -> Result<(), SessionError> {
-        let (asked, free) = (clock::since_boot(), self.crew.free());
-        let taken = self.session.fetch(free).await?;
-        let took = taken.len();
-        if took > 0 && self.crew.running() == 0 {
-            self.hold.confirm(asked);
-            self.heartbeat_at = clock::monotonic() + self.options.heartbeat;
-        }
-        for execution in taken {
-            self.crew.start(execution, &self.hold);
-        }
-        if !self.hold.is_good() {
-            // Suspended just now: the work waits for this.
-            self.heartbeat_at = clock::monotonic();
-        }
-        self.refused.clear();
-        let mut heard = self.session.news_so_far();
-        let told = heard.iter().any(|news| matches!(news, News::Quiet(_)));
-        let tells = self.idle.tells() && !told;
-        if took >= free {
-            // There may be more, for others; if not they can be told.
-            if tells {
-                self.session.next_due_telling(None).await?;
-            }
-            self.idle.took_all(clock::monotonic());
-            return self.pass_on(tells).await;
-        }
-        let due = if tells {
-            self.session.next_due_telling(Some(self.idle.pause())).await?
-        } else {
-            self.session.next_due().await?
-        };
-        self.idle.looked(clock::monotonic(), took > 0, due);
-        heard.extend(self.session.news_so_far());
-        let news = heard.contains(&News::Due);
-        heard.into_iter().filter(|news| *news == News::Told).for_each(|news| self.hear(news));
-        if news {
-            self.idle.heard_while_looking(clock::monotonic());
-        }
-        Ok(())
-    }
-
-    /// What was heard while a worker that has no free place told the others that nothing is left: it cannot look for itself, so
-    /// they are told that they should.
-    async fn pass_on(&mut self, told: bool) -> Result<(), SessionError> {
-        let heard = self.session.news_so_far();
-        if told && heard.contains(&News::Due) {
-            self.session.tell_due().await?;
-        }
-        heard.into_iter().filter(|news| *news == News::Told).for_each(|news| self.hear(news));
-        Ok(())
-    }
-
-    fn hear(&mut self, news: News) {
-        let now = clock::monotonic();
-        match news {
-            News::Due => self.idle.heard(now),
-            News::Quiet(due) => self.idle.quiet(now, due),
-            News::Told => self.idle.told(),
-        }
-    }
-
-    async fn done(&mut self, done: Done) -> Result<(), SessionError> {
-        self.idle.freed(clock::monotonic());
-        let settle = match (done.told, done.outcome) {
-            (Some(StopReason::NotOurs | StopReason::ConnectionLost(_)), _) => {
-                self.summary.stopped += 1;
-                return Ok(());
-            }
-            (_, Ok(())) => Settle::Finish(Finish::Completed),
-            (_, Err(WorkError::Failed(reason))) => Settle::Finish(Finish::Failed(reason)),
-            (Some(StopReason::ShutDown), Err(WorkError::Stopped(_))) => Settle::GiveBack,
-            (None, Err(WorkError::Stopped(reason))) => Settle::Finish(Finish::Failed(format!(
-                "the work stopped without having been told to: {reason}"
-            ))),
-        };
-        if let Err(error) = self.write(&done.execution, &settle).await {
-            let (task, reason) = (Name::from(&done.execution), error.to_string());
-            self.options.report.tell(&Event::NotWritten { task, reason });
-            if let SessionError::Lost(_) = error {
-                self.summary.not_counted += 1;
-                return Err(error);
-            }
-            self.retry_at = clock::monotonic() + RETRY;
-            self.unwritten.push((done.execution, settle));
-        }
-        Ok(())
-    }
-
-    /// Tries again to write down what the server refused.
-    async fn retry(&mut self) -> Result<(), SessionError> {
-        let mut left = std::mem::take(&mut self.unwritten).into_iter();
-        while let Some((execution, settle)) = left.next() {
-            match self.write(&execution, &settle).await {
-                Ok(()) => {}
-                Err(SessionError::Refused { .. }) => self.unwritten.push((execution, settle)),
+            match self.session.heartbeat(source).await {
+                Ok(ours) => self.crew.keep(source, &ours),
                 Err(error) => {
-                    self.unwritten.push((execution, settle));
-                    self.unwritten.extend(left);
-                    return Err(error);
+                    self.heartbeat_at = clock::monotonic() + RETRY.min(self.options.heartbeat);
+                    return self.refused("a heartbeat", error);
                 }
             }
         }
-        self.retry_at = clock::monotonic() + RETRY;
+        // After that: nothing that is lost may be confirmed.
+        self.hold.confirm(asked);
+        self.accepted("a heartbeat");
         Ok(())
     }
 
-    async fn write(&mut self, execution: &Execution, settle: &Settle) -> Result<(), SessionError> {
-        let counted = match settle {
-            Settle::Finish(finish) => self.session.finish(execution, finish.clone()).await?,
-            Settle::GiveBack => self.session.give_back(execution).await?,
-        };
-        let count = match settle {
-            _ if !counted => &mut self.summary.not_counted,
-            Settle::Finish(Finish::Completed) => &mut self.summary.completed,
-            Settle::Finish(Finish::Failed(_)) => &mut self.summary.failed,
-            Settle::GiveBack => &mut self.summary.given_back,
-        };
-        *count += 1;
-        let task = Name::from(execution);
-        match settle {
-            _ if !counted => self.options.report.tell(&Event::NotCounted { task }),
-            Settle::GiveBack => self.options.report.tell(&Event::GivenBack { task }),
-            Settle::Finish(_) => {}
+    pub(super) fn hear(&mut self, news: News) {
+        // News of what we do not look at is none.
+        if let Some(Desk { idle, .. }) = self.desks.of(news.source()) {
+            let now = clock::monotonic();
+            match news {
+                News::Due(_) => idle.heard(now),
+                News::Quiet(_, due) => idle.quiet(now, due),
+                News::Told(_) => idle.told(),
+            }
         }
-        Ok(())
     }
 
     /// Says what the server refused, once; a session that is lost is passed on.
-    fn refused(&mut self, what: &'static str, error: SessionError) -> Result<(), SessionError> {
+    pub(super) fn refused(&mut self, what: &'static str, error: SessionError) -> Result<(), SessionError> {
         let SessionError::Refused { message, .. } = error else { return Err(error) };
-        if message != self.refused {
-            self.refused.clone_from(&message);
+        if self.refused.get(what) != Some(&message) {
+            self.refused.insert(what, message.clone());
             self.options.report.tell(&Event::Refused { what, reason: message });
         }
         Ok(())
+    }
+
+    /// It did that.
+    pub(super) fn accepted(&mut self, what: &'static str) {
+        self.refused.remove(what);
     }
 }
 
@@ -352,6 +223,15 @@ async fn lost(ended: &mut watch::Receiver<Option<String>>) -> String {
 async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns when it is that source's turn; never where there is none.
+async fn turn(look: Option<(Source, Instant)>) -> Source {
+    at(look.map(|(_, time)| time)).await;
+    match look {
+        Some((source, _)) => source,
         None => std::future::pending().await,
     }
 }

@@ -1,25 +1,28 @@
-//! What a worker does with a task.
+//! What a worker does with a job.
 
 use super::stop::{Stop, StopReason};
-use crate::locks::scheduled_task::Execution;
+use crate::locks::work_session::Job;
 
-/// What a worker does with a task. The loop around it takes care of the lock; the work, of nothing but itself and of `stop`.
+/// What a worker does with a job: an execution of a task, or an item of the queue. The loop around it takes care of the lock; the work, of nothing but itself and of `stop`.
 ///
 /// The future is not polled while it is in doubt whether the lock is still held ([`super::gate`]). Told to stop it has five seconds to put
-/// things in order and return; then it is dropped. A panic fails the execution. How long a task may take is the work's own affair:
+/// things in order and return; then it is dropped. A panic fails the job. How long it may take is the work's own affair:
 /// the loop has no time-out.
 pub trait Work: Send + Sync + 'static {
-    /// Runs one execution. `Ok` completes it.
-    fn run(&self, execution: &Execution, stop: Stop) -> impl Future<Output = Result<(), WorkError>> + Send;
+    /// Does one. `Ok` completes it.
+    fn run(&self, job: &Job, stop: Stop) -> impl Future<Output = Result<(), WorkError>> + Send;
 }
 
-/// Why an execution is not completed.
+/// Why a job is not completed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkError {
-    /// It failed: the text goes into the log, and the task is tried again as it is planned.
+    /// It failed: the text goes into its row. A task is tried again as it is planned; an item at once, up to its last attempt.
     #[error("{0}")]
     Failed(String),
-    /// It was told to stop and did. After a shut-down its task is given back; in all other cases it is not ours any more, and
+    /// It cannot be done at all: an item is set aside, with the text in its row. A task fails as by [`Self::Failed`].
+    #[error("{0}")]
+    Refused(String),
+    /// It was told to stop and did. After a shut-down it is given back; in all other cases it is not ours any more, and
     /// nothing is written.
     #[error("{0}")]
     Stopped(StopReason),

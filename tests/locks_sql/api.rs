@@ -63,7 +63,7 @@ async fn the_work_queue() {
         assert_eq!((depth.pending, depth.processing, depth.completed, depth.failed), (1, 0, 1, 1));
         assert!(matches!(queue.claim(client, "w").await, Err(CallError::Lost { .. })), "it has no session");
         queue.set_aside(watcher, spare, "me", None).await.unwrap();
-        let long = queue.claim(watcher, &"w".repeat(51)).await.unwrap_err();
+        let long = queue.claim(watcher, &"w".repeat(101)).await.unwrap_err();
         assert_eq!(long.sqlstate(), Some("22001"), "{version}: {long}");
         let elsewhere = WorkQueue { schema: SchemaName::new("elsewhere").unwrap() };
         let error = elsewhere.depth(watcher).await.unwrap_err();

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use locktop::locks::scheduled_task::{Finish, News, TaskSession, WorkerId};
+use locktop::locks::work_session::{Finish, News, Ours, Source, WorkSession, WorkerId};
 use locktop::schema::SchemaName;
 
 use super::db::{Session, installed};
 use super::hand::{Held, Worker, ended, log, task};
 use super::support::{server, versions, wait_until};
+
+const TASKS: Source = Source::Tasks;
 
 const QUERY_OF_WORKERS: &str = "SELECT count(*), max(state_change) FROM pg_stat_activity \
      WHERE datname = current_database() AND application_name LIKE 'locktop worker %' AND state = 'idle'";
@@ -88,13 +90,13 @@ async fn no_crowd_of_news_hides_that_a_task_is_due() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
         let worker: WorkerId = "w".parse().unwrap();
-        let mut worker = TaskSession::open(&info, &SchemaName::default(), &worker).await.unwrap();
-        for said in ["'locktop_quiet', n || ' locktop'", "'locktop_tasks', 'other' || n"] {
+        let mut worker = WorkSession::open(&info, &SchemaName::default(), &worker, &Source::ALL).await.unwrap();
+        for said in ["'locktop_quiet', n || ' tasks locktop'", "'locktop_tasks', 'other' || n"] {
             let crowd = format!("SELECT pg_notify({said}) FROM generate_series(1, 1000) n");
             session.run(&format!("BEGIN; {crowd}; NOTIFY locktop_tasks, 'locktop'; COMMIT")).await;
             wait_until("the news", async || {
-                assert_eq!(worker.next_due().await, Ok(None));
-                worker.news_so_far().contains(&News::Due)
+                assert_eq!(worker.next_due(TASKS).await, Ok(None));
+                worker.news_so_far().contains(&News::Due(TASKS))
             })
             .await;
         }
@@ -108,31 +110,41 @@ async fn a_session_tells_others_that_nothing_is_left() {
         let session = Session::open(&info).await;
         let schema = SchemaName::default();
         let (one, two): (WorkerId, WorkerId) = ("one".parse().unwrap(), "two".parse().unwrap());
-        let one = TaskSession::open(&info, &schema, &one).await.unwrap();
-        let mut two = TaskSession::open(&info, &schema, &two).await.unwrap();
+        let one = WorkSession::open(&info, &schema, &one, &Source::ALL).await.unwrap();
+        let mut two = WorkSession::open(&info, &schema, &two, &Source::ALL).await.unwrap();
         let pause = Duration::from_millis(500);
-        assert_eq!(one.next_due_telling(Some(pause)).await, Ok(None), "{version}");
-        assert_eq!(two.news().await, News::Quiet(None));
+        assert_eq!(one.next_due_telling(TASKS, Some(pause)).await, Ok(None), "{version}");
+        assert_eq!(two.news().await, News::Quiet(TASKS, None));
         session.run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('far', 'x', 'infinity')").await;
-        assert_eq!(two.news().await, News::Due);
-        assert_eq!(two.next_due().await, Ok(None));
+        assert_eq!(two.news().await, News::Due(TASKS));
+        assert_eq!(two.next_due(TASKS).await, Ok(None));
         task(&session, "now", "x", "NULL").await;
-        assert_eq!(two.news().await, News::Due);
-        assert_eq!(one.next_due_telling(Some(pause)).await, Ok(Some(Duration::ZERO)));
+        assert_eq!(two.news().await, News::Due(TASKS));
+        assert_eq!(one.next_due_telling(TASKS, Some(pause)).await, Ok(Some(Duration::ZERO)));
         // What is due and not to be had is left alone for so long.
-        assert_eq!(two.news().await, News::Quiet(Some(pause)));
-        assert_eq!(one.next_due_telling(None).await, Ok(Some(Duration::ZERO)), "and says nothing");
+        assert_eq!(two.news().await, News::Quiet(TASKS, Some(pause)));
+        assert_eq!(one.next_due_telling(TASKS, None).await, Ok(Some(Duration::ZERO)), "and says nothing");
         // What is nobody's news: another schema's, and what anybody may notify.
-        for said in ["1 other", "-", "x locktop", "-1 locktop", "NaN locktop", ""] {
+        for said in [
+            "1 tasks other",
+            "-",
+            "- tasks",
+            "- locktop",
+            "- x locktop",
+            "x tasks locktop",
+            "-1 tasks locktop",
+            "NaN tasks locktop",
+            "",
+        ] {
             session.run(&format!("NOTIFY locktop_quiet, '{said}'")).await;
         }
         session.run("NOTIFY locktop_tasks, 'other'; NOTIFY locktop_tasks, 'locktop'").await;
-        assert_eq!(two.news().await, News::Due);
+        assert_eq!(two.news().await, News::Due(TASKS));
         assert_eq!(two.news_so_far(), []);
-        two.tell_due().await.unwrap();
-        assert_eq!(two.news().await, News::Due);
-        two.next_due_telling(Some(pause)).await.unwrap();
-        assert_eq!(two.news().await, News::Told, "it hears itself, in order");
+        two.tell_due(TASKS).await.unwrap();
+        assert_eq!(two.news().await, News::Due(TASKS));
+        two.next_due_telling(TASKS, Some(pause)).await.unwrap();
+        assert_eq!(two.news().await, News::Told(TASKS), "it hears itself, in order");
     }
 }
 
@@ -144,32 +156,33 @@ async fn what_a_session_takes_is_its_own_until_it_gives_it_back() {
         let schema = SchemaName::default();
         let id: WorkerId = "same".parse().unwrap();
         // Two of one name: each has its own.
-        let one = TaskSession::open(&info, &schema, &id).await.unwrap();
-        let two = TaskSession::open(&info, &schema, &id).await.unwrap();
+        let one = WorkSession::open(&info, &schema, &id, &Source::ALL).await.unwrap();
+        let two = WorkSession::open(&info, &schema, &id, &Source::ALL).await.unwrap();
         task(&session, "t", "x", "'{\"a\": 1}'").await;
         session.run("UPDATE scheduled_tasks SET timeout = '100000000 years'").await;
-        let taken = one.fetch(5).await.unwrap();
+        let taken = one.fetch(TASKS, 5).await.unwrap();
         let [execution] = &taken[..] else { panic!("{taken:?}") };
         assert_eq!(
-            (execution.task_name.as_str(), execution.payload.as_deref()),
+            (execution.name.as_str(), execution.payload.as_deref()),
             ("t", Some("{\"a\": 1}")),
             "{version}"
         );
         assert!(execution.timeout > Duration::from_secs(1 << 40));
-        assert_eq!(two.fetch(5).await, Ok(vec![]));
-        assert_eq!((one.heartbeat().await, two.heartbeat().await), (Ok(vec![execution.id]), Ok(vec![])));
+        assert_eq!(two.fetch(TASKS, 5).await, Ok(vec![]));
+        let own = Ours { id: execution.id, attempt: None };
+        assert_eq!((one.heartbeat(TASKS).await, two.heartbeat(TASKS).await), (Ok(vec![own]), Ok(vec![])));
         assert_eq!(two.finish(execution, Finish::Completed).await, Ok(false));
         assert_eq!(two.give_back(execution).await, Ok(false));
         assert_eq!(one.give_back(execution).await, Ok(true));
         assert_eq!(one.give_back(execution).await, Ok(false), "once");
         assert_eq!(session.ask("SELECT attempts, next_run_at <= now() FROM scheduled_tasks").await, "0|t");
-        let again = two.fetch(5).await.unwrap();
+        let again = two.fetch(TASKS, 5).await.unwrap();
         assert_eq!(again[0].attempt, 1);
         assert_eq!(two.finish(&again[0], Finish::Failed("a\0b".to_owned())).await, Ok(true));
         assert!(log(&session).await.ends_with("same|failed|ab"));
         // Somebody planned it anew while it ran: giving it back does not change that.
         session.run("UPDATE scheduled_tasks SET next_run_at = now()").await;
-        let third = one.fetch(1).await.unwrap();
+        let third = one.fetch(TASKS, 1).await.unwrap();
         session.run("UPDATE scheduled_tasks SET next_run_at = '2100-01-01 00:00+00'").await;
         assert_eq!(one.give_back(&third[0]).await, Ok(true));
         assert_eq!(session.ask("SELECT next_run_at FROM scheduled_tasks").await, "2100-01-01 00:00:00+00");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use locktop::pg::conninfo::ConnInfo;
 use locktop::worker::{
-    self, Event, Execution, Options, Report, Stop, StopReason, Summary, Work, WorkError, WorkerError,
+    self, Event, Job, Options, Report, Stop, StopReason, Summary, Work, WorkError, WorkerError,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -110,17 +110,17 @@ impl Held {
 }
 
 impl Work for Held {
-    async fn run(&self, execution: &Execution, stop: Stop) -> Result<(), WorkError> {
-        self.saw(Seen::Began(execution.id));
+    async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
+        self.saw(Seen::Began(job.id));
         let mut end = self.end.subscribe();
         tokio::select! {
             biased;
             reason = stop.stopped() => {
-                self.saw(Seen::Stopped(execution.id, reason.clone()));
+                self.saw(Seen::Stopped(job.id, reason.clone()));
                 Err(reason.into())
             }
             outcome = end.wait_for(Option::is_some) => {
-                self.saw(Seen::Ended(execution.id));
+                self.saw(Seen::Ended(job.id));
                 outcome.unwrap().clone().unwrap().map_err(WorkError::Failed)
             }
         }

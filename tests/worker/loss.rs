@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::worker::{Execution, Options, Stop, StopReason, Work, WorkError};
+use locktop::worker::{Job, Options, Stop, StopReason, Work, WorkError};
 
 use super::db::{Session, installed};
 use super::hand::{Held, Seen, Worker, log, task};
@@ -55,7 +55,10 @@ async fn work_that_a_heartbeat_does_not_list_is_stopped_and_the_rest_goes_on() {
         }
         work.began(2).await;
         session
-            .run("UPDATE task_execution_log SET status = 'failed', recovered_by = 'test' WHERE id = 1")
+            .run(
+                "UPDATE scheduled_tasks SET next_run_at = NULL WHERE id = 1;
+                 UPDATE task_execution_log SET status = 'failed', recovered_by = 'test' WHERE id = 1",
+            )
             .await;
         wait_until("one to be told", async || work.seen().contains(&Seen::Stopped(1, StopReason::NotOurs)))
             .await;
@@ -118,8 +121,8 @@ async fn work_that_does_not_stop_is_dropped_before_anything_new_begins() {
         }
     }
     impl Work for Deaf {
-        async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
-            if execution.task_name == "next" {
+        async fn run(&self, job: &Job, _stop: Stop) -> Result<(), WorkError> {
+            if job.name == "next" {
                 assert_eq!(self.0.load(Ordering::SeqCst), 1, "the first has ended");
                 return Ok(());
             }

@@ -10,6 +10,7 @@
 
 #[path = "../support/binary.rs"]
 mod binary;
+mod crowd;
 #[path = "../schema/db.rs"]
 mod db;
 mod due;
@@ -20,6 +21,7 @@ mod pooled;
 #[path = "../support/pooler.rs"]
 mod pooler;
 mod process;
+mod queue;
 mod runs;
 mod signals;
 mod statement;

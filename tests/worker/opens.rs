@@ -1,7 +1,7 @@
 //! Where a worker can begin, and where it refuses to.
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::locks::scheduled_task::{OpenError, TaskSession, WorkerId};
+use locktop::locks::work_session::{OpenError, Source, WorkSession, WorkerId};
 use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::SchemaName;
@@ -17,10 +17,10 @@ async fn a_schema_that_is_older_is_refused_with_the_remedy() {
     let schema = SchemaName::default();
     let mut connection = open(&info).await;
     let id: WorkerId = "w".parse().unwrap();
-    let error = TaskSession::open(&info, &schema, &id).await.unwrap_err();
+    let error = WorkSession::open(&info, &schema, &id, &Source::ALL).await.unwrap_err();
     assert!(matches!(error, OpenError::NoSchema { .. }), "{error}");
     locktop::schema::install_up_to(&mut connection.client, &schema, 1).await.unwrap();
-    let error = TaskSession::open(&info, &schema, &id).await.unwrap_err();
+    let error = WorkSession::open(&info, &schema, &id, &Source::ALL).await.unwrap_err();
     assert!(matches!(error, OpenError::OldSchema { found: 1, .. }), "{error}");
     assert!(error.to_string().contains("`locktop schema install` upgrades it"), "{error}");
 }
@@ -36,7 +36,7 @@ async fn a_standby_is_refused() {
     server.kill_hard().await.unwrap();
     std::fs::write(server.socket_dir().join("data/standby.signal"), "").unwrap();
     server.restart().await.unwrap();
-    let error = TaskSession::open(&info, &schema, &"w".parse().unwrap()).await.unwrap_err();
+    let error = WorkSession::open(&info, &schema, &"w".parse().unwrap(), &Source::ALL).await.unwrap_err();
     assert!(matches!(error, OpenError::Standby), "{error}");
     server.stop().await.unwrap();
 }

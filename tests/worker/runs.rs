@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use locktop::worker::{Builtin, Execution, Options, Stop, Work, WorkError};
+use locktop::worker::{Builtin, Job, Options, Stop, Work, WorkError};
 
 use super::db::{Session, installed};
 use super::hand::{Held, Seen, Worker, ended, log, no_session_is_left, task};
@@ -62,7 +62,7 @@ async fn both_types_are_run_and_every_other_is_refused() {
             &format!("copy out|failed|{copy}"),
             &format!("copy in|failed|{copy}"),
             &format!(
-                "long|failed|the payload of a task of type \"sleep\" has a \"timeout\" of 7200 s, above the task's own of 1800 s: {known}"
+                "long|failed|the payload of a task of type \"sleep\" has a \"timeout\" of 7200 s, above its own of 1800 s: {known}"
             ),
         ];
         assert_eq!(outcomes.lines().collect::<Vec<_>>(), expected, "{version}");
@@ -99,19 +99,19 @@ async fn it_runs_as_many_at_once_as_it_may() {
 /// Work that notices when a task is run by two.
 #[derive(Debug, Clone, Default)]
 struct Alone {
-    running: Arc<Mutex<HashSet<i32>>>,
-    twice: Arc<Mutex<Vec<i32>>>,
+    running: Arc<Mutex<HashSet<i64>>>,
+    twice: Arc<Mutex<Vec<i64>>>,
 }
 
 impl Work for Alone {
-    async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
-        if !self.running.lock().unwrap().insert(execution.task_id) {
-            self.twice.lock().unwrap().push(execution.task_id);
+    async fn run(&self, job: &Job, _stop: Stop) -> Result<(), WorkError> {
+        if !self.running.lock().unwrap().insert(job.task_id) {
+            self.twice.lock().unwrap().push(job.task_id);
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
-        self.running.lock().unwrap().remove(&execution.task_id);
+        self.running.lock().unwrap().remove(&job.task_id);
         // Some fail and are tried again.
-        if execution.task_id % 7 == 0 && execution.attempt < 3 {
+        if job.task_id % 7 == 0 && job.attempt < 3 {
             return Err(WorkError::Failed("not yet".to_owned()));
         }
         Ok(())
@@ -156,8 +156,8 @@ async fn many_workers_run_each_task_once_and_never_two_at_a_time() {
 async fn what_panics_fails_and_the_worker_goes_on() {
     struct Panics;
     impl Work for Panics {
-        async fn run(&self, execution: &Execution, _stop: Stop) -> Result<(), WorkError> {
-            assert_eq!(execution.task_name, "calm", "this one panics");
+        async fn run(&self, job: &Job, _stop: Stop) -> Result<(), WorkError> {
+            assert_eq!(job.name, "calm", "this one panics");
             Ok(())
         }
     }

@@ -34,7 +34,7 @@ async fn told_to_end_it_finishes_what_runs() {
         assert_eq!(log(&session).await, "w|completed|-", "and takes nothing new");
         let lines: Vec<_> = left.err.lines().collect();
         assert!(lines[0].starts_with("locktop: worker w: connected, served by process "), "{lines:?}");
-        assert_eq!(lines[1], "locktop: worker w: shutting down: no new tasks, 1 running");
+        assert_eq!(lines[1], "locktop: worker w: shutting down: nothing new is taken, 1 running");
         assert_eq!(
             lines[2],
             "locktop: worker w: ended: 1 completed, 0 failed, 0 stopped, 0 given back, 0 not recorded"

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::pg::conninfo::ConnInfo;
-use locktop::worker::{self, Execution, Options, Report, Stop, Work, WorkError};
+use locktop::worker::{self, Job, Options, Report, Source, Stop, Work, WorkError};
 use rustix::process::Signal;
 use tokio::sync::watch;
 use tokio_postgres::Client;
@@ -31,7 +31,7 @@ impl Witness {
 }
 
 impl Work for Witness {
-    async fn run(&self, _execution: &Execution, stop: Stop) -> Result<(), WorkError> {
+    async fn run(&self, _job: &Job, stop: Stop) -> Result<(), WorkError> {
         loop {
             tokio::select! {
                 biased;
@@ -65,22 +65,36 @@ fn suspended() {
     });
 }
 
-/// A worker that was at work, and is suspended for longer than two heartbeats by now.
-async fn asleep(version: u32) -> (Session, Process, String) {
+/// Where the heartbeats of what comes from there are written.
+fn table(source: Source) -> &'static str {
+    match source {
+        Source::Tasks => "task_execution_log",
+        Source::Queue => "task_queue",
+    }
+}
+
+/// A worker that was at work on a task or an item, and is suspended for longer than two heartbeats by now.
+async fn asleep(version: u32, source: Source) -> (Session, Process, String) {
+    let table = table(source);
     let info = installed(version).await;
     let session = Session::open(&info).await;
     session
-        .run(
+        .run(&format!(
             "CREATE TABLE public.witness (id serial, what text, at timestamptz DEFAULT clock_timestamp());
              CREATE TABLE public.beats (at timestamptz DEFAULT clock_timestamp());
              CREATE TABLE public.delay (seconds float8);
              CREATE FUNCTION public.beat() RETURNS trigger LANGUAGE plpgsql AS
                'BEGIN PERFORM pg_sleep(seconds) FROM public.delay; INSERT INTO public.beats DEFAULT VALUES; RETURN NULL; END';
-             CREATE TRIGGER beat AFTER UPDATE OF heartbeat_at ON task_execution_log EXECUTE FUNCTION public.beat()",
-        )
+             CREATE TRIGGER beat AFTER UPDATE OF heartbeat_at ON {table} EXECUTE FUNCTION public.beat()"
+        ))
         .await;
-    task(&session, "t", "x", "NULL").await;
-    session.run("UPDATE scheduled_tasks SET retry_delay = '0'").await;
+    match source {
+        Source::Tasks => {
+            task(&session, "t", "x", "NULL").await;
+            session.run("UPDATE scheduled_tasks SET retry_delay = '0'").await;
+        }
+        Source::Queue => session.run("INSERT INTO task_queue (task_name) VALUES ('t')").await,
+    }
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "suspend::suspended", "--nocapture"]);
     command
@@ -90,31 +104,35 @@ async fn asleep(version: u32) -> (Session, Process, String) {
     let process = Process::of(command);
     wait_until("work", async || session.ask("SELECT count(*) > 5 FROM public.witness").await == "t").await;
     process.signal(Signal::STOP);
-    let sql = "SELECT heartbeat_at < clock_timestamp() - interval '1 second' FROM task_execution_log";
-    wait_until("heartbeats to be missed", async || session.ask(sql).await == "t").await;
+    let sql = format!("SELECT heartbeat_at < clock_timestamp() - interval '1 second' FROM {table}");
+    wait_until("heartbeats to be missed", async || session.ask(&sql).await == "t").await;
     let last = session.ask("SELECT max(id) FROM public.witness").await;
     // From now on a heartbeat takes a while: what was not held up meanwhile would have done something.
     session.run("INSERT INTO public.delay VALUES (0.3)").await;
     (session, process, last)
 }
 
+fn both() -> impl Iterator<Item = (u32, Source)> {
+    versions().into_iter().flat_map(|version| Source::ALL.map(|source| (version, source)))
+}
+
 #[tokio::test]
 async fn awake_and_not_its_own_any_more_it_only_stops() {
-    for version in versions() {
-        let (session, process, last) = asleep(version).await;
-        session.run("UPDATE task_execution_log SET status = 'failed', recovered_by = 'test'").await;
+    for (version, source) in both() {
+        let (session, process, last) = asleep(version, source).await;
+        session.run(&format!("UPDATE {} SET status = 'failed'", table(source))).await;
         process.signal(Signal::CONT);
         process.says("a heartbeat found that it is not ours any more").await;
         let after = format!("SELECT what FROM public.witness WHERE id > {last} ORDER BY id");
         wait_until("the work to be told", async || session.ask(&after).await.contains("stopped")).await;
-        assert_eq!(session.ask(&after).await, "stopped", "{version}");
+        assert_eq!(session.ask(&after).await, "stopped", "{version} {source:?}");
     }
 }
 
 #[tokio::test]
 async fn awake_without_its_connection_it_only_stops_and_another_has_run_the_task() {
     for version in versions() {
-        let (session, process, last) = asleep(version).await;
+        let (session, process, last) = asleep(version, Source::Tasks).await;
         let other = Held::new();
         let worker = Worker::start(Worker::options(&session.info, "other"), other.clone());
         session.run("SELECT pg_terminate_backend(holder_pid) FROM running_tasks").await;
@@ -133,9 +151,38 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_run_the_task
 }
 
 #[tokio::test]
-async fn awake_with_its_lock_it_goes_on_once_that_is_confirmed() {
+async fn awake_without_its_connection_it_only_stops_and_another_has_the_item() {
     for version in versions() {
-        let (session, process, last) = asleep(version).await;
+        let (session, process, last) = asleep(version, Source::Queue).await;
+        let name = session.info.dbname();
+        session
+            .run(&format!(
+                "ALTER DATABASE {name} SET locktop.orphan_grace = '0.3s'; DELETE FROM public.delay"
+            ))
+            .await;
+        let pid = session.ask("SELECT backend_pid FROM task_queue").await;
+        session.run(&format!("SELECT pg_terminate_backend({pid})")).await;
+        let state = "SELECT state FROM running_queue_items";
+        wait_until("its session to end", async || session.ask(state).await == "lost").await;
+        let other = Held::new();
+        let worker = Worker::start(Worker::options(&session.info, "other"), other.clone());
+        other.began(1).await;
+        process.signal(Signal::CONT);
+        process.says("connection lost").await;
+        let after = format!("SELECT what FROM public.witness WHERE id > {last} ORDER BY id");
+        wait_until("the work to be told", async || session.ask(&after).await.contains("stopped")).await;
+        assert_eq!(session.ask(&after).await, "stopped", "{version}");
+        other.end(Ok(()));
+        let row = "SELECT status, worker_id, attempt FROM task_queue";
+        wait_until("the other to finish", async || session.ask(row).await == "completed|other|2").await;
+        worker.quit().await;
+    }
+}
+
+#[tokio::test]
+async fn awake_with_its_lock_it_goes_on_once_that_is_confirmed() {
+    for (version, source) in both() {
+        let (session, process, last) = asleep(version, source).await;
         let beats = session.ask("SELECT count(*) FROM public.beats").await;
         process.signal(Signal::CONT);
         let after = format!("SELECT what FROM public.witness WHERE id > {last} ORDER BY id LIMIT 1");
@@ -143,7 +190,11 @@ async fn awake_with_its_lock_it_goes_on_once_that_is_confirmed() {
         let order = format!(
             "SELECT (SELECT min(at) FROM public.witness WHERE id > {last}) > (SELECT at FROM public.beats ORDER BY at OFFSET {beats} LIMIT 1)"
         );
-        assert_eq!(session.ask(&order).await, "t", "{version}: first the heartbeat, then the work");
+        assert_eq!(
+            session.ask(&order).await,
+            "t",
+            "{version} {source:?}: first the heartbeat, then the work"
+        );
         assert!(!process.said().contains("stopped"), "{}", process.said());
     }
 }

@@ -3,19 +3,23 @@
 -- A worker claims an item and commits; then it works, and ends the item in another transaction. Whose an item is says its row: the
 -- worker, its session and the number of the attempt, which only grows. The advisory key of an item, held by that session meanwhile,
 -- is there to be seen by who looks at locks; no decision rests on it.
+--
+-- Each session keeps the plans that it made at first, when the table may have been empty: hence enable_seqscan.
 
 CREATE TABLE @schema@.task_queue (
     id bigserial PRIMARY KEY,
     task_name varchar(100),
     payload jsonb,
     status varchar(20) NOT NULL DEFAULT 'pending' CHECK (status IN ('pending', 'processing', 'completed', 'failed')),
-    worker_id varchar(50),
+    worker_id varchar(100),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     started_at timestamptz,
     completed_at timestamptz,
     -- How often it was claimed.
     attempt integer NOT NULL DEFAULT 0 CHECK (attempt >= 0),
     max_attempts integer NOT NULL DEFAULT 3 CHECK (max_attempts > 0),
+    -- How long an attempt may take: its worker ends it then.
+    timeout interval NOT NULL DEFAULT '30 minutes' CHECK (timeout > interval '0'),
     -- The session that claimed it.
     backend_pid integer,
     backend_start timestamptz,
@@ -95,9 +99,11 @@ CREATE CONSTRAINT TRIGGER show_key_no_more
 
 -- The oldest first. Commit at once; the work comes after.
 CREATE FUNCTION @schema@.claim_queue_items(p_worker_id text, p_max_items integer DEFAULT 1)
-RETURNS TABLE (task_id bigint, task_name varchar, payload jsonb, attempt integer, max_attempts integer, started_at timestamptz)
+RETURNS TABLE (task_id bigint, task_name varchar, payload jsonb, attempt integer, max_attempts integer, started_at timestamptz,
+               timeout_seconds double precision)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 #variable_conflict use_column
 DECLARE
@@ -108,21 +114,19 @@ BEGIN
         RAISE EXCEPTION 'a worker that claims an item has a name' USING ERRCODE = 'null_value_not_allowed';
     END IF;
     RETURN QUERY
-    -- Materialized: planned as the inner side of a join it would run, and choose, once for each row of the outer one.
-    WITH chosen AS MATERIALIZED (
-        SELECT q.id
-          FROM task_queue q
-         WHERE q.status = 'pending'
-         ORDER BY q.created_at, q.id
-         LIMIT p_max_items
-           FOR UPDATE SKIP LOCKED
-    )
     UPDATE task_queue q
        SET status = 'processing', worker_id = p_worker_id, backend_pid = pg_backend_pid(), backend_start = v_start,
            attempt = q.attempt + 1, started_at = v_now, heartbeat_at = v_now, completed_at = NULL
-      FROM chosen c
-     WHERE q.id = c.id
-    RETURNING q.id, q.task_name, q.payload, q.attempt, q.max_attempts, q.started_at;
+     -- An array, not a join: a session that planned it while the table was empty would go through all of it for each claim. It is
+     -- made once, however the rest is planned.
+     WHERE q.id = ANY (ARRAY(
+        SELECT c.id
+          FROM task_queue c
+         WHERE c.status = 'pending'
+         ORDER BY c.created_at, c.id
+         LIMIT p_max_items
+           FOR UPDATE SKIP LOCKED))
+    RETURNING q.id, q.task_name, q.payload, q.attempt, q.max_attempts, q.started_at, extract(epoch FROM q.timeout)::float8;
 END
 $body$;
 COMMENT ON FUNCTION @schema@.claim_queue_items(text, integer) IS
@@ -148,6 +152,7 @@ CREATE FUNCTION @schema@.finish_queue_item(p_task_id bigint, p_worker_id text, p
 RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 BEGIN
     IF p_status IS NULL OR p_status NOT IN ('completed', 'failed', 'pending') THEN
@@ -166,10 +171,29 @@ $body$;
 COMMENT ON FUNCTION @schema@.finish_queue_item(bigint, text, integer, text, text) IS
     'Ends an item that this worker has in this session, in this attempt; false when it has not, and nothing was changed';
 
+-- What was begun and not done is pending again, and the attempt does not count. Its number only grows, so there may be one more.
+CREATE FUNCTION @schema@.give_back_queue_item(p_task_id bigint, p_worker_id text, p_attempt integer)
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
+AS $body$
+BEGIN
+    UPDATE task_queue q
+       SET status = 'pending', max_attempts = q.max_attempts + 1
+     WHERE q.id = p_task_id AND q.status = 'processing' AND q.worker_id = p_worker_id AND q.attempt = p_attempt
+       AND q.backend_pid = pg_backend_pid();
+    RETURN FOUND;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.give_back_queue_item(bigint, text, integer) IS
+    'Makes an item pending again that this worker has in this session and has not done, without counting the attempt; false when it has not';
+
 CREATE FUNCTION @schema@.heartbeat_queue_items(p_worker_id text)
 RETURNS TABLE (task_id bigint, attempt integer)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 #variable_conflict use_column
 BEGIN

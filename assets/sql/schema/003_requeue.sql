@@ -138,24 +138,75 @@ $body$;
 COMMENT ON FUNCTION @schema@.set_aside_queue_item(bigint, text, text) IS
     'Fails an item that is pending or whose session is gone, so that nobody claims it; says what it did or why not';
 
-CREATE FUNCTION @schema@.requeue_lost_items(p_actor text, p_limit integer DEFAULT 100)
+-- p_grace: how long ago the last sign of life has to be. A session that is gone is not a process that is gone: its worker needs a while
+-- to notice, and to stop. Workers wait for orphan_grace(), counted from up_since() at the earliest.
+CREATE FUNCTION @schema@.requeue_lost_items(p_actor text, p_limit integer DEFAULT 100, p_grace interval DEFAULT '0')
 RETURNS TABLE (task_id bigint, worker_id varchar, attempt integer, outcome text, holder_pid integer, detail text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
 AS $body$
 #variable_conflict use_column
 DECLARE
+    v_oldest timestamptz := CASE WHEN p_grace > interval '0' THEN clock_timestamp() - p_grace ELSE 'infinity' END;
     v_id bigint;
 BEGIN
+    -- Cheap, and the end of it wherever all workers live. To look at the sessions is not.
+    IF NOT EXISTS (SELECT FROM task_queue q
+                    WHERE q.status = 'processing' AND (greatest(q.started_at, q.heartbeat_at) > v_oldest) IS NOT TRUE)
+       OR up_since() > v_oldest THEN
+        RETURN;
+    END IF;
     FOR v_id IN
-        SELECT r.task_id FROM running_queue_items r WHERE r.state = 'lost' ORDER BY r.task_id LIMIT p_limit
+        SELECT r.task_id
+          FROM running_queue_items r
+         WHERE r.state = 'lost' AND (greatest(r.started_at, r.heartbeat_at) > v_oldest) IS NOT TRUE
+         ORDER BY r.task_id
+         LIMIT p_limit
     LOOP
         RETURN QUERY SELECT * FROM requeue_queue_item(v_id, p_actor);
     END LOOP;
 END
 $body$;
-COMMENT ON FUNCTION @schema@.requeue_lost_items(text, integer) IS
+COMMENT ON FUNCTION @schema@.requeue_lost_items(text, integer, interval) IS
     'requeue_queue_item for each item whose session seems to be gone; for workers that found nothing to do, and for pg_cron';
+
+-- Signs of life come every few seconds: where the oldest is younger than the grace it is that item which may be lost next, and to look
+-- once more after the grace costs less than to look for its session now.
+CREATE FUNCTION @schema@.next_item_due_at()
+RETURNS timestamptz
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
+AS $body$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+    v_grace interval := orphan_grace();
+    v_up timestamptz;
+    v_first timestamptz;
+    v_old boolean;
+BEGIN
+    IF EXISTS (SELECT FROM task_queue q WHERE q.status = 'pending') THEN
+        RETURN v_now;
+    END IF;
+    IF NOT EXISTS (SELECT FROM task_queue q WHERE q.status = 'processing') THEN
+        RETURN NULL;
+    END IF;
+    v_up := up_since();
+    SELECT min(s.sign) FILTER (WHERE s.sign > v_now - v_grace), bool_or(s.sign <= v_now - v_grace)
+      INTO v_first, v_old
+      FROM (SELECT greatest(q.started_at, q.heartbeat_at, v_up) AS sign FROM task_queue q WHERE q.status = 'processing') s;
+    IF v_old AND EXISTS (
+        SELECT FROM running_queue_items r
+         WHERE r.state = 'lost' AND greatest(r.started_at, r.heartbeat_at, v_up) <= v_now - v_grace
+    ) THEN
+        RETURN v_now;
+    END IF;
+    RETURN v_first + v_grace;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.next_item_due_at() IS
+    'When a worker that found nothing in the queue should look again, unless it is notified before; null when nothing is there';
 
 -- Without SKIP LOCKED: an item that somebody has locked is there all the same. Each state is counted by its own small index.
 CREATE VIEW @schema@.queue_depth AS

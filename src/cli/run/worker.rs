@@ -1,4 +1,4 @@
-//! `locktop worker`: runs scheduled tasks until it is told to end.
+//! `locktop worker`: runs scheduled tasks and items of the work queue until it is told to end.
 
 use std::io::Read;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 
-use super::super::args::WorkerArgs;
+use super::super::args::{Only, WorkerArgs};
 use super::super::session;
 use super::super::settings::Settings;
 use super::{Failure, say};
-use crate::locks::scheduled_task::OpenError;
+use crate::locks::work_session::OpenError;
 use crate::pg::conninfo::ConnInfo;
-use crate::worker::{self, Builtin, Options, Report, WorkerError};
+use crate::worker::{self, Builtin, Options, Report, Source, WorkerError};
 
 pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8, Failure> {
     let info =
@@ -51,6 +51,11 @@ fn options(info: ConnInfo, arguments: &WorkerArgs) -> Options {
     let id = arguments.id.clone();
     Options {
         schema: arguments.schema.clone(),
+        sources: match arguments.only {
+            None => usual.sources,
+            Some(Only::Tasks) => vec![Source::Tasks],
+            Some(Only::Queue) => vec![Source::Queue],
+        },
         concurrency: usize::from(arguments.concurrency),
         heartbeat: arguments.heartbeat.unwrap_or(usual.heartbeat),
         // Whoever ends with its starter has nobody left who would wait for it.

@@ -9,6 +9,9 @@ pub const NAMESPACE: u16 = 0x4C54;
 /// The same for the key that the session of a task's statement holds ("LW").
 const STATEMENT_NAMESPACE: u16 = 0x4C57;
 
+/// The same for an item of the work queue ("LX").
+const ITEM_STATEMENT_NAMESPACE: u16 = 0x4C58;
+
 /// The largest id that a key has room for.
 pub const LARGEST_ID: i64 = (1 << 48) - 1;
 
@@ -16,6 +19,12 @@ pub const LARGEST_ID: i64 = (1 << 48) - 1;
 #[must_use]
 pub const fn statement_number(id: i64) -> i64 {
     (STATEMENT_NAMESPACE as i64) << 48 | (id & LARGEST_ID)
+}
+
+/// The number that the session locks which runs the statement of this item of the work queue.
+#[must_use]
+pub const fn item_statement_number(id: i64) -> i64 {
+    (ITEM_STATEMENT_NAMESPACE as i64) << 48 | (id & LARGEST_ID)
 }
 
 /// What a key says of itself.

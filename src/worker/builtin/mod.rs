@@ -6,18 +6,18 @@ mod sql;
 
 use super::stop::Stop;
 use super::work::{Work, WorkError};
-use super::{Execution, WorkerId};
+use super::{Job, Source, WorkerId};
 use crate::pg::conninfo::ConnInfo;
 use payload::Payload;
 
-/// The task types it knows, each with its payload:
+/// The kinds of work it knows, by a task's type or an item's name, each with its payload:
 ///
 /// - `sleep`, `{"seconds": 1.5}`: does nothing for so long;
 /// - `sql`, `{"statement": "…"}`: one statement, on a connection of its own.
 ///
-/// Both end when the task's timeout is over, and fail then: a worker that lives enforces the limit itself, so that a recovery only has
-/// to deal with those that do not. A number of seconds as `timeout` in the payload takes the place of the task's, and is no longer. A task
-/// of any other type, or with another payload, fails.
+/// Both end when the timeout of the task or item is over, and fail then: a worker that lives enforces the limit itself, so that a recovery
+/// only has to deal with those that do not. A number of seconds as `timeout` in the payload takes its place, and is no longer. A task of
+/// any other type, or with another payload, fails; such an item is set aside.
 ///
 /// A statement waits for its connection while the server has none left, and for the statement of a worker that lost the same task to
 /// end: that time counts.
@@ -36,9 +36,9 @@ impl Builtin {
 }
 
 impl Work for Builtin {
-    async fn run(&self, execution: &Execution, stop: Stop) -> Result<(), WorkError> {
-        let payload = Payload::read(execution).map_err(WorkError::Failed)?;
-        let limit = payload.timeout.unwrap_or(execution.timeout);
+    async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
+        let payload = Payload::read(job).map_err(WorkError::Refused)?;
+        let limit = payload.timeout.unwrap_or(job.timeout);
         match payload.what {
             payload::What::Sleep(time) => tokio::select! {
                 biased;
@@ -47,7 +47,7 @@ impl Work for Builtin {
                 () = tokio::time::sleep(limit) => Err(WorkError::Failed(timed_out(limit))),
             },
             payload::What::Sql(statement) => {
-                sql::run(&self.info, execution.task_id.into(), &statement, limit, &stop).await
+                sql::run(&self.info, place::key(job), &statement, limit, &stop).await
             }
         }
     }

@@ -1,10 +1,10 @@
-//! What a task asks for.
+//! What a job asks for.
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::Execution;
+use super::{Job, Source};
 use crate::text;
 
 /// What is known, for an error.
@@ -21,20 +21,28 @@ pub(super) enum What {
 #[derive(Debug, PartialEq)]
 pub(super) struct Payload {
     pub(super) what: What,
-    /// In place of the task's own, and no longer than that.
+    /// In place of the job's own, and no longer than that.
     pub(super) timeout: Option<Duration>,
 }
 
 impl Payload {
-    /// Reads what an execution's type needs. The error is for the log.
-    pub(super) fn read(execution: &Execution) -> Result<Self, String> {
-        let kind = execution.task_type.as_str();
+    /// Reads what the kind of a job needs. The error is for its row.
+    pub(super) fn read(job: &Job) -> Result<Self, String> {
+        let kind = job.kind.as_str();
         if !matches!(kind, "sleep" | "sql") {
             let kind = text::fit(&text::one_line(kind), 60).into_owned();
-            return Err(format!("the task type \"{kind}\" is not known: {KNOWN}"));
+            let what = match job.source {
+                Source::Tasks => "task type",
+                Source::Queue => "item's name",
+            };
+            return Err(format!("the {what} \"{kind}\" is not known: {KNOWN}"));
         }
-        let wrong = |what: &str| format!("the payload of a task of type \"{kind}\" {what}: {KNOWN}");
-        let Some(payload) = &execution.payload else { return Err(wrong("is missing")) };
+        let of = match job.source {
+            Source::Tasks => "a task of type",
+            Source::Queue => "an item named",
+        };
+        let wrong = |what: &str| format!("the payload of {of} \"{kind}\" {what}: {KNOWN}");
+        let Some(payload) = &job.payload else { return Err(wrong("is missing")) };
         let payload: Value =
             serde_json::from_str(payload).map_err(|error| wrong(&format!("cannot be read ({error})")))?;
         let Value::Object(payload) = payload else { return Err(wrong("is no object")) };
@@ -44,9 +52,9 @@ impl Payload {
             return Err(wrong("has a \"timeout\" of nothing"));
         }
         // Past the task's own it is taken for slow, and may be ended by whoever looks after that.
-        if let Some(timeout) = timeout.filter(|timeout| *timeout > execution.timeout) {
-            let (own, timeout) = (execution.timeout.as_secs_f64(), timeout.as_secs_f64());
-            return Err(wrong(&format!("has a \"timeout\" of {timeout} s, above the task's own of {own} s")));
+        if let Some(timeout) = timeout.filter(|timeout| *timeout > job.timeout) {
+            let (own, timeout) = (job.timeout.as_secs_f64(), timeout.as_secs_f64());
+            return Err(wrong(&format!("has a \"timeout\" of {timeout} s, above its own of {own} s")));
         }
         let what = if kind == "sleep" {
             What::Sleep(seconds(&payload, "seconds").map_err(|error| wrong(&error))?)
@@ -78,12 +86,13 @@ fn statement(payload: &Map<String, Value>) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    fn execution(kind: &str, payload: Option<&str>) -> Execution {
-        Execution {
+    fn job(kind: &str, payload: Option<&str>) -> Job {
+        Job {
+            source: Source::Tasks,
             id: 1,
             task_id: 1,
-            task_name: "t".to_owned(),
-            task_type: kind.to_owned(),
+            name: "t".to_owned(),
+            kind: kind.to_owned(),
             payload: payload.map(str::to_owned),
             attempt: 1,
             max_attempts: 3,
@@ -111,11 +120,7 @@ mod tests {
                 Some(Duration::from_secs(60)),
             ),
         ] {
-            assert_eq!(
-                Payload::read(&execution(kind, Some(payload))),
-                Ok(Payload { what, timeout }),
-                "{payload}"
-            );
+            assert_eq!(Payload::read(&job(kind, Some(payload))), Ok(Payload { what, timeout }), "{payload}");
         }
     }
 
@@ -133,17 +138,13 @@ mod tests {
             ("sql", Some(r#"{"statement": "  "}"#), "empty \"statement\""),
             ("sql", Some(r#"{"statement": 7}"#), "that is no text"),
             ("sql", Some(r#"{"statement": "x", "timeout": 0}"#), "\"timeout\" of nothing"),
-            (
-                "sql",
-                Some(r#"{"statement": "x", "timeout": 60.5}"#),
-                "of 60.5 s, above the task's own of 60 s:",
-            ),
+            ("sql", Some(r#"{"statement": "x", "timeout": 60.5}"#), "of 60.5 s, above its own of 60 s:"),
             ("http", Some("{}"), "\"http\" is not known"),
         ] {
-            let error = Payload::read(&execution(kind, payload)).unwrap_err();
+            let error = Payload::read(&job(kind, payload)).unwrap_err();
             assert!(error.contains(said) && error.contains(kind) && error.ends_with(KNOWN), "{error}");
         }
-        let error = Payload::read(&execution("a\u{1b}[2J\nb", None)).unwrap_err();
+        let error = Payload::read(&job("a\u{1b}[2J\nb", None)).unwrap_err();
         assert!(!error.contains(|c: char| c.is_control()), "{error:?}");
     }
 }

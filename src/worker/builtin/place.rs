@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, Error, SimpleQueryMessage};
 
-use crate::model::task::statement_number;
+use crate::locks::work_session::{Job, Source};
+use crate::model::task::{item_statement_number, statement_number};
 use crate::pg::connect::{Listening, listen};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::message;
@@ -12,14 +13,22 @@ use crate::pg::poll::message;
 /// Between two attempts to get what others have: the first and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
-/// A session that may run the statement of a task: it holds the key without which nobody begins the task. So the statement of a worker
+/// The key that the session holds which runs the statement of a job.
+pub(super) fn key(job: &Job) -> i64 {
+    match job.source {
+        Source::Tasks => statement_number(job.task_id),
+        Source::Queue => item_statement_number(job.task_id),
+    }
+}
+
+/// A session that may run the statement of a job: it holds the key without which nobody begins a task or runs the statement of an item. So the statement of a worker
 /// that lost the task, and does not know because it is suspended, does not run beside another's.
 ///
 /// What may pass is waited for, and told in `why`.
 ///
 /// # Errors
 /// When there is no connection and waiting would not help.
-pub(super) async fn open(info: &ConnInfo, task: i64, why: &mut String) -> Result<Listening, String> {
+pub(super) async fn open(info: &ConnInfo, key: i64, why: &mut String) -> Result<Listening, String> {
     let mut pause = PAUSE.0;
     let connection = loop {
         match listen(info).await {
@@ -30,7 +39,6 @@ pub(super) async fn open(info: &ConnInfo, task: i64, why: &mut String) -> Result
         wait(&mut pause).await;
     };
     // Tried and not waited for: who waits for a lock is in the way of nobody, but is seen to wait for what cannot be hurried.
-    let key = statement_number(task);
     while !first(&connection.client, &format!("SELECT pg_catalog.pg_try_advisory_lock({key})"))
         .await
         .map_err(|error| format!("no connection: {}", message(&error)))?
@@ -43,8 +51,7 @@ pub(super) async fn open(info: &ConnInfo, task: i64, why: &mut String) -> Result
 
 /// Gives the key back; the end of the session does so as well, a moment later than it is told. Says whether a transaction was left open:
 /// a statement that is one by itself began when it was sent.
-pub(super) async fn close(client: &Client, task: i64) -> Result<bool, Error> {
-    let key = statement_number(task);
+pub(super) async fn close(client: &Client, key: i64) -> Result<bool, Error> {
     let sql = format!(
         "SELECT pg_catalog.now() < pg_catalog.statement_timestamp() FROM pg_catalog.pg_advisory_unlock({key})"
     );

@@ -31,7 +31,7 @@ const UNEXPECTED: &str = "unexpected message from server";
 /// connection is closed, and the server looks every second whether it still is there.
 pub(super) async fn run(
     info: &ConnInfo,
-    task: i64,
+    key: i64,
     statement: &str,
     limit: Duration,
     stop: &Stop,
@@ -40,7 +40,7 @@ pub(super) async fn run(
     let opened = tokio::select! {
         biased;
         reason = stop.stopped() => return Err(WorkError::Stopped(reason)),
-        opened = tokio::time::timeout(limit, place::open(info, task, &mut why)) => opened,
+        opened = tokio::time::timeout(limit, place::open(info, key, &mut why)) => opened,
     };
     let connection = match opened {
         Ok(opened) => opened.map_err(WorkError::Failed)?,
@@ -49,7 +49,7 @@ pub(super) async fn run(
     };
     let guard = Guard(Some(connection));
     let Some(client) = guard.client() else { return Ok(()) };
-    let outcome = attend(client, task, statement, Limit { began, limit }, stop).await;
+    let outcome = attend(client, key, statement, Limit { began, limit }, stop).await;
     guard.ended().await;
     outcome
 }
@@ -73,7 +73,7 @@ impl Limit {
 
 async fn attend(
     client: &Client,
-    task: i64,
+    key: i64,
     statement: &str,
     limit: Limit,
     stop: &Stop,
@@ -82,7 +82,7 @@ async fn attend(
     let outcome = tokio::select! {
         biased;
         reason = stop.stopped() => WorkError::Stopped(reason),
-        done = &mut work => return end(client, task, done, limit).await,
+        done = &mut work => return end(client, key, done, limit).await,
         () = tokio::time::sleep(limit.left().saturating_add(MARGIN)) => WorkError::Failed(timed_out(limit.limit)),
     };
     cancel(client.cancel_token()).await;
@@ -95,13 +95,13 @@ async fn attend(
 }
 
 /// The statement has been answered.
-async fn end(client: &Client, task: i64, done: Result<(), Error>, limit: Limit) -> Result<(), WorkError> {
+async fn end(client: &Client, key: i64, done: Result<(), Error>, limit: Limit) -> Result<(), WorkError> {
     let over = limit.is_over();
     if done.as_ref().is_err_and(|error| error.as_db_error().is_none()) {
         // The driver did not understand the answer: the server may be at it still.
         cancel(client.cancel_token()).await;
     }
-    let open = release(client, task).await;
+    let open = release(client, key).await;
     let reason = match done {
         Ok(()) if open => LEFT_OPEN.to_owned(),
         Ok(()) => return Ok(()),
@@ -113,8 +113,8 @@ async fn end(client: &Client, task: i64, done: Result<(), Error>, limit: Limit) 
 }
 
 /// Gives back the key, once nothing of the statement happens any more. Says whether it left a transaction open, which then is rolled back.
-async fn release(client: &Client, task: i64) -> bool {
-    matches!(tokio::time::timeout(CANCEL, place::close(client, task)).await, Ok(Ok(true)))
+async fn release(client: &Client, key: i64) -> bool {
+    matches!(tokio::time::timeout(CANCEL, place::close(client, key)).await, Ok(Ok(true)))
 }
 
 /// One statement: the extended protocol refuses more.

@@ -10,7 +10,7 @@ use super::super::witness::{ACCEPTED, REFUSED, Witness};
 use super::labor::{End, labor};
 use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
-use crate::worker::{self, Execution, Options, Stop, StopReason, Work, WorkError, WorkerId};
+use crate::worker::{self, Job, Options, Source, Stop, StopReason, Work, WorkError, WorkerId};
 
 /// Tasks of minutes take seconds here, and so is a heartbeat shorter than usual.
 const HEARTBEAT: Duration = Duration::from_millis(300);
@@ -23,6 +23,7 @@ pub(super) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<
     let lost = witness.lost();
     let options = Options {
         schema: schema.clone(),
+        sources: vec![Source::Tasks],
         heartbeat: HEARTBEAT,
         // The demo is over: nobody waits for what runs.
         grace: Duration::ZERO,
@@ -44,24 +45,22 @@ struct Chores {
 }
 
 impl Work for Chores {
-    async fn run(&self, execution: &Execution, stop: Stop) -> Result<(), WorkError> {
-        let payload =
-            execution.payload.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
+    async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
+        let task = task_of(job).map_err(WorkError::Failed)?;
+        let payload = job.payload.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
         let payload =
             payload.ok_or_else(|| WorkError::Failed("its payload is none of the demo's".to_owned()))?;
         let payload = match payload.ends {
-            Ends::Fails if execution.attempt > 1 => Payload { ends: Ends::Well, ..payload },
+            Ends::Fails if job.attempt > 1 => Payload { ends: Ends::Well, ..payload },
             _ => payload,
         };
-        let record =
-            self.witness.begin(execution.task_id, Some(execution.id)).await.map_err(WorkError::Failed)?;
-        let end =
-            labor(execution.task_id, payload, &record, stop.stopped()).await.map_err(WorkError::Failed)?;
+        let record = self.witness.begin(task, Some(job.id)).await.map_err(WorkError::Failed)?;
+        let end = labor(task, payload, &record, stop.stopped()).await.map_err(WorkError::Failed)?;
         let (outcome, told) = match end {
             End::Done => ("completed", Ok(())),
             End::Failed(error) => ("failed", Err(WorkError::Failed(error))),
             End::Stopped(StopReason::ShutDown) => ("stopped", Err(StopReason::ShutDown.into())),
-            End::Stopped(reason) => (self.late_finish(execution).await, Err(reason.into())),
+            End::Stopped(reason) => (self.late_finish(task).await, Err(reason.into())),
         };
         record.end(outcome).await.map_err(WorkError::Failed)?;
         told
@@ -70,12 +69,17 @@ impl Work for Chores {
 
 impl Chores {
     /// What a worker would do that did not notice: it reports its task as completed. The server must refuse.
-    async fn late_finish(&self, execution: &Execution) -> &'static str {
-        let counted = self.witness.finish(self.schema.quoted(), execution.task_id, &self.worker).await;
+    async fn late_finish(&self, task: i32) -> &'static str {
+        let counted = self.witness.finish(self.schema.quoted(), task, &self.worker).await;
         match counted {
             Ok(false) => REFUSED,
             Ok(true) => ACCEPTED,
             Err(_) => "stopped",
         }
     }
+}
+
+/// The id of a task, which has half the size of an item's.
+fn task_of(job: &Job) -> Result<i32, String> {
+    i32::try_from(job.task_id).map_err(|_| format!("{} is the id of no task", job.task_id))
 }

@@ -6,8 +6,9 @@ use futures_util::future::join_all;
 use tokio_postgres::{Client, Statement};
 
 use super::error::OpenError;
-use super::execution::columns;
-use super::session::{DUE, QUIET};
+use super::job::bytes;
+use super::news::QUIET;
+use super::source::{Source, Statements};
 use crate::locks::pooler;
 use crate::pg::connect::{Listening, listen};
 use crate::pg::conninfo::ConnInfo;
@@ -37,23 +38,34 @@ const WISHES: [&str; 5] = [
 
 /// The statements of a session.
 #[derive(Debug)]
-pub(super) struct Statements {
-    pub(super) fetch: Statement,
-    pub(super) finish: Statement,
-    pub(super) give_back: Statement,
-    pub(super) heartbeat: Statement,
-    pub(super) next_due: Statement,
-    pub(super) next_due_telling: Statement,
-    pub(super) tell_due: Statement,
+pub(super) struct All {
+    tasks: Statements,
+    queue: Statements,
+    /// For the queue alone: with the tasks it is part of taking one.
+    pub(super) requeue: Statement,
+    pub(super) notify: Statement,
+}
+
+impl All {
+    pub(super) fn of(&self, source: Source) -> &Statements {
+        match source {
+            Source::Tasks => &self.tasks,
+            Source::Queue => &self.queue,
+        }
+    }
 }
 
 /// Connects, makes sure that a session lock can be held there and that the schema is what we know, and listens.
-pub(super) async fn open(info: &ConnInfo, schema: &SchemaName) -> Result<(Listening, Statements), OpenError> {
+pub(super) async fn open(
+    info: &ConnInfo,
+    schema: &SchemaName,
+    sources: &[Source],
+) -> Result<(Listening, All), OpenError> {
     let mut connection = listen(info).await.map_err(OpenError::Connect)?;
     let setup = async {
         // First of all: on a pool's connection nothing may be set that would stay there.
         pooler::refuse_transaction_mode(&connection.client, info).await.map_err(OpenError::Pooler)?;
-        prepare(&mut connection.client, info, schema).await
+        prepare(&mut connection.client, info, schema, sources).await
     };
     let statements = tokio::time::timeout(PATIENCE, setup)
         .await
@@ -61,7 +73,12 @@ pub(super) async fn open(info: &ConnInfo, schema: &SchemaName) -> Result<(Listen
     Ok((connection, statements))
 }
 
-async fn prepare(client: &mut Client, info: &ConnInfo, schema: &SchemaName) -> Result<Statements, OpenError> {
+async fn prepare(
+    client: &mut Client,
+    info: &ConnInfo,
+    schema: &SchemaName,
+    sources: &[Source],
+) -> Result<All, OpenError> {
     client.batch_execute(SETTINGS).await?;
     join_all(WISHES.map(|wish| client.batch_execute(wish))).await;
     check(client, info, schema).await?;
@@ -69,7 +86,9 @@ async fn prepare(client: &mut Client, info: &ConnInfo, schema: &SchemaName) -> R
     // A role that may not see its own session is told here, not by the first task.
     client.batch_execute(&format!("SELECT {}.own_backend_start()", schema.quoted())).await?;
     // Before the first look, so that nothing is missed between the two.
-    client.batch_execute(&format!("LISTEN {DUE}; LISTEN {QUIET}")).await?;
+    let channels = sources.iter().map(|source| source.channel()).chain([QUIET]);
+    let listen: Vec<_> = channels.map(|channel| format!("LISTEN {channel}")).collect();
+    client.batch_execute(&listen.join("; ")).await?;
     Ok(statements)
 }
 
@@ -97,25 +116,16 @@ async fn check(client: &mut Client, info: &ConnInfo, schema: &SchemaName) -> Res
     }
 }
 
-async fn statements(client: &Client, schema: &str) -> Result<Statements, tokio_postgres::Error> {
-    // Seconds from now on, by the server's clock. An infinite time is too far off for a number.
-    let due = format!(
-        "SELECT CASE WHEN pg_catalog.isfinite(d.moment) THEN extract(epoch FROM d.moment - pg_catalog.clock_timestamp())::float8 END AS seconds \
-         FROM {schema}.next_due_at() AS d (moment)"
-    );
-    Ok(Statements {
-        fetch: client.prepare(&format!("SELECT {} FROM {schema}.fetch_tasks($1, $2) f", columns())).await?,
-        finish: client.prepare(&format!("SELECT {schema}.try_release_task_lock($1, $2, $3, $4)")).await?,
-        give_back: client.prepare(&format!("SELECT {schema}.give_back_task($1, $2)")).await?,
-        heartbeat: client.prepare(&format!("SELECT * FROM {schema}.heartbeat_tasks($1)")).await?,
-        next_due_telling: client
+async fn statements(client: &Client, schema: &str) -> Result<All, tokio_postgres::Error> {
+    Ok(All {
+        tasks: Source::Tasks.statements(client, schema).await?,
+        queue: Source::Queue.statements(client, schema).await?,
+        requeue: client
             .prepare(&format!(
-                "SELECT n.seconds, CASE WHEN n.seconds <= 0 AND $2::float8 IS NULL THEN NULL ELSE \
-                 pg_catalog.pg_notify('{QUIET}', CASE WHEN n.seconds IS NULL THEN '-' \
-                 ELSE greatest(n.seconds, $2)::text END || ' ' || $1::text) END FROM ({due}) n"
+                "SELECT r.task_id, r.outcome, {} FROM {schema}.requeue_lost_items($1, $2, {schema}.orphan_grace()) r",
+                bytes("coalesce(r.detail, '')")
             ))
             .await?,
-        next_due: client.prepare(&due).await?,
-        tell_due: client.prepare(&format!("SELECT pg_catalog.pg_notify('{DUE}', $1)")).await?,
+        notify: client.prepare("SELECT pg_catalog.pg_notify($1, $2)").await?,
     })
 }

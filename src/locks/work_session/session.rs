@@ -7,53 +7,48 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
 use super::error::{OpenError, SessionError};
-use super::execution::{Execution, Finish};
-use super::open::{self, Statements};
+use super::job::{Finish, Job, Ours, Requeued};
+use super::news::News;
+use super::open::{self, All};
+use super::source::Source;
 use super::worker_id::WorkerId;
 use crate::pg::connect::{Heard, Listening};
 use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
-
-/// Where the schema tells that a task is due, or is the next to be. Payload: the schema.
-pub(super) const DUE: &str = "locktop_tasks";
-/// Where workers tell each other that nothing is left to take. Payload: seconds until that changes, or `-`; the schema.
-pub(super) const QUIET: &str = "locktop_quiet";
+use crate::text;
 
 /// A server that has not answered for so long is gone, as far as we can tell. Its own limit for a statement is shorter.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Of the items that were lost, so many are taken back at a time.
+const MOST_REQUEUED: i32 = 100;
+
 /// SQLSTATEs of a function that is gone, a schema that is gone, and a prepared statement whose result would be another now.
 const CHANGED: [&str; 3] = ["42883", "3F000", "0A000"];
 
-/// What a worker is told unasked.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum News {
-    /// A task is due, or has become the next one to be.
-    Due,
-    /// Another worker found nothing left to take; what it said about when to look again, nothing when nothing is planned.
-    Quiet(Option<Duration>),
-    /// This very session said so, at this place among what others said.
-    Told,
-}
-
 /// The session of one worker. Dropped, it ends, and with it every lock that it holds.
 #[derive(Debug)]
-pub struct TaskSession {
+pub struct WorkSession {
     connection: Listening,
-    statements: Statements,
+    statements: All,
     worker: WorkerId,
     schema: SchemaName,
     pid: i32,
 }
 
-impl TaskSession {
-    /// Opens a session of its own, and makes sure that locks are safe in it.
+impl WorkSession {
+    /// Opens a session of its own, makes sure that locks are safe in it, and listens for news of these sources.
     ///
     /// # Errors
     /// When there is no connection, or only one through a pooler in transaction mode; when the schema is not there or not of
     /// this version; when the role may not use it.
-    pub async fn open(info: &ConnInfo, schema: &SchemaName, worker: &WorkerId) -> Result<Self, OpenError> {
-        let (connection, statements) = open::open(info, schema).await?;
+    pub async fn open(
+        info: &ConnInfo,
+        schema: &SchemaName,
+        worker: &WorkerId,
+        sources: &[Source],
+    ) -> Result<Self, OpenError> {
+        let (connection, statements) = open::open(info, schema, sources).await?;
         let row = connection.client.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).await?;
         Ok(Self {
             connection,
@@ -76,62 +71,77 @@ impl TaskSession {
         self.connection.ended.clone()
     }
 
-    /// Takes up to `max` due tasks, the highest priority first. They are ours when this returns, and committed.
+    /// Takes up to `max` due tasks, the highest priority first, or pending items, the oldest first. They are ours when this returns,
+    /// and committed.
     ///
     /// # Errors
     /// When the server refuses, or the session is lost.
-    pub async fn fetch(&self, max: usize) -> Result<Vec<Execution>, SessionError> {
+    pub async fn fetch(&self, source: Source, max: usize) -> Result<Vec<Job>, SessionError> {
         let max = i32::try_from(max).unwrap_or(i32::MAX);
-        let rows = self.ask(&self.statements.fetch, &[&self.worker.as_str(), &max]).await?;
-        rows.iter().map(Execution::read).collect()
+        let rows = self.ask(&self.statements.of(source).fetch, &[&self.worker.as_str(), &max]).await?;
+        rows.iter().map(|row| Job::read(source, row)).collect()
     }
 
-    /// Ends an execution, plans the next and gives the lock back, all at once. False when it was not ours any more: then this
+    /// Ends a job, plans what comes next and gives the lock back, all at once. False when it was not ours any more: then this
     /// changed nothing, and somebody else says how it ended.
     ///
     /// # Errors
-    /// When the server refuses, in which case the execution still runs; when the session is lost, in which case it is not known
+    /// When the server refuses, in which case the job is still ours; when the session is lost, in which case it is not known
     /// whether this counted.
-    pub async fn finish(&self, execution: &Execution, finish: Finish) -> Result<bool, SessionError> {
+    pub async fn finish(&self, job: &Job, finish: Finish) -> Result<bool, SessionError> {
         let error = finish.error();
-        match self.end(execution, finish.status(), error.as_deref()).await {
+        match self.end(job, &finish, error.as_deref()).await {
             // 22P05: the database's encoding does not have a character of the error.
             Err(SessionError::Refused { sqlstate, .. }) if sqlstate == "22P05" => {
                 let plain = error.map(|error| error.replace(|character: char| !character.is_ascii(), "?"));
-                self.end(execution, finish.status(), plain.as_deref()).await
+                self.end(job, &finish, plain.as_deref()).await
             }
             done => done,
         }
     }
 
-    async fn end(
-        &self,
-        execution: &Execution,
-        status: &str,
-        error: Option<&str>,
-    ) -> Result<bool, SessionError> {
-        let arguments: [&(dyn ToSql + Sync); 4] =
-            [&execution.task_id, &self.worker.as_str(), &status, &error];
-        first(&self.ask(&self.statements.finish, &arguments).await?)
+    async fn end(&self, job: &Job, finish: &Finish, error: Option<&str>) -> Result<bool, SessionError> {
+        let (worker, status) = (self.worker.as_str(), finish.status(job.source));
+        let arguments: [&(dyn ToSql + Sync); 5] = [&job.task_id, &worker, &job.attempt, &status, &error];
+        first(&self.ask(&self.statements.of(job.source).finish, &arguments).await?)
     }
 
-    /// Gives an execution back that was not done: its task is due as before, and the attempt does not count. False when it was
-    /// not ours any more.
+    /// Gives back what was not done: it is due or pending as before, and the attempt does not count. False when it was not ours any
+    /// more.
     ///
     /// # Errors
     /// As for [`Self::finish`].
-    pub async fn give_back(&self, execution: &Execution) -> Result<bool, SessionError> {
-        first(&self.ask(&self.statements.give_back, &[&execution.task_id, &self.worker.as_str()]).await?)
+    pub async fn give_back(&self, job: &Job) -> Result<bool, SessionError> {
+        let arguments: [&(dyn ToSql + Sync); 3] = [&job.task_id, &self.worker.as_str(), &job.attempt];
+        first(&self.ask(&self.statements.of(job.source).give_back, &arguments).await?)
     }
 
-    /// A sign of life for everything that this session runs. Answers with the ids of the executions that are still ours; all others
-    /// have to stop.
+    /// A sign of life for everything of that source that this session has. Answers with what is still ours; all else has to stop.
     ///
     /// # Errors
     /// When the server refuses, or the session is lost: nothing is confirmed then.
-    pub async fn heartbeat(&self) -> Result<Vec<i64>, SessionError> {
-        let rows = self.ask(&self.statements.heartbeat, &[&self.worker.as_str()]).await?;
-        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    pub async fn heartbeat(&self, source: Source) -> Result<Vec<Ours>, SessionError> {
+        let rows = self.ask(&self.statements.of(source).heartbeat, &[&self.worker.as_str()]).await?;
+        rows.iter().map(|row| Ok(Ours { id: row.try_get(0)?, attempt: row.try_get(1)? })).collect()
+    }
+
+    /// Takes items from sessions that are gone, and have been silent for the grace that their workers have to stop: they are pending
+    /// again, or set aside after their last attempt. (A task is taken over by who takes it.)
+    ///
+    /// # Errors
+    /// When the server refuses, or the session is lost.
+    pub async fn requeue_lost(&self) -> Result<Vec<Requeued>, SessionError> {
+        let rows = self.ask(&self.statements.requeue, &[&self.worker.as_str(), &MOST_REQUEUED]).await?;
+        let mut requeued = Vec::new();
+        for row in &rows {
+            let (outcome, detail): (&str, &[u8]) = (row.try_get(1)?, row.try_get(2)?);
+            // Whatever else it says, nothing was done: somebody was faster.
+            if matches!(outcome, "requeued" | "gave_up") {
+                let detail = text::one_line(&String::from_utf8_lossy(detail)).into_owned();
+                requeued.push(Requeued { id: row.try_get(0)?, again: outcome == "requeued", detail });
+            }
+        }
+        Ok(requeued)
     }
 
     /// How long until it is worth another look, for one who has just found nothing to take; zero when it is now, none when
@@ -139,8 +149,8 @@ impl TaskSession {
     ///
     /// # Errors
     /// When the server refuses, or the session is lost.
-    pub async fn next_due(&self) -> Result<Option<Duration>, SessionError> {
-        seconds(&self.ask(&self.statements.next_due, &[]).await?)
+    pub async fn next_due(&self, source: Source) -> Result<Option<Duration>, SessionError> {
+        seconds(&self.ask(&self.statements.of(source).next_due, &[]).await?)
     }
 
     /// The same, and tells all other workers of the schema that there is nothing to take before that. Where something is due now it
@@ -148,18 +158,22 @@ impl TaskSession {
     ///
     /// # Errors
     /// When the server refuses, or the session is lost.
-    pub async fn next_due_telling(&self, pause: Option<Duration>) -> Result<Option<Duration>, SessionError> {
+    pub async fn next_due_telling(
+        &self,
+        source: Source,
+        pause: Option<Duration>,
+    ) -> Result<Option<Duration>, SessionError> {
         let pause = pause.map(|pause| pause.as_secs_f64());
         let arguments: [&(dyn ToSql + Sync); 2] = [&self.schema.as_str(), &pause];
-        seconds(&self.ask(&self.statements.next_due_telling, &arguments).await?)
+        seconds(&self.ask(&self.statements.of(source).next_due_telling, &arguments).await?)
     }
 
-    /// Tells all workers of the schema that a task may be due.
+    /// Tells all workers of the schema that there may be something to take.
     ///
     /// # Errors
     /// When the server refuses, or the session is lost.
-    pub async fn tell_due(&self) -> Result<(), SessionError> {
-        self.ask(&self.statements.tell_due, &[&self.schema.as_str()]).await.map(drop)
+    pub async fn tell_due(&self, source: Source) -> Result<(), SessionError> {
+        self.ask(&self.statements.notify, &[&source.channel(), &self.schema.as_str()]).await.map(drop)
     }
 
     /// The next news. What arrives while a statement is asked comes before its answer. Pending for ever once the session has
@@ -183,27 +197,12 @@ impl TaskSession {
     }
 
     fn read(&self, heard: &Heard) -> Option<News> {
-        let notification = match heard {
-            Heard::Said(notification) => notification,
-            // Ours may have been among them.
-            Heard::More(channel) => return (channel == DUE).then_some(News::Due),
-        };
-        match notification.channel.as_str() {
-            DUE if notification.payload == self.schema.as_str() => Some(News::Due),
-            QUIET if notification.pid == self.pid => Some(News::Told),
-            QUIET => {
-                let (seconds, schema) = notification.payload.split_once(' ')?;
-                (schema == self.schema.as_str()).then_some(())?;
-                match seconds {
-                    "-" => Some(News::Quiet(None)),
-                    // Anybody may notify: what is no duration is no news.
-                    seconds => {
-                        let told = Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?;
-                        Some(News::Quiet(Some(told)))
-                    }
-                }
+        match heard {
+            Heard::Said(said) => {
+                News::read(&said.channel, &said.payload, self.schema.as_str(), said.pid == self.pid)
             }
-            _ => None,
+            // Ours may have been among them.
+            Heard::More(channel) => News::of_channel(channel),
         }
     }
 

@@ -1,0 +1,38 @@
+//! The session of one worker, which takes scheduled tasks and items of the work queue.
+//!
+//! A task is run by whoever holds its advisory lock, which belongs to a session; an item, by the session that its row names. That session
+//! is the [`WorkSession`], a connection of its own. As long as it lasts nobody else takes what it took; when it ends, by whatever
+//! cause, others may, and **the work has to stop**. [`WorkSession::ended`] says so at once. A heartbeat finds out what a connection that
+//! still stands cannot tell: that somebody ended the job in our place.
+//!
+//! What is taken is committed before the work begins, and the work runs on other connections, so that no transaction
+//! is open for as long as a job takes. A finish is fenced: it counts only for what the server still has as running
+//! in this very session, and in this attempt.
+//!
+//! ```no_run
+//! # use locktop::{locks::work_session::*, pg::conninfo::ConnInfo, schema::SchemaName};
+//! # async fn example(info: ConnInfo) -> Result<(), Box<dyn std::error::Error>> {
+//! let id: WorkerId = "worker-1".parse()?;
+//! let mut session = WorkSession::open(&info, &SchemaName::default(), &id, &Source::ALL).await?;
+//! for job in session.fetch(Source::Tasks, 2).await? {
+//!     println!("{}: {:?}", job.name, job.payload);
+//!     let counted = session.finish(&job, Finish::Completed).await?;
+//!     assert!(counted, "somebody recovered it meanwhile");
+//! }
+//! # Ok(()) }
+//! ```
+
+mod error;
+mod job;
+mod news;
+mod open;
+mod session;
+mod source;
+mod worker_id;
+
+pub use error::{OpenError, SessionError};
+pub use job::{Finish, Job, Ours, Requeued};
+pub use news::News;
+pub use session::WorkSession;
+pub use source::Source;
+pub use worker_id::{WorkerId, WorkerIdError};

@@ -1,0 +1,117 @@
+//! Writing down how work ended.
+
+use std::time::Instant;
+
+use super::crew::Done;
+use super::event::{Event, Name};
+use super::shift::{RETRY, Shift};
+use super::stop::StopReason;
+use super::work::{Work, WorkError};
+use crate::clock;
+use crate::locks::work_session::{Finish, Job, SessionError, Source};
+
+/// An end that is to be written down.
+#[derive(Debug)]
+enum Settle {
+    Finish(Finish),
+    GiveBack,
+}
+
+/// Ends that the server refused to write down, for another attempt.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    ends: Vec<(Job, Settle)>,
+    at: Instant,
+}
+
+impl Unwritten {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { ends: Vec::new(), at: now }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// When to try again.
+    pub(super) fn at(&self) -> Instant {
+        self.at
+    }
+
+    pub(super) fn has(&self, source: Source) -> bool {
+        self.jobs().any(|job| job.source == source)
+    }
+
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.ends.iter().map(|(job, _)| job)
+    }
+}
+
+impl<W: Work> Shift<'_, W> {
+    pub(super) async fn done(&mut self, done: Done) -> Result<(), SessionError> {
+        self.desks.freed(clock::monotonic());
+        let settle = match (done.told, done.outcome) {
+            (Some(StopReason::NotOurs | StopReason::ConnectionLost(_)), _) => {
+                self.summary.stopped += 1;
+                return Ok(());
+            }
+            (_, Ok(())) => Settle::Finish(Finish::Completed),
+            (_, Err(WorkError::Failed(reason))) => Settle::Finish(Finish::Failed(reason)),
+            (_, Err(WorkError::Refused(reason))) => Settle::Finish(Finish::Refused(reason)),
+            (Some(StopReason::ShutDown), Err(WorkError::Stopped(_))) => Settle::GiveBack,
+            (None, Err(WorkError::Stopped(reason))) => Settle::Finish(Finish::Failed(format!(
+                "the work stopped without having been told to: {reason}"
+            ))),
+        };
+        if let Err(error) = self.write(&done.job, &settle).await {
+            let (job, reason) = (Name::from(&done.job), error.to_string());
+            self.options.report.tell(&Event::NotWritten { job, reason });
+            if let SessionError::Lost(_) = error {
+                self.summary.not_counted += 1;
+                return Err(error);
+            }
+            self.unwritten.at = clock::monotonic() + RETRY;
+            self.unwritten.ends.push((done.job, settle));
+        }
+        Ok(())
+    }
+
+    /// Tries again to write down what the server refused.
+    pub(super) async fn retry(&mut self) -> Result<(), SessionError> {
+        let mut left = std::mem::take(&mut self.unwritten.ends).into_iter();
+        while let Some((job, settle)) = left.next() {
+            match self.write(&job, &settle).await {
+                Ok(()) => {}
+                Err(SessionError::Refused { .. }) => self.unwritten.ends.push((job, settle)),
+                Err(error) => {
+                    self.unwritten.ends.push((job, settle));
+                    self.unwritten.ends.extend(left);
+                    return Err(error);
+                }
+            }
+        }
+        self.unwritten.at = clock::monotonic() + RETRY;
+        Ok(())
+    }
+
+    async fn write(&mut self, job: &Job, settle: &Settle) -> Result<(), SessionError> {
+        let counted = match settle {
+            Settle::Finish(finish) => self.session.finish(job, finish.clone()).await?,
+            Settle::GiveBack => self.session.give_back(job).await?,
+        };
+        let count = match settle {
+            _ if !counted => &mut self.summary.not_counted,
+            Settle::Finish(Finish::Completed) => &mut self.summary.completed,
+            Settle::Finish(Finish::Failed(_) | Finish::Refused(_)) => &mut self.summary.failed,
+            Settle::GiveBack => &mut self.summary.given_back,
+        };
+        *count += 1;
+        let job = Name::from(job);
+        match settle {
+            _ if !counted => self.options.report.tell(&Event::NotCounted { job }),
+            Settle::GiveBack => self.options.report.tell(&Event::GivenBack { job }),
+            Settle::Finish(_) => {}
+        }
+        Ok(())
+    }
+}
