@@ -6,6 +6,9 @@ pub mod decode;
 pub mod error;
 pub mod learn;
 pub mod poll;
+mod refusal;
 mod sql;
 pub mod tasks;
 pub mod tls;
+
+pub(crate) use refusal::refusal;
