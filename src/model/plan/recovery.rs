@@ -109,13 +109,7 @@ pub struct RecoveryPlan {
 impl RecoveryPlan {
     /// Makes a plan of what runs by the log.
     #[must_use]
-    pub fn of(
-        schema: &str,
-        taken_at: Timestamp,
-        grace: f64,
-        running: &[Running],
-        request: &Request,
-    ) -> Self {
+    pub fn of(schema: &str, taken_at: Timestamp, grace: f64, running: &[Running], request: &Request) -> Self {
         let mut plan =
             Self { schema: schema.to_owned(), taken_at, grace, rows: Vec::new(), others: Others::default() };
         for seen in running {
