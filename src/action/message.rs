@@ -7,9 +7,9 @@
 use std::time::Duration;
 
 use postgres_protocol::escape::escape_literal;
-use tokio_postgres::error::Severity;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
+use crate::pg::refusal;
 use crate::schema::words;
 
 /// Longest wait for a lock, in ms. Functions may have a limit of their own.
@@ -38,8 +38,8 @@ pub(super) enum Unanswered {
     /// No answer in time. Whether the transaction was committed is not known.
     #[error("the server has not answered for {} s", PATIENCE.as_secs())]
     Silent,
-    /// It was committed, and the answer makes no sense.
-    #[error("{0}")]
+    /// It was committed, and the answer, which says what was done, makes no sense.
+    #[error("the answer cannot be read: {0}")]
     Unread(String),
 }
 
@@ -70,7 +70,8 @@ pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<V
     let mut rows = Vec::new();
     for message in messages {
         if let SimpleQueryMessage::Row(row) = message {
-            rows.push(row.try_get(0).map_err(|error| unanswered(&error))?.unwrap_or_default().to_owned());
+            let column = row.try_get(0).map_err(|error| Unanswered::Unread(error.to_string()))?;
+            rows.push(column.unwrap_or_default().to_owned());
         }
     }
     Ok(rows)
@@ -78,12 +79,10 @@ pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<V
 
 /// The end of the connection may come as an error of the server's (57P01): what was going on then is not known.
 fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
-    match error.as_db_error() {
-        Some(db) if !matches!(db.parsed_severity(), Some(Severity::Fatal | Severity::Panic)) => {
-            Unanswered::Refused { code: db.code().code().to_owned(), message: words(db) }
-        }
-        Some(db) => Unanswered::Lost(words(db)),
-        None => Unanswered::Lost(error.to_string()),
+    match (refusal(error), error.as_db_error()) {
+        (Some(db), _) => Unanswered::Refused { code: db.code().code().to_owned(), message: words(db) },
+        (None, Some(db)) => Unanswered::Lost(words(db)),
+        (None, None) => Unanswered::Lost(error.to_string()),
     }
 }
 

@@ -12,8 +12,8 @@ use crate::schema::SchemaName;
 const MAX_WAIT: Duration = Duration::from_secs(600);
 
 const RECOVER_HELP: &str = "\
-An orphan is an execution that runs in the log while nobody has held its key for locktop.orphan_grace (30s unless the database \
-sets it): its session is gone. It is failed in the log; its task is due again, or given up at its last attempt. The session that \
+An orphan is an execution that runs in the log while nobody holds its key, whose last sign of life is longer ago than \
+locktop.orphan_grace (30s unless the database sets it): its session is gone. It is failed in the log; its task is due again, or given up at its last attempt. The session that \
 holds a key is ended only with --terminate, past the task's own timeout, and if it is the one that the log names. On a standby, and \
 for the time of the grace after a start, a crash or a promotion, nothing is an orphan.
 

@@ -4,8 +4,13 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{GenericClient, Row};
 
+use crate::pg::poll::message;
+use crate::pg::refusal;
 use crate::schema::SchemaName;
-use crate::text::one_line;
+use crate::text::one_line_prefix;
+
+/// Characters of a message that are kept: a server may say any amount.
+const MESSAGE: usize = 300;
 
 /// Why a call was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -20,7 +25,7 @@ pub enum CallError {
         /// The server's words.
         message: String,
     },
-    /// The server refuses.
+    /// The server refuses, and did nothing.
     #[error("{what} failed: {message} (SQLSTATE {sqlstate})")]
     Server {
         /// The function or table.
@@ -56,14 +61,15 @@ impl CallError {
         self.sqlstate().is_some_and(|code| code.starts_with("40"))
     }
 
-    pub(super) fn of(what: &'static str, schema: &SchemaName, error: &tokio_postgres::Error) -> Self {
-        let Some(db) = error.as_db_error() else {
-            return Self::Lost { what, reason: one_line(&error.to_string()).into_owned() };
+    /// The error of a call in this schema, whose name is in quotes.
+    pub(super) fn of(what: &'static str, schema: &str, error: &tokio_postgres::Error) -> Self {
+        let Some(db) = refusal(error) else {
+            return Self::Lost { what, reason: message(error) };
         };
-        let message = one_line(db.message()).into_owned();
+        let message = one_line_prefix(db.message(), MESSAGE).into_owned();
         let absent = [SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
         if absent.contains(db.code()) {
-            return Self::NotInstalled { schema: schema.quoted(), what, message };
+            return Self::NotInstalled { schema: schema.to_owned(), what, message };
         }
         Self::Server { what, sqlstate: db.code().code().to_owned(), message }
     }
@@ -80,8 +86,9 @@ pub(super) async fn rows<C: GenericClient + Sync>(
     sql: &str,
     parameters: &[Parameter<'_>],
 ) -> Result<Vec<Row>, CallError> {
-    let sql = sql.replace("@schema@", &schema.quoted());
-    client.query_typed(&sql, parameters).await.map_err(|error| CallError::of(what, schema, &error))
+    let schema = schema.quoted();
+    let sql = sql.replace("@schema@", &schema);
+    client.query_typed(&sql, parameters).await.map_err(|error| CallError::of(what, &schema, &error))
 }
 
 /// The same where there is exactly one row.
@@ -102,6 +109,5 @@ pub(super) fn column<'a, T: tokio_postgres::types::FromSql<'a>>(
     row: &'a Row,
     index: usize,
 ) -> Result<T, CallError> {
-    row.try_get(index)
-        .map_err(|error| CallError::Lost { what, reason: one_line(&error.to_string()).into_owned() })
+    row.try_get(index).map_err(|error| CallError::Lost { what, reason: message(&error) })
 }

@@ -6,8 +6,11 @@ pub mod decode;
 pub mod error;
 pub mod learn;
 pub mod poll;
+mod refusal;
 mod sql;
 pub mod systems;
 mod tables;
 pub mod tasks;
 pub mod tls;
+
+pub(crate) use refusal::refusal;

@@ -15,6 +15,7 @@ mod pooled;
 #[path = "../support/pooler.rs"]
 mod pooler;
 mod rules;
+mod silent;
 mod stack;
 #[path = "../support/mod.rs"]
 mod support;

@@ -68,6 +68,8 @@ fn what_needs_no_server_is_printed_whole() {
         (&["--help"], vec!["Usage:", "snapshot", "demo", "-h, --host"]),
         (&["-?"], vec!["Usage:"]),
         (&["snapshot", "--help"], vec!["--format"]),
+        // Since the last sign of life, whenever it was that the key became free.
+        (&["recover", "--help"], vec!["last sign of life", "locktop.orphan_grace"]),
         (&["demo", "--help"], vec!["--headless", "--until", "--time-scale", "[default: 60]", "crash"]),
     ] {
         let left = run(locktop(arguments));

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use locktop::locks::lease::{Lease, Loss, Place, Request, Shown, force_release};
+use locktop::locks::call::CallError;
+use locktop::locks::lease::{Lease, LeaseError, Loss, Place, Request, Shown, force_release};
 use locktop::schema::SchemaName;
 
 use super::place::{LONG, Session, hold, installed};
-use super::support::{database, server_of, versions};
+use super::support::{database, server_of, versions, wait_until};
 
 async fn shown(session: &Session, token: &str) -> Shown {
     let row = session.ask(&format!("SELECT id, owner, ts, expired_time, {token} FROM distlock")).await;
@@ -106,4 +107,24 @@ async fn its_holder_is_told_by_its_next_renewal() {
         let next: Lease = hold(&info, &Request::new(7, "node2", LONG)).await;
         assert!(next.release().await.unwrap());
     }
+}
+
+/// The server's word for the end of a session is an error, and it is no refusal: the lease may be ended.
+#[tokio::test]
+async fn a_forced_release_whose_session_is_ended_is_lost() {
+    let info = installed(versions()[0]).await;
+    let (session, other) = (Session::open(&info).await, Session::open(&info).await);
+    session.token("SELECT lease_acquire(7, 'node1', '1 hour')").await;
+    let seen = shown(&session, "token").await;
+    let pid = session.ask("SELECT pg_backend_pid()").await;
+    other.ask("BEGIN; LOCK TABLE distlock").await;
+    let cut = async {
+        let waits = format!("SELECT cardinality(pg_blocking_pids({pid})) > 0");
+        wait_until("the release to wait", async || other.ask(&waits).await == "t").await;
+        assert_eq!(other.ask(&format!("SELECT pg_terminate_backend({pid})")).await, "t");
+    };
+    let place = Place::Installed(SchemaName::default());
+    let (answer, ()) = tokio::join!(force_release(&session.0.client, &place, &seen), cut);
+    let error = answer.unwrap_err();
+    assert!(matches!(error, LeaseError::Call(CallError::Lost { .. })), "{error}");
 }

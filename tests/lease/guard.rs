@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::locks::call::CallError;
 use locktop::locks::lease::{Lease, LeaseError, Loss, Request};
 use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, kill_process};
@@ -91,7 +92,7 @@ async fn its_holder_is_told_before_anybody_else_has_it() {
         let check = lease.check();
         let other = other.expect("its term ends");
         let Err(Loss::MayBeLost { id: 7, reason }) = check else { panic!("{version}: {check:?}") };
-        let reasons = ["the schema \"locktop\" has no leases", "no answer to lease_renew"];
+        let reasons = ["the schema \"locktop\" has no lease_renew", "no answer to lease_renew"];
         assert!(reasons.iter().any(|known| reason.contains(known)), "{version}: {reason}");
         assert_eq!(lost.await, Loss::MayBeLost { id: 7, reason: reason.clone() }, "{version}");
         let told = lease.run(std::future::pending::<()>()).await;
@@ -175,8 +176,8 @@ async fn what_cannot_be_a_lease_is_refused_in_words() {
         assert_eq!(error.to_string(), "a lease needs an owner and a term of at least 100 ms");
     }
     let error = Lease::acquire(&bare, &Request::new(7, "node1", LONG)).await.unwrap_err();
-    assert!(matches!(error, LeaseError::NotInstalled { .. }), "{error}");
-    assert!(error.to_string().contains("\"locktop schema install\" makes them"), "{error}");
+    assert!(matches!(error, LeaseError::Call(CallError::NotInstalled { .. })), "{error}");
+    assert!(error.to_string().contains("\"locktop schema install\" makes it"), "{error}");
 }
 
 #[tokio::test]

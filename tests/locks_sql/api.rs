@@ -9,7 +9,7 @@ use locktop::schema::SchemaName;
 
 use super::db::{Session, installed};
 use super::printed::end;
-use super::support::versions;
+use super::support::{versions, wait_until};
 
 /// Without the schema in the path: the library names it.
 async fn pair(version: u32) -> (Session, Session) {
@@ -149,5 +149,24 @@ async fn the_accounts() {
         accounts.transfer(&transaction, 1, 2, Cents(100), 1).await.unwrap();
         transaction.rollback().await.unwrap();
         assert_eq!(accounts.read(&one.connection.client, 1).await.unwrap().unwrap().balance, Cents(700));
+    }
+}
+
+/// The server's word for the end of a session is an error, and it is no refusal: what was under way may be done.
+#[tokio::test]
+async fn a_call_whose_session_is_ended_is_lost() {
+    for version in versions() {
+        let (one, other) = pair(version).await;
+        other.run("BEGIN; LOCK TABLE locktop.task_queue").await;
+        let cut = async {
+            let waits = format!("SELECT pg_blocking_pids({}) = '{{{}}}'", one.pid, other.pid);
+            wait_until("the call to wait", async || other.ask(&waits).await == "t").await;
+            assert_eq!(other.ask(&format!("SELECT pg_terminate_backend({})", one.pid)).await, "t");
+        };
+        let queue = WorkQueue::default();
+        let (answer, ()) = tokio::join!(queue.depth(&one.connection.client), cut);
+        let error = answer.unwrap_err();
+        assert!(matches!(&error, CallError::Lost { reason, .. } if reason.contains("57P01")), "{error}");
+        assert_eq!(error.sqlstate(), None, "{version}");
     }
 }

@@ -11,7 +11,7 @@ use super::document::address;
 use super::stage::Stage;
 use super::support::{database, open, server_of, versions};
 
-pub(crate) const ROW: [&str; 18] = [
+pub(crate) const ROW: [&str; 19] = [
     "id",
     "task_id",
     "task_name",
@@ -30,9 +30,20 @@ pub(crate) const ROW: [&str; 18] = [
     "step",
     "reason",
     "effect",
+    "also_ended",
 ];
-const DONE: [&str; 9] =
-    ["id", "task_id", "task_name", "outcome", "detail", "holder_pid", "ended_pid", "audit_id", "next_run_at"];
+const DONE: [&str; 10] = [
+    "id",
+    "task_id",
+    "task_name",
+    "outcome",
+    "detail",
+    "holder_pid",
+    "ended_pid",
+    "audit_id",
+    "next_run_at",
+    "also_ended",
+];
 
 async fn on(server: &EmbeddedServer, info: &ConnInfo, arguments: &[&str]) -> Left {
     let target = address(server, info);

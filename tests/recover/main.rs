@@ -32,6 +32,7 @@ mod rights;
 #[path = "../pty/screen.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod screen;
+mod siblings;
 mod stage;
 mod standby;
 #[path = "../support/mod.rs"]

@@ -211,6 +211,30 @@ async fn a_connection_lost_in_the_middle_leaves_the_outcome_open_and_the_rest_un
     }
 }
 
+/// What it says of the first is true, and the rest is left: nobody knows what such a server does.
+#[tokio::test]
+async fn an_answer_that_makes_no_sense_is_of_something_that_was_done() {
+    let stage = Stage::new(versions()[0]).await;
+    stage.orphan("one").await;
+    stage.orphan("two").await;
+    let plan = stage.plan(Selection::Orphans, false).await;
+    let other = "DROP FUNCTION recover_seen_execution;
+        CREATE FUNCTION recover_seen_execution(bigint, text, timestamptz, int, timestamptz, timestamptz, text, text)
+        RETURNS TABLE (moon text) LANGUAGE sql AS
+        $$ UPDATE locktop.scheduled_tasks SET priority = 7 WHERE task_name = 'one' RETURNING 'full' $$";
+    stage.admin.run(other).await;
+    let results = stage.execute(&plan).await;
+    assert_eq!(outcomes(&plan, &results), ["one uncertain", "two not_tried"], "{results:?}");
+    let said = &results[0].detail;
+    assert!(
+        said.starts_with("the answer cannot be read: ") && !said.contains("whether it was done"),
+        "{said}"
+    );
+    assert!(said.ends_with(": the server did something, and what is not known"), "{said}");
+    assert!(!results[1].detail.contains("connection"), "it is not lost: {results:?}");
+    assert_eq!(stage.admin.ask("SELECT priority FROM scheduled_tasks WHERE task_name = 'one'").await, "7");
+}
+
 /// The connection may be a pool's: whatever its settings are, they do not matter and stay.
 #[tokio::test]
 async fn a_session_keeps_its_settings_and_they_do_not_matter() {

@@ -39,6 +39,16 @@ impl Stage {
         worker
     }
 
+    /// Another task, run by the same worker in the same session, in time.
+    pub(crate) async fn also(&self, worker: &Session, name: &str, max_attempts: u32) {
+        let due = format!(
+            "INSERT INTO scheduled_tasks (task_name, task_type, next_run_at, max_attempts)
+             VALUES ('{name}', 'x', now(), {max_attempts}) RETURNING id"
+        );
+        let id = self.admin.ask(&due).await;
+        assert_eq!(worker.ask(&format!("SELECT try_acquire_task_lock({id}, '{name}')")).await, "t");
+    }
+
     /// The same, past its timeout.
     pub(crate) async fn slow(&self, name: &str) -> Session {
         let worker = self.run(name).await;

@@ -97,56 +97,65 @@ AS $body$
 $body$;
 COMMENT ON FUNCTION @schema@.lease_check(int, bigint) IS 'Whether it is the token of a lease that lives, at this moment';
 
--- False when the lease has ended or is another's: then it stays so. Null when somebody has the row locked: ask again, in time.
+-- Locks the row of a lease that is ours: true. False when it has ended or is another's: then it stays so. Null when somebody has the row
+-- locked: ask again, in time.
+CREATE FUNCTION @schema@.lock_own_lease(p_id int, p_token bigint)
+RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+DECLARE
+    v_lease distlock;
+BEGIN
+    SELECT * INTO v_lease FROM distlock d
+     WHERE d.id = p_id AND d.token = p_token
+       FOR NO KEY UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN CASE WHEN lease_check(p_id, p_token) THEN NULL ELSE false END;
+    END IF;
+    RETURN v_lease.owner IS NOT NULL AND (clock_timestamp() < v_lease.ts + v_lease.expired_time) IS TRUE;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.lock_own_lease(int, bigint) IS
+    'Locks the row of a lease for whoever holds it; for use by lease_renew and lease_release';
+
+-- What it answers is what lock_own_lease says.
 CREATE FUNCTION @schema@.lease_renew(p_id int, p_token bigint, p_term interval DEFAULT NULL)
 RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
 DECLARE
-    v_lease distlock;
+    v_ours boolean;
 BEGIN
     IF p_term <= interval '0' THEN
         RAISE EXCEPTION 'a lease needs a term of more than 0' USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    SELECT * INTO v_lease FROM distlock d
-     WHERE d.id = p_id AND d.token = p_token
-       FOR NO KEY UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
-        RETURN CASE WHEN lease_check(p_id, p_token) THEN NULL ELSE false END;
+    v_ours := lock_own_lease(p_id, p_token);
+    IF v_ours THEN
+        UPDATE distlock d SET ts = clock_timestamp(), expired_time = coalesce(p_term, d.expired_time) WHERE d.id = p_id;
     END IF;
-    IF v_lease.owner IS NULL OR (clock_timestamp() < v_lease.ts + v_lease.expired_time) IS NOT TRUE THEN
-        RETURN false;
-    END IF;
-    UPDATE distlock d SET ts = clock_timestamp(), expired_time = coalesce(p_term, d.expired_time) WHERE d.id = p_id;
-    RETURN true;
+    RETURN v_ours;
 END
 $body$;
 COMMENT ON FUNCTION @schema@.lease_renew(int, bigint, interval) IS
     'Begins the term anew: true, or false when the lease is not ours any more; null when its row is locked, so ask again';
 
--- The lease ends now. The row stays, with who had it. False and null as for lease_renew.
+-- The lease ends now. The row stays, with who had it.
 CREATE FUNCTION @schema@.lease_release(p_id int, p_token bigint)
 RETURNS boolean
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
 DECLARE
-    v_lease distlock;
     v_now timestamptz;
+    v_ours boolean := lock_own_lease(p_id, p_token);
 BEGIN
-    SELECT * INTO v_lease FROM distlock d
-     WHERE d.id = p_id AND d.token = p_token
-       FOR NO KEY UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
-        RETURN CASE WHEN lease_check(p_id, p_token) THEN NULL ELSE false END;
+    IF v_ours THEN
+        v_now := clock_timestamp();
+        UPDATE distlock d SET ts = v_now, expired_time = interval '0', released_at = v_now WHERE d.id = p_id;
     END IF;
-    v_now := clock_timestamp();
-    IF v_lease.owner IS NULL OR (v_now < v_lease.ts + v_lease.expired_time) IS NOT TRUE THEN
-        RETURN false;
-    END IF;
-    UPDATE distlock d SET ts = v_now, expired_time = interval '0', released_at = v_now WHERE d.id = p_id;
-    RETURN true;
+    RETURN v_ours;
 END
 $body$;
 COMMENT ON FUNCTION @schema@.lease_release(int, bigint) IS

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::grants::{FORBIDDEN, Need, grants};
-use super::{look, sql};
+use super::sql;
 use crate::action::Actor;
 use crate::action::message::{Access, Unanswered, send};
 use crate::clock;
@@ -39,7 +39,8 @@ struct Answer {
 }
 
 /// Carries a plan out, one execution after the other; one result for each row of it, those left alone included. `told` hears each as it
-/// comes. Once the connection is lost the rest is not tried.
+/// comes. Once it is not known what came of one, such as when the connection
+/// is lost, the rest is not tried.
 pub async fn execute(
     client: &Client,
     schema: &SchemaName,
@@ -49,12 +50,12 @@ pub async fn execute(
 ) -> Vec<RecoveryResult> {
     let mut results: Vec<RecoveryResult> = Vec::with_capacity(plan.rows.len());
     for row in &plan.rows {
-        let lost = results.iter().any(|result| result.outcome == Outcome::Uncertain);
-        let result = if lost && row.acts() {
+        let in_doubt = results.iter().any(|result| result.outcome == Outcome::Uncertain);
+        let result = if in_doubt && row.acts() {
             RecoveryResult::new(
                 row.seen.execution_id,
                 Outcome::NotTried,
-                "not tried: the connection was lost",
+                "not tried: what came of another one is not known",
             )
         } else {
             execute_one(client, schema, plan, row, order).await
@@ -77,7 +78,11 @@ pub async fn execute_one(
     match row.step {
         Step::Leave(_) => one.result(Outcome::LeftAlone, row.effect(plan.grace)),
         Step::Recover => one.recover(true).await,
-        Step::Terminate { pid, start } => one.terminate_and_recover(pid, start).await,
+        Step::Terminate { pid, start } => {
+            let result = one.terminate_and_recover(pid, start).await;
+            let also_ended = if result.ended_pid.is_some() { row.also_ended.clone() } else { Vec::new() };
+            RecoveryResult { also_ended, ..result }
+        }
     }
 }
 
@@ -160,7 +165,7 @@ impl One<'_> {
 
     async fn answer(&self, sql: String) -> Result<Answer, Unanswered> {
         let rows = send(self.client, Access::ReadWrite, &sql).await?;
-        look::parse(rows.first().map_or("", String::as_str))
+        serde_json::from_str(rows.first().map_or("", String::as_str))
             .map_err(|error| Unanswered::Unread(error.to_string()))
     }
 
@@ -177,7 +182,11 @@ impl One<'_> {
     fn unanswered(&self, error: &Unanswered, need: Need) -> RecoveryResult {
         match error.code() {
             None => {
-                let detail = format!("{error}: whether it was done is not known");
+                let known = match error {
+                    Unanswered::Unread(_) => "the server did something, and what",
+                    _ => "whether it was done",
+                };
+                let detail = format!("{error}: {known} is not known");
                 self.result(Outcome::Uncertain, detail)
             }
             Some(FORBIDDEN) => {

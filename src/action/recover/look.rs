@@ -73,11 +73,11 @@ pub async fn plan(
     let rows = send(client, Access::ReadOnly, &sql::running(schema)).await.map_err(forbidden)?;
     let rows = rows.iter().map(|row| parse::<Row>(row)).collect::<Result<Vec<_>, _>>()?;
     let grace = rows.first().map_or(0.0, |row| row.grace_seconds);
-    let running = rows.into_iter().map(|row| row.running).collect();
-    Ok(RecoveryPlan::of(schema.as_str(), taken_at, grace, running, request))
+    let running: Vec<Running> = rows.into_iter().map(|row| row.running).collect();
+    Ok(RecoveryPlan::of(schema.as_str(), taken_at, grace, &running, request))
 }
 
 /// Reads an object of the server's.
-pub(super) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, RecoverError> {
+fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, RecoverError> {
     serde_json::from_str(text).map_err(|error| RecoverError::Unreadable(error.to_string()))
 }

@@ -143,15 +143,25 @@ impl Output<'_> {
     }
 }
 
+/// What is asked. Whatever else ends with a session is named.
 fn question(plan: &RecoveryPlan) -> String {
     let number = plan.acts().count();
     let executions = if number == 1 { "execution" } else { "executions" };
-    let pids: Vec<String> = plan.ended_pids().iter().map(ToString::to_string).collect();
+    let pids = plan.ended_pids();
+    let runs = |pid: &i32| match plan.also_ended(*pid) {
+        [] => None,
+        also => Some(wire::table::recovery::names(also)),
+    };
     match pids.as_slice() {
         [] => format!("Recover {number} {executions}?"),
-        [pid] => format!("End the backend {pid}, and recover {number} {executions}?"),
+        [pid] => {
+            let also = runs(pid).map(|names| format!(", which also runs {names}")).unwrap_or_default();
+            format!("End the backend {pid}{also}, and recover {number} {executions}?")
+        }
         _ => {
-            format!("End the {} backends {}, and recover {number} {executions}?", pids.len(), pids.join(", "))
+            let also = |pid| runs(pid).map(|names| format!(" (which also runs {names})")).unwrap_or_default();
+            let all: Vec<String> = pids.iter().map(|pid| format!("{pid}{}", also(pid))).collect();
+            format!("End the {} backends {}, and recover {number} {executions}?", pids.len(), all.join(", "))
         }
     }
 }

@@ -1,8 +1,11 @@
 //! What can go wrong with an advisory lock.
 
+use std::time::Duration;
+
 use crate::locks::pooler::PoolerError;
 use crate::pg::error::ConnectError;
 use crate::pg::poll::message;
+use crate::pg::refusal;
 use crate::text::one_line_prefix;
 
 /// Characters of a message that are kept: a server may say any amount.
@@ -36,6 +39,14 @@ pub enum AdvisoryError {
         /// What is known.
         reason: String,
     },
+    /// No answer in time. The connection is good for nothing any more, and closed.
+    #[error("no answer to {what} within {} s", .limit.as_secs())]
+    Silent {
+        /// The statement.
+        what: String,
+        /// The limit.
+        limit: Duration,
+    },
     /// A call was given up before the server answered it, so nobody knows what the session holds.
     #[error("an earlier call on this connection was given up half way: it is closed, and its locks are free")]
     GivenUp,
@@ -45,7 +56,7 @@ impl AdvisoryError {
     /// The error of a statement.
     pub(super) fn of(what: &str, error: &tokio_postgres::Error) -> Self {
         let what = what.to_owned();
-        match error.as_db_error() {
+        match refusal(error) {
             Some(db) => Self::Server {
                 what,
                 sqlstate: db.code().code().to_owned(),

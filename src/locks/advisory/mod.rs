@@ -45,6 +45,9 @@
 //! side, which decide when the lock is free for others, to 30 + 3 × 10 s. The client's side decides when [`SessionLock::lost`]
 //! tells the holder; a [`ConnInfo`](crate::pg::conninfo::ConnInfo) has the same numbers unless its connection string
 //! says otherwise. A Unix socket needs neither, and a pooler between the two has sockets of its own.
+//!
+//! A server that is there and does not answer is given up after 10 s ([`AdvisoryError::Silent`]), or so long after the end of a wait;
+//! only with [`Wait::Forever`] it is not.
 
 mod call;
 mod error;
@@ -57,6 +60,7 @@ use std::time::Duration;
 pub use crate::model::lock_key::LockKey as Key;
 pub use error::AdvisoryError;
 pub use guard::{Acquired, Released, SessionLock};
+use session::PATIENCE;
 pub use session::Session;
 pub use transaction::xact_lock;
 
@@ -81,6 +85,15 @@ pub enum Wait {
 }
 
 impl Wait {
+    /// How long the answer may take. A server that has died does not keep the time that it was given.
+    fn patience(self) -> Option<Duration> {
+        match self {
+            Self::Forever => None,
+            Self::Never => Some(PATIENCE),
+            Self::AtMost(limit) => Some(limit.saturating_add(PATIENCE)),
+        }
+    }
+
     /// What `lock_timeout` has to be, in milliseconds, where 0 is for ever. `None` is for not waiting.
     fn lock_timeout(self) -> Option<u32> {
         match self {

@@ -28,6 +28,8 @@ const SETTINGS: [&str; 6] = [
     "SET tcp_user_timeout = '60s'",
 ];
 
+/// Longest wait for an answer that nothing on the server delays; for a lock, beyond its own wait.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a connection has for its end.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Longest attempt to take back a request for a lock.
@@ -49,13 +51,11 @@ impl Session {
     /// # Errors
     /// When there is no connection to be had, and where a pooler would lend it to others.
     pub async fn open(info: &ConnInfo) -> Result<Self, AdvisoryError> {
-        let session = Self::adopt(connect(info).await?, info).await?;
+        let mut session = Self::adopt(connect(info).await?, info).await?;
         for setting in SETTINGS {
-            match session.client.batch_execute(setting).await {
-                Err(error) if error.as_db_error().is_none() => {
-                    return Err(AdvisoryError::of(setting, &error));
-                }
-                _ => {}
+            match session.ask(setting).await {
+                Ok(_) | Err(AdvisoryError::Server { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(session)
@@ -141,7 +141,7 @@ impl Session {
         // time limit for statements does not cut it short.
         let call = Call::Lock(Level::Session, mode, key).sql();
         let sql = format!("SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = {lock_timeout}; {call}");
-        match self.ask(&sql).await {
+        match self.ask_within(wait.patience(), &sql).await {
             Ok(_) => Ok(true),
             Err(error) if error.sqlstate() == Some(SqlState::LOCK_NOT_AVAILABLE.code()) => Ok(false),
             Err(error) => Err(error),
@@ -158,20 +158,47 @@ impl Session {
         Ok(self.ask(&call.sql()).await?.as_deref() == Some("t"))
     }
 
-    /// The first column of the answer. When this is dropped half way the session is good for nothing but to be closed.
+    /// The first column of the answer to what does not wait for a lock.
     async fn ask(&mut self, sql: &str) -> Result<Option<String>, AdvisoryError> {
+        self.ask_within(Some(PATIENCE), sql).await
+    }
+
+    /// The first column of the answer. When this is dropped half way, or there is no answer in time, the session is good for nothing
+    /// but to be closed.
+    async fn ask_within(
+        &mut self,
+        limit: Option<Duration>,
+        sql: &str,
+    ) -> Result<Option<String>, AdvisoryError> {
         if self.close.state != State::Idle {
             return Err(AdvisoryError::GivenUp);
         }
         self.close.state = State::Asking;
-        let answer = self.client.simple_query(sql).await;
-        self.close.state = State::Idle;
-        let rows = answer.map_err(|error| AdvisoryError::of(sql, &error))?;
+        let answer = within(limit, sql, self.client.simple_query(sql)).await;
+        if !matches!(answer, Err(AdvisoryError::Silent { .. })) {
+            self.close.state = State::Idle;
+        }
+        let rows = answer?;
         Ok(rows.iter().find_map(|message| match message {
             SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
             _ => None,
         }))
     }
+}
+
+/// An answer, which may take so long; none: for ever.
+pub(super) async fn within<T>(
+    limit: Option<Duration>,
+    what: &str,
+    answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+) -> Result<T, AdvisoryError> {
+    let answer = match limit {
+        None => answer.await,
+        Some(limit) => tokio::time::timeout(limit, answer)
+            .await
+            .map_err(|_| AdvisoryError::Silent { what: what.to_owned(), limit })?,
+    };
+    answer.map_err(|error| AdvisoryError::of(what, &error))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

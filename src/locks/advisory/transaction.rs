@@ -1,10 +1,13 @@
 //! A transaction's lock.
 
+use std::time::Duration;
+
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{SimpleQueryMessage, Transaction};
 
 use super::call::{Call, Level};
 use super::error::AdvisoryError;
+use super::session::{PATIENCE, within};
 use super::{Key, Mode, Wait};
 
 /// Takes a lock that lasts until the transaction ends; false where it is not to be had in time. It cannot be given back before,
@@ -27,7 +30,7 @@ use super::{Key, Mode, Wait};
 /// ```
 ///
 /// # Errors
-/// When the server refuses or the connection ends. The transaction is then good for a ROLLBACK only.
+/// When the server refuses, does not answer in time or the connection ends. The transaction is then good for a ROLLBACK only.
 pub async fn xact_lock(
     transaction: &Transaction<'_>,
     key: Key,
@@ -38,27 +41,33 @@ pub async fn xact_lock(
     match wait.lock_timeout() {
         None => {
             let call = Call::Try(Level::Transaction, mode, key).sql();
-            Ok(ask(transaction, &call).await?.as_deref() == Some("t"))
+            Ok(ask(transaction, wait.patience(), &call).await?.as_deref() == Some("t"))
         }
-        Some(0) => ask(transaction, &call).await.map(|_| true),
-        Some(limit) => at_most(transaction, &call, limit).await,
+        Some(0) => ask(transaction, wait.patience(), &call).await.map(|_| true),
+        Some(limit) => at_most(transaction, &call, limit, wait.patience()).await,
     }
 }
 
 /// The setting is put back in the message that changes it, so that nothing remains of it even when nobody waits for the answer: the
 /// server goes through the whole message, or undoes all of it since the savepoint.
-async fn at_most(transaction: &Transaction<'_>, call: &str, limit: u32) -> Result<bool, AdvisoryError> {
-    let before =
-        ask(transaction, "SELECT pg_catalog.current_setting('lock_timeout')").await?.unwrap_or_default();
+async fn at_most(
+    transaction: &Transaction<'_>,
+    call: &str,
+    limit: u32,
+    patience: Option<Duration>,
+) -> Result<bool, AdvisoryError> {
+    let setting = "SELECT pg_catalog.current_setting('lock_timeout')";
+    let before = ask(transaction, Some(PATIENCE), setting).await?.unwrap_or_default();
     let before = before.replace('\'', "''");
     let sql = format!(
         "SAVEPOINT locktop_wait; SET LOCAL lock_timeout = {limit}; {call}; SET LOCAL lock_timeout = '{before}'; \
          RELEASE SAVEPOINT locktop_wait"
     );
-    match ask(transaction, &sql).await {
+    match ask(transaction, patience, &sql).await {
         Ok(_) => Ok(true),
         Err(error) if error.sqlstate() == Some(SqlState::LOCK_NOT_AVAILABLE.code()) => {
-            ask(transaction, "ROLLBACK TO SAVEPOINT locktop_wait; RELEASE SAVEPOINT locktop_wait").await?;
+            let back = "ROLLBACK TO SAVEPOINT locktop_wait; RELEASE SAVEPOINT locktop_wait";
+            ask(transaction, Some(PATIENCE), back).await?;
             Ok(false)
         }
         Err(error) => Err(error),
@@ -66,8 +75,12 @@ async fn at_most(transaction: &Transaction<'_>, call: &str, limit: u32) -> Resul
 }
 
 /// The first column of the answer.
-async fn ask(transaction: &Transaction<'_>, sql: &str) -> Result<Option<String>, AdvisoryError> {
-    let rows = transaction.simple_query(sql).await.map_err(|error| AdvisoryError::of(sql, &error))?;
+async fn ask(
+    transaction: &Transaction<'_>,
+    limit: Option<Duration>,
+    sql: &str,
+) -> Result<Option<String>, AdvisoryError> {
+    let rows = within(limit, sql, transaction.simple_query(sql)).await?;
     Ok(rows.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
         _ => None,

@@ -2,15 +2,9 @@
 
 use std::time::Duration;
 
-use tokio_postgres::error::SqlState;
-
 use super::SHORTEST;
+use crate::locks::call::CallError;
 use crate::pg::error::ConnectError;
-use crate::pg::poll::message;
-use crate::text::one_line_prefix;
-
-/// Characters of a message that are kept: a server may say any amount.
-const MESSAGE: usize = 300;
 
 /// Why the holder has to stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,35 +34,12 @@ pub enum LeaseError {
     /// No connection.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The server has no such functions.
-    #[error("the schema {schema} has no leases: \"locktop schema install\" makes them ({message})")]
-    NotInstalled {
-        /// The schema, in quotes.
-        schema: String,
-        /// The server's words.
-        message: String,
-    },
+    /// The server has no such function, refuses, or is gone.
+    #[error(transparent)]
+    Call(#[from] CallError),
     /// The write is refused: the lease is not ours any more.
     #[error("{0}")]
     Fenced(String),
-    /// The server refuses.
-    #[error("{what} failed: {message} (SQLSTATE {sqlstate})")]
-    Server {
-        /// The function.
-        what: &'static str,
-        /// The server's code.
-        sqlstate: String,
-        /// The server's words, in one line.
-        message: String,
-    },
-    /// The connection failed.
-    #[error("the connection failed in {what}: {reason}")]
-    Lost {
-        /// The function.
-        what: &'static str,
-        /// What is known.
-        reason: String,
-    },
     /// No answer.
     #[error("no answer to {what} within {} ms", .limit.as_millis())]
     Silent {
@@ -88,17 +59,11 @@ pub enum LeaseError {
 }
 
 impl LeaseError {
-    /// The error of a function in this schema.
+    /// The error of a function in this schema, whose name is in quotes.
     pub(super) fn of(what: &'static str, schema: &str, error: &tokio_postgres::Error) -> Self {
-        let Some(db) = error.as_db_error() else {
-            return Self::Lost { what, reason: message(error) };
-        };
-        let words = one_line_prefix(db.message(), MESSAGE).into_owned();
-        let absent = [SqlState::UNDEFINED_FUNCTION, SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME];
-        match db.code() {
-            code if absent.contains(code) => Self::NotInstalled { schema: schema.to_owned(), message: words },
-            code if code.code() == "LT001" => Self::Fenced(words),
-            code => Self::Server { what, sqlstate: code.code().to_owned(), message: words },
+        match CallError::of(what, schema, error) {
+            CallError::Server { sqlstate, message, .. } if sqlstate == "LT001" => Self::Fenced(message),
+            other => Self::Call(other),
         }
     }
 }

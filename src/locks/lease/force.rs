@@ -71,14 +71,14 @@ pub async fn force_release(client: &Client, place: &Place, shown: &Shown) -> Res
         (&shown.ts, Type::TEXT),
         (&shown.expired_time, Type::TEXT),
     ];
-    let schema = match place {
+    let (what, schema) = match place {
         Place::Installed(schema) => {
             values.push((&token, Type::INT8));
-            schema.quoted()
+            ("lease_force_release", schema.quoted())
         }
-        Place::Published { schema, .. } => schema.clone(),
+        Place::Published { schema, .. } => ("table of leases", schema.clone()),
     };
-    let failed = |error: tokio_postgres::Error| LeaseError::of("the forced release", &schema, &error);
+    let failed = |error: tokio_postgres::Error| LeaseError::of(what, &schema, &error);
     let rows = client.query_typed(&place.sql(), &values).await.map_err(failed)?;
     rows.first().map_or(Ok(false), |row| row.try_get(0).map_err(failed))
 }

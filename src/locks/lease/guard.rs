@@ -14,6 +14,7 @@ use super::link::Link;
 use super::standing::Standing;
 use super::{Request, SHORTEST, keeper};
 use crate::clock;
+use crate::locks::call::CallError;
 use crate::pg::conninfo::ConnInfo;
 
 /// Longest wait for the row of a lease that is given back.
@@ -159,7 +160,7 @@ impl Lease {
     pub async fn release(self) -> Result<bool, LeaseError> {
         drop(self.stop);
         let stopped =
-            |_| LeaseError::Lost { what: "lease_release", reason: "its task was stopped".to_owned() };
+            |_| CallError::Lost { what: "lease_release", reason: "its task was stopped".to_owned() };
         let mut link = self.task.await.map_err(stopped)?;
         let start = clock::monotonic();
         loop {

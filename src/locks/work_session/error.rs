@@ -3,6 +3,7 @@
 use super::super::pooler::PoolerError;
 use crate::pg::error::ConnectError;
 use crate::pg::poll::message;
+use crate::pg::refusal;
 use crate::schema::{LATEST, SchemaError, SchemaName};
 
 /// Why there is no session.
@@ -84,12 +85,9 @@ pub enum SessionError {
 impl From<tokio_postgres::Error> for SessionError {
     fn from(error: tokio_postgres::Error) -> Self {
         let said = message(&error);
-        match error.as_db_error() {
-            // Class 57P: the server ends the session.
-            Some(db) if !db.code().code().starts_with("57P") && db.severity() != "FATAL" => {
-                Self::Refused { sqlstate: db.code().code().to_owned(), message: said }
-            }
-            _ => Self::Lost(said),
+        match refusal(&error) {
+            Some(db) => Self::Refused { sqlstate: db.code().code().to_owned(), message: said },
+            None => Self::Lost(said),
         }
     }
 }

@@ -3,9 +3,11 @@
 mod outcome;
 mod recovery;
 mod running;
+mod session;
 #[cfg(test)]
 mod tests;
 
 pub use outcome::{Outcome, RecoveryResult};
 pub use recovery::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
 pub use running::{RunState, Running};
+pub use session::AlsoEnded;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::AlsoEnded;
 use crate::model::Timestamp;
 
 /// What came of one execution.
@@ -40,9 +41,9 @@ pub enum Outcome {
     Forbidden,
     /// The server refused for another reason. Nothing was done.
     Failed,
-    /// The connection was lost, or gave no answer in time, in the middle: whether it was done is not known.
+    /// The connection was lost in the middle, or there was no answer in time or none that makes sense: what was done is not known.
     Uncertain,
-    /// Not tried: the connection was lost before.
+    /// Not tried, since it is not known what came of one before.
     NotTried,
 }
 
@@ -119,6 +120,8 @@ pub struct RecoveryResult {
     pub holder_pid: Option<i32>,
     /// The process that was told to end.
     pub ended_pid: Option<i32>,
+    /// What was seen to run in its session too; nothing where it was not told to end, or not by us.
+    pub also_ended: Vec<AlsoEnded>,
     /// The row of `locktop_audit` that asked for that.
     pub audit_id: Option<i64>,
     /// When the task runs next.
@@ -135,6 +138,7 @@ impl RecoveryResult {
             detail: detail.into(),
             holder_pid: None,
             ended_pid: None,
+            also_ended: Vec::new(),
             audit_id: None,
             next_run_at: None,
         }

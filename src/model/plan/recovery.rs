@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RunState, Running};
+use super::{AlsoEnded, RunState, Running, session};
 use crate::model::Timestamp;
 use crate::text::duration;
 
@@ -52,7 +52,7 @@ pub enum Step {
 pub enum Reason {
     /// Its key is not the task's, so a free one says nothing.
     Unknown,
-    /// Its key is free for less than the grace.
+    /// Its key is free, and its last sign of life or the server's start is within the grace.
     Settling,
     /// It runs, within its own timeout.
     InTime,
@@ -64,6 +64,8 @@ pub enum Reason {
     Stranger,
     /// When the session began that holds its key is hidden from this role.
     Hidden,
+    /// It would be left alone, but its session is ended for another execution.
+    SessionEnds,
 }
 
 /// An execution and what is done to it.
@@ -73,12 +75,14 @@ pub struct Planned {
     pub seen: Running,
     /// What is done.
     pub step: Step,
+    /// What else ends with the session that is ended, and is not recovered by this plan.
+    pub also_ended: Vec<AlsoEnded>,
 }
 
 /// Executions that are not what was asked for, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Others {
-    /// Their key is free for less than the grace.
+    /// Their key is free, and their last sign of life or the server's start is within the grace.
     pub settling: u32,
     /// Past their timeout, and their key is held.
     pub slow: u32,
@@ -94,7 +98,7 @@ pub struct RecoveryPlan {
     pub schema: String,
     /// When it was seen, on the server's clock.
     pub taken_at: Timestamp,
-    /// How long a key has to be free, in seconds.
+    /// How long ago the last sign of life of an execution has to be whose key is free, in seconds.
     pub grace: f64,
     /// The executions, the oldest first.
     pub rows: Vec<Planned>,
@@ -105,27 +109,28 @@ pub struct RecoveryPlan {
 impl RecoveryPlan {
     /// Makes a plan of what runs by the log.
     #[must_use]
-    pub fn of(
-        schema: &str,
-        taken_at: Timestamp,
-        grace: f64,
-        running: Vec<Running>,
-        request: &Request,
-    ) -> Self {
+    pub fn of(schema: &str, taken_at: Timestamp, grace: f64, running: &[Running], request: &Request) -> Self {
         let mut plan =
             Self { schema: schema.to_owned(), taken_at, grace, rows: Vec::new(), others: Others::default() };
         for seen in running {
             if request.task.as_ref().is_some_and(|name| *name != seen.task_name) {
                 continue;
             }
-            if request.select.takes(&seen) {
-                let step = step(&seen, request.terminate);
-                plan.rows.push(Planned { seen, step });
+            if request.select.takes(seen) {
+                let step = step(seen, request.terminate);
+                plan.rows.push(Planned { seen: seen.clone(), step, also_ended: Vec::new() });
             } else {
                 plan.others.add(seen.state);
             }
         }
+        session::fill(&mut plan.rows, running);
         plan
+    }
+
+    /// The row of an execution.
+    #[must_use]
+    pub fn row(&self, execution_id: i64) -> Option<&Planned> {
+        self.rows.iter().find(|row| row.seen.execution_id == execution_id)
     }
 
     /// The rows to which something is done.
@@ -133,14 +138,27 @@ impl RecoveryPlan {
         self.rows.iter().filter(|row| row.acts())
     }
 
-    /// The processes that are ended.
+    /// The processes that are ended, each once.
     #[must_use]
     pub fn ended_pids(&self) -> Vec<i32> {
         let pid = |row: &Planned| match row.step {
             Step::Terminate { pid, .. } => Some(pid),
             Step::Recover | Step::Leave(_) => None,
         };
-        self.rows.iter().filter_map(pid).collect()
+        let mut pids = Vec::new();
+        for pid in self.rows.iter().filter_map(pid) {
+            if !pids.contains(&pid) {
+                pids.push(pid);
+            }
+        }
+        pids
+    }
+
+    /// What else ends with this process, and is not recovered.
+    #[must_use]
+    pub fn also_ended(&self, pid: i32) -> &[AlsoEnded] {
+        let of = |row: &&Planned| matches!(row.step, Step::Terminate { pid: ended, .. } if ended == pid);
+        self.rows.iter().find(of).map_or(&[], |row| &row.also_ended)
     }
 }
 
@@ -232,13 +250,20 @@ impl Planned {
                     .to_owned()
             }
             Reason::Settling => {
-                format!("left alone: its key is free, but for less than the grace of {}", duration(grace))
+                let grace = duration(grace);
+                format!(
+                    "left alone: its key is free, but its last sign of life, or the server's start, is less than {grace} ago"
+                )
             }
             Reason::InTime => format!("left alone: {pid} runs it, within its own timeout"),
             Reason::Held => format!("left alone: {pid} holds its key (--terminate ends that session)"),
             Reason::Prepared => "left alone: a prepared transaction holds its key".to_owned(),
             Reason::Stranger => {
                 format!("left alone: {pid} holds its key, and is not the session that the log names")
+            }
+            Reason::SessionEnds => {
+                let cost = session::cost(&self.seen);
+                format!("left alone: but its session, {pid}, will be ended for another execution; {cost}")
             }
             Reason::Hidden => {
                 format!(

@@ -14,7 +14,7 @@ pub enum RunState {
     Slow,
     /// Its key is free, and there was no sign of life for the grace.
     Orphan,
-    /// Its key is free, for less than that.
+    /// Its key is free, and there was a sign of life within the grace, or the server has not been up for so long.
     Settling,
     /// Its key is not the task's: whether it runs cannot be told.
     Unknown,

@@ -37,7 +37,7 @@ fn orphan() -> Running {
 
 fn plan(running: Running, select: Selection, terminate: bool) -> RecoveryPlan {
     let request = Request { select, task: None, terminate };
-    RecoveryPlan::of("locktop", at(4_000), 30.0, vec![running], &request)
+    RecoveryPlan::of("locktop", at(4_000), 30.0, &[running], &request)
 }
 
 /// What is done to it when it is asked for by its id.
@@ -82,7 +82,7 @@ fn a_selection_takes_what_it_says() {
         taken(slow(), Selection::Executions(vec![1, 7])) && !taken(slow(), Selection::Executions(vec![1]))
     );
     let request = Request { select: Selection::Orphans, task: Some("other".to_owned()), terminate: false };
-    assert_eq!(RecoveryPlan::of("s", at(0), 30.0, vec![orphan()], &request).rows.len(), 0);
+    assert_eq!(RecoveryPlan::of("s", at(0), 30.0, &[orphan()], &request).rows.len(), 0);
     let others = plan(slow(), Selection::Orphans, false).others;
     assert_eq!(others, Others { slow: 1, ..Others::default() });
 }
@@ -105,7 +105,10 @@ fn the_words_say_what_will_happen() {
     assert_eq!(says(once, false), "gives up: attempt 3 of 3; not run again");
     assert_eq!(says(slow(), false), "left alone: pid 4312 holds its key (--terminate ends that session)");
     let settling = Running { state: RunState::Settling, ..orphan() };
-    assert_eq!(says(settling, true), "left alone: its key is free, but for less than the grace of 30s");
+    assert_eq!(
+        says(settling, true),
+        "left alone: its key is free, but its last sign of life, or the server's start, is less than 30s ago"
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
-use tokio_postgres::error::{DbError, Severity, SqlState};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
@@ -19,6 +19,7 @@ use crate::pg::decode::locks::{Locks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
+use crate::pg::refusal;
 
 /// Why a section could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -45,8 +46,7 @@ impl SectionError {
     /// Whether the server ended the connection with this (severity FATAL or PANIC).
     pub(super) fn is_last_word(&self) -> bool {
         let Self::Server(error) = self else { return false };
-        let severity = error.as_db_error().and_then(DbError::parsed_severity);
-        matches!(severity, Some(Severity::Fatal | Severity::Panic))
+        error.as_db_error().is_some() && refusal(error).is_none()
     }
 
     /// The SQLSTATE of the server's answer.

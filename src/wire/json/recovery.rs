@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::harmless;
 use super::rows::{Key, Time};
 use crate::model::lock_key::LockKey;
-use crate::model::plan::{Planned, Reason, RecoveryPlan, RecoveryResult, Step};
+use crate::model::plan::{AlsoEnded, Planned, Reason, RecoveryPlan, RecoveryResult, Step};
 
 /// The whole document.
 #[derive(Debug, Serialize)]
@@ -40,6 +40,15 @@ struct Row<'a> {
     step: &'static str,
     reason: Option<Reason>,
     effect: String,
+    also_ended: Vec<Also<'a>>,
+}
+
+/// An execution that ends with the session that is ended for another.
+#[derive(Debug, Serialize)]
+struct Also<'a> {
+    id: i64,
+    task_name: &'a str,
+    effect: &'a str,
 }
 
 /// What came of one.
@@ -54,6 +63,7 @@ struct Done<'a> {
     ended_pid: Option<i32>,
     audit_id: Option<i64>,
     next_run_at: Option<Time>,
+    also_ended: Vec<Also<'a>>,
 }
 
 /// A plan and its results, as one JSON object on one line. No character in it commands a terminal.
@@ -65,8 +75,6 @@ pub fn recovery(
     results: &[RecoveryResult],
     dry_run: bool,
 ) -> Result<String, serde_json::Error> {
-    let of =
-        |result: &RecoveryResult| plan.rows.iter().find(|row| row.seen.execution_id == result.execution_id);
     harmless::to_string(&Document {
         format: 1,
         schema: &plan.schema,
@@ -74,7 +82,7 @@ pub fn recovery(
         orphan_grace: plan.grace,
         dry_run,
         plan: plan.rows.iter().map(|row| planned(row, plan.grace)).collect(),
-        results: results.iter().map(|result| done(result, of(result))).collect(),
+        results: results.iter().map(|result| done(result, plan.row(result.execution_id))).collect(),
     })
 }
 
@@ -104,6 +112,7 @@ fn planned(row: &Planned, grace: f64) -> Row<'_> {
         step,
         reason,
         effect: row.effect(grace),
+        also_ended: also(&row.also_ended),
     }
 }
 
@@ -118,5 +127,12 @@ fn done<'a>(result: &'a RecoveryResult, row: Option<&'a Planned>) -> Done<'a> {
         ended_pid: result.ended_pid,
         audit_id: result.audit_id,
         next_run_at: result.next_run_at.map(Time),
+        also_ended: also(&result.also_ended),
     }
+}
+
+fn also(all: &[AlsoEnded]) -> Vec<Also<'_>> {
+    all.iter()
+        .map(|also| Also { id: also.execution_id, task_name: &also.task_name, effect: &also.effect })
+        .collect()
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::columns;
-use crate::model::plan::{Outcome, Planned, RecoveryPlan, RecoveryResult, RunState};
+use crate::model::plan::{AlsoEnded, Outcome, Planned, RecoveryPlan, RecoveryResult, RunState, Step};
 use crate::text::{Align, duration, one_line};
 
 const HEADS: [(&str, Align); 8] = [
@@ -17,14 +17,35 @@ const HEADS: [(&str, Align); 8] = [
     ("WHAT WILL BE DONE", Align::Left),
 ];
 
-/// The plan, one line each row; for one without rows, what there is beside.
+/// How many names a list has.
+const NAMES: usize = 5;
+
+/// The plan, one line each row, and one for each execution that ends with a session that is ended; for one without rows, what there is beside.
 #[must_use]
 pub fn plan(plan: &RecoveryPlan) -> Vec<String> {
     if plan.rows.is_empty() {
         return vec![nothing(plan)];
     }
-    let rows: Vec<[String; 8]> = plan.rows.iter().map(|row| cells(row, plan.grace)).collect();
+    let mut rows = Vec::new();
+    let mut shown = Vec::new();
+    for row in &plan.rows {
+        rows.push(cells(row, plan.grace));
+        let Step::Terminate { pid, .. } = row.step else { continue };
+        if !shown.contains(&pid) {
+            shown.push(pid);
+            let news = row.also_ended.iter().filter(|also| plan.row(also.execution_id).is_none());
+            rows.extend(news.map(|also| also_cells(also, pid)));
+        }
+    }
     columns::laid_out(HEADS, &rows)
+}
+
+/// An execution that nobody asked for, under the row whose session it shares.
+fn also_cells(also: &AlsoEnded, pid: i32) -> [String; 8] {
+    let [worker, state, run, limit] = [const { String::new() }; 4];
+    let name = one_line(&also.task_name).into_owned();
+    let effect = format!("ends with it: {}", also.effect);
+    [also.execution_id.to_string(), name, worker, state, run, limit, pid.to_string(), effect]
 }
 
 fn cells(row: &Planned, grace: f64) -> [String; 8] {
@@ -52,7 +73,10 @@ fn nothing(plan: &RecoveryPlan) -> String {
     let grace = duration(plan.grace);
     for (number, what) in [
         (others.slow, "past its timeout, with its key held (--timeout)".to_owned()),
-        (others.settling, format!("whose key is free for less than the grace of {grace}")),
+        (
+            others.settling,
+            format!("whose key is free, less than {grace} after its last sign of life or the server's start"),
+        ),
         (others.unknown, "of which it cannot be told whether it runs".to_owned()),
     ] {
         if number > 0 {
@@ -65,7 +89,7 @@ fn nothing(plan: &RecoveryPlan) -> String {
 /// What came of one execution, on one line.
 #[must_use]
 pub fn result(plan: &RecoveryPlan, result: &RecoveryResult) -> String {
-    let row = plan.rows.iter().find(|row| row.seen.execution_id == result.execution_id);
+    let row = plan.row(result.execution_id);
     let name = row.map(|row| one_line(&row.seen.task_name).into_owned()).unwrap_or_default();
     let word = result.outcome.as_str().replace('_', " ");
     let mut text = format!("{name} (execution {}): {word}", result.execution_id);
@@ -82,7 +106,24 @@ pub fn result(plan: &RecoveryPlan, result: &RecoveryResult) -> String {
         text.push_str("; ");
         text.push_str(&one_line(detail));
     }
+    if !result.also_ended.is_empty() {
+        let _ = write!(text, "; its session also ran {}", names(&result.also_ended));
+    }
     text
+}
+
+/// Their names as a list, cut short where there are many.
+#[must_use]
+pub fn names(all: &[AlsoEnded]) -> String {
+    let mut names: Vec<String> =
+        all.iter().take(NAMES).map(|also| one_line(&also.task_name).into_owned()).collect();
+    match all.len().saturating_sub(NAMES) {
+        0 => {}
+        1 => names.push("1 other".to_owned()),
+        more => names.push(format!("{more} others")),
+    }
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last } else { format!("{} and {last}", names.join(", ")) }
 }
 
 /// How many were recovered.
