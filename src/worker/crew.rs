@@ -48,6 +48,16 @@ impl<W: Work> Crew<W> {
         self.places.saturating_sub(self.running.len())
     }
 
+    /// The tasks that are worked on.
+    pub(super) fn tasks(&self) -> Vec<i32> {
+        self.running.values().map(|(execution, _)| execution.task_id).collect()
+    }
+
+    /// Whether work goes on, though told to stop, that is not ours any more: its task may be due, and is not run beside it.
+    pub(super) fn is_losing(&self) -> bool {
+        self.running.values().any(|(_, teller)| teller.told() == Some(StopReason::NotOurs))
+    }
+
     /// Begins the work on an execution that `hold` has.
     pub(super) fn start(&mut self, execution: Execution, hold: &Hold) {
         let (teller, stop) = Stop::new(hold);

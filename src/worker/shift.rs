@@ -57,6 +57,8 @@ struct Shift<'a, W> {
     unwritten: Vec<(Execution, Settle)>,
     retry_at: Instant,
     stage: Stage,
+    /// Whether the session may hold keys of tasks that it does not run.
+    untidy: bool,
     /// What the server last refused, so that it is said once.
     refused: String,
 }
@@ -82,6 +84,7 @@ pub(super) async fn work<W: Work>(
         unwritten: Vec::new(),
         retry_at: now,
         stage: Stage::Working,
+        untidy: false,
         refused: String::new(),
     };
     let outcome = shift.run(&mut ended, quit).await;
@@ -166,7 +169,7 @@ impl<W: Work> Shift<'_, W> {
             () = at(Some(self.retry_at)), if unwritten => Next::Retry,
             () = at(stop_at) => Next::Stop,
             // Before the news: whoever sends them without end does not keep us from looking.
-            () = at(Some(self.idle.at())), if works && free => Next::Look,
+            () = at(Some(self.idle.at())), if works && free && !self.crew.is_losing() => Next::Look,
             news = self.session.news() => Next::News(news),
         }
     }
@@ -185,6 +188,26 @@ impl<W: Work> Shift<'_, W> {
                 self.heartbeat_at = clock::monotonic() + RETRY.min(self.options.heartbeat);
             }
         }
+        self.tidy().await
+    }
+
+    /// Gives back the keys of tasks that are not run here, which keep others from them. The end of the session does the same, where
+    /// it costs nothing else.
+    async fn tidy(&mut self) -> Result<(), SessionError> {
+        if !self.untidy {
+            return Ok(());
+        }
+        match self.session.release_idle_keys(&self.crew.tasks()).await {
+            Ok(_) => self.untidy = false,
+            Err(SessionError::Refused { message, .. })
+                if self.crew.running() == 0 && self.unwritten.is_empty() =>
+            {
+                return Err(SessionError::Lost(format!(
+                    "it is given up for the keys of tasks that are not run, which the server does not take back: {message}"
+                )));
+            }
+            Err(error) => self.refused("giving back keys", error)?,
+        }
         Ok(())
     }
 
@@ -198,9 +221,10 @@ impl<W: Work> Shift<'_, W> {
         let looked = self.fetch().await;
         if let Err(error) = looked {
             self.refused("looking for tasks", error)?;
+            self.untidy = true;
             self.idle.failed(clock::monotonic());
         }
-        Ok(())
+        self.tidy().await
     }
 
     async fn fetch(&mut self) -> Result<(), SessionError> {
@@ -211,8 +235,15 @@ impl<W: Work> Shift<'_, W> {
             self.hold.confirm(asked);
             self.heartbeat_at = clock::monotonic() + self.options.heartbeat;
         }
+        let working = self.crew.tasks();
         for execution in taken {
-            self.crew.start(execution, &self.hold);
+            if working.contains(&execution.task_id) {
+                // Closed by somebody else while the work goes on here, with the key, so that we were given it anew.
+                self.settle(execution, Settle::GiveBack).await?;
+                self.heartbeat_at = clock::monotonic();
+            } else {
+                self.crew.start(execution, &self.hold);
+            }
         }
         if !self.hold.is_good() {
             // Suspended just now: the work waits for this.
@@ -270,7 +301,8 @@ impl<W: Work> Shift<'_, W> {
         let settle = match (done.told, done.outcome) {
             (Some(StopReason::NotOurs | StopReason::ConnectionLost(_)), _) => {
                 self.summary.stopped += 1;
-                return Ok(());
+                self.untidy = true;
+                return self.tidy().await;
             }
             (_, Ok(())) => Settle::Finish(Finish::Completed),
             (_, Err(WorkError::Failed(reason))) => Settle::Finish(Finish::Failed(reason)),
@@ -279,17 +311,22 @@ impl<W: Work> Shift<'_, W> {
                 "the work stopped without having been told to: {reason}"
             ))),
         };
-        if let Err(error) = self.write(&done.execution, &settle).await {
-            let (task, reason) = (Name::from(&done.execution), error.to_string());
+        self.settle(done.execution, settle).await
+    }
+
+    /// Writes an end down, now or as soon as the server takes it.
+    async fn settle(&mut self, execution: Execution, settle: Settle) -> Result<(), SessionError> {
+        if let Err(error) = self.write(&execution, &settle).await {
+            let (task, reason) = (Name::from(&execution), error.to_string());
             self.options.report.tell(&Event::NotWritten { task, reason });
             if let SessionError::Lost(_) = error {
                 self.summary.not_counted += 1;
                 return Err(error);
             }
             self.retry_at = clock::monotonic() + RETRY;
-            self.unwritten.push((done.execution, settle));
+            self.unwritten.push((execution, settle));
         }
-        Ok(())
+        self.tidy().await
     }
 
     /// Tries again to write down what the server refused.
@@ -307,7 +344,7 @@ impl<W: Work> Shift<'_, W> {
             }
         }
         self.retry_at = clock::monotonic() + RETRY;
-        Ok(())
+        self.tidy().await
     }
 
     async fn write(&mut self, execution: &Execution, settle: &Settle) -> Result<(), SessionError> {
@@ -315,6 +352,7 @@ impl<W: Work> Shift<'_, W> {
             Settle::Finish(finish) => self.session.finish(execution, finish.clone()).await?,
             Settle::GiveBack => self.session.give_back(execution).await?,
         };
+        self.untidy |= !counted;
         let count = match settle {
             _ if !counted => &mut self.summary.not_counted,
             Settle::Finish(Finish::Completed) => &mut self.summary.completed,

@@ -41,6 +41,7 @@ pub(super) struct Statements {
     pub(super) fetch: Statement,
     pub(super) finish: Statement,
     pub(super) give_back: Statement,
+    pub(super) release_idle: Statement,
     pub(super) heartbeat: Statement,
     pub(super) next_due: Statement,
     pub(super) next_due_telling: Statement,
@@ -107,6 +108,7 @@ async fn statements(client: &Client, schema: &str) -> Result<Statements, tokio_p
         fetch: client.prepare(&format!("SELECT {} FROM {schema}.fetch_tasks($1, $2) f", columns())).await?,
         finish: client.prepare(&format!("SELECT {schema}.try_release_task_lock($1, $2, $3, $4)")).await?,
         give_back: client.prepare(&format!("SELECT {schema}.give_back_task($1, $2)")).await?,
+        release_idle: client.prepare(&format!("SELECT {schema}.release_idle_task_keys($1)")).await?,
         heartbeat: client.prepare(&format!("SELECT * FROM {schema}.heartbeat_tasks($1)")).await?,
         next_due_telling: client
             .prepare(&format!(

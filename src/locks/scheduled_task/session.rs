@@ -79,7 +79,8 @@ impl TaskSession {
     /// Takes up to `max` due tasks, the highest priority first. They are ours when this returns, and committed.
     ///
     /// # Errors
-    /// When the server refuses, or the session is lost.
+    /// When the session is lost; when the server refuses: then nothing is ours, but the session may hold keys that keep others from
+    /// their tasks, until [`Self::release_idle_keys`] was called.
     pub async fn fetch(&self, max: usize) -> Result<Vec<Execution>, SessionError> {
         let max = i32::try_from(max).unwrap_or(i32::MAX);
         let rows = self.ask(&self.statements.fetch, &[&self.worker.as_str(), &max]).await?;
@@ -122,6 +123,16 @@ impl TaskSession {
     /// As for [`Self::finish`].
     pub async fn give_back(&self, execution: &Execution) -> Result<bool, SessionError> {
         first(&self.ask(&self.statements.give_back, &[&execution.task_id, &self.worker.as_str()]).await?)
+    }
+
+    /// Gives back the keys of tasks that this session has no execution of: what a fetch left that was refused, and what belonged
+    /// to an execution that somebody else closed. Those in `working`, by the task, are kept. How many locks that were.
+    ///
+    /// # Errors
+    /// When the server refuses, or the session is lost, which gives them back too.
+    pub async fn release_idle_keys(&self, working: &[i32]) -> Result<i32, SessionError> {
+        let rows = self.ask(&self.statements.release_idle, &[&working]).await?;
+        rows.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
     }
 
     /// A sign of life for everything that this session runs. Answers with the ids of the executions that are still ours; all others
