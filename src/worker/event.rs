@@ -36,8 +36,15 @@ pub enum Event {
         /// Which execution.
         task: Name,
     },
-    /// The end of an execution could not be written, and whether it will be tried again.
+    /// The server refused to write the end of an execution; it is tried again while the session lasts.
     NotWritten {
+        /// Which execution.
+        task: Name,
+        /// Why.
+        reason: String,
+    },
+    /// The session ended before it said whether it wrote the end of an execution.
+    NotKnown {
         /// Which execution.
         task: Name,
         /// Why.
@@ -99,6 +106,9 @@ impl fmt::Display for Event {
             }
             Self::NotWritten { task, reason } => {
                 write!(f, "the end of {task} was not recorded: {reason}")
+            }
+            Self::NotKnown { task, reason } => {
+                write!(f, "it is not known whether the end of {task} was recorded: {reason}")
             }
             Self::Refused { what, reason } => write!(f, "{what} was refused: {reason}; trying again"),
             Self::ShuttingDown { running } => {

@@ -16,6 +16,8 @@ use crate::locks::scheduled_task::{Execution, Finish, News, SessionError, TaskSe
 
 /// Between two attempts to write down an end that the server refused.
 const RETRY: Duration = Duration::from_secs(1);
+/// From when everything was told to stop: the work has half of it, and the rest is for ends that the server refuses to write.
+const LAST: Duration = Duration::from_secs(10);
 /// How long the server may take to hear our goodbye.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -41,8 +43,8 @@ enum Stage {
     Working,
     /// No new tasks; what still runs then is stopped.
     Quitting(Instant),
-    /// Everything was told to stop.
-    Stopping,
+    /// Everything was told to stop; ends that are not written by then stay so.
+    Stopping(Instant),
 }
 
 struct Shift<'a, W> {
@@ -123,11 +125,9 @@ impl<W: Work> Shift<'_, W> {
         quit: &mut watch::Receiver<bool>,
     ) -> Result<(), SessionError> {
         loop {
-            let settled = self.crew.running() == 0;
-            match self.stage {
-                Stage::Quitting(_) if settled && self.unwritten.is_empty() => return Ok(()),
-                Stage::Stopping if settled => return Ok(()),
-                _ => {}
+            let written = self.unwritten.is_empty() || self.is_over();
+            if self.stage != Stage::Working && self.crew.running() == 0 && written {
+                return Ok(());
             }
             match self.next(ended, quit).await {
                 Next::Lost(reason) => return Err(SessionError::Lost(reason)),
@@ -136,7 +136,7 @@ impl<W: Work> Shift<'_, W> {
                     self.options.report.tell(&Event::ShuttingDown { running: self.crew.running() });
                 }
                 Next::Stop => {
-                    self.stage = Stage::Stopping;
+                    self.stage = Stage::Stopping(clock::monotonic() + LAST);
                     self.crew.stop_all(&StopReason::ShutDown);
                 }
                 Next::Heartbeat => self.heartbeat().await?,
@@ -156,7 +156,7 @@ impl<W: Work> Shift<'_, W> {
         let works = self.stage == Stage::Working;
         let stop_at = match self.stage {
             Stage::Quitting(at) => Some(at),
-            Stage::Working | Stage::Stopping => None,
+            Stage::Working | Stage::Stopping(_) => None,
         };
         let unwritten = !self.unwritten.is_empty();
         let (running, free) = (self.crew.running() > 0, self.crew.free() > 0);
@@ -191,35 +191,29 @@ impl<W: Work> Shift<'_, W> {
         self.tidy().await
     }
 
-    /// Gives back the keys of tasks that are not run here, which keep others from them. The end of the session does the same, where
-    /// it costs nothing else.
+    /// Gives back the keys of tasks that are not run here. Where nothing is, the end of the session does the same.
     async fn tidy(&mut self) -> Result<(), SessionError> {
         if !self.untidy {
             return Ok(());
         }
-        match self.session.release_idle_keys(&self.crew.tasks()).await {
-            Ok(_) => self.untidy = false,
-            Err(SessionError::Refused { message, .. })
-                if self.crew.running() == 0 && self.unwritten.is_empty() =>
-            {
-                return Err(SessionError::Lost(format!(
-                    "it is given up for the keys of tasks that are not run, which the server does not take back: {message}"
-                )));
-            }
-            Err(error) => self.refused("giving back keys", error)?,
+        let Err(error) = self.session.release_idle_keys(&self.crew.tasks()).await else {
+            self.untidy = false;
+            return Ok(());
+        };
+        self.refused("giving back keys", error)?;
+        if self.crew.running() > 0 || !self.unwritten.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        Err(SessionError::Lost("it may still have keys of tasks that it does not run".to_owned()))
     }
 
     async fn look(&mut self) -> Result<(), SessionError> {
         for news in self.session.news_so_far() {
             self.hear(news);
         }
-        if self.idle.at() > clock::monotonic() {
-            return Ok(());
-        }
-        let looked = self.fetch().await;
-        if let Err(error) = looked {
+        if self.idle.at() <= clock::monotonic()
+            && let Err(error) = self.fetch().await
+        {
             self.refused("looking for tasks", error)?;
             self.untidy = true;
             self.idle.failed(clock::monotonic());
@@ -238,7 +232,7 @@ impl<W: Work> Shift<'_, W> {
         let working = self.crew.tasks();
         for execution in taken {
             if working.contains(&execution.task_id) {
-                // Closed by somebody else while the work goes on here, with the key, so that we were given it anew.
+                // Somebody closed it while the work goes on here, so that we, who have the key, got it anew.
                 self.settle(execution, Settle::GiveBack).await?;
                 self.heartbeat_at = clock::monotonic();
             } else {
@@ -317,41 +311,50 @@ impl<W: Work> Shift<'_, W> {
     /// Writes an end down, now or as soon as the server takes it.
     async fn settle(&mut self, execution: Execution, settle: Settle) -> Result<(), SessionError> {
         if let Err(error) = self.write(&execution, &settle).await {
-            let (task, reason) = (Name::from(&execution), error.to_string());
-            self.options.report.tell(&Event::NotWritten { task, reason });
-            if let SessionError::Lost(_) = error {
-                self.summary.not_counted += 1;
-                return Err(error);
-            }
+            let SessionError::Refused { message: reason, .. } = error else { return Err(error) };
+            self.options.report.tell(&Event::NotWritten { task: Name::from(&execution), reason });
             self.retry_at = clock::monotonic() + RETRY;
             self.unwritten.push((execution, settle));
         }
         self.tidy().await
     }
 
+    /// Whether nothing more is tried.
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Stopping(until) if until <= clock::monotonic())
+    }
+
     /// Tries again to write down what the server refused.
     async fn retry(&mut self) -> Result<(), SessionError> {
         let mut left = std::mem::take(&mut self.unwritten).into_iter();
-        while let Some((execution, settle)) = left.next() {
+        while !self.is_over()
+            && let Some((execution, settle)) = left.next()
+        {
             match self.write(&execution, &settle).await {
                 Ok(()) => {}
                 Err(SessionError::Refused { .. }) => self.unwritten.push((execution, settle)),
                 Err(error) => {
-                    self.unwritten.push((execution, settle));
                     self.unwritten.extend(left);
                     return Err(error);
                 }
             }
         }
+        self.unwritten.extend(left);
         self.retry_at = clock::monotonic() + RETRY;
         self.tidy().await
     }
 
     async fn write(&mut self, execution: &Execution, settle: &Settle) -> Result<(), SessionError> {
-        let counted = match settle {
-            Settle::Finish(finish) => self.session.finish(execution, finish.clone()).await?,
-            Settle::GiveBack => self.session.give_back(execution).await?,
+        let written = match settle {
+            Settle::Finish(finish) => self.session.finish(execution, finish.clone()).await,
+            Settle::GiveBack => self.session.give_back(execution).await,
         };
+        if let Err(SessionError::Lost(reason)) = &written {
+            self.summary.not_counted += 1;
+            let (task, reason) = (Name::from(execution), reason.clone());
+            self.options.report.tell(&Event::NotKnown { task, reason });
+        }
+        let counted = written?;
         self.untidy |= !counted;
         let count = match settle {
             _ if !counted => &mut self.summary.not_counted,
@@ -382,8 +385,8 @@ impl<W: Work> Shift<'_, W> {
 
 /// Returns when the connection has ended.
 async fn lost(ended: &mut watch::Receiver<Option<String>>) -> String {
-    let reason = ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-    reason.unwrap_or_else(|| "it was closed".to_owned())
+    let reason = ended.wait_for(Option::is_some).await;
+    reason.ok().and_then(|reason| reason.clone()).unwrap_or_else(|| "it was closed".to_owned())
 }
 
 /// Returns at that time; never without one.

@@ -183,6 +183,46 @@ async fn an_end_that_the_server_refuses_is_written_later() {
     assert_eq!((summary.failed, summary.not_counted), (1, 0));
 }
 
+/// Told to quit meanwhile, it does not leave before it has tried that again.
+#[tokio::test]
+async fn a_task_that_cannot_be_given_back_at_once_is_given_back_later() {
+    let info = installed(server().await.version()).await;
+    let (session, other) = (Session::open(&info).await, Session::open(&info).await);
+    let options = Options { grace: Duration::ZERO, ..Worker::options(&info, "w") };
+    let worker = Worker::start(options, Held::new());
+    task(&session, "t", "x", "NULL").await;
+    wait_until("it to run", async || session.ask("SELECT state FROM running_tasks").await == "running").await;
+    other.run("BEGIN; SELECT FROM scheduled_tasks FOR UPDATE").await;
+    worker.tell();
+    worker.events.wait_for("the end of \"t\" (execution 1) was not recorded: canceling statement").await;
+    other.run("ROLLBACK").await;
+    let summary = worker.ended().await.unwrap();
+    assert_eq!((summary.given_back, summary.not_counted), (1, 0));
+    assert_eq!(
+        session.ask("SELECT attempts, next_run_at <= clock_timestamp() FROM scheduled_tasks").await,
+        "0|t"
+    );
+}
+
+/// The session ends while it waits for the answer.
+#[tokio::test]
+async fn an_end_that_was_not_answered_is_not_said_to_be_not_recorded() {
+    let info = installed(server().await.version()).await;
+    let (session, other) = (Session::open(&info).await, Session::open(&info).await);
+    let work = Held::new();
+    let worker = Worker::start(Worker::options(&info, "w"), work.clone());
+    task(&session, "t", "x", "NULL").await;
+    work.began(1).await;
+    other.run("BEGIN; SELECT FROM scheduled_tasks FOR UPDATE").await;
+    work.end(Ok(()));
+    let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND application_name = 'locktop worker w' AND wait_event_type = 'Lock'";
+    wait_until("it to wait and be ended", async || session.ask(ended).await == "1").await;
+    worker.events.wait_for("it is not known whether the end of \"t\" (execution 1) was recorded: ").await;
+    other.run("ROLLBACK").await;
+    assert_eq!(worker.quit().await.not_counted, 1);
+}
+
 #[tokio::test]
 async fn work_that_does_not_stop_is_dropped_before_anything_new_begins() {
     struct Deaf(Arc<AtomicU32>);
