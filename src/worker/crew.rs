@@ -48,6 +48,17 @@ impl<W: Work> Crew<W> {
         self.places.saturating_sub(self.running.len())
     }
 
+    /// The tasks that are worked on.
+    pub(super) fn tasks(&self) -> Vec<i32> {
+        let tasks = self.running.values().filter(|(job, _)| job.source == Source::Tasks);
+        tasks.filter_map(|(job, _)| i32::try_from(job.task_id).ok()).collect()
+    }
+
+    /// Whether work goes on, though told to stop, that is not ours any more: its task may be due, and is not run beside it.
+    pub(super) fn is_losing(&self) -> bool {
+        self.running.values().any(|(_, teller)| teller.told() == Some(StopReason::NotOurs))
+    }
+
     /// Begins the work on a job that `hold` has.
     pub(super) fn start(&mut self, job: Job, hold: &Hold) {
         let (teller, stop) = Stop::new(hold);

@@ -36,8 +36,15 @@ pub enum Event {
         /// Which.
         job: Name,
     },
-    /// The end of a job could not be written, and whether it will be tried again.
+    /// The server refused to write the end of a job; it is tried again while the session lasts.
     NotWritten {
+        /// Which.
+        job: Name,
+        /// Why.
+        reason: String,
+    },
+    /// The session ended before it said whether it wrote the end of a job.
+    NotKnown {
         /// Which.
         job: Name,
         /// Why.
@@ -106,6 +113,9 @@ impl fmt::Display for Event {
             }
             Self::NotWritten { job, reason } => {
                 write!(f, "the end of {job} was not recorded: {reason}")
+            }
+            Self::NotKnown { job, reason } => {
+                write!(f, "it is not known whether the end of {job} was recorded: {reason}")
             }
             Self::Refused { what, reason } => write!(f, "{what} was refused: {reason}; trying again"),
             Self::ShuttingDown { running } => {

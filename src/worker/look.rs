@@ -81,12 +81,13 @@ impl<W: Work> Shift<'_, W> {
             Ok(()) => self.accepted(what),
             Err(error) => {
                 self.refused(what, error)?;
+                self.untidy = true;
                 if let Some(desk) = self.desks.of(source) {
                     desk.idle.failed(clock::monotonic());
                 }
             }
         }
-        Ok(())
+        self.tidy().await
     }
 
     async fn fetch(&mut self, source: Source) -> Result<(), SessionError> {
@@ -133,8 +134,16 @@ impl<W: Work> Shift<'_, W> {
                 self.heartbeat_at = clock::monotonic() + self.options.heartbeat;
             }
         }
+        let working = self.crew.tasks();
         for job in taken {
-            self.crew.start(job, &self.hold);
+            let again = |task: &i32| source == Source::Tasks && i64::from(*task) == job.task_id;
+            if working.iter().any(again) {
+                // Somebody closed it while the work goes on here, so that we, who have the key, got it anew.
+                self.give_back(job).await?;
+                self.heartbeat_at = clock::monotonic();
+            } else {
+                self.crew.start(job, &self.hold);
+            }
         }
         if !self.hold.is_good() {
             // Suspended just now: the work waits for this.

@@ -53,7 +53,8 @@ impl<W: Work> Shift<'_, W> {
         let settle = match (done.told, done.outcome) {
             (Some(StopReason::NotOurs | StopReason::ConnectionLost(_)), _) => {
                 self.summary.stopped += 1;
-                return Ok(());
+                self.untidy = true;
+                return self.tidy().await;
             }
             (_, Ok(())) => Settle::Finish(Finish::Completed),
             (_, Err(WorkError::Failed(reason))) => Settle::Finish(Finish::Failed(reason)),
@@ -63,42 +64,57 @@ impl<W: Work> Shift<'_, W> {
                 "the work stopped without having been told to: {reason}"
             ))),
         };
-        if let Err(error) = self.write(&done.job, &settle).await {
-            let (job, reason) = (Name::from(&done.job), error.to_string());
-            self.options.report.tell(&Event::NotWritten { job, reason });
-            if let SessionError::Lost(_) = error {
-                self.summary.not_counted += 1;
-                return Err(error);
-            }
+        self.settle(done.job, settle).await
+    }
+
+    /// Gives back what was taken and is not to be worked on.
+    pub(super) async fn give_back(&mut self, job: Job) -> Result<(), SessionError> {
+        self.settle(job, Settle::GiveBack).await
+    }
+
+    /// Writes an end down, now or as soon as the server takes it.
+    async fn settle(&mut self, job: Job, settle: Settle) -> Result<(), SessionError> {
+        if let Err(error) = self.write(&job, &settle).await {
+            let SessionError::Refused { message: reason, .. } = error else { return Err(error) };
+            self.options.report.tell(&Event::NotWritten { job: Name::from(&job), reason });
             self.unwritten.at = clock::monotonic() + RETRY;
-            self.unwritten.ends.push((done.job, settle));
+            self.unwritten.ends.push((job, settle));
         }
-        Ok(())
+        self.tidy().await
     }
 
     /// Tries again to write down what the server refused.
     pub(super) async fn retry(&mut self) -> Result<(), SessionError> {
         let mut left = std::mem::take(&mut self.unwritten.ends).into_iter();
-        while let Some((job, settle)) = left.next() {
+        while !self.is_over()
+            && let Some((job, settle)) = left.next()
+        {
             match self.write(&job, &settle).await {
                 Ok(()) => {}
                 Err(SessionError::Refused { .. }) => self.unwritten.ends.push((job, settle)),
                 Err(error) => {
-                    self.unwritten.ends.push((job, settle));
                     self.unwritten.ends.extend(left);
                     return Err(error);
                 }
             }
         }
+        self.unwritten.ends.extend(left);
         self.unwritten.at = clock::monotonic() + RETRY;
-        Ok(())
+        self.tidy().await
     }
 
     async fn write(&mut self, job: &Job, settle: &Settle) -> Result<(), SessionError> {
-        let counted = match settle {
-            Settle::Finish(finish) => self.session.finish(job, finish.clone()).await?,
-            Settle::GiveBack => self.session.give_back(job).await?,
+        let written = match settle {
+            Settle::Finish(finish) => self.session.finish(job, finish.clone()).await,
+            Settle::GiveBack => self.session.give_back(job).await,
         };
+        if let Err(SessionError::Lost(reason)) = &written {
+            self.summary.not_counted += 1;
+            let (job, reason) = (Name::from(job), reason.clone());
+            self.options.report.tell(&Event::NotKnown { job, reason });
+        }
+        let counted = written?;
+        self.untidy |= !counted;
         let count = match settle {
             _ if !counted => &mut self.summary.not_counted,
             Settle::Finish(Finish::Completed) => &mut self.summary.completed,

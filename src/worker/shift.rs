@@ -18,6 +18,8 @@ use crate::locks::work_session::{News, SessionError, Source, WorkSession};
 
 /// Between two attempts at what the server refused.
 pub(super) const RETRY: Duration = Duration::from_secs(1);
+/// From when everything was told to stop: the work has half of it, and the rest is for ends that the server refuses to write.
+const LAST: Duration = Duration::from_secs(10);
 /// How long the server may take to hear our goodbye.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -36,8 +38,8 @@ enum Stage {
     Working,
     /// Nothing new; what still runs then is stopped.
     Quitting(Instant),
-    /// Everything was told to stop.
-    Stopping,
+    /// Everything was told to stop; ends that are not written by then stay so.
+    Stopping(Instant),
 }
 
 pub(super) struct Shift<'a, W> {
@@ -50,6 +52,8 @@ pub(super) struct Shift<'a, W> {
     pub(super) heartbeat_at: Instant,
     pub(super) unwritten: Unwritten,
     stage: Stage,
+    /// Whether the session may hold keys of tasks that it does not run.
+    pub(super) untidy: bool,
     /// What the server last refused, of each kind of thing, so that it is said once.
     refused: HashMap<&'static str, String>,
 }
@@ -74,6 +78,7 @@ pub(super) async fn work<W: Work>(
         heartbeat_at: now,
         unwritten: Unwritten::new(now),
         stage: Stage::Working,
+        untidy: false,
         refused: HashMap::new(),
     };
     let outcome = shift.run(&mut ended, quit).await;
@@ -112,11 +117,9 @@ impl<W: Work> Shift<'_, W> {
         quit: &mut watch::Receiver<bool>,
     ) -> Result<(), SessionError> {
         loop {
-            let settled = self.crew.running() == 0;
-            match self.stage {
-                Stage::Quitting(_) if settled && self.unwritten.is_empty() => return Ok(()),
-                Stage::Stopping if settled => return Ok(()),
-                _ => {}
+            let written = self.unwritten.is_empty() || self.is_over();
+            if self.stage != Stage::Working && self.crew.running() == 0 && written {
+                return Ok(());
             }
             match self.next(ended, quit).await {
                 Next::Lost(reason) => return Err(SessionError::Lost(reason)),
@@ -125,7 +128,7 @@ impl<W: Work> Shift<'_, W> {
                     self.options.report.tell(&Event::ShuttingDown { running: self.crew.running() });
                 }
                 Next::Stop => {
-                    self.stage = Stage::Stopping;
+                    self.stage = Stage::Stopping(clock::monotonic() + LAST);
                     self.crew.stop_all(&StopReason::ShutDown);
                 }
                 Next::Heartbeat => self.heartbeat().await?,
@@ -145,7 +148,7 @@ impl<W: Work> Shift<'_, W> {
         let works = self.stage == Stage::Working;
         let stop_at = match self.stage {
             Stage::Quitting(at) => Some(at),
-            Stage::Working | Stage::Stopping => None,
+            Stage::Working | Stage::Stopping(_) => None,
         };
         let unwritten = !self.unwritten.is_empty();
         let (running, free) = (self.crew.running() > 0, self.crew.free() > 0);
@@ -159,7 +162,7 @@ impl<W: Work> Shift<'_, W> {
             () = at(Some(self.unwritten.at())), if unwritten => Next::Retry,
             () = at(stop_at) => Next::Stop,
             // Before the news: whoever sends them without end does not keep us from looking.
-            source = turn(look), if works && free => Next::Look(source),
+            source = turn(look), if works && free && !self.crew.is_losing() => Next::Look(source),
             news = self.session.news() => Next::News(news),
         }
     }
@@ -182,7 +185,28 @@ impl<W: Work> Shift<'_, W> {
         // After that: nothing that is lost may be confirmed.
         self.hold.confirm(asked);
         self.accepted("a heartbeat");
-        Ok(())
+        self.tidy().await
+    }
+
+    /// Gives back the keys of tasks that are not run here. Where nothing is, the end of the session does the same.
+    pub(super) async fn tidy(&mut self) -> Result<(), SessionError> {
+        if !self.untidy {
+            return Ok(());
+        }
+        let Err(error) = self.session.release_idle_keys(&self.crew.tasks()).await else {
+            self.untidy = false;
+            return Ok(());
+        };
+        self.refused("giving back keys", error)?;
+        if self.crew.running() > 0 || !self.unwritten.is_empty() {
+            return Ok(());
+        }
+        Err(SessionError::Lost("it may still have keys of tasks that it does not run".to_owned()))
+    }
+
+    /// Whether nothing more is tried.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Stopping(until) if until <= clock::monotonic())
     }
 
     pub(super) fn hear(&mut self, news: News) {
@@ -215,8 +239,8 @@ impl<W: Work> Shift<'_, W> {
 
 /// Returns when the connection has ended.
 async fn lost(ended: &mut watch::Receiver<Option<String>>) -> String {
-    let reason = ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-    reason.unwrap_or_else(|| "it was closed".to_owned())
+    let reason = ended.wait_for(Option::is_some).await;
+    reason.ok().and_then(|reason| reason.clone()).unwrap_or_else(|| "it was closed".to_owned())
 }
 
 /// Returns at that time; never without one.

@@ -191,6 +191,85 @@ async fn an_error_leaves_nothing_held() {
     }
 }
 
+/// Makes every start of a task fail that is called "bad".
+const BAD: &str = "
+CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM locktop.scheduled_tasks t WHERE t.id = NEW.task_id AND t.task_name = 'bad') THEN
+        RAISE EXCEPTION 'it is bad';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER refuse BEFORE INSERT ON locktop.task_execution_log FOR EACH ROW EXECUTE FUNCTION public.refuse();
+INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at)
+SELECT name, 'x', clock_timestamp() - make_interval(mins => age)
+  FROM (VALUES ('mine', 5), ('good', 3), ('bare', 2), ('bad', 1)) t (name, age)";
+
+/// An error after the first of several tasks is another thing: the keys of those before it stay, and stack up.
+#[tokio::test]
+async fn what_a_fetch_that_failed_left_is_given_back_and_nothing_else() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (worker, other) = (Session::open(&info).await, Session::open(&info).await);
+        worker.run(BAD).await;
+        assert_eq!(worker.ask("SELECT task_name FROM fetch_tasks('w')").await, "mine", "{version}");
+        for _ in 0..3 {
+            let error = worker.refused("SELECT * FROM fetch_tasks('w', 9)").await;
+            assert!(error.ends_with("it is bad"), "{error}");
+        }
+        let held = "SELECT t.task_name FROM advisory_locks l JOIN scheduled_tasks t ON t.id = l.task_id ORDER BY t.id";
+        assert_eq!(other.ask(held).await, "mine\ngood\nbare", "{version}");
+        assert_eq!(other.ask("SELECT try_acquire_task_lock(2, 'o')").await, "f", "and nobody runs them");
+        let others = "SELECT pg_advisory_lock(get_task_lock_id('bad'))";
+        other.run(others).await;
+        worker.run("SELECT pg_advisory_lock(42)").await;
+        let bare =
+            "SELECT release_idle_task_keys(ARRAY(SELECT id FROM scheduled_tasks WHERE task_name = 'bare'))";
+        assert_eq!(worker.ask(bare).await, "3", "{version}");
+        assert_eq!(other.ask(held).await, "mine\nbare\nbad", "what is worked on stays, and what others have");
+        // Held for the transaction, it cannot be given back, and is not tried for ever.
+        worker.run("BEGIN; SELECT pg_advisory_xact_lock(get_task_lock_id('good'))").await;
+        assert_eq!(worker.ask("SELECT release_idle_task_keys()").await, "3");
+        worker.run("COMMIT").await;
+        assert_eq!(other.ask(held).await, "mine\nbad");
+        assert_eq!(worker.ask("SELECT release_idle_task_keys(NULL)").await, "0");
+        assert_eq!(worker.ask("SELECT pg_advisory_unlock(42)").await, "t", "a stranger's number");
+        assert_eq!(other.ask("SELECT task_name FROM fetch_tasks('o', 2)").await, "good\nbare");
+        assert_eq!(worker.ask("SELECT try_release_task_lock(task_id, 'w', 'completed') FROM task_execution_log WHERE worker_id = 'w'").await, "t");
+    }
+}
+
+#[tokio::test]
+async fn a_log_row_that_is_locked_keeps_no_other_task_from_being_taken() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (worker, other) = (Session::open(&info).await, Session::open(&info).await);
+        worker
+            .run(
+                "INSERT INTO scheduled_tasks (task_name, task_type, next_run_at)
+                 SELECT name, 'x', clock_timestamp() - make_interval(mins => age)
+                   FROM (VALUES ('lost', 3), ('before', 4), ('after', 1)) t (name, age)",
+            )
+            .await;
+        worker.run("SET locktop.orphan_grace = '0'; SET lock_timeout = '100ms'").await;
+        let orphan = "SELECT try_acquire_task_lock(1, 'l'); SELECT pg_advisory_unlock_all()";
+        other.run(orphan).await;
+        for lock in
+            ["SELECT FROM task_execution_log FOR UPDATE", "UPDATE task_execution_log SET heartbeat_at = NULL"]
+        {
+            other.run(&format!("BEGIN; {lock}")).await;
+            let fetch = "SELECT task_name FROM fetch_tasks('w', 9)";
+            assert_eq!(worker.ask(fetch).await, "before\nafter", "{version} {lock}");
+            other.run("ROLLBACK").await;
+            assert_eq!(worker.ask(fetch).await, "lost", "{version} {lock}");
+            worker.run("DELETE FROM task_execution_log; SELECT pg_advisory_unlock_all()").await;
+            other.run(orphan).await;
+        }
+        other.run("BEGIN; SELECT FROM task_execution_log FOR UPDATE").await;
+        assert_eq!(worker.ask("SELECT try_acquire_task_lock(1, 'w')").await, "f", "{version}: at once");
+    }
+}
+
 #[tokio::test]
 async fn the_most_urgent_comes_first_and_what_is_held_is_passed_over() {
     for version in versions() {
@@ -228,6 +307,34 @@ async fn the_most_urgent_comes_first_and_what_is_held_is_passed_over() {
             first.ask("SELECT task_name, acquired FROM try_acquire_multiple_tasks('w')").await,
             "high old|t\nhigh new|t"
         );
+    }
+}
+
+/// One that is due is found below a thousand priorities that have none, and without a look at each.
+#[tokio::test]
+async fn priorities_with_nothing_due_are_passed_over() {
+    for version in versions() {
+        let session = Session::open(&installed(version).await).await;
+        session
+            .run(
+                "INSERT INTO scheduled_tasks (task_name, task_type, priority, next_run_at)
+                 SELECT 'later ' || n, 'x', n, 'infinity' FROM generate_series(1, 1000) n;
+                 INSERT INTO scheduled_tasks (task_name, task_type, priority, next_run_at)
+                 SELECT 'due at ' || n, 'x', n, now() FROM unnest('{-3, 10, 400, 999, 2000}'::int[]) n",
+            )
+            .await;
+        // What is not yet told to all.
+        let scans = "SELECT idx_scan FROM pg_stat_xact_user_tables WHERE relid = 'scheduled_tasks'::regclass";
+        session.run("BEGIN").await;
+        let before = session.ask(scans).await.parse::<i64>().unwrap();
+        assert_eq!(
+            session.ask("SELECT task_name FROM fetch_tasks('w', 9)").await,
+            "due at 2000\ndue at 999\ndue at 400\ndue at 10\ndue at -3",
+            "{version}"
+        );
+        let count = session.ask(scans).await.parse::<i64>().unwrap() - before;
+        assert!((1..500).contains(&count), "{version}: {count}");
+        session.run("COMMIT").await;
     }
 }
 

@@ -86,6 +86,13 @@ async fn an_idle_worker_knows_when_to_look_again() {
             "t",
             "the other one is run"
         );
+        // Planned anew while it runs: of one that comes between the two nobody is told, so who sleeps has to know of the first.
+        worker
+            .run("UPDATE scheduled_tasks SET next_run_at = '2099-01-01 00:00+00' WHERE task_name = 'now'")
+            .await;
+        let between = "INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('between', 'x', '2099-06-01 00:00+00')";
+        assert_eq!(heard(version, &info, &[between.to_owned()]).await, [false], "{version}");
+        assert_eq!(other.ask("SELECT next_due_at() = '2099-01-01 00:00+00'").await, "t");
         worker.run("SELECT pg_advisory_unlock_all()").await;
         assert_eq!(
             other

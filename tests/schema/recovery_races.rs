@@ -231,6 +231,42 @@ async fn one_has_it(stage: &Stage, recovered: &str, acquired: &str, version: u32
     }
 }
 
+/// It was locked by its worker, which then showed a sign of life: the row that counts is the one that the recovery has locked itself.
+#[tokio::test]
+async fn a_sign_of_life_at_the_last_moment_is_seen() {
+    const SEEN: &str = "bigint, text, text, boolean, text, timestamptz, int, timestamptz, timestamptz";
+    for version in versions() {
+        let stage = Stage::orphaned(version).await;
+        stage
+            .watcher
+            .run(&format!(
+                "ALTER FUNCTION locktop.recover_running({SEEN}) RENAME TO true_recover_running;
+                 CREATE FUNCTION locktop.recover_running({SEEN})
+                 RETURNS TABLE (execution_id bigint, task_id int, worker_id text, outcome text, holder_pid int, next_run_at timestamptz, detail text)
+                 LANGUAGE plpgsql AS $$
+                 BEGIN
+                     PERFORM public.gate('recover');
+                     RETURN QUERY SELECT * FROM locktop.true_recover_running($1, $2, $3, $4, $5, $6, $7, $8, $9);
+                 END $$"
+            ))
+            .await;
+        let seen = stage
+            .watcher
+            .ask(
+                "SELECT format('SELECT outcome, detail LIKE ''it showed a sign of life at %%'' FROM recover_seen_execution(%s, %L, %L, %s, %L, %L, ''test'')',
+                               id, worker_id, started_at, backend_pid, backend_start, heartbeat_at) FROM task_execution_log",
+            )
+            .await;
+        stage.worker.run("BEGIN; SELECT FROM task_execution_log FOR UPDATE").await;
+        let alive = "UPDATE task_execution_log SET heartbeat_at = clock_timestamp(); COMMIT";
+        let (recovered, _, reached) =
+            stage.race("recover", (&stage.one, &seen), (&stage.worker, alive)).await;
+        assert!(reached, "{version}");
+        assert_eq!(recovered, "changed|t", "{version}");
+        assert_eq!((stage.mark().await.as_str(), stage.marks().await.as_str()), ("running|-", "0"));
+    }
+}
+
 /// Between the list of candidates and the recovery somebody else ran the task and completed it.
 #[tokio::test]
 async fn what_was_run_since_it_was_listed_is_left_alone() {

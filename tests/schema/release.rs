@@ -172,6 +172,37 @@ async fn a_failed_task_is_tried_again_later_and_later_and_then_given_up() {
     }
 }
 
+/// However long somebody wants it to rest: its end can be written.
+#[tokio::test]
+async fn no_delay_is_too_long_for_the_calendar() {
+    for version in versions() {
+        let session = Session::open(&installed(version).await).await;
+        let id = session.ask(DUE).await;
+        for delay in ["300 years", "10000 years", "170000000 years"] {
+            session
+                .run(&format!(
+                    "UPDATE scheduled_tasks SET retry_delay = '{delay}', next_run_at = clock_timestamp(), attempts = 0"
+                ))
+                .await;
+            session.run("SELECT * FROM fetch_tasks('w')").await;
+            let finish = format!("SELECT try_release_task_lock({id}, 'w', 'failed', 'no disk')");
+            assert_eq!(session.ask(&finish).await, "t", "{version} {delay}");
+            let later = "SELECT next_run_at > now() + interval '299 years' FROM scheduled_tasks";
+            assert_eq!(session.ask(later).await, "t", "{delay}");
+        }
+        for (delay, failures, pause) in [
+            ("10 s", 1, "00:00:10"),
+            ("10 s", 4, "00:01:20"),
+            ("59 minutes", 30, "01:00:00"),
+            ("2 hours", 9, "02:00:00"),
+            ("0", 9, "00:00:00"),
+        ] {
+            let asked = format!("SELECT retry_pause('{delay}', {failures})");
+            assert_eq!(session.ask(&asked).await, pause, "{delay} {failures}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_sign_of_life_is_written_by_the_session_that_runs_the_task() {
     for version in versions() {

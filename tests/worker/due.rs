@@ -90,7 +90,8 @@ async fn no_crowd_of_news_hides_that_a_task_is_due() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
         let worker: WorkerId = "w".parse().unwrap();
-        let mut worker = WorkSession::open(&info, &SchemaName::default(), &worker, &Source::ALL).await.unwrap();
+        let mut worker =
+            WorkSession::open(&info, &SchemaName::default(), &worker, &Source::ALL).await.unwrap();
         for said in ["'locktop_quiet', n || ' tasks locktop'", "'locktop_tasks', 'other' || n"] {
             let crowd = format!("SELECT pg_notify({said}) FROM generate_series(1, 1000) n");
             session.run(&format!("BEGIN; {crowd}; NOTIFY locktop_tasks, 'locktop'; COMMIT")).await;

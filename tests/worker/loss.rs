@@ -1,7 +1,7 @@
 //! What happens when the lock is lost.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
@@ -54,6 +54,7 @@ async fn work_that_a_heartbeat_does_not_list_is_stopped_and_the_rest_goes_on() {
             task(&session, name, "x", "NULL").await;
         }
         work.began(2).await;
+        // Not due again, or it would be run once more.
         session
             .run(
                 "UPDATE scheduled_tasks SET next_run_at = NULL WHERE id = 1;
@@ -63,12 +64,83 @@ async fn work_that_a_heartbeat_does_not_list_is_stopped_and_the_rest_goes_on() {
         wait_until("one to be told", async || work.seen().contains(&Seen::Stopped(1, StopReason::NotOurs)))
             .await;
         worker.events.wait_for("stopped \"one\" (execution 1)").await;
+        let held = "SELECT task_id FROM advisory_locks WHERE database = current_database()";
+        wait_until("its key to be free", async || session.ask(held).await == "2").await;
         work.end(Ok(()));
         wait_until("the other to end", async || log(&session).await.ends_with("w|completed|-")).await;
         let summary = worker.quit().await;
         assert_eq!((summary.stopped, summary.completed), (1, 1), "{version}");
         assert_eq!(work.seen().iter().filter(|seen| matches!(seen, Seen::Stopped(..))).count(), 1);
     }
+}
+
+/// It is due again, and its worker has a free place and the key: the old work has to end first, or both would run.
+#[tokio::test]
+async fn a_task_that_was_closed_is_not_begun_again_before_its_work_has_ended() {
+    #[derive(Clone, Default)]
+    struct Slow(Arc<Mutex<Vec<String>>>);
+    impl Work for Slow {
+        async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
+            let say = |what: &str| self.0.lock().unwrap().push(format!("{what} {}", job.id));
+            say("begins");
+            if job.id == 1 {
+                let reason = stop.stopped().await;
+                say("is told");
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                say("ends");
+                return Err(reason.into());
+            }
+            Ok(())
+        }
+    }
+    let info = installed(server().await.version()).await;
+    let session = Session::open(&info).await;
+    let work = Slow::default();
+    let worker = Worker::start(Options { concurrency: 3, ..Worker::options(&info, "w") }, work.clone());
+    task(&session, "t", "x", "NULL").await;
+    wait_until("it to begin", async || !work.0.lock().unwrap().is_empty()).await;
+    session
+        .run(
+            "UPDATE task_execution_log SET status = 'failed';
+             UPDATE scheduled_tasks SET next_run_at = clock_timestamp()",
+        )
+        .await;
+    wait_until("it to be run again", async || log(&session).await.ends_with("w|completed|-")).await;
+    let said = work.0.lock().unwrap().clone();
+    assert_eq!(said[..3], ["begins 1", "is told 1", "ends 1"]);
+    assert!(said.len() == 4 && said[3].starts_with("begins "), "{said:?}");
+    assert_eq!(worker.quit().await.stopped, 1);
+}
+
+/// A fetch that fails after its first task, again and again: it keeps no other worker from that task.
+#[tokio::test]
+async fn a_fetch_that_is_refused_keeps_no_task_from_others() {
+    let info = installed(server().await.version()).await;
+    let session = Session::open(&info).await;
+    session
+        .run(
+            "CREATE FUNCTION public.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN
+                 IF NEW.worker_id = 'one' AND NEW.task_id = 2 THEN
+                     RAISE EXCEPTION 'not by one';
+                 END IF;
+                 RETURN NEW;
+             END $$;
+             CREATE TRIGGER refuse BEFORE INSERT ON task_execution_log FOR EACH ROW EXECUTE FUNCTION public.refuse();
+             BEGIN",
+        )
+        .await;
+    task(&session, "good", "x", "NULL").await;
+    task(&session, "bad", "x", "NULL").await;
+    session.run("COMMIT").await;
+    let (one, two) = (Held::new(), Held::new());
+    let first = Worker::start(Options { concurrency: 2, ..Worker::options(&info, "one") }, one.clone());
+    first.events.wait_for("looking for tasks was refused: not by one").await;
+    let second = Worker::start(Options { concurrency: 2, ..Worker::options(&info, "two") }, two.clone());
+    two.began(2).await;
+    two.end(Ok(()));
+    assert_eq!(second.quit().await.completed, 2);
+    assert_eq!((first.quit().await.completed, one.seen().len()), (0, 0));
 }
 
 #[tokio::test]
@@ -109,6 +181,46 @@ async fn an_end_that_the_server_refuses_is_written_later() {
     wait_until("it to be written", async || log(&session).await == "w|failed|why").await;
     let summary = worker.quit().await;
     assert_eq!((summary.failed, summary.not_counted), (1, 0));
+}
+
+/// Told to quit meanwhile, it does not leave before it has tried that again.
+#[tokio::test]
+async fn a_task_that_cannot_be_given_back_at_once_is_given_back_later() {
+    let info = installed(server().await.version()).await;
+    let (session, other) = (Session::open(&info).await, Session::open(&info).await);
+    let options = Options { grace: Duration::ZERO, ..Worker::options(&info, "w") };
+    let worker = Worker::start(options, Held::new());
+    task(&session, "t", "x", "NULL").await;
+    wait_until("it to run", async || session.ask("SELECT state FROM running_tasks").await == "running").await;
+    other.run("BEGIN; SELECT FROM scheduled_tasks FOR UPDATE").await;
+    worker.tell();
+    worker.events.wait_for("the end of \"t\" (execution 1) was not recorded: canceling statement").await;
+    other.run("ROLLBACK").await;
+    let summary = worker.ended().await.unwrap();
+    assert_eq!((summary.given_back, summary.not_counted), (1, 0));
+    assert_eq!(
+        session.ask("SELECT attempts, next_run_at <= clock_timestamp() FROM scheduled_tasks").await,
+        "0|t"
+    );
+}
+
+/// The session ends while it waits for the answer.
+#[tokio::test]
+async fn an_end_that_was_not_answered_is_not_said_to_be_not_recorded() {
+    let info = installed(server().await.version()).await;
+    let (session, other) = (Session::open(&info).await, Session::open(&info).await);
+    let work = Held::new();
+    let worker = Worker::start(Worker::options(&info, "w"), work.clone());
+    task(&session, "t", "x", "NULL").await;
+    work.began(1).await;
+    other.run("BEGIN; SELECT FROM scheduled_tasks FOR UPDATE").await;
+    work.end(Ok(()));
+    let ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
+                 WHERE datname = current_database() AND application_name = 'locktop worker w' AND wait_event_type = 'Lock'";
+    wait_until("it to wait and be ended", async || session.ask(ended).await == "1").await;
+    worker.events.wait_for("it is not known whether the end of \"t\" (execution 1) was recorded: ").await;
+    other.run("ROLLBACK").await;
+    assert_eq!(worker.quit().await.not_counted, 1);
 }
 
 #[tokio::test]

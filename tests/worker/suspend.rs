@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use locktop::clock;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::worker::{self, Job, Options, Report, Source, Stop, Work, WorkError};
 use rustix::process::Signal;
@@ -26,7 +27,9 @@ struct Witness(Arc<Client>);
 
 impl Witness {
     async fn say(&self, what: &str) {
-        self.0.execute("INSERT INTO public.witness (what) VALUES ($1)", &[&what]).await.unwrap();
+        let began = clock::since_boot().as_secs_f64();
+        let insert = "INSERT INTO public.witness (what, began) VALUES ($1, $2)";
+        self.0.execute(insert, &[&what, &began]).await.unwrap();
     }
 }
 
@@ -80,7 +83,7 @@ async fn asleep(version: u32, source: Source) -> (Session, Process, String) {
     let session = Session::open(&info).await;
     session
         .run(&format!(
-            "CREATE TABLE public.witness (id serial, what text, at timestamptz DEFAULT clock_timestamp());
+            "CREATE TABLE public.witness (id serial, what text, began float8, at timestamptz DEFAULT clock_timestamp());
              CREATE TABLE public.beats (at timestamptz DEFAULT clock_timestamp());
              CREATE TABLE public.delay (seconds float8);
              CREATE FUNCTION public.beat() RETURNS trigger LANGUAGE plpgsql AS
@@ -106,10 +109,11 @@ async fn asleep(version: u32, source: Source) -> (Session, Process, String) {
     process.signal(Signal::STOP);
     let sql = format!("SELECT heartbeat_at < clock_timestamp() - interval '1 second' FROM {table}");
     wait_until("heartbeats to be missed", async || session.ask(&sql).await == "t").await;
-    let last = session.ask("SELECT max(id) FROM public.witness").await;
+    // What was sent when it was suspended comes after that, and was no step of its on waking.
+    let since = format!("began > {}", clock::since_boot().as_secs_f64());
     // From now on a heartbeat takes a while: what was not held up meanwhile would have done something.
     session.run("INSERT INTO public.delay VALUES (0.3)").await;
-    (session, process, last)
+    (session, process, since)
 }
 
 fn both() -> impl Iterator<Item = (u32, Source)> {
@@ -119,11 +123,11 @@ fn both() -> impl Iterator<Item = (u32, Source)> {
 #[tokio::test]
 async fn awake_and_not_its_own_any_more_it_only_stops() {
     for (version, source) in both() {
-        let (session, process, last) = asleep(version, source).await;
+        let (session, process, since) = asleep(version, source).await;
         session.run(&format!("UPDATE {} SET status = 'failed'", table(source))).await;
         process.signal(Signal::CONT);
         process.says("a heartbeat found that it is not ours any more").await;
-        let after = format!("SELECT what FROM public.witness WHERE id > {last} ORDER BY id");
+        let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
         wait_until("the work to be told", async || session.ask(&after).await.contains("stopped")).await;
         assert_eq!(session.ask(&after).await, "stopped", "{version} {source:?}");
     }
@@ -132,7 +136,7 @@ async fn awake_and_not_its_own_any_more_it_only_stops() {
 #[tokio::test]
 async fn awake_without_its_connection_it_only_stops_and_another_has_run_the_task() {
     for version in versions() {
-        let (session, process, last) = asleep(version, Source::Tasks).await;
+        let (session, process, since) = asleep(version, Source::Tasks).await;
         let other = Held::new();
         let worker = Worker::start(Worker::options(&session.info, "other"), other.clone());
         session.run("SELECT pg_terminate_backend(holder_pid) FROM running_tasks").await;
@@ -141,7 +145,7 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_run_the_task
         other.began(1).await;
         process.signal(Signal::CONT);
         process.says("connection lost").await;
-        let after = format!("SELECT what FROM public.witness WHERE id > {last} ORDER BY id");
+        let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
         wait_until("the work to be told", async || session.ask(&after).await.contains("stopped")).await;
         assert_eq!(session.ask(&after).await, "stopped", "{version}");
         other.end(Ok(()));
@@ -153,7 +157,7 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_run_the_task
 #[tokio::test]
 async fn awake_without_its_connection_it_only_stops_and_another_has_the_item() {
     for version in versions() {
-        let (session, process, last) = asleep(version, Source::Queue).await;
+        let (session, process, since) = asleep(version, Source::Queue).await;
         let name = session.info.dbname();
         session
             .run(&format!(
@@ -169,7 +173,7 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_the_item() {
         other.began(1).await;
         process.signal(Signal::CONT);
         process.says("connection lost").await;
-        let after = format!("SELECT what FROM public.witness WHERE id > {last} ORDER BY id");
+        let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
         wait_until("the work to be told", async || session.ask(&after).await.contains("stopped")).await;
         assert_eq!(session.ask(&after).await, "stopped", "{version}");
         other.end(Ok(()));
@@ -182,13 +186,13 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_the_item() {
 #[tokio::test]
 async fn awake_with_its_lock_it_goes_on_once_that_is_confirmed() {
     for (version, source) in both() {
-        let (session, process, last) = asleep(version, source).await;
+        let (session, process, since) = asleep(version, source).await;
         let beats = session.ask("SELECT count(*) FROM public.beats").await;
         process.signal(Signal::CONT);
-        let after = format!("SELECT what FROM public.witness WHERE id > {last} ORDER BY id LIMIT 1");
+        let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id LIMIT 1");
         wait_until("more work", async || session.ask(&after).await == "works").await;
         let order = format!(
-            "SELECT (SELECT min(at) FROM public.witness WHERE id > {last}) > (SELECT at FROM public.beats ORDER BY at OFFSET {beats} LIMIT 1)"
+            "SELECT (SELECT min(at) FROM public.witness WHERE {since}) > (SELECT at FROM public.beats ORDER BY at OFFSET {beats} LIMIT 1)"
         );
         assert_eq!(
             session.ask(&order).await,

@@ -22,7 +22,8 @@ $body$;
 COMMENT ON FUNCTION @schema@.held_task_ids() IS 'The tasks whose key somebody holds in this database';
 
 -- Closes the execution that the log has as running although its key was free, which is ours now. False when that was the last
--- attempt, and when the execution showed signs of life after p_oldest: its worker may still be stopping.
+-- attempt, when the execution showed signs of life after p_oldest, as that of a worker that is still stopping does, and when somebody
+-- has its row locked.
 CREATE FUNCTION @schema@.supersede_execution(p_task_id integer, p_worker_id text, p_oldest timestamptz)
 RETURNS boolean
 LANGUAGE plpgsql
@@ -31,14 +32,17 @@ AS $body$
 DECLARE
     v_lost task_execution_log;
 BEGIN
-    UPDATE task_execution_log e
-       SET status = 'failed', completed_at = clock_timestamp(), recovered_by = p_worker_id,
-           error_message = format('the session that held its lock was gone when worker %s acquired it', p_worker_id)
+    SELECT * INTO v_lost
+      FROM task_execution_log e
      WHERE e.task_id = p_task_id AND e.status = 'running' AND (greatest(e.started_at, e.heartbeat_at) > p_oldest) IS NOT TRUE
-    RETURNING * INTO v_lost;
+       FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN false;
     END IF;
+    UPDATE task_execution_log e
+       SET status = 'failed', completed_at = clock_timestamp(), recovered_by = p_worker_id,
+           error_message = format('the session that held its lock was gone when worker %s acquired it', p_worker_id)
+     WHERE e.task_id = p_task_id AND e.status = 'running' AND e.id = v_lost.id;
     INSERT INTO locktop_audit (action, actor, task_id, execution_id, worker_id, lock_id, target_pid, target_start, reason)
     VALUES ('superseded', p_worker_id, p_task_id, v_lost.id, v_lost.worker_id, task_lock_key(p_task_id), v_lost.backend_pid,
             v_lost.backend_start, 'its key was free when the task was acquired');
@@ -56,7 +60,8 @@ COMMENT ON FUNCTION @schema@.supersede_execution(integer, text, timestamptz) IS
 -- Starts an execution, or answers null. A running one of the task that showed signs of life after p_oldest is left alone. Who has
 -- the row of the task locked, and found it due, says how many attempts it has: whoever has the key by then cannot end before us.
 --
--- The key is taken for the transaction first and for the session last: an error on the way leaves nothing held.
+-- The key is taken for the transaction first and for the session last, so that an error in here leaves nothing held. One that comes
+-- after, in the same transaction, does: release_idle_task_keys() is for that.
 CREATE FUNCTION @schema@.start_execution(p_task_id integer, p_worker_id text, p_attempts integer DEFAULT NULL,
                                          p_oldest timestamptz DEFAULT 'infinity',
                                          OUT execution_id bigint, OUT attempt integer, OUT lock_id bigint)
@@ -139,6 +144,9 @@ COMMENT ON FUNCTION @schema@.try_acquire_task_lock(int, text) IS
 --
 -- What runs is told by the log, and by its key only when the log is in doubt: to look at the keys costs more the more locks there
 -- are on the server, whoever has them. So a session that has the bare key of a task, and does not run it, is given the task too.
+--
+-- An error after the first task leaves the keys of those before it with the session, and the tasks with nobody: call
+-- release_idle_task_keys() then.
 CREATE FUNCTION @schema@.fetch_tasks(p_worker_id text, p_max_tasks int DEFAULT 1)
 RETURNS TABLE (execution_id bigint, task_id int, task_name text, task_type text, payload jsonb, attempt int,
                max_attempts int, timeout_seconds double precision, lock_id bigint)
@@ -155,6 +163,7 @@ DECLARE
     v_restarted boolean;
     v_skip bigint[] := '{}';
     v_priority integer;
+    v_empty integer := 0;
     v_task record;
     v_started record;
     v_found boolean;
@@ -188,6 +197,9 @@ BEGIN
                     v_restarted := up_since() > v_oldest;
                 END IF;
                 CONTINUE WHEN v_restarted OR v_task.id = ANY (v_held);
+                -- Nobody else's task waits for who has this row locked. The insert would, where the row was changed and not committed.
+                PERFORM FROM task_execution_log r WHERE r.task_id = v_task.id AND r.status = 'running' FOR UPDATE SKIP LOCKED;
+                CONTINUE WHEN NOT FOUND;
             END IF;
             v_started := start_execution(v_task.id, p_worker_id, v_task.attempts, v_oldest);
             IF v_started.execution_id IS NOT NULL THEN
@@ -204,9 +216,21 @@ BEGIN
                 RETURN NEXT;
             END IF;
         END LOOP;
-        CONTINUE WHEN v_found;
-        -- Nothing more at this priority.
-        SELECT max(t.priority) INTO v_priority FROM scheduled_tasks t WHERE t.is_enabled AND t.priority < v_priority;
+        IF v_found THEN
+            v_empty := 0;
+            CONTINUE;
+        END IF;
+        -- Nothing more at this priority. The next one is found at once, whatever it has. After many with nothing it is worth while to
+        -- go through all tasks for one that has something due.
+        v_empty := v_empty + 1;
+        IF v_empty < 16 THEN
+            SELECT max(t.priority) INTO v_priority FROM scheduled_tasks t WHERE t.is_enabled AND t.priority < v_priority;
+        ELSE
+            v_empty := 0;
+            SELECT max(d.priority) INTO v_priority
+              FROM (SELECT t.priority FROM scheduled_tasks t WHERE t.is_enabled AND t.next_run_at <= v_now OFFSET 0) d
+             WHERE d.priority < v_priority;
+        END IF;
     END LOOP;
 END
 $body$;
@@ -241,8 +265,9 @@ END
 $body$;
 COMMENT ON FUNCTION @schema@.try_acquire_multiple_tasks(text, int) IS 'Takes up to so many due tasks';
 
--- When to look again for one who has just found nothing: the earliest next_run_at of what nobody runs, which may have come since, or
--- the time when an execution whose key is free becomes an orphan.
+-- When to look again for one who has just found nothing: the earliest next_run_at of what nobody runs, which may have come since; the
+-- earliest to come of whatever task, since announce_task tells nobody of one after that; or the time when an execution whose key is
+-- free becomes an orphan.
 CREATE FUNCTION @schema@.next_due_at()
 RETURNS timestamptz
 LANGUAGE plpgsql
@@ -251,13 +276,15 @@ SET enable_seqscan = off
 SET plan_cache_mode = force_generic_plan
 AS $body$
 DECLARE
+    v_now timestamptz := clock_timestamp();
     v_held bigint[] := held_task_ids();
 BEGIN
     RETURN least(
         (SELECT min(t.next_run_at)
            FROM scheduled_tasks t
-          WHERE t.is_enabled AND t.id <> ALL (v_held)
+          WHERE t.is_enabled AND t.next_run_at <= v_now AND t.id <> ALL (v_held)
             AND NOT EXISTS (SELECT FROM task_execution_log e WHERE e.task_id = t.id AND e.status = 'running')),
+        (SELECT min(t.next_run_at) FROM scheduled_tasks t WHERE t.is_enabled AND t.next_run_at > v_now),
         (SELECT greatest(min(greatest(e.started_at, e.heartbeat_at)), max(u.since)) + orphan_grace()
            FROM task_execution_log e
            JOIN scheduled_tasks t ON t.id = e.task_id

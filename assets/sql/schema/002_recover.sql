@@ -1,16 +1,15 @@
 -- Closing executions whose session is gone.
 
--- Which session has this row locked. It cannot be asked directly: the row names a transaction, and a transaction holds a lock on its
--- own id. Null when that transaction is over by now, or is a part of one that was rolled up into it.
-CREATE FUNCTION @schema@.row_locker(p_execution_id bigint, OUT pid integer, OUT prepared_gid text)
+-- Which session has a row locked, by the row's xmax. It cannot be asked directly: the row names a transaction, and a transaction holds
+-- a lock on its own id. Null when that transaction is over by now, or is a part of one that was rolled up into it.
+CREATE FUNCTION @schema@.row_locker(p_xmax xid, OUT pid integer, OUT prepared_gid text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
 #variable_conflict use_column
 DECLARE
-    v_xids text[];
+    v_xids text[] := ARRAY[p_xmax::text];
 BEGIN
-    SELECT ARRAY[e.xmax::text] INTO v_xids FROM task_execution_log e WHERE e.id = p_execution_id;
     SELECT l.pid, p.gid INTO pid, prepared_gid
       FROM pg_locks l LEFT JOIN pg_prepared_xacts p ON l.pid IS NULL AND p.transaction = l.transactionid
      WHERE l.locktype = 'transactionid' AND l.granted AND l.transactionid::text = ANY (v_xids);
@@ -28,19 +27,24 @@ BEGIN
     END IF;
 END
 $body$;
-COMMENT ON FUNCTION @schema@.row_locker(bigint) IS 'Who has the row of an execution locked, as far as it can be told';
+COMMENT ON FUNCTION @schema@.row_locker(xid) IS 'Who has the row with this xmax locked, as far as it can be told';
 
--- One execution, in the caller's transaction, which should do nothing else and commit at once. The outcome is one of
+-- One execution, in the caller's transaction, which should do nothing else and commit at once. Where p_is_seen, only if
+-- it is what the caller has seen, with no sign of life after p_seen_at (null: that does not matter). The outcome is one of
 --   recovered   failed in the log, and due again at next_run_at
 --   gave_up     failed in the log, and not tried again before its next schedule: it was the last attempt
 --   not_found   there is no such execution
 --   not_running it has ended by now
---   locked      somebody, holder_pid if that can be told, has its row locked
+--   changed     it is not what was seen: of another worker or session, or with a sign of life since
+--   locked      somebody, holder_pid if that can be told, has its row or that of its task locked
 --   held        holder_pid has its key, or runs the statement of a worker that lost it: it runs
 --   held_by_us  this very session has its key
 --   prepared    a prepared transaction has its key
 --   unknown     its key is not the task's, so a free key says nothing
-CREATE FUNCTION @schema@.recover_execution(p_execution_id bigint, p_actor text, p_reason text DEFAULT NULL)
+CREATE FUNCTION @schema@.recover_running(
+    p_execution_id bigint, p_actor text, p_reason text, p_is_seen boolean DEFAULT false, p_worker_id text DEFAULT NULL,
+    p_started_at timestamptz DEFAULT NULL, p_backend_pid int DEFAULT NULL, p_backend_start timestamptz DEFAULT NULL,
+    p_seen_at timestamptz DEFAULT NULL)
 RETURNS TABLE (execution_id bigint, task_id int, worker_id text, outcome text, holder_pid int, next_run_at timestamptz, detail text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
@@ -72,10 +76,21 @@ BEGIN
         detail := format('it is %s', v_row.status);
     ELSIF NOT v_locked THEN
         outcome := 'locked';
-        SELECT r.pid, r.prepared_gid INTO holder_pid, v_gid FROM row_locker(p_execution_id) r;
+        SELECT r.pid, r.prepared_gid INTO holder_pid, v_gid
+          FROM task_execution_log e CROSS JOIN row_locker(e.xmax) r
+         WHERE e.id = p_execution_id;
         detail := CASE WHEN holder_pid IS NOT NULL THEN format('its row is locked by pid %s', holder_pid)
                        WHEN v_gid IS NOT NULL THEN format('its row is locked by the prepared transaction %L', v_gid)
                        ELSE 'its row was locked by somebody' END;
+    -- Compared with the row that is locked: it stays as it is now.
+    ELSIF p_is_seen AND (v_row.worker_id, v_row.started_at, v_row.backend_pid, v_row.backend_start)
+                        IS DISTINCT FROM (p_worker_id, p_started_at, p_backend_pid, p_backend_start) THEN
+        outcome := 'changed';
+        detail := format('it is worker %s in session %s of %s now', v_row.worker_id, coalesce(v_row.backend_pid::text, '?'),
+                         coalesce(v_row.backend_start::text, '?'));
+    ELSIF v_row.heartbeat_at > p_seen_at THEN
+        outcome := 'changed';
+        detail := format('it showed a sign of life at %s', v_row.heartbeat_at);
     ELSIF v_row.lock_id IS DISTINCT FROM task_lock_key(v_row.task_id) THEN
         outcome := 'unknown';
         detail := format('its lock_id is %s and the key of the task is %s: whether it runs cannot be told',
@@ -107,6 +122,17 @@ BEGIN
         detail := CASE WHEN holder_pid IS NOT NULL
                        THEN format('its key is free, but the statement of the lost worker still runs in session %s', holder_pid)
                        ELSE 'its key was free, but the statement of the lost worker still ran' END;
+    ELSE
+        PERFORM FROM scheduled_tasks t WHERE t.id = v_row.task_id FOR NO KEY UPDATE SKIP LOCKED;
+        IF NOT FOUND THEN
+            outcome := 'locked';
+            SELECT r.pid, r.prepared_gid INTO holder_pid, v_gid
+              FROM scheduled_tasks t CROSS JOIN row_locker(t.xmax) r
+             WHERE t.id = v_row.task_id;
+            detail := CASE WHEN holder_pid IS NOT NULL THEN format('the row of its task is locked by pid %s', holder_pid)
+                           WHEN v_gid IS NOT NULL THEN format('the row of its task is locked by the prepared transaction %L', v_gid)
+                           ELSE 'the row of its task was locked by somebody' END;
+        END IF;
     END IF;
     IF outcome IS NOT NULL THEN
         RETURN NEXT;
@@ -131,12 +157,23 @@ BEGIN
     RETURN NEXT;
 END
 $body$;
+COMMENT ON FUNCTION @schema@.recover_running(bigint, text, text, boolean, text, timestamptz, int, timestamptz, timestamptz) IS
+    'What recover_execution and recover_seen_execution do; for use by these';
+
+CREATE FUNCTION @schema@.recover_execution(p_execution_id bigint, p_actor text, p_reason text DEFAULT NULL)
+RETURNS TABLE (execution_id bigint, task_id int, worker_id text, outcome text, holder_pid int, next_run_at timestamptz, detail text)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+BEGIN
+    RETURN QUERY SELECT * FROM recover_running(p_execution_id, p_actor, p_reason);
+END
+$body$;
 COMMENT ON FUNCTION @schema@.recover_execution(bigint, text, text) IS
     'Fails an execution whose key is free and makes its task due again; says what it did or why not';
 
 -- The same for whoever has looked and decided: only while it is what was seen, of the same worker in the same session. Otherwise, and
--- when there was a sign of life after p_seen_at (null: that does not matter), the outcome is
---   changed     it is not what was seen
+-- when there was a sign of life after p_seen_at (null: that does not matter), the outcome is "changed".
 CREATE FUNCTION @schema@.recover_seen_execution(
     p_execution_id bigint, p_worker_id text, p_started_at timestamptz, p_backend_pid int, p_backend_start timestamptz,
     p_seen_at timestamptz, p_actor text, p_reason text DEFAULT NULL)
@@ -144,26 +181,9 @@ RETURNS TABLE (execution_id bigint, task_id int, worker_id text, outcome text, h
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
-#variable_conflict use_column
-DECLARE
-    v_row task_execution_log;
 BEGIN
-    -- One that is locked is left to the other function, which says by whom.
-    SELECT * INTO v_row FROM task_execution_log e WHERE e.id = p_execution_id AND e.status = 'running' FOR UPDATE SKIP LOCKED;
-    IF FOUND AND ((v_row.worker_id, v_row.started_at, v_row.backend_pid, v_row.backend_start)
-                  IS DISTINCT FROM (p_worker_id, p_started_at, p_backend_pid, p_backend_start)
-                  OR v_row.heartbeat_at > p_seen_at) THEN
-        execution_id := p_execution_id;
-        task_id := v_row.task_id;
-        worker_id := v_row.worker_id;
-        outcome := 'changed';
-        detail := CASE WHEN v_row.heartbeat_at > p_seen_at THEN format('it showed a sign of life at %s', v_row.heartbeat_at)
-                       ELSE format('it is worker %s in session %s of %s now', v_row.worker_id,
-                                   coalesce(v_row.backend_pid::text, '?'), coalesce(v_row.backend_start::text, '?')) END;
-        RETURN NEXT;
-        RETURN;
-    END IF;
-    RETURN QUERY SELECT * FROM recover_execution(p_execution_id, p_actor, p_reason);
+    RETURN QUERY SELECT * FROM recover_running(p_execution_id, p_actor, p_reason, true, p_worker_id, p_started_at, p_backend_pid,
+                                               p_backend_start, p_seen_at);
 END
 $body$;
 COMMENT ON FUNCTION @schema@.recover_seen_execution(bigint, text, timestamptz, int, timestamptz, timestamptz, text, text) IS
@@ -181,7 +201,7 @@ AS $body$
 $body$;
 COMMENT ON FUNCTION @schema@.recovery_candidates() IS 'The executions that are orphans or slow';
 
--- Recovers what has run for longer and whose key is free; ends nobody. One row for each that has run for longer.
+-- Recovers the orphans that began so long ago; ends nobody. One row for each that has run for longer.
 CREATE FUNCTION @schema@.check_and_recover_timeout_tasks(p_timeout_minutes int DEFAULT 30)
 RETURNS TABLE (task_id int, worker_id text, lock_released boolean)
 LANGUAGE plpgsql
@@ -203,9 +223,10 @@ BEGIN
     LOOP
         task_id := v_row.task_id;
         worker_id := v_row.worker_id;
-        -- The rows of those that run are not touched: their finish would have to wait.
+        -- The rows of those that run are not touched: their finish would have to wait. Nor are those that are settling, which after a
+        -- start or a promotion of the server is all of them: their workers may still be stopping.
         BEGIN
-            lock_released := v_row.state IN ('orphan', 'settling') AND EXISTS (
+            lock_released := v_row.state = 'orphan' AND EXISTS (
                 SELECT FROM recover_execution(v_row.execution_id, 'check_and_recover_timeout_tasks',
                                               format('it ran for more than %s minutes', p_timeout_minutes)) f
                  WHERE f.outcome IN ('recovered', 'gave_up'));
@@ -218,7 +239,7 @@ BEGIN
 END
 $body$;
 COMMENT ON FUNCTION @schema@.check_and_recover_timeout_tasks(int) IS
-    'Recovers the executions that began so long ago and whose key is free; lock_released is false for those that run';
+    'Recovers the orphans that began so long ago; lock_released is false for those that run, and for those that may be stopping';
 
 CREATE FUNCTION @schema@.orphans(p_limit integer)
 RETURNS bigint[]

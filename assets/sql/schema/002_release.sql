@@ -63,6 +63,54 @@ $body$;
 COMMENT ON FUNCTION @schema@.release_task_lock(int, text, text, text) IS
     'As try_release_task_lock, with a warning in place of false';
 
+-- Gives back the keys of tasks that this session does not run by the log: what a call that failed left, since session locks survive a
+-- rollback, and what belonged to an execution that somebody else closed. p_working: tasks that are worked on all the same, as those
+-- are that were told to stop and have not yet; their keys stay. How many locks that were.
+CREATE FUNCTION @schema@.release_idle_task_keys(p_working int[] DEFAULT '{}')
+RETURNS integer
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+-- To unlock what is held for the transaction only is a warning.
+SET client_min_messages = error
+AS $body$
+DECLARE
+    v_start timestamptz := own_backend_start();
+    v_keys bigint[];
+    v_key bigint;
+    v_freed integer;
+    v_count integer := 0;
+BEGIN
+    -- They stack, and nothing tells how high.
+    LOOP
+        SELECT array_agg(l.classid::bigint << 32 | l.objid::bigint) INTO v_keys
+          FROM pg_locks l
+         WHERE l.locktype = 'advisory'
+           AND l.objsubid = 1
+           AND l.classid::bigint >> 16 = 19540
+           AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+           AND l.pid = pg_backend_pid()
+           AND l.mode = 'ExclusiveLock'
+           AND l.granted
+           AND ((l.classid::bigint & 65535) << 32 | l.objid::bigint) <> ALL (coalesce(p_working, '{}')::bigint[])
+           AND NOT EXISTS (
+               SELECT FROM task_execution_log e
+                WHERE e.task_id = ((l.classid::bigint & 65535) << 32 | l.objid::bigint) AND e.status = 'running'
+                  AND e.backend_pid = pg_backend_pid() AND e.backend_start = v_start);
+        EXIT WHEN v_keys IS NULL;
+        v_freed := 0;
+        FOREACH v_key IN ARRAY v_keys LOOP
+            v_freed := v_freed + pg_advisory_unlock(v_key)::integer;
+        END LOOP;
+        -- What is left is held for the transaction.
+        EXIT WHEN v_freed = 0;
+        v_count := v_count + v_freed;
+    END LOOP;
+    RETURN v_count;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.release_idle_task_keys(int[]) IS
+    'Unlocks the keys of all tasks that this session does not run, as often as they are stacked; for use after a fetch that failed';
+
 CREATE FUNCTION @schema@.heartbeat_task(p_task_id int, p_worker_id text)
 RETURNS boolean
 LANGUAGE plpgsql

@@ -87,8 +87,9 @@ RETURNS interval
 LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, @schema@, pg_temp
 AS $body$
-    -- Twice as long each time, at most an hour unless the first was longer.
-    SELECT greatest(p_delay, least(p_delay * 2 ^ least(p_failures - 1, 20), interval '1 hour'))
+    -- Twice as long each time, at most an hour unless the first was longer; and no end of time that would be an error.
+    SELECT CASE WHEN p_delay >= interval '1 hour' THEN least(p_delay, interval '1000 years')
+                ELSE least(p_delay * 2 ^ least(p_failures - 1, 20), interval '1 hour') END
 $body$;
 COMMENT ON FUNCTION @schema@.retry_pause(interval, integer) IS 'How long a task rests after so many failures in a row';
 

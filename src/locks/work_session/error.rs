@@ -72,7 +72,8 @@ pub enum SessionError {
     /// The connection is gone, and with it all locks; or it is of no more use, and has to be given up.
     #[error("{0}")]
     Lost(String),
-    /// The server refused this one thing, and did nothing.
+    /// The server refused this one thing, and wrote nothing. Keys that it had locked until then may still be held: see
+    /// [`TaskSession::release_idle_keys`](super::TaskSession::release_idle_keys).
     #[error("{message}")]
     Refused {
         /// Its SQLSTATE.

@@ -44,6 +44,8 @@ pub(super) struct All {
     /// For the queue alone: with the tasks it is part of taking one.
     pub(super) requeue: Statement,
     pub(super) notify: Statement,
+    /// For the tasks alone: an item's key is not in anybody's way.
+    pub(super) release_idle: Statement,
 }
 
 impl All {
@@ -127,5 +129,6 @@ async fn statements(client: &Client, schema: &str) -> Result<All, tokio_postgres
             ))
             .await?,
         notify: client.prepare("SELECT pg_catalog.pg_notify($1, $2)").await?,
+        release_idle: client.prepare(&format!("SELECT {schema}.release_idle_task_keys($1)")).await?,
     })
 }

@@ -75,7 +75,8 @@ impl WorkSession {
     /// and committed.
     ///
     /// # Errors
-    /// When the server refuses, or the session is lost.
+    /// When the session is lost; when the server refuses: then nothing is ours, but the session may hold keys that keep others from
+    /// their tasks, until [`Self::release_idle_keys`] was called.
     pub async fn fetch(&self, source: Source, max: usize) -> Result<Vec<Job>, SessionError> {
         let max = i32::try_from(max).unwrap_or(i32::MAX);
         let rows = self.ask(&self.statements.of(source).fetch, &[&self.worker.as_str(), &max]).await?;
@@ -114,6 +115,16 @@ impl WorkSession {
     pub async fn give_back(&self, job: &Job) -> Result<bool, SessionError> {
         let arguments: [&(dyn ToSql + Sync); 3] = [&job.task_id, &self.worker.as_str(), &job.attempt];
         first(&self.ask(&self.statements.of(job.source).give_back, &arguments).await?)
+    }
+
+    /// Gives back the keys of tasks that this session has no execution of: what a fetch left that was refused, and what belonged
+    /// to an execution that somebody else closed. Those in `working`, by the task, are kept. How many locks that were.
+    ///
+    /// # Errors
+    /// When the server refuses, or the session is lost, which gives them back too.
+    pub async fn release_idle_keys(&self, working: &[i32]) -> Result<i32, SessionError> {
+        let rows = self.ask(&self.statements.release_idle, &[&working]).await?;
+        rows.first().map_or(Ok(0), |row| Ok(row.try_get(0)?))
     }
 
     /// A sign of life for everything of that source that this session has. Answers with what is still ours; all else has to stop.
