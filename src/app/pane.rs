@@ -45,6 +45,8 @@ pub struct PaneState {
     pub column_offset: usize,
     /// Something was selected at some time: from then on nothing is selected by itself.
     touched: bool,
+    /// The user selected it, or did something with the rows while it was selected.
+    chosen: bool,
     /// What `rows` follow from, where that is `pg_locks` alone: its rows, and whether all of them are wanted.
     basis: Option<(Weak<Vec<Lock>>, bool)>,
 }
@@ -119,6 +121,7 @@ impl PaneState {
         let Some(selected) = self.selected else {
             if !self.touched && !self.rows.is_empty() {
                 self.select(scene, 0);
+                self.chosen = false;
             }
             return;
         };
@@ -126,10 +129,17 @@ impl PaneState {
             return;
         }
         match (0..self.rows.len()).find(|at| self.id_at(scene, *at) == Some(selected)) {
+            // Nobody asked for it, and what is on top would scroll out of sight with it.
+            Some(_) if !self.chosen => (self.selected, self.cursor) = (None, 0),
             Some(at) => self.cursor = at,
             // Gone: better nothing selected than a stranger under the cursor.
             None => self.selected = None,
         }
+    }
+
+    /// The user means the selected row: from now on the view goes where it goes.
+    pub fn keep_selected(&mut self) {
+        self.chosen = true;
     }
 
     /// Selects the row at a position, or the last one.
@@ -137,6 +147,7 @@ impl PaneState {
         self.cursor = at.min(self.rows.len().saturating_sub(1));
         self.selected = self.id_at(scene, self.cursor);
         self.touched = self.touched || self.selected.is_some();
+        self.chosen = self.chosen || self.selected.is_some();
     }
 
     /// Moves the selection. After the selected row vanished the first move selects what is in its place.
@@ -147,6 +158,7 @@ impl PaneState {
 
     /// Marks the selected row, or unmarks it.
     pub fn toggle_mark(&mut self) {
+        self.keep_selected();
         if let Some(selected) = self.selected
             && !self.marks.remove(&selected)
         {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use super::demo::DemoArgs;
 use super::recovery::RecoverArgs;
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
 use crate::locks::scheduled_task::WorkerId;
@@ -66,8 +67,14 @@ pub struct Cli {
 /// What to do in place of the dashboard.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Command {
-    /// Start a PostgreSQL server of our own, let sessions fight over locks in it, and show the dashboard.
+    /// Start a PostgreSQL server of our own, let workers compete for tasks and sessions for locks in it, and show the dashboard.
     Demo(DemoArgs),
+    /// A worker of a demo, which starts it and tells it what to do.
+    #[command(hide = true)]
+    DemoWorker {
+        /// What it is called.
+        name: String,
+    },
     /// Print one snapshot on standard output.
     Snapshot(SnapshotArgs),
     /// Recover tasks whose worker is gone, and on demand those that are stuck: shows what it would do, and asks.
@@ -214,24 +221,6 @@ pub struct ViewArgs {
     pub read_only: bool,
 }
 
-/// `locktop demo`.
-#[derive(Debug, Clone, Default, Args)]
-pub struct DemoArgs {
-    /// What to play; can be given more than once [default: all]
-    #[arg(long, value_name = "NAME")]
-    pub scenario: Vec<ScenarioName>,
-    /// Use this server in place of one of our own: a URI, a key=value string, a name from the config, or a database
-    /// name. A schema is made in it, and removed.
-    #[arg(long, value_name = "TARGET")]
-    pub url: Option<String>,
-    /// Directory of initdb and postgres.
-    #[arg(long, value_name = "DIR", conflicts_with = "url")]
-    pub pg_bin: Option<PathBuf>,
-    /// How the dashboard looks.
-    #[command(flatten)]
-    pub view: ViewArgs,
-}
-
 /// `locktop snapshot`.
 #[derive(Debug, Clone, Args)]
 pub struct SnapshotArgs {
@@ -291,17 +280,6 @@ impl ThemeName {
             Self::Ansi => "ansi",
         }
     }
-}
-
-/// Something to play.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
-pub enum ScenarioName {
-    /// One session blocks others, and they block more.
-    Chain,
-    /// Many wait behind one request that waits itself.
-    Convoy,
-    /// Sessions wait for each other.
-    Deadlock,
 }
 
 fn grace(text: &str) -> Result<Duration, String> {

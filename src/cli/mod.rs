@@ -2,6 +2,7 @@
 
 mod args;
 mod confirm;
+mod demo;
 mod output;
 mod parse;
 mod password;
@@ -13,9 +14,10 @@ mod settings;
 mod tests;
 
 pub use args::{
-    Cli, Command, ConfigCommand, ConnectArgs, DemoArgs, ScenarioName, SchemaCommand, SchemaPlace, Screen,
-    SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
+    Cli, Command, ConfigCommand, ConnectArgs, SchemaCommand, SchemaPlace, Screen, SnapshotArgs,
+    SnapshotFormat, ThemeName, ViewArgs,
 };
+pub use demo::{DemoArgs, Goal, ScenarioName};
 pub use output::{check_config, completions, man, print_config, print_path};
 pub use parse::parse;
 pub use password::Prompt;

@@ -28,7 +28,10 @@ pub fn man(out: &mut dyn Write) -> io::Result<()> {
     command.build();
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
-    for subcommand in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
+    for subcommand in command
+        .get_subcommands()
+        .filter(|subcommand| subcommand.get_name() != "help" && !subcommand.is_hide_set())
+    {
         let mut part = Vec::new();
         let own = clap_mangen::Man::new(own_options(subcommand));
         own.render_synopsis_section(&mut part)?;

@@ -1,7 +1,9 @@
 //! A server of our own and states of contention to look at: for the demo, for tests and for benches.
 
 pub mod postgres;
+mod random;
 mod run;
 pub mod scenario;
+pub mod tasks;
 
 pub use run::{Demo, DemoError, DemoOptions, run};

@@ -7,6 +7,7 @@ use tokio::task::JoinHandle;
 
 use super::postgres::{self, EmbeddedError, EmbeddedServer};
 use super::scenario::{Pace, Scenario, ScenarioError, Stage};
+use super::tasks::{Claim, Play, TasksError, TasksOptions};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::error::ConnInfoError;
 
@@ -26,6 +27,8 @@ pub struct DemoOptions {
     pub scenarios: Vec<Scenario>,
     /// How fast.
     pub pace: Pace,
+    /// Workers that compete for tasks.
+    pub tasks: Option<TasksOptions>,
     /// The embedded server.
     pub server: postgres::Options,
 }
@@ -33,7 +36,7 @@ pub struct DemoOptions {
 impl Default for DemoOptions {
     fn default() -> Self {
         let server = postgres::Options::default().with("max_connections", 300);
-        Self { url: None, scenarios: Scenario::DEMO.into(), pace: Pace::DEMO, server }
+        Self { url: None, scenarios: Scenario::DEMO.into(), pace: Pace::DEMO, tasks: None, server }
     }
 }
 
@@ -49,6 +52,9 @@ pub enum DemoError {
     /// A scenario.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
+    /// The tasks.
+    #[error(transparent)]
+    Tasks(#[from] TasksError),
 }
 
 /// A running demo. [`Self::stop`] ends it and leaves nothing behind. Dropping it does the same, without saying what went
@@ -60,6 +66,7 @@ pub struct Demo {
     stage: Stage,
     quit: watch::Sender<bool>,
     loops: Vec<JoinHandle<()>>,
+    play: Option<Play>,
     ended: bool,
 }
 
@@ -74,20 +81,48 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
         let server = EmbeddedServer::start(options.server).await?;
         (ConnInfo::parse(&server.conninfo())?, Some(server))
     };
-    let stage = Stage::open(&info).await?;
+    let (stage, play) = prepare(&info, server.is_some(), options.tasks).await?;
     let (quit, told) = watch::channel(false);
     let begin = |(place, scenario): (u32, Scenario)| {
         let (stage, mut told) = (stage.clone(), told.clone());
         tokio::spawn(async move {
             tokio::select! {
-                () = play(scenario, stage, options.pace, STAGGER * place) => {}
+                () = repeat(scenario, stage, options.pace, STAGGER * place) => {}
                 // Also when the demo was dropped.
                 _ = told.wait_for(|quit| *quit) => {}
             }
         })
     };
     let loops = (0..).zip(options.scenarios).map(begin).collect();
-    Ok(Demo { info, server, stage, quit, loops, ended: false })
+    Ok(Demo { info, server, stage, quit, loops, play, ended: false })
+}
+
+/// The stage, and the tasks on it. What others have there is left alone, and when anything fails nothing of ours is left.
+async fn prepare(
+    info: &ConnInfo,
+    embedded: bool,
+    tasks: Option<TasksOptions>,
+) -> Result<(Stage, Option<Play>), DemoError> {
+    let Some(tasks) = tasks else { return Ok((Stage::open(info).await?, None)) };
+    // First what only one demo can have: where another one plays, the stage is its own.
+    let claim = Claim::make(info, embedded, tasks).await?;
+    let stage = match Stage::open(info).await {
+        Ok(stage) => stage,
+        Err(error) => {
+            // The first error is the one to tell.
+            let _ = claim.give_up().await;
+            return Err(error.into());
+        }
+    };
+    match claim.start().await {
+        Ok(play) => Ok((stage, Some(play))),
+        Err(error) => {
+            if !embedded {
+                let _ = stage.remove().await;
+            }
+            Err(error.into())
+        }
+    }
 }
 
 impl Demo {
@@ -109,6 +144,18 @@ impl Demo {
         self.server.as_mut()
     }
 
+    /// The tasks, if they are played.
+    #[must_use]
+    pub fn play(&self) -> Option<&Play> {
+        self.play.as_ref()
+    }
+
+    /// The same, to finish them.
+    #[must_use]
+    pub fn play_mut(&mut self) -> Option<&mut Play> {
+        self.play.as_mut()
+    }
+
     /// Ends all sessions, then the server, or on a server of the user's removes the schema.
     ///
     /// # Errors
@@ -119,9 +166,17 @@ impl Demo {
             // A loop that panicked has ended too.
             let _ = task.await;
         }
-        let outcome = match self.server.take() {
-            Some(server) => server.stop().await.map_err(DemoError::from),
-            None => remove(&self.stage).await.map_err(DemoError::from),
+        let play = self.play.take();
+        let outcome = if let Some(server) = self.server.take() {
+            // The workers go first: they would look for their server.
+            drop(play);
+            server.stop().await.map_err(DemoError::from)
+        } else {
+            let removed = match play {
+                Some(play) => play.remove().await.map_err(DemoError::from),
+                None => Ok(()),
+            };
+            removed.and(remove(&self.stage).await.map_err(DemoError::from))
         };
         self.ended = true;
         outcome
@@ -131,19 +186,26 @@ impl Demo {
 impl Drop for Demo {
     fn drop(&mut self) {
         self.loops.iter().for_each(JoinHandle::abort);
+        let play = self.play.take();
         if self.ended || self.server.is_some() {
             return;
         }
         // The runtime of the caller may be about to end, or be this very thread's.
-        let stage = self.stage.clone();
-        let _ = std::thread::spawn(move || remove_in_time(&stage)).join();
+        let (stage, play) = (self.stage.clone(), play.map(Play::end));
+        let _ = std::thread::spawn(move || remove_in_time(&stage, play)).join();
     }
 }
 
 /// Removes what was made, on a runtime of its own; there is nobody to tell when it fails.
-fn remove_in_time(stage: &Stage) {
+fn remove_in_time(stage: &Stage, play: Option<impl Future<Output = Result<(), TasksError>>>) {
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-    let _ = runtime.block_on(async { tokio::time::timeout(FAREWELL, remove(stage)).await });
+    let all = async {
+        if let Some(play) = play {
+            let _ = play.await;
+        }
+        remove(stage).await
+    };
+    let _ = runtime.block_on(async { tokio::time::timeout(FAREWELL, all).await });
 }
 
 /// Removes what was made, over a new connection: the old one may be lost, or another runtime's.
@@ -152,7 +214,7 @@ async fn remove(stage: &Stage) -> Result<(), ScenarioError> {
 }
 
 /// Plays a scenario until it is cancelled. When the server goes away it waits for it to come back.
-async fn play(scenario: Scenario, mut stage: Stage, pace: Pace, delay: Duration) {
+async fn repeat(scenario: Scenario, mut stage: Stage, pace: Pace, delay: Duration) {
     tokio::time::sleep(delay).await;
     loop {
         if once(scenario, &stage, pace).await.is_err()

@@ -68,6 +68,7 @@ fn what_needs_no_server_is_printed_whole() {
         (&["--help"], vec!["Usage:", "snapshot", "demo", "-h, --host"]),
         (&["-?"], vec!["Usage:"]),
         (&["snapshot", "--help"], vec!["--format"]),
+        (&["demo", "--help"], vec!["--headless", "--until", "--time-scale", "[default: 60]", "crash"]),
     ] {
         let left = run(locktop(arguments));
         assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{arguments:?}");
@@ -155,4 +156,16 @@ fn wrong_usage_ends_with_2() {
         assert_eq!((left.status, left.out.as_str()), (Some(2), ""), "{arguments:?}: {}", left.err);
         assert!(left.err.contains(named), "{arguments:?}: {}", left.err);
     }
+}
+
+/// It belongs to the demo, which starts it.
+#[test]
+fn a_worker_of_the_demo_is_hidden_and_does_nothing_by_itself() {
+    for arguments in [&["--help"][..], &["man"]] {
+        let left = run(locktop(arguments));
+        assert!(!left.out.contains("demo-worker") && !left.out.contains("DEMO-WORKER"), "{arguments:?}");
+    }
+    let left = run(locktop(&["demo-worker", "x"]));
+    assert_eq!((left.status, left.out.as_str()), (Some(1), ""));
+    assert!(left.err.contains("is a part of \"locktop demo\""), "{}", left.err);
 }

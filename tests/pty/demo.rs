@@ -55,10 +55,24 @@ fn it_shows_its_scenarios_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn all_three_scenarios_appear() {
-    let screen = Screen::spawn((160, 50), &[], &["--refresh", "0.2s", "demo"]);
+fn tasks_and_all_three_lock_scenarios_appear() {
+    let mut screen = Screen::spawn((160, 50), &[], &["--refresh", "0.2s", "demo"]);
     for who in ["psql-anna", "deploy-ci", "picker-"] {
         screen.shows(who);
     }
     screen.shows("1 deadlock");
+    screen.keys("4");
+    screen.shows("· 10 running");
+    screen.shows("worker-");
+}
+
+#[test]
+fn lost_workers_and_late_tasks_are_told() {
+    let mut screen = Screen::spawn((160, 50), &[], &["--refresh", "0.2s", "demo", "--scenario", "crash"]);
+    screen.keys("4");
+    for state in ["orphan", "slow"] {
+        screen.shows(state);
+    }
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
 }

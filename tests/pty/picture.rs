@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::demo::scenario::{Pace, Scenario, Stage};
+use locktop::demo::tasks::{Claim, TasksOptions};
 use locktop::pg::conninfo::ConnInfo;
 use vt100::Color;
 
-use crate::screen::{Screen, Size};
+use crate::screen::{PROGRAM, Screen, Size};
 use crate::support;
 
 /// Of one character, in pixels.
@@ -160,22 +161,31 @@ async fn the_picture_of_the_overview_is_drawn_on_request() {
     admin.batch_execute("CREATE DATABASE shop OWNER app").await.unwrap();
     let target = server.conninfo().replace("dbname=postgres", "dbname=shop");
     let config = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(config.path(), format!("[targets.shop]\nconninfo = \"{target}\"\n")).unwrap();
+    std::fs::write(config.path(), format!(
+        "[targets.shop]\nconninfo = \"{target}\"\n[thresholds]\norphan_grace = \"1s\"\ntask_overdue = \"2s\"\n"
+    )).unwrap();
     let env = [("COLORTERM", "truecolor"), ("LOCKTOP_CONFIG", config.path().to_str().unwrap())];
     let screen = Screen::spawn(SIZE, &env, &["shop"]);
     screen.shows("LIVE");
     let app = ConnInfo::parse(&target.replace("user=postgres", "user=app")).unwrap();
     let stage = Stage::open(&app).await.unwrap();
     let pace = Pace { step: Duration::from_millis(600), ..Pace::TEST };
+    let tasks = Claim::make(&app, true, TasksOptions::new(PROGRAM.into())).await.unwrap();
+    let tasks = tasks.start().await.unwrap();
     let mut running = Vec::new();
     for scenario in Scenario::DEMO {
         running.push(scenario.start(&stage, pace).await.unwrap());
     }
     // Long enough for ages that are worth a look.
     screen.shows("longest 25s");
-    screen.shows("deadlock");
+    let wanted = |screen: &vt100::Screen| {
+        let text = screen.contents();
+        text.contains("deadlock") && text.contains(" 1 orphan ")
+    };
+    screen.wait_for("a deadlock, and a task that has lost its worker", wanted);
     let seen = screen.seen();
     let about = "locktop: who holds which lock, who waits for whom, and what ending a backend would free";
     let picture = svg(seen.emulator.screen(), about);
     std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/overview.svg"), picture).unwrap();
+    drop((seen, tasks));
 }

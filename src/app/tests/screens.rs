@@ -112,6 +112,33 @@ fn a_waiter_for_the_key_of_a_task_leads_to_its_chain() {
 }
 
 #[test]
+fn a_row_that_nobody_chose_does_not_take_the_view_down_with_it() {
+    // What is an orphan later is none yet, so another task is the first.
+    let earlier = || {
+        let mut builder = sample::jobs(0.0);
+        builder.executions.retain(|row| row.worker.as_deref() != Some("worker-7"));
+        builder
+    };
+    for keys in ["4", "4k"] {
+        let mut app = app(earlier());
+        drive(&mut app, keys);
+        let first = app.pane(Pane::Tasks).selected;
+        assert!(first.is_some(), "the first row is selected by itself");
+        arrive(&mut app, sample::jobs(1.0).view());
+        let pane = app.pane(Pane::Tasks);
+        if keys == "4" {
+            assert_eq!((pane.selected, pane.cursor), (None, 0), "there is something more urgent now");
+            drive(&mut app, "j");
+            assert_eq!(app.pane(Pane::Tasks).cursor, 0, "the first move begins at the top");
+            assert!(app.pane(Pane::Tasks).selected.is_some());
+        } else {
+            assert_eq!(pane.selected, first, "that one was chosen");
+            assert!(pane.cursor > 0);
+        }
+    }
+}
+
+#[test]
 fn a_task_stays_selected_when_it_starts_and_a_finding_leads_to_it() {
     let mut app = app(sample::jobs(0.0));
     drive(&mut app, "4/task:digest<enter>j<esc>");

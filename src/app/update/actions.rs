@@ -133,6 +133,7 @@ impl App {
             self.go(Screen::Locks);
         }
         self.all_locks = !self.all_locks;
+        self.pane_mut(Pane::Locks).keep_selected();
         self.invalidate();
         self.refresh_panes();
         Update::redraw()

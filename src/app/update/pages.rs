@@ -140,6 +140,7 @@ impl App {
                 Some(sort) if sort.column == column.name => !sort.descending,
                 _ => column.right,
             };
+            state.keep_selected();
             state.sort = Some(Sort { column: column.name, descending });
             state.rebuild(pane, all_locks, scene);
         });

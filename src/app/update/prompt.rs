@@ -96,6 +96,7 @@ impl App {
         };
         let all_locks = self.all_locks;
         let state = self.pane_mut(pane);
+        state.keep_selected();
         state.filter = filter;
         text.clone_into(&mut state.filter_text);
         self.with_pane(pane, |state, scene| state.rebuild(pane, all_locks, scene));

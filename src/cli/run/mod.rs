@@ -30,6 +30,9 @@ pub(super) enum Failure {
     /// Standard output, or the terminal.
     #[error("{0}")]
     Io(#[from] io::Error),
+    /// Options that do not go together.
+    #[error("{0}")]
+    Usage(String),
     /// Anything else, said in one line.
     #[error("{0}")]
     Other(String),
@@ -39,6 +42,7 @@ impl Failure {
     fn exit_status(&self) -> u8 {
         match self {
             Self::Settings(error) => error.exit_status(),
+            Self::Usage(_) => 2,
             Self::Io(_) | Self::Other(_) => 1,
         }
     }
@@ -86,6 +90,10 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         }
         Some(Command::Schema(SchemaCommand::Print { schema })) => {
             out.write_all(crate::schema::script(schema).as_bytes())?;
+        }
+        Some(Command::DemoWorker { .. }) => {
+            drop(out);
+            return runtime()?.block_on(demo::worker());
         }
         None
         | Some(

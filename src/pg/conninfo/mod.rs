@@ -14,6 +14,7 @@ mod sources;
 #[cfg(test)]
 mod tests;
 mod uri;
+mod write;
 
 use std::time::Duration;
 

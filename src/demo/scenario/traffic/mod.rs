@@ -4,7 +4,6 @@
 //! which nothing changes. What the sessions do is determined by a seed; what comes of it is not, since the server
 //! decides who is first.
 
-mod random;
 mod script;
 
 use std::sync::Arc;
@@ -13,11 +12,11 @@ use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
-use self::random::Random;
 use self::script::End;
 use super::error::ScenarioError;
 use super::session::Session;
 use super::stage::Stage;
+use crate::demo::random::Random;
 
 /// How much traffic.
 #[derive(Debug, Clone, Copy)]

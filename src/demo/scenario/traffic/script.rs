@@ -1,6 +1,6 @@
 //! What a session of the traffic may do.
 
-use super::random::Random;
+use crate::demo::random::Random;
 
 /// How the gids of the traffic's prepared transactions begin.
 pub(super) const GID: &str = "locktop_demo_traffic_";

@@ -2,14 +2,14 @@
 
 /// `SplitMix64` (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 #[derive(Debug, Clone)]
-pub(super) struct Random(u64);
+pub(in crate::demo) struct Random(u64);
 
 impl Random {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in crate::demo) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(in crate::demo) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,12 +18,12 @@ impl Random {
     }
 
     /// A number below `bound`, or 0. For small bounds as good as evenly distributed.
-    pub(super) fn below(&mut self, bound: u64) -> u64 {
+    pub(in crate::demo) fn below(&mut self, bound: u64) -> u64 {
         self.next().checked_rem(bound).unwrap_or(0)
     }
 
     /// One of these; they must not be empty, or it is the default.
-    pub(super) fn one<T: Copy + Default>(&mut self, of: &[T]) -> T {
+    pub(in crate::demo) fn one<T: Copy + Default>(&mut self, of: &[T]) -> T {
         let length = u64::try_from(of.len()).unwrap_or(u64::MAX);
         usize::try_from(self.below(length)).ok().and_then(|index| of.get(index)).copied().unwrap_or_default()
     }

@@ -1,0 +1,98 @@
+//! The demo without a screen: it plays for a while, says what came of it, and fails where something did that must not.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::super::Failure;
+use crate::cli::{DemoArgs, Goal, SnapshotFormat};
+use crate::demo::tasks::{Outcome, Play, Summary, TasksError};
+use crate::demo::{self, DemoOptions};
+
+/// How long it is played unless somebody says otherwise.
+const DURATION: Duration = Duration::from_secs(20);
+/// How often the numbers are looked at where somebody waits for some.
+const LOOK: Duration = Duration::from_millis(250);
+
+pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8, Failure> {
+    // From now on, so that an early Ctrl-C ends nothing half made.
+    let interrupted = interruption()?;
+    let mut demo = demo::run(options).await?;
+    let played = match demo.play_mut() {
+        Some(play) => play_out(play, arguments, interrupted).await,
+        None => Err(Failure::Other("there are no tasks to play".to_owned())),
+    };
+    let stopped = demo.stop().await;
+    let (outcome, missed) = played?;
+    print(&outcome.summary, arguments.format)?;
+    stopped?;
+    let broken: Vec<String> = outcome.broken.into_iter().chain(missed).collect();
+    if broken.is_empty() { Ok(0) } else { Err(Failure::Other(broken.join("\n"))) }
+}
+
+/// Plays until it is time, and answers with the numbers and with what was waited for in vain.
+async fn play_out(
+    play: &mut Play,
+    arguments: &DemoArgs,
+    interrupted: impl Future<Output = ()>,
+) -> Result<(Outcome, Option<String>), Failure> {
+    let duration = arguments.duration.unwrap_or(DURATION);
+    let goals = &arguments.until;
+    let ended = tokio::select! {
+        reached = reach(play, goals) => reached.map(|()| None),
+        () = tokio::time::sleep(duration) => Ok(Some(format!("not within {duration:?}"))),
+        () = interrupted => Ok(Some("not before it was interrupted".to_owned())),
+    };
+    let outcome = play.finish().await?;
+    let in_vain = ended?;
+    let left: Vec<String> =
+        goals.iter().filter(|goal| !is_reached(goal, &outcome.summary)).map(ToString::to_string).collect();
+    let missed = in_vain.filter(|_| !left.is_empty()).map(|why| format!("{why}: {}", left.join(", ")));
+    Ok((outcome, missed))
+}
+
+/// Returns when all goals are reached; never where there are none.
+async fn reach(play: &Play, goals: &[Goal]) -> Result<(), TasksError> {
+    if goals.is_empty() {
+        std::future::pending::<()>().await;
+    }
+    loop {
+        let outcome = play.outcome().await?;
+        if goals.iter().all(|goal| is_reached(goal, &outcome.summary)) {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+fn is_reached(goal: &Goal, summary: &Summary) -> bool {
+    summary.value(&goal.key).is_some_and(|value| value >= goal.least)
+}
+
+fn print(summary: &Summary, format: SnapshotFormat) -> Result<(), Failure> {
+    let text = match format {
+        SnapshotFormat::Json => {
+            serde_json::to_string(summary).map_err(|error| Failure::Other(error.to_string()))?
+        }
+        SnapshotFormat::Table => summary.table(),
+    };
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()?;
+    Ok(())
+}
+
+/// Ctrl-C, or a polite request to end.
+fn interruption() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    })
+}

@@ -1,0 +1,113 @@
+//! `locktop demo`: a server of its own, workers that compete for tasks and sessions that fight over locks in it, and the dashboard over
+//! them, or none.
+
+mod headless;
+
+use super::super::settings::Settings;
+use super::{Failure, dashboard};
+use crate::cli::{DemoArgs, ScenarioName};
+use crate::demo::scenario::Scenario;
+use crate::demo::tasks::{TasksError, TasksOptions, child};
+use crate::demo::{self, DemoError, DemoOptions};
+use crate::runtime::panics;
+
+/// Connections for everything that is not a worker, and for each worker.
+const CONNECTIONS: usize = 300;
+const EACH: usize = 4;
+
+pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, Failure> {
+    if arguments.headless {
+        let options = options(&settings, arguments)?;
+        if options.tasks.is_none() {
+            return Err(Failure::Usage(
+                "--headless counts what becomes of tasks: play tasks, crash or stall".to_owned(),
+            ));
+        }
+        return Box::pin(headless::run(options, arguments)).await;
+    }
+    dashboard::needs_terminal()?;
+    panics::end_the_screens();
+    let mut settings = settings;
+    let options = options(&settings, arguments)?;
+    if let Some(tasks) = &options.tasks {
+        settings.thresholds.orphan_grace = tasks.orphan_grace();
+        settings.thresholds.task_overdue = tasks.overdue();
+    }
+    let demo = demo::run(options).await?;
+    if let Some(play) = demo.play().filter(|_| demo.server().is_none()) {
+        for table in ["scheduled_tasks", "task_execution_log"] {
+            settings.tables.insert(table, format!("{}.{table}", play.schema().as_str()));
+        }
+    }
+    let info = demo.conninfo().clone().with_application_name("locktop");
+    let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
+    let note = demo.server().is_none().then(|| "demo".to_owned());
+    let shown = Box::pin(dashboard::show(&settings, info, target, note)).await;
+    let stopped = demo.stop().await;
+    let status = shown?;
+    stopped?;
+    Ok(status)
+}
+
+/// `locktop demo-worker`.
+pub(super) async fn worker() -> Result<u8, Failure> {
+    child::run().await.map_err(Failure::Other)?;
+    Ok(0)
+}
+
+impl From<DemoError> for Failure {
+    fn from(error: DemoError) -> Self {
+        Self::Other(error.to_string())
+    }
+}
+
+impl From<TasksError> for Failure {
+    fn from(error: TasksError) -> Self {
+        Self::Other(error.to_string())
+    }
+}
+
+fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Failure> {
+    let mut options = DemoOptions { url: settings.conninfo.clone(), ..DemoOptions::default() };
+    options.server.bin.clone_from(&arguments.pg_bin);
+    let connections = CONNECTIONS + EACH * arguments.workers;
+    // A demo may run for days: what it has updated is cleaned up.
+    options.server = options.server.with("max_connections", connections).with("autovacuum", "on");
+    let named = &arguments.scenario;
+    let asked = |name: ScenarioName| named.contains(&name);
+    options.scenarios = match (named.is_empty(), arguments.headless) {
+        (true, false) => Scenario::DEMO.into(),
+        (true, true) => Vec::new(),
+        (false, _) => named.iter().filter_map(|name| scenario(*name)).collect(),
+    };
+    let tasks = [ScenarioName::Tasks, ScenarioName::Crash, ScenarioName::Stall];
+    if named.is_empty() || tasks.into_iter().any(asked) {
+        options.tasks = Some(TasksOptions {
+            crash: asked(ScenarioName::Crash),
+            stall: asked(ScenarioName::Stall),
+            workers: arguments.workers,
+            tasks: arguments.tasks,
+            time_scale: arguments.time_scale,
+            seed: arguments.seed,
+            counted: arguments.headless,
+            recipe: recipe(arguments)?,
+            ..TasksOptions::new(std::env::current_exe()?)
+        });
+    }
+    Ok(options)
+}
+
+fn recipe(arguments: &DemoArgs) -> Result<Option<String>, Failure> {
+    let Some(file) = &arguments.recipe else { return Ok(None) };
+    let text = std::fs::read_to_string(file);
+    text.map(Some).map_err(|error| Failure::Other(format!("{}: {error}", file.display())))
+}
+
+fn scenario(name: ScenarioName) -> Option<Scenario> {
+    match name {
+        ScenarioName::Chain => Some(Scenario::Chain),
+        ScenarioName::Convoy => Some(Scenario::Convoy),
+        ScenarioName::Deadlock => Some(Scenario::Deadlock),
+        ScenarioName::Tasks | ScenarioName::Crash | ScenarioName::Stall => None,
+    }
+}

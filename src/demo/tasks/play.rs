@@ -1,0 +1,242 @@
+//! The play: everything that goes on while the tasks are played, and how it ends.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinHandle;
+use tokio_postgres::Client;
+
+use super::crew::Crew;
+use super::ground::Ground;
+use super::orders::{Orders, Plan};
+use super::witness::{Moment, NOW, Stop};
+use super::{Outcome, Summary, TasksError, TasksOptions, chaos, count, recovery};
+use crate::clock;
+use crate::demo::scenario::SCHEMA;
+use crate::pg::connect::connect;
+use crate::schema::SchemaName;
+
+/// How often a worker that ended is looked for.
+const WATCH: Duration = Duration::from_millis(50);
+/// How often tasks are made due again.
+const REPLAN: Duration = Duration::from_millis(500);
+/// Until a lost server is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long those that were just woken have for noticing, and all for ending.
+const AWAKENING: Duration = Duration::from_secs(3);
+const FAREWELL: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(20);
+/// How often the sessions of workers that ended are looked for before the schema is removed.
+const REMOVALS: u32 = 50;
+
+/// What the parts of a play share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) ground: Ground,
+    pub(super) options: TasksOptions,
+    pub(super) plan: Plan,
+    crew: Mutex<Crew>,
+    record: Mutex<Record>,
+}
+
+/// What was done to the workers.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Record {
+    pub(super) kills: u64,
+    pub(super) stopped: u64,
+    pub(super) overslept: u64,
+    pub(super) cuts: u64,
+    pub(super) stops: Vec<Stop>,
+}
+
+impl Shared {
+    pub(super) fn new(ground: Ground, options: TasksOptions, plan: Plan, orders: Orders) -> Self {
+        let crew = Mutex::new(Crew::new(options.program.clone(), orders, options.workers));
+        Self { ground, options, plan, crew, record: Mutex::default() }
+    }
+
+    pub(super) fn crew(&self) -> MutexGuard<'_, Crew> {
+        self.crew.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn record(&self) -> MutexGuard<'_, Record> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection for one part of the play.
+    pub(super) async fn connect(&self, part: &str) -> Option<Client> {
+        let info = self.ground.info.clone().with_application_name(&format!("locktop demo {part}"));
+        Some(connect(&info).await.ok()?.client)
+    }
+}
+
+/// The server's clock.
+pub(super) async fn now(client: &Client) -> Result<Moment, tokio_postgres::Error> {
+    client.query_one(NOW, &[]).await?.try_get(0)
+}
+
+/// A running play. Dropping it ends the workers at once.
+#[derive(Debug)]
+pub struct Play {
+    shared: Arc<Shared>,
+    loops: Vec<JoinHandle<()>>,
+    since: Instant,
+}
+
+impl Play {
+    /// What goes on from now on: workers are replaced, tasks are made due, mishaps happen, and somebody recovers.
+    pub(super) fn begin(shared: Arc<Shared>) -> Self {
+        let loops = vec![
+            tokio::spawn(watch(Arc::clone(&shared))),
+            tokio::spawn(replan(Arc::clone(&shared))),
+            tokio::spawn(chaos::keep(Arc::clone(&shared))),
+            tokio::spawn(recovery::keep(Arc::clone(&shared))),
+        ];
+        Self { shared, loops, since: clock::monotonic() }
+    }
+
+    /// The schema of the task tables.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaName {
+        &self.shared.ground.schema
+    }
+
+    /// The numbers as they are now.
+    ///
+    /// # Errors
+    /// When the server does not give them.
+    pub async fn outcome(&self) -> Result<Outcome, TasksError> {
+        let client = connect(&self.shared.ground.info).await?.client;
+        self.count(&client).await
+    }
+
+    async fn count(&self, client: &Client) -> Result<Outcome, TasksError> {
+        let record = self.shared.record().clone();
+        let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let (processes, lost, complaint) = {
+            let crew = self.shared.crew();
+            (crew.started(), crew.lost, crew.complaint.clone())
+        };
+        let mut summary = Summary {
+            workers: number(self.shared.options.workers),
+            tasks: number(self.shared.options.tasks),
+            kills: record.kills,
+            stops: record.stopped,
+            overslept: record.overslept,
+            cuts: record.cuts,
+            processes,
+            lost_workers: lost,
+            seconds: self.since.elapsed().as_secs_f64(),
+            seed: self.shared.options.seed,
+            ..Summary::default()
+        };
+        let counted = count::count(client, &self.shared.ground, &record.stops, &mut summary).await;
+        let verdict = counted.map_err(TasksError::server("the numbers"))?;
+        Ok(Outcome::of(summary, verdict.example.as_deref(), complaint.as_deref()))
+    }
+
+    /// Wakes those that stand still, tells all to end, kills who does not, and counts.
+    ///
+    /// # Errors
+    /// When the server does not give the numbers; the workers are gone all the same.
+    pub async fn finish(&mut self) -> Result<Outcome, TasksError> {
+        for part in self.loops.drain(..) {
+            part.abort();
+            let _ = part.await;
+        }
+        let outcome = self.settle().await;
+        self.dismiss().await;
+        outcome?;
+        let client = connect(&self.shared.ground.info).await?.client;
+        self.count(&client).await
+    }
+
+    /// Wakes those that stand still, and gives them the time to notice what they have lost.
+    async fn settle(&self) -> Result<(), TasksError> {
+        let client = connect(&self.shared.ground.info).await?.client;
+        let now = now(&client).await.map_err(TasksError::server("the time"))?;
+        let asleep = chaos::wake_all(&self.shared, now);
+        let sql = format!("SELECT count(*) FROM {SCHEMA}.witness WHERE ended IS NULL AND process = ANY ($1)");
+        let start = clock::monotonic();
+        while !asleep.is_empty() && start.elapsed() < AWAKENING {
+            let row =
+                client.query_one(&sql, &[&asleep]).await.map_err(TasksError::server("the witnesses"))?;
+            if row.try_get::<_, i64>(0).is_ok_and(|left| left == 0) {
+                break;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(())
+    }
+
+    async fn dismiss(&self) {
+        self.shared.crew().dismiss();
+        let start = clock::monotonic();
+        while !self.shared.crew().is_gone() && start.elapsed() < FAREWELL {
+            tokio::time::sleep(POLL).await;
+        }
+        self.shared.crew().end();
+    }
+
+    /// Ends the workers at once and removes the schema.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub async fn remove(mut self) -> Result<(), TasksError> {
+        for part in self.loops.drain(..) {
+            part.abort();
+            let _ = part.await;
+        }
+        self.shared.crew().end();
+        remove(&self.shared.ground).await
+    }
+
+    /// Ends the workers at once, and answers with what removes the schema, on another runtime.
+    pub(in crate::demo) fn end(self) -> impl Future<Output = Result<(), TasksError>> + Send + use<> {
+        let ground = self.shared.ground.clone();
+        drop(self);
+        async move { remove(&ground).await }
+    }
+}
+
+impl Drop for Play {
+    fn drop(&mut self) {
+        self.loops.iter().for_each(JoinHandle::abort);
+        self.shared.crew().end();
+    }
+}
+
+/// The sessions of workers that were killed may take a moment to go.
+pub(super) async fn remove(ground: &Ground) -> Result<(), TasksError> {
+    let mut outcome = ground.remove().await;
+    for _ in 0..REMOVALS {
+        let Err(TasksError::Schema(crate::schema::SchemaError::InUse { .. })) = &outcome else { break };
+        tokio::time::sleep(POLL * 5).await;
+        outcome = ground.remove().await;
+    }
+    outcome
+}
+
+/// Replaces workers that have ended.
+async fn watch(shared: Arc<Shared>) {
+    loop {
+        // One that cannot be started now may be later.
+        let _ = shared.crew().fill();
+        tokio::time::sleep(WATCH).await;
+    }
+}
+
+async fn replan(shared: Arc<Shared>) {
+    loop {
+        if let Some(client) = shared.connect("planner").await {
+            while shared.ground.replan(&client, &shared.plan).await.is_ok() {
+                if !shared.options.counted {
+                    // When this fails, so does the next.
+                    let _ = shared.ground.forget(&client).await;
+                }
+                tokio::time::sleep(REPLAN).await;
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

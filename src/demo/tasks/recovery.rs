@@ -1,0 +1,75 @@
+//! The recovery that goes on beside the workers, as somebody's cron job would do it. Orphans always; whoever is past the timeout is
+//! ended where workers are stopped, since one that stands still never ends by itself, and every few seconds where work hangs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use super::play::Shared;
+use crate::action::Actor;
+use crate::action::recover::{self, Order};
+use crate::clock;
+use crate::model::plan::{Request, Selection};
+
+/// Between two looks: long enough for an orphan to be seen on a screen, and less where there are many.
+const EVERY: Duration = Duration::from_millis(2_500);
+const EVERY_CRASH: Duration = Duration::from_millis(1_000);
+/// How long hung work may be looked at before it is ended.
+const INDULGENCE: Duration = Duration::from_secs(8);
+/// Until a lost server is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long to wait for a session that was told to end.
+const WAIT: Duration = Duration::from_secs(5);
+/// The recipe's time-out in minutes, before it is scaled: its function counts whole ones.
+const RECIPE_MINUTES: f64 = 30.0;
+
+/// Goes on for as long as it is let.
+pub(super) async fn keep(shared: Arc<Shared>) {
+    loop {
+        if let Some(client) = shared.connect("recovery").await {
+            if shared.ground.recipe {
+                after_recipe(&shared, &client).await;
+            } else {
+                own(&shared, &client).await;
+            }
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Until the connection is lost.
+async fn own(shared: &Shared, client: &Client) {
+    let order = Order {
+        actor: Actor::of_process("locktop demo", shared.ground.info.user()),
+        reason: None,
+        wait: WAIT,
+    };
+    let mut ended = clock::monotonic();
+    while !client.is_closed() {
+        let terminate = shared.options.crash || (shared.options.stall && ended.elapsed() >= INDULGENCE);
+        recover(shared, client, &order, Selection::Orphans, false).await;
+        if terminate {
+            ended = clock::monotonic();
+            recover(shared, client, &order, Selection::Longer(None), true).await;
+        }
+        tokio::time::sleep(if shared.options.crash { EVERY_CRASH } else { EVERY }).await;
+    }
+}
+
+/// One look and what follows from it. What is refused or lost is seen again at the next look.
+async fn recover(shared: &Shared, client: &Client, order: &Order, select: Selection, terminate: bool) {
+    let request = Request { select, task: None, terminate };
+    if let Ok(plan) = recover::plan(client, &shared.ground.schema, &request).await {
+        recover::execute(client, &shared.ground.schema, &plan, order, |_| {}).await;
+    }
+}
+
+/// By the function of the recipe.
+async fn after_recipe(shared: &Shared, client: &Client) {
+    let minutes = shared.plan.scaled(RECIPE_MINUTES).round();
+    let sql = format!("SELECT count(*) FROM check_and_recover_timeout_tasks({minutes})");
+    while client.execute(&sql, &[]).await.is_ok() || !client.is_closed() {
+        tokio::time::sleep(EVERY).await;
+    }
+}

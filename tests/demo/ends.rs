@@ -1,0 +1,32 @@
+//! However it ends, nothing is left.
+
+use rustix::process::Signal;
+
+use crate::headless::{Running, workers};
+use crate::support::{exists, wait_for};
+
+#[test]
+fn an_interrupted_demo_says_what_came_of_it() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let running = Running::start(&["--duration", "1h", "--format", "json", "--tasks", "20"]);
+        wait_for("its workers", || workers(running.pid()).len() == 10);
+        let pids = workers(running.pid());
+        running.signal(signal);
+        let left = running.finish();
+        // What it had time for is left to the machine.
+        assert_eq!((left.number("workers"), left.number("double_runs")), (10, 0), "{left:?}");
+        assert!(pids.iter().all(|(pid, _)| !exists(*pid)), "{pids:?}");
+    }
+}
+
+#[test]
+fn a_killed_demo_leaves_no_worker_behind_not_even_one_that_is_stopped() {
+    let running = Running::start(&["--duration", "1h", "--scenario", "crash"]);
+    let mut pids = Vec::new();
+    wait_for("a worker to be stopped", || {
+        pids = workers(running.pid());
+        pids.iter().any(|(_, state)| *state == 'T')
+    });
+    running.signal(Signal::KILL);
+    wait_for("all of them to go", || pids.iter().all(|(pid, _)| !exists(*pid)));
+}
