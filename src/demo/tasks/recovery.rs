@@ -14,7 +14,7 @@ use crate::model::plan::{Request, Selection};
 
 /// Between two looks: long enough for an orphan to be seen on a screen, and less where there are many.
 const EVERY: Duration = Duration::from_millis(2_500);
-const EVERY_CRASH: Duration = Duration::from_millis(1_000);
+const EVERY_CRASH: Duration = Duration::from_secs(1);
 /// How long hung work may be looked at before it is ended.
 const INDULGENCE: Duration = Duration::from_secs(8);
 /// Until a lost server is tried again.
