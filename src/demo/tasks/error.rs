@@ -38,7 +38,7 @@ pub enum TasksError {
 
 impl TasksError {
     /// For `map_err`.
-    pub(super) fn server(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Self {
+    pub(in crate::demo) fn server(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Self {
         move |error| {
             let message = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
             Self::Server { what, message }
