@@ -48,6 +48,10 @@
 //!   transaction open; `SET LOCAL` works there, and `statement_timeout` counts anew for each. So a step of an action is one message.
 //! - No function of the server tells when it was promoted, or started anew after a crash: `pg_postmaster_start_time()` is older. The launchers
 //!   in `pg_stat_activity` are as old as that (`up_since()` of the schema).
+//! - A process that was stopped notices nothing, not even that its standard input has ended: whoever stops one sees to it that
+//!   something else wakes it when they die ([`demo::tasks`]).
+//! - A log that a recovery closes shows no two executions of a task at once, whatever ran. Only those who did the work can tell,
+//!   and not on the connection that holds the lock.
 //! - A group of exclusive waiters has a quadratic number of queue edges: they stay implicit ([`model::wait_graph`]).
 //! - In a pool that others keep busy, the process ids of two connections can look like those of two sessions for as long as one
 //!   cares to ask: what tells is that somebody else ran something on ours ([`locks::pooler`]).

@@ -22,6 +22,9 @@
 //! it is set aside as failed; an end that comes later does not count. A session that is gone is not a process that is gone: a worker
 //! whose connection ends stops its work, and what only one may do is written in the transaction that ends the item.
 //!
+//! A session is one of the server: through a pooler in transaction mode the end of an item may come from another one than its claim, and
+//! would not count. [`pooler`](super::pooler) tells whether there is one.
+//!
 //! An idle worker listens on [`CHANNEL`] and calls [`WorkQueue::requeue_lost`] now and then. A claim whose answer did not arrive may have
 //! been done: [`WorkQueue::heartbeat`] says what the session has.
 //!

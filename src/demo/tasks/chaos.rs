@@ -52,7 +52,7 @@ impl Mishap {
         let (gap, lot) = if crash {
             (800 + random.below(900), random.below(12))
         } else {
-            (9_000 + random.below(6_000), 11)
+            (7_000 + random.below(5_000), 11)
         };
         let act = match lot {
             0 | 1 => Act::Stop,
