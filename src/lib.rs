@@ -3,7 +3,7 @@
 //! # Floors
 //!
 //! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
-//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`locks`], [`action`], [`feed`], [`app`], [`ui`],
+//! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`redis`], [`locks`], [`action`], [`feed`], [`app`], [`ui`],
 //! [`worker`], [`demo`], [`runtime`], [`config`], [`cli`].
 //!
 //! # How data flows
@@ -28,8 +28,8 @@
 //! 4. Nothing is selected or marked by position: by identity, such as a process id together with its start.
 //! 5. Secrets appear in no error, log or process list: [`pg::conninfo::Secret`].
 //! 6. A section that fails says so with its age; nothing stale is shown as live.
-//! 7. The monitor never hurts the server: no lock on a user's relation beyond reading the task tables, short time-outs on everything, no statement
-//!    dearer than one scan of `pg_locks`.
+//! 7. The monitor never hurts the server: no lock on a user's relation beyond reading the tables of tasks, leases, queue, limits and ids, short
+//!    time-outs on everything, no statement dearer than one scan of `pg_locks`.
 //! 8. What acts has the server compare the target with what was seen, in the statement that acts, and says what came of each target; what the
 //!    server did not confirm is not reported as done. See [`action`].
 //!
@@ -52,6 +52,9 @@
 //!   something else wakes it when they die ([`demo::tasks`]).
 //! - A log that a recovery closes shows no two executions of a task at once, whatever ran. Only those who did the work can tell,
 //!   and not on the connection that holds the lock.
+//! - The planner's numbers are old right after a crowd of rows came or went, and a query with a `LIMIT` then reads all of a table. So a poll
+//!   reads users' tables with sequential and bitmap scans switched off, and only through indexes that surely find the rows. What a
+//!   partial index has is read from its stored expression: `pg_get_expr()` opens the table, and waits where that is locked.
 //! - A group of exclusive waiters has a quadratic number of queue edges: they stay implicit ([`model::wait_graph`]).
 //! - In a pool that others keep busy, the process ids of two connections can look like those of two sessions for as long as one
 //!   cares to ask: what tells is that somebody else ran something on ours ([`locks::pooler`]).
@@ -93,6 +96,7 @@ pub mod keys;
 pub mod locks;
 pub mod model;
 pub mod pg;
+pub mod redis;
 pub mod runtime;
 pub mod schema;
 pub mod text;

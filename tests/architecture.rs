@@ -19,7 +19,7 @@ const FLOORS: [&str; 19] = [
 ];
 
 /// Crates that not every floor may name, and those that may.
-const CRATES: [(&str, Allowed); 10] = [
+const CRATES: [(&str, Allowed); 11] = [
     ("ratatui", Allowed::Only(&["ui", "runtime"])),
     ("ratatui_core", Allowed::Only(&["ui", "runtime"])),
     ("ratatui_widgets", Allowed::Only(&["ui", "runtime"])),
@@ -28,6 +28,7 @@ const CRATES: [(&str, Allowed); 10] = [
     ("futures_util", Allowed::NotIn(&["text", "clock", "keys", "model", "app", "ui"])),
     ("tokio_postgres", Allowed::NotIn(&["text", "clock", "keys", "model", "wire", "app", "ui"])),
     ("postgres_protocol", Allowed::NotIn(&["text", "clock", "keys", "model", "wire", "app", "ui"])),
+    ("redis", Allowed::Only(&["redis"])),
     ("rustls", Allowed::Only(&["pg"])),
     ("color_eyre", Allowed::Only(&["main"])),
 ];

@@ -55,6 +55,11 @@ invalid! {
     target_without_conninfo: "config.toml:1:10: [targets.prod] has no conninfo: expected conninfo = \"host=… dbname=…\"";
     target_bad_conninfo: "config.toml:2:12: unknown setting \"hots\" in the connection string: did you mean \"host\"?";
     target_no_table: "config.toml:2:8: targets.prod is no table: expected [targets.prod] with conninfo = \"…\"";
+    redis_no_table: "config.toml:1:9: redis is no table: expected [redis] with a list of URLs, urls = [\"redis://host\"]";
+    redis_no_urls: "config.toml:1:1: [redis] has no servers: expected a list of URLs, urls = [\"redis://host\"]";
+    redis_bad_url: "config.toml:2:24: not a Redis URL (redis url did not parse): write redis://[user[:password]@]host[:port][/database], or redis+unix:///path/to/socket (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")";
+    redis_twice: "config.toml:4:24: one:6379 is named twice";
+    redis_urls_no_list: "config.toml:2:8: urls is no list: expected a list of URLs, urls = [\"redis://host\"]";
     target_name: "config.toml:1:10: the name of a target has no \"=\" and no \"://\" in it, and is not empty";
     read_only_no_boolean: "config.toml:3:13: read_only is \"yes\": expected true or false";
     lock_key_too_long: "config.toml:2:7: key is a list: expected a 64-bit number or two 32-bit numbers: key = 815 or key = [1, 100]";
@@ -121,7 +126,7 @@ fn the_examples_in_the_printed_default_are_valid() {
         .fold(String::new(), |text, line| text + line + "\n");
     let config = Config::parse(&live, Path::new("examples"), &checks()).unwrap();
     assert_eq!(config.targets.len(), 1);
-    assert_eq!(config.tables.len(), 4);
+    assert_eq!(config.tables.len(), 6);
     assert_eq!(config.lock_names.len(), 2);
     assert_eq!(config.lock_name_queries.len(), 1);
     assert_eq!(config.keys.len(), 2);
@@ -136,6 +141,12 @@ fn everything() {
     assert_eq!((prod.read_only, prod.refresh), (true, Some(Duration::from_secs(2))));
     assert!(config.targets.contains_key("生产"));
     assert!(!format!("{config:?}").contains("hush"));
+    let own = prod.redis.as_ref().unwrap();
+    assert_eq!(
+        (own.urls.len(), own.urls[1].to_string(), own.pattern.as_deref()),
+        (2, "two:7000/3".into(), None)
+    );
+    assert_eq!((config.redis.urls.len(), config.redis.pattern.as_deref()), (1, Some("mutex:*")));
     assert_eq!(config.tables["scheduled_tasks"], "jobs.scheduled_tasks");
     let limits = &config.thresholds;
     let durations = [
@@ -145,8 +156,13 @@ fn everything() {
         limits.task_timeout,
         limits.orphan_grace,
         limits.task_overdue,
+        limits.queue_pending,
+        limits.id_ahead,
     ];
-    assert_eq!(durations.map(|seconds| format!("{seconds}")), ["90", "120", "3600", "2700", "10", "120"]);
+    assert_eq!(
+        durations.map(|seconds| format!("{seconds}")),
+        ["90", "120", "3600", "2700", "10", "120", "1800", "5"]
+    );
     assert_eq!([limits.blocked, limits.convoy, limits.pile_up], [20, 6, 7]);
     assert_eq!(format!("{}", limits.connections), "0.75");
     let names: Vec<_> =
@@ -167,7 +183,7 @@ fn everything() {
     assert_eq!(config.theme.base, "light");
     assert_eq!(config.theme.colours[0].colour, "#ff5f5f");
     let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
-    assert!(later.ends_with(":41:14: ctrl-c is bound twice"), "{later}");
+    assert!(later.ends_with(":50:14: ctrl-c is bound twice"), "{later}");
 }
 
 #[test]

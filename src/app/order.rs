@@ -6,7 +6,9 @@ use super::index::Scene;
 use super::screen::Pane;
 use super::table::Row;
 use crate::model::backend::{Backend, State};
+use crate::model::id_generator;
 use crate::model::lock::{Lock, LockTag};
+use crate::model::rate_limit::{self, LimitState};
 use crate::model::task::{TaskRow, TaskState};
 use crate::model::wait_graph::Party;
 
@@ -19,6 +21,22 @@ pub(super) fn by_urgency(pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
             Row::Task(at) => scene.view.tasks.rows.get(*at as usize).map(|row| task_key(scene, row)),
             _ => None,
         }),
+        Pane::Queue => rows.sort_by_cached_key(|row| match row {
+            Row::Item(at) => scene.view.queue.rows.get(*at as usize).map(|row| row.urgency(scene.snapshot)),
+            _ => None,
+        }),
+        Pane::Limits => rows.sort_by_cached_key(|row| limit_key(scene, *row)),
+        Pane::Generators => rows.sort_by_cached_key(|row| generator_key(scene, *row)),
+        Pane::Leases => {
+            let lease = |row: &Row| match row {
+                Row::Lease(at) => scene.view.leases.rows.get(*at as usize),
+                _ => None,
+            };
+            rows.sort_by(|a, b| match (lease(a), lease(b)) {
+                (Some(a), Some(b)) => a.urgency(b),
+                (a, b) => a.is_none().cmp(&b.is_none()),
+            });
+        }
         Pane::Backends => rows.sort_by_cached_key(|row| match row {
             Row::Backend(at) => {
                 scene.snapshot.backends.rows.get(*at as usize).map(|row| backend_key(scene, row))
@@ -105,4 +123,27 @@ fn task_key(scene: &Scene<'_>, row: &TaskRow) -> (TaskState, i64, crate::model::
     let due = || row.schedule(scene.snapshot).and_then(|task| task.next_run_at);
     let since = began.or_else(due).map_or(i64::MAX, |at| at.timestamp_micros());
     (row.state, since, row.task, row.again)
+}
+
+/// What is full first, then what is nearest to its limit.
+fn limit_key(scene: &Scene<'_>, row: Row) -> Option<(LimitState, i64, std::sync::Arc<str>)> {
+    let Row::Limit(table, at) = row else { return None };
+    let row = rate_limit::row(scene.snapshot, table as usize, at as usize)?;
+    let share = row.limit.share().map_or(0, thousandths);
+    // Among those without a limit the busiest.
+    let most = if row.limit.max_requests.is_some() { share } else { row.limit.count.unwrap_or_default() };
+    Some((row.state, most.saturating_neg(), row.limit.key.clone()))
+}
+
+/// What is ahead of the clock first, then the latest id.
+fn generator_key(scene: &Scene<'_>, row: Row) -> Option<(i64, i64)> {
+    let Row::Generator(table, at) = row else { return None };
+    let row = id_generator::row(scene.snapshot, table as usize, at as usize)?;
+    let ahead = row.ahead.filter(|ahead| *ahead > 0.1).map_or(0, thousandths);
+    Some((ahead.saturating_neg(), row.generator.worker))
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "saturates")]
+fn thousandths(number: f64) -> i64 {
+    (number * 1000.0) as i64
 }

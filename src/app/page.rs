@@ -73,9 +73,14 @@ pub fn position(findings: &[Finding], chosen: Option<&FindingId>) -> Option<usiz
 pub fn pid_of(id: RowId) -> Option<i32> {
     match id {
         RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), ..) => Some(id.pid),
-        RowId::Lock(_, Owner::Prepared(_), ..) | RowId::Prepared(_) | RowId::Group(..) | RowId::Task(..) => {
-            None
-        }
+        RowId::Lock(_, Owner::Prepared(_), ..)
+        | RowId::Prepared(_)
+        | RowId::Group(..)
+        | RowId::Task(..)
+        | RowId::Lease(_)
+        | RowId::Item(_)
+        | RowId::Limit(_)
+        | RowId::Generator(_) => None,
     }
 }
 
@@ -84,6 +89,8 @@ pub fn pid_of(id: RowId) -> Option<i32> {
 pub fn holder_of(scene: &Scene<'_>, id: RowId) -> Option<i32> {
     match id {
         RowId::Task(task, again) => scene.task(task, again)?.holder,
+        RowId::Item(id) => scene.item(id)?.pid,
+        RowId::Lease(id) => scene.lease(id).filter(|row| row.owner_alive == Some(true))?.owner_pid,
         _ => pid_of(id),
     }
 }
@@ -103,6 +110,16 @@ pub fn same_subject(scene: &Scene<'_>, row: RowId, followed: RowId) -> bool {
         (RowId::Task(task, again), other) | (other, RowId::Task(task, again)) => {
             scene.task(task, again).is_some_and(|row| is_about(row, other))
         }
+        (RowId::Item(id), other) | (other, RowId::Item(id)) => {
+            scene.item(id).is_some_and(|row| match other {
+                RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => row.tag == Some(tag),
+                RowId::Backend(backend) => row.pid == Some(backend.pid),
+                _ => false,
+            })
+        }
+        (RowId::Lease(id), RowId::Backend(other)) | (RowId::Backend(other), RowId::Lease(id)) => {
+            holder_of(scene, RowId::Lease(id)) == Some(other.pid)
+        }
         _ => false,
     }
 }
@@ -112,6 +129,6 @@ fn is_about(row: &TaskRow, other: RowId) -> bool {
     match other {
         RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => row.tag == Some(tag),
         RowId::Backend(id) => row.holder == Some(id.pid),
-        RowId::Prepared(_) | RowId::Task(..) => false,
+        _ => false,
     }
 }

@@ -66,6 +66,10 @@ impl PaneState {
             Pane::Advisory => table::advisory_rows(scene),
             Pane::Locks => table::lock_rows(scene, all_locks),
             Pane::Tasks => table::task_rows(scene),
+            Pane::Leases => table::lease_rows(scene),
+            Pane::Queue => table::item_rows(scene),
+            Pane::Limits => table::limit_rows(scene),
+            Pane::Generators => table::generator_rows(scene),
             Pane::Backends => table::backend_rows(scene),
         };
         self.total = rows.len();
@@ -189,6 +193,10 @@ impl PaneState {
             Pane::Advisory => table::advisory_rows(scene),
             Pane::Locks => table::lock_rows(scene, all_locks),
             Pane::Tasks => table::task_rows(scene),
+            Pane::Leases => table::lease_rows(scene),
+            Pane::Queue => table::item_rows(scene),
+            Pane::Limits => table::limit_rows(scene),
+            Pane::Generators => table::generator_rows(scene),
             Pane::Backends => table::backend_rows(scene),
         };
         let there: FxHashSet<RowId> =

@@ -12,6 +12,10 @@ pub enum Screen {
     Locks,
     /// Schedules and executions.
     Tasks,
+    /// Locks that end by themselves.
+    Leases,
+    /// The work queue; rate limits and id generators.
+    Queue,
     /// `pg_stat_activity`.
     Backends,
 }
@@ -27,13 +31,38 @@ pub enum Pane {
     Locks,
     /// Scheduled tasks.
     Tasks,
+    /// Leases.
+    Leases,
+    /// Items of the work queue.
+    Queue,
+    /// Rate limits.
+    Limits,
+    /// Id generators.
+    Generators,
     /// Backends.
     Backends,
 }
 
+/// Which tables a database has.
+#[expect(clippy::struct_excessive_bools, reason = "each is a table of its own")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Has {
+    /// Scheduled tasks.
+    pub tasks: bool,
+    /// Leases.
+    pub leases: bool,
+    /// A work queue.
+    pub queue: bool,
+    /// Rate limits.
+    pub limits: bool,
+    /// Id generators.
+    pub generators: bool,
+}
+
 impl Screen {
     /// In the order of their keys.
-    pub const ALL: [Self; 5] = [Self::Overview, Self::Chains, Self::Locks, Self::Tasks, Self::Backends];
+    pub const ALL: [Self; 7] =
+        [Self::Overview, Self::Chains, Self::Locks, Self::Tasks, Self::Leases, Self::Queue, Self::Backends];
 
     /// The digit that chooses it.
     #[must_use]
@@ -43,6 +72,8 @@ impl Screen {
             Self::Chains => '2',
             Self::Locks => '3',
             Self::Tasks => '4',
+            Self::Leases => '5',
+            Self::Queue => '6',
             Self::Backends => '7',
         }
     }
@@ -55,16 +86,43 @@ impl Screen {
             Self::Chains => "Chains",
             Self::Locks => "Locks",
             Self::Tasks => "Tasks",
+            Self::Leases => "Leases",
+            Self::Queue => "Queue",
             Self::Backends => "Backends",
         }
     }
 
-    /// Its panes, in the order that Tab goes through. `tasks` says whether there are task tables.
+    /// Whether it can be gone to.
     #[must_use]
-    pub fn panes(self, tasks: bool) -> &'static [Pane] {
+    pub fn is_there(self, has: Has) -> bool {
         match self {
-            Self::Overview if tasks => &[Pane::Chains, Pane::Advisory, Pane::Tasks],
-            Self::Overview => &[Pane::Chains, Pane::Advisory],
+            Self::Tasks => has.tasks,
+            Self::Leases => has.leases,
+            Self::Queue => has.queue || has.limits || has.generators,
+            Self::Overview | Self::Chains | Self::Locks | Self::Backends => true,
+        }
+    }
+
+    /// Its panes, in the order that Tab goes through.
+    #[must_use]
+    pub fn panes(self, has: Has) -> &'static [Pane] {
+        match self {
+            Self::Overview => match (has.tasks, has.leases) {
+                (true, true) => &[Pane::Chains, Pane::Advisory, Pane::Tasks, Pane::Leases],
+                (true, false) => &[Pane::Chains, Pane::Advisory, Pane::Tasks],
+                (false, true) => &[Pane::Chains, Pane::Advisory, Pane::Leases],
+                (false, false) => &[Pane::Chains, Pane::Advisory],
+            },
+            Self::Leases => &[Pane::Leases],
+            Self::Queue => match (has.queue, has.limits, has.generators) {
+                (true, true, true) => &[Pane::Queue, Pane::Limits, Pane::Generators],
+                (true, true, false) => &[Pane::Queue, Pane::Limits],
+                (true, false, true) => &[Pane::Queue, Pane::Generators],
+                (false, true, true) => &[Pane::Limits, Pane::Generators],
+                (false, true, false) => &[Pane::Limits],
+                (false, false, true) => &[Pane::Generators],
+                (_, false, false) => &[Pane::Queue],
+            },
             Self::Tasks => &[Pane::Tasks],
             Self::Chains => &[Pane::Chains],
             Self::Locks => &[Pane::Locks],
@@ -75,7 +133,17 @@ impl Screen {
 
 impl Pane {
     /// Every pane.
-    pub const ALL: [Self; 5] = [Self::Chains, Self::Advisory, Self::Locks, Self::Tasks, Self::Backends];
+    pub const ALL: [Self; 9] = [
+        Self::Chains,
+        Self::Advisory,
+        Self::Locks,
+        Self::Tasks,
+        Self::Leases,
+        Self::Queue,
+        Self::Limits,
+        Self::Generators,
+        Self::Backends,
+    ];
 
     /// Its name.
     #[must_use]
@@ -85,6 +153,10 @@ impl Pane {
             Self::Advisory => "Advisory",
             Self::Locks => "Locks",
             Self::Tasks => "Tasks",
+            Self::Leases => "Leases",
+            Self::Queue => "Queue",
+            Self::Limits => "Rate limits",
+            Self::Generators => "Id generators",
             Self::Backends => "Backends",
         }
     }

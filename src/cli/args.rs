@@ -195,6 +195,13 @@ pub struct ConnectArgs {
     /// Ask for the password before connecting.
     #[arg(short = 'W', long, global = true)]
     pub password: bool,
+    /// A Redis server whose locks are shown with the leases, such as <redis://host>; several are one set. Others see a command line: a
+    /// password belongs in the config.
+    #[arg(long, value_name = "URL", global = true)]
+    pub redis: Vec<String>,
+    /// Which keys of the Redis servers are locks [default: lock:*]
+    #[arg(long, value_name = "GLOB", global = true)]
+    pub redis_pattern: Option<String>,
 }
 
 /// How the dashboard looks and starts.
@@ -252,6 +259,10 @@ pub enum Screen {
     Locks,
     /// Scheduled tasks.
     Tasks,
+    /// Leases.
+    Leases,
+    /// The work queue, rate limits and id generators.
+    Queue,
     /// Sessions.
     Backends,
 }

@@ -5,10 +5,13 @@ use std::time::Duration;
 
 use super::args::{Cli, Command, Screen, ViewArgs};
 use super::password::Prompt;
-use crate::config::{Checks, Config, ConfigError, Location, LockNameQuery, NamedLock, Target, Theme, locate};
+use crate::config::{
+    Checks, Config, ConfigError, Location, LockNameQuery, NamedLock, Redis, Target, Theme, locate,
+};
 use crate::model::thresholds::Thresholds;
 use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
 use crate::pg::error::ConnInfoError;
+use crate::redis::RedisUrl;
 
 /// What the settings depend on beside the command line.
 #[derive(Clone, Copy)]
@@ -48,6 +51,8 @@ pub struct Settings {
     pub lock_name_queries: Vec<LockNameQuery>,
     /// Where the task tables are.
     pub tables: BTreeMap<&'static str, String>,
+    /// The Redis servers to look at; none for none.
+    pub redis: Redis,
     /// The config as it was read, for mistakes that only show later.
     pub config: Config,
 }
@@ -122,6 +127,7 @@ impl Cli {
             lock_names: config.lock_names.clone(),
             lock_name_queries: config.lock_name_queries.clone(),
             tables: config.tables.clone(),
+            redis: self.redis(named.and_then(|named| named.redis.as_ref()).unwrap_or(&config.redis))?,
             config,
         })
     }
@@ -187,6 +193,28 @@ impl Cli {
         let sources =
             Sources { env: context.env, flags_first: named.is_some(), ..Sources::of_process(text, flags) };
         ConnInfo::resolve(&sources)
+    }
+
+    /// The Redis servers of the command line, or else of the config. A URL that is wrong is not repeated.
+    fn redis(&self, config: &Redis) -> Result<Redis, SettingsError> {
+        let flags = &self.connect;
+        let mut urls: Vec<RedisUrl> = Vec::new();
+        for text in &flags.redis {
+            let url =
+                RedisUrl::parse(text).map_err(|error| SettingsError::Usage(format!("--redis: {error}")))?;
+            if urls.contains(&url) {
+                return Err(SettingsError::Usage(format!("--redis: {url} is named twice")));
+            }
+            urls.push(url);
+        }
+        if urls.is_empty() {
+            urls.clone_from(&config.urls);
+        }
+        let pattern = flags.redis_pattern.clone().or_else(|| config.pattern.clone());
+        if urls.is_empty() && flags.redis_pattern.is_some() {
+            return Err(SettingsError::Usage("--redis-pattern needs a server: --redis names one".to_owned()));
+        }
+        Ok(Redis { urls, pattern })
     }
 
     fn prompt(&self) -> Prompt {

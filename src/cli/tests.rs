@@ -227,3 +227,33 @@ fn config_check() {
     std::fs::write(&path, "refresh = 2").unwrap();
     assert!(check(Some(&path)).unwrap_err().to_string().contains(":1:11: refresh is the number 2"));
 }
+
+#[test]
+fn redis_servers_come_from_the_command_line_or_the_target_or_the_config() {
+    let config = "[redis]\nurls = [\"redis://everywhere\"]\npattern = \"mutex:*\"\n\
+                  [targets.prod]\nconninfo = \"dbname=app\"\n[targets.prod.redis]\nurls = [\"redis://a\", \"redis://b\"]\n";
+    let found = |line: &str, config: &str| {
+        let redis = settings(line, config).unwrap().redis;
+        let urls: Vec<_> = redis.urls.iter().map(ToString::to_string).collect();
+        format!("{} {}", urls.join(","), redis.pattern.unwrap_or_default())
+    };
+    assert_eq!(found("app", ""), " ");
+    assert_eq!(found("app", config), "everywhere:6379 mutex:*");
+    assert_eq!(found("prod", config), "a:6379,b:6379 ");
+    assert_eq!(found("snapshot prod --redis redis://c --redis redis://d/1", config), "c:6379,d:6379/1 ");
+    assert_eq!(found("--redis-pattern l:* app", config), "everywhere:6379 l:*");
+    assert_eq!(found("demo --redis redis://c", ""), "c:6379 ");
+}
+
+#[test]
+fn a_redis_url_that_is_wrong_is_not_repeated() {
+    for line in [
+        "app --redis redis://:s3cret@",
+        "app --redis redis://a --redis redis://:s3cret@a",
+        "app --redis-pattern x",
+    ] {
+        let error = settings(line, "").unwrap_err();
+        assert!(error.starts_with("--redis"), "{error}");
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+}

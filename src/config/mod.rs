@@ -6,6 +6,7 @@ pub mod duration;
 mod error;
 mod location;
 mod reader;
+mod redis_servers;
 mod sections;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ pub use location::{Location, locate};
 
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
+use crate::redis::RedisUrl;
 
 /// The shortest refresh interval.
 pub const MIN_REFRESH: Duration = Duration::from_millis(100);
@@ -43,6 +45,8 @@ pub struct Config {
     pub lock_names: Vec<NamedLock>,
     /// `[[lock_name_queries]]`.
     pub lock_name_queries: Vec<LockNameQuery>,
+    /// `[redis]`.
+    pub redis: Redis,
     /// `[keys]`.
     pub keys: Vec<KeyBinding>,
     /// `[theme]`.
@@ -59,6 +63,7 @@ impl Default for Config {
             thresholds: Thresholds::default(),
             lock_names: Vec::new(),
             lock_name_queries: Vec::new(),
+            redis: Redis::default(),
             keys: Vec::new(),
             theme: Theme::default(),
         }
@@ -74,6 +79,8 @@ pub struct Target {
     pub read_only: bool,
     /// Its own refresh interval.
     pub refresh: Option<Duration>,
+    /// `[targets.NAME.redis]`: in place of `[redis]`.
+    pub redis: Option<Redis>,
 }
 
 impl std::fmt::Debug for Target {
@@ -82,8 +89,19 @@ impl std::fmt::Debug for Target {
             .field("conninfo", &"***")
             .field("read_only", &self.read_only)
             .field("refresh", &self.refresh)
+            .field("redis", &self.redis)
             .finish()
     }
+}
+
+/// Redis servers whose locks are shown with the leases. Those of one list are one set: a lock of Redlock is held by whoever
+/// has it on most of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Redis {
+    /// The servers.
+    pub urls: Vec<RedisUrl>,
+    /// Which keys are locks, as a glob of Redis; `lock:*` where nothing is said.
+    pub pattern: Option<String>,
 }
 
 /// A name for an advisory lock key.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::reader::{Reader, Value, get, integer, number};
+use super::redis_servers;
 use super::{
     Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, duration,
 };
@@ -16,9 +17,19 @@ use crate::pg::error::ConnInfoError;
 /// What a refresh interval may be.
 const REFRESH_EXPECTED: &str = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
 
-const SECTIONS: [&str; 8] =
-    ["refresh", "targets", "tables", "thresholds", "lock_names", "lock_name_queries", "keys", "theme"];
-const TABLES: [&str; 4] = ["scheduled_tasks", "task_execution_log", "task_queue", "distlock"];
+const SECTIONS: [&str; 9] = [
+    "refresh",
+    "targets",
+    "tables",
+    "thresholds",
+    "lock_names",
+    "lock_name_queries",
+    "redis",
+    "keys",
+    "theme",
+];
+const TABLES: [&str; 6] =
+    ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
 const BASES: [&str; 4] = ["dark", "light", "mono", "ansi"];
 
 /// Reads the whole file.
@@ -33,6 +44,7 @@ pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks
             "thresholds" => thresholds(reader, value, &mut config.thresholds),
             "lock_names" => lock_names(reader, value, &mut config),
             "lock_name_queries" => lock_name_queries(reader, value, &mut config),
+            "redis" => config.redis = redis_servers::redis(reader, "redis", value).unwrap_or_default(),
             "keys" => keys(reader, value, &mut config, checks),
             "theme" => theme(reader, value, &mut config, checks),
             _ => {}
@@ -68,7 +80,7 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
             );
             continue;
         };
-        reader.only(table, &format!(" in [{section}]"), &["conninfo", "read_only", "refresh"]);
+        reader.only(table, &format!(" in [{section}]"), &["conninfo", "read_only", "refresh", "redis"]);
         let Some(conninfo) = get(table, "conninfo") else {
             reader.mistake(
                 &name.span(),
@@ -89,6 +101,8 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
                 .and_then(|value| reader.boolean("read_only", value))
                 .unwrap_or(false),
             refresh: get(table, "refresh").and_then(|value| refresh(reader, value)),
+            redis: get(table, "redis")
+                .and_then(|value| redis_servers::redis(reader, &format!("{section}.redis"), value)),
         };
         config.targets.insert(name.get_ref().to_string(), target);
     }
@@ -123,13 +137,15 @@ fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
 
 fn thresholds(reader: &mut Reader<'_>, value: Value<'_, '_>, limits: &mut Thresholds) {
     let Some(table) = reader.table("thresholds", value) else { return };
-    let durations: [(&str, &mut f64); 6] = [
+    let durations: [(&str, &mut f64); 8] = [
         ("wait", &mut limits.wait),
         ("idle_in_transaction", &mut limits.idle_in_transaction),
         ("idle_lock", &mut limits.idle_lock),
         ("task_timeout", &mut limits.task_timeout),
         ("orphan_grace", &mut limits.orphan_grace),
         ("task_overdue", &mut limits.task_overdue),
+        ("queue_pending", &mut limits.queue_pending),
+        ("id_ahead", &mut limits.id_ahead),
     ];
     let counts: [(&str, &mut u32); 3] =
         [("blocked", &mut limits.blocked), ("convoy", &mut limits.convoy), ("pile_up", &mut limits.pile_up)];

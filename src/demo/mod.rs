@@ -3,6 +3,7 @@
 pub mod contest;
 pub mod postgres;
 mod random;
+pub mod redis;
 mod run;
 pub mod scenario;
 pub mod tasks;

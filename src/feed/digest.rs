@@ -7,12 +7,17 @@ use super::learn::Learned;
 use super::series;
 use crate::model::Text;
 use crate::model::finding::{self, Deadlocks, Scene, lock_name_query};
+use crate::model::lease;
 use crate::model::lock_name::LockNames;
+use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
+use crate::model::systems::Systems;
 use crate::model::task::Watch;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{Link, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
+use crate::model::work_queue;
+use crate::redis::RedisState;
 
 /// Minutes that the series goes back.
 const SERIES_MINUTES: u32 = 15;
@@ -26,6 +31,7 @@ pub struct Digest {
     watch: Watch,
     deadlocks: Deadlocks,
     held: Held,
+    redis: Option<RedisState>,
     view: Arc<View>,
 }
 
@@ -40,6 +46,8 @@ impl Digest {
             snapshot: None,
             graph: Arc::default(),
             tasks: Arc::default(),
+            leases: Arc::default(),
+            queue: Arc::default(),
             findings: Arc::default(),
             series: Arc::default(),
             held_since: Arc::default(),
@@ -51,6 +59,7 @@ impl Digest {
             watch: Watch::default(),
             deadlocks: Deadlocks::default(),
             held: Held::default(),
+            redis: None,
             view: Arc::new(view),
         }
     }
@@ -59,6 +68,11 @@ impl Digest {
     pub fn learned(&mut self, learned: Learned) {
         self.notes = learned.notes;
         self.view = Arc::new(View { lock_names: learned.names, ..View::clone(&self.view) });
+    }
+
+    /// Takes the newest state of the Redis servers in, for the snapshots to come.
+    pub fn redis_read(&mut self, state: RedisState) {
+        self.redis = Some(state);
     }
 
     /// The last view.
@@ -75,7 +89,10 @@ impl Digest {
 
     /// Takes a snapshot in. Where its locks could not be read, what was made of the last ones stays, and is not made
     /// again: ages would grow that nobody has seen.
-    pub fn snapshot_taken(&mut self, snapshot: Snapshot) -> Arc<View> {
+    pub fn snapshot_taken(&mut self, mut snapshot: Snapshot) -> Arc<View> {
+        if let Some(state) = &self.redis {
+            join(&mut snapshot, state);
+        }
         let before = &self.view;
         let (graph, series) = if snapshot.locks.error.is_none() {
             let graph = WaitGraph::build(Input {
@@ -91,10 +108,14 @@ impl Digest {
         self.deadlocks.look(&snapshot, &graph);
         let held_since = self.held.look(&snapshot);
         let tasks = self.watch.look(&snapshot, &self.thresholds);
+        let leases = lease::Board::of(&snapshot);
+        let queue = work_queue::Board::of(&snapshot);
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             graph: &graph,
             tasks: &tasks,
+            leases: &leases,
+            queue: &queue,
             deadlocks: &self.deadlocks,
             lock_names: &before.lock_names,
             thresholds: &self.thresholds,
@@ -107,6 +128,8 @@ impl Digest {
             link: Link::Live,
             graph,
             tasks: Arc::new(tasks),
+            leases: Arc::new(leases),
+            queue: Arc::new(queue),
             findings: Arc::new(findings),
             series,
             held_since,
@@ -123,6 +146,14 @@ impl Digest {
         self.view = Arc::new(View { id: self.view.id + 1, link, ..View::clone(&self.view) });
         self.view()
     }
+}
+
+/// Puts the locks of Redis into a snapshot, with their time by the clock of the server of the snapshot.
+fn join(snapshot: &mut Snapshot, state: &RedisState) {
+    let age = state.read.and_then(|read| chrono::TimeDelta::from_std(read.elapsed()).ok());
+    let read_at = age.map(|age| snapshot.taken_at - age);
+    let redis = Arc::new(RedisLeases { read_at, ..RedisLeases::clone(&state.leases) });
+    snapshot.systems = Arc::new(Systems { redis, ..Systems::clone(&snapshot.systems) });
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
+use crate::redis::RedisState;
 
 /// How to poll.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +29,8 @@ pub struct Settings {
     pub lock_names: LockNames,
     /// More of them, as they are learned.
     pub learned: Option<watch::Receiver<Learned>>,
+    /// The Redis servers, as they are read beside the poll.
+    pub redis: Option<watch::Receiver<RedisState>>,
 }
 
 /// What the screen asks of the poll. The newest word holds, and none is lost while the server does not answer.
@@ -114,6 +117,7 @@ impl Live {
                 Ok(snapshot) => {
                     self.backoff = Backoff::default();
                     self.take_names();
+                    self.take_redis();
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
@@ -139,6 +143,13 @@ impl Live {
             && learned.has_changed().is_ok_and(|changed| changed)
         {
             self.digest.learned(learned.borrow_and_update().clone());
+        }
+    }
+
+    /// Takes the newest state of the Redis servers in; it may be the same as before, and older.
+    fn take_redis(&mut self) {
+        if let Some(redis) = &mut self.settings.redis {
+            self.digest.redis_read(redis.borrow_and_update().clone());
         }
     }
 

@@ -10,6 +10,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
+use crate::redis::{RedisOptions, RedisState, RedisUrl, read_once};
 
 /// Longest time for learning names.
 const LEARNING: Duration = Duration::from_secs(2);
@@ -37,10 +38,12 @@ pub async fn once(
     lock_names: LockNames,
 ) -> Result<Arc<View>, OnceError> {
     let session = open(info, limits).await?;
-    look(session, thresholds, Learned { names: Arc::new(lock_names), ..Learned::default() }).await
+    let learned = Learned { names: Arc::new(lock_names), ..Learned::default() };
+    look(session, thresholds, learned, None).await
 }
 
-/// The same, with names for advisory keys that are learned first, on a connection of its own, for at most two seconds.
+/// The same, with names for advisory keys that are learned first, on a connection of its own, for at most two seconds;
+/// and with the locks of some Redis servers, which are read meanwhile.
 ///
 /// # Errors
 /// As for [`once`]; names that cannot be learned are findings.
@@ -49,9 +52,15 @@ pub async fn once_learning(
     limits: Limits,
     thresholds: Thresholds,
     learner: Learner,
+    redis: Option<(Vec<RedisUrl>, RedisOptions)>,
 ) -> Result<Arc<View>, OnceError> {
     let session = open(info, limits).await?;
-    look(session, thresholds, learn::once(learner, LEARNING).await).await
+    let redis = Box::pin(async {
+        let (servers, options) = redis?;
+        tokio::time::timeout(LEARNING, read_once(servers, options)).await.ok()
+    });
+    let (names, redis) = tokio::join!(Box::pin(learn::once(learner, LEARNING)), redis);
+    look(session, thresholds, names, redis).await
 }
 
 async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
@@ -63,10 +72,14 @@ async fn look(
     mut session: Session,
     thresholds: Thresholds,
     learned: Learned,
+    redis: Option<RedisState>,
 ) -> Result<Arc<View>, OnceError> {
     let first = session.poll(None).await?;
     let second = session.poll(Some(&first)).await?;
     let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
     digest.learned(learned);
+    if let Some(redis) = redis {
+        digest.redis_read(redis);
+    }
     Ok(digest.snapshot_taken(second))
 }

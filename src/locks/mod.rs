@@ -1,5 +1,4 @@
-//! Locks over PostgreSQL, each system a library of its own right: nothing in here knows of a terminal, a config or a
-//! command line.
+//! Lock systems, each a library of its own right: nothing in here knows of a terminal, a config or a command line.
 //!
 //! - [`advisory`]: the server's advisory locks, of a session or of a transaction.
 //! - [`lease`]: locks that end by themselves, with tokens to fence what their holders write.
@@ -9,6 +8,7 @@
 //! - [`snowflake`]: ids that grow with time.
 //! - [`optimistic`]: write only what has not changed since it was read.
 //! - [`pooler`]: whether a session lock can be held here at all.
+//! - [`redis_lock`]: locks in Redis, on one server or on a majority of several.
 
 pub mod advisory;
 pub mod call;
@@ -16,6 +16,7 @@ pub mod lease;
 pub mod optimistic;
 pub mod pooler;
 pub mod rate_limit;
+pub mod redis_lock;
 pub mod scheduled_task;
 pub mod snowflake;
 pub mod work_queue;

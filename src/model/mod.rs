@@ -5,17 +5,24 @@
 pub mod awaited_rows;
 pub mod backend;
 pub mod finding;
+pub mod id_generator;
+pub mod lease;
 pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
+pub mod namespace;
 pub mod plan;
 pub mod prepared;
+pub mod rate_limit;
+pub mod redis_lease;
 pub mod snapshot;
+pub mod systems;
 pub mod task;
 pub mod thresholds;
 pub mod view;
 pub mod wait_graph;
 pub mod words;
+pub mod work_queue;
 
 /// Text that came from the server: shared, immutable, valid UTF-8 (invalid bytes were replaced when it was
 /// decoded), and otherwise hostile: it may hold control characters, escape sequences and newlines, and may be

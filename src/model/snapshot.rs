@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::backend::Backend;
 use super::lock::{Lock, LockTag, Prepared};
+use super::systems::Systems;
 use super::task::TaskSet;
 use super::wait_graph::Answer;
 use super::{Text, Timestamp};
@@ -115,6 +116,8 @@ pub struct Snapshot {
     pub prepared: Section<Prepared>,
     /// The task tables there are, and what was read of them.
     pub task_sets: Arc<Vec<TaskSet>>,
+    /// The tables of the other lock systems.
+    pub systems: Arc<Systems>,
     /// The server's own word on who blocks some of the waiters (rule 5 of the wait graph).
     pub answers: Vec<Answer>,
     /// Names of relations and databases.
@@ -134,5 +137,18 @@ impl Snapshot {
     #[must_use]
     pub fn backend(&self, pid: i32) -> Option<&Backend> {
         self.backends.rows.iter().find(|backend| backend.pid == pid)
+    }
+
+    /// Whether the session with this process id and start is there, by this snapshot; none where that cannot be told: on a
+    /// standby, which does not see the sessions of the primary, and where this role may not see when a session began.
+    #[must_use]
+    pub fn has_session(&self, pid: i32, start: Timestamp) -> Option<bool> {
+        if self.backends.error.is_some() || self.server()?.in_recovery {
+            return None;
+        }
+        match self.backend(pid) {
+            None => Some(false),
+            Some(backend) => backend.backend_start.map(|began| began == start),
+        }
     }
 }

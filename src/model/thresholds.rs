@@ -23,6 +23,10 @@ pub struct Thresholds {
     pub orphan_grace: f64,
     /// A task that has been due for longer than this, and was not started, is overdue.
     pub task_overdue: f64,
+    /// An item of the work queue that nobody has taken for longer than this.
+    pub queue_pending: f64,
+    /// An id generator that is further ahead of the server's clock than this.
+    pub id_ahead: f64,
 }
 
 impl Default for Thresholds {
@@ -38,6 +42,8 @@ impl Default for Thresholds {
             task_timeout: 1800.0,
             orphan_grace: 30.0,
             task_overdue: 60.0,
+            queue_pending: 600.0,
+            id_ahead: 1.0,
         }
     }
 }

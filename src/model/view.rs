@@ -61,6 +61,10 @@ pub struct View {
     pub graph: Arc<WaitGraph>,
     /// Every scheduled task with its state.
     pub tasks: Arc<super::task::Board>,
+    /// Every lease with its state.
+    pub leases: Arc<super::lease::Board>,
+    /// Every item of the work queue that was read with its state, and how many there are.
+    pub queue: Arc<super::work_queue::Board>,
     /// What is wrong, worst first.
     pub findings: Arc<Vec<Finding>>,
     /// The last minutes.

@@ -5,7 +5,7 @@ use super::lock::{LockTag, LockType};
 use super::lock_key::LockKey;
 use super::lock_name::{Context, LockName, LockNames};
 use super::snapshot::Snapshot;
-use super::task;
+use super::{id_generator, task, work_queue};
 
 /// The name of an advisory lock that `holder` holds or awaits: its application corroborates a guess.
 #[must_use]
@@ -31,18 +31,22 @@ pub fn lock_name(
         return known;
     }
     // Among guesses that the database itself has such a task is the better one.
-    task_name(snapshot, tag).or(known)
+    row_name(snapshot, tag).or(known)
 }
 
-/// The task behind a key of the database that locktop is connected to.
-fn task_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
-    if snapshot.task_sets.is_empty() || tag.database != Some(snapshot.server()?.datid) {
+/// The task, queue item or id generator behind a key of the database that locktop is connected to. Among raw numbers what is
+/// being worked on comes before what merely has the same number.
+fn row_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
+    if tag.database != Some(snapshot.server()?.datid) {
         return None;
     }
-    match LockKey::of(tag)? {
-        LockKey::Bigint(number) => task::name_of(&snapshot.task_sets, number),
-        LockKey::Pair(..) => None,
-    }
+    let LockKey::Bigint(number) = LockKey::of(tag)? else { return None };
+    let systems = &snapshot.systems;
+    let runs = snapshot.task_sets.iter().any(|set| set.running_with(number).is_some());
+    let task = || task::name_of(&snapshot.task_sets, number);
+    let item = || work_queue::name_of(&systems.items, number);
+    let generator = || id_generator::name_of(&systems.generators, number);
+    if runs { task() } else { item().or_else(task).or_else(generator) }
 }
 
 /// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 1 (Airflow migrations?)`, `transaction 771`:

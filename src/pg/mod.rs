@@ -7,5 +7,7 @@ pub mod error;
 pub mod learn;
 pub mod poll;
 mod sql;
+pub mod systems;
+mod tables;
 pub mod tasks;
 pub mod tls;

@@ -28,8 +28,8 @@ pub(super) const ROLES: &str = include_str!("../../assets/sql/roles.sql");
 /// Names of relations.
 pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
 
-/// The task tables there are.
-pub(super) const TASKS_FIND: &str = include_str!("../../assets/sql/tasks_find.sql");
+/// The tables there are of those that a poll reads.
+pub(super) const TABLES_FIND: &str = include_str!("../../assets/sql/tables_find.sql");
 /// Schedules of one table.
 pub(super) const TASKS: &str = include_str!("../../assets/sql/tasks.sql");
 /// The running executions of one log.
@@ -38,6 +38,26 @@ pub(super) const TASKS_RUNNING: &str = include_str!("../../assets/sql/tasks_runn
 pub(super) const TASKS_LAST: &str = include_str!("../../assets/sql/tasks_last.sql");
 /// The newest executions of all tasks.
 pub(super) const TASKS_NEWEST: &str = include_str!("../../assets/sql/tasks_newest.sql");
+
+/// Leases of one table.
+pub(super) const LEASES: &str = include_str!("../../assets/sql/leases.sql");
+
+/// Items of the work queue of one status, counted.
+pub(super) const QUEUE_COUNT: &str = include_str!("../../assets/sql/queue_count.sql");
+/// The others, among the newest.
+pub(super) const QUEUE_COUNT_NEWEST: &str = include_str!("../../assets/sql/queue_count_newest.sql");
+/// Items of one status.
+pub(super) const QUEUE_ITEMS: &str = include_str!("../../assets/sql/queue_items.sql");
+/// Items of any status, among the newest.
+pub(super) const QUEUE_ITEMS_NEWEST: &str = include_str!("../../assets/sql/queue_items_newest.sql");
+/// Rate limits of one table.
+pub(super) const RATE_LIMITS: &str = include_str!("../../assets/sql/rate_limits.sql");
+/// Id generators of one table.
+pub(super) const ID_GENERATORS: &str = include_str!("../../assets/sql/id_generators.sql");
+
+/// How the tables of users are read: by an index wherever there is one, whatever the planner believes of their rows. Its numbers
+/// are old right after a crowd of rows came or went, and a poll must not read a million rows then.
+pub(super) const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off";
 
 /// A statement without its comments, in which a placeholder may stand for itself.
 pub(super) fn without_comments(statement: &str) -> String {

@@ -11,11 +11,16 @@ use crate::app::App;
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::app::screen::{Pane, Screen};
+use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockType;
+use crate::model::systems::TableRows;
 
 /// From this width on two panes stand side by side.
 const WIDE: u16 = 120;
+
+/// Facts in a title that are shorter than this are shown whole or not at all.
+const SHORT: usize = 24;
 
 /// Columns between them.
 const GAP: u16 = 1;
@@ -23,6 +28,27 @@ const GAP: u16 = 1;
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     // The shares are fixed: a pane that grew with its rows would push the others about.
     match app.visible_panes() {
+        [first, second, third, fourth] if area.width >= WIDE => {
+            let (top, bottom) = split_bottom(area, area.height / 2);
+            let half = (bottom.width - GAP) / 2;
+            let left = Rect { width: bottom.width - GAP - half, ..bottom };
+            let right = Rect { x: bottom.right() - half, width: half, ..bottom };
+            let (upper, lower) = split_bottom(right, (right.height * 2 / 5).max(4));
+            pane(frame, top, *first, app, viewport, theme);
+            pane(frame, left, *second, app, viewport, theme);
+            pane(frame, upper, *third, app, viewport, theme);
+            pane(frame, lower, *fourth, app, viewport, theme);
+        }
+        [first, second, third, fourth] => {
+            let part = (area.height / 5).max(4);
+            let (rest, lowest) = split_bottom(area, part);
+            let (rest, lower) = split_bottom(rest, part);
+            let (top, middle) = split_bottom(rest, part);
+            pane(frame, top, *first, app, viewport, theme);
+            pane(frame, middle, *second, app, viewport, theme);
+            pane(frame, lower, *third, app, viewport, theme);
+            pane(frame, lowest, *fourth, app, viewport, theme);
+        }
         [first, second, third] if area.width >= WIDE => {
             let (top, bottom) = split_bottom(area, area.height / 2);
             let half = (bottom.width - GAP) / 2;
@@ -77,18 +103,33 @@ fn nothing(pane: Pane, app: &App, scene: &Scene<'_>) -> &'static str {
     let section = match pane {
         Pane::Backends => scene.snapshot.backends.taken_at,
         Pane::Tasks => scene.snapshot.task_sets.iter().find_map(|set| set.tasks.taken_at),
+        Pane::Leases => taken(&scene.snapshot.systems.leases),
+        Pane::Queue => taken(&scene.snapshot.systems.items),
+        Pane::Limits => taken(&scene.snapshot.systems.limits),
+        Pane::Generators => taken(&scene.snapshot.systems.generators),
         _ => scene.snapshot.locks.taken_at,
     };
     match pane {
         _ if !app.pane(pane).filter.is_empty() => "no row passes the filter; Esc clears it",
-        Pane::Tasks if !app.has_tasks() => "there are no task tables here; [tables] in the config names some",
+        Pane::Tasks if !app.has().tasks => "there are no task tables here; [tables] in the config names some",
+        Pane::Leases if !app.has().leases => {
+            "there is no table distlock here; [tables] in the config names one"
+        }
         _ if section.is_none() => "could not be read yet",
         Pane::Chains => "nobody waits for a lock",
         Pane::Advisory => "no advisory lock is held",
         Pane::Locks => "no advisory lock is held or awaited; a shows all lock types",
         Pane::Tasks => "no task is scheduled",
+        Pane::Leases => "no lease is known",
+        Pane::Queue => "nothing is pending, being worked on or set aside",
+        Pane::Limits => "no window is open",
+        Pane::Generators => "no id generator is known",
         Pane::Backends => "no backends",
     }
+}
+
+fn taken<T>(tables: &[TableRows<T>]) -> Option<Timestamp> {
+    tables.iter().find_map(|table| table.section.taken_at)
 }
 
 /// `─ Chains · 2 roots · 19 blocked ─────`
@@ -97,6 +138,11 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &
     let mut line = Line::new().with("─ ", Tone::Dim);
     line.push(pane.title(), if focused { Tone::Key } else { Tone::Title });
     for (text, tone) in facts(pane, app) {
+        let width = crate::text::width(&text);
+        // A number without its end is another number: what is short is left out rather than cut.
+        if width < SHORT && line.width() + 3 + width > usize::from(area.width) {
+            break;
+        }
         line.push(" · ", Tone::Dim);
         line.push(text, tone);
     }
@@ -141,6 +187,10 @@ fn facts(pane: Pane, app: &App) -> Vec<(String, Tone)> {
             }
         }
         Pane::Tasks => facts.extend(super::tasks::facts(&scene)),
+        Pane::Leases => facts.extend(super::leases::facts(&scene)),
+        Pane::Queue => facts.extend(super::queue::items(&scene)),
+        Pane::Limits => facts.extend(super::queue::limits(&scene)),
+        Pane::Generators => facts.extend(super::queue::generators(&scene)),
         Pane::Backends => facts.push((format!("{}", state.total), Tone::Plain)),
     }
     facts.extend(row_facts(app, pane, &scene));
@@ -165,7 +215,7 @@ fn row_facts(app: &App, pane: Pane, scene: &Scene<'_>) -> Vec<(String, Tone)> {
     }
     let (taken, error) = match pane {
         // The title has said so already.
-        Pane::Tasks => return facts,
+        Pane::Tasks | Pane::Leases | Pane::Queue | Pane::Limits | Pane::Generators => return facts,
         Pane::Backends => (scene.snapshot.backends.taken_at, &scene.snapshot.backends.error),
         _ => (scene.snapshot.locks.taken_at, &scene.snapshot.locks.error),
     };

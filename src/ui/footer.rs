@@ -42,7 +42,7 @@ fn actions(app: &App) -> Vec<Action> {
         None => {
             let mut actions =
                 vec![Action::Open, Action::Filter, Action::Sort, Action::Mark, Action::Follow, Action::Pause];
-            if app.screen == Screen::Overview {
+            if app.panes().len() > 1 {
                 actions.extend([Action::NextPane, Action::Zoom]);
             }
             if app.screen == Screen::Locks {
@@ -81,19 +81,31 @@ fn followed_name(app: &App, followed: RowId) -> String {
         let name = name.unwrap_or_else(|| format!("task {}", task.id).into());
         return crate::text::fit(&crate::text::one_line(&name), 20).into_owned();
     }
+    if let (RowId::Lease(id), Some(scene)) = (followed, app.scene()) {
+        let name = scene.lease(id).map(|row| crate::text::one_line(&row.name).into_owned());
+        return format!("lease {}", crate::text::fit(&name.unwrap_or_default(), 20));
+    }
+    match followed {
+        RowId::Item(id) => return format!("queue item {}", id.id),
+        RowId::Limit(_) => return "a rate limit".to_owned(),
+        RowId::Generator(id) => return format!("id generator {}", id.worker),
+        _ => {}
+    }
     crate::app::page::pid_of(followed).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
 }
 
 /// `1 2 3 7 Overview`: the keys of the screens, and which one this is.
 fn screen_keys(app: &App) -> Line {
     let mut line = Line::new();
-    let there = |screen: &Screen| *screen != Screen::Tasks || app.has_tasks();
-    for screen in Screen::ALL.into_iter().filter(there) {
+    let has = app.has();
+    for screen in Screen::ALL.into_iter().filter(|screen| screen.is_there(has)) {
         let action = match screen {
             Screen::Overview => Action::Overview,
             Screen::Chains => Action::Chains,
             Screen::Locks => Action::Locks,
             Screen::Tasks => Action::Tasks,
+            Screen::Leases => Action::Leases,
+            Screen::Queue => Action::Queue,
             Screen::Backends => Action::Backends,
         };
         let Some(key) = app.settings.keymap.key(action) else { continue };

@@ -17,6 +17,7 @@ use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::model::backend::State;
 use crate::model::finding::{Finding, Severity};
+use crate::model::task::TaskState;
 use crate::model::view::Link;
 
 /// Lines of findings in the header: always as many, so that nothing below them jumps.
@@ -179,8 +180,33 @@ fn waiting_line(app: &App, width: u16) -> Line {
     let Some(scene) = app.scene() else {
         return Line::new().with("waiting for the first answer of the server", Tone::Dim);
     };
+    let urgent = urgent(&scene);
+    let most = usize::from(width / 4).clamp(10, 40);
+    // What is urgent stays; then when it began, then the longest wait, then the length of the bars.
+    for (columns, said) in [(most, 2), (most, 1), (most, 0), (10, 0)] {
+        let mut line = bars(&scene, columns);
+        for (text, tone) in waits(&scene).into_iter().take(said).chain(urgent.clone()) {
+            line.push(" · ", Tone::Dim);
+            line.push(text, tone);
+        }
+        if line.width() <= usize::from(width) {
+            return line;
+        }
+    }
+    let mut line = bars(&scene, 10);
+    for (text, tone) in urgent {
+        if line.width() + 3 + crate::text::width(&text) > usize::from(width) {
+            break;
+        }
+        line.push(" · ", Tone::Dim);
+        line.push(text, tone);
+    }
+    line
+}
+
+/// How many waited, and wait now.
+fn bars(scene: &Scene<'_>, columns: usize) -> Line {
     let series = &scene.view.series;
-    let columns = usize::from(width / 4).clamp(10, 40);
     let start = series.samples.len().saturating_sub(columns);
     let counts: Vec<u32> = series.samples.iter().skip(start).map(|sample| sample.waiting).collect();
     let waiting = scene.view.graph.waiting;
@@ -195,28 +221,31 @@ fn waiting_line(app: &App, width: u16) -> Line {
     line.push(format!(" {waiting}"), tone);
     if let Some(old) = old {
         line.push(format!(" {} ago: pg_locks cannot be read", crate::text::duration(old)), Tone::Past);
-        return line;
-    }
-    if waiting > 0 {
-        if let Some(since) = series.waiting_since {
-            line.push(format!(" · began {}", scene.time_of_day(since)), Tone::Plain);
-        }
-        let first = scene
-            .view
-            .graph
-            .queues
-            .iter()
-            .flat_map(|queue| &queue.waiters)
-            .filter_map(|w| w.wait_start)
-            .min();
-        let room = width >= 100 || super::tasks::urgent(&scene).is_empty();
-        if let Some(longest) = scene.wait_age(first).filter(|_| room) {
-            line.push(format!(" · longest {}", crate::text::duration(longest)), Tone::Plain);
-        }
-    }
-    for (text, tone) in super::tasks::urgent(&scene) {
-        line.push(" · ", Tone::Dim);
-        line.push(text, tone);
     }
     line
+}
+
+/// When the waiting began, and the longest wait; nothing where nobody waits, or it is not known who.
+fn waits(scene: &Scene<'_>) -> Vec<(String, Tone)> {
+    if scene.view.graph.waiting == 0 || scene.locks_old().is_some() {
+        return Vec::new();
+    }
+    let since = scene.view.series.waiting_since;
+    let began = since.map(|since| (format!("began {}", scene.time_of_day(since)), Tone::Plain));
+    let waiters = scene.view.graph.queues.iter().flat_map(|queue| &queue.waiters);
+    let longest = scene.wait_age(waiters.filter_map(|waiter| waiter.wait_start).min());
+    let longest = longest.map(|age| (format!("longest {}", crate::text::duration(age)), Tone::Plain));
+    began.into_iter().chain(longest).collect()
+}
+
+/// How many tasks and leases need somebody.
+fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
+    // What is left out where there is no room comes last.
+    let tasks =
+        |states: &[TaskState]| states.iter().filter_map(|state| super::tasks::count(scene, *state)).collect();
+    let mut urgent: Vec<_> = tasks(&[TaskState::Orphan, TaskState::Slow, TaskState::Overdue]);
+    urgent.extend(super::queue::urgent(scene));
+    urgent.extend(super::leases::urgent(scene));
+    urgent.extend::<Vec<_>>(tasks(&[TaskState::Leaked]));
+    urgent
 }

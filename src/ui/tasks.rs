@@ -26,20 +26,16 @@ pub(super) fn facts(scene: &Scene<'_>) -> Vec<(String, Tone)> {
 }
 
 /// How many need somebody, the worst first.
-pub(super) fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
-    let count = |state: TaskState, tone: Tone| {
-        let number = scene.view.tasks.counts.of(state);
-        (number > 0).then(|| (format!("{number} {}", state.as_str()), tone))
-    };
-    [
-        count(TaskState::Orphan, Tone::Critical),
-        count(TaskState::Slow, Tone::Warning),
-        count(TaskState::Overdue, Tone::Warning),
-        count(TaskState::Leaked, Tone::Warning),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
+    let states = [TaskState::Orphan, TaskState::Slow, TaskState::Overdue, TaskState::Leaked];
+    states.into_iter().filter_map(|state| count(scene, state)).collect()
+}
+
+/// `2 overdue`; nothing where there is none.
+pub(super) fn count(scene: &Scene<'_>, state: TaskState) -> Option<(String, Tone)> {
+    let number = scene.view.tasks.counts.of(state);
+    let tone = if state == TaskState::Orphan { Tone::Critical } else { Tone::Warning };
+    (number > 0).then(|| (format!("{number} {}", state.as_str()), tone))
 }
 
 fn staleness(scene: &Scene<'_>) -> Vec<(String, Tone)> {

@@ -143,6 +143,57 @@ fn tasks_at_three_sizes() {
 }
 
 #[test]
+fn leases_at_three_sizes() {
+    for (width, height) in SIZES {
+        for (name, keys) in [
+            ("leases_overview", ""),
+            ("leases", "5"),
+            ("leases_sort", "5s<home>jj<enter>"),
+            ("lease_expired", "5j<enter>"),
+            ("lease_held", "5jjjj<enter>"),
+            ("leases_findings", "!"),
+        ] {
+            let stage = Stage::new(width, height).view(sample::leases(0.0).view());
+            check(name, &mut stage.keys(keys));
+        }
+    }
+}
+
+#[test]
+fn the_queue_at_three_sizes() {
+    for (width, height) in SIZES {
+        for (name, keys) in [
+            ("queue_overview", ""),
+            ("queue", "6"),
+            ("queue_zoom", "6z"),
+            ("queue_limits", "6<tab>j"),
+            ("queue_item", "6<enter>"),
+            ("queue_failed", "6jjjj<enter>"),
+            ("queue_limit", "6<tab><enter>"),
+            ("queue_generator", "6<tab><tab><enter>"),
+            ("queue_follow", "6jjf7"),
+        ] {
+            let stage = Stage::new(width, height).view(sample::queue(0.0).view());
+            check(name, &mut stage.keys(keys));
+        }
+    }
+}
+
+#[test]
+fn a_locked_table_of_leases_is_seen_as_old() {
+    for (width, height) in SIZES {
+        let mut snapshot = sample::leases(0.0).snapshot();
+        let mut systems = (*snapshot.systems).clone();
+        let reason = "locktop.distlock is locked: 4410 holds AccessExclusiveLock";
+        let table = systems.leases[0].stale(reason.into());
+        let section = crate::model::snapshot::Section { taken_at: Some(sample::at(-12.0)), ..table.section };
+        systems.leases[0] = crate::model::systems::TableRows { section, ..table };
+        snapshot.systems = Arc::new(systems);
+        check("leases_locked", &mut Stage::new(width, height).view(sample::view(snapshot, 1)).keys("5"));
+    }
+}
+
+#[test]
 fn a_locked_task_table_is_seen_as_old() {
     for (width, height) in SIZES {
         let mut view = sample::jobs(0.0).view();
@@ -197,10 +248,26 @@ fn ascii_is_ascii() {
 fn no_size_panics_and_below_the_smallest_it_says_so() {
     for width in [0, 1, 2, 3, 10, 79, 80, 81, 119, 300] {
         for height in [0, 1, 2, 3, 10, 23, 24, 29, 30, 100] {
-            for keys in ["", "2", "3a", "4", "4<enter>", "7", "<enter>", "!", "?", "7s", "/x"] {
+            for keys in [
+                "",
+                "2",
+                "3a",
+                "4",
+                "4<enter>",
+                "5",
+                "5<enter>",
+                "6",
+                "6<tab><enter>",
+                "7",
+                "<enter>",
+                "!",
+                "?",
+                "7s",
+                "/x",
+            ] {
                 let mut stage = incident(width, height).keys(keys);
                 stage.draw();
-                let mut stage = Stage::new(width, height).view(sample::jobs(0.0).view()).keys(keys);
+                let mut stage = Stage::new(width, height).view(sample::queue(0.0).view()).keys(keys);
                 stage.draw();
             }
         }

@@ -74,7 +74,11 @@ async fn the_keys_of_screens_and_pages() {
     screen.keys("4");
     screen.shows("no task tables here");
     screen.keys("5");
-    screen.shows("no screen 5 yet");
+    screen.shows("no leases here");
+    screen.keys("6");
+    screen.shows("no table task_queue");
+    screen.keys("8");
+    screen.shows("no screen 8 yet");
     quits(screen);
 }
 

@@ -1,4 +1,5 @@
 //! A database with task tables, a session that polls it, and what the program makes of that.
+#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use locktop::model::view::{TargetId, View};
 use locktop::model::words;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session};
+use locktop::pg::systems;
 use locktop::pg::tasks::Places;
 use locktop::schema::SchemaName;
 use locktop::ui::theme::{Base, Depth, Theme};
@@ -88,6 +90,13 @@ impl Stage {
         self.reopen().await;
     }
 
+    /// The same for the tables of the other lock systems.
+    pub(crate) async fn system_places(&mut self, places: systems::Places) {
+        self.limits.system_tables = places;
+        self.digest = digest();
+        self.reopen().await;
+    }
+
     pub(crate) async fn as_role(&mut self, role: &str) {
         let server = support::server().await;
         let text = server.conninfo().replace("user=postgres", &format!("user={role}"));
@@ -150,21 +159,24 @@ impl Stage {
 
     /// The Tasks screen.
     pub(crate) fn screen(&self, width: u16, height: u16) -> String {
+        self.screen_of('4', width, height).replace(' ', "").replace("task1", "task 1")
+    }
+
+    /// The screen that a key leads to.
+    pub(crate) fn screen_of(&self, key: char, width: u16, height: u16) -> String {
         let mut app = App::new(Settings::default(), 1.0);
         app.update(Message::Resize(width, height));
         app.update(Message::View(TargetId(0), Arc::clone(&self.view)));
-        app.update(Message::Key(Key::char('4')));
+        app.update(Message::Key(Key::char(key)));
         let backend = ratatui::backend::TestBackend::new(width, height);
         let mut terminal = ratatui::Terminal::new(backend).unwrap();
         let theme = Theme::new(Base::Dark, Depth::Rgb, false);
         let mut viewport = Viewport::default();
         terminal.draw(|frame| locktop::ui::render(frame, &app, &mut viewport, &theme)).unwrap();
-        let cells = terminal.backend().buffer().content.iter();
-        cells
-            .map(ratatui::buffer::Cell::symbol)
-            .filter(|symbol| *symbol != " ")
-            .collect::<String>()
-            .replace("task1", "task 1")
+        let cells = terminal.backend().buffer().content.chunks(usize::from(width));
+        let line =
+            |cells: &[ratatui::buffer::Cell]| cells.iter().map(ratatui::buffer::Cell::symbol).collect();
+        cells.map(line).collect::<Vec<String>>().join("\n")
     }
 }
 

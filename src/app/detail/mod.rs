@@ -1,6 +1,8 @@
 //! What Enter opens: everything known of one backend, prepared transaction or lock, as lines.
 
 mod backend;
+mod item;
+mod lease;
 mod lock;
 mod task;
 
@@ -21,6 +23,10 @@ pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Opt
         RowId::Prepared(xact) => backend::prepared(scene, xact),
         RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => lock::lines(scene, &tag),
         RowId::Task(task, again) => task::lines(scene, task, again),
+        RowId::Lease(id) => lease::lines(scene, id),
+        RowId::Item(id) => item::item(scene, id),
+        RowId::Limit(id) => item::limit(scene, id),
+        RowId::Generator(id) => item::generator(scene, id),
     }?;
     Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
 }
@@ -59,6 +65,13 @@ pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
             Some(row) => format!("Task {} · {}", task.id, crate::text::one_line(&row.name(scene.snapshot))),
             None => format!("Task {}", task.id),
         },
+        RowId::Lease(id) => match scene.lease(id) {
+            Some(row) => format!("Lease {}", crate::text::one_line(&row.name)),
+            None => "Lease".to_owned(),
+        },
+        RowId::Item(id) => format!("Queue item {}", id.id),
+        RowId::Limit(_) => "Rate limit".to_owned(),
+        RowId::Generator(id) => format!("Id generator {}", id.worker),
         RowId::Group(_, tag, _) => format!("Queue for {}", scene.lock_label(&tag, None)),
     }
 }

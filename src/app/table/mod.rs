@@ -2,7 +2,11 @@
 
 mod backends;
 mod chains;
+mod generators;
+mod leases;
+mod limits;
 mod locks;
+mod queue;
 mod tasks;
 
 use std::borrow::Cow;
@@ -11,13 +15,25 @@ use super::index::Scene;
 use super::line::Tone;
 use super::screen::Pane;
 use crate::model::backend::BackendId;
+use crate::model::id_generator::GeneratorId;
+use crate::model::lease::LeaseId;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
+use crate::model::rate_limit::LimitId;
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
+use crate::model::work_queue::ItemId;
 
 pub use chains::{ChainRow, Group, chain_rows};
 pub(in crate::app) use chains::{quote, root_state};
+pub use generators::generator_rows;
+pub(in crate::app) use generators::last as last_id;
+pub use leases::lease_rows;
+pub(in crate::app) use leases::tone as lease_tone;
+pub use limits::limit_rows;
+pub(in crate::app) use limits::tone as limit_tone;
 pub use locks::{advisory_rows, lock_rows};
+pub use queue::item_rows;
+pub(in crate::app) use queue::tone as item_tone;
 pub use tasks::task_rows;
 pub(in crate::app) use tasks::tone as task_tone;
 
@@ -49,6 +65,14 @@ pub enum Row {
     Backend(u32),
     /// Index in the view's tasks.
     Task(u32),
+    /// Index in the view's leases.
+    Lease(u32),
+    /// Index in the view's items of the work queue.
+    Item(u32),
+    /// Index in the snapshot's tables of rate limits, and there.
+    Limit(u32, u32),
+    /// Index in the snapshot's tables of id generators, and there.
+    Generator(u32, u32),
 }
 
 /// What a row is about, whatever its place: the selection and the marks hold on to this.
@@ -64,6 +88,14 @@ pub enum RowId {
     Lock(LockTag, Owner, LockMode, bool),
     /// A task; where several executions of it run, all but the newest by their own id.
     Task(TaskId, Option<i64>),
+    /// A lease.
+    Lease(LeaseId),
+    /// An item of the work queue.
+    Item(ItemId),
+    /// A rate limit.
+    Limit(LimitId),
+    /// An id generator.
+    Generator(GeneratorId),
 }
 
 /// Who holds a lock or waits for it. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
@@ -132,6 +164,10 @@ pub fn columns(pane: Pane) -> &'static [Column] {
         Pane::Advisory => locks::ADVISORY,
         Pane::Locks => locks::COLUMNS,
         Pane::Tasks => tasks::COLUMNS,
+        Pane::Leases => leases::COLUMNS,
+        Pane::Queue => queue::COLUMNS,
+        Pane::Limits => limits::COLUMNS,
+        Pane::Generators => generators::COLUMNS,
         Pane::Backends => backends::COLUMNS,
     }
 }
@@ -144,6 +180,10 @@ pub fn cell(scene: &Scene<'_>, groups: &[Group], row: Row, column: &str, room: u
         Row::Lock(at) => locks::cell(scene, at, column, room),
         Row::Backend(at) => backends::cell(scene, at, column, room),
         Row::Task(at) => tasks::cell(scene, at, column, room),
+        Row::Lease(at) => leases::cell(scene, at, column, room),
+        Row::Item(at) => queue::cell(scene, at, column, room),
+        Row::Limit(table, at) => limits::cell(scene, (table, at), column, room),
+        Row::Generator(table, at) => generators::cell(scene, (table, at), column, room),
     }
 }
 
@@ -155,6 +195,10 @@ pub fn value<'a>(scene: &Scene<'a>, groups: &[Group], row: Row, column: &str) ->
         Row::Lock(at) => locks::value(scene, at, column),
         Row::Backend(at) => backends::value(scene, at, column),
         Row::Task(at) => tasks::value(scene, at, column),
+        Row::Lease(at) => leases::value(scene, at, column),
+        Row::Item(at) => queue::value(scene, at, column),
+        Row::Limit(table, at) => limits::value(scene, (table, at), column),
+        Row::Generator(table, at) => generators::value(scene, (table, at), column),
     }
 }
 
@@ -165,6 +209,10 @@ pub fn id(scene: &Scene<'_>, groups: &[Group], row: Row) -> Option<RowId> {
         Row::Chain(row) => chains::id(scene, groups, row),
         Row::Lock(at) => locks::id(scene, at),
         Row::Task(at) => tasks::id(scene, at),
+        Row::Lease(at) => leases::id(scene, at),
+        Row::Item(at) => queue::id(scene, at),
+        Row::Limit(table, at) => limits::id(scene, table, at),
+        Row::Generator(table, at) => generators::id(scene, table, at),
         Row::Backend(at) => scene.snapshot.backends.rows.get(at as usize).map(|row| RowId::Backend(row.id())),
     }
 }
@@ -178,6 +226,15 @@ pub fn backend_rows(scene: &Scene<'_>) -> Vec<Row> {
 /// An age as a cell.
 fn age(seconds: Option<f64>, tone: Tone) -> Cell {
     seconds.map_or_else(Cell::none, |seconds| Cell::toned(crate::text::duration(seconds), tone))
+}
+
+/// `█████▌░░░  61%`: a share as a bar with its percentage, in so much room.
+fn bar(share: f64, room: u16) -> String {
+    let columns = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    let width = usize::from(room.min(22)).saturating_sub(6);
+    let filled = (0..width).filter(|cell| columns(*cell) + 0.5 < share * columns(width)).count();
+    let percent = if share < 10.0 { format!("{:>4.0}%", (share * 100.0).floor()) } else { " >9x".to_owned() };
+    format!("{}{}{percent}", "█".repeat(filled), "░".repeat(width.saturating_sub(filled)))
 }
 
 /// A column narrower than this shows names without their schemas: all of them, so that rows can be compared.

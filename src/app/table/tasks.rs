@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::{Cell, Column, Row, RowId, Value, age, server_text};
+use super::{Cell, Column, Row, RowId, Value, age, bar, server_text};
 use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::task::{TaskRow, TaskState};
@@ -70,18 +70,8 @@ fn gauge(scene: &Scene<'_>, row: &TaskRow, room: u16) -> Cell {
     let Some(share) = row.age(scene.snapshot).filter(|_| row.limit > 0.0).map(|age| age / row.limit) else {
         return Cell::none();
     };
-    let width = usize::from(room.min(22)).saturating_sub(6);
-    let filled = (0..width)
-        .filter(|cell| (f64::from(u32::try_from(*cell).unwrap_or(0)) + 0.5) < share * width_of(width))
-        .count();
-    let percent = if share < 10.0 { format!("{:>4.0}%", (share * 100.0).floor()) } else { " >9x".to_owned() };
-    let bar = format!("{}{}", "█".repeat(filled), "░".repeat(width.saturating_sub(filled)));
     let tone = if share >= 1.0 { Tone::Warning } else { Tone::Plain };
-    Cell::toned(format!("{bar}{percent}"), tone)
-}
-
-fn width_of(columns: usize) -> f64 {
-    f64::from(u32::try_from(columns).unwrap_or(u32::MAX))
+    Cell::toned(bar(share, room), tone)
 }
 
 /// `2/3`: the attempt that runs, or how many failed, and how many there are.

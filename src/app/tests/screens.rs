@@ -220,7 +220,7 @@ fn only_visible_panes_cost_anything() {
 fn any_keys_in_any_order_keep_the_state_sound() {
     use proptest::prelude::*;
     let keys = prop::collection::vec(
-        prop::sample::select("jkhlgGzfpa!?s/ *1234457yw+-q<\t".chars().collect::<Vec<_>>()),
+        prop::sample::select("jkhlgGzfpa!?s/ *12344556677yw+-q<\t".chars().collect::<Vec<_>>()),
         0..60,
     );
     let special = prop::collection::vec(0..6u8, 0..60);
@@ -241,4 +241,62 @@ fn any_keys_in_any_order_keep_the_state_sound() {
             prop_assert!(state.rows.is_empty() || state.cursor < state.rows.len() || state.selected.is_none());
         }
     });
+}
+
+#[test]
+fn leases_and_the_queue_have_their_keys_where_there_are_tables() {
+    let mut app = app(sample::incident(0.0));
+    for (key, words) in [("5", "there are no leases here"), ("6", "there is no table task_queue")] {
+        drive(&mut app, key);
+        assert_eq!(app.screen, Screen::Overview);
+        assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains(words)), "{key}");
+    }
+    arrive(&mut app, sample::queue(0.0).view());
+    drive(&mut app, "5");
+    assert_eq!((app.screen, app.focus), (Screen::Leases, Pane::Leases));
+    drive(&mut app, "6<tab><tab>");
+    assert_eq!((app.screen, app.focus), (Screen::Queue, Pane::Generators));
+    let states = |app: &App, pane: Pane, column: &str| -> Vec<String> {
+        let scene = app.scene().unwrap();
+        let rows = app.pane(pane).rows.iter();
+        rows.map(|row| super::super::table::cell(&scene, &[], *row, column, 40).text).collect()
+    };
+    assert_eq!(states(&app, Pane::Generators, "worker"), ["3", "1", "2"], "what is ahead first");
+    assert_eq!(states(&app, Pane::Limits, "state"), ["full", "near", "open", "unknown"]);
+    drive(&mut app, "16/state:running run>10<enter>");
+    assert_eq!(states(&app, Pane::Queue, "item"), ["41211"]);
+    drive(&mut app, "<esc>5/left>10<enter>");
+    assert_eq!(states(&app, Pane::Leases, "lease"), ["1", "4"]);
+    arrive(&mut app, sample::incident(1.0).view());
+    assert_eq!(app.screen, Screen::Leases, "its tables are gone; the screen says so");
+}
+
+#[test]
+fn findings_lead_to_leases_items_limits_and_generators() {
+    let mut app = app(sample::queue(0.0));
+    for (check, screen, pane) in [
+        ("expired_lease", Screen::Leases, Pane::Leases),
+        ("lost_item", Screen::Queue, Pane::Queue),
+        ("queue_pending", Screen::Queue, Pane::Queue),
+        ("id_ahead", Screen::Queue, Pane::Generators),
+        ("rate_limit", Screen::Queue, Pane::Limits),
+    ] {
+        let findings = &app.view.as_ref().unwrap().findings;
+        let at = findings.iter().position(|finding| finding.check == check).unwrap();
+        drive(&mut app, &format!("1!{}<enter>", "j".repeat(at)));
+        assert_eq!((app.screen, app.focus), (screen, pane), "{check}");
+        assert!(app.pane(pane).selected.is_some(), "{check}");
+        drive(&mut app, "<enter>");
+        assert!(matches!(app.pages.last(), Some(Page::Detail { .. })), "{check}");
+        drive(&mut app, "<esc>");
+    }
+}
+
+#[test]
+fn an_item_is_followed_to_its_session_and_its_process_id_is_copied() {
+    let mut app = app(sample::queue(0.0));
+    drive(&mut app, "6jjf7");
+    assert_eq!(selected_pid(&app), Some(6101), "the session that works on it");
+    drive(&mut app, "6");
+    assert_eq!(drive(&mut app, "y"), [Effect::Copy("6101".into())]);
 }

@@ -15,6 +15,8 @@ enum Place {
     Backend(BackendId),
     Row(RowId),
     Lock(LockTag),
+    /// The work queue as a whole.
+    Queue,
 }
 
 impl Place {
@@ -24,6 +26,7 @@ impl Place {
                 id.pid == wanted.pid && (wanted.backend_start.is_none() || id == *wanted)
             }
             (Self::Row(wanted), row) => *wanted == row,
+            (Self::Queue, RowId::Item(_)) => true,
             (Self::Lock(tag), RowId::Lock(other, ..)) => *tag == other,
             _ => false,
         }
@@ -34,6 +37,10 @@ impl Place {
             // A backend in the forest is best seen there.
             Self::Backend(_) => &[Screen::Chains, Screen::Backends],
             Self::Row(RowId::Task(..)) => &[Screen::Tasks],
+            Self::Row(RowId::Lease(_)) => &[Screen::Leases],
+            Self::Queue | Self::Row(RowId::Item(_) | RowId::Limit(_) | RowId::Generator(_)) => {
+                &[Screen::Queue]
+            }
             Self::Row(_) => &[Screen::Chains],
             Self::Lock(_) => &[Screen::Locks],
         }
@@ -54,6 +61,11 @@ impl App {
             Subject::Party(Party::Prepared(xact)) => Place::Row(RowId::Prepared(xact)),
             Subject::Lock(tag) => Place::Lock(tag),
             Subject::Task(task) => Place::Row(RowId::Task(task, None)),
+            Subject::Lease(id) => Place::Row(RowId::Lease(id)),
+            Subject::Item(id) => Place::Row(RowId::Item(id)),
+            Subject::Limit(id) => Place::Row(RowId::Limit(id)),
+            Subject::Generator(id) => Place::Row(RowId::Generator(id)),
+            Subject::Queue => Place::Queue,
             Subject::Server | Subject::Section(_) => {
                 return self.say("this finding is about the whole server");
             }
@@ -63,21 +75,32 @@ impl App {
         self.jumped_from = pages.last().map(|page| (screen, focus, page.clone()));
         for screen in place.screens() {
             self.go(*screen);
-            if self.select_place(&place) {
-                return Update::redraw();
-            }
-            let filter = self.pane(self.focus).filter_text.clone();
-            if !filter.is_empty() {
-                self.set_filter(self.focus, "");
-                if self.select_place(&place) {
-                    return self.say(format!("cleared the filter \"{filter}\", which hid it"));
+            for pane in self.panes() {
+                self.focus = *pane;
+                if let Some(update) = self.select_here(&place) {
+                    return update;
                 }
-                self.set_filter(self.focus, &filter);
             }
         }
         self.go(screen);
         (self.focus, self.pages, self.jumped_from) = (focus, pages, None);
         self.say("what this finding is about is not there any more")
+    }
+
+    /// Selects the place in the focused table, if it is there.
+    fn select_here(&mut self, place: &Place) -> Option<Update> {
+        if self.select_place(place) {
+            return Some(Update::redraw());
+        }
+        let filter = self.pane(self.focus).filter_text.clone();
+        if !filter.is_empty() {
+            self.set_filter(self.focus, "");
+            if self.select_place(place) {
+                return Some(self.say(format!("cleared the filter \"{filter}\", which hid it")));
+            }
+            self.set_filter(self.focus, &filter);
+        }
+        None
     }
 
     fn select_place(&mut self, place: &Place) -> bool {

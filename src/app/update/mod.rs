@@ -122,16 +122,10 @@ impl App {
     }
 
     fn unknown_key(&mut self, key: Key) -> Update {
-        let known_elsewhere = match key.code {
-            Code::Char(digit @ '5'..='8') if !key.ctrl && !key.alt => {
-                Some(format!("there is no screen {digit} yet; ? shows the keys"))
-            }
-            _ => None,
-        };
-        match known_elsewhere {
-            Some(text) => self.say(text),
-            None => Update::none(),
+        if key.code == Code::Char('8') && !key.ctrl && !key.alt {
+            return self.say("there is no screen 8 yet; ? shows the keys");
         }
+        Update::none()
     }
 
     fn click(&mut self, pane: Pane, at: usize) -> Update {
@@ -174,8 +168,8 @@ impl App {
 
     /// Goes to a screen.
     fn go(&mut self, screen: Screen) -> Update {
-        if screen == Screen::Tasks && !self.has_tasks() {
-            return self.say("there are no task tables here; [tables] in the config names some");
+        if !screen.is_there(self.has()) {
+            return self.say(absent(screen));
         }
         self.screen = screen;
         self.zoom = false;
@@ -215,6 +209,8 @@ impl App {
             Action::Chains => self.leave_for(Screen::Chains),
             Action::Locks => self.leave_for(Screen::Locks),
             Action::Tasks => self.leave_for(Screen::Tasks),
+            Action::Leases => self.leave_for(Screen::Leases),
+            Action::Queue => self.leave_for(Screen::Queue),
             Action::Backends => self.leave_for(Screen::Backends),
             Action::NextPane => self.next_pane(1),
             Action::PreviousPane => self.next_pane(-1),
@@ -242,5 +238,18 @@ impl App {
             Action::Suspend => Update::effect(Effect::Suspend),
             Action::Quit => Update::effect(Effect::Quit),
         }
+    }
+}
+
+/// Why a screen is not there.
+fn absent(screen: Screen) -> &'static str {
+    match screen {
+        Screen::Leases => {
+            "there are no leases here: no table distlock ([tables] in the config names one), and no --redis"
+        }
+        Screen::Queue => {
+            "there is no table task_queue, rate_limit or id_generator; [tables] in the config names one"
+        }
+        _ => "there are no task tables here; [tables] in the config names some",
     }
 }

@@ -15,6 +15,7 @@ use crate::feed::live::{self, Live, Wishes};
 use crate::feed::spare::Spare;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
+use crate::redis::watch as watch_redis;
 use crate::runtime::{self, Exit, Source, fault, panics, terminal};
 
 /// Where a task panicked; the panic has written its own message.
@@ -129,6 +130,8 @@ async fn connect(
         thresholds: settings.thresholds.clone(),
         lock_names: look::lock_names(settings),
         learned: Some(names),
+        // Beside the poll, which takes what is there: it ends when nobody listens any more.
+        redis: look::redis(settings).map(|(servers, options)| watch_redis(servers, options).0),
         ..live::Settings::default()
     };
     let mut info = info;

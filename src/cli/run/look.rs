@@ -11,7 +11,9 @@ use crate::keys::Key;
 use crate::model::lock_name::LockNames;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::Limits;
+use crate::pg::systems;
 use crate::pg::tasks::Places;
+use crate::redis::{RedisOptions, RedisUrl};
 use crate::ui::theme::{Base, Depth, Theme};
 
 const MEANINGS: [&str; 9] =
@@ -142,7 +144,21 @@ pub(super) fn lock_names(settings: &Settings) -> LockNames {
 pub(super) fn limits(settings: &Settings) -> Limits {
     let place = |name: &str| settings.tables.get(name).cloned();
     let task_tables = Places { schedules: place("scheduled_tasks"), executions: place("task_execution_log") };
-    Limits { task_tables, ..Limits::default() }
+    let system_tables = systems::Places {
+        leases: place("distlock"),
+        queue: place("task_queue"),
+        limits: place("rate_limit"),
+        generators: place("id_generator"),
+    };
+    Limits { task_tables, system_tables, ..Limits::default() }
+}
+
+/// The Redis servers to look at, and how; none where there are none.
+pub(super) fn redis(settings: &Settings) -> Option<(Vec<RedisUrl>, RedisOptions)> {
+    let servers = settings.redis.urls.clone();
+    let default = RedisOptions::default();
+    let pattern = settings.redis.pattern.clone().unwrap_or(default.pattern);
+    (!servers.is_empty()).then_some((servers, RedisOptions { pattern, ..default }))
 }
 
 /// The screen to start on.
@@ -152,6 +168,8 @@ pub(super) fn screen(screen: args::Screen) -> Screen {
         args::Screen::Chains => Screen::Chains,
         args::Screen::Locks => Screen::Locks,
         args::Screen::Tasks => Screen::Tasks,
+        args::Screen::Leases => Screen::Leases,
+        args::Screen::Queue => Screen::Queue,
         args::Screen::Backends => Screen::Backends,
     }
 }

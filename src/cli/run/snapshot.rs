@@ -56,7 +56,8 @@ async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View
     let mut said = String::new();
     loop {
         let learner = look::learner(settings, &info);
-        let taken = once_learning(&info, look::limits(settings), settings.thresholds.clone(), learner);
+        let (limits, thresholds) = (look::limits(settings), settings.thresholds.clone());
+        let taken = once_learning(&info, limits, thresholds, learner, look::redis(settings));
         let error = match Box::pin(taken).await {
             Ok(view) => return Ok(view),
             Err(error) => error,

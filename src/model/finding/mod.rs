@@ -8,11 +8,16 @@ mod convoy;
 mod cycle;
 mod deadlocks;
 mod forgotten;
+mod generator;
 mod idle_lock;
+mod lease;
+mod limit;
 pub mod lock_name_query;
 mod look;
 mod pile_up;
 mod prepared;
+mod queue;
+mod redis_lock;
 mod rights;
 mod root_blocker;
 mod stale;
@@ -24,12 +29,16 @@ mod wait;
 mod tests;
 
 use super::backend::BackendId;
+use super::id_generator::GeneratorId;
+use super::lease::LeaseId;
 use super::lock::LockTag;
 use super::lock_name::LockNames;
+use super::rate_limit::LimitId;
 use super::snapshot::Snapshot;
 use super::task::{Board, TaskId};
 use super::thresholds::Thresholds;
 use super::wait_graph::{Party, WaitGraph};
+use super::work_queue::ItemId;
 use super::{Text, Timestamp};
 pub use deadlocks::Deadlocks;
 use look::Look;
@@ -56,6 +65,16 @@ pub enum Subject {
     Lock(LockTag),
     /// A scheduled task.
     Task(TaskId),
+    /// A lease.
+    Lease(LeaseId),
+    /// An item of the work queue.
+    Item(ItemId),
+    /// The work queue as a whole.
+    Queue,
+    /// A rate limit.
+    Limit(LimitId),
+    /// An id generator.
+    Generator(GeneratorId),
     /// The server as a whole.
     Server,
     /// A section of the snapshot, by its name in the JSON.
@@ -92,6 +111,10 @@ pub struct Scene<'a> {
     pub graph: &'a WaitGraph,
     /// Its tasks.
     pub tasks: &'a Board,
+    /// Its leases.
+    pub leases: &'a super::lease::Board,
+    /// The items of its work queue.
+    pub queue: &'a super::work_queue::Board,
     /// What is remembered of deadlocks; it has seen this snapshot.
     pub deadlocks: &'a Deadlocks,
     /// Names for advisory keys.
@@ -108,7 +131,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 13] = [
+const CHECKS: [(Check, bool); 18] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -118,6 +141,11 @@ const CHECKS: [(Check, bool); 13] = [
     (pile_up::check, false),
     (deadlocks::check, false),
     (task::check, false),
+    (lease::check, false),
+    (redis_lock::check, false),
+    (queue::check, false),
+    (generator::check, false),
+    (limit::check, false),
     (stale::check, false),
     (idle_lock::check, true),
     (forgotten::check, true),

@@ -11,6 +11,12 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         .task_sets
         .iter()
         .flat_map(|set| [stale(look, "tasks", &set.tasks), stale(look, "executions", &set.executions)]);
+    let systems = &snapshot.systems;
+    let leases = systems.leases.iter().map(|table| stale(look, "leases", &table.section));
+    // Its items are of the same table.
+    let queue = systems.counts.iter().map(|table| stale(look, "queue", &table.section));
+    let limits = systems.limits.iter().map(|table| stale(look, "rate_limits", &table.section));
+    let generators = systems.generators.iter().map(|table| stale(look, "id_generators", &table.section));
     [
         stale(look, "server", &snapshot.server),
         stale(look, "backends", &snapshot.backends),
@@ -19,6 +25,10 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     ]
     .into_iter()
     .chain(tasks)
+    .chain(leases)
+    .chain(queue)
+    .chain(limits)
+    .chain(generators)
     .flatten()
     .collect()
 }

@@ -22,6 +22,7 @@ pub use session::{OpenError, Session, open_plain};
 
 use crate::model::Timestamp;
 use crate::model::snapshot::Snapshot;
+use crate::pg::systems;
 use crate::pg::tasks::Places;
 
 /// How far a poll may go.
@@ -41,6 +42,8 @@ pub struct Limits {
     pub name_patience: Duration,
     /// Where the config says that the task tables are.
     pub task_tables: Places,
+    /// The same for the other lock systems.
+    pub system_tables: systems::Places,
 }
 
 impl Default for Limits {
@@ -53,6 +56,7 @@ impl Default for Limits {
             whole_scan: 50_000,
             name_patience: Duration::from_millis(30),
             task_tables: Places::default(),
+            system_tables: systems::Places::default(),
         }
     }
 }

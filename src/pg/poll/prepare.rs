@@ -2,7 +2,7 @@
 
 use futures_util::future::{join, join3, join4, join5};
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, SimpleQueryMessage, Statement};
+use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
 
 use super::identity::{clock_of, identity_of};
 use super::names::{Lookups, NameCache, by_oid};
@@ -13,7 +13,9 @@ use crate::clock;
 use crate::model::Timestamp;
 use crate::model::snapshot::Server;
 use crate::pg::sql;
-use crate::pg::tasks::Tasks;
+use crate::pg::systems::{self, Systems};
+use crate::pg::tables::Search;
+use crate::pg::tasks::{self, Tasks};
 
 /// The oldest major version that has what a poll reads (`pg_locks.waitstart`).
 const OLDEST: u32 = 14;
@@ -37,6 +39,7 @@ pub(super) struct Prepared {
     pub(super) server: Server,
     pub(super) names: NameCache,
     pub(super) tasks: Tasks,
+    pub(super) systems: Systems,
     /// The server's clock, and ours.
     pub(super) clock: Option<(Timestamp, std::time::Instant)>,
 }
@@ -66,13 +69,12 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
                     client.prepare(sql::ROLES),
                     client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
                 ),
-                join(
-                    client.prepare_typed(sql::TASKS_FIND, &[Type::TEXT, Type::TEXT]),
-                    client.query_typed(
-                        sql::TASKS_FIND,
-                        &[(&places.schedules, Type::TEXT), (&places.executions, Type::TEXT)],
-                    ),
-                ),
+                Box::pin(join4(
+                    client.batch_execute(sql::PLANS),
+                    client.prepare_typed(sql::TABLES_FIND, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
+                    found(client, &places.list(), &tasks::NAMES),
+                    found(client, &limits.system_tables.list(), &systems::NAMES),
+                )),
             ),
         )
         .await;
@@ -98,8 +100,18 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
     };
     let lookups = Lookups { databases: lookups.0.ok(), roles: lookups.1.ok(), relations: lookups.2.ok() };
     let clock = clock_of(&identity).map(|at| (at, clock::monotonic()));
-    let tasks = Tasks::open(client, places.clone(), find.0.ok(), find.1).await;
-    Ok(Prepared { statements, lookups, server, names, tasks, clock })
+    let (plans, find, task_tables, system_tables) = find;
+    plans.map_err(|error| setup(&error))?;
+    let find = find.ok();
+    let search = |find: Statement| Search { find, places: places.list(), names: tasks::NAMES.to_vec() };
+    let tasks = Tasks::open(client, places.clone(), find.clone().map(search), task_tables).await;
+    let systems = Systems::open(client, limits.system_tables.clone(), find, system_tables).await;
+    Ok(Prepared { statements, lookups, server, names, tasks, systems, clock })
+}
+
+/// Looks for tables, before the statement for that is prepared.
+async fn found(client: &Client, places: &[Option<String>], names: &[&str]) -> Result<Vec<Row>, Error> {
+    client.query_typed(sql::TABLES_FIND, &[(&places, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]).await
 }
 
 fn setup(error: &tokio_postgres::Error) -> OpenError {

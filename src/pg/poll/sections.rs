@@ -37,6 +37,11 @@ impl SectionError {
         self.is_last_word() || matches!(self, Self::Server(error) if error.as_db_error().is_none())
     }
 
+    /// Whether the server understood the statement and refused it.
+    pub(in crate::pg) fn is_refused(&self) -> bool {
+        !self.is_fatal() && matches!(self, Self::Server(_))
+    }
+
     /// Whether the server ended the connection with this (severity FATAL or PANIC).
     pub(super) fn is_last_word(&self) -> bool {
         let Self::Server(error) = self else { return false };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join, join5};
+use futures_util::future::{join3, join5};
 use tokio_postgres::Client;
 
 use super::link::Link;
@@ -23,6 +23,7 @@ use crate::pg::decode::locks::Reader;
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::error::ConnectError;
+use crate::pg::systems::{self, Systems};
 use crate::pg::tasks::{self, Tasks};
 
 /// A session that cannot be had.
@@ -86,6 +87,7 @@ pub struct Session {
     server: Server,
     names: NameCache,
     tasks: Tasks,
+    systems: Systems,
     texts: Texts,
     limits: Limits,
     /// Rows of `pg_locks` at the last poll, those left out included.
@@ -101,6 +103,7 @@ struct Scan {
     backends: Result<(Vec<Backend>, Vec<Option<u32>>), SectionError>,
     prepared: Result<PreparedRows, SectionError>,
     tasks: tasks::Found,
+    systems: systems::Found,
     tick: Result<Tick, SectionError>,
 }
 
@@ -123,6 +126,7 @@ impl Session {
             server: ready.server,
             names: ready.names,
             tasks: ready.tasks,
+            systems: ready.systems,
             texts: Texts::default(),
             limits,
             lock_count: 0,
@@ -144,7 +148,8 @@ impl Session {
     pub async fn poll(&mut self, before: Option<&Snapshot>) -> Result<Snapshot, PollError> {
         let started = clock::monotonic();
         let timeout = self.limits.poll_timeout;
-        let scan = tokio::time::timeout(timeout, self.scan(before))
+        // A poll has many statements, and each is large.
+        let scan = tokio::time::timeout(timeout, Box::pin(self.scan(before)))
             .await
             .map_err(|_| PollError::Timeout(timeout))?;
         if let Some(error) = fatal(&scan) {
@@ -162,6 +167,7 @@ impl Session {
         self.names.look_up(&self.client, &self.lookups, used, self.limits.name_patience).await;
         let snapshot = self.assemble(scan, before, taken_at, answered);
         self.tasks.look_again(&self.client, self.limits.name_patience).await;
+        self.systems.look_again(&self.client, self.limits.name_patience).await;
         Ok(snapshot)
     }
 
@@ -184,15 +190,19 @@ impl Session {
         let lock_statement = if narrow { &self.statements.locks_narrow } else { &self.statements.locks };
         let client = &*self.client;
         let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
-        let (answers, locks, backends, prepared, (tasks, tick)) = join5(
+        let (answers, locks, backends, prepared, (tasks, systems, tick)) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
             sections::locks(client, lock_statement, reader, before),
             sections::backends(client, &self.statements.backends, &mut self.texts, before),
             sections::prepared(client, &self.statements.prepared),
-            join(self.tasks.read(client, before), sections::tick(client, &self.statements.tick, &databases)),
+            join3(
+                self.tasks.read(client, before),
+                self.systems.read(client, before),
+                sections::tick(client, &self.statements.tick, &databases),
+            ),
         )
         .await;
-        Scan { answers, locks, backends, prepared, tasks, tick }
+        Scan { answers, locks, backends, prepared, tasks, systems, tick }
     }
 
     /// The server's clock; where it could not be read, its last time and what has passed here since.
@@ -254,6 +264,7 @@ impl Session {
             Err(error) => stale(before.map(|before| &before.server), &error),
         };
         let task_sets = tasks::sections(&mut self.tasks, scan.tasks, before, &locks, taken_at);
+        let systems = self.systems.sections(scan.systems, before, &locks, taken_at);
         Snapshot {
             taken_at,
             server,
@@ -262,6 +273,7 @@ impl Session {
             locks_omitted,
             prepared,
             task_sets,
+            systems,
             answers,
             names: self.names.names(),
             poll_seconds,
@@ -289,6 +301,7 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
         scan.backends.as_ref().err(),
         scan.prepared.as_ref().err(),
         scan.tasks.fatal(),
+        scan.systems.fatal(),
         scan.tick.as_ref().err(),
     ]
     .into_iter()

@@ -3,32 +3,15 @@
 use tokio_postgres::Row;
 
 use super::Places;
-use super::statements::{self, Kind};
+use super::statements;
 use crate::model::Text;
 use crate::model::task::TaskTables;
-use crate::pg::decode::value::{boolean, oid, text};
-use crate::pg::poll::raw;
+use crate::pg::tables::{Kind, Table, given};
 
-/// A table that may be one of ours: a row of `assets/sql/tasks_find.sql`.
-#[derive(Debug, Clone, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a column of its own")]
-pub(super) struct Table {
-    pub(super) oid: u32,
-    pub(super) schema: String,
-    pub(super) name: String,
-    pub(super) is_visible: bool,
-    /// The config names it as the table of schedules.
-    pub(super) is_schedules: bool,
-    /// The config names it as the log.
-    pub(super) is_log: bool,
-    /// Why it is not read.
-    pub(super) refused: Option<String>,
-    pub(super) is_partitioned: bool,
-    /// Names and kinds.
-    pub(super) columns: Vec<(String, Kind)>,
-    /// Their columns in order; `unique where ` or `where ` before those of a partial one.
-    pub(super) indexes: Vec<String>,
-}
+/// Place of the table of schedules in what the config says.
+const SCHEDULES: usize = 0;
+/// Place of the log there.
+const LOG: usize = 1;
 
 /// Two tables that belong together, and the statements that read them or why there is none.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,48 +23,15 @@ pub(super) struct Pair {
     pub(super) running: Option<String>,
 }
 
-impl Table {
-    fn of(row: &Row) -> Option<Self> {
-        let words = |column| text(raw(row, column)).map(std::borrow::Cow::into_owned);
-        let flag = |column| boolean(raw(row, column)).unwrap_or_default();
-        let lines = |column| words(column).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
-        let column = |line: &String| {
-            let (name, kind) = line.rsplit_once(' ')?;
-            Some((name.to_owned(), Kind::of(kind)?))
-        };
-        Some(Self {
-            oid: oid(raw(row, 0))?,
-            schema: words(1)?,
-            name: words(2)?,
-            is_visible: flag(3),
-            is_schedules: flag(4),
-            is_log: flag(5),
-            refused: words(6),
-            is_partitioned: flag(7),
-            columns: lines(8).iter().filter_map(column).collect(),
-            indexes: lines(9),
-        })
-    }
+/// Whether it can be what its name says: a stranger's table may bear the same.
+fn is_tasks(table: &Table) -> bool {
+    table.kind("id") == Some(Kind::Int) && table.kind("task_name").is_some()
+}
 
-    /// `schema.table` for people.
-    pub(super) fn label(&self) -> String {
-        format!("{}.{}", self.schema, self.name)
-    }
-
-    pub(super) fn kind(&self, column: &str) -> Option<Kind> {
-        self.columns.iter().find(|(name, _)| name == column).map(|(_, kind)| *kind)
-    }
-
-    /// Whether it can be what its name says: a stranger's table may bear the same.
-    fn is_tasks(&self) -> bool {
-        self.kind("id") == Some(Kind::Int) && self.kind("task_name").is_some()
-    }
-
-    fn is_executions(&self) -> bool {
-        self.kind("id") == Some(Kind::Int)
-            && self.kind("task_id") == Some(Kind::Int)
-            && self.kind("status") == Some(Kind::Text)
-    }
+fn is_executions(table: &Table) -> bool {
+    table.kind("id") == Some(Kind::Int)
+        && table.kind("task_id") == Some(Kind::Int)
+        && table.kind("status") == Some(Kind::Text)
 }
 
 /// The pairs: what the config names, else what is on the search path, and what is in schema `locktop`.
@@ -91,7 +41,7 @@ pub(super) fn pairs(rows: &[Row], places: &Places) -> Vec<Pair> {
 }
 
 pub(super) fn paired(tables: &[Table], places: &Places) -> Vec<Pair> {
-    let schedules = |table: &&Table| table.name == "scheduled_tasks" && table.is_tasks();
+    let schedules = |table: &&Table| table.name == "scheduled_tasks" && is_tasks(table);
     let mut pairs: Vec<Pair> = Vec::new();
     if places != &Places::default() {
         pairs.push(configured(tables, places));
@@ -108,7 +58,7 @@ pub(super) fn paired(tables: &[Table], places: &Places) -> Vec<Pair> {
 
 /// The log of a table of schedules: in the same schema, else on the search path.
 fn log_beside<'a>(tables: &'a [Table], schedules: &Table) -> Option<&'a Table> {
-    let mut logs = tables.iter().filter(|table| table.name == "task_execution_log" && table.is_executions());
+    let mut logs = tables.iter().filter(|table| table.name == "task_execution_log" && is_executions(table));
     let beside = logs.clone().find(|table| table.schema == schedules.schema);
     beside.or_else(|| logs.find(|table| table.is_visible && schedules.is_visible))
 }
@@ -118,9 +68,9 @@ fn configured(tables: &[Table], places: &Places) -> Pair {
     let beside = |table: &Table, name: &str| {
         tables.iter().find(|other| other.name == name && other.schema == table.schema)
     };
-    let named_log = tables.iter().find(|table| table.is_log);
+    let named_log = given(tables, LOG);
     let schedules = match &places.schedules {
-        Some(_) => tables.iter().find(|table| table.is_schedules),
+        Some(_) => given(tables, SCHEDULES),
         None => named_log.and_then(|log| beside(log, "scheduled_tasks")),
     };
     let log = match &places.executions {
@@ -131,10 +81,10 @@ fn configured(tables: &[Table], places: &Places) -> Pair {
     let Some(schedules) = schedules else {
         return failed(&name, &format!("there is no table {name}, where [tables] in the config has it"));
     };
-    if !schedules.is_tasks() {
+    if !is_tasks(schedules) {
         return failed(&name, &format!("{name} has no columns id and task_name: it is no table of tasks"));
     }
-    let mut pair = statements::pair(schedules, log.filter(|log| log.is_executions()));
+    let mut pair = statements::pair(schedules, log.filter(|log| is_executions(log)));
     if let Some(place) = &places.executions
         && pair.executions.is_none()
     {
@@ -166,6 +116,7 @@ fn failed(name: &str, reason: &str) -> Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pg::tables::Index;
 
     fn table(oid: u32, schema: &str, name: &str, is_visible: bool) -> Table {
         let columns = "id int\ntask_name text\ntask_id int\nstatus text\nstarted_at time";
@@ -179,7 +130,10 @@ mod tests {
             name: name.to_owned(),
             is_visible,
             columns: columns.lines().map(column).collect(),
-            indexes: vec!["id".to_owned(), "status started_at".to_owned(), "task_id started_at".to_owned()],
+            indexes: ["||id", "||status started_at", "||task_id started_at"]
+                .iter()
+                .filter_map(|line| Index::parse(line))
+                .collect(),
             ..Table::default()
         }
     }
@@ -221,7 +175,7 @@ mod tests {
     fn what_the_config_names_comes_in_place_of_what_is_on_the_search_path() {
         let tables = [
             table(1, "public", "scheduled_tasks", true),
-            Table { is_schedules: true, ..table(2, "jobs", "things", false) },
+            Table { given: vec![1], ..table(2, "jobs", "things", false) },
             table(3, "jobs", "task_execution_log", false),
         ];
         let places = Places { schedules: Some("jobs.things".into()), executions: None };

@@ -1,10 +1,7 @@
 //! The task tables: where they are, and reading them within a poll.
 //!
-//! What there is, is looked up when a connection is made, again after an error, and now and then, because tables come
-//! and go; statements are made of the columns and indexes that were found. Where nothing was found a poll sends
-//! nothing. Each table is read by a statement of its own, which fails alone; one that was locked at the last look is
-//! left in peace, so that only the first poll ever waits for it, and that for `lock_timeout`. What runs is read in every
-//! poll; where there are thousands of schedules, they and the executions that are over are read in every few.
+//! They are found and read as [`super::tables`] says. What runs is read in every poll; where there are thousands of
+//! schedules, they and the executions that are over are read in every few.
 
 mod find;
 mod read;
@@ -22,13 +19,9 @@ use crate::model::Text;
 use crate::model::task::TaskTables;
 use crate::pg::decode::texts::Texts;
 use crate::pg::poll::{SectionError, message};
+use crate::pg::tables::{RENEW, REST, Search};
 
 pub(super) use read::{Found, sections};
-
-/// The tables are looked for again after this long.
-const RENEW: Duration = Duration::from_secs(30);
-/// After an error they are looked for again, but not sooner than this.
-const REST: Duration = Duration::from_secs(2);
 
 /// Where the config says that the tables are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,6 +31,16 @@ pub struct Places {
     /// `task_execution_log`.
     pub executions: Option<String>,
 }
+
+impl Places {
+    /// The same, in the order in which they are looked for.
+    pub(super) fn list(&self) -> Vec<Option<String>> {
+        vec![self.schedules.clone(), self.executions.clone()]
+    }
+}
+
+/// Their usual names.
+pub(super) const NAMES: [&str; 2] = ["scheduled_tasks", "task_execution_log"];
 
 /// A pair of tables, and how to read each; or why it cannot be read.
 #[derive(Debug, Clone)]
@@ -57,7 +60,7 @@ pub(super) struct Reader {
 #[derive(Debug)]
 pub(super) struct Tasks {
     places: Places,
-    find: Option<Statement>,
+    search: Option<Search>,
     readers: Vec<Reader>,
     texts: Texts,
     looked: Instant,
@@ -72,7 +75,7 @@ impl Tasks {
     pub(super) async fn open(
         client: &Client,
         places: Places,
-        find: Option<Statement>,
+        search: Option<Search>,
         found: Result<Vec<Row>, tokio_postgres::Error>,
     ) -> Self {
         let readers = match found {
@@ -86,7 +89,7 @@ impl Tasks {
         let unknown = readers.as_ref().err().map(|error| error.to_string().into());
         Self {
             places,
-            find,
+            search,
             readers: readers.unwrap_or_default(),
             texts: Texts::default(),
             looked: clock::monotonic(),
@@ -101,10 +104,10 @@ impl Tasks {
     pub(super) async fn look_again(&mut self, client: &Arc<Client>, patience: Duration) {
         let age = clock::monotonic().duration_since(self.looked);
         if self.pending.is_none() && (age > RENEW || (self.failed && age > REST)) {
-            let Some(find) = self.find.clone() else { return };
+            let Some(search) = self.search.clone() else { return };
             self.looked = clock::monotonic();
             self.failed = false;
-            self.pending = Some(tokio::spawn(look(Arc::clone(client), find, self.places.clone())));
+            self.pending = Some(tokio::spawn(look(Arc::clone(client), search, self.places.clone())));
         }
         let Some(pending) = &mut self.pending else { return };
         let Ok(answer) = tokio::time::timeout(patience, pending).await else { return };
@@ -124,8 +127,8 @@ impl Drop for Tasks {
     }
 }
 
-async fn look(client: Arc<Client>, find: Statement, places: Places) -> Result<Vec<Reader>, SectionError> {
-    let rows = client.query(&find, &[&places.schedules, &places.executions]).await?;
+async fn look(client: Arc<Client>, search: Search, places: Places) -> Result<Vec<Reader>, SectionError> {
+    let rows = search.rows(&client).await?;
     prepared(&client, find::pairs(&rows, &places)).await
 }
 

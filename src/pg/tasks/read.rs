@@ -1,40 +1,25 @@
 //! Reading the task tables within a poll.
 
-use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::TryStreamExt;
 use futures_util::future::{join, join_all};
-use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::Client;
 
 use super::statements::{RUNNING, TASKS};
 use super::{Reader, Tasks, rows};
-use crate::model::lock::{Lock, LockMode, LockModes, LockType};
+use crate::model::lock::Lock;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::task::{Execution, Schedule, TaskSet, TaskTables};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::texts::Texts;
 use crate::pg::poll::SectionError;
+use crate::pg::tables::{self, Refusal, blocker, copied, every, has_changed};
 
 /// Schedules that a poll may read on average: ten thousand are read in every eleventh.
 const TASKS_EACH: usize = 1000;
 /// Executions that a poll may read on average, beside the running ones.
 const EXECUTIONS_EACH: usize = 501;
-/// Polls that are let pass at most.
-const LONGEST: u32 = 10;
-
-/// Why a table was not read.
-#[derive(Debug)]
-enum Refusal {
-    /// The server or the connection.
-    Section(SectionError),
-    /// Somebody held it at the last look.
-    Locked,
-    /// It cannot be read as it is.
-    Unreadable(Text),
-}
 
 /// What one table brought.
 #[derive(Debug)]
@@ -57,11 +42,7 @@ impl Found {
     /// The error of the connection, where it is not only a statement that failed.
     pub(in crate::pg) fn fatal(&self) -> Option<&SectionError> {
         let all = self.0.iter().flat_map(|(tasks, log)| std::iter::once(tasks).chain(log.as_ref()));
-        all.filter_map(|answer| match answer {
-            Err(Refusal::Section(error)) => Some(error),
-            _ => None,
-        })
-        .find(|error| error.is_fatal())
+        all.filter_map(|answer| answer.as_ref().err()).find_map(Refusal::fatal)
     }
 }
 
@@ -103,17 +84,6 @@ async fn executions(client: &Client, reader: &Reader, old: Option<&TaskSet>, loc
         Some(running) => copied(client, running, locked).await.map(Brought::Running),
         None => copied(client, statement, locked).await.map(Brought::All),
     })
-}
-
-async fn copied(client: &Client, statement: &Statement, locked: bool) -> Result<Vec<Bytes>, Refusal> {
-    if locked {
-        return Err(Refusal::Locked);
-    }
-    let copy = async {
-        let messages = pin!(client.copy_out(statement).await?);
-        messages.try_collect::<Vec<Bytes>>().await
-    };
-    copy.await.map_err(|error| Refusal::Section(error.into()))
 }
 
 /// The sets of a snapshot, from what was found; what was not read comes from the sets before. `locks` are those of the
@@ -236,57 +206,11 @@ impl Turn<'_> {
     }
 }
 
-/// How many polls to let pass after so many rows, so that a poll has about `each` of them to read.
-fn every(rows: usize, each: usize) -> u32 {
-    u32::try_from(rows / each).unwrap_or(u32::MAX).min(LONGEST)
-}
-
-/// Whether the tables should be looked for again. One that is locked is what it was.
-fn has_changed(refusal: &Refusal) -> bool {
-    match refusal {
-        Refusal::Locked => false,
-        Refusal::Unreadable(_) => true,
-        Refusal::Section(error) => error.code() != Some(&SqlState::LOCK_NOT_AVAILABLE),
-    }
-}
-
 /// One line for the section. A lock is told with its holder.
-fn reason(refusal: &Refusal, tables: &TaskTables, locks: &Section<Lock>, log: bool) -> Text {
-    let (oid, name) = match (tables.log, &tables.executions) {
-        (Some(oid), Some(name)) if log && blocker(locks, tables.table).is_none() => (oid, name),
-        _ => (tables.table, &tables.schedules),
+fn reason(refusal: &Refusal, pair: &TaskTables, locks: &Section<Lock>, log: bool) -> Text {
+    let (oid, name) = match (pair.log, &pair.executions) {
+        (Some(oid), Some(name)) if log && blocker(locks, pair.table).is_none() => (oid, name),
+        _ => (pair.table, &pair.schedules),
     };
-    let locked = || match blocker(locks, oid) {
-        Some(lock) => format!("{name} is locked: {}", holder(lock)),
-        None => format!("{name} was locked a moment ago"),
-    };
-    match refusal {
-        Refusal::Locked => locked().into(),
-        Refusal::Unreadable(reason) => reason.clone(),
-        Refusal::Section(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => locked().into(),
-        Refusal::Section(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
-            format!("{error}; GRANT SELECT ON {name} would help").into()
-        }
-        Refusal::Section(error) => format!("{name}: {error}").into(),
-    }
-}
-
-fn holder(lock: &Lock) -> String {
-    let who = lock.pid.map_or_else(|| "a prepared transaction".to_owned(), |pid| pid.to_string());
-    let verb = if lock.granted { "holds" } else { "waits for" };
-    format!("{who} {verb} {}", lock.mode.as_str())
-}
-
-/// Who keeps readers out of a table of our own database: its holder, else somebody who waits to be.
-fn blocker(locks: &Section<Lock>, oid: u32) -> Option<&Lock> {
-    if oid == 0 || locks.error.is_some() {
-        return None;
-    }
-    let read = LockModes::of(LockMode::AccessShare);
-    let mut blocking = locks.rows.iter().filter(|lock| {
-        lock.tag.relation == Some(oid)
-            && lock.tag.locktype == LockType::Relation
-            && lock.mode.conflicts_with(read)
-    });
-    blocking.clone().find(|lock| lock.granted).or_else(|| blocking.next())
+    tables::reason(refusal, oid, name, locks)
 }

@@ -1,9 +1,10 @@
 //! The statements that read a pair of tables, made of the columns and indexes it has.
 
-use super::find::{Pair, Table};
+use super::find::Pair;
 use crate::model::Text;
 use crate::model::task::TaskTables;
 use crate::pg::sql;
+use crate::pg::tables::{self, Columns, Kind, Table, columns, source};
 
 /// Schedules that are read at most.
 pub(super) const TASKS: usize = 10_000;
@@ -15,34 +16,6 @@ const LAST_OF: usize = 400;
 pub(super) const EACH: usize = 5;
 /// Executions that are read where only the primary key helps.
 const NEWEST: usize = 1000;
-
-/// What a column can be read as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Int,
-    Text,
-    Time,
-    Bool,
-    Interval,
-    Number,
-}
-
-impl Kind {
-    pub(super) fn of(word: &str) -> Option<Self> {
-        Some(match word {
-            "int" => Self::Int,
-            "text" => Self::Text,
-            "time" => Self::Time,
-            "bool" => Self::Bool,
-            "interval" => Self::Interval,
-            "number" => Self::Number,
-            _ => return None,
-        })
-    }
-}
-
-/// What is read of a table, in this order: the name, and what it is read as.
-type Columns = &'static [(&'static str, Kind)];
 
 /// The columns of [`crate::model::task::Schedule`]. A timeout is read as seconds.
 pub(super) const SCHEDULE: Columns = &[
@@ -88,20 +61,13 @@ pub(super) fn pair(schedules: &Table, log: Option<&Table>) -> Pair {
         executions: log.map(|log| log.label().into()),
         own_keys: log.is_some_and(own) && schedules.kind("max_attempts").is_some(),
     };
-    let executions = log.map(|log| allowed(log).and_then(|()| executions_text(schedules, log)));
-    let running = log.filter(|log| has_running_index(log) && allowed(log).is_ok());
+    let executions = log.map(|log| log.allowed().and_then(|()| executions_text(schedules, log)));
+    let running = log.filter(|log| has_running_index(log) && log.allowed().is_ok());
     Pair {
         tables,
-        schedules: allowed(schedules).map(|()| tasks_text(schedules)),
+        schedules: schedules.allowed().map(|()| tasks_text(schedules)),
         executions,
         running: running.map(|log| copy(&running_part(), log)),
-    }
-}
-
-fn allowed(table: &Table) -> Result<(), Text> {
-    match &table.refused {
-        Some(reason) => Err(format!("{} is not read: {reason}", table.label()).into()),
-        None => Ok(()),
     }
 }
 
@@ -115,8 +81,8 @@ fn tasks_text(table: &Table) -> String {
 /// The running executions, then the last ones of each task; each by an index, for a log only grows.
 fn executions_text(schedules: &Table, log: &Table) -> Result<String, Text> {
     let by_status = has_running_index(log);
-    let by_task = log.kind("started_at").is_some() && has_index(log, &["task_id", "started_at"]);
-    let by_id = has_index(log, &["id"]);
+    let by_task = log.kind("started_at").is_some() && log.has_index(&["task_id", "started_at"]);
+    let by_id = log.has_index(&["id"]);
     if !by_status && !by_id {
         let name = log.label();
         return Err(format!(
@@ -149,53 +115,9 @@ fn running_part() -> String {
 
 fn copy(query: &str, log: &Table) -> String {
     let query = query.replace("$columns", &columns(log, EXECUTION)).replace("$log", &source(log));
-    format!("COPY (\n{query}\n) TO STDOUT (FORMAT binary)")
+    tables::copy(&query)
 }
 
 fn has_running_index(log: &Table) -> bool {
-    log.kind("started_at").is_some()
-        && (has_index(log, &["status"]) || log.indexes.iter().any(|index| index == "unique where task_id"))
-}
-
-/// Whether there is a whole index that begins with these columns.
-fn has_index(table: &Table, columns: &[&str]) -> bool {
-    table.indexes.iter().any(|index| {
-        let mut words = index.split(' ');
-        columns.iter().all(|column| words.next() == Some(column))
-    })
-}
-
-/// The table in SQL. `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
-fn source(table: &Table) -> String {
-    let only = if table.is_partitioned { "" } else { "ONLY " };
-    format!("{only}{}.{}", quoted(&table.schema), quoted(&table.name))
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// An expression for each column; NULL for one that is not there, or is something else than it should be.
-fn columns(table: &Table, wanted: Columns) -> String {
-    let expression = |(name, wanted): &(&str, Kind)| {
-        let column = format!("t.{name}");
-        match (wanted, table.kind(name)) {
-            (Kind::Int, Some(Kind::Int)) => format!("{column}::pg_catalog.int8"),
-            (Kind::Text, Some(Kind::Text)) => format!("pg_catalog.left({column}::pg_catalog.text, 500)"),
-            (Kind::Time, Some(Kind::Time)) => format!("{column}::pg_catalog.timestamptz"),
-            (Kind::Bool, Some(Kind::Bool)) => format!("coalesce({column}, false)"),
-            (Kind::Interval, Some(Kind::Interval)) => {
-                format!("EXTRACT(epoch FROM {column})::pg_catalog.float8")
-            }
-            (Kind::Interval, Some(Kind::Int | Kind::Number)) => format!("{column}::pg_catalog.float8"),
-            (Kind::Int, _) => "NULL::pg_catalog.int8".to_owned(),
-            (Kind::Text, _) => "NULL::pg_catalog.text".to_owned(),
-            (Kind::Time, _) => "NULL::pg_catalog.timestamptz".to_owned(),
-            (Kind::Bool, _) => "NULL::pg_catalog.bool".to_owned(),
-            (Kind::Interval | Kind::Number, _) => "NULL::pg_catalog.float8".to_owned(),
-        }
-    };
-    let expressions =
-        wanted.iter().zip(0..).map(|(column, place)| format!("{} AS c{place}", expression(column)));
-    expressions.collect::<Vec<_>>().join(",\n       ")
+    log.kind("started_at").is_some() && log.index_where("status", "running", &[]).is_some()
 }

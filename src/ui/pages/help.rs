@@ -9,7 +9,7 @@ use crate::app::line::{Line, Tone};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 
-const WORDS: [(&str, &str); 12] = [
+const WORDS: [(&str, &str); 16] = [
     ("root", "blocks somebody and waits for nobody: what to look at first"),
     ("blocks", "everybody who waits behind it, however far"),
     ("frees", "who gets a lock at once if it ends; the rest wait behind them"),
@@ -21,6 +21,10 @@ const WORDS: [(&str, &str); 12] = [
     ("slow", "a task past its limit whose key is held: its session lives"),
     ("overdue", "a task that is due, enabled and not started"),
     ("leaked", "the key of a task, held by an idle session while nothing runs"),
+    ("expired", "a lease past its end that its owner did not give back: whoever asks next gets it"),
+    ("no end", "a lease without a term: nobody else ever gets it"),
+    ("lost", "an item of the work queue that is being worked on in the table, and its session is gone"),
+    ("10,000+", "more than that: nobody counts a table of millions in every poll"),
     ("unknown", "a task that runs in the log, and nothing more can be said for sure"),
 ];
 

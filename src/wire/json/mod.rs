@@ -5,7 +5,9 @@
 
 mod graph;
 mod harmless;
+mod leases;
 mod locks;
+mod queue;
 mod recovery;
 mod rows;
 mod tasks;
@@ -15,7 +17,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::model::Timestamp;
 use crate::model::snapshot::{Section, Snapshot};
+use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::model::wait_graph::WaitGraph;
 use crate::wire::gids::Gids;
@@ -42,8 +46,11 @@ struct Document<'a> {
     cycles: Vec<Vec<i32>>,
     tasks: Vec<tasks::Task<'a>>,
     executions: Vec<tasks::Execution<'a>>,
-    leases: [(); 0],
-    queue: rows::WorkQueue,
+    leases: Vec<leases::Lease<'a>>,
+    queue: queue::WorkQueue,
+    queue_items: Vec<queue::Item<'a>>,
+    rate_limits: Vec<queue::Limit<'a>>,
+    id_generators: Vec<queue::Generator<'a>>,
     findings: Vec<rows::Finding<'a>>,
     sections: BTreeMap<&'static str, SectionState<'a>>,
 }
@@ -58,6 +65,23 @@ struct SectionState<'a> {
 impl<'a> SectionState<'a> {
     fn of<T>(section: &'a Section<T>) -> Self {
         Self { taken_at: section.taken_at.map(Time), error: section.error.as_deref().map(Cow::Borrowed) }
+    }
+}
+
+impl<'a> SectionState<'a> {
+    /// One section of several tables: as old as the oldest, with every error.
+    fn all(parts: impl Iterator<Item = (Option<Timestamp>, Option<&'a str>)>) -> Self {
+        let parts: Vec<_> = parts.collect();
+        let errors: Vec<&str> = parts.iter().filter_map(|(_, error)| *error).collect();
+        let oldest = parts.iter().map(|(taken_at, _)| *taken_at).min().flatten();
+        let error = (!errors.is_empty()).then(|| Cow::Owned(errors.join("; ")));
+        Self { taken_at: oldest.map(Time), error }
+    }
+
+    /// None where there are no tables.
+    fn together<T>(tables: &'a [TableRows<T>]) -> Option<Self> {
+        let parts = tables.iter().map(|table| (table.section.taken_at, table.section.error.as_deref()));
+        (!tables.is_empty()).then(|| Self::all(parts))
     }
 }
 
@@ -96,14 +120,17 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         cycles: graph.cycles.iter().map(|cycle| cycle.iter().map(|party| party.pid()).collect()).collect(),
         tasks: tasks::tasks(view, snapshot),
         executions: tasks::executions(view, snapshot),
-        leases: [],
-        queue: rows::WorkQueue::default(),
-        findings: view.findings.iter().map(|finding| rows::Finding::of(finding, &gids)).collect(),
+        leases: leases::leases(view, snapshot),
+        queue: queue::depth(snapshot),
+        queue_items: queue::items(view, snapshot),
+        rate_limits: queue::limits(snapshot),
+        id_generators: queue::generators(snapshot),
+        findings: view.findings.iter().map(|finding| rows::Finding::of(finding, view, &gids)).collect(),
         sections: sections(snapshot),
     }
 }
 
-/// How each section is; those of the tasks where there are task tables.
+/// How each section is; those of the tasks, leases and Redis where there are such.
 fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
     let mut sections = BTreeMap::from([
         ("server", SectionState::of(&snapshot.server)),
@@ -115,6 +142,20 @@ fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
         let tasks = tasks::state(snapshot, |set| (set.tasks.taken_at, set.tasks.error.as_deref()));
         let log = tasks::state(snapshot, |set| (set.executions.taken_at, set.executions.error.as_deref()));
         sections.extend([("tasks", tasks), ("executions", log)]);
+    }
+    let systems = &snapshot.systems;
+    let others = [
+        ("leases", SectionState::together(&systems.leases)),
+        ("queue", SectionState::together(&systems.counts)),
+        ("queue_items", SectionState::together(&systems.items)),
+        ("rate_limits", SectionState::together(&systems.limits)),
+        ("id_generators", SectionState::together(&systems.generators)),
+    ];
+    sections.extend(others.into_iter().filter_map(|(name, state)| Some((name, state?))));
+    let redis = &snapshot.systems.redis;
+    if !redis.servers.is_empty() {
+        let servers = redis.servers.iter().map(|server| (redis.read_at, server.error.as_deref()));
+        sections.insert("redis", SectionState::all(servers));
     }
     sections
 }

@@ -6,6 +6,7 @@ use crate::model::Timestamp;
 use crate::model::finding::{self, Severity, Subject};
 use crate::model::lock::{self, LockType};
 use crate::model::snapshot::{self, Snapshot};
+use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::model::{backend, lock_key};
 use crate::wire::gids::Gids;
@@ -119,16 +120,6 @@ impl<'a> PreparedRow<'a> {
     }
 }
 
-/// The jobs by state.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct WorkQueue {
-    pending: u64,
-    processing: u64,
-    completed: u64,
-    failed: u64,
-    oldest_pending_at: Option<Time>,
-}
-
 #[derive(Debug, Serialize)]
 pub(super) struct Finding<'a> {
     check: &'static str,
@@ -141,16 +132,50 @@ pub(super) struct Finding<'a> {
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 enum SubjectShape<'a> {
-    Backend { pid: i32, backend_start: Option<Time> },
-    Prepared { gid: Option<&'a str>, virtualtransaction: String },
-    Task { table: u32, id: i64 },
-    Lock { locktype: &'static str, database: Option<u32>, relation: Option<u32>, key: Option<Key> },
+    Backend {
+        pid: i32,
+        backend_start: Option<Time>,
+    },
+    Prepared {
+        gid: Option<&'a str>,
+        virtualtransaction: String,
+    },
+    Task {
+        table: u32,
+        id: i64,
+    },
+    Lease {
+        source: Option<&'a str>,
+        id: Option<&'a str>,
+    },
+    #[serde(rename = "queue_item")]
+    Item {
+        table: u32,
+        id: i64,
+    },
+    Queue,
+    RateLimit {
+        table: Option<&'a str>,
+        key: Option<&'a str>,
+    },
+    IdGenerator {
+        table: u32,
+        worker_id: i64,
+    },
+    Lock {
+        locktype: &'static str,
+        database: Option<u32>,
+        relation: Option<u32>,
+        key: Option<Key>,
+    },
     Server,
-    Section { name: &'static str },
+    Section {
+        name: &'static str,
+    },
 }
 
 impl<'a> Finding<'a> {
-    pub(super) fn of(finding: &'a finding::Finding, gids: &Gids<'a>) -> Self {
+    pub(super) fn of(finding: &'a finding::Finding, view: &'a View, gids: &Gids<'a>) -> Self {
         Self {
             check: finding.check,
             severity: match finding.severity {
@@ -177,6 +202,19 @@ impl<'a> Finding<'a> {
                     key: lock_key::LockKey::of(tag).map(Into::into),
                 },
                 Subject::Task(task) => SubjectShape::Task { table: task.table, id: task.id },
+                Subject::Lease(id) => {
+                    let (source, id) = super::leases::name(view, *id).unzip();
+                    SubjectShape::Lease { source, id }
+                }
+                Subject::Item(item) => SubjectShape::Item { table: item.table, id: item.id },
+                Subject::Queue => SubjectShape::Queue,
+                Subject::Limit(id) => {
+                    let name =
+                        view.snapshot.as_deref().and_then(|snapshot| super::queue::limit_name(snapshot, *id));
+                    let (table, key) = name.unzip();
+                    SubjectShape::RateLimit { table, key }
+                }
+                Subject::Generator(id) => SubjectShape::IdGenerator { table: id.table, worker_id: id.worker },
                 Subject::Server => SubjectShape::Server,
                 Subject::Section(name) => SubjectShape::Section { name },
             },

@@ -1,7 +1,5 @@
 //! Schedules and executions.
 
-use std::borrow::Cow;
-
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
@@ -123,9 +121,5 @@ pub(super) fn state<'a>(
     snapshot: &'a Snapshot,
     section: impl Fn(&'a TaskSet) -> (Option<Timestamp>, Option<&'a str>),
 ) -> SectionState<'a> {
-    let all = || snapshot.task_sets.iter().map(&section);
-    let errors: Vec<&str> = all().filter_map(|(_, error)| error).collect();
-    let oldest = all().map(|(taken_at, _)| taken_at).min().flatten();
-    let error = (!errors.is_empty()).then(|| Cow::Owned(errors.join("; ")));
-    SectionState { taken_at: oldest.map(Time), error }
+    SectionState::all(snapshot.task_sets.iter().map(section))
 }

@@ -167,6 +167,37 @@ fn tasks_and_executions_are_as_the_contract_says() {
 }
 
 #[test]
+fn leases_and_the_queue_are_as_the_contract_says() {
+    let json = written(&crate::sample::queue(0.0).view());
+    assert_keys(&json["leases"][0], "source id owner acquired_at expires_at expired token");
+    let expired = json["leases"].as_array().unwrap().iter().find(|lease| lease["id"] == "7").unwrap();
+    assert_eq!((&expired["expired"], &expired["token"]), (&json!(true), &json!(12)));
+    assert_eq!(expired["expires_at"], "2026-11-20T14:01:50.000000+00:00");
+    let queue = &json["queue"];
+    let numbers = ["pending", "processing", "completed", "failed"].map(|key| queue[key].as_u64());
+    assert_eq!(numbers, [Some(1204), Some(4), Some(10_000), Some(3)]);
+    assert_eq!((&queue["more"], &queue["completed_per_minute"]), (&json!(["completed"]), &json!(118)));
+    assert_eq!(queue["oldest_pending_at"], "2026-11-20T13:37:21.000000+00:00");
+    assert_eq!(json["queue_items"][0]["state"], "lost");
+    assert_eq!(json["rate_limits"][0]["state"], "full");
+    assert_eq!(json["id_generators"][2]["ahead"], 300.0);
+    for section in ["leases", "queue", "queue_items", "rate_limits", "id_generators"] {
+        assert_eq!(json["sections"][section]["error"], Value::Null, "{section}");
+    }
+    let subject = |check: &str| {
+        let findings = json["findings"].as_array().unwrap().iter();
+        findings.filter(|one| one["check"] == check).map(|one| one["subject"].clone()).next().unwrap()
+    };
+    let lease = json!({"kind": "lease", "source": "locktop.distlock", "id": "8"});
+    assert_eq!(subject("expired_lease"), lease);
+    assert_eq!(subject("lost_item"), json!({"kind": "queue_item", "table": 3011, "id": 41_207}));
+    assert_eq!(subject("queue_pending"), json!({"kind": "queue"}));
+    let limit = json!({"kind": "rate_limit", "table": "locktop.rate_limit", "key": "user:123:api"});
+    assert_eq!(subject("rate_limit"), limit);
+    assert_eq!(subject("id_ahead"), json!({"kind": "id_generator", "table": 3013, "worker_id": 3}));
+}
+
+#[test]
 fn tables_that_could_not_be_read_are_empty_and_say_why() {
     let mut view = crate::sample::jobs(0.0).view();
     let mut snapshot = Snapshot::clone(view.snapshot.as_deref().unwrap());

@@ -3,11 +3,14 @@
 mod advisory;
 mod columns;
 mod forest;
+mod leases;
+mod queue;
 pub mod recovery;
 mod tasks;
 
 use crate::model::finding::Severity;
 use crate::model::snapshot::Snapshot;
+use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::text::{count, fit, one_line};
 use crate::wire::gids::Gids;
@@ -16,7 +19,7 @@ use crate::wire::words::Words;
 /// Findings that are listed.
 const FINDINGS: usize = 20;
 
-/// Header, findings, the blocking forest, the advisory locks and the tasks, each line at most `width` columns wide where a width
+/// Header, findings, the blocking forest, the advisory locks, the tasks, the leases and the work queue, each line at most `width` columns wide where a width
 /// is given; none before the first snapshot.
 #[must_use]
 pub fn render(view: &View, width: Option<usize>) -> Option<String> {
@@ -31,6 +34,8 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     lines.push(String::new());
     lines.extend(advisory::lines(view, snapshot, &words));
     lines.extend(tasks::lines(view, snapshot));
+    lines.extend(leases::lines(view, snapshot));
+    lines.extend(queue::lines(view, snapshot));
     let mut out = String::new();
     for line in lines {
         out.push_str(width.map_or_else(|| line.as_str().into(), |width| fit(&line, width)).trim_end());
@@ -72,11 +77,21 @@ fn sections(snapshot: &Snapshot) -> Vec<String> {
             lines.push(format!("tasks could not be read: {}", one_line(error)));
         }
     }
+    let systems = &snapshot.systems;
+    lines.extend(unread("leases", &systems.leases));
+    lines.extend(unread("queue", &systems.counts));
+    lines.extend(unread("rate limits", &systems.limits));
+    lines.extend(unread("id generators", &systems.generators));
     if snapshot.locks_omitted > 0 {
         let number = count(snapshot.locks_omitted);
         lines.push(format!("{number} locks are not shown: nobody waits for them and they are not advisory"));
     }
     lines
+}
+
+fn unread<T>(name: &str, tables: &[TableRows<T>]) -> Vec<String> {
+    let errors = tables.iter().filter_map(|table| table.section.error.as_ref());
+    errors.map(|error| format!("{name} could not be read: {}", one_line(error))).collect()
 }
 
 fn findings(view: &View) -> Vec<String> {

@@ -1,6 +1,9 @@
 //! Each check over a small scene made by hand.
 
 mod blocking;
+mod leases;
+mod queue;
+mod redis;
 mod server;
 mod tasks;
 
@@ -28,6 +31,8 @@ struct Stage {
     snapshot: Snapshot,
     graph: WaitGraph,
     tasks: Board,
+    leases: crate::model::lease::Board,
+    queue: crate::model::work_queue::Board,
     previous: Vec<(Snapshot, WaitGraph)>,
     lock_names: LockNames,
     thresholds: Thresholds,
@@ -62,6 +67,7 @@ impl Stage {
             locks_omitted: 0,
             prepared: Section::fresh(Vec::new(), now()),
             task_sets: Arc::default(),
+            systems: Arc::default(),
             answers: Vec::new(),
             names: Arc::new(names),
             poll_seconds: 0.0,
@@ -70,6 +76,8 @@ impl Stage {
             snapshot,
             graph: WaitGraph::default(),
             tasks: Board::default(),
+            leases: crate::model::lease::Board::default(),
+            queue: crate::model::work_queue::Board::default(),
             previous: Vec::new(),
             lock_names: LockNames::default(),
             thresholds: Thresholds::default(),
@@ -117,6 +125,8 @@ impl Stage {
             snapshot: &self.snapshot,
             graph: &self.graph,
             tasks: &self.tasks,
+            leases: &self.leases,
+            queue: &self.queue,
             deadlocks: &deadlocks,
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,

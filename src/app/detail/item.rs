@@ -1,0 +1,146 @@
+//! The detail views of an item of the work queue, a rate limit and an id generator.
+
+use super::{ago, field, fields, heading, party};
+use crate::app::index::Scene;
+use crate::app::line::{Line, Tone};
+use crate::app::table::{item_tone, last_id, limit_tone};
+use crate::model::id_generator::{self, GeneratorId};
+use crate::model::rate_limit::{self, LimitId, LimitState};
+use crate::model::wait_graph::Party;
+use crate::model::work_queue::{Item, ItemId, ItemRow, ItemState};
+use crate::model::{Text, lock_key::LockKey};
+use crate::text;
+
+fn words(text: Option<&Text>) -> String {
+    text.map(|text| text::one_line(text).into_owned()).unwrap_or_default()
+}
+
+fn number(value: Option<i64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+fn state(word: &str, tone: Tone, why: impl Into<String>) -> Line {
+    Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
+}
+
+pub(super) fn item(scene: &Scene<'_>, id: ItemId) -> Option<Vec<Line>> {
+    let row = scene.item(id)?;
+    let item = row.item(scene.snapshot)?;
+    let mut lines = vec![
+        state(row.state.as_str(), item_tone(row.state), why(scene, row, item)),
+        field("name", words(item.name.as_ref()), Tone::Plain),
+        field("kept in", words(row.source(scene.snapshot)), Tone::Plain),
+        fields(&[
+            ("worker", words(item.worker.as_ref())),
+            ("attempt", number(item.attempt)),
+            ("of", number(item.max_attempts)),
+            ("runs", row.run(scene.snapshot).map(text::duration).unwrap_or_default()),
+        ]),
+        fields(&[("came in", ago(scene, item.created_at)), ("taken", ago(scene, item.started_at))]),
+        fields(&[
+            ("heartbeat", ago(scene, item.heartbeat_at)),
+            ("ended", ago(scene, item.completed_at.filter(|_| !item.is_processing()))),
+        ]),
+    ];
+    lines.retain(|line| line.spans.len() > 1);
+    lines.extend(session(scene, item));
+    lines.extend(key(scene, row));
+    if let Some(error) = item.error.as_ref().filter(|error| !error.is_empty()) {
+        lines.push(Line::new());
+        lines.push(heading("Last error"));
+        lines.push(Line::new().with("  ", Tone::Plain).with(text::one_line(error), Tone::Critical));
+    }
+    Some(lines)
+}
+
+/// What a state means, and why nothing more can be said.
+fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> &'static str {
+    let table = scene.snapshot.systems.items.get(row.table);
+    match row.state {
+        ItemState::Lost => ": the session that took it is gone",
+        ItemState::Running => "",
+        ItemState::Failed => ": set aside; nobody takes it again by itself",
+        ItemState::Pending => ": nobody has it",
+        ItemState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
+            ": its table could not be read"
+        }
+        ItemState::Unknown if table.is_some_and(|table| !table.source.own_keys) => {
+            ": nobody holds its key, but a number like this may be anybody's"
+        }
+        ItemState::Unknown if item.backend_pid.is_none() => ": its row names no session",
+        ItemState::Unknown if scene.snapshot.server().is_none_or(|server| server.in_recovery) => {
+            ": a standby does not see the sessions of the primary"
+        }
+        ItemState::Unknown => ": this role does not see when its session began",
+    }
+}
+
+fn session(scene: &Scene<'_>, item: &Item) -> Option<Line> {
+    let pid = item.backend_pid?;
+    let is_there = item.backend_start.and_then(|start| scene.snapshot.has_session(pid, start));
+    Some(match is_there {
+        Some(true) => field("session", party(scene, Party::Backend(pid)), Tone::Plain),
+        Some(false) if item.is_processing() => {
+            field("session", format!("{pid}, which is gone"), Tone::Warning)
+        }
+        Some(false) => field("session", format!("{pid}, which is gone"), Tone::Dim),
+        None => field("session", pid.to_string(), Tone::Plain),
+    })
+}
+
+fn key(scene: &Scene<'_>, row: &ItemRow) -> Vec<Line> {
+    let Some(tag) = row.tag else { return Vec::new() };
+    let mut lines = Vec::new();
+    if let Some(key) = LockKey::of(&tag) {
+        lines.push(field("key", key.to_string(), Tone::Plain));
+    }
+    if let Some(queue) = scene.queue(&tag) {
+        lines.push(field("waited for by", queue.waiters.len().to_string(), Tone::Warning));
+    }
+    lines
+}
+
+pub(super) fn limit(scene: &Scene<'_>, id: LimitId) -> Option<Vec<Line>> {
+    let row = rate_limit::rows(scene.snapshot).find(|row| row.id == id)?;
+    let why = match row.state {
+        LimitState::Full => ": no more requests are let through until its window is over",
+        LimitState::Near | LimitState::Open => "",
+        LimitState::Unknown => ": the table does not say how many there may be; whoever asks does",
+        LimitState::Over => ": the next request begins another window",
+    };
+    let ends = row.limit.expires_at.map(|at| {
+        let left = (at - scene.snapshot.taken_at).as_seconds_f64();
+        if left > 0.0 {
+            format!("in {}", text::duration(left))
+        } else {
+            format!("{} ago", text::duration(-left))
+        }
+    });
+    Some(vec![
+        state(row.state.as_str(), limit_tone(row.state), why),
+        field("key", text::one_line(&row.limit.key), Tone::Plain),
+        field("kept in", text::one_line(row.source), Tone::Plain),
+        fields(&[("requests", number(row.limit.count)), ("of", number(row.limit.max_requests))]),
+        fields(&[("window began", ago(scene, row.limit.window_start)), ("ends", ends.unwrap_or_default())]),
+    ])
+}
+
+pub(super) fn generator(scene: &Scene<'_>, id: GeneratorId) -> Option<Vec<Line>> {
+    let row = id_generator::rows(scene.snapshot).find(|row| row.id == id)?;
+    let last = last_id(&row);
+    Some(vec![
+        field("last id", last.text, last.tone),
+        field("kept in", text::one_line(row.source), Tone::Plain),
+        fields(&[
+            ("sequence", number(row.generator.sequence)),
+            ("of", "4095".to_owned()),
+            ("last_timestamp", number(row.generator.last_timestamp)),
+        ]),
+        Line::new(),
+        Line::new().with(
+            "  An id has the milliseconds since 2021-01-01 in it. A generator that is ahead of the server's clock makes ids \
+             that wait for it, or repeat.",
+            Tone::Dim,
+        ),
+    ])
+}

@@ -1,0 +1,87 @@
+//! The detail view of a lease: whose it is, for how long, and who wants it.
+
+use super::{ago, field, fields, heading, party};
+use crate::app::index::Scene;
+use crate::app::line::{Line, Tone};
+use crate::app::table::lease_tone;
+use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
+use crate::model::wait_graph::Party;
+use crate::text;
+
+pub(super) fn lines(scene: &Scene<'_>, id: LeaseId) -> Option<Vec<Line>> {
+    let row = scene.lease(id)?;
+    let mut lines = vec![state(row)];
+    lines.push(field("kept in", text::one_line(&row.source), Tone::Plain));
+    lines.extend(row.owner.as_deref().map(|owner| {
+        let label = if row.state == LeaseState::Released { "last owner" } else { "owner" };
+        field(label, text::one_line(owner), Tone::Plain)
+    }));
+    lines.extend(session(scene, row));
+    let token = row.token.map(|token| token.to_string());
+    lines.push(match token {
+        Some(token) => field("token", token, Tone::Plain),
+        None => field("token", "none: an owner that was away too long cannot be fenced off", Tone::Dim),
+    });
+    lines.push(Line::new());
+    lines.extend(times(scene, row));
+    if row.waiting > 0 {
+        let words = format!("{} for its row; 2 shows who", text::count(u64::from(row.waiting)));
+        lines.push(field("waiting", words, Tone::Warning));
+    }
+    Some(lines)
+}
+
+/// The state, and what it means.
+fn state(row: &LeaseRow) -> Line {
+    let ago = |left: Option<f64>| left.map(|left| text::duration(-left)).unwrap_or_default();
+    let why = match (row.state, row.left) {
+        (LeaseState::Expired, left) => {
+            format!(": it ended {} ago and was not given back; whoever asks next gets it", ago(left))
+        }
+        (LeaseState::Held, Some(left)) => format!(": {} left", text::duration(left)),
+        (LeaseState::Held, None) => ": it has no end, and nobody else ever gets it".to_owned(),
+        (LeaseState::Released, _) => ": its owner gave it back".to_owned(),
+        (LeaseState::Free, _) => ": nobody has it".to_owned(),
+    };
+    Line::new()
+        .with(format!("  {:<14} ", "state"), Tone::Dim)
+        .with(row.state.as_str(), lease_tone(row.state))
+        .with(why, Tone::Plain)
+}
+
+/// The owner's session, where the row names one.
+fn session(scene: &Scene<'_>, row: &LeaseRow) -> Vec<Line> {
+    if row.owner.is_none() {
+        return Vec::new();
+    }
+    let (words, tone) = match (row.owner_alive, row.owner_pid) {
+        (Some(true), Some(pid)) => (party(scene, Party::Backend(pid)), Tone::Plain),
+        (Some(false), Some(pid)) => (format!("{pid}, which is gone"), Tone::Warning),
+        _ => ("not known: a name alone does not say which session it is".to_owned(), Tone::Dim),
+    };
+    vec![field("session", words, tone)]
+}
+
+fn times(scene: &Scene<'_>, row: &LeaseRow) -> Vec<Line> {
+    let end = row.expires_at.zip(row.left).map(|(at, left)| {
+        let time = scene.time_of_day(at);
+        if left > 0.0 {
+            format!("in {} ({time})", text::duration(left))
+        } else {
+            format!("{} ago ({time})", text::duration(-left))
+        }
+    });
+    let mut lines = vec![
+        heading("Times"),
+        fields(&[
+            ("acquired", ago(scene, row.acquired_at)),
+            ("taken or renewed", ago(scene, row.renewed_at)),
+        ]),
+        fields(&[
+            ("term", row.term.map(text::duration).unwrap_or_default()),
+            ("ends", end.unwrap_or_default()),
+        ]),
+    ];
+    lines.retain(|line| line.spans.len() > 1 || line.spans.iter().any(|span| span.tone == Tone::Title));
+    lines
+}

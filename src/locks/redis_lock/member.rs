@@ -1,0 +1,197 @@
+//! One of the servers that vote.
+
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex;
+
+use crate::clock;
+use crate::redis::{Command, Connection, RedisFault, RedisUrl, Reply};
+
+/// Gives the value a new term, if the key still has it.
+const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
+                     return redis.call('PEXPIRE', KEYS[1], ARGV[2]) else return 0 end";
+
+/// Deletes the key, if it still has the value.
+const RELEASE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
+                       return redis.call('DEL', KEYS[1]) else return 0 end";
+
+/// Messages in a row without an answer after which a new connection is made.
+const SILENCES: u32 = 2;
+
+/// What a server says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Vote {
+    /// It did what was asked.
+    Yes,
+    /// The key is another's, or not there.
+    No,
+    /// Nothing is known; why, in one line.
+    Unknown(String),
+}
+
+/// A server.
+#[derive(Debug)]
+pub(super) struct Member {
+    server: RedisUrl,
+    patience: Duration,
+    quarantine: Option<Duration>,
+    slot: Mutex<Slot>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    open: Option<Open>,
+    /// Messages in a row that were not answered.
+    silences: u32,
+}
+
+/// A connection: it is to one process, and ends with it.
+#[derive(Debug, Clone)]
+struct Open {
+    connection: Connection,
+    /// From when on the server votes, or why it does not.
+    votes_from: Result<Instant, String>,
+}
+
+impl Member {
+    pub(super) fn new(server: RedisUrl, patience: Duration, quarantine: Option<Duration>) -> Self {
+        Self { server, patience, quarantine, slot: Mutex::default() }
+    }
+
+    /// `SET key value NX PX term`, if the server votes.
+    pub(super) async fn take(&self, key: &str, value: &str, term: Duration) -> Vote {
+        let term = milliseconds(term);
+        let set = Command::new("SET").arg(key).arg(value).arg("NX").arg("PX").number(term);
+        self.ask(&set, true).await
+    }
+
+    /// A new term for the value.
+    pub(super) async fn renew(&self, key: &str, value: &str, term: Duration) -> Vote {
+        let script = Command::new("EVAL").arg(RENEW).number(1).arg(key).arg(value).number(milliseconds(term));
+        self.ask(&script, false).await
+    }
+
+    /// The end of the value. What was sent before on this connection has been done by then: a message that was given up is
+    /// overtaken by none that comes after it.
+    pub(super) async fn release(&self, key: &str, value: &str) -> Vote {
+        self.ask(&Command::new("EVAL").arg(RELEASE).number(1).arg(key).arg(value), false).await
+    }
+
+    async fn ask(&self, command: &Command, votes: bool) -> Vote {
+        let answer = tokio::time::timeout(self.patience, self.send(command, votes)).await;
+        let silent = || {
+            let fault = RedisFault::Silent { server: self.server.clone(), patience: self.patience };
+            (fault.to_string(), false)
+        };
+        let (vote, keep) = match answer.unwrap_or_else(|_| Err(silent())) {
+            Ok(Reply::Nil | Reply::Number(0)) => (Vote::No, true),
+            Ok(Reply::Number(1)) => (Vote::Yes, true),
+            Ok(Reply::Bytes(status)) if status == b"OK" => (Vote::Yes, true),
+            Ok(_) => (Vote::Unknown(format!("{}: a strange answer", self.server)), true),
+            Err((why, keep)) => (Vote::Unknown(why), keep),
+        };
+        let mut slot = self.slot.lock().await;
+        slot.silences = if keep { 0 } else { slot.silences.saturating_add(1) };
+        if slot.silences >= SILENCES {
+            *slot = Slot::default();
+        }
+        vote
+    }
+
+    /// The answer, or why there is none, and whether the server has answered at all. A connection that broke, perhaps long
+    /// ago, is replaced once: each of the three commands may be sent a second time, and then at worst says no to what
+    /// the first has done.
+    async fn send(&self, command: &Command, votes: bool) -> Result<Reply, (String, bool)> {
+        let mut again = true;
+        loop {
+            let Open { connection, votes_from } = self.connection().await?;
+            if votes {
+                self.has_a_vote(votes_from).map_err(|why| (why, true))?;
+            }
+            match connection.run(command).await {
+                Ok(reply) => return Ok(reply),
+                Err(fault) => {
+                    let lost = matches!(fault, RedisFault::Lost { .. });
+                    if lost {
+                        self.slot.lock().await.open = None;
+                    }
+                    if !(lost && std::mem::take(&mut again)) {
+                        return Err((fault.to_string(), fault.leaves_the_connection()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn has_a_vote(&self, from: Result<Instant, String>) -> Result<(), String> {
+        let wait = from?.saturating_duration_since(clock::monotonic());
+        if wait.is_zero() {
+            return Ok(());
+        }
+        Err(format!(
+            "{} has just started, and has no vote for another {} ms: it may have forgotten a lock",
+            self.server,
+            wait.as_millis()
+        ))
+    }
+
+    /// The connection, a new one where there is none.
+    async fn connection(&self) -> Result<Open, (String, bool)> {
+        let mut slot = self.slot.lock().await;
+        if let Some(open) = &slot.open {
+            return Ok(open.clone());
+        }
+        let fault = |fault: RedisFault| (fault.to_string(), false);
+        let connection = Connection::open(&self.server, self.patience).await.map_err(fault)?;
+        let votes_from = match self.quarantine {
+            None => Ok(clock::monotonic()),
+            Some(quarantine) => votes_from(&connection, quarantine).await.map_err(fault)?,
+        };
+        let open = Open { connection, votes_from };
+        slot.open = Some(open.clone());
+        Ok(open)
+    }
+}
+
+/// When a server has been up for long enough.
+async fn votes_from(
+    connection: &Connection,
+    quarantine: Duration,
+) -> Result<Result<Instant, String>, RedisFault> {
+    let info = match connection.run(&Command::new("INFO").arg("server")).await {
+        Ok(reply) => reply,
+        Err(fault @ RedisFault::Answer { .. }) => {
+            return Ok(Err(format!("{fault}; it has no vote while its uptime is not known")));
+        }
+        Err(fault) => return Err(fault),
+    };
+    let Some(up) = info.as_bytes().and_then(uptime) else {
+        return Ok(Err(connection.strange("INFO").to_string()));
+    };
+    // Both ends of the uptime are whole seconds: it may be a second less.
+    let up = up.saturating_sub(Duration::from_secs(1));
+    Ok(Ok(clock::monotonic() + quarantine.saturating_sub(up)))
+}
+
+fn uptime(info: &[u8]) -> Option<Duration> {
+    let text = String::from_utf8_lossy(info);
+    let seconds = text.lines().find_map(|line| line.strip_prefix("uptime_in_seconds:"))?;
+    seconds.trim().parse().ok().map(Duration::from_secs)
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_uptime_is_read_from_what_the_server_says_of_itself() {
+        let info = b"# Server\r\nredis_version:7.0.15\r\nuptime_in_seconds:41\r\nuptime_in_days:0\r\n";
+        assert_eq!(uptime(info), Some(Duration::from_secs(41)));
+        assert_eq!(uptime(b"uptime_in_seconds:\r\n"), None);
+        assert_eq!(uptime(b"\xff\xfe"), None);
+    }
+}

@@ -1,0 +1,113 @@
+//! Locks in Redis: on one server, or as Redlock on a majority of several independent ones.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//! use locktop::locks::redis_lock::{LockOptions, RedisLocks};
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let locks = RedisLocks::connect(&["redis://redis-1", "redis://redis-2", "redis://redis-3"], LockOptions::default())?;
+//! let mut guard = locks.acquire("lock:report", Duration::from_secs(5)).await?;
+//! tokio::select! {
+//!     () = write_the_report() => {}
+//!     lost = guard.lost() => return Err(lost.into()), // stop at once: somebody else may have begun
+//! }
+//! guard.release().await;
+//! # Ok(())
+//! # }
+//! # async fn write_the_report() {}
+//! ```
+//!
+//! # What it does
+//!
+//! - **Taking** is `SET key value NX PX term` with a value that nobody else has, sent to all servers at the same time,
+//!   each with a short time-out. The lock is held when a majority (N/2 + 1) said yes and
+//!   `validity = term − elapsed − drift` is above zero, where the drift is 1 % of the term and 2 ms, and the time is
+//!   this machine's time since it was booted (which no clock setting moves, and which goes on while the machine sleeps)
+//!   from before the first request was sent. Otherwise the value is taken back from *all*
+//!   servers, also from those that did not answer, and after a random delay it is tried again.
+//!   One server is the same with N = 1.
+//! - **Renewing** is a script that compares before it sets a new term. A task of the guard's does it at a third of the
+//!   term, and a renewal counts only when a majority has confirmed it in time.
+//! - **Releasing** is a script that compares before it deletes: nobody deletes what is another's.
+//! - **Losing** is told by [`Guard::lost`]: by the first renewal that finds no majority left (the key is gone or another's),
+//!   and at the latest when the last confirmed term ends, also when no server says anything.
+//! - **Forgetting servers.** A server that restarts without its data may give the same lock away a second time while the
+//!   first holder's term still runs. So a server that has been up for less than a term is not asked for a vote
+//!   ([`Restarts::StayOut`]): the client reads its uptime once for each connection. All clients of a key must then use
+//!   the same longest term.
+//!
+//! # What it cannot do
+//!
+//! A holder that is stopped (a paused machine, a swapped-out process) notices the end of its term only when it goes on. Ask
+//! [`Guard::is_held`] right before each step that matters; and where a stale write would do harm, let the resource itself
+//! refuse it, with a fencing token, which no lock in Redis gives. A replica that is promoted may not have the lock: for
+//! Redlock take independent servers, not one server and its replicas.
+//!
+//! It is not reentrant: a second acquisition by the same holder waits like anybody's. Hand the guard on instead.
+//!
+//! A guard that is dropped without [`Guard::release`] gives the lock back in the background if it is dropped within a
+//! tokio runtime; where that fails the lock ends with its term. It is never renewed after the drop.
+//!
+//! # Uses
+//!
+//! **No double submission**: the first one in has the key for a term, and the others are told so.
+//!
+//! ```no_run
+//! # use locktop::locks::redis_lock::{NotAcquired, RedisLocks};
+//! # async fn place_order() -> u64 { 7 }
+//! async fn submit(locks: &RedisLocks, cart: u64) -> Result<u64, NotAcquired> {
+//!     // The key names what must not be done twice, not who does it: another cart of the same user is another order.
+//!     let guard = locks.try_acquire(&format!("lock:submit:{cart}")).await?;
+//!     let order = place_order().await;
+//!     guard.keep(); // for the rest of the term: a second click a moment later is refused too
+//!     Ok(order)
+//! }
+//! ```
+//!
+//! **Exclusive access to a resource**: wait for it, and let go of the work when the lock is lost ([`RedisLocks::with`]).
+//!
+//! ```no_run
+//! # use std::time::Duration;
+//! # use locktop::locks::redis_lock::{Interrupted, RedisLocks};
+//! # async fn print(_page: &str) {}
+//! async fn print_alone(locks: &RedisLocks, page: &str) -> Result<(), Interrupted> {
+//!     locks.with("lock:printer", Duration::from_secs(10), print(page)).await
+//! }
+//! ```
+//!
+//! **One runner per task**: who does not get the lock leaves the task to the one who has it.
+//!
+//! ```no_run
+//! # use locktop::locks::redis_lock::{Interrupted, NotAcquired, RedisLocks};
+//! # use std::time::Duration;
+//! # async fn is_due(_task: u64) -> bool { true }
+//! # async fn run(_task: u64) {}
+//! async fn run_if_free(locks: &RedisLocks, task: u64) -> Result<bool, Interrupted> {
+//!     let work = async {
+//!         // Looked at again under the lock: whoever had it before may have done the task.
+//!         if is_due(task).await {
+//!             run(task).await;
+//!         }
+//!     };
+//!     match locks.with(&format!("lock:task:{task}"), Duration::ZERO, work).await {
+//!         Ok(()) => Ok(true),
+//!         Err(Interrupted::NotAcquired(NotAcquired::Taken { .. })) => Ok(false),
+//!         Err(other) => Err(other),
+//!     }
+//! }
+//! ```
+
+mod error;
+mod force;
+mod guard;
+mod member;
+mod options;
+mod random;
+mod servers;
+mod watchdog;
+
+pub use error::{Interrupted, Lost, NotAcquired, SetupError};
+pub use force::{Unlock, force_unlock};
+pub use guard::{Guard, Released};
+pub use options::{LockOptions, Restarts};
+pub use servers::RedisLocks;

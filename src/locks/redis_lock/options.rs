@@ -1,0 +1,135 @@
+//! How locks are taken.
+
+use std::time::Duration;
+
+/// The shortest term: below, the time on the way is most of it.
+pub(super) const SHORTEST_TERM: Duration = Duration::from_millis(100);
+
+/// What a server that has just started is worth.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Restarts {
+    /// It may have forgotten locks that it gave away before, and is not asked for a vote until it has been up for a term:
+    /// by then each of those has ended. Needs the right to run `INFO`; a server that does not tell its uptime has no
+    /// vote.
+    #[default]
+    StayOut,
+    /// It has all its data (`appendonly yes` and `appendfsync always`), or whoever restarts it waits for a term.
+    Trusted,
+}
+
+/// How locks are taken.
+#[derive(Debug, Clone)]
+pub struct LockOptions {
+    pub(super) term: Duration,
+    pub(super) patience: Option<Duration>,
+    pub(super) name: String,
+    pub(super) restarts: Restarts,
+    pub(super) longest_term: Option<Duration>,
+    pub(super) longest_delay: Duration,
+}
+
+impl Default for LockOptions {
+    /// A term of 10 s.
+    fn default() -> Self {
+        Self::term(Duration::from_secs(10))
+    }
+}
+
+impl LockOptions {
+    /// How long a lock outlives its holder: the other clients wait for as long when a holder dies. At least 100 ms.
+    #[must_use]
+    pub fn term(term: Duration) -> Self {
+        Self {
+            term,
+            patience: None,
+            name: String::new(),
+            restarts: Restarts::StayOut,
+            longest_term: None,
+            longest_delay: Duration::from_millis(200),
+        }
+    }
+
+    /// The time that one server has to answer; by default a twentieth of the term, at least 50 ms and at most 1 s.
+    #[must_use]
+    pub fn patience(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
+    }
+
+    /// Who holds the lock, for people who look at the value: `name:` and something random.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// What a server that has just started is worth.
+    #[must_use]
+    pub fn restarts(self, restarts: Restarts) -> Self {
+        Self { restarts, ..self }
+    }
+
+    /// The longest term that any client uses for these keys, if it is longer than this one's.
+    #[must_use]
+    pub fn longest_term(self, longest: Duration) -> Self {
+        Self { longest_term: Some(longest), ..self }
+    }
+
+    /// The longest delay between two attempts; each is random.
+    #[must_use]
+    pub fn longest_delay(self, longest: Duration) -> Self {
+        Self { longest_delay: longest, ..self }
+    }
+
+    pub(super) fn server_patience(&self) -> Duration {
+        let part = (self.term / 20).clamp(Duration::from_millis(50), Duration::from_secs(1));
+        self.patience.unwrap_or(part)
+    }
+
+    /// For how long a server that has started has no vote.
+    pub(super) fn quarantine(&self) -> Option<Duration> {
+        let longest = self.longest_term.unwrap_or_default().max(self.term);
+        (self.restarts == Restarts::StayOut).then_some(longest + drift(longest))
+    }
+}
+
+/// What the clocks of two machines may differ by over a term, and the milliseconds that Redis counts in: 1 % and 2 ms
+/// (<https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/>).
+pub(super) fn drift(term: Duration) -> Duration {
+    term / 100 + Duration::from_millis(2)
+}
+
+/// What is left of a term that was asked for `elapsed` ago; none when nothing is.
+pub(super) fn validity(term: Duration, elapsed: Duration) -> Option<Duration> {
+    term.checked_sub(elapsed)?.checked_sub(drift(term)).filter(|left| !left.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_term_is_valid_for_less_than_it_lasts() {
+        let ms = Duration::from_millis;
+        assert_eq!(validity(ms(10_000), ms(0)), Some(ms(9_898)));
+        assert_eq!(validity(ms(10_000), ms(9_000)), Some(ms(898)));
+        assert_eq!(validity(ms(10_000), ms(9_898)), None);
+        assert_eq!(validity(ms(10_000), ms(9_899)), None);
+        assert_eq!(validity(ms(10_000), ms(20_000)), None);
+    }
+
+    #[test]
+    fn a_server_has_a_part_of_the_term_to_answer() {
+        let patience = |term| LockOptions::term(Duration::from_millis(term)).server_patience().as_millis();
+        assert_eq!((patience(100), patience(10_000), patience(600_000)), (50, 500, 1000));
+    }
+
+    #[test]
+    fn a_restarted_server_stays_out_for_the_longest_term() {
+        let options = LockOptions::term(Duration::from_secs(10));
+        assert_eq!(options.quarantine(), Some(Duration::from_millis(10_102)));
+        assert_eq!(
+            options.clone().longest_term(Duration::from_secs(100)).quarantine(),
+            Some(Duration::from_millis(101_002))
+        );
+        assert_eq!(options.restarts(Restarts::Trusted).quarantine(), None);
+    }
+}

@@ -1,0 +1,201 @@
+//! The servers, and taking a lock on them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::error::{Interrupted, NotAcquired, SetupError};
+use super::guard::{Armed, Claim, Guard};
+use super::member::{Member, Vote};
+use super::options::{LockOptions, SHORTEST_TERM, validity};
+use super::random;
+use crate::clock;
+use crate::model::redis_lease::quorum;
+use crate::redis::RedisUrl;
+
+/// One server, or several independent ones whose majority decides. Clones share the connections.
+#[derive(Debug, Clone)]
+pub struct RedisLocks {
+    members: Arc<[Member]>,
+    options: LockOptions,
+}
+
+/// What the servers said to one question.
+#[derive(Debug, Default)]
+pub(super) struct Votes {
+    pub(super) yes: u32,
+    pub(super) no: u32,
+    /// Those that said nothing, and why.
+    pub(super) unknown: Vec<String>,
+}
+
+impl RedisLocks {
+    /// Servers by their URLs. No connection is made yet.
+    ///
+    /// # Errors
+    /// When there is no server, or one twice, or one that is no Redis URL, or the term is too short.
+    pub fn connect(urls: &[impl AsRef<str>], options: LockOptions) -> Result<Self, SetupError> {
+        let servers: Result<Vec<_>, _> = urls.iter().map(|url| RedisUrl::parse(url.as_ref())).collect();
+        Self::new(servers?, options)
+    }
+
+    /// The same with URLs that were read before.
+    ///
+    /// # Errors
+    /// When there is no server, or one twice, or the term is too short.
+    pub fn new(servers: Vec<RedisUrl>, options: LockOptions) -> Result<Self, SetupError> {
+        if servers.is_empty() {
+            return Err(SetupError::NoServer);
+        }
+        if let Some((_, twice)) = servers
+            .iter()
+            .enumerate()
+            .find(|(at, server)| servers.iter().take(*at).any(|other| other == *server))
+        {
+            return Err(SetupError::Twice(twice.clone()));
+        }
+        if options.term < SHORTEST_TERM {
+            return Err(SetupError::Term(options.term));
+        }
+        let (patience, quarantine) = (options.server_patience(), options.quarantine());
+        let members = servers.into_iter().map(|server| Member::new(server, patience, quarantine)).collect();
+        Ok(Self { members, options })
+    }
+
+    /// How many servers have to agree.
+    #[must_use]
+    pub fn quorum(&self) -> u32 {
+        quorum(count(self.members.len()))
+    }
+
+    /// Tries once.
+    ///
+    /// # Errors
+    /// When the lock is another's, or too few servers agreed in time.
+    pub async fn try_acquire(&self, key: &str) -> Result<Guard, NotAcquired> {
+        let value = random::value(&self.options.name).map_err(|error| NotAcquired::NoQuorum {
+            key: key.to_owned(),
+            granted: 0,
+            quorum: self.quorum(),
+            servers: count(self.members.len()),
+            faults: vec![format!("this machine has no random bytes: {error}")],
+        })?;
+        let claim = Claim { members: Arc::clone(&self.members), key: key.to_owned(), value };
+        // From here on what is set is taken back, also when this future is dropped.
+        let armed = Armed::new(claim);
+        let term = self.options.term;
+        let started = clock::since_boot();
+        let votes = armed.claim().ask(|member, claim| member.take(&claim.key, &claim.value, term)).await;
+        match self.verdict(key, votes, started) {
+            Ok(valid_until) => Ok(Guard::begin(armed, term, started, valid_until)),
+            Err(refusal) => {
+                armed.release().await;
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Tries until the lock is there or the time is up, with random delays in between.
+    ///
+    /// # Errors
+    /// As the last attempt's.
+    pub async fn acquire(&self, key: &str, within: Duration) -> Result<Guard, NotAcquired> {
+        let started = clock::monotonic();
+        loop {
+            let refusal = match self.try_acquire(key).await {
+                Ok(guard) => return Ok(guard),
+                Err(refusal) => refusal,
+            };
+            let delay = random::delay(self.options.longest_delay);
+            if started.elapsed() + delay >= within {
+                return Err(refusal);
+            }
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    /// Does work under a lock: waits for the lock, at most the time given; drops the work where it is when the lock is
+    /// lost; gives the lock back.
+    ///
+    /// # Errors
+    /// When the lock was not acquired, and then nothing was done; or when it was lost, and then the work was not
+    /// finished.
+    pub async fn with<T>(
+        &self,
+        key: &str,
+        within: Duration,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Interrupted> {
+        let mut guard = self.acquire(key, within).await?;
+        let done = tokio::select! {
+            // What is lost already must not go on, whatever the work says.
+            biased;
+            lost = guard.lost() => Err(lost.into()),
+            done = work => Ok(done),
+        };
+        guard.release().await;
+        done
+    }
+
+    /// Until when the lock is valid, or why there is none.
+    fn verdict(&self, key: &str, votes: Votes, started: Duration) -> Result<Duration, NotAcquired> {
+        let (servers, quorum) = (count(self.members.len()), self.quorum());
+        let key = key.to_owned();
+        if votes.yes >= quorum {
+            let elapsed = clock::since_boot().saturating_sub(started);
+            return validity(self.options.term, elapsed)
+                .map(|left| started + elapsed + left)
+                .ok_or(NotAcquired::TooSlow { key, elapsed });
+        }
+        if servers - votes.no < quorum {
+            return Err(NotAcquired::Taken { key, taken: votes.no, servers });
+        }
+        Err(NotAcquired::NoQuorum { key, granted: votes.yes, quorum, servers, faults: votes.unknown })
+    }
+}
+
+impl Claim {
+    /// Asks all servers at the same time.
+    pub(super) async fn ask<'a, F: Future<Output = Vote>>(
+        &'a self,
+        question: impl Fn(&'a Member, &'a Claim) -> F,
+    ) -> Votes {
+        let answers = join_all(self.members.iter().map(|member| question(member, self))).await;
+        let mut votes = Votes::default();
+        for answer in answers {
+            match answer {
+                Vote::Yes => votes.yes += 1,
+                Vote::No => votes.no += 1,
+                Vote::Unknown(why) => votes.unknown.push(why),
+            }
+        }
+        votes
+    }
+}
+
+pub(super) fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_that_make_no_sense_are_refused() {
+        let refused = |urls: &[&str], term| {
+            RedisLocks::connect(urls, LockOptions::term(Duration::from_millis(term))).unwrap_err().to_string()
+        };
+        assert_eq!(refused(&[], 1000), "a lock in Redis needs at least one server");
+        let twice = refused(&["redis://a", "redis://b", "redis://:s3cret@a:6379"], 1000);
+        assert_eq!(twice, "a:6379 is named twice: each server has one vote");
+        assert!(refused(&["redis://a"], 99).contains("99 ms is too short"));
+        assert!(refused(&["http://a"], 1000).starts_with("not a Redis URL"));
+        let quorum =
+            |servers: &[&str]| RedisLocks::connect(servers, LockOptions::default()).unwrap().quorum();
+        assert_eq!(quorum(&["redis://a"]), 1);
+        assert_eq!(quorum(&["redis://a", "redis://b"]), 2);
+        assert_eq!(quorum(&["redis://a", "redis://b", "redis://c", "redis://d", "redis://e"]), 3);
+    }
+}

@@ -1,0 +1,27 @@
+//! Id generators that are ahead of the server's clock: it was put back, or the table is from a server whose clock is ahead.
+
+use super::look::Look;
+use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::id_generator;
+use crate::text;
+
+/// One finding for each.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let limit = look.scene.thresholds.id_ahead;
+    let ahead = || {
+        id_generator::rows(look.scene.snapshot)
+            .filter_map(move |row| Some((row, row.ahead.filter(|seconds| *seconds > limit)?)))
+    };
+    let finding = |(row, seconds): (id_generator::GeneratorRow<'_>, f64)| {
+        let (worker, by) = (row.id.worker, text::duration(seconds));
+        let source = text::one_line(row.source);
+        let summary = format!(
+            "id generator {worker} in {source} is {by} ahead of the server's clock: until then its ids wait, or repeat"
+        );
+        Finding::new("id_ahead", Severity::Warning, summary, Subject::Generator(row.id))
+            .short(format!("id generator {worker} is {by} ahead of the clock"))
+    };
+    let mut findings: Vec<Finding> = ahead().take(LIMIT).map(finding).collect();
+    findings.extend(Finding::more("id_ahead", ahead().count().saturating_sub(LIMIT)));
+    findings
+}

@@ -1,0 +1,53 @@
+//! Leases that ended and were not given back.
+
+use super::look::Look;
+use super::{Finding, Severity, Subject};
+use crate::model::lease::{LeaseRow, LeaseState};
+use crate::text;
+
+/// More expired leases than this have one cause, such as owners that are all gone, and are one finding.
+const SINGLY: usize = 3;
+
+/// One finding for each expired lease while they are few; and one for each lease that several owners have.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let board = look.scene.leases;
+    let expired = || board.rows.iter().filter(|row| row.state == LeaseState::Expired);
+    let count = board.counts.of(LeaseState::Expired) as usize;
+    if count <= SINGLY { expired().map(|row| one(look, row)).collect() } else { many(look, expired(), count) }
+}
+
+/// `lease 7 of node1 expired 41s ago and was not given back`
+fn one(look: &Look<'_>, row: &LeaseRow) -> Finding {
+    let (name, owner) = (text::one_line(&row.name), words(row));
+    let age = look.age_text(row.expires_at);
+    let waiting = match row.waiting {
+        0 => String::new(),
+        waiting => format!(", {waiting} waiting"),
+    };
+    let summary = format!("lease {name} of {owner} expired{age} ago and was not given back{waiting}");
+    new(row, &summary).short(format!("lease {name} of {owner} expired{age} ago{waiting}"))
+}
+
+fn many<'a>(look: &Look<'_>, rows: impl Iterator<Item = &'a LeaseRow>, count: usize) -> Vec<Finding> {
+    let first = rows.min_by_key(|row| (row.expires_at.is_none(), row.expires_at));
+    let finding = |row: &LeaseRow| {
+        let (name, owner) = (text::one_line(&row.name), words(row));
+        let age = look.age_text(row.expires_at);
+        let number = text::count(count as u64);
+        let summary = format!(
+            "{number} leases expired and were not given back; the first is {name} of {owner}{age} ago"
+        );
+        new(row, &summary).short(format!("{number} leases expired, first {name} of {owner}{age} ago"))
+    };
+    first.map(finding).into_iter().collect()
+}
+
+fn words(row: &LeaseRow) -> String {
+    let owner = row.owner.as_deref().unwrap_or("nobody");
+    text::fit(&text::one_line_prefix(owner, 40), 40).into_owned()
+}
+
+fn new(row: &LeaseRow, summary: &str) -> Finding {
+    let finding = Finding::new("expired_lease", Severity::Warning, summary, Subject::Lease(row.id));
+    Finding { since: row.expires_at, ..finding }
+}

@@ -1,0 +1,73 @@
+//! The work queue: items whose worker is gone, and items that nobody takes.
+
+use super::look::Look;
+use super::{Finding, Severity, Subject};
+use crate::model::work_queue::{ItemRow, ItemState};
+use crate::text;
+
+/// More lost items than this have one cause, such as workers that are all gone, and are one finding.
+const SINGLY: usize = 3;
+
+/// One finding for each lost item while they are few, and one when the oldest pending item is too old.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let lost: Vec<&ItemRow> = look.scene.queue.of_state(ItemState::Lost).collect();
+    let mut findings: Vec<Finding> = match lost.as_slice() {
+        few if few.len() <= SINGLY => few.iter().map(|row| one(look, row)).collect(),
+        many => some(look, many).into_iter().collect(),
+    };
+    findings.extend(waiting(look));
+    findings
+}
+
+/// `queue item 7 (send mail) lost, worker-3 gone 4m10s`: since its last sign of life.
+fn one(look: &Look<'_>, row: &ItemRow) -> Finding {
+    let (name, worker, age) = words(look, row);
+    finding(look, row, &format!("queue {name} lost, {worker} gone{age}"))
+}
+
+fn some(look: &Look<'_>, rows: &[&ItemRow]) -> Option<Finding> {
+    let first = rows.iter().min_by_key(|row| row.urgency(look.scene.snapshot))?;
+    let (name, worker, age) = words(look, first);
+    let number = text::count(rows.len() as u64);
+    let summary =
+        format!("{number} queue items lost with their workers; the first is {name} of {worker}, gone{age}");
+    Some(finding(look, first, &summary).short(format!("{number} queue items lost, first {name}{age}")))
+}
+
+/// The item, its worker, and for how long that has given no sign of life.
+fn words(look: &Look<'_>, row: &ItemRow) -> (String, String, String) {
+    let snapshot = look.scene.snapshot;
+    let item = row.item(snapshot);
+    let worker = item.and_then(|item| item.worker.as_deref()).unwrap_or("its session");
+    let name = row.name(snapshot);
+    let name = text::one_line_prefix(&name, 60);
+    let beat = item.and_then(|item| item.heartbeat_at.or(item.started_at));
+    (text::fit(&name, 60).into_owned(), text::one_line_prefix(worker, 40).into_owned(), look.age_text(beat))
+}
+
+fn finding(look: &Look<'_>, row: &ItemRow, summary: &str) -> Finding {
+    let item = row.item(look.scene.snapshot);
+    let since = item.and_then(|item| item.heartbeat_at.or(item.started_at));
+    let finding = Finding::new("lost_item", Severity::Warning, summary, Subject::Item(row.id));
+    Finding { since, ..finding }
+}
+
+/// `1,204 pending, the oldest for 25m; 8 being worked on`
+fn waiting(look: &Look<'_>) -> Option<Finding> {
+    let depth = &look.scene.queue.depth;
+    let since = depth.oldest_pending_at;
+    if !look.is_older(since, look.scene.thresholds.queue_pending) {
+        return None;
+    }
+    let age = look.age_text(since);
+    let works = match depth.processing.count {
+        0 => "nobody works".to_owned(),
+        _ => format!("{} being worked on", depth.processing),
+    };
+    let summary = format!("work queue: {} pending, the oldest for{age}; {works}", depth.pending);
+    let finding = Finding::new("queue_pending", Severity::Warning, summary, Subject::Queue);
+    Some(Finding {
+        since,
+        ..finding.short(format!("queue: {} pending, oldest{age}; {works}", depth.pending))
+    })
+}

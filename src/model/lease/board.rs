@@ -1,0 +1,172 @@
+//! Every lease of a snapshot with its state, wherever it is kept.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{Lease, LeaseId, LeaseState, Place, in_redis};
+use crate::model::lock::LockType;
+use crate::model::snapshot::Snapshot;
+use crate::model::systems::TableRows;
+use crate::model::{Text, Timestamp};
+
+/// A lease. Those of PostgreSQL and of other servers are alike here.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeaseRow {
+    /// Which.
+    pub id: LeaseId,
+    /// The table, or the server, that it is in.
+    pub source: Text,
+    /// The id there.
+    pub name: Text,
+    /// Who has it, or had it last.
+    pub owner: Option<Text>,
+    /// When its owner got it, as far as that is known.
+    pub acquired_at: Option<Timestamp>,
+    /// When it was taken or renewed.
+    pub renewed_at: Option<Timestamp>,
+    /// When it ends or has ended.
+    pub expires_at: Option<Timestamp>,
+    /// How long it lives from a renewal on, in seconds.
+    pub term: Option<f64>,
+    /// The fencing token.
+    pub token: Option<i64>,
+    /// How it is.
+    pub state: LeaseState,
+    /// Seconds until it ends, at the moment it was read; less than none when it has.
+    pub left: Option<f64>,
+    /// Whether its owner's session is there; none where that cannot be told.
+    pub owner_alive: Option<bool>,
+    /// Process id of that session.
+    pub owner_pid: Option<i32>,
+    /// Sessions that wait for its row.
+    pub waiting: u32,
+    /// On how many of several servers its owner has it, and how many there are; none for a lease that is on one.
+    pub quorum: Option<(u16, u16)>,
+    /// Several owners have it on different servers.
+    pub is_split: bool,
+}
+
+impl LeaseRow {
+    /// What needs somebody comes first: the longest expired, then what has the least time left. Ties fall to what does not
+    /// change between two polls.
+    #[must_use]
+    pub fn urgency(&self, other: &Self) -> Ordering {
+        let left = |row: &Self| (row.left.is_none(), row.left.unwrap_or_default());
+        let ((none, mine), (other_none, others)) = (left(self), left(other));
+        let by_left = none.cmp(&other_none).then(mine.total_cmp(&others));
+        let by_name = self.name.len().cmp(&other.name.len()).then_with(|| self.name.cmp(&other.name));
+        let by_name = by_name.then_with(|| self.source.cmp(&other.source));
+        match self.state.cmp(&other.state) {
+            Ordering::Equal if self.state <= LeaseState::Held => by_left.then(by_name),
+            Ordering::Equal => by_name,
+            by_state => by_state,
+        }
+    }
+}
+
+/// How many leases are in each state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts([u32; LeaseState::ALL.len()]);
+
+impl Counts {
+    /// Leases in this state.
+    #[must_use]
+    pub fn of(&self, state: LeaseState) -> u32 {
+        let place = LeaseState::ALL.iter().position(|other| *other == state);
+        place.and_then(|at| self.0.get(at)).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, state: LeaseState) {
+        let place = LeaseState::ALL.iter().position(|other| *other == state);
+        if let Some(count) = place.and_then(|at| self.0.get_mut(at)) {
+            *count += 1;
+        }
+    }
+}
+
+/// Every lease with its state, in the order of the tables.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Board {
+    /// The rows.
+    pub rows: Vec<LeaseRow>,
+    /// How many there are of each.
+    pub counts: Counts,
+}
+
+impl Board {
+    /// The leases of the tables of a snapshot, and of the Redis servers that are read with it.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let waiting = waiting(snapshot);
+        let tables = snapshot.systems.leases.iter();
+        let rows = tables
+            .flat_map(|table| table.section.rows.iter().map(|lease| row(snapshot, table, lease, &waiting)));
+        Self::with(rows.chain(in_redis::rows(&snapshot.systems.redis, snapshot.taken_at)).collect())
+    }
+
+    /// Puts a board together.
+    #[must_use]
+    pub fn with(rows: Vec<LeaseRow>) -> Self {
+        let mut counts = Counts::default();
+        for row in &rows {
+            counts.add(row.state);
+        }
+        Self { rows, counts }
+    }
+}
+
+fn row(
+    snapshot: &Snapshot,
+    table: &TableRows<Lease>,
+    lease: &Lease,
+    waiting: &FxHashMap<(u32, Place), u32>,
+) -> LeaseRow {
+    // Rows that could not be read anew are as they were then: since, they may have been renewed.
+    let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
+    LeaseRow {
+        id: LeaseId::of(&table.source.name, &lease.id),
+        source: Arc::clone(&table.source.name),
+        name: Arc::clone(&lease.id),
+        owner: lease.owner.clone(),
+        acquired_at: lease.acquired_at,
+        renewed_at: lease.renewed_at,
+        expires_at: lease.expires_at,
+        term: lease.term,
+        token: lease.token,
+        state: lease.state(now),
+        left: lease.expires_at.map(|end| (end - now).as_seconds_f64()),
+        owner_alive: alive(snapshot, lease),
+        owner_pid: lease.backend_pid,
+        waiting: lease
+            .place
+            .and_then(|place| waiting.get(&(table.source.table, place)).copied())
+            .unwrap_or_default(),
+        quorum: None,
+        is_split: false,
+    }
+}
+
+/// Whether the session that a row names is there. The name of an owner proves nothing: it is any text, and two may share it.
+fn alive(snapshot: &Snapshot, lease: &Lease) -> Option<bool> {
+    let (pid, start) = (lease.backend_pid?, lease.backend_start?);
+    snapshot.has_session(pid, start)
+}
+
+/// How many wait for a row, by table and place: all but the first wait for its tuple lock, and the first holds it.
+fn waiting(snapshot: &Snapshot) -> FxHashMap<(u32, Place), u32> {
+    let mut waiting = FxHashMap::default();
+    if snapshot.systems.leases.is_empty() || snapshot.locks.error.is_some() {
+        return waiting;
+    }
+    let datid = snapshot.server().map(|server| server.datid);
+    for lock in snapshot.locks.rows.iter().filter(|lock| lock.tag.locktype == LockType::Tuple) {
+        if let (Some(table), Some(page), Some(line)) = (lock.tag.relation, lock.tag.page, lock.tag.tuple)
+            && lock.tag.database == datid
+        {
+            *waiting.entry((table, (page, line))).or_default() += 1;
+        }
+    }
+    waiting
+}

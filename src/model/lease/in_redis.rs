@@ -1,0 +1,55 @@
+//! The locks of the Redis servers, as leases.
+
+use super::{LeaseId, LeaseRow, LeaseState};
+use crate::model::Timestamp;
+use crate::model::redis_lease::{RedisLease, RedisLeases, Standing};
+
+/// What stands for a table where a lease is in Redis.
+pub const SOURCE: &str = "redis";
+
+/// A row for each lock. Times are those of `leases.read_at`; what has ended since, by the term that was read then, is
+/// left out: whether it was renewed is not known.
+pub(super) fn rows(leases: &RedisLeases, now: Timestamp) -> impl Iterator<Item = LeaseRow> {
+    let age = leases.read_at.map_or(0.0, |read_at| (now - read_at).as_seconds_f64().max(0.0));
+    leases.rows.iter().filter(|lease| lease.holder.is_lock()).filter_map(move |lease| row(lease, age, now))
+}
+
+/// What identifies a key: its bytes, also where they are no text.
+#[must_use]
+pub fn id(key: &[u8]) -> LeaseId {
+    match std::str::from_utf8(key) {
+        Ok(text) => LeaseId::of(SOURCE, text),
+        Err(_) => LeaseId::of("redis, bytes", &key.escape_ascii().to_string()),
+    }
+}
+
+fn row(lease: &RedisLease, age: f64, now: Timestamp) -> Option<LeaseRow> {
+    let left = lease.expiry.left().map(|left| left.as_secs_f64() - age);
+    if left.is_some_and(|left| left <= 0.0) {
+        return None;
+    }
+    let end = |left| chrono::TimeDelta::from_std(std::time::Duration::try_from_secs_f64(left).ok()?).ok();
+    let small = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+    let state = match lease.standing {
+        Standing::Held | Standing::Unknown => LeaseState::Held,
+        Standing::Split | Standing::Minority => LeaseState::Free,
+    };
+    Some(LeaseRow {
+        id: id(&lease.key),
+        source: SOURCE.into(),
+        name: lease.name(),
+        owner: Some(lease.holder.shown()),
+        acquired_at: None,
+        renewed_at: None,
+        expires_at: left.and_then(end).and_then(|left| now.checked_add_signed(left)),
+        term: None,
+        token: None,
+        state,
+        left,
+        owner_alive: None,
+        owner_pid: None,
+        waiting: 0,
+        quorum: (lease.servers > 1).then(|| (small(lease.votes), small(lease.servers))),
+        is_split: lease.standing == Standing::Split,
+    })
+}

@@ -1,0 +1,81 @@
+//! A row of `distlock`, and how a lease is.
+
+use crate::model::systems::TextId;
+use crate::model::{Text, Timestamp};
+
+/// What identifies a lease: where it is kept, and its id there.
+pub type LeaseId = TextId;
+
+/// Where a row is in its table: page and line.
+pub type Place = (u32, u16);
+
+/// A row of `distlock`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Lease {
+    /// Its id, as text.
+    pub id: Text,
+    /// Who has it, or had it last.
+    pub owner: Option<Text>,
+    /// When it was taken or renewed.
+    pub renewed_at: Option<Timestamp>,
+    /// How long it lives from then on, in seconds.
+    pub term: Option<f64>,
+    /// When it ends or has ended; none where that is not said.
+    pub expires_at: Option<Timestamp>,
+    /// Grows with every change of owner.
+    pub token: Option<i64>,
+    /// When its owner got it.
+    pub acquired_at: Option<Timestamp>,
+    /// When its owner gave it back.
+    pub released_at: Option<Timestamp>,
+    /// Process id of the owner's session, where a table says so.
+    pub backend_pid: Option<i32>,
+    /// When that session began.
+    pub backend_start: Option<Timestamp>,
+    /// Where the row is.
+    pub place: Option<Place>,
+}
+
+/// How a lease is. The order is that of urgency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LeaseState {
+    /// Its time is over, and its owner has not given it back.
+    Expired,
+    /// Somebody has it.
+    Held,
+    /// Its owner gave it back.
+    Released,
+    /// Nobody has it.
+    Free,
+}
+
+impl LeaseState {
+    /// Every state, the most urgent first.
+    pub const ALL: [Self; 4] = [Self::Expired, Self::Held, Self::Released, Self::Free];
+
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Held => "held",
+            Self::Released => "released",
+            Self::Free => "free",
+        }
+    }
+}
+
+impl Lease {
+    /// How it is at `now`. A release empties the owner (as published) or the term (locktop's own). A lease without an end
+    /// is never over: the published condition `now() > ts + expired_time` is NULL then, and nobody else gets it.
+    #[must_use]
+    pub fn state(&self, now: Timestamp) -> LeaseState {
+        let is_released = self.released_at.is_some() || self.term.is_some_and(|term| term <= 0.0);
+        match self.expires_at {
+            _ if self.owner.is_none() => LeaseState::Free,
+            Some(end) if end <= now && is_released => LeaseState::Released,
+            Some(end) if end <= now => LeaseState::Expired,
+            Some(_) | None => LeaseState::Held,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+use super::*;
+use crate::model::Timestamp;
+use crate::model::lock::{LockMode, LockTag, LockType};
+use crate::model::snapshot::{Section, Snapshot};
+use crate::sample::{self, Builder, at};
+
+fn lease(end: Option<f64>) -> Lease {
+    Lease {
+        id: "7".into(),
+        owner: Some("node1".into()),
+        term: Some(20.0),
+        expires_at: end.map(at),
+        ..Lease::default()
+    }
+}
+
+#[test]
+fn a_lease_ends_by_the_clock_of_the_server_unless_it_was_given_back() {
+    let now: Timestamp = at(0.0);
+    let released = Lease { released_at: Some(at(-1.0)), ..lease(Some(-1.0)) };
+    for (lease, expected) in [
+        (lease(Some(12.0)), LeaseState::Held),
+        (lease(Some(0.0)), LeaseState::Expired),
+        (lease(Some(-41.0)), LeaseState::Expired),
+        (lease(None), LeaseState::Held),
+        (Lease { owner: None, ..lease(Some(12.0)) }, LeaseState::Free),
+        (Lease { owner: None, ..lease(Some(-41.0)) }, LeaseState::Free),
+        (Lease { owner: Some("".into()), ..lease(Some(-41.0)) }, LeaseState::Expired),
+        (released.clone(), LeaseState::Released),
+        (Lease { released_at: None, term: Some(0.0), ..released.clone() }, LeaseState::Released),
+        (Lease { released_at: None, ..released }, LeaseState::Expired),
+        (Lease::default(), LeaseState::Free),
+    ] {
+        assert_eq!(lease.state(now), expected, "{lease:?}");
+    }
+}
+
+fn leases() -> Builder {
+    let mut b = Builder::default();
+    b.lease("2", "node2", 20.0, 8.0);
+    b.lease("7", "node1", 20.0, 61.0);
+    b.lease("3", "node3", 20.0, 15.0);
+    b.lease("8", "node1", 20.0, 90.0);
+    b.lease("10", "", 20.0, 5.0).owner = None;
+    b.lease("9", "", 20.0, 5.0).owner = None;
+    b.lease("11", "forever", 20.0, 5.0).expires_at = None;
+    b.lease("12", "node4", 0.0, 5.0);
+    b
+}
+
+fn names(rows: &[LeaseRow]) -> Vec<&str> {
+    rows.iter().map(|row| &*row.name).collect()
+}
+
+#[test]
+fn what_ended_comes_first_and_then_what_has_the_least_time_left() {
+    let mut rows = Board::of(&leases().snapshot()).rows;
+    rows.sort_by(LeaseRow::urgency);
+    assert_eq!(names(&rows), ["8", "7", "3", "2", "11", "12", "9", "10"]);
+    let counts = Board::of(&leases().snapshot()).counts;
+    assert_eq!(LeaseState::ALL.map(|state| counts.of(state)), [2, 3, 1, 2]);
+}
+
+#[test]
+fn rows_that_could_not_be_read_anew_are_judged_as_of_when_they_were_read() {
+    let mut snapshot = leases().snapshot();
+    snapshot.taken_at = at(3600.0);
+    let board = |snapshot: &Snapshot| Board::of(snapshot).counts.of(LeaseState::Expired);
+    assert_eq!(board(&snapshot), 2);
+    let mut systems = (*snapshot.systems).clone();
+    systems.leases[0].section = Section { taken_at: Some(at(3600.0)), ..systems.leases[0].section.clone() };
+    snapshot.systems = systems.into();
+    assert_eq!(board(&snapshot), 4, "read an hour later");
+}
+
+#[test]
+fn who_waits_for_a_row_is_counted_at_its_lease() {
+    let mut b = leases();
+    b.leases[0].place = Some((0, 7));
+    let table = |oid| LockTag { relation: Some(oid), ..sample::relation(oid) };
+    let row =
+        |oid, line| LockTag { locktype: LockType::Tuple, page: Some(0), tuple: Some(line), ..table(oid) };
+    for (pid, tag, waits) in [
+        (1, row(3010, 7), None),
+        (2, row(3010, 7), Some(1.0)),
+        (3, row(3010, 8), None),
+        (4, row(3011, 7), Some(1.0)),
+        (5, table(3010), None),
+    ] {
+        b.lock(pid, tag, LockMode::Exclusive, waits);
+    }
+    let board = Board::of(&b.snapshot());
+    assert_eq!(board.rows.iter().map(|row| row.waiting).collect::<Vec<_>>(), [2, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn an_owner_is_alive_only_where_its_session_is_named_and_seen() {
+    use crate::model::backend::State;
+    let alive = |pid: Option<i32>, start: Option<f64>, hide: bool| {
+        let mut b = Builder::default();
+        b.session(100, "app@node1", State::Idle, 1.0, "");
+        if hide {
+            b.backends[0].backend_start = None;
+        }
+        let lease = b.lease("7", "node1", 20.0, 1.0);
+        (lease.backend_pid, lease.backend_start) = (pid, start.map(at));
+        Board::of(&b.snapshot()).rows[0].owner_alive
+    };
+    for (pid, start, hide, expected) in [
+        (None, None, false, None),
+        (Some(100), Some(-3600.0), false, Some(true)),
+        (Some(100), Some(-3000.0), false, Some(false)),
+        (Some(101), Some(-3600.0), false, Some(false)),
+        (Some(100), None, false, None),
+        (Some(100), Some(-3600.0), true, None),
+    ] {
+        assert_eq!(alive(pid, start, hide), expected, "{pid:?} {start:?} {hide}");
+    }
+}
+
+#[test]
+fn the_identity_of_a_lease_is_where_it_is_kept_and_its_id() {
+    assert_eq!(LeaseId::of("public.distlock", "7"), LeaseId::of("public.distlock", "7"));
+    for (source, id) in [("public.distlock", "8"), ("locktop.distlock", "7"), ("public.distlock7", "")] {
+        assert_ne!(LeaseId::of("public.distlock", "7"), LeaseId::of(source, id));
+    }
+}
+
+#[test]
+fn the_locks_of_redis_are_leases_as_old_as_they_were_read() {
+    use std::time::Duration;
+
+    use crate::model::redis_lease::{Expiry, KeyReading, LockValue, RedisLeases, ServerReading, merge};
+
+    let key = |key: &[u8], value: &[u8], left: Option<u64>| KeyReading {
+        key: key.into(),
+        value: LockValue::text(value),
+        expiry: left.map_or(Expiry::Never, |left| Expiry::After(Duration::from_secs(left))),
+    };
+    let server = |keys: Vec<KeyReading>| ServerReading { server: "s".into(), keys: Ok(keys) };
+    let list = KeyReading { value: LockValue::Other("list".into()), ..key(b"list", b"", None) };
+    let leases = merge(&[
+        server(vec![
+            key(b"held", b"me", Some(30)),
+            key(b"leak", b"me", None),
+            key(b"split", b"me", Some(30)),
+            list,
+        ]),
+        server(vec![
+            key(b"held", b"me", Some(20)),
+            key(b"over", b"me", Some(3)),
+            key(b"split", b"you", Some(30)),
+        ]),
+        server(vec![key(b"\xff", b"me", Some(30)), key(b"\xfe", b"me", Some(30))]),
+    ]);
+    let mut snapshot = Builder::default().snapshot();
+    let read_at = Some(snapshot.taken_at - chrono::TimeDelta::seconds(5));
+    let redis = std::sync::Arc::new(RedisLeases { read_at, ..leases });
+    let systems = crate::model::systems::Systems { redis, ..Default::default() };
+    snapshot.systems = std::sync::Arc::new(systems);
+    let board = Board::of(&snapshot);
+    let told: Vec<_> = board
+        .rows
+        .iter()
+        .map(|row| {
+            let left = row.left.map(f64::round);
+            (&*row.name, row.state.as_str(), left, row.quorum, row.is_split)
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("held", "held", Some(15.0), Some((2, 3)), false),
+            ("leak", "free", None, Some((1, 3)), false),
+            ("split", "free", Some(25.0), Some((1, 3)), true),
+            ("\u{fffd}", "free", Some(25.0), Some((1, 3)), false),
+            ("\u{fffd}", "free", Some(25.0), Some((1, 3)), false),
+        ]
+    );
+    assert!(board.rows.iter().all(|row| &*row.source == "redis"));
+    assert_ne!(board.rows[3].id, board.rows[4].id);
+}

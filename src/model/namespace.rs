@@ -1,0 +1,38 @@
+//! Advisory keys that carry an id: the namespace in the top 16 bits, the id in the low 48. Those of tasks are in [`super::task`].
+
+/// Items of the work queue ("LQ").
+pub const QUEUE: u16 = 0x4C51;
+/// Id generators ("LI").
+pub const GENERATORS: u16 = 0x4C49;
+
+const LARGEST_ID: i64 = (1 << 48) - 1;
+
+/// The id in a key of this namespace.
+#[must_use]
+pub const fn id_in(namespace: u16, number: i64) -> Option<i64> {
+    if number >> 48 == namespace as i64 { Some(number & LARGEST_ID) } else { None }
+}
+
+/// The key of an id; none for one that has no room in it.
+#[must_use]
+pub const fn number_of(namespace: u16, id: i64) -> Option<i64> {
+    if id >= 0 && id <= LARGEST_ID { Some((namespace as i64) << 48 | id) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_comes_out_of_its_key_as_it_went_in() {
+        for id in [0, 7, LARGEST_ID] {
+            let number = number_of(QUEUE, id).unwrap();
+            assert_eq!((id_in(QUEUE, number), id_in(GENERATORS, number)), (Some(id), None));
+        }
+        for id in [-1, LARGEST_ID + 1, i64::MIN] {
+            assert_eq!(number_of(QUEUE, id), None);
+        }
+        assert_eq!(number_of(QUEUE, 7), Some(5_499_176_619_996_086_279), "lock_key(19537, 7) on the server");
+        assert_eq!(id_in(QUEUE, 7), None);
+    }
+}

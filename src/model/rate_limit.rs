@@ -1,0 +1,135 @@
+//! Rate limits: how many requests of a key were let through in its present window.
+
+use super::snapshot::Snapshot;
+use super::systems::TextId;
+use super::{Text, Timestamp};
+
+/// What identifies a rate limit: its table and its key.
+pub type LimitId = TextId;
+
+/// A row of `rate_limit`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RateLimit {
+    /// What is limited.
+    pub key: Text,
+    /// Requests that were let through in the window.
+    pub count: Option<i64>,
+    /// When the window began.
+    pub window_start: Option<Timestamp>,
+    /// How many it has room for; the published table does not say.
+    pub max_requests: Option<i64>,
+    /// When it is over; the published table does not say.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A share of a limit from which on it is near.
+const NEAR: f64 = 0.8;
+
+/// How a rate limit is. The order is that of urgency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LimitState {
+    /// No more requests are let through until the window is over.
+    Full,
+    /// Most of it is used up.
+    Near,
+    /// There is room.
+    Open,
+    /// The table does not say how many there may be, or for how long.
+    Unknown,
+    /// The window is over: the next request begins another.
+    Over,
+}
+
+impl LimitState {
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Near => "near",
+            Self::Open => "open",
+            Self::Unknown => "unknown",
+            Self::Over => "over",
+        }
+    }
+}
+
+impl RateLimit {
+    /// How it is at `now`.
+    #[must_use]
+    pub fn state(&self, now: Timestamp) -> LimitState {
+        match (self.share(), self.expires_at) {
+            (_, Some(end)) if end <= now => LimitState::Over,
+            (None, _) | (_, None) => LimitState::Unknown,
+            (Some(share), _) if share >= 1.0 => LimitState::Full,
+            (Some(share), _) if share >= NEAR => LimitState::Near,
+            _ => LimitState::Open,
+        }
+    }
+
+    /// The share of the limit that is used up.
+    #[must_use]
+    pub fn share(&self) -> Option<f64> {
+        let number = |value: i64| i32::try_from(value.max(0)).map_or(f64::from(i32::MAX), f64::from);
+        let (count, most) = self.count.zip(self.max_requests)?;
+        Some(if most <= 0 { 1.0 } else { number(count) / number(most) })
+    }
+}
+
+/// One rate limit of a snapshot, with its table and state.
+#[derive(Debug, Clone, Copy)]
+pub struct LimitRow<'a> {
+    /// Which.
+    pub id: LimitId,
+    /// The table by name.
+    pub source: &'a Text,
+    /// The row.
+    pub limit: &'a RateLimit,
+    /// How it is.
+    pub state: LimitState,
+}
+
+/// All of them, in the order of the tables.
+pub fn rows(snapshot: &Snapshot) -> impl Iterator<Item = LimitRow<'_>> {
+    let tables = snapshot.systems.limits.iter().enumerate();
+    let places = tables.flat_map(|(table, rows)| (0..rows.section.rows.len()).map(move |at| (table, at)));
+    places.filter_map(|(table, at)| row(snapshot, table, at))
+}
+
+/// One by its place.
+#[must_use]
+pub fn row(snapshot: &Snapshot, table: usize, at: usize) -> Option<LimitRow<'_>> {
+    let table = snapshot.systems.limits.get(table)?;
+    let limit = table.section.rows.get(at)?;
+    // What could not be read anew is as it was then.
+    let now = table.section.taken_at.unwrap_or(snapshot.taken_at);
+    let id = LimitId::of(&table.source.name, &limit.key);
+    Some(LimitRow { id, source: &table.source.name, limit, state: limit.state(now) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::at;
+
+    #[test]
+    fn a_window_that_is_over_limits_nobody() {
+        for (count, most, ends, expected) in [
+            (Some(100), Some(100), Some(5.0), LimitState::Full),
+            (Some(101), Some(100), Some(5.0), LimitState::Full),
+            (Some(0), Some(0), Some(5.0), LimitState::Full),
+            (Some(80), Some(100), Some(5.0), LimitState::Near),
+            (Some(79), Some(100), Some(5.0), LimitState::Open),
+            (Some(i64::MAX), Some(i64::MAX), Some(5.0), LimitState::Full),
+            (Some(-5), Some(100), Some(5.0), LimitState::Open),
+            (Some(100), Some(100), Some(0.0), LimitState::Over),
+            (Some(100), Some(100), None, LimitState::Unknown),
+            (Some(100), None, Some(5.0), LimitState::Unknown),
+            (None, None, None, LimitState::Unknown),
+        ] {
+            let limit =
+                RateLimit { count, max_requests: most, expires_at: ends.map(at), ..RateLimit::default() };
+            assert_eq!(limit.state(at(0.0)), expected, "{limit:?}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What N servers say together.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::reading::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
+use crate::model::{Text, Timestamp};
+
+/// How many of N servers make a majority: N/2 + 1.
+#[must_use]
+pub const fn quorum(servers: u32) -> u32 {
+    servers / 2 + 1
+}
+
+/// What the servers together say of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// A majority has the same value: its owner holds the lock.
+    Held,
+    /// No majority, and several values: nobody holds it, and each is in the others' way.
+    Split,
+    /// One value, on fewer than a majority, and the others are free: nobody holds it. Somebody is just taking or
+    /// releasing it, or has failed to.
+    Minority,
+    /// Whether it is a majority depends on servers that do not answer.
+    Unknown,
+}
+
+impl Standing {
+    /// One word for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Split => "split",
+            Self::Minority => "minority",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A key as one of the servers has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Index of the server.
+    pub server: usize,
+    /// What it has.
+    pub value: LockValue,
+    /// When it goes there.
+    pub expiry: Expiry,
+}
+
+/// A lock over all servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedisLease {
+    /// The key.
+    pub key: Bytes,
+    /// The value that most servers have; among equals the smallest, so that it is the same each time.
+    pub holder: LockValue,
+    /// On how many servers it is.
+    pub votes: u32,
+    /// How many servers there are.
+    pub servers: u32,
+    /// How many of them did not answer.
+    pub down: u32,
+    /// What follows.
+    pub standing: Standing,
+    /// Whether the holder is the same on all its servers only as far as can be told (Redisson over several servers).
+    pub uncertain: bool,
+    /// Other values, and on how many servers each is; most first.
+    pub others: Vec<(LockValue, u32)>,
+    /// When the holder no longer has a majority (or, where it has none, its last key), unless it renews.
+    pub expiry: Expiry,
+    /// On how many servers the key never goes.
+    pub without_expiry: u32,
+    /// The key on each server that has it, in the order of the servers.
+    pub places: Vec<Place>,
+}
+
+impl RedisLease {
+    /// The key as text of the server.
+    #[must_use]
+    pub fn name(&self) -> Text {
+        shown(&self.key)
+    }
+
+    /// `3/5`.
+    #[must_use]
+    pub fn quorum_text(&self) -> String {
+        format!("{}/{}", self.votes, self.servers)
+    }
+
+    /// Whether somebody has set a lock without a term: it stays when its holder dies. `SETNX` and `EXPIRE` as two commands
+    /// leave that behind when the client dies between them.
+    #[must_use]
+    pub fn leaks(&self) -> bool {
+        self.without_expiry > 0 && self.places.iter().any(|place| place.value.is_lock())
+    }
+
+    /// Whether the lock goes within this time unless it is renewed.
+    #[must_use]
+    pub fn expires_within(&self, time: Duration) -> bool {
+        self.expiry.left().is_some_and(|left| left <= time)
+    }
+
+    /// Whether its servers have different values.
+    #[must_use]
+    pub fn is_contested(&self) -> bool {
+        !self.others.is_empty()
+    }
+}
+
+/// A server, and how it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerState {
+    /// Its address, without a password.
+    pub server: Text,
+    /// Why it did not answer.
+    pub error: Option<Text>,
+}
+
+/// All locks over all servers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RedisLeases {
+    /// By key.
+    pub rows: Vec<RedisLease>,
+    /// In the order they were given.
+    pub servers: Vec<ServerState>,
+    /// When the rows were read, by this machine's clock; none when they never were.
+    pub read_at: Option<Timestamp>,
+    /// There are more keys than are looked at, or not all of the key space has been looked through yet.
+    pub cut: bool,
+}
+
+impl RedisLeases {
+    /// Servers that did not answer.
+    #[must_use]
+    pub fn down(&self) -> usize {
+        self.servers.iter().filter(|server| server.error.is_some()).count()
+    }
+
+    /// `2 of 5 down`; none when all answer.
+    #[must_use]
+    pub fn down_text(&self) -> Option<String> {
+        let down = self.down();
+        (down > 0).then(|| format!("{down} of {} down", self.servers.len()))
+    }
+}
+
+/// Puts the readings of all servers together; `read_at` and `cut` are for the caller to fill in.
+#[must_use]
+pub fn merge(readings: &[ServerReading]) -> RedisLeases {
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let servers: Vec<_> = readings
+        .iter()
+        .map(|reading| ServerState { server: reading.server.clone(), error: reading.keys.clone().err() })
+        .collect();
+    let down = count(servers.iter().filter(|server| server.error.is_some()).count());
+    let mut by_key: BTreeMap<&Bytes, Vec<Place>> = BTreeMap::new();
+    for (server, reading) in readings.iter().enumerate() {
+        for KeyReading { key, value, expiry } in reading.keys.iter().flatten() {
+            let places = by_key.entry(key).or_default();
+            // A server that names a key twice has one of it.
+            if places.last().is_none_or(|place| place.server != server) {
+                places.push(Place { server, value: value.clone(), expiry: *expiry });
+            }
+        }
+    }
+    let rows = by_key.into_iter().filter_map(|(key, places)| lease(key, places, count(servers.len()), down));
+    RedisLeases { rows: rows.collect(), servers, read_at: None, cut: false }
+}
+
+/// One key; none without a place where it is.
+fn lease(key: &Bytes, places: Vec<Place>, servers: u32, down: u32) -> Option<RedisLease> {
+    let mut candidates: Vec<Vec<&Place>> = Vec::new();
+    for place in &places {
+        let same =
+            |group: &Vec<&Place>| group.first().is_some_and(|first| first.value.same_holder(&place.value));
+        match candidates.iter_mut().find(|group| same(group)) {
+            Some(group) => group.push(place),
+            None => candidates.push(vec![place]),
+        }
+    }
+    let votes = |group: &Vec<&Place>| u32::try_from(group.len()).unwrap_or(u32::MAX);
+    let name = |group: &Vec<&Place>| group.iter().map(|place| place.value.shown()).min();
+    candidates.sort_by(|a, b| votes(b).cmp(&votes(a)).then_with(|| name(a).cmp(&name(b))));
+    let mut candidates = candidates.into_iter();
+    let best = candidates.next()?;
+    let first = best.iter().min_by_key(|place| place.value.shown())?;
+    let others: Vec<_> =
+        candidates.filter_map(|group| Some((group.first()?.value.clone(), votes(&group)))).collect();
+    let quorum = quorum(servers);
+    let standing = match votes(&best) {
+        votes if votes >= quorum => Standing::Held,
+        votes if votes.saturating_add(down) >= quorum => Standing::Unknown,
+        _ if others.is_empty() => Standing::Minority,
+        _ => Standing::Split,
+    };
+    let without_expiry = places.iter().filter(|place| place.expiry == Expiry::Never).count();
+    Some(RedisLease {
+        key: key.clone(),
+        holder: first.value.clone(),
+        votes: votes(&best),
+        servers,
+        down,
+        standing,
+        uncertain: best.iter().any(|place| place.value != first.value),
+        others,
+        expiry: expiry(&best, quorum),
+        without_expiry: u32::try_from(without_expiry).unwrap_or(u32::MAX),
+        places,
+    })
+}
+
+/// When fewer than a majority are left: the keys go one after the other, and the majority with the one that is the
+/// quorum's last. Without a majority, when the last one goes.
+fn expiry(group: &[&Place], quorum: u32) -> Expiry {
+    let mut all: Vec<Expiry> = group.iter().map(|place| place.expiry).collect();
+    all.sort_by_key(|expiry| std::cmp::Reverse(expiry.order()));
+    let deciding = usize::try_from(quorum).unwrap_or(usize::MAX).saturating_sub(1);
+    all.get(deciding).or(all.first()).copied().unwrap_or(Expiry::Never)
+}

@@ -1,0 +1,83 @@
+//! The tables of the other lock systems, as they were read: leases, the work queue, rate limits and id generators.
+//!
+//! A database may have several of each at once, the published one and that of `locktop schema install`. Every column that
+//! a table lacks, and every NULL, is simply not known.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use super::Text;
+use super::id_generator::IdGenerator;
+use super::lease::Lease;
+use super::rate_limit::RateLimit;
+use super::redis_lease::RedisLeases;
+use super::snapshot::Section;
+use super::work_queue::{Item, StateCount};
+
+/// What identifies something by where it is kept and its name there. It is a hash of both: small enough to be selected and marked
+/// by; who acts needs the row itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TextId(u64);
+
+impl TextId {
+    /// Of what has this name in a table or on a server of that name.
+    #[must_use]
+    pub fn of(source: &str, name: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (source, name).hash(&mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+/// A table of the database that locktop is connected to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Source {
+    /// Its OID; 0 where there is no such table.
+    pub table: u32,
+    /// `schema.table`.
+    pub name: Text,
+    /// Whether its rows are locked by keys of a namespace of their own (locktop's own tables), not by raw ids.
+    pub own_keys: bool,
+}
+
+/// A table and what was read of it.
+#[derive(Debug, Clone)]
+pub struct TableRows<T> {
+    /// Where it is from.
+    pub source: Arc<Source>,
+    /// The rows.
+    pub section: Section<T>,
+    /// There are more rows than were read.
+    pub is_cut: bool,
+}
+
+impl<T> Default for TableRows<T> {
+    fn default() -> Self {
+        Self { source: Arc::default(), section: Section::default(), is_cut: false }
+    }
+}
+
+impl<T> TableRows<T> {
+    /// The same rows, marked as old.
+    #[must_use]
+    pub fn stale(&self, error: Text) -> Self {
+        Self { source: Arc::clone(&self.source), section: self.section.stale(error), is_cut: self.is_cut }
+    }
+}
+
+/// All of them.
+#[derive(Debug, Clone, Default)]
+pub struct Systems {
+    /// `distlock`.
+    pub leases: Vec<TableRows<Lease>>,
+    /// `task_queue`: how many items there are of each status.
+    pub counts: Vec<TableRows<StateCount>>,
+    /// `task_queue`: the items that somebody should see.
+    pub items: Vec<TableRows<Item>>,
+    /// `rate_limit`.
+    pub limits: Vec<TableRows<RateLimit>>,
+    /// `id_generator`.
+    pub generators: Vec<TableRows<IdGenerator>>,
+    /// Locks that are kept in Redis; without servers where none is configured.
+    pub redis: Arc<RedisLeases>,
+}

@@ -1,0 +1,240 @@
+//! Every item of a snapshot that was read, with its state, and how deep the queue is.
+
+use rustc_hash::FxHashMap;
+
+use super::{Item, ItemId, ItemState, StateCount};
+use crate::model::lock::{LockTag, LockType};
+use crate::model::lock_key::LockKey;
+use crate::model::snapshot::Snapshot;
+use crate::model::systems::TableRows;
+use crate::model::task::TaskKey;
+use crate::model::{Text, Timestamp, namespace};
+
+/// An item this young may have been taken after the sessions were read.
+const YOUNG: f64 = 2.0;
+
+/// An item.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ItemRow {
+    /// Which.
+    pub id: ItemId,
+    /// Index in the snapshot's tables.
+    pub table: usize,
+    /// Index among the rows of that table.
+    pub at: usize,
+    /// How it is.
+    pub state: ItemState,
+    /// The process that works on it, where that is known.
+    pub pid: Option<i32>,
+    /// The lock on its key.
+    pub tag: Option<LockTag>,
+}
+
+impl ItemRow {
+    /// The row itself.
+    #[must_use]
+    pub fn item<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Item> {
+        snapshot.systems.items.get(self.table)?.section.rows.get(self.at)
+    }
+
+    /// The table by name.
+    #[must_use]
+    pub fn source<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Text> {
+        snapshot.systems.items.get(self.table).map(|table| &table.source.name)
+    }
+
+    /// `item 7 (send mail)`: text of the server, not yet fit for a screen.
+    #[must_use]
+    pub fn name(&self, snapshot: &Snapshot) -> String {
+        match self.item(snapshot).and_then(|item| item.name.as_ref()) {
+            Some(name) => format!("item {} ({name})", self.id.id),
+            None => format!("item {}", self.id.id),
+        }
+    }
+
+    /// How long it has been worked on, in seconds.
+    #[must_use]
+    pub fn run(&self, snapshot: &Snapshot) -> Option<f64> {
+        let started = self.item(snapshot).filter(|item| item.is_processing())?.started_at?;
+        Some((snapshot.taken_at - started).as_seconds_f64().max(0.0))
+    }
+
+    /// What needs somebody comes first; within a state what began first, of those that are over the newest.
+    #[must_use]
+    pub fn urgency(&self, snapshot: &Snapshot) -> (ItemState, bool, i64, ItemId) {
+        let item = self.item(snapshot);
+        let micros = |at: Option<Timestamp>| at.map_or(i64::MAX, |at| at.timestamp_micros());
+        let since = match self.state {
+            ItemState::Pending => micros(item.and_then(|item| item.created_at)),
+            ItemState::Failed => {
+                let ended = item.and_then(|item| item.completed_at.or(item.started_at));
+                ended.map_or(i64::MAX, |at| at.timestamp_micros().saturating_neg())
+            }
+            _ => micros(item.and_then(|item| item.started_at)),
+        };
+        (self.state, item.is_none(), since, self.id)
+    }
+}
+
+/// A number of items, and whether there are more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// How many were counted.
+    pub count: u64,
+    /// There are more.
+    pub is_more: bool,
+}
+
+/// `1,204`; `10,000+` where there are more.
+impl std::fmt::Display for Count {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&crate::text::count(self.count))?;
+        if self.is_more { f.write_str("+") } else { Ok(()) }
+    }
+}
+
+/// How many items there are in all tables, as far as they were counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Depth {
+    /// Nobody has them.
+    pub pending: Count,
+    /// Somebody works on them.
+    pub processing: Count,
+    /// Done.
+    pub completed: Count,
+    /// Set aside.
+    pub failed: Count,
+    /// Of any other status.
+    pub other: Count,
+    /// When the oldest pending one came in.
+    pub oldest_pending_at: Option<Timestamp>,
+    /// Items completed within the last minute; none where that is not known.
+    pub per_minute: Option<u64>,
+}
+
+impl Depth {
+    /// Sums up the tables that are wanted.
+    #[must_use]
+    pub fn of<'a>(tables: impl Iterator<Item = &'a TableRows<StateCount>>) -> Self {
+        let mut depth = Self::default();
+        let mut rates = Some(0);
+        for table in tables {
+            let mut rate = Some(0);
+            for row in table.section.rows.iter() {
+                depth.add(row);
+                if row.status.as_deref() == Some("completed") {
+                    rate = row.last_minute;
+                }
+            }
+            rates = rates.zip(rate).map(|(all, one)| all + one);
+        }
+        depth.per_minute = rates;
+        depth
+    }
+
+    fn add(&mut self, row: &StateCount) {
+        let count = match row.status.as_deref() {
+            Some("pending") => {
+                let oldest = self.oldest_pending_at.into_iter().chain(row.oldest_at).min();
+                self.oldest_pending_at = oldest;
+                &mut self.pending
+            }
+            Some("processing") => &mut self.processing,
+            Some("completed") => &mut self.completed,
+            Some("failed") => &mut self.failed,
+            _ => &mut self.other,
+        };
+        count.count = count.count.saturating_add(row.count);
+        count.is_more |= row.is_more;
+    }
+}
+
+/// Every item that was read with its state, in the order of the tables.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Board {
+    /// The rows.
+    pub rows: Vec<ItemRow>,
+    /// How many there are in all.
+    pub depth: Depth,
+}
+
+impl Board {
+    /// The items of a snapshot.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot) -> Self {
+        let depth = Depth::of(snapshot.systems.counts.iter());
+        if snapshot.systems.items.is_empty() {
+            return Self { rows: Vec::new(), depth };
+        }
+        let look = Look { snapshot, holders: holders(snapshot) };
+        let tables = snapshot.systems.items.iter().enumerate();
+        let rows = tables.flat_map(|(place, table)| {
+            let items = table.section.rows.iter().enumerate();
+            items.filter_map(|(at, item)| look.row(place, table, at, item)).collect::<Vec<_>>()
+        });
+        Self { rows: rows.collect(), depth }
+    }
+
+    /// The items in a state.
+    pub fn of_state(&self, state: ItemState) -> impl Iterator<Item = &ItemRow> {
+        self.rows.iter().filter(move |row| row.state == state)
+    }
+}
+
+/// Who holds which bigint key of our own database; none for a prepared transaction.
+fn holders(snapshot: &Snapshot) -> FxHashMap<i64, Option<i32>> {
+    let datid = snapshot.server().map(|server| server.datid);
+    let held =
+        snapshot.locks.rows.iter().filter(|lock| {
+            lock.granted && lock.tag.locktype == LockType::Advisory && lock.tag.database == datid
+        });
+    let key = |lock: &crate::model::lock::Lock| match LockKey::of(&lock.tag)? {
+        LockKey::Bigint(number) => Some((number, lock.pid)),
+        LockKey::Pair(..) => None,
+    };
+    held.filter_map(key).collect()
+}
+
+struct Look<'a> {
+    snapshot: &'a Snapshot,
+    holders: FxHashMap<i64, Option<i32>>,
+}
+
+impl Look<'_> {
+    fn row(&self, place: usize, table: &TableRows<Item>, at: usize, item: &Item) -> Option<ItemRow> {
+        let own = table.source.own_keys;
+        let key = if own { namespace::number_of(namespace::QUEUE, item.id) } else { Some(item.id) };
+        let holder = key.and_then(|key| self.holders.get(&key).copied());
+        let (state, pid) = match item.status.as_deref() {
+            Some("processing") if table.section.error.is_some() => (ItemState::Unknown, None),
+            Some("processing") if own => self.by_session(item),
+            // A number like this may be anybody's: that it is held fits, that it is free proves nothing.
+            Some("processing") => match holder {
+                Some(pid) if self.snapshot.locks.error.is_none() => (ItemState::Running, pid),
+                _ => (ItemState::Unknown, None),
+            },
+            Some("failed") => (ItemState::Failed, None),
+            Some("pending") => (ItemState::Pending, None),
+            _ => return None,
+        };
+        let datid = self.snapshot.server().map_or(0, |server| server.datid);
+        let tag = key.filter(|_| item.is_processing()).map(|key| TaskKey::Raw(key).tag(datid));
+        let id = ItemId { table: table.source.table, id: item.id };
+        Some(ItemRow { id, table: place, at, state, pid, tag })
+    }
+
+    /// By the session that the row names. That it is gone counts only where it was looked for after the item was taken.
+    fn by_session(&self, item: &Item) -> (ItemState, Option<i32>) {
+        let (Some(pid), Some(start)) = (item.backend_pid, item.backend_start) else {
+            return (ItemState::Unknown, None);
+        };
+        let age = item.started_at.map(|at| (self.snapshot.taken_at - at).as_seconds_f64());
+        let is_young = age.is_some_and(|age| age < YOUNG.max(self.snapshot.poll_seconds));
+        match self.snapshot.has_session(pid, start) {
+            Some(true) => (ItemState::Running, Some(pid)),
+            Some(false) if is_young => (ItemState::Running, None),
+            Some(false) => (ItemState::Lost, None),
+            None => (ItemState::Unknown, None),
+        }
+    }
+}

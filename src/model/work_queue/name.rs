@@ -1,0 +1,25 @@
+//! Which item a key belongs to.
+
+use super::Item;
+use crate::model::lock_name::LockName;
+use crate::model::namespace;
+use crate::model::systems::TableRows;
+
+/// The name of the item behind a bigint key of the database that the tables were read in: `queue item 7`. A key of the
+/// namespace is certain where its id is that of one item; a raw number may be anybody's, and its name is always a guess.
+#[must_use]
+pub fn name_of(tables: &[TableRows<Item>], number: i64) -> Option<LockName> {
+    let own = namespace::id_in(namespace::QUEUE, number);
+    let id = own.unwrap_or(number);
+    let mut owners = tables.iter().filter(|table| {
+        let fits = table.source.own_keys == own.is_some();
+        fits && table.section.rows.iter().any(|item| item.id == id && (own.is_some() || item.is_processing()))
+    });
+    let table = owners.next()?;
+    let origin = match own {
+        Some(id) => format!("the key of item {id} in {}", table.source.name),
+        None => format!("the same number as an item that is being worked on in {}", table.source.name),
+    };
+    let uncertain = own.is_none() || owners.next().is_some();
+    Some(LockName { name: format!("queue item {id}").into(), uncertain, origin: origin.into() })
+}

@@ -1,0 +1,98 @@
+//! The rows of `task_queue`, as they were read.
+
+use crate::model::{Text, Timestamp};
+
+/// What identifies an item: the table it is in, and its id there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ItemId {
+    /// OID of the table.
+    pub table: u32,
+    /// Its id.
+    pub id: i64,
+}
+
+/// How many items have one status.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StateCount {
+    /// `pending`, `processing`, `completed`, `failed`, or whatever stands there.
+    pub status: Option<Text>,
+    /// How many were counted.
+    pub count: u64,
+    /// There are more, which nobody counted.
+    pub is_more: bool,
+    /// The oldest of those that were counted came in then.
+    pub oldest_at: Option<Timestamp>,
+    /// How many were completed within the last minute, where that is known.
+    pub last_minute: Option<u64>,
+}
+
+/// A row of `task_queue`.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Item {
+    /// Its id.
+    pub id: i64,
+    /// `task_name`.
+    pub name: Option<Text>,
+    /// `pending`, `processing`, `completed`, `failed`, or whatever stands there.
+    pub status: Option<Text>,
+    /// Who has it or had it last.
+    pub worker: Option<Text>,
+    /// When it came in.
+    pub created_at: Option<Timestamp>,
+    /// When its worker took it.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub completed_at: Option<Timestamp>,
+    /// How often it was taken.
+    pub attempt: Option<i64>,
+    /// How often it may be.
+    pub max_attempts: Option<i64>,
+    /// Process id of the session that took it.
+    pub backend_pid: Option<i32>,
+    /// When that session began.
+    pub backend_start: Option<Timestamp>,
+    /// The worker's last sign of life.
+    pub heartbeat_at: Option<Timestamp>,
+    /// What went wrong; cut at 500 characters.
+    pub error: Option<Text>,
+}
+
+impl Item {
+    /// Whether the table says that somebody works on it.
+    #[must_use]
+    pub fn is_processing(&self) -> bool {
+        self.status.as_deref() == Some("processing")
+    }
+}
+
+/// How an item is. The order is that of urgency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ItemState {
+    /// Being worked on, as the table has it, and the session that took it is gone.
+    Lost,
+    /// Being worked on, as the table has it; whether it really is cannot be told.
+    Unknown,
+    /// Being worked on.
+    Running,
+    /// Set aside.
+    Failed,
+    /// Nobody has it.
+    Pending,
+}
+
+impl ItemState {
+    /// Every state, the most urgent first.
+    pub const ALL: [Self; 5] = [Self::Lost, Self::Unknown, Self::Running, Self::Failed, Self::Pending];
+
+    /// Its word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lost => "lost",
+            Self::Unknown => "unknown",
+            Self::Running => "running",
+            Self::Failed => "failed",
+            Self::Pending => "pending",
+        }
+    }
+}

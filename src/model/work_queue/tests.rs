@@ -1,0 +1,142 @@
+use super::*;
+use crate::model::backend::State;
+use crate::model::lock::LockMode;
+use crate::model::lock_name::LockNames;
+use crate::model::snapshot::Snapshot;
+use crate::model::{namespace, words};
+use crate::sample::{self, Builder, at};
+
+/// An item of session 100, taken a minute ago; `change` makes it another.
+fn state(change: impl Fn(&mut Item), alter: impl Fn(&mut Snapshot)) -> &'static str {
+    let mut b = Builder::default();
+    b.session(100, "app@worker-1", State::Idle, 1.0, "");
+    let item = b.item(7, "mail", "processing", 60.0);
+    item.backend_pid = Some(100);
+    change(item);
+    let mut snapshot = b.snapshot();
+    alter(&mut snapshot);
+    Board::of(&snapshot).rows.first().map_or("none", |row| row.state.as_str())
+}
+
+fn server(snapshot: &mut Snapshot, in_recovery: bool) {
+    let mut server = snapshot.server().unwrap().clone();
+    server.in_recovery = in_recovery;
+    snapshot.server.rows = vec![server].into();
+}
+
+#[test]
+fn an_item_is_lost_when_its_session_was_looked_for_later_and_was_not_there() {
+    let same = |_: &mut Snapshot| {};
+    assert_eq!(state(|_| {}, same), "running");
+    assert_eq!(state(|item| item.backend_pid = Some(101), same), "lost", "gone");
+    assert_eq!(state(|item| item.backend_start = Some(at(-9.0)), same), "lost", "another with its number");
+    let young = |item: &mut Item| (item.backend_pid, item.started_at) = (Some(101), Some(at(-1.0)));
+    assert_eq!(state(young, same), "running", "it may have begun after the sessions were read");
+    assert_eq!(state(young, |snapshot| server(snapshot, true)), "unknown", "a standby");
+    assert_eq!(state(|item| item.backend_pid = None, same), "unknown");
+    assert_eq!(state(|item| item.backend_start = None, same), "unknown");
+    let hidden = |snapshot: &mut Snapshot| {
+        let mut backends = (*snapshot.backends.rows).clone();
+        backends[0].backend_start = None;
+        snapshot.backends.rows = backends.into();
+    };
+    assert_eq!(state(|_| {}, hidden), "unknown", "this role may not see when it began");
+    let unread = |snapshot: &mut Snapshot| snapshot.backends = snapshot.backends.stale("no".into());
+    assert_eq!(state(|item| item.backend_pid = Some(101), unread), "unknown");
+    let old = |snapshot: &mut Snapshot| {
+        let mut systems = (*snapshot.systems).clone();
+        systems.items[0] = systems.items[0].stale("locked".into());
+        snapshot.systems = systems.into();
+    };
+    assert_eq!(state(|item| item.backend_pid = Some(101), old), "unknown", "its row is not of now");
+    for (status, expected) in
+        [("failed", "failed"), ("pending", "pending"), ("completed", "none"), ("?", "none")]
+    {
+        assert_eq!(state(|item| item.status = Some(status.into()), same), expected);
+    }
+}
+
+#[test]
+fn with_raw_ids_a_held_key_fits_and_a_free_one_proves_nothing() {
+    let states = |hold: bool| {
+        let mut b = Builder { raw_queue: true, ..Builder::default() };
+        b.item(7, "mail", "processing", 60.0);
+        if hold {
+            b.session(100, "app@worker-1", State::Idle, 1.0, "");
+            b.lock(100, sample::advisory(7), LockMode::Exclusive, None);
+        }
+        let rows = Board::of(&b.snapshot()).rows;
+        (rows[0].state.as_str(), rows[0].pid)
+    };
+    assert_eq!(states(true), ("running", Some(100)));
+    assert_eq!(states(false), ("unknown", None));
+}
+
+#[test]
+fn counts_of_all_tables_are_summed_and_say_where_they_end() {
+    let mut b = Builder::default();
+    b.count("pending", 4, false).oldest_at = Some(at(-90.0));
+    b.count("completed", 10_000, true).last_minute = Some(120);
+    b.count("odd\n", 3, false);
+    let mut snapshot = b.snapshot();
+    let mut systems = (*snapshot.systems).clone();
+    systems.counts.push(systems.counts[0].clone());
+    snapshot.systems = systems.into();
+    let depth = Board::of(&snapshot).depth;
+    let shown = [depth.pending, depth.processing, depth.completed, depth.failed, depth.other];
+    assert_eq!(shown.map(|count| count.to_string()), ["8", "0", "20,000+", "0", "6"]);
+    assert_eq!((depth.oldest_pending_at, depth.per_minute), (Some(at(-90.0)), Some(240)));
+    let mut b = Builder::default();
+    b.count("completed", 9, false).last_minute = None;
+    assert_eq!(Board::of(&b.snapshot()).depth.per_minute, None, "not known is not none");
+}
+
+#[test]
+fn what_needs_somebody_comes_first() {
+    let mut b = Builder::default();
+    for (id, status, since) in [
+        (1, "pending", 10.0),
+        (2, "pending", 90.0),
+        (3, "failed", 500.0),
+        (4, "failed", 50.0),
+        (5, "processing", 60.0),
+        (6, "processing", 600.0),
+    ] {
+        b.item(id, "mail", status, since);
+    }
+    let snapshot = b.snapshot();
+    let mut rows = Board::of(&snapshot).rows;
+    rows.sort_by_key(|row| row.urgency(&snapshot));
+    assert_eq!(rows.iter().map(|row| row.id.id).collect::<Vec<_>>(), [6, 5, 4, 3, 2, 1]);
+}
+
+#[test]
+fn a_key_has_the_name_of_an_item_or_generator_that_is_there() {
+    let name = |b: Builder, number: i64| {
+        let snapshot = b.snapshot();
+        let name = words::lock_name(&snapshot, &LockNames::default(), &sample::advisory(number), None);
+        name.map(|name| name.to_string())
+    };
+    let builder = |raw: bool| {
+        let mut b = Builder { raw_queue: raw, ..Builder::default() };
+        b.item(7, "mail", "processing", 60.0);
+        b.item(8, "mail", "failed", 60.0);
+        b.generator(3, -1.0);
+        b
+    };
+    let key = |namespace, id| namespace::number_of(namespace, id).unwrap();
+    for (raw, number, expected) in [
+        (false, key(namespace::QUEUE, 7), Some("queue item 7")),
+        (false, key(namespace::QUEUE, 8), Some("queue item 8")),
+        (false, key(namespace::QUEUE, 9), None),
+        (false, key(namespace::GENERATORS, 3), Some("id generator 3")),
+        (false, key(namespace::GENERATORS, 4), None),
+        (false, 7, None),
+        (true, 7, Some("queue item 7?")),
+        (true, 8, None),
+        (true, key(namespace::QUEUE, 7), None),
+        (true, 3, Some("id generator 3?")),
+    ] {
+        assert_eq!(name(builder(raw), number).as_deref(), expected, "{number} raw {raw}");
+    }
+}

@@ -1,0 +1,40 @@
+//! Id generators: `id_generator`.
+
+use super::reader::Rows;
+use crate::model::Text;
+use crate::model::id_generator::IdGenerator;
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::copy::Fields;
+use crate::pg::decode::texts::Texts;
+use crate::pg::decode::value::int8;
+use crate::pg::sql;
+use crate::pg::tables::{Columns, Kind, Table, columns, source};
+
+const COLUMNS: Columns = &[("worker_id", Kind::Int), ("sequence", Kind::Int), ("last_timestamp", Kind::Int)];
+
+impl Rows for IdGenerator {
+    const TABLE: &'static str = "id_generator";
+    const COLUMNS: usize = COLUMNS.len();
+    const MOST: usize = 1024;
+    const EACH: usize = 1025;
+
+    fn lacks(table: &Table) -> Option<&'static str> {
+        let is_one =
+            ["worker_id", "last_timestamp"].iter().all(|column| table.kind(column) == Some(Kind::Int));
+        (!is_one).then_some("has no columns worker_id and last_timestamp: it is no table of id generators")
+    }
+
+    fn query(table: &Table) -> Result<String, Text> {
+        let order = if table.has_index(&["worker_id"]) { "ORDER BY t.worker_id" } else { "" };
+        Ok(sql::without_comments(sql::ID_GENERATORS)
+            .replace("$columns", &columns(table, COLUMNS))
+            .replace("$table", &source(table))
+            .replace("$order", order)
+            .replace("$limit", &(Self::MOST + 1).to_string()))
+    }
+
+    fn read(fields: &mut Fields<'_>, _: &mut Texts) -> Result<Option<Self>, DecodeError> {
+        let Some(worker) = int8(fields.value()?) else { return Ok(None) };
+        Ok(Some(Self { worker, sequence: int8(fields.value()?), last_timestamp: int8(fields.value()?) }))
+    }
+}

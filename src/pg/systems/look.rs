@@ -1,0 +1,131 @@
+//! Which tables there are, and how each is read.
+
+use tokio_postgres::{Client, Row, Statement};
+
+use super::reader::{Reader, Rows};
+use super::{NAMES, Readers};
+use crate::model::Text;
+use crate::pg::poll::SectionError;
+use crate::pg::tables::{Search, Table, given};
+
+/// What is looked for.
+#[derive(Debug, Clone)]
+pub(super) struct Look {
+    pub(super) find: Statement,
+    /// What the config says, in the order of [`NAMES`].
+    pub(super) places: Vec<Option<String>>,
+}
+
+impl Look {
+    fn search(&self, places: Vec<Option<String>>) -> Search {
+        Search { find: self.find.clone(), places, names: NAMES.to_vec() }
+    }
+
+    /// Finds the tables, and prepares their statements. A name in the config that is no name fails the whole search: then
+    /// each is tried by itself, and the search is made with the good ones.
+    pub(super) async fn run(&self, client: &Client) -> Result<Readers, SectionError> {
+        match self.search(self.places.clone()).rows(client).await {
+            Ok(rows) => prepared(client, &rows, &self.places, &[]).await,
+            Err(error) if error.is_refused() && self.places.iter().any(Option::is_some) => {
+                self.each_alone(client).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn each_alone(&self, client: &Client) -> Result<Readers, SectionError> {
+        let (mut good, mut bad) = (self.places.clone(), Vec::new());
+        for (place, name) in self.places.iter().enumerate().filter(|(_, name)| name.is_some()) {
+            let mut alone = vec![None; self.places.len()];
+            if let Some(slot) = alone.get_mut(place) {
+                slot.clone_from(name);
+            }
+            match self.search(alone).rows(client).await {
+                Ok(_) => {}
+                Err(error) if error.is_refused() => {
+                    if let Some(slot) = good.get_mut(place) {
+                        *slot = None;
+                    }
+                    bad.push((place, Text::from(format!("[tables] in the config: {error}"))));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let rows = self.search(good).rows(client).await?;
+        prepared(client, &rows, &self.places, &bad).await
+    }
+}
+
+/// The readers of all tables. `bad` says what is wrong with places in the config.
+pub(super) async fn prepared(
+    client: &Client,
+    rows: &[Row],
+    places: &[Option<String>],
+    bad: &[(usize, Text)],
+) -> Result<Readers, SectionError> {
+    let tables: Vec<Table> = rows.iter().filter_map(Table::of).collect();
+    let found = Candidates { tables: &tables, places, bad };
+    Ok(Readers {
+        leases: found.readers(client).await?,
+        counts: found.readers(client).await?,
+        items: found.readers(client).await?,
+        limits: found.readers(client).await?,
+        generators: found.readers(client).await?,
+    })
+}
+
+struct Candidates<'a> {
+    tables: &'a [Table],
+    places: &'a [Option<String>],
+    bad: &'a [(usize, Text)],
+}
+
+impl Candidates<'_> {
+    async fn readers<T: Rows>(&self, client: &Client) -> Result<Vec<Reader<T>>, SectionError> {
+        let mut readers = Vec::new();
+        for chosen in self.chosen::<T>() {
+            readers.push(Reader::prepare(client, chosen).await?);
+        }
+        Ok(readers)
+    }
+
+    /// What the config names, else what is on the search path, and what is in schema `locktop`.
+    fn chosen<T: Rows>(&self) -> Vec<Chosen<'_>> {
+        let usual = |table: &&Table| table.name == T::TABLE && T::lacks(table).is_none();
+        let place = NAMES.iter().position(|name| *name == T::TABLE).unwrap_or_default();
+        let named = self.places.get(place).and_then(Option::as_deref);
+        let mut chosen = Vec::new();
+        if let Some(name) = named {
+            chosen.push(self.configured::<T>(place, name));
+        } else if let Some(table) = self.tables.iter().filter(usual).find(|table| table.is_visible) {
+            chosen.push(Chosen::Table(table));
+        }
+        if let Some(table) = self.tables.iter().filter(usual).find(|table| table.schema == "locktop")
+            && !chosen.iter().any(|one| matches!(one, Chosen::Table(other) if other.oid == table.oid))
+        {
+            chosen.push(Chosen::Table(table));
+        }
+        chosen
+    }
+
+    fn configured<T: Rows>(&self, place: usize, name: &str) -> Chosen<'_> {
+        let refused = |reason: Text| Chosen::Refused(name.into(), reason);
+        if let Some((_, reason)) = self.bad.iter().find(|(at, _)| *at == place) {
+            return refused(reason.clone());
+        }
+        match given(self.tables, place) {
+            None => refused(format!("there is no table {name}, where [tables] in the config has it").into()),
+            Some(table) => match T::lacks(table) {
+                Some(what) => refused(format!("{name} {what}").into()),
+                None => Chosen::Table(table),
+            },
+        }
+    }
+}
+
+/// A table that is to be read, or a name in the config that leads to none, and why.
+#[derive(Debug)]
+pub(super) enum Chosen<'a> {
+    Table(&'a Table),
+    Refused(Text, Text),
+}

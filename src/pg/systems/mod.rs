@@ -1,0 +1,214 @@
+//! The tables of the other lock systems: leases, the work queue, rate limits and id generators.
+//!
+//! They are found and read as [`super::tables`] says, each table by one statement of a known cost.
+
+mod generator;
+mod lease;
+mod limit;
+mod look;
+mod queue;
+mod reader;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join5;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Row, Statement};
+
+use super::decode::texts::Texts;
+use super::poll::SectionError;
+use super::tables::{RENEW, REST};
+use crate::clock;
+use crate::model::id_generator::IdGenerator;
+use crate::model::lease::Lease;
+use crate::model::lock::Lock;
+use crate::model::rate_limit::RateLimit;
+use crate::model::snapshot::{Section, Snapshot};
+use crate::model::systems::{self, TableRows};
+use crate::model::work_queue::{Item, StateCount};
+use crate::model::{Text, Timestamp};
+use reader::{Answer, Reader, Turn};
+
+/// Where the config says that the tables are, as in SQL: `jobs.distlock`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places {
+    /// `distlock`.
+    pub leases: Option<String>,
+    /// `task_queue`.
+    pub queue: Option<String>,
+    /// `rate_limit`.
+    pub limits: Option<String>,
+    /// `id_generator`.
+    pub generators: Option<String>,
+}
+
+impl Places {
+    /// In the order in which they are looked for.
+    pub(super) fn list(&self) -> Vec<Option<String>> {
+        [&self.leases, &self.queue, &self.limits, &self.generators].map(Clone::clone).to_vec()
+    }
+}
+
+/// Their usual names, in the same order.
+pub(super) const NAMES: [&str; 4] = ["distlock", "task_queue", "rate_limit", "id_generator"];
+
+/// How to read each table there is.
+#[derive(Debug, Default)]
+struct Readers {
+    leases: Vec<Reader<Lease>>,
+    counts: Vec<Reader<StateCount>>,
+    items: Vec<Reader<Item>>,
+    limits: Vec<Reader<RateLimit>>,
+    generators: Vec<Reader<IdGenerator>>,
+}
+
+/// The tables of a session.
+#[derive(Debug)]
+pub(super) struct Systems {
+    search: Option<look::Look>,
+    readers: Readers,
+    texts: Texts,
+    looked: Instant,
+    /// Why nobody knows yet which tables there are.
+    unknown: Option<Text>,
+    failed: bool,
+    pending: Option<JoinHandle<Result<Readers, SectionError>>>,
+}
+
+/// What the tables brought, in the order of the readers.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    leases: Vec<Answer>,
+    counts: Vec<Answer>,
+    items: Vec<Answer>,
+    limits: Vec<Answer>,
+    generators: Vec<Answer>,
+}
+
+impl Found {
+    /// The error of the connection, where it is not only a statement that failed.
+    pub(super) fn fatal(&self) -> Option<&SectionError> {
+        let Self { leases, counts, items, limits, generators } = self;
+        let all = [leases, counts, items, limits, generators].into_iter().flatten();
+        all.filter_map(|answer| answer.as_ref().err()).find_map(super::tables::Refusal::fatal)
+    }
+}
+
+impl Systems {
+    /// With what the first look found. When that failed, the next one finds it.
+    pub(super) async fn open(
+        client: &Client,
+        places: Places,
+        find: Option<Statement>,
+        found: Result<Vec<Row>, tokio_postgres::Error>,
+    ) -> Self {
+        let search = find.map(|find| look::Look { find, places: places.list() });
+        let readers = match (&search, found) {
+            (_, Ok(rows)) => look::prepared(client, &rows, &places.list(), &[]).await,
+            // A name that is no name fails the look itself.
+            (Some(search), Err(error)) if error.as_db_error().is_some() => search.run(client).await,
+            (_, Err(error)) => Err(error.into()),
+        };
+        let unknown = readers.as_ref().err().map(|error| error.to_string().into());
+        Self {
+            search,
+            readers: readers.unwrap_or_default(),
+            texts: Texts::default(),
+            looked: clock::monotonic(),
+            failed: unknown.is_some(),
+            unknown,
+            pending: None,
+        }
+    }
+
+    /// Looks again when it is time, and waits for the answer for at most `patience`; later ones count from the next
+    /// poll on.
+    pub(super) async fn look_again(&mut self, client: &Arc<Client>, patience: Duration) {
+        let age = clock::monotonic().duration_since(self.looked);
+        if self.pending.is_none() && (age > RENEW || (self.failed && age > REST)) {
+            let Some(search) = self.search.clone() else { return };
+            self.looked = clock::monotonic();
+            self.failed = false;
+            let client = Arc::clone(client);
+            self.pending = Some(tokio::spawn(async move { search.run(&client).await }));
+        }
+        let Some(pending) = &mut self.pending else { return };
+        let Ok(answer) = tokio::time::timeout(patience, pending).await else { return };
+        self.pending = None;
+        match answer {
+            Ok(Ok(readers)) => (self.readers, self.unknown) = (readers, None),
+            _ => self.failed = true,
+        }
+    }
+
+    /// Sends the statements, and waits for their answers. A table that was locked exclusively in `before` is not
+    /// asked for: the statement would only wait.
+    pub(super) async fn read(&self, client: &Client, before: Option<&Snapshot>) -> Found {
+        let systems = before.map(|before| &*before.systems);
+        let locks = before.map(|before| &before.locks);
+        let readers = &self.readers;
+        let (leases, counts, items, limits, generators) = join5(
+            reader::read(client, &readers.leases, systems.map(|it| &*it.leases), locks),
+            reader::read(client, &readers.counts, systems.map(|it| &*it.counts), locks),
+            reader::read(client, &readers.items, systems.map(|it| &*it.items), locks),
+            reader::read(client, &readers.limits, systems.map(|it| &*it.limits), locks),
+            reader::read(client, &readers.generators, systems.map(|it| &*it.generators), locks),
+        )
+        .await;
+        Found { leases, counts, items, limits, generators }
+    }
+
+    /// The rows of a snapshot, from what was found; what was not read comes from the snapshot before. `locks` are those of
+    /// the same snapshot and say who is in the way.
+    pub(super) fn sections(
+        &mut self,
+        found: Found,
+        before: Option<&Snapshot>,
+        locks: &Section<Lock>,
+        taken_at: Timestamp,
+    ) -> Arc<systems::Systems> {
+        let old = before.map(|before| &*before.systems);
+        if let (Some(reason), Some(old)) = (&self.unknown, old) {
+            return Arc::new(aged(old, reason));
+        }
+        let Self { readers, texts, failed, .. } = self;
+        let mut turn = Turn { texts, failed, locks, taken_at };
+        Arc::new(systems::Systems {
+            leases: turn.tables(&mut readers.leases, found.leases, old.map(|old| &*old.leases)),
+            counts: turn.tables(&mut readers.counts, found.counts, old.map(|old| &*old.counts)),
+            items: turn.tables(&mut readers.items, found.items, old.map(|old| &*old.items)),
+            limits: turn.tables(&mut readers.limits, found.limits, old.map(|old| &*old.limits)),
+            generators: turn.tables(
+                &mut readers.generators,
+                found.generators,
+                old.map(|old| &*old.generators),
+            ),
+            ..systems::Systems::default()
+        })
+    }
+}
+
+impl Drop for Systems {
+    fn drop(&mut self) {
+        if let Some(pending) = &self.pending {
+            pending.abort();
+        }
+    }
+}
+
+/// What an earlier snapshot had, when nobody knows whether the tables are still there.
+fn aged(old: &systems::Systems, reason: &Text) -> systems::Systems {
+    systems::Systems {
+        leases: all_aged(&old.leases, reason),
+        counts: all_aged(&old.counts, reason),
+        items: all_aged(&old.items, reason),
+        limits: all_aged(&old.limits, reason),
+        generators: all_aged(&old.generators, reason),
+        ..systems::Systems::default()
+    }
+}
+
+fn all_aged<T>(tables: &[TableRows<T>], reason: &Text) -> Vec<TableRows<T>> {
+    tables.iter().map(|table| table.stale(reason.clone())).collect()
+}

@@ -1,0 +1,96 @@
+//! Reading one table, or saying why it was not read.
+
+use std::pin::pin;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Statement};
+
+use crate::model::Text;
+use crate::model::lock::{Lock, LockMode, LockModes, LockType};
+use crate::model::snapshot::Section;
+use crate::pg::poll::SectionError;
+
+/// Why a table was not read.
+#[derive(Debug)]
+pub(in crate::pg) enum Refusal {
+    /// The server or the connection.
+    Section(SectionError),
+    /// Somebody held it at the last look.
+    Locked,
+    /// It cannot be read as it is.
+    Unreadable(Text),
+}
+
+impl Refusal {
+    /// The error of the connection, where it is not only a statement that failed.
+    pub(in crate::pg) fn fatal(&self) -> Option<&SectionError> {
+        match self {
+            Self::Section(error) if error.is_fatal() => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// The messages of a COPY.
+pub(in crate::pg) async fn copied(
+    client: &Client,
+    statement: &Statement,
+    locked: bool,
+) -> Result<Vec<Bytes>, Refusal> {
+    if locked {
+        return Err(Refusal::Locked);
+    }
+    let copy = async {
+        let messages = pin!(client.copy_out(statement).await?);
+        messages.try_collect::<Vec<Bytes>>().await
+    };
+    copy.await.map_err(|error| Refusal::Section(error.into()))
+}
+
+/// Whether the tables should be looked for again. One that is locked is what it was.
+pub(in crate::pg) fn has_changed(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::Locked => false,
+        Refusal::Unreadable(_) => true,
+        Refusal::Section(error) => error.code() != Some(&SqlState::LOCK_NOT_AVAILABLE),
+    }
+}
+
+/// One line for the section of a table. A lock is told with its holder.
+pub(in crate::pg) fn reason(refusal: &Refusal, oid: u32, name: &str, locks: &Section<Lock>) -> Text {
+    let locked = || match blocker(locks, oid) {
+        Some(lock) => format!("{name} is locked: {}", holder(lock)),
+        None => format!("{name} was locked a moment ago"),
+    };
+    match refusal {
+        Refusal::Locked => locked().into(),
+        Refusal::Unreadable(reason) => reason.clone(),
+        Refusal::Section(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => locked().into(),
+        Refusal::Section(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+            format!("{error}; GRANT SELECT ON {name} would help").into()
+        }
+        Refusal::Section(error) => format!("{name}: {error}").into(),
+    }
+}
+
+fn holder(lock: &Lock) -> String {
+    let who = lock.pid.map_or_else(|| "a prepared transaction".to_owned(), |pid| pid.to_string());
+    let verb = if lock.granted { "holds" } else { "waits for" };
+    format!("{who} {verb} {}", lock.mode.as_str())
+}
+
+/// Who keeps readers out of a table of our own database: its holder, else somebody who waits to be.
+pub(in crate::pg) fn blocker(locks: &Section<Lock>, oid: u32) -> Option<&Lock> {
+    if oid == 0 || locks.error.is_some() {
+        return None;
+    }
+    let read = LockModes::of(LockMode::AccessShare);
+    let mut blocking = locks.rows.iter().filter(|lock| {
+        lock.tag.relation == Some(oid)
+            && lock.tag.locktype == LockType::Relation
+            && lock.mode.conflicts_with(read)
+    });
+    blocking.clone().find(|lock| lock.granted).or_else(|| blocking.next())
+}

@@ -1,0 +1,75 @@
+//! Tables and columns as SQL.
+
+use super::Table;
+
+/// What a column can be read as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::pg) enum Kind {
+    Int,
+    Text,
+    Time,
+    Bool,
+    Interval,
+    Number,
+}
+
+impl Kind {
+    pub(in crate::pg) fn of(word: &str) -> Option<Self> {
+        Some(match word {
+            "int" => Self::Int,
+            "text" => Self::Text,
+            "time" => Self::Time,
+            "bool" => Self::Bool,
+            "interval" => Self::Interval,
+            "number" => Self::Number,
+            _ => return None,
+        })
+    }
+}
+
+/// What is read of a table, in this order: the name, and what it is read as. An interval is read as seconds.
+pub(in crate::pg) type Columns = &'static [(&'static str, Kind)];
+
+/// The table in SQL. `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
+pub(in crate::pg) fn source(table: &Table) -> String {
+    let only = if table.is_partitioned { "" } else { "ONLY " };
+    format!("{only}{}.{}", quoted(&table.schema), quoted(&table.name))
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A query as what a poll sends: COPY, in the binary format.
+pub(in crate::pg) fn copy(query: &str) -> String {
+    format!("COPY (\n{query}\n) TO STDOUT (FORMAT binary)")
+}
+
+/// An expression for each column; NULL for one that is not there, or is something else than it should be.
+pub(in crate::pg) fn columns(table: &Table, wanted: Columns) -> String {
+    let expressions = wanted
+        .iter()
+        .zip(0..)
+        .map(|((name, kind), place)| format!("{} AS c{place}", expression(table, name, *kind)));
+    expressions.collect::<Vec<_>>().join(",\n       ")
+}
+
+fn expression(table: &Table, name: &str, wanted: Kind) -> String {
+    let column = format!("t.{name}");
+    match (wanted, table.kind(name)) {
+        (Kind::Int, Some(Kind::Int)) => format!("{column}::pg_catalog.int8"),
+        (Kind::Text, Some(Kind::Int)) => format!("{column}::pg_catalog.text"),
+        (Kind::Text, Some(Kind::Text)) => format!("pg_catalog.left({column}::pg_catalog.text, 500)"),
+        (Kind::Time, Some(Kind::Time)) => format!("{column}::pg_catalog.timestamptz"),
+        (Kind::Bool, Some(Kind::Bool)) => format!("coalesce({column}, false)"),
+        (Kind::Interval, Some(Kind::Interval)) => {
+            format!("EXTRACT(epoch FROM {column})::pg_catalog.float8")
+        }
+        (Kind::Interval, Some(Kind::Int | Kind::Number)) => format!("{column}::pg_catalog.float8"),
+        (Kind::Int, _) => "NULL::pg_catalog.int8".to_owned(),
+        (Kind::Text, _) => "NULL::pg_catalog.text".to_owned(),
+        (Kind::Time, _) => "NULL::pg_catalog.timestamptz".to_owned(),
+        (Kind::Bool, _) => "NULL::pg_catalog.bool".to_owned(),
+        (Kind::Interval | Kind::Number, _) => "NULL::pg_catalog.float8".to_owned(),
+    }
+}

@@ -1,0 +1,34 @@
+//! Tables of users that a poll reads: which there are, what columns and indexes they have, and reading them without ever
+//! being in anybody's way.
+//!
+//! What there is, is looked up when a connection is made, again after an error, and now and then, because tables come
+//! and go; statements are made of the columns and indexes that were found. Where nothing was found a poll sends
+//! nothing. Each table is read by a statement of its own, which fails alone; one that was locked at the last look is
+//! left in peace, so that only the first poll ever waits for it, and that for `lock_timeout`.
+
+mod access;
+mod columns;
+mod found;
+mod search;
+
+use std::time::Duration;
+
+pub(super) use access::{Refusal, blocker, copied, has_changed, reason};
+pub(super) use columns::{Columns, Kind, columns, copy, source};
+#[cfg(test)]
+pub(super) use found::Index;
+pub(super) use found::Table;
+pub(super) use search::{Search, given};
+
+/// The tables are looked for again after this long.
+pub(super) const RENEW: Duration = Duration::from_secs(30);
+/// After an error they are looked for again, but not sooner than this.
+pub(super) const REST: Duration = Duration::from_secs(2);
+
+/// Polls that are let pass at most between two that read much.
+const LONGEST: u32 = 10;
+
+/// How many polls to let pass after so many rows, so that a poll has about `each` of them to read.
+pub(super) fn every(rows: usize, each: usize) -> u32 {
+    u32::try_from(rows / each).unwrap_or(u32::MAX).min(LONGEST)
+}

@@ -1,0 +1,182 @@
+//! One connection, on which nothing takes longer than was said.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, Value};
+
+use super::error::RedisFault;
+use super::url::RedisUrl;
+
+/// A command with its arguments, which are bytes.
+#[derive(Debug, Clone)]
+pub struct Command {
+    name: &'static str,
+    cmd: Cmd,
+}
+
+impl Command {
+    /// A command.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        Self { name, cmd: redis::cmd(name) }
+    }
+
+    /// With one more argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl AsRef<[u8]>) -> Self {
+        self.cmd.arg(argument.as_ref());
+        self
+    }
+
+    /// With one more argument, a number.
+    #[must_use]
+    pub fn number(self, number: u64) -> Self {
+        self.arg(number.to_string())
+    }
+}
+
+/// What a server answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reply {
+    /// Nothing there.
+    Nil,
+    /// A number.
+    Number(i64),
+    /// A string, also a status such as `OK`.
+    Bytes(Vec<u8>),
+    /// Several.
+    Several(Vec<Reply>),
+    /// This command was refused, in a pipeline whose others may have been answered.
+    Refused(String),
+    /// Something that the commands used here never answer.
+    Strange,
+}
+
+impl Reply {
+    /// The number, if it is one.
+    #[must_use]
+    pub fn as_number(&self) -> Option<i64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The bytes, if it is a string.
+    #[must_use]
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    fn of(value: Value) -> Self {
+        match value {
+            Value::Nil => Self::Nil,
+            Value::Int(number) => Self::Number(number),
+            Value::BulkString(bytes) => Self::Bytes(bytes),
+            Value::SimpleString(text) => Self::Bytes(text.into_bytes()),
+            Value::Okay => Self::Bytes(b"OK".to_vec()),
+            Value::Array(values) | Value::Set(values) => {
+                Self::Several(values.into_iter().map(Self::of).collect())
+            }
+            Value::Map(pairs) => Self::Several(
+                pairs.into_iter().flat_map(|(key, value)| [Self::of(key), Self::of(value)]).collect(),
+            ),
+            Value::ServerError(error) => Self::Refused(RedisError::from(error).to_string()),
+            _ => Self::Strange,
+        }
+    }
+}
+
+/// A connection to one server. Clones share it; it closes with the last of them.
+#[derive(Debug, Clone)]
+pub struct Connection {
+    server: RedisUrl,
+    patience: Duration,
+    inner: MultiplexedConnection,
+}
+
+impl Connection {
+    /// Connects, within `patience`; every command after that has as long.
+    ///
+    /// # Errors
+    /// When the server cannot be reached, does not answer in time, or refuses the password or the database.
+    pub async fn open(server: &RedisUrl, patience: Duration) -> Result<Self, RedisFault> {
+        let refused =
+            |error: &RedisError| RedisFault::Refused { server: server.clone(), reason: reason(error) };
+        let client = Client::open(server.info().clone()).map_err(|error| refused(&error))?;
+        // The one time limit that holds is the one around everything: looking up a name has none of its own.
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(Some(patience));
+        let connecting = client.get_multiplexed_async_connection_with_config(&config);
+        let silent = || RedisFault::Silent { server: server.clone(), patience };
+        let inner = tokio::time::timeout(patience, connecting).await.map_err(|_| silent())?;
+        let inner = inner.map_err(|error| if error.is_timeout() { silent() } else { refused(&error) })?;
+        Ok(Self { server: server.clone(), patience, inner })
+    }
+
+    /// Whose connection this is.
+    #[must_use]
+    pub fn server(&self) -> &RedisUrl {
+        &self.server
+    }
+
+    /// Sends a command and returns its answer.
+    ///
+    /// # Errors
+    /// When none comes in time, or the server refuses.
+    pub async fn run(&self, command: &Command) -> Result<Reply, RedisFault> {
+        let mut connection = self.inner.clone();
+        let answer = connection.send_packed_command(&command.cmd).await;
+        match answer.map(Reply::of).map_err(|error| self.fault(&error, command.name))? {
+            Reply::Refused(reason) => {
+                Err(RedisFault::Answer { server: self.server.clone(), command: command.name, reason })
+            }
+            reply => Ok(reply),
+        }
+    }
+
+    /// Sends several commands at once, and returns an answer for each; one that was refused leaves the others.
+    ///
+    /// # Errors
+    /// When the answers do not come in time.
+    pub async fn run_all(&self, commands: &[Command]) -> Result<Vec<Reply>, RedisFault> {
+        let Some(first) = commands.first() else { return Ok(Vec::new()) };
+        let mut pipeline = Pipeline::with_capacity(commands.len());
+        for command in commands {
+            pipeline.add_command(command.cmd.clone());
+        }
+        let mut connection = self.inner.clone();
+        let answers = connection.send_packed_commands(&pipeline, 0, commands.len()).await;
+        let answers = answers.map_err(|error| self.fault(&error, first.name))?;
+        if answers.len() != commands.len() {
+            return Err(self.strange(first.name));
+        }
+        Ok(answers.into_iter().map(Reply::of).collect())
+    }
+
+    /// The fault of an answer that Redis does not give.
+    #[must_use]
+    pub fn strange(&self, command: &'static str) -> RedisFault {
+        RedisFault::Strange { server: self.server.clone(), command }
+    }
+
+    fn fault(&self, error: &RedisError, command: &'static str) -> RedisFault {
+        let server = self.server.clone();
+        if error.is_timeout() {
+            RedisFault::Silent { server, patience: self.patience }
+        } else if error.is_io_error() || error.is_unrecoverable_error() {
+            RedisFault::Lost { server, reason: reason(error) }
+        } else {
+            RedisFault::Answer { server, command, reason: reason(error) }
+        }
+    }
+}
+
+/// What the system or the server said, in one line.
+fn reason(error: &RedisError) -> String {
+    crate::text::one_line(&error.to_string()).into_owned()
+}

@@ -1,0 +1,15 @@
+//! Redis: connecting, and reading the locks that are kept there. Nothing here is part of a poll of PostgreSQL: a Redis
+//! that is slow, dead or full of strange things delays nothing but its own rows.
+
+mod connect;
+mod decode;
+mod error;
+mod read;
+mod scan;
+mod url;
+mod watch;
+
+pub use connect::{Command, Connection, Reply};
+pub use error::{RedisFault, RedisUrlError};
+pub use url::RedisUrl;
+pub use watch::{RedisOptions, RedisState, read_once, watch};

@@ -1,0 +1,70 @@
+//! Reading what is stored under some keys: at most a kilobyte of a string, and of a hash only a small one.
+
+use super::connect::{Command, Connection, Reply};
+use super::decode::{self, Kind};
+use super::error::RedisFault;
+use crate::model::redis_lease::{Bytes, KeyReading};
+
+/// Keys that are asked for in one message.
+const BATCH: usize = 100;
+/// Bytes of a string that are read.
+pub(super) const LONGEST_VALUE: usize = 1024;
+/// Fields that a hash may have to be taken for a lock.
+const MOST_FIELDS: i64 = 16;
+/// Bytes that such a hash may take up.
+const LARGEST_HASH: i64 = 16 * 1024;
+
+/// What is stored under each key that is there. `PTTL` goes with the value in one message, so that the two belong
+/// together; a key that changed its type in between is left out, until the next time.
+pub(super) async fn read(connection: &Connection, keys: &[Bytes]) -> Result<Vec<KeyReading>, RedisFault> {
+    let mut readings = Vec::new();
+    for keys in keys.chunks(BATCH) {
+        let types: Vec<_> = keys.iter().map(|key| Command::new("TYPE").arg(key)).collect();
+        let types = connection.run_all(&types).await?;
+        // What is refused (a cluster that has the key elsewhere, a role that may not see it) is not there for us.
+        let kinds: Vec<_> = keys
+            .iter()
+            .zip(&types)
+            .filter_map(|(key, kind)| Some((key, Kind::of(kind.as_bytes()?)?)))
+            .collect();
+        let questions: Vec<_> = kinds.iter().flat_map(|(key, kind)| questions(key, kind)).collect();
+        let mut answers = connection.run_all(&questions).await?.into_iter();
+        let mut hashes = Vec::new();
+        for (key, kind) in kinds {
+            let [left, first, second] =
+                [answers.next(), answers.next(), answers.next()].map(|reply| reply.unwrap_or(Reply::Nil));
+            let Some(expiry) = decode::expiry(&left) else { continue };
+            if kind == Kind::Hash && is_small(&first, &second) {
+                hashes.push((key, expiry));
+            } else if let Some(value) = decode::value(&kind, [&first, &second]) {
+                readings.push(KeyReading { key: Bytes::clone(key), value, expiry });
+            }
+        }
+        let contents: Vec<_> = hashes.iter().map(|(key, _)| Command::new("HGETALL").arg(key)).collect();
+        let contents = connection.run_all(&contents).await?;
+        let known = hashes.iter().zip(&contents).filter_map(|((key, expiry), content)| {
+            Some(KeyReading { key: Bytes::clone(key), value: decode::hash(content)?, expiry: *expiry })
+        });
+        readings.extend(known);
+    }
+    Ok(readings)
+}
+
+/// Three questions about a key, the first for its time left.
+fn questions(key: &Bytes, kind: &Kind) -> [Command; 3] {
+    let ask = |name| Command::new(name).arg(key);
+    match kind {
+        Kind::Text => {
+            let value = ask("GETRANGE").number(0).number(LONGEST_VALUE as u64 - 1);
+            [ask("PTTL"), value, ask("STRLEN")]
+        }
+        Kind::Hash => [ask("PTTL"), ask("HLEN"), Command::new("MEMORY").arg("USAGE").arg(key)],
+        Kind::Other(_) => [ask("PTTL"), ask("TYPE"), ask("TYPE")],
+    }
+}
+
+/// Whether a hash can be read: how many fields, and how many bytes.
+fn is_small(fields: &Reply, bytes: &Reply) -> bool {
+    fields.as_number().is_some_and(|fields| fields <= MOST_FIELDS)
+        && bytes.as_number().is_some_and(|bytes| bytes <= LARGEST_HASH)
+}

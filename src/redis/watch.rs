@@ -1,0 +1,240 @@
+//! Reading all configured servers again and again, beside everything else that locktop does.
+//!
+//! A round has two parts, each of which all servers take at the same time: every server looks a little further through
+//! its key space, then every server is asked for all keys that any of them has. So a key is known on all servers as
+//! soon as on one, and none seems to be missing somewhere only because the look has not got there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio::sync::watch::{Receiver, Sender, channel};
+use tokio::task::JoinHandle;
+
+use super::connect::Connection;
+use super::error::RedisFault;
+use super::read;
+use super::scan::{self, Cursor};
+use super::url::RedisUrl;
+use crate::clock;
+use crate::model::redis_lease::{Bytes, RedisLeases, ServerReading, merge};
+
+/// How to read.
+#[derive(Debug, Clone)]
+pub struct RedisOptions {
+    /// Which keys are locks, as a glob of Redis.
+    pub pattern: String,
+    /// From the beginning of one round to that of the next.
+    pub interval: Duration,
+    /// Longest wait for a connection, and for each answer.
+    pub patience: Duration,
+    /// Keys that are looked at; of more than these the rest is left out.
+    pub most_keys: usize,
+    /// Keys that a server looks through in one step.
+    pub step: u32,
+    /// Steps that a server takes in one round.
+    pub steps: u32,
+}
+
+impl Default for RedisOptions {
+    fn default() -> Self {
+        Self {
+            pattern: "lock:*".to_owned(),
+            interval: Duration::from_secs(1),
+            patience: Duration::from_millis(500),
+            most_keys: 1000,
+            step: 200,
+            steps: 20,
+        }
+    }
+}
+
+/// What the last round found.
+#[derive(Debug, Clone, Default)]
+pub struct RedisState {
+    /// Number of the round, from 1 on; 0 before the first.
+    pub round: u64,
+    /// The locks, and how each server is. While no server answers, the rows of the last time stay, with their time.
+    pub leases: Arc<RedisLeases>,
+    /// When the rows were read, by the monotonic clock here.
+    pub read: Option<Instant>,
+}
+
+/// Begins to read the servers in the background, until nobody listens any more. What is received is always the newest
+/// state.
+#[must_use]
+pub fn watch(servers: Vec<RedisUrl>, options: RedisOptions) -> (Receiver<RedisState>, JoinHandle<()>) {
+    let (sender, receiver) = channel(RedisState::default());
+    (receiver, tokio::spawn(run(servers, options, sender)))
+}
+
+/// One round and its result, for a single look: as far through the key spaces as half the patience lets it.
+pub async fn read_once(servers: Vec<RedisUrl>, options: RedisOptions) -> RedisState {
+    let mut round = Round::new(servers, RedisOptions { steps: u32::MAX, ..options });
+    let leases = Arc::new(round.go().await);
+    let read = leases.read_at.is_some().then(clock::monotonic);
+    RedisState { round: 1, leases, read }
+}
+
+async fn run(servers: Vec<RedisUrl>, options: RedisOptions, states: Sender<RedisState>) {
+    let interval = options.interval;
+    let mut round = Round::new(servers, options);
+    loop {
+        let started = clock::monotonic();
+        let leases = tokio::select! {
+            leases = round.go() => leases,
+            () = states.closed() => return,
+        };
+        states.send_modify(|state| {
+            let read = if leases.read_at.is_some() { Some(clock::monotonic()) } else { state.read };
+            let leases = Arc::new(or_the_last(leases, &state.leases));
+            *state = RedisState { round: state.round + 1, leases, read };
+        });
+        tokio::select! {
+            () = states.closed() => return,
+            () = tokio::time::sleep(interval.saturating_sub(started.elapsed())) => {}
+        }
+    }
+}
+
+/// What was read, or, when no server has answered, the rows of the time before.
+fn or_the_last(leases: RedisLeases, last: &RedisLeases) -> RedisLeases {
+    if leases.read_at.is_some() {
+        leases
+    } else {
+        RedisLeases { rows: last.rows.clone(), read_at: last.read_at, cut: last.cut, ..leases }
+    }
+}
+
+/// All servers, and the keys that are known.
+#[derive(Debug)]
+struct Round {
+    members: Vec<Member>,
+    keys: BTreeSet<Bytes>,
+    options: RedisOptions,
+}
+
+impl Round {
+    fn new(servers: Vec<RedisUrl>, options: RedisOptions) -> Self {
+        Self { members: servers.into_iter().map(Member::new).collect(), keys: BTreeSet::new(), options }
+    }
+
+    async fn go(&mut self) -> RedisLeases {
+        let options = &self.options;
+        let found = join_all(self.members.iter_mut().map(|member| member.look(options))).await;
+        let mut left_out = false;
+        for key in found.into_iter().flatten() {
+            if self.keys.len() < options.most_keys {
+                self.keys.insert(key);
+            } else {
+                left_out |= !self.keys.contains(&key);
+            }
+        }
+        let keys: Vec<Bytes> = self.keys.iter().cloned().collect();
+        let readings =
+            join_all(self.members.iter_mut().map(|member| member.read(&keys, options.patience))).await;
+        let mut leases = merge(&readings);
+        if leases.down() < leases.servers.len() {
+            leases.read_at = Some(clock::wall());
+            // What no server has is forgotten; one that was down finds its own again.
+            self.keys = leases.rows.iter().map(|row| row.key.clone()).collect();
+        }
+        let looking = |member: &Member| member.connection.is_ok() && !member.cursor.complete;
+        leases.cut = left_out || self.members.iter().any(looking);
+        leases
+    }
+}
+
+/// One server.
+#[derive(Debug)]
+struct Member {
+    server: RedisUrl,
+    /// Or why there is none.
+    connection: Result<Connection, Option<RedisFault>>,
+    cursor: Cursor,
+    /// Failures since the last answer.
+    failures: u32,
+    /// When it may be tried again.
+    again: Instant,
+}
+
+impl Member {
+    fn new(server: RedisUrl) -> Self {
+        let again = clock::monotonic();
+        Self { server, connection: Err(None), cursor: Cursor::default(), failures: 0, again }
+    }
+
+    /// Looks a little further through its key space.
+    async fn look(&mut self, options: &RedisOptions) -> Vec<Bytes> {
+        if self.connection.is_err() && clock::monotonic() >= self.again {
+            match Connection::open(&self.server, options.patience).await {
+                Ok(connection) => self.connection = Ok(connection),
+                Err(fault) => self.failed(fault),
+            }
+        }
+        let Ok(connection) = &self.connection else { return Vec::new() };
+        let limits =
+            scan::Limits { step: options.step.into(), steps: options.steps, time: options.patience / 2 };
+        match scan::scan(connection, &mut self.cursor, options.pattern.as_bytes(), limits).await {
+            Ok(keys) => keys,
+            Err(fault) => {
+                self.failed(fault);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Reads what it has under these keys. Many answers that are each just in time are too late together: the other
+    /// servers' rows wait for them.
+    async fn read(&mut self, keys: &[Bytes], patience: Duration) -> ServerReading {
+        let server = self.server.to_string().into();
+        if let Ok(connection) = &self.connection {
+            let patience = patience * 2;
+            let silent = || RedisFault::Silent { server: self.server.clone(), patience };
+            let answer = tokio::time::timeout(patience, read::read(connection, keys)).await;
+            match answer.unwrap_or_else(|_| Err(silent())) {
+                Ok(readings) => {
+                    self.failures = 0;
+                    return ServerReading { server, keys: Ok(readings) };
+                }
+                Err(fault) => self.failed(fault),
+            }
+        }
+        let why = match &self.connection {
+            Err(Some(fault)) => fault.to_string(),
+            _ => "not asked yet".to_owned(),
+        };
+        ServerReading { server, keys: Err(why.into()) }
+    }
+
+    /// After a failure the server is left alone: for half a second, and up to ten if it goes on.
+    fn failed(&mut self, fault: RedisFault) {
+        let delay = Duration::from_millis(500) * 2u32.saturating_pow(self.failures.min(5));
+        self.failures = self.failures.saturating_add(1);
+        self.again = clock::monotonic() + delay.min(Duration::from_secs(10));
+        self.connection = Err(Some(fault));
+        self.cursor = Cursor::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_fails_is_left_alone_for_longer_each_time() {
+        let server = RedisUrl::parse("redis://localhost").unwrap();
+        let mut member = Member::new(server.clone());
+        let fault = RedisFault::Refused { server, reason: "no".to_owned() };
+        let mut delays = Vec::new();
+        for _ in 0..6 {
+            let before = clock::monotonic();
+            member.failed(fault.clone());
+            delays.push((member.again - before).as_secs_f64());
+        }
+        for (delay, least) in delays.iter().zip([0.5, 1.0, 2.0, 4.0, 8.0, 10.0]) {
+            assert!((least..least + 0.4).contains(delay), "{delays:?}");
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Leases.
+
+use serde::Serialize;
+
+use super::rows::Time;
+use crate::model::lease::{LeaseId, LeaseState};
+use crate::model::snapshot::Snapshot;
+use crate::model::view::View;
+
+/// A lease.
+#[derive(Debug, Serialize)]
+pub(super) struct Lease<'a> {
+    source: &'a str,
+    /// Text also where the table has a number: not every source has.
+    id: &'a str,
+    owner: Option<&'a str>,
+    acquired_at: Option<Time>,
+    expires_at: Option<Time>,
+    expired: bool,
+    token: Option<i64>,
+    state: &'static str,
+    renewed_at: Option<Time>,
+    term: Option<f64>,
+    waiting: u32,
+    owner_pid: Option<i32>,
+    owner_alive: Option<bool>,
+}
+
+/// The leases of the tables that could be read.
+pub(super) fn leases<'a>(view: &'a View, snapshot: &Snapshot) -> Vec<Lease<'a>> {
+    let is_old = |source: &str| {
+        let mut old = snapshot.systems.leases.iter().filter(|table| table.section.error.is_some());
+        old.any(|table| *table.source.name == *source)
+    };
+    let rows = view.leases.rows.iter().filter(|row| !is_old(&row.source));
+    rows.map(|row| Lease {
+        source: &row.source,
+        id: &row.name,
+        owner: row.owner.as_deref(),
+        acquired_at: row.acquired_at.or(row.renewed_at).map(Time),
+        expires_at: row.expires_at.map(Time),
+        expired: row.state == LeaseState::Expired,
+        token: row.token,
+        state: row.state.as_str(),
+        renewed_at: row.renewed_at.map(Time),
+        term: row.term,
+        waiting: row.waiting,
+        owner_pid: row.owner_pid,
+        owner_alive: row.owner_alive,
+    })
+    .collect()
+}
+
+/// Where a lease is kept, and its id there.
+pub(super) fn name(view: &View, id: LeaseId) -> Option<(&str, &str)> {
+    let row = view.leases.rows.iter().find(|row| row.id == id)?;
+    Some((&row.source, &row.name))
+}

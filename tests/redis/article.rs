@@ -1,0 +1,287 @@
+//! What is wrong with the printed recipes, shown on the printed text itself: it is run by Python, as it stands, against
+//! real servers. `client.py` stands in for redis-py; everything else in `article/` is as printed.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use locktop::demo::redis::RedisServer;
+use locktop::locks::redis_lock::{LockOptions, NotAcquired, RedisLocks, Restarts};
+use locktop::model::redis_lease::{Expiry, Standing};
+use locktop::redis::{RedisOptions, Reply, read_once};
+
+use crate::{open, run, server, servers, url, urls};
+
+const CLIENT: &str = include_str!("article/client.py");
+const SETNX: &str = include_str!("article/setnx.py");
+const SET_NX_EX: &str = include_str!("article/set_nx_ex.py");
+const REDLOCK: &str = include_str!("article/redlock.py");
+const DISTRIBUTED_LOCK: &str = include_str!("article/distributed_lock.py");
+const USES: &str = include_str!("article/uses.py");
+
+/// Runs a printed recipe, and then a scenario with it; what the scenario printed, line by line. `import redis` in a
+/// recipe finds nothing in it that it needs.
+async fn python(servers: &[RedisServer], recipe: &str, scenario: &str) -> Vec<String> {
+    let program = format!(
+        "import sys, types\nsys.modules['redis'] = types.ModuleType('redis')\n{CLIENT}\n{recipe}\n{scenario}\n"
+    );
+    let sockets: Vec<_> = servers.iter().map(RedisServer::socket).collect();
+    let output = tokio::task::spawn_blocking(move || {
+        let mut command = Command::new("python3");
+        command.args(["-I", "-"]).args(sockets).env("PYTHONIOENCODING", "utf-8");
+        let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = child.unwrap_or_else(|error| {
+            panic!(
+                "the printed recipes are Python, and python3 does not run ({error}): apt-get install python3"
+            )
+        });
+        child.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    });
+    let output = output.await.unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.is_empty(), "{errors}");
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+async fn alone(server: &RedisServer, recipe: &str, scenario: &str) -> Vec<String> {
+    python(std::slice::from_ref(server), recipe, scenario).await
+}
+
+#[tokio::test]
+async fn setnx_and_expire_leave_a_key_forever_when_the_process_dies_in_between() {
+    let server = server().await;
+    let dies = "
+def die(key, seconds):
+    os.kill(os.getpid(), signal.SIGKILL)
+redis_client.expire = die
+RedisLock(redis_client, 'lock:a').acquire()
+print('not reached')";
+    assert_eq!(alone(&server, SETNX, dies).await, [""; 0]);
+    let row = read_once(vec![url(&server)], RedisOptions::default()).await.leases.rows[0].clone();
+    assert!(row.leaks());
+    assert_eq!((row.expiry, row.standing), (Expiry::Never, Standing::Held));
+    // Nobody gets it any more, however long they wait.
+    let next = "print(RedisLock(redis_client, 'lock:a', timeout=1).acquire())";
+    assert_eq!(alone(&server, SETNX, next).await, ["False"]);
+    // Ours sets both at once: there is no in between, and its lock is no leak.
+    let options = LockOptions::default().restarts(Restarts::Trusted);
+    let guard = RedisLocks::new(vec![url(&server)], options).unwrap().try_acquire("lock:b").await.unwrap();
+    let rows = read_once(vec![url(&server)], RedisOptions::default()).await.leases.rows.clone();
+    assert!(!rows.iter().find(|row| &*row.name() == "lock:b").unwrap().leaks());
+    guard.release().await;
+}
+
+#[tokio::test]
+async fn a_release_that_does_not_compare_deletes_another_s_lock() {
+    let scenario = "
+one, other = RedisLock(redis_client, 'lock:a', timeout=1), RedisLock(redis_client, 'lock:a', timeout=60)
+print(one.acquire())
+wait_for(lambda: not redis_client.exists('lock:a'))
+print(other.acquire())
+one.release()
+print(redis_client.exists('lock:a'))";
+    assert_eq!(alone(&server().await, SETNX, scenario).await, ["True", "True", "0"]);
+}
+
+#[tokio::test]
+async fn an_identifier_of_the_object_s_does_not_tell_two_acquisitions_apart() {
+    let scenario = "
+lock = RedisLock(redis_client, 'lock:a', timeout=1)
+print(lock.acquire())
+wait_for(lambda: not redis_client.exists('lock:a'))
+print(lock.acquire())
+# The first of the two threads comes to its end, and deletes what the second one has.
+print(lock.release(), redis_client.exists('lock:a'))";
+    assert_eq!(alone(&server().await, SET_NX_EX, scenario).await, ["True", "True", "1 0"]);
+}
+
+#[tokio::test]
+async fn without_a_renewal_two_hold_it_and_neither_is_told() {
+    let scenario = "
+one, other = RedisLock(redis_client, 'lock:a', timeout=1), RedisLock(redis_client, 'lock:a', timeout=60)
+print(one.acquire())
+wait_for(lambda: not redis_client.exists('lock:a'))
+print(other.acquire())
+# Only whoever releases, after all the work, can see that it was not alone.
+print(one.release())";
+    assert_eq!(alone(&server().await, SET_NX_EX, scenario).await, ["True", "True", "0"]);
+}
+
+#[tokio::test]
+async fn the_printed_redlock_does_not_run_as_it_stands() {
+    let scenario = "
+scope = {}
+exec(printed, scope)
+try:
+    scope['Redlock'](clients, 'lock:a')
+except NameError as error:
+    print(error)";
+    let printed = format!("printed = {REDLOCK:?}");
+    let said = python(&servers(3).await, &printed, scenario).await;
+    assert_eq!(said, ["name 'uuid' is not defined"]);
+}
+
+#[tokio::test]
+async fn whoever_fails_to_get_the_printed_redlock_deletes_the_holder_s() {
+    let servers = servers(5).await;
+    let scenario = "
+holder, other = Redlock(clients, 'lock:a', timeout=60), Redlock(clients, 'lock:a', timeout=60)
+print(holder.acquire())
+# Its first attempt deletes the keys of the holder, its second one finds them free.
+print(other.acquire())
+print(sum(client.get('lock:a') == holder.identifier.encode() for client in clients))";
+    assert_eq!(python(&servers, REDLOCK, scenario).await, ["True", "True", "0"]);
+    // The same with ours for the one who comes later.
+    for server in &servers {
+        run(&open(server).await, "SET lock:b holder PX 60000").await;
+    }
+    let ours = RedisLocks::new(urls(&servers), LockOptions::default().restarts(Restarts::Trusted)).unwrap();
+    assert!(matches!(ours.try_acquire("lock:b").await, Err(NotAcquired::Taken { taken: 5, .. })));
+    for server in &servers {
+        assert_eq!(run(&open(server).await, "EXISTS lock:b").await, Reply::Number(1));
+    }
+}
+
+#[tokio::test]
+async fn the_wall_clock_lets_the_printed_redlock_hold_what_has_expired() {
+    let scenario = "
+lock = Redlock(clients, 'lock:a', timeout=1)
+# The last server answers when the others' keys have gone, and meanwhile the clock is set back.
+slow = clients[4]
+def set_late(*words, **more):
+    wait_for(lambda: not any(client.exists('lock:a') for client in clients[:4]))
+    return Redis.set(slow, *words, **more)
+slow.set = set_late
+time.time = lambda: 1000.0
+print(lock.acquire(), sum(client.exists('lock:a') for client in clients))";
+    assert_eq!(python(&servers(5).await, REDLOCK, scenario).await, ["True 1"]);
+}
+
+#[tokio::test]
+async fn a_lock_object_that_is_used_again_is_not_renewed() {
+    let scenario = "
+lock = DistributedLock(redis_client, 'a', timeout=1)
+print(lock.acquire())
+lock.release()
+print(lock.acquire())
+wait_for(lambda: not redis_client.exists('lock:a'))
+print('expired while held')";
+    let said = alone(&server().await, DISTRIBUTED_LOCK, scenario).await;
+    assert_eq!(said, ["True", "True", "expired while held"]);
+}
+
+#[tokio::test]
+async fn one_renewal_that_fails_ends_all_of_them_and_the_holder_is_not_told() {
+    let scenario = "
+calls = []
+def fail(*words):
+    calls.append(words)
+    raise Exception('the connection was lost for a moment')
+redis_client.eval = fail
+lock = DistributedLock(redis_client, 'a', timeout=1)
+print(lock.acquire())
+wait_for(lambda: not redis_client.exists('lock:a'))
+lock.lock_thread.join()
+print(len(calls), lock.stop_renewal)";
+    let said = alone(&server().await, DISTRIBUTED_LOCK, scenario).await;
+    assert_eq!(said, ["True", "续期失败: the connection was lost for a moment", "1 False"]);
+}
+
+#[tokio::test]
+async fn a_lock_that_is_another_s_goes_on_being_renewed_in_vain() {
+    let scenario = "
+answers = []
+def ask(*words):
+    answers.append(Redis.eval(redis_client, *words))
+    return answers[-1]
+redis_client.eval = ask
+lock = DistributedLock(redis_client, 'a', timeout=1)
+print(lock.acquire())
+redis_client.set('lock:a', 'somebody-else', ex=60)
+wait_for(lambda: answers.count(0) >= 2)
+print(lock.lock_thread.is_alive(), lock.stop_renewal)
+lock.stop_renewal = True";
+    let said = alone(&server().await, DISTRIBUTED_LOCK, scenario).await;
+    assert_eq!(said, ["True", "True False"]);
+}
+
+#[tokio::test]
+async fn it_is_not_reentrant_though_that_is_asked_of_every_lock() {
+    let scenario = "
+lock = DistributedLock(redis_client, 'a')
+print(lock.acquire(), lock.acquire(blocking=False))
+lock.release()";
+    assert_eq!(alone(&server().await, DISTRIBUTED_LOCK, scenario).await, ["True False"]);
+}
+
+/// What the uses call and the article does not print.
+const AROUND: &str = "
+orders, status, resource, ran = [], {}, {}, []
+def create_order(data):
+    orders.append(data)
+    return len(orders)
+get_resource_status = lambda id: 'occupied' if id in resource else 'available'
+occupy_resource = lambda id, user: resource.__setitem__(id, user)
+release_resource = lambda id: resource.pop(id, None)
+process_resource = lambda id: 'done'
+get_task_status = status.get
+set_task_status = status.__setitem__
+execute_task = ran.append
+def attempt(work, *words):
+    try:
+        return work(*words)
+    except Exception as error:
+        return str(error)
+";
+
+async fn use_it(scenario: &str) -> Vec<String> {
+    let recipe = format!("{DISTRIBUTED_LOCK}\n{USES}\n{AROUND}");
+    alone(&server().await, &recipe, scenario).await
+}
+
+#[tokio::test]
+async fn an_order_is_submitted_twice_when_its_mark_is_not_written() {
+    let scenario = "
+def lost(*words):
+    raise Exception('the connection was lost')
+redis_client.setex = lost
+print(attempt(prevent_duplicate_submit, 7, 'order'))
+del redis_client.setex
+print(attempt(prevent_duplicate_submit, 7, 'order'), len(orders))";
+    assert_eq!(use_it(scenario).await, ["the connection was lost", "2 2"]);
+}
+
+#[tokio::test]
+async fn another_order_of_the_same_user_is_refused() {
+    let scenario = "
+print(attempt(prevent_duplicate_submit, 7, 'books'))
+print(attempt(prevent_duplicate_submit, 7, 'flowers'))";
+    assert_eq!(use_it(scenario).await, ["1", "订单已提交"]);
+}
+
+#[tokio::test]
+async fn who_finds_a_resource_occupied_releases_it() {
+    let scenario = "
+resource['printer'] = 'somebody'
+print(attempt(access_resource, 'printer', 'me'), resource)";
+    assert_eq!(use_it(scenario).await, ["资源不可用 {}"]);
+}
+
+#[tokio::test]
+async fn a_task_runs_once_on_each_node_that_comes_later() {
+    let scenario = "
+schedule_task(1)
+schedule_task(1)
+print(ran, status)";
+    assert_eq!(use_it(scenario).await, ["[1, 1] {1: 'completed'}"]);
+}
+
+#[tokio::test]
+async fn a_task_whose_runner_died_never_runs_again() {
+    let scenario = "
+# What a runner leaves that was killed in mid-task, once its lock has expired.
+status[1] = 'running'
+schedule_task(1)
+print(ran, status)";
+    assert_eq!(use_it(scenario).await, ["[] {1: 'running'}"]);
+}

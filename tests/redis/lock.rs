@@ -1,0 +1,286 @@
+//! A lock on one server.
+
+use std::time::Duration;
+
+use locktop::clock;
+use locktop::locks::redis_lock::{
+    Interrupted, LockOptions, Lost, NotAcquired, RedisLocks, Released, Restarts, Unlock, force_unlock,
+};
+use locktop::model::redis_lease::{LockValue, RedisLease};
+use locktop::redis::{Command, Reply, read_once};
+
+use crate::support::{PATIENCE, wait_until};
+use crate::{bytes, open, run, server, start, url};
+
+/// Servers here have only just been started, and none is ever restarted with a lock on it.
+fn options(term: Duration) -> LockOptions {
+    LockOptions::term(term).restarts(Restarts::Trusted).patience(Duration::from_secs(5))
+}
+
+fn locks(server: &locktop::demo::redis::RedisServer, term: Duration) -> RedisLocks {
+    RedisLocks::new(vec![url(server)], options(term)).unwrap()
+}
+
+const TERM: Duration = Duration::from_secs(30);
+
+/// As the screen would show it.
+async fn shown(server: &locktop::demo::redis::RedisServer, key: &str) -> RedisLease {
+    let leases = read_once(vec![url(server)], locktop::redis::RedisOptions::default()).await.leases;
+    leases.rows.iter().find(|row| &*row.name() == key).unwrap().clone()
+}
+
+#[tokio::test]
+async fn one_holder_at_a_time_and_the_key_goes_with_it() {
+    let server = server().await;
+    let connection = open(&server).await;
+    let locks = RedisLocks::new(vec![url(&server)], options(TERM).named("worker-1")).unwrap();
+    let guard = locks.try_acquire("lock:a").await.unwrap();
+    assert!(guard.is_held());
+    assert!(guard.value().starts_with("worker-1:"));
+    assert_eq!(run(&connection, "GET lock:a").await, bytes(guard.value()));
+    let left = run(&connection, "PTTL lock:a").await.as_number().unwrap();
+    assert!(left > 0 && left <= 30_000, "{left}");
+    let refusal = locks.try_acquire("lock:a").await.unwrap_err();
+    assert_eq!(refusal, NotAcquired::Taken { key: "lock:a".into(), taken: 1, servers: 1 });
+    assert_eq!(refusal.to_string(), "lock:a is taken (1 of 1 servers)");
+    let row = shown(&server, "lock:a").await;
+    assert!(!row.leaks());
+    assert_eq!(row.holder, LockValue::text(guard.value().as_bytes()));
+    let released = guard.release().await;
+    assert_eq!(released, Released { freed: 1, gone: 0, unknown: 0 });
+    assert!(released.was_held());
+    assert_eq!(run(&connection, "EXISTS lock:a").await, Reply::Number(0));
+}
+
+#[tokio::test]
+async fn who_waits_gets_it_when_it_is_released() {
+    let server = server().await;
+    let locks = locks(&server, TERM);
+    let first = locks.try_acquire("lock:a").await.unwrap();
+    let refusal = locks.acquire("lock:a", Duration::from_millis(50)).await.unwrap_err();
+    assert!(matches!(refusal, NotAcquired::Taken { .. }));
+    let waiting = tokio::spawn({
+        let locks = locks.clone();
+        async move { locks.acquire("lock:a", PATIENCE).await }
+    });
+    first.release().await;
+    let second = waiting.await.unwrap().unwrap();
+    assert!(second.is_held());
+}
+
+#[tokio::test]
+async fn the_watchdog_renews_for_longer_than_the_term() {
+    let server = server().await;
+    let locks = locks(&server, Duration::from_secs(3));
+    let guard = locks.try_acquire("lock:a").await.unwrap();
+    let first = guard.valid_until();
+    let end = first + Duration::from_millis(500);
+    wait_until("the first term to be over", async || clock::since_boot() > end).await;
+    assert!(guard.is_held());
+    assert!(guard.valid_until() > first);
+    assert!(matches!(locks.try_acquire("lock:a").await, Err(NotAcquired::Taken { .. })));
+    assert!(guard.release().await.was_held());
+}
+
+#[tokio::test]
+async fn a_lock_that_another_has_is_lost_and_neither_renewed_nor_deleted() {
+    let server = server().await;
+    let connection = open(&server).await;
+    let mut guard = locks(&server, Duration::from_secs(3)).try_acquire("lock:a").await.unwrap();
+    run(&connection, "SET lock:a somebody-else PX 60000").await;
+    assert_eq!(guard.lost().await, Lost::Gone { gone: 1, servers: 1 });
+    assert!(!guard.is_held());
+    let left = run(&connection, "PTTL lock:a").await.as_number().unwrap();
+    assert!(left > 20_000, "{left}");
+    let released = guard.release().await;
+    assert_eq!(released, Released { freed: 0, gone: 1, unknown: 0 });
+    assert!(!released.was_held());
+    assert_eq!(run(&connection, "GET lock:a").await, bytes("somebody-else"));
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_ends_the_lock_with_its_term() {
+    let server = server().await;
+    let mut guard = locks(&server, Duration::from_secs(3)).try_acquire("lock:a").await.unwrap();
+    assert!(guard.is_held());
+    server.freeze();
+    assert_eq!(guard.lost().await, Lost::Silent);
+    // Told when the last confirmed term ended, not before.
+    assert!(clock::since_boot() >= guard.valid_until());
+    assert!(!guard.is_held());
+    server.thaw();
+}
+
+#[tokio::test]
+async fn renewals_that_fail_for_a_while_do_no_harm() {
+    let server = server().await;
+    let connection = open(&server).await;
+    let patient = options(Duration::from_secs(6)).patience(Duration::from_millis(300));
+    let locks = RedisLocks::new(vec![url(&server)], patient).unwrap();
+    let guard = locks.acquire("lock:a", PATIENCE).await.unwrap();
+    // A third of the term and a little: at least one renewal had no answer.
+    let first = guard.valid_until();
+    server.freeze();
+    let during = clock::monotonic() + Duration::from_millis(2800);
+    wait_until("a renewal to fail", async || clock::monotonic() > during).await;
+    assert_eq!(guard.valid_until(), first);
+    server.thaw();
+    wait_until("a renewal to succeed", async || guard.valid_until() > first || !guard.is_held()).await;
+    assert!(guard.is_held());
+    assert_eq!(run(&connection, "EXISTS lock:a").await, Reply::Number(1));
+}
+
+#[tokio::test]
+async fn dropping_a_guard_gives_the_lock_back() {
+    let server = server().await;
+    let connection = open(&server).await;
+    let guard = locks(&server, TERM).try_acquire("lock:a").await.unwrap();
+    drop(guard);
+    let gone = async || run(&connection, "EXISTS lock:a").await == Reply::Number(0);
+    wait_until("the key to be gone", gone).await;
+}
+
+#[tokio::test]
+async fn a_guard_that_is_dropped_without_a_runtime_leaves_the_key_to_its_term() {
+    let server = server().await;
+    let connection = open(&server).await;
+    let url = url(&server);
+    let term = Duration::from_secs(3);
+    let guard = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let locks = RedisLocks::new(vec![url], options(term)).unwrap();
+        runtime.block_on(async { locks.try_acquire("lock:a").await.unwrap() })
+    });
+    let guard = tokio::task::spawn_blocking(|| guard.join().unwrap()).await.unwrap();
+    let value = bytes(guard.value());
+    std::thread::spawn(move || drop(guard)).join().unwrap();
+    assert_eq!(run(&connection, "GET lock:a").await, value);
+    let gone = async || run(&connection, "EXISTS lock:a").await == Reply::Number(0);
+    wait_until("the term to end", gone).await;
+}
+
+#[tokio::test]
+async fn an_attempt_that_is_given_up_leaves_nothing() {
+    let server = server().await;
+    let connection = open(&server).await;
+    let locks = locks(&server, TERM);
+    // A connection first, so that the message is on its way at the first look.
+    locks.try_acquire("lock:warm").await.unwrap().release().await;
+    server.freeze();
+    let attempt = tokio::time::timeout(Duration::from_millis(100), locks.try_acquire("lock:a")).await;
+    assert!(attempt.is_err());
+    server.thaw();
+    // The server sets the key now, and deletes it again.
+    let done = async || {
+        let info = run(&connection, "INFO commandstats").await;
+        let info = String::from_utf8_lossy(info.as_bytes().unwrap()).into_owned();
+        info.contains("cmdstat_set:calls=2") && info.contains("cmdstat_eval:calls=2")
+    };
+    wait_until("both messages to be done", done).await;
+    assert_eq!(run(&connection, "EXISTS lock:a").await, Reply::Number(0));
+}
+
+#[tokio::test]
+async fn what_is_kept_stays_for_its_term_and_no_longer() {
+    let server = server().await;
+    let locks = locks(&server, Duration::from_secs(3));
+    let guard = locks.try_acquire("lock:submit:7").await.unwrap();
+    let until = guard.valid_until();
+    guard.keep();
+    assert!(matches!(locks.try_acquire("lock:submit:7").await, Err(NotAcquired::Taken { .. })));
+    let again = locks.acquire("lock:submit:7", PATIENCE).await.unwrap();
+    assert!(clock::since_boot() >= until);
+    again.release().await;
+}
+
+#[tokio::test]
+async fn work_under_a_lock_is_alone_and_ends_with_it() {
+    let server = server().await;
+    let connection = open(&server).await;
+    let locks = locks(&server, Duration::from_secs(3));
+    let done = locks.with("lock:a", Duration::ZERO, async { run(&connection, "EXISTS lock:a").await }).await;
+    assert_eq!(done, Ok(Reply::Number(1)));
+    assert_eq!(run(&connection, "EXISTS lock:a").await, Reply::Number(0));
+    let cut = locks.with("lock:a", Duration::ZERO, async {
+        run(&connection, "DEL lock:a").await;
+        std::future::pending::<()>().await;
+    });
+    assert_eq!(cut.await, Err(Interrupted::Lost(Lost::Gone { gone: 1, servers: 1 })));
+    let held = locks.try_acquire("lock:a").await.unwrap();
+    let none = locks.with("lock:a", Duration::ZERO, async { panic!("must not run") }).await;
+    let none: Result<(), _> = none;
+    assert!(matches!(none, Err(Interrupted::NotAcquired(NotAcquired::Taken { .. }))));
+    held.release().await;
+}
+
+#[tokio::test]
+async fn a_server_that_has_just_started_has_no_vote_and_says_so() {
+    let server = server().await;
+    let term = Duration::from_secs(3);
+    let locks = RedisLocks::new(vec![url(&server)], LockOptions::term(term).patience(PATIENCE / 3)).unwrap();
+    let began = clock::monotonic();
+    let refusal = locks.try_acquire("lock:a").await.unwrap_err();
+    assert!(refusal.to_string().contains("has just started, and has no vote for another"), "{refusal}");
+    assert!(matches!(refusal, NotAcquired::NoQuorum { granted: 0, quorum: 1, .. }));
+    let guard = locks.acquire("lock:a", PATIENCE).await.unwrap();
+    // The uptime is whole seconds of the wall clock: one is taken off to be safe.
+    assert!(began.elapsed() + Duration::from_secs(1) >= term, "{:?}", began.elapsed());
+    guard.release().await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_tell_its_uptime_has_no_vote() {
+    let server = start(&["--user", "default", "on", "nopass", "~*", "+@all", "-info"]).await;
+    let locks = RedisLocks::new(vec![url(&server)], LockOptions::term(TERM)).unwrap();
+    let refusal = locks.try_acquire("lock:a").await.unwrap_err().to_string();
+    assert!(refusal.contains("INFO was refused") && refusal.contains("no vote"), "{refusal}");
+    let trusting = RedisLocks::new(vec![url(&server)], options(TERM)).unwrap();
+    trusting.try_acquire("lock:a").await.unwrap().release().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_broke_long_ago_costs_nothing() {
+    let server = server().await;
+    let locks = locks(&server, TERM);
+    locks.try_acquire("lock:a").await.unwrap().release().await;
+    run(&open(&server).await, "CLIENT KILL TYPE normal SKIPME yes").await;
+    locks.try_acquire("lock:a").await.unwrap().release().await;
+}
+
+#[tokio::test]
+async fn unlocking_by_force_deletes_exactly_what_was_shown() {
+    let server = server().await;
+    let connection = open(&server).await;
+    let servers = [url(&server)];
+    let patience = Duration::from_secs(5);
+    let force = async |row: &RedisLease| force_unlock(row, &servers, patience).await.remove(0);
+    run(&connection, "SETNX lock:leak worker-9").await;
+    let row = shown(&server, "lock:leak").await;
+    run(&connection, "SET lock:leak worker-10").await;
+    assert!(matches!(force(&row).await, Unlock::Changed));
+    assert_eq!(run(&connection, "GET lock:leak").await, bytes("worker-10"));
+    let row = shown(&server, "lock:leak").await;
+    assert!(matches!(force(&row).await, Unlock::Freed));
+    assert!(matches!(force(&row).await, Unlock::Gone));
+    // A hash: the same holder with another count is another situation.
+    run(&connection, "HSET lock:r 5f1c:31 1").await;
+    let row = shown(&server, "lock:r").await;
+    run(&connection, "HINCRBY lock:r 5f1c:31 1").await;
+    assert!(matches!(force(&row).await, Unlock::Changed));
+    run(&connection, "HSET lock:r 9aa0:7 1").await;
+    assert!(matches!(force(&row).await, Unlock::Changed));
+    assert!(matches!(force(&shown(&server, "lock:r").await).await, Unlock::Freed));
+    run(&connection, "HSET lock:rw mode read 5f1c:31 1").await;
+    assert!(matches!(force(&shown(&server, "lock:rw").await).await, Unlock::Freed));
+    // What was not read to its end cannot be compared.
+    let long = Command::new("SET").arg("lock:long").arg(vec![b'x'; 5000]);
+    connection.run(&long).await.unwrap();
+    assert!(matches!(force(&shown(&server, "lock:long").await).await, Unlock::NotComparable));
+    let row = RedisLease { holder: LockValue::text(b"\xff\0"), ..shown(&server, "lock:long").await };
+    let row = RedisLease { places: Vec::new(), ..row };
+    assert!(matches!(force(&row).await, Unlock::Changed));
+    server.freeze();
+    let hasty = force_unlock(&row, &servers, Duration::from_millis(200)).await.remove(0);
+    assert!(matches!(hasty, Unlock::Failed(_)));
+    server.thaw();
+}

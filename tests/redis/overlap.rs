@@ -1,0 +1,203 @@
+//! Many clients, five servers that die, come back empty, and stand still: at no moment do two clients hold the lock.
+//!
+//! What a client is sure of is `[acquired, valid until]`, or until it released or was told of a loss, all on the one
+//! clock of this machine that nothing moves. The choices are drawn from a seed, which a failure names; `LOCKTOP_TEST_SEED` sets
+//! it. How the system interleaves it all is another thing each time.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use locktop::clock;
+use locktop::demo::redis::RedisServer;
+use locktop::locks::redis_lock::{LockOptions, RedisLocks};
+
+use crate::support::is_long;
+use crate::{servers, urls};
+
+const TERM: Duration = Duration::from_secs(3);
+const KEY: &str = "lock:one";
+
+/// Numbers from a seed: the splitmix generator.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound
+    }
+}
+
+/// How a client let go of the lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Released,
+    /// The same after at least one renewal.
+    Renewed,
+    /// As a process that dies: no renewal, no release.
+    Crashed,
+    Lost,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    client: u64,
+    from: Duration,
+    to: Duration,
+    end: End,
+}
+
+/// What is to happen before the test ends.
+struct Goal {
+    intervals: usize,
+    renewed: usize,
+    crashed: usize,
+    lost: usize,
+    deaths: u32,
+}
+
+#[derive(Default)]
+struct Record {
+    intervals: Mutex<Vec<Interval>>,
+    deaths: AtomicU32,
+    /// Grows when three servers are to die at once, while somebody holds the lock for long.
+    cuts: AtomicU32,
+    over: AtomicBool,
+}
+
+impl Record {
+    fn reached(&self, goal: &Goal) -> bool {
+        let intervals = self.intervals.lock().unwrap();
+        let count = |end| intervals.iter().filter(|interval| interval.end == end).count();
+        intervals.len() >= goal.intervals
+            && count(End::Renewed) >= goal.renewed
+            && count(End::Crashed) >= goal.crashed
+            && count(End::Lost) >= goal.lost
+            && self.deaths.load(Ordering::SeqCst) >= goal.deaths
+    }
+}
+
+/// Takes the lock again and again.
+async fn client(number: u64, locks: RedisLocks, seed: u64, record: Arc<Record>) {
+    let mut chance = Chance(seed.wrapping_mul(31).wrapping_add(number));
+    while !record.over.load(Ordering::SeqCst) {
+        let Ok(mut guard) = locks.acquire(KEY, Duration::from_secs(1)).await else { continue };
+        let from = clock::since_boot();
+        let long = chance.below(12) == 0;
+        if long && chance.below(2) == 0 {
+            record.cuts.fetch_add(1, Ordering::SeqCst);
+        }
+        let hold = if long { TERM / 2 } else { Duration::from_millis(chance.below(60)) };
+        let end = tokio::select! {
+            _ = guard.lost() => End::Lost,
+            () = tokio::time::sleep(hold) => match (chance.below(16), long) {
+                (0, _) => End::Crashed,
+                (_, true) => End::Renewed,
+                (_, false) => End::Released,
+            },
+        };
+        let valid_until = guard.valid_until();
+        let to = if end == End::Crashed { valid_until } else { clock::since_boot().min(valid_until) };
+        record.intervals.lock().unwrap().push(Interval { client: number, from, to, end });
+        if end == End::Crashed {
+            guard.keep();
+        } else {
+            guard.release().await;
+        }
+    }
+}
+
+/// Lets a server die and stand still; most of the time a majority is there. The first three die together at times.
+async fn trouble(mut server: RedisServer, number: u64, seed: u64, record: Arc<Record>) {
+    let mut chance = Chance(seed ^ (number + 1).wrapping_mul(0x00a5_a5a5));
+    let mut cuts = 0;
+    while !record.over.load(Ordering::SeqCst) {
+        let alone = Duration::from_millis(200 + chance.below(5_000));
+        rest(alone, &record, |record| number < 3 && record.cuts.load(Ordering::SeqCst) > cuts).await;
+        let together = number < 3 && record.cuts.load(Ordering::SeqCst) > cuts;
+        cuts = record.cuts.load(Ordering::SeqCst);
+        if !together && chance.below(3) == 0 {
+            server.freeze();
+            rest(Duration::from_millis(chance.below(1_500)), &record, |_| false).await;
+            server.thaw();
+        } else {
+            server.kill_hard().await.unwrap();
+            record.deaths.fetch_add(1, Ordering::SeqCst);
+            let down = if together { 0 } else { chance.below(600) };
+            rest(Duration::from_millis(down), &record, |_| false).await;
+            server.restart().await.unwrap();
+            // It has no vote for a term: with too many of those at once nothing would happen at all.
+            rest(TERM + Duration::from_millis(chance.below(4_000)), &record, |_| false).await;
+        }
+    }
+}
+
+/// Sleeps, and less when it is over or something else happens.
+async fn rest(time: Duration, record: &Record, other: impl Fn(&Record) -> bool) {
+    let until = clock::monotonic() + time;
+    while clock::monotonic() < until && !record.over.load(Ordering::SeqCst) && !other(record) {
+        tokio::time::sleep(Duration::from_millis(10).min(time)).await;
+    }
+}
+
+async fn round(seed: u64, goal: Goal, longest: Duration) {
+    let servers = servers(5).await;
+    let record = Arc::new(Record::default());
+    let mut tasks = Vec::new();
+    for number in 0..6 {
+        let options = LockOptions::term(TERM).longest_delay(Duration::from_millis(60));
+        // Connections of its own, as another process would have.
+        let locks = RedisLocks::new(urls(&servers), options.named(format!("client-{number}"))).unwrap();
+        tasks.push(tokio::spawn(client(number, locks, seed, Arc::clone(&record))));
+    }
+    // At first no server has a vote.
+    tokio::time::sleep(TERM).await;
+    let troubled =
+        (0..).zip(servers).map(|(number, server)| trouble(server, number, seed, Arc::clone(&record)));
+    tasks.extend(troubled.map(tokio::spawn));
+    let started = clock::monotonic();
+    while !record.reached(&goal) && started.elapsed() < longest {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let reached = record.reached(&goal);
+    record.over.store(true, Ordering::SeqCst);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    let mut intervals = record.intervals.lock().unwrap().clone();
+    intervals.sort_by_key(|interval| interval.from);
+    for pair in intervals.windows(2) {
+        assert!(pair[0].to <= pair[1].from, "seed {seed}: two held the lock at once: {pair:?}");
+    }
+    let count = |end| intervals.iter().filter(|interval| interval.end == end).count();
+    println!(
+        "seed {seed}: {} intervals of {} clients ({} renewed, {} crashed, {} lost), {} deaths of servers, {:.1} s",
+        intervals.len(),
+        intervals.iter().map(|interval| interval.client).collect::<std::collections::BTreeSet<_>>().len(),
+        count(End::Renewed),
+        count(End::Crashed),
+        count(End::Lost),
+        record.deaths.load(Ordering::SeqCst),
+        started.elapsed().as_secs_f64(),
+    );
+    assert!(reached, "seed {seed}: too little happened in {longest:?} to say anything");
+}
+
+fn seed() -> Option<u64> {
+    std::env::var("LOCKTOP_TEST_SEED").ok().map(|seed| seed.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_two_clients_hold_the_lock_at_once() {
+    let seeds = seed().map_or(if is_long() { 100..106 } else { 7..8 }, |seed| seed..seed + 1);
+    for seed in seeds {
+        let (goal, longest) = if is_long() {
+            (Goal { intervals: 150, renewed: 4, crashed: 4, lost: 3, deaths: 15 }, Duration::from_secs(300))
+        } else {
+            (Goal { intervals: 15, renewed: 1, crashed: 1, lost: 1, deaths: 3 }, Duration::from_secs(60))
+        };
+        round(seed, goal, longest).await;
+    }
+}
