@@ -84,6 +84,8 @@ pub enum ScenarioName {
     Transfer,
     /// Processes work off a queue, and are killed at it.
     Queue,
+    /// Processes use locks in Redis, on one server and on five; servers and processes are killed and stopped. Needs redis-server.
+    Redis,
 }
 
 /// A number of the output, and how large it has to be.

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio_postgres::Client;
@@ -36,6 +37,11 @@ impl Place {
 pub(in crate::demo) trait Game: Debug + Send + Sync {
     /// Whoever stands still is woken, what is under way comes to its end, and all go.
     fn finish(&mut self) -> BoxFuture<'_, ()>;
+
+    /// The servers of Redis that are a part of it, to be looked at.
+    fn redis(&self) -> Arc<[String]> {
+        Arc::default()
+    }
 
     /// The numbers, as they are now.
     fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, tokio_postgres::Error>>;

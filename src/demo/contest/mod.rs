@@ -1,7 +1,8 @@
 //! The other lock systems at work: leases, the work queue, rate limits, ids and transfers. Each is played by many at once, and judged by
 //! what they witnessed and the server recorded, not by what the system says of itself.
 //!
-//! Who holds something while it works is a process of its own, since it is to be killed and stopped: leases and the work queue.
+//! Who holds something while it works is a process of its own, since it is to be killed and stopped: leases, locks in Redis and the
+//! work queue.
 //! Rate limits, ids and transfers are single calls. All that can happen to them happens between sessions in the server, so there the
 //! players are sessions of the demo.
 
@@ -11,6 +12,7 @@ mod ids;
 pub(in crate::demo) mod leases;
 pub(in crate::demo) mod queue;
 mod rate_limit;
+pub(in crate::demo) mod redis;
 mod tally;
 mod transfer;
 mod troupe;
@@ -37,11 +39,14 @@ pub enum Contest {
     Transfer,
     /// Processes work off a queue.
     Queue,
+    /// Processes use locks in Redis, on one server and on five.
+    Redis,
 }
 
 impl Contest {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Leases, Self::RateLimit, Self::Ids, Self::Transfer, Self::Queue];
+    pub const ALL: [Self; 6] =
+        [Self::Leases, Self::RateLimit, Self::Ids, Self::Transfer, Self::Queue, Self::Redis];
 
     /// Its name on the command line and in the output.
     #[must_use]
@@ -52,6 +57,7 @@ impl Contest {
             Self::Ids => "ids",
             Self::Transfer => "transfer",
             Self::Queue => "queue",
+            Self::Redis => "redis",
         }
     }
 
@@ -64,6 +70,7 @@ impl Contest {
             Self::Ids => &ids::KEYS,
             Self::Transfer => &transfer::KEYS,
             Self::Queue => &queue::KEYS,
+            Self::Redis => &redis::KEYS,
         }
     }
 
@@ -75,6 +82,7 @@ impl Contest {
             Self::Ids => Box::new(ids::Ids::begin(place, client).await?),
             Self::Transfer => Box::new(transfer::Transfers::begin(place, client).await?),
             Self::Queue => Box::new(queue::Queue::begin(place, client).await?),
+            Self::Redis => Box::new(redis::RedisGame::begin(place, client).await?),
         })
     }
 }

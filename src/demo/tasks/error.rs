@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::demo::redis::RedisServerError;
 use crate::pg::error::ConnectError;
 use crate::schema::SchemaError;
 
@@ -31,6 +32,9 @@ pub enum TasksError {
     /// A worker process.
     #[error("cannot start a worker process: {0}")]
     Worker(#[from] io::Error),
+    /// The servers of Redis.
+    #[error(transparent)]
+    Redis(#[from] RedisServerError),
     /// A recipe that lacks something.
     #[error("the recipe cannot be used: {0}")]
     Recipe(String),

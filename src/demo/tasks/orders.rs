@@ -31,7 +31,7 @@ impl std::fmt::Debug for Orders {
 }
 
 /// What a process does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::demo) enum Part {
     /// It runs tasks.
@@ -40,6 +40,8 @@ pub(in crate::demo) enum Part {
     Leases { leases: i32, term: u64, seed: u64 },
     /// It works off the queue.
     Queue,
+    /// It uses locks with a term of so many milliseconds in these servers, of which the first stands alone.
+    Redis { urls: Vec<String>, term: u64, seed: u64 },
 }
 
 /// What the tasks were made from.

@@ -112,6 +112,12 @@ impl Play {
         &self.shared.ground.schema
     }
 
+    /// Servers of Redis that are played on, as URLs of one set.
+    #[must_use]
+    pub fn redis(&self) -> Vec<String> {
+        self.games.iter().flat_map(|game| game.redis().to_vec()).collect()
+    }
+
     /// The numbers as they are now.
     ///
     /// # Errors

@@ -8,8 +8,9 @@ use super::{Failure, dashboard};
 use crate::cli::{DemoArgs, ScenarioName};
 use crate::demo::contest::Contest;
 use crate::demo::scenario::Scenario;
-use crate::demo::tasks::{TasksError, TasksOptions, child};
+use crate::demo::tasks::{Play, TasksError, TasksOptions, child};
 use crate::demo::{self, DemoError, DemoOptions};
+use crate::redis::RedisUrl;
 use crate::runtime::panics;
 
 /// Connections for everything that is not a worker, and for each worker.
@@ -17,7 +18,8 @@ const CONNECTIONS: usize = 300;
 const EACH: usize = 4;
 
 /// What the screens look for, where it is not in the usual schema.
-const TABLES: [&str; 2] = ["scheduled_tasks", "task_execution_log"];
+const TABLES: [&str; 6] =
+    ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
 
 pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, Failure> {
     if arguments.headless {
@@ -45,6 +47,9 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
             settings.tables.insert(table, format!("{}.{table}", play.schema().as_str()));
         }
     }
+    let redis = demo.play().map(Play::redis).unwrap_or_default();
+    // A launcher's URLs are none that could be wrong.
+    settings.redis.urls.extend(redis.iter().filter_map(|url| RedisUrl::parse(url).ok()));
     let info = demo.conninfo().clone().with_application_name("locktop");
     let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
     let note = demo.server().is_none().then(|| "demo".to_owned());
@@ -137,6 +142,7 @@ fn contest(name: ScenarioName) -> Option<Contest> {
         ScenarioName::Ids => Some(Contest::Ids),
         ScenarioName::Transfer => Some(Contest::Transfer),
         ScenarioName::Queue => Some(Contest::Queue),
+        ScenarioName::Redis => Some(Contest::Redis),
         _ => None,
     }
 }

@@ -13,6 +13,7 @@ use tokio::sync::{oneshot, watch};
 use super::orders::{Orders, Part};
 use crate::demo::contest::leases::child as leases;
 use crate::demo::contest::queue::child as queue;
+use crate::demo::contest::redis::child as redis;
 
 /// Longest that it goes on after its standard input has ended.
 const FAREWELL: Duration = Duration::from_secs(4);
@@ -41,11 +42,12 @@ pub async fn run() -> Result<(), String> {
         "\"locktop demo-worker\" is a part of \"locktop demo\", which starts it and tells it what to do"
             .to_owned()
     })?;
-    match orders.part {
+    match &orders.part {
         Part::Tasks if orders.recipe => printed::run(&orders, quit).await,
         Part::Tasks => own::run(&orders, quit).await,
-        Part::Leases { leases, term, seed } => until(quit, leases::run(&orders, leases, term, seed)).await,
+        Part::Leases { leases, term, seed } => until(quit, leases::run(&orders, *leases, *term, *seed)).await,
         Part::Queue => until(quit, queue::run(&orders)).await,
+        Part::Redis { urls, term, seed } => until(quit, redis::run(&orders, urls, *term, *seed)).await,
     }
 }
 
