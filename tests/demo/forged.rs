@@ -9,7 +9,7 @@ use crate::url::{schemas, target};
 
 async fn is_so(client: &Client, question: &str) -> bool {
     // Its tables may not be there yet.
-    client.query_one(question, &[]).await.is_ok_and(|row| row.get(0))
+    client.query_one(question, &[]).await.is_ok_and(|row| row.try_get(0).unwrap_or(false))
 }
 
 /// Plays a scenario on somebody's server until a question is answered with yes, does something to it, and ends it.

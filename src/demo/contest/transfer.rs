@@ -34,9 +34,9 @@ pub(super) const KEYS: [&str; 13] = [
 const SESSIONS: usize = 20;
 const SHOWN: usize = 8;
 const ACCOUNTS: usize = 10;
-/// What each account has at the beginning, and the most that is moved at once.
-const START: i64 = 1_000_00;
-const MOST: u64 = 400_00;
+/// What each account has at the beginning, and the most that is moved at once, in hundredths.
+const START: i64 = 100_000;
+const MOST: u64 = 40_000;
 const ATTEMPTS: i32 = 3;
 
 /// What the sessions did.
@@ -127,9 +127,9 @@ impl Act for Moving {
         let first = random.below(places);
         let second = (first + 1 + random.below(places - 1)) % places;
         let (from, to) = (place(first), place(second));
-        let (Some(payer), Some(payee)) = (self.ids.get(from), self.ids.get(to)) else { return Ok(()) };
+        let (Some(source), Some(target)) = (self.ids.get(from), self.ids.get(to)) else { return Ok(()) };
         let amount = i64::try_from(1 + random.below(MOST)).unwrap_or(1);
-        let outcome = self.accounts.transfer(client, *payer, *payee, Cents(amount), ATTEMPTS).await;
+        let outcome = self.accounts.transfer(client, *source, *target, Cents(amount), ATTEMPTS).await;
         self.book().note(from, to, amount, &outcome);
         match outcome {
             Err(TransferError::Call(error)) => Err(error),

@@ -90,11 +90,11 @@ impl Claim {
         let contests = options.contests.clone();
         let shared = Shared::new(ground, options, plan, orders);
         shared.crew().fill()?;
-        let mut play = Play::begin(Arc::new(shared));
+        let mut begun = Play::begin(Arc::new(shared));
         for contest in contests {
-            play.add(contest.begin(&place, &client).await?);
+            begun.add(Box::pin(contest.begin(&place, &client)).await?);
         }
-        Ok(play)
+        Ok(begun)
     }
 
     /// Removes the schema.

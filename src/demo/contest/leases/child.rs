@@ -88,10 +88,9 @@ impl Node {
             Ok(Err(other)) => return Err(other),
         };
         if !lost {
-            return match lease.release().await? {
-                true => Ok(()),
-                false => self.note(client, token, "release", true).await,
-            };
+            // One that is not ours any more cannot be released.
+            let held = lease.release().await?;
+            return if held { Ok(()) } else { self.note(client, token, "release", true).await };
         }
         let refused = match self.write(client, id, &lease).await {
             Ok(()) => false,
@@ -118,6 +117,7 @@ impl Node {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn told(error: tokio_postgres::Error) -> LeaseError {
     LeaseError::Lost { what: "a row of the holder", reason: error.to_string() }
 }

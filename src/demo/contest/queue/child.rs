@@ -107,6 +107,7 @@ impl Consumer {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn told(error: tokio_postgres::Error) -> CallError {
     CallError::Lost { what: "an item", reason: error.to_string() }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
@@ -63,6 +64,7 @@ pub(super) struct Queue {
     place: Place,
     troupe: Troupe,
     producer: JoinHandle<()>,
+    quit: watch::Sender<bool>,
     added: Arc<AtomicU64>,
     over: bool,
 }
@@ -82,8 +84,9 @@ impl Queue {
         };
         let troupe = Troupe::begin(place, "consumer", Part::Queue, WORKERS, rules)?;
         let added = Arc::<AtomicU64>::default();
-        let producer = tokio::spawn(producer::keep(place.clone(), Arc::clone(&added)));
-        Ok(Self { place: place.clone(), troupe, producer, added, over: false })
+        let (quit, told) = watch::channel(false);
+        let producer = tokio::spawn(producer::keep(place.clone(), Arc::clone(&added), told));
+        Ok(Self { place: place.clone(), troupe, producer, quit, added, over: false })
     }
 
     /// Takes back what those had that are gone.
@@ -161,7 +164,7 @@ impl Queue {
 impl Game for Queue {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
         async {
-            self.producer.abort();
+            self.quit.send_replace(true);
             let _ = (&mut self.producer).await;
             self.troupe.finish().await;
             self.settle().await;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tokio_postgres::Client;
 
 use crate::demo::contest::Place;
@@ -46,17 +47,21 @@ pub(super) struct Payload {
     pub(super) ends: Ends,
 }
 
-/// Goes on for as long as it is let.
-pub(super) async fn keep(place: Place, added: Arc<AtomicU64>) {
+/// Goes on until it is told to end, which it does between two items.
+pub(super) async fn keep(place: Place, added: Arc<AtomicU64>, mut quit: watch::Receiver<bool>) {
     let info = place.info.clone().with_application_name("locktop demo producer");
     let mut random = Random::new(place.seed ^ SALT);
-    loop {
+    while !*quit.borrow() {
         if let Ok(connection) = connect(&info).await {
             // An error is a lost server.
-            let _ = fill(&place, &connection.client, &mut random, &added).await;
+            let _ = fill(&place, &connection.client, &mut random, &added, &mut quit).await;
         }
-        tokio::time::sleep(LOOK).await;
+        rest(&mut quit).await;
     }
+}
+
+async fn rest(quit: &mut watch::Receiver<bool>) {
+    let _ = tokio::time::timeout(LOOK, quit.wait_for(|quit| *quit)).await;
 }
 
 async fn fill(
@@ -64,12 +69,16 @@ async fn fill(
     client: &Client,
     random: &mut Random,
     added: &AtomicU64,
+    quit: &mut watch::Receiver<bool>,
 ) -> Result<(), CallError> {
     let queue = WorkQueue { schema: place.schema.clone() };
     let (least, more) = if place.counted { WORK } else { SHOWN_WORK };
-    loop {
+    while !*quit.borrow() {
         let pending = queue.depth(client).await?.pending;
         for _ in pending..DEEP {
+            if *quit.borrow() {
+                break;
+            }
             let ends = match random.below(20) {
                 0 => Ends::Badly,
                 1 | 2 => Ends::Again,
@@ -82,8 +91,9 @@ async fn fill(
         if !place.counted {
             forget(place, client).await?;
         }
-        tokio::time::sleep(LOOK).await;
+        rest(quit).await;
     }
+    Ok(())
 }
 
 /// Removes what ended long ago: a demo may run for days.

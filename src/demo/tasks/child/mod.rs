@@ -43,11 +43,15 @@ pub async fn run() -> Result<(), String> {
             .to_owned()
     })?;
     match &orders.part {
-        Part::Tasks if orders.recipe => printed::run(&orders, quit).await,
+        Part::Tasks if orders.recipe => Box::pin(printed::run(&orders, quit)).await,
         Part::Tasks => own::run(&orders, quit).await,
-        Part::Leases { leases, term, seed } => until(quit, leases::run(&orders, *leases, *term, *seed)).await,
-        Part::Queue => until(quit, queue::run(&orders)).await,
-        Part::Redis { urls, term, seed } => until(quit, redis::run(&orders, urls, *term, *seed)).await,
+        Part::Leases { leases, term, seed } => {
+            until(quit, Box::pin(leases::run(&orders, *leases, *term, *seed))).await
+        }
+        Part::Queue => until(quit, Box::pin(queue::run(&orders))).await,
+        Part::Redis { urls, term, seed } => {
+            until(quit, Box::pin(redis::run(&orders, urls, *term, *seed))).await
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::pg::conninfo::ConnInfo;
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<(), String> {
-    super::until(quit, work(orders)).await
+    super::until(quit, Box::pin(work(orders))).await
 }
 
 async fn work(orders: &Orders) -> Result<(), String> {
