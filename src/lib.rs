@@ -48,13 +48,15 @@
 //!   transaction open; `SET LOCAL` works there, and `statement_timeout` counts anew for each. So a step of an action is one message.
 //! - No function of the server tells when it was promoted, or started anew after a crash: `pg_postmaster_start_time()` is older. The launchers
 //!   in `pg_stat_activity` are as old as that (`up_since()` of the schema).
+//! - The planner's numbers are old right after a crowd of rows came or went, and a query with a `LIMIT` then reads all of a table. So a poll
+//!   reads users' tables with sequential and bitmap scans switched off, and only through indexes that surely find the rows. What a
+//!   partial index has is read from its stored expression: `pg_get_expr()` opens the table, and waits where that is locked.
 //! - A process that was stopped notices nothing, not even that its standard input has ended: whoever stops one sees to it that
 //!   something else wakes it when they die ([`demo::tasks`]).
 //! - A log that a recovery closes shows no two executions of a task at once, whatever ran. Only those who did the work can tell,
 //!   and not on the connection that holds the lock.
-//! - The planner's numbers are old right after a crowd of rows came or went, and a query with a `LIMIT` then reads all of a table. So a poll
-//!   reads users' tables with sequential and bitmap scans switched off, and only through indexes that surely find the rows. What a
-//!   partial index has is read from its stored expression: `pg_get_expr()` opens the table, and waits where that is locked.
+//! - A Redis server that restarts without its data gives a lock away a second time: until it has been up for a term it has no vote
+//!   ([`locks::redis_lock`]).
 //! - A group of exclusive waiters has a quadratic number of queue edges: they stay implicit ([`model::wait_graph`]).
 //! - In a pool that others keep busy, the process ids of two connections can look like those of two sessions for as long as one
 //!   cares to ask: what tells is that somebody else ran something on ours ([`locks::pooler`]).

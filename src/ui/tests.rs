@@ -153,9 +153,22 @@ fn leases_at_three_sizes() {
             ("lease_held", "5jjjj<enter>"),
             ("leases_findings", "!"),
         ] {
-            let stage = Stage::new(width, height).view(sample::leases(0.0).view());
+            let stage = Stage::new(width, height).view(sample::systems::leases(0.0).view());
             check(name, &mut stage.keys(keys));
         }
+    }
+}
+
+#[test]
+fn without_tasks_the_leases_have_their_rows() {
+    for (width, height) in SIZES {
+        let mut builder = sample::incident(0.0);
+        builder.lease("1", "node2", 20.0, 8.0);
+        builder.lease("7", "node1", 20.0, 61.0);
+        builder.limit("user:123:api", 85, Some(100), 12.0);
+        let view = builder.view();
+        check("leases_alone", &mut Stage::new(width, height).view(view.clone()));
+        check("limits_alone", &mut Stage::new(width, height).view(view).keys("6"));
     }
 }
 
@@ -173,7 +186,7 @@ fn the_queue_at_three_sizes() {
             ("queue_generator", "6<tab><tab><enter>"),
             ("queue_follow", "6jjf7"),
         ] {
-            let stage = Stage::new(width, height).view(sample::queue(0.0).view());
+            let stage = Stage::new(width, height).view(sample::systems::queue(0.0).view());
             check(name, &mut stage.keys(keys));
         }
     }
@@ -182,7 +195,7 @@ fn the_queue_at_three_sizes() {
 #[test]
 fn a_locked_table_of_leases_is_seen_as_old() {
     for (width, height) in SIZES {
-        let mut snapshot = sample::leases(0.0).snapshot();
+        let mut snapshot = sample::systems::leases(0.0).snapshot();
         let mut systems = (*snapshot.systems).clone();
         let reason = "locktop.distlock is locked: 4410 holds AccessExclusiveLock";
         let table = systems.leases[0].stale(reason.into());
@@ -267,7 +280,7 @@ fn no_size_panics_and_below_the_smallest_it_says_so() {
             ] {
                 let mut stage = incident(width, height).keys(keys);
                 stage.draw();
-                let mut stage = Stage::new(width, height).view(sample::queue(0.0).view()).keys(keys);
+                let mut stage = Stage::new(width, height).view(sample::systems::queue(0.0).view()).keys(keys);
                 stage.draw();
             }
         }

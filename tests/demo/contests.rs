@@ -8,8 +8,12 @@ use crate::support::{self, is_long, versions};
 /// Plays scenarios until goals are reached.
 fn until(scenarios: &[&str], goals: &[&str]) -> Left {
     let mut arguments = vec!["--duration", "120s", "--format", "json"];
-    scenarios.iter().for_each(|scenario| arguments.extend(["--scenario", scenario]));
-    goals.iter().for_each(|goal| arguments.extend(["--until", goal]));
+    for scenario in scenarios {
+        arguments.extend(["--scenario", scenario]);
+    }
+    for goal in goals {
+        arguments.extend(["--until", goal]);
+    }
     let left = play(&arguments);
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{left:?}");
     left

@@ -86,3 +86,28 @@ async fn only_what_is_there_has_a_pane() {
         stage.screen_of('6', 80, 24).contains("there is no table task_queue, rate_limit or id_generator")
     );
 }
+
+#[tokio::test]
+async fn a_role_without_the_right_is_told_which() {
+    let grant = "CREATE ROLE systems_reader LOGIN; GRANT SELECT ON rate_limit TO systems_reader";
+    let mut stage = Stage::new(&format!("{PRINTED}{grant}")).await;
+    stage.as_role("systems_reader").await;
+    let view = stage.look().await;
+    let systems = &view.snapshot.as_ref().unwrap().systems;
+    assert_eq!(systems.limits[0].section.error, None);
+    let errors = [
+        &systems.leases[0].section.error,
+        &systems.counts[0].section.error,
+        &systems.generators[0].section.error,
+    ];
+    for (error, table) in errors.into_iter().zip(["distlock", "task_queue", "id_generator"]) {
+        let error = error.as_deref().unwrap();
+        assert!(error.contains("42501"), "{error}");
+        assert!(error.ends_with(&format!("GRANT SELECT ON public.{table} would help")), "{error}");
+    }
+    let screen = stage.screen_of('5', 120, 35);
+    assert!(
+        screen.contains("never read: permission denied") && screen.contains("could not be read yet"),
+        "{screen}"
+    );
+}

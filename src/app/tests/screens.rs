@@ -251,7 +251,7 @@ fn leases_and_the_queue_have_their_keys_where_there_are_tables() {
         assert_eq!(app.screen, Screen::Overview);
         assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains(words)), "{key}");
     }
-    arrive(&mut app, sample::queue(0.0).view());
+    arrive(&mut app, sample::systems::queue(0.0).view());
     drive(&mut app, "5");
     assert_eq!((app.screen, app.focus), (Screen::Leases, Pane::Leases));
     drive(&mut app, "6<tab><tab>");
@@ -273,7 +273,7 @@ fn leases_and_the_queue_have_their_keys_where_there_are_tables() {
 
 #[test]
 fn findings_lead_to_leases_items_limits_and_generators() {
-    let mut app = app(sample::queue(0.0));
+    let mut app = app(sample::systems::queue(0.0));
     for (check, screen, pane) in [
         ("expired_lease", Screen::Leases, Pane::Leases),
         ("lost_item", Screen::Queue, Pane::Queue),
@@ -294,7 +294,7 @@ fn findings_lead_to_leases_items_limits_and_generators() {
 
 #[test]
 fn an_item_is_followed_to_its_session_and_its_process_id_is_copied() {
-    let mut app = app(sample::queue(0.0));
+    let mut app = app(sample::systems::queue(0.0));
     drive(&mut app, "6jjf7");
     assert_eq!(selected_pid(&app), Some(6101), "the session that works on it");
     drive(&mut app, "6");

@@ -168,7 +168,7 @@ fn tasks_and_executions_are_as_the_contract_says() {
 
 #[test]
 fn leases_and_the_queue_are_as_the_contract_says() {
-    let json = written(&crate::sample::queue(0.0).view());
+    let json = written(&crate::sample::systems::queue(0.0).view());
     assert_keys(&json["leases"][0], "source id owner acquired_at expires_at expired token");
     let expired = json["leases"].as_array().unwrap().iter().find(|lease| lease["id"] == "7").unwrap();
     assert_eq!((&expired["expired"], &expired["token"]), (&json!(true), &json!(12)));
