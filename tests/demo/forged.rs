@@ -32,15 +32,14 @@ const TWO_TERMS: &str = "SELECT count(*) > count(DISTINCT lease) FROM locktop_de
 async fn a_write_after_the_lease_was_lost() {
     let forgery = "INSERT INTO locktop_demo.lease_writes (lease, token, worker)
                    SELECT lease, min(token), 'forger' FROM locktop_demo.lease_terms GROUP BY lease HAVING count(*) > 1 LIMIT 1";
-    forge("leases", TWO_TERMS, forgery, "leases: 1 writes counted after somebody else had the lease").await;
+    forge("leases", TWO_TERMS, forgery, "leases: writes counted after somebody else had the lease: 1").await;
 }
 
 #[tokio::test]
 async fn two_holders_of_a_lease() {
     let forgery = "UPDATE locktop_demo.lease_terms SET ends = ends + interval '1 hour'
                     WHERE token = (SELECT min(token) FROM locktop_demo.lease_terms GROUP BY lease HAVING count(*) > 1 LIMIT 1)";
-    forge("leases", TWO_TERMS, forgery, "leases: 1 leases had a new holder before the one before had ended")
-        .await;
+    forge("leases", TWO_TERMS, forgery, "leases: new holders before the one before had ended: 1").await;
 }
 
 #[tokio::test]
@@ -48,14 +47,14 @@ async fn an_item_that_was_completed_twice() {
     let forgery = "INSERT INTO locktop_demo.queue_finishes (item, attempt, worker)
                    SELECT item, attempt + 1, 'forger' FROM locktop_demo.queue_finishes LIMIT 1";
     let ready = "SELECT count(*) > 0 FROM locktop_demo.queue_finishes";
-    forge("queue", ready, forgery, "queue: 1 items were completed more than once").await;
+    forge("queue", ready, forgery, "queue: items that were completed more than once: 1").await;
 }
 
 #[tokio::test]
 async fn an_item_that_is_gone() {
     let forgery = "DELETE FROM locktop_demo_tasks.task_queue WHERE id = (SELECT max(id) FROM locktop_demo_tasks.task_queue)";
     let ready = "SELECT count(*) > 20 FROM locktop_demo_tasks.task_queue";
-    forge("queue", ready, forgery, "queue: 1 items that were put in are not there").await;
+    forge("queue", ready, forgery, "queue: items that were put in and are not there: 1").await;
 }
 
 #[tokio::test]
@@ -79,4 +78,12 @@ async fn a_window_that_begins_before_the_last_is_over() {
                        END LOOP;
                    END $$";
     forge("ratelimit", ready, forgery, "windows that began before the one before was over").await;
+}
+
+#[tokio::test]
+async fn two_holders_of_a_lock_in_redis() {
+    let forgery = "INSERT INTO locktop_demo.redis_holds (lock, kind, worker, first, last, outcome)
+                   SELECT lock, kind, 'forger', last, last, 'released' FROM locktop_demo.redis_holds LIMIT 1";
+    let ready = "SELECT count(*) > 0 FROM locktop_demo.redis_holds";
+    forge("redis", ready, forgery, "redis: locks held by two at one moment: 1").await;
 }

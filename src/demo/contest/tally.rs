@@ -62,7 +62,7 @@ impl Found {
     pub(super) fn zero(mut self, what: &[(&str, &str)]) -> Self {
         for (key, words) in what {
             let number = self.tally.value(key).unwrap_or_default();
-            self = self.must_not(number > 0, format!("{number} {words}"));
+            self = self.must_not(number > 0, format!("{words}: {number}"));
         }
         self
     }
@@ -95,8 +95,8 @@ mod tests {
         let found = found.zero(&[("errors", "errors"), ("windows_met", "windows that met")]);
         let found = found.some("allowed", "nothing was allowed", Some("no server"));
         let broken = [
-            "ratelimit: 1 errors",
-            "ratelimit: 2 windows that met",
+            "ratelimit: errors: 1",
+            "ratelimit: windows that met: 2",
             "ratelimit: nothing was allowed: no server",
         ];
         assert_eq!(found.broken, broken);

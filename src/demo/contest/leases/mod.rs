@@ -146,8 +146,8 @@ impl Leases {
         let silent = record.overslept > 0 && refused + late == 0;
         Ok(Found::new(Tally::new(Contest::Leases, numbers))
             .zero(&[
-                ("overlaps", "leases had a new holder before the one before had ended"),
-                ("tokens_back", "tokens were not above all before them"),
+                ("overlaps", "new holders before the one before had ended"),
+                ("tokens_back", "tokens that were not above all before them"),
                 ("stale_writes_accepted", "writes counted after somebody else had the lease"),
             ])
             .must_not(silent, "who woke too late was not refused once")

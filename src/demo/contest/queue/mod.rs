@@ -151,10 +151,10 @@ impl Queue {
         let complaint = self.troupe.complaint();
         Ok(Found::new(Tally::new(Contest::Queue, numbers))
             .zero(&[
-                ("finished_twice", "items were completed more than once"),
-                ("finished_unrecorded", "items are not as those say who ended them"),
-                ("lost_items", "items that were put in are not there"),
-                ("stranded_items", "items are being worked on by nobody"),
+                ("finished_twice", "items that were completed more than once"),
+                ("finished_unrecorded", "items that are not as those say who ended them"),
+                ("lost_items", "items that were put in and are not there"),
+                ("stranded_items", "items that nobody works on and nobody can have"),
             ])
             .some("finishes", "no item was completed", complaint.as_deref())
             .must_not(lost_workers > 0, complaint.unwrap_or_default()))

@@ -135,9 +135,9 @@ impl RedisGame {
         let complaint = self.troupe.complaint();
         Ok(Found::new(Tally::new(Contest::Redis, numbers))
             .zero(&[
-                ("overlaps", "locks were held by two at one moment"),
-                ("double_submissions", "forms were submitted once more"),
-                ("double_task_runs", "tasks were run once more"),
+                ("overlaps", "locks held by two at one moment"),
+                ("double_submissions", "forms submitted once more"),
+                ("double_task_runs", "tasks run once more"),
             ])
             .some("acquired", "no lock was had", complaint.as_deref())
             .must_not(lost_workers > 0, complaint.unwrap_or_default()))
