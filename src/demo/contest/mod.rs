@@ -12,7 +12,7 @@ mod ids;
 pub(in crate::demo) mod leases;
 pub(in crate::demo) mod queue;
 mod rate_limit;
-pub(in crate::demo) mod redis;
+pub(in crate::demo) mod redis_locks;
 mod tally;
 mod transfer;
 mod troupe;
@@ -70,7 +70,7 @@ impl Contest {
             Self::Ids => &ids::KEYS,
             Self::Transfer => &transfer::KEYS,
             Self::Queue => &queue::KEYS,
-            Self::Redis => &redis::KEYS,
+            Self::Redis => &redis_locks::KEYS,
         }
     }
 
@@ -82,7 +82,7 @@ impl Contest {
             Self::Ids => Box::new(ids::Ids::begin(place, client).await?),
             Self::Transfer => Box::new(transfer::Transfers::begin(place, client).await?),
             Self::Queue => Box::new(queue::Queue::begin(place, client).await?),
-            Self::Redis => Box::new(redis::RedisGame::begin(place, client).await?),
+            Self::Redis => Box::new(redis_locks::RedisGame::begin(place, client).await?),
         })
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{oneshot, watch};
 use super::orders::{Orders, Part};
 use crate::demo::contest::leases::child as leases;
 use crate::demo::contest::queue::child as queue;
-use crate::demo::contest::redis::child as redis;
+use crate::demo::contest::redis_locks::child as redis_locks;
 
 /// Longest that it goes on after its standard input has ended.
 const FAREWELL: Duration = Duration::from_secs(4);
@@ -50,7 +50,7 @@ pub async fn run() -> Result<(), String> {
         }
         Part::Queue => until(quit, Box::pin(queue::run(&orders))).await,
         Part::Redis { urls, term, seed } => {
-            until(quit, Box::pin(redis::run(&orders, urls, *term, *seed))).await
+            until(quit, Box::pin(redis_locks::run(&orders, urls, *term, *seed))).await
         }
     }
 }
