@@ -3,7 +3,7 @@
 use rustix::process::Signal;
 use tokio_postgres::Client;
 
-use crate::headless::Running;
+use crate::headless::{Left, Running};
 use crate::support::wait_until;
 use crate::url::{schemas, target};
 
@@ -13,7 +13,7 @@ async fn is_so(client: &Client, question: &str) -> bool {
 }
 
 /// Plays a scenario on somebody's server until a question is answered with yes, does something to it, and ends it.
-async fn forge(scenario: &str, ready: &str, forgery: &str, found: &str) {
+async fn meddle(scenario: &str, ready: &str, forgery: &str) -> Left {
     let (target, client) = target().await;
     let running =
         Running::start(&["--url", &target, "--scenario", scenario, "--duration", "1h", "--format", "json"]);
@@ -21,9 +21,15 @@ async fn forge(scenario: &str, ready: &str, forgery: &str, found: &str) {
     client.batch_execute(forgery).await.unwrap();
     running.signal(Signal::INT);
     let left = tokio::task::spawn_blocking(|| running.finish()).await.unwrap();
+    assert_eq!(schemas(&client).await, [] as [&str; 0], "{scenario}: {left:?}");
+    left
+}
+
+/// The same, where that is found.
+async fn forge(scenario: &str, ready: &str, forgery: &str, found: &str) {
+    let left = meddle(scenario, ready, forgery).await;
     assert_eq!(left.status, Some(1), "{scenario}: {left:?}");
     assert!(left.err.contains(found), "{scenario}: {left:?}");
-    assert_eq!(schemas(&client).await, [] as [&str; 0], "{scenario}: {left:?}");
 }
 
 const TWO_TERMS: &str = "SELECT count(*) > count(DISTINCT lease) FROM locktop_demo.lease_terms WHERE acquired_at < clock_timestamp()";
@@ -86,4 +92,12 @@ async fn two_holders_of_a_lock_in_redis() {
                    SELECT lock, kind, 'forger', last, last, 'released' FROM locktop_demo.redis_holds LIMIT 1";
     let ready = "SELECT count(*) > 0 FROM locktop_demo.redis_holds";
     forge("redis", ready, forgery, "redis: locks held by two at one moment: 1").await;
+}
+
+#[tokio::test]
+async fn items_that_are_given_up_are_no_executions() {
+    let given_up = "INSERT INTO locktop_demo_tasks.locktop_audit (action, actor, worker_id)
+                    SELECT 'gave_up', 'somebody', 'consumer-1' FROM generate_series(1, 2)";
+    let left = meddle("queue", "SELECT count(*) > 0 FROM locktop_demo.queue_finishes", given_up).await;
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{left:?}");
 }
