@@ -8,6 +8,8 @@
 //! That must not lose a task. Say one worker looks, a task becomes due just after, and only then that worker says "nothing left":
 //! whoever hears the one and then the other would go back to sleep. But then the worker that looked too early has heard of the task
 //! itself, while it was asking; what is heard at that time is looked into, whatever others say.
+//!
+//! Anybody may say that nothing is left, and again and again: so nobody believes it for longer than it would sleep by itself.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -30,6 +32,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 #[derive(Debug)]
 pub(super) struct Idle {
     at: Instant,
+    /// When it looks at the latest, whatever others say.
+    latest: Instant,
     /// Whether it looks then whatever others say.
     sure: bool,
     /// Whether others may be about to look for the same reason.
@@ -42,7 +46,7 @@ pub(super) struct Idle {
 impl Idle {
     /// It looks at once.
     pub(super) fn new(now: Instant) -> Self {
-        Self { at: now, sure: true, shared: false, first: false, pause: PAUSE.0 }
+        Self { at: now, latest: now, sure: true, shared: false, first: false, pause: PAUSE.0 }
     }
 
     pub(super) fn at(&self) -> Instant {
@@ -82,7 +86,7 @@ impl Idle {
     pub(super) fn quiet(&mut self, now: Instant, due: Option<Duration>) {
         self.first = false;
         if !self.sure {
-            (self.at, self.shared) = (now + self.until(due), true);
+            (self.at, self.shared) = ((now + self.until(due)).min(self.latest), true);
         }
     }
 
@@ -93,7 +97,8 @@ impl Idle {
 
     /// It took all that it had places for: there may be more, and the next free place looks.
     pub(super) fn took_all(&mut self, now: Instant) {
-        (self.at, self.sure, self.shared, self.pause) = (now + LONGEST, false, false, PAUSE.0);
+        self.has_looked(now);
+        (self.at, self.shared, self.pause) = (now + LONGEST, false, PAUSE.0);
     }
 
     /// It found nothing more, and the server said when that changes.
@@ -101,13 +106,20 @@ impl Idle {
         let overdue = due.is_some_and(|due| due.is_zero());
         let pause = if took || !overdue { PAUSE.0 } else { (self.pause * 2).min(PAUSE.1) };
         let wait = if overdue { Some(self.pause) } else { due };
-        (self.at, self.sure, self.shared, self.pause) = (now + self.until(wait), false, true, pause);
+        self.has_looked(now);
+        (self.at, self.shared, self.pause) = (now + self.until(wait), true, pause);
     }
 
     /// The server refused to say.
     pub(super) fn failed(&mut self, now: Instant) {
         self.pause = (self.pause * 2).clamp(Duration::from_millis(500), PAUSE.1);
-        (self.at, self.sure, self.shared) = (now + self.pause, false, false);
+        self.has_looked(now);
+        (self.at, self.shared) = (now + self.pause, false);
+    }
+
+    fn has_looked(&mut self, now: Instant) {
+        // As long as a sleep, of which no two are the same, so that not all who hear one another's words look at once.
+        (self.sure, self.latest) = (false, now + self.until(None));
     }
 
     /// How long to sleep for something that is due then.
@@ -199,6 +211,28 @@ mod tests {
         idle.looked(now, false, None);
         idle.quiet(now, Some(SOON));
         assert!(idle.at() - now >= SOON);
+    }
+
+    #[test]
+    fn nobody_sleeps_for_longer_whatever_others_say() {
+        let began = clock::monotonic();
+        for due in [None, Some(Duration::MAX), Some(LONGEST), Some(SOON)] {
+            let mut idle = Idle::new(began);
+            idle.looked(began, false, None);
+            for step in 1..3000 {
+                let now = began + Duration::from_millis(15) * step;
+                idle.heard(now);
+                idle.quiet(now, due);
+                assert!(idle.at() <= began + LONGEST, "{due:?} {step}");
+            }
+            // It has looked in vain, or could not: then it counts anew.
+            let now = began + LONGEST;
+            for look in [|idle: &mut Idle, now| idle.looked(now, false, None), Idle::failed, Idle::took_all] {
+                look(&mut idle, now);
+                idle.quiet(now, None);
+                assert!((LONGEST / 2..=LONGEST).contains(&(idle.at() - now)), "{due:?}");
+            }
+        }
     }
 
     #[test]

@@ -48,6 +48,28 @@ async fn a_session_that_has_the_bare_key_does_not_start_with_it() {
     }
 }
 
+/// A statement of a worker that lost the task's key runs on in another session.
+#[tokio::test]
+async fn nobody_starts_a_task_whose_statement_still_runs() {
+    for version in versions() {
+        let info = installed(version).await;
+        let (worker, other) = (Session::open(&info).await, Session::open(&info).await);
+        let id = worker.ask(DUE).await;
+        let key = (0x4C57 << 48) + id.parse::<i64>().unwrap();
+        assert_eq!(worker.ask(&format!("SELECT statement_lock_key({id})")).await, key.to_string());
+        assert!(worker.refused("SELECT statement_lock_key(-1)").await.starts_with("22003 "));
+        other.run(&format!("SELECT pg_advisory_lock({key})")).await;
+        let taken = "SELECT count(*) FROM fetch_tasks('w')";
+        assert_eq!(worker.ask(taken).await, "0", "{version}");
+        assert_eq!(worker.ask(&format!("SELECT try_acquire_task_lock({id}, 'w')")).await, "f");
+        let held = "SELECT count(*) FROM advisory_locks WHERE database = current_database()";
+        assert_eq!(worker.ask(held).await, "1", "{version}: the other's");
+        other.run(&format!("SELECT pg_advisory_unlock({key})")).await;
+        assert_eq!(worker.ask(taken).await, "1", "{version}");
+        assert_eq!(worker.ask(held).await, "1", "{version}: the task's, and not that of a statement");
+    }
+}
+
 /// A fetch does not look at all locks to find out what its own session has: nobody else can run the task, which is what counts.
 #[tokio::test]
 async fn a_fetch_passes_over_what_a_stranger_has_and_may_give_what_its_own_session_has() {

@@ -113,6 +113,11 @@ async fn a_key_that_somebody_holds_is_not_taken() {
         let asked = format!("SELECT outcome, detail FROM ask_task_termination({}, 'test')", stage.execution);
         assert_eq!(one.ask(&asked).await, "prepared|the prepared transaction 'key' holds its key");
         two.run("ROLLBACK PREPARED 'key'").await;
+        // The key of the session that runs the task's statement.
+        two.run("SELECT pg_advisory_lock(statement_lock_key((SELECT id FROM scheduled_tasks)))").await;
+        let runs = "its key is free, but the statement of the lost worker still runs in session";
+        assert_eq!(one.ask(&detail).await, format!("held|{0}|{runs} {0}", two.pid), "{version}");
+        two.run("SELECT pg_advisory_unlock_all()").await;
         // The same number in another database is another key; a raw id is nobody's word. (The server has been up for less than the grace.)
         one.run("SET locktop.orphan_grace = '0'").await;
         assert_eq!(one.ask("SELECT state FROM running_tasks").await, "orphan");

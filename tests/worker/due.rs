@@ -81,6 +81,26 @@ async fn an_idle_worker_says_nothing() {
     }
 }
 
+/// Any role may notify, and as much as it likes in one transaction.
+#[tokio::test]
+async fn no_crowd_of_news_hides_that_a_task_is_due() {
+    for version in versions() {
+        let info = installed(version).await;
+        let session = Session::open(&info).await;
+        let worker: WorkerId = "w".parse().unwrap();
+        let mut worker = TaskSession::open(&info, &SchemaName::default(), &worker).await.unwrap();
+        for said in ["'locktop_quiet', n || ' locktop'", "'locktop_tasks', 'other' || n"] {
+            let crowd = format!("SELECT pg_notify({said}) FROM generate_series(1, 1000) n");
+            session.run(&format!("BEGIN; {crowd}; NOTIFY locktop_tasks, 'locktop'; COMMIT")).await;
+            wait_until("the news", async || {
+                assert_eq!(worker.next_due().await, Ok(None));
+                worker.news_so_far().contains(&News::Due)
+            })
+            .await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_session_tells_others_that_nothing_is_left() {
     for version in versions() {

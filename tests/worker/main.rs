@@ -22,6 +22,7 @@ mod pooler;
 mod process;
 mod runs;
 mod signals;
+mod statement;
 #[path = "../support/mod.rs"]
 mod support;
 mod suspend;

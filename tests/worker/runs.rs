@@ -30,19 +30,24 @@ async fn both_types_are_run_and_every_other_is_refused() {
             ("slow nap", "sleep", "'{\"seconds\": 60, \"timeout\": 0.1}'"),
             ("none", "sql", "NULL"),
             ("strange", "http", "'{}'"),
+            ("begin", "sql", "'{\"statement\": \"START TRANSACTION\"}'"),
+            ("copy out", "sql", "'{\"statement\": \"COPY public.done TO STDOUT\"}'"),
+            ("copy in", "sql", "'{\"statement\": \"COPY public.done FROM STDIN\"}'"),
+            ("long", "sleep", "'{\"seconds\": 0, \"timeout\": 7200}'"),
         ] {
             task(&session, name, kind, payload).await;
         }
         let options = Worker::options(&info, "w");
         let work = builtin(&options);
         let worker = Worker::start(options, work);
-        ended(&session, 9).await;
+        ended(&session, 13).await;
         let summary = worker.quit().await;
-        assert_eq!((summary.completed, summary.failed), (3, 6), "{version}");
+        assert_eq!((summary.completed, summary.failed), (3, 10), "{version}");
         let outcomes = session
             .ask("SELECT task_name, status, error_message FROM task_execution_log e JOIN scheduled_tasks t ON t.id = task_id ORDER BY e.id")
             .await;
         let known = "this worker knows \"sleep\" ({\"seconds\": 1.5}) and \"sql\" ({\"statement\": \"…\"})";
+        let copy = "unexpected message from server: COPY from STDIN or to STDOUT is not for a task, which has neither";
         let expected = [
             "nap|completed|-",
             "insert|completed|-",
@@ -53,6 +58,12 @@ async fn both_types_are_run_and_every_other_is_refused() {
             "slow nap|failed|timed out after 0.1 s",
             &format!("none|failed|the payload of a task of type \"sql\" is missing: {known}"),
             &format!("strange|failed|the task type \"http\" is not known: {known}"),
+            "begin|failed|the statement left a transaction open, which was rolled back: BEGIN is not for a task, whose one statement is a transaction by itself",
+            &format!("copy out|failed|{copy}"),
+            &format!("copy in|failed|{copy}"),
+            &format!(
+                "long|failed|the payload of a task of type \"sleep\" has a \"timeout\" of 7200 s, above the task's own of 1800 s: {known}"
+            ),
         ];
         assert_eq!(outcomes.lines().collect::<Vec<_>>(), expected, "{version}");
         assert_eq!(session.ask("SELECT what FROM public.done").await, "报表");

@@ -72,6 +72,10 @@ BEGIN
     IF NOT pg_try_advisory_xact_lock(lock_id) THEN
         RETURN;
     END IF;
+    -- The statement of a worker that lost the key may still run, in a session of its own.
+    IF NOT pg_try_advisory_xact_lock(statement_lock_key(p_task_id)) THEN
+        RETURN;
+    END IF;
     v_now := clock_timestamp();
     attempt := p_attempts + 1;
     IF attempt IS NULL THEN

@@ -36,7 +36,7 @@ COMMENT ON FUNCTION @schema@.row_locker(bigint) IS 'Who has the row of an execut
 --   not_found   there is no such execution
 --   not_running it has ended by now
 --   locked      somebody, holder_pid if that can be told, has its row locked
---   held        holder_pid has its key: it runs
+--   held        holder_pid has its key, or runs the statement of a worker that lost it: it runs
 --   held_by_us  this very session has its key
 --   prepared    a prepared transaction has its key
 --   unknown     its key is not the task's, so a free key says nothing
@@ -101,6 +101,12 @@ BEGIN
                        THEN format('the prepared transaction %L holds its key', v_holder.prepared_gid)
                        WHEN holder_pid IS NOT NULL THEN format('pid %s holds its key', holder_pid)
                        ELSE 'its key was held' END;
+    ELSIF NOT pg_try_advisory_xact_lock(statement_lock_key(v_row.task_id)) THEN
+        outcome := 'held';
+        SELECT h.pid INTO holder_pid FROM key_holders(statement_lock_key(v_row.task_id)) h LIMIT 1;
+        detail := CASE WHEN holder_pid IS NOT NULL
+                       THEN format('its key is free, but the statement of the lost worker still runs in session %s', holder_pid)
+                       ELSE 'its key was free, but the statement of the lost worker still ran' END;
     END IF;
     IF outcome IS NOT NULL THEN
         RETURN NEXT;

@@ -46,6 +46,25 @@ END
 $body$;
 COMMENT ON FUNCTION @schema@.task_lock_key(bigint) IS 'The advisory lock key of a task';
 
+-- A worker's statement runs in another session than the one that holds the task's key, and may outlive it: nobody starts the task
+-- while a session has this key.
+CREATE FUNCTION @schema@.statement_lock_key(p_task_id bigint)
+RETURNS bigint
+LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, @schema@, pg_temp
+AS $body$
+BEGIN
+    -- 0x4C57
+    IF p_task_id BETWEEN 0 AND 281474976710655 THEN
+        RETURN 19543::bigint << 48 | p_task_id;
+    END IF;
+    -- Which says what is wrong.
+    RETURN lock_key(19543, p_task_id);
+END
+$body$;
+COMMENT ON FUNCTION @schema@.statement_lock_key(bigint) IS
+    'The advisory lock key of the session that runs the statement of a task of type "sql"';
+
 CREATE FUNCTION @schema@.get_task_lock_id(p_task_name text)
 RETURNS bigint
 LANGUAGE plpgsql STABLE

@@ -10,7 +10,7 @@ use super::error::{OpenError, SessionError};
 use super::execution::{Execution, Finish};
 use super::open::{self, Statements};
 use super::worker_id::WorkerId;
-use crate::pg::connect::{Listening, Notification};
+use crate::pg::connect::{Heard, Listening};
 use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
 
@@ -165,8 +165,8 @@ impl TaskSession {
     /// The next news. What arrives while a statement is asked comes before its answer. Pending for ever once the session has
     /// ended.
     pub async fn news(&mut self) -> News {
-        while let Some(notification) = self.connection.notifications.recv().await {
-            if let Some(news) = self.read(&notification) {
+        while let Some(heard) = self.connection.notifications.recv().await {
+            if let Some(news) = self.read(&heard) {
                 return news;
             }
         }
@@ -176,13 +176,18 @@ impl TaskSession {
     /// News that has arrived and was not read.
     pub fn news_so_far(&mut self) -> Vec<News> {
         let mut all = Vec::new();
-        while let Ok(notification) = self.connection.notifications.try_recv() {
-            all.extend(self.read(&notification));
+        while let Some(heard) = self.connection.notifications.try_recv() {
+            all.extend(self.read(&heard));
         }
         all
     }
 
-    fn read(&self, notification: &Notification) -> Option<News> {
+    fn read(&self, heard: &Heard) -> Option<News> {
+        let notification = match heard {
+            Heard::Said(notification) => notification,
+            // Ours may have been among them.
+            Heard::More(channel) => return (channel == DUE).then_some(News::Due),
+        };
         match notification.channel.as_str() {
             DUE if notification.payload == self.schema.as_str() => Some(News::Due),
             QUIET if notification.pid == self.pid => Some(News::Told),

@@ -6,8 +6,17 @@ use crate::model::lock_key::LockKey;
 /// The top 16 bits of a key of locktop's own tasks ("LT"); the id is in the low 48.
 pub const NAMESPACE: u16 = 0x4C54;
 
+/// The same for the key that the session of a task's statement holds ("LW").
+const STATEMENT_NAMESPACE: u16 = 0x4C57;
+
 /// The largest id that a key has room for.
 pub const LARGEST_ID: i64 = (1 << 48) - 1;
+
+/// The number that the session locks which runs the statement of this task: `statement_lock_key` of the schema.
+#[must_use]
+pub const fn statement_number(id: i64) -> i64 {
+    (STATEMENT_NAMESPACE as i64) << 48 | (id & LARGEST_ID)
+}
 
 /// What a key says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -14,7 +14,7 @@ mod watch;
 mod tests;
 
 pub use board::{Board, Counts, TaskRow};
-pub use key::{LARGEST_ID, NAMESPACE, TaskKey};
+pub use key::{LARGEST_ID, NAMESPACE, TaskKey, statement_number};
 pub use name::name_of;
 pub use rows::{Execution, Schedule, TaskId, TaskSet, TaskTables};
 pub use state::{Evidence, KeyState, TaskState, of_execution, of_schedule};

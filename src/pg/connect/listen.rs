@@ -3,29 +3,15 @@
 use std::pin::pin;
 
 use futures_util::{StreamExt, stream};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, Client};
 
+use super::heard::{self, Notification, Notifications};
 use super::{Raw, reach};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::error::ConnectError;
 use crate::pg::poll::message;
-
-/// So many notifications wait for their reader. What comes on top of them is dropped: they wake somebody up, and whoever
-/// has as many as that before it has reason enough to look.
-const WAITING: usize = 64;
-
-/// What `NOTIFY` sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notification {
-    /// The channel.
-    pub channel: String,
-    /// What was said; empty where nothing was.
-    pub payload: String,
-    /// The process id of the backend that said it, which may be our own.
-    pub pid: i32,
-}
 
 /// An open connection. Dropped, it is closed at once, whatever is still to be answered.
 #[derive(Debug)]
@@ -34,7 +20,7 @@ pub struct Listening {
     pub client: Client,
     /// What was notified. A notification comes before the answer to the statement during which it arrived. Ends with the
     /// connection.
-    pub notifications: mpsc::Receiver<Notification>,
+    pub notifications: Notifications,
     /// Why the connection has ended, in one line, as soon as it has.
     pub ended: watch::Receiver<Option<String>>,
     driver: Driver,
@@ -67,7 +53,7 @@ impl Listening {
 /// As for [`super::connect`].
 pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
     let (client, connection): Raw = reach(info).await?;
-    let (heard, notifications) = mpsc::channel(WAITING);
+    let (ears, notifications) = heard::pair();
     let (over, ended) = watch::channel(None);
     let driver = tokio::spawn(async move {
         let mut connection = connection;
@@ -77,7 +63,7 @@ pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
             match next {
                 Ok(AsyncMessage::Notification(said)) => {
                     let (channel, payload) = (said.channel().to_owned(), said.payload().to_owned());
-                    let _ = heard.try_send(Notification { channel, payload, pid: said.process_id() });
+                    ears.hear(Notification { channel, payload, pid: said.process_id() });
                 }
                 Ok(_) => {}
                 Err(error) => {

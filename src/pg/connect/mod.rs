@@ -6,6 +6,7 @@
 
 mod attempt;
 mod diagnose;
+mod heard;
 mod listen;
 
 use std::net::IpAddr;
@@ -18,7 +19,8 @@ use super::conninfo::{ConnInfo, Endpoint, Host, SslMode};
 use super::error::ConnectError;
 use super::tls::{Connector, Stage};
 use attempt::{Attempt, Failure};
-pub use listen::{Listening, Notification, listen};
+pub use heard::{Heard, Notification, Notifications};
+pub use listen::{Listening, listen};
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]

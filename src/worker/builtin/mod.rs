@@ -1,6 +1,7 @@
 //! The work that `locktop worker` does.
 
 mod payload;
+mod place;
 mod sql;
 
 use super::stop::Stop;
@@ -15,8 +16,11 @@ use payload::Payload;
 /// - `sql`, `{"statement": "…"}`: one statement, on a connection of its own.
 ///
 /// Both end when the task's timeout is over, and fail then: a worker that lives enforces the limit itself, so that a recovery only has
-/// to deal with those that do not. A number of seconds as `timeout` in the payload takes the place of the task's. A task of any other
-/// type, or with another payload, fails.
+/// to deal with those that do not. A number of seconds as `timeout` in the payload takes the place of the task's, and is no longer. A task
+/// of any other type, or with another payload, fails.
+///
+/// A statement waits for its connection while the server has none left, and for the statement of a worker that lost the same task to
+/// end: that time counts.
 #[derive(Debug, Clone)]
 pub struct Builtin {
     info: ConnInfo,
@@ -42,7 +46,9 @@ impl Work for Builtin {
                 () = tokio::time::sleep(time) => Ok(()),
                 () = tokio::time::sleep(limit) => Err(WorkError::Failed(timed_out(limit))),
             },
-            payload::What::Sql(statement) => sql::run(&self.info, &statement, limit, &stop).await,
+            payload::What::Sql(statement) => {
+                sql::run(&self.info, execution.task_id.into(), &statement, limit, &stop).await
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) enum What {
 #[derive(Debug, PartialEq)]
 pub(super) struct Payload {
     pub(super) what: What,
-    /// In place of the task's own.
+    /// In place of the task's own, and no longer than that.
     pub(super) timeout: Option<Duration>,
 }
 
@@ -42,6 +42,11 @@ impl Payload {
         let timeout = timeout.transpose().map_err(|error| wrong(&error))?;
         if timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(wrong("has a \"timeout\" of nothing"));
+        }
+        // Past the task's own it is taken for slow, and may be ended by whoever looks after that.
+        if let Some(timeout) = timeout.filter(|timeout| *timeout > execution.timeout) {
+            let (own, timeout) = (execution.timeout.as_secs_f64(), timeout.as_secs_f64());
+            return Err(wrong(&format!("has a \"timeout\" of {timeout} s, above the task's own of {own} s")));
         }
         let what = if kind == "sleep" {
             What::Sleep(seconds(&payload, "seconds").map_err(|error| wrong(&error))?)
@@ -99,6 +104,12 @@ mod tests {
                 What::Sql("x".to_owned()),
                 Some(Duration::from_secs(2)),
             ),
+            (
+                "sleep",
+                r#"{"seconds": 0, "timeout": 60}"#,
+                What::Sleep(Duration::ZERO),
+                Some(Duration::from_secs(60)),
+            ),
         ] {
             assert_eq!(
                 Payload::read(&execution(kind, Some(payload))),
@@ -122,6 +133,11 @@ mod tests {
             ("sql", Some(r#"{"statement": "  "}"#), "empty \"statement\""),
             ("sql", Some(r#"{"statement": 7}"#), "that is no text"),
             ("sql", Some(r#"{"statement": "x", "timeout": 0}"#), "\"timeout\" of nothing"),
+            (
+                "sql",
+                Some(r#"{"statement": "x", "timeout": 60.5}"#),
+                "of 60.5 s, above the task's own of 60 s:",
+            ),
             ("http", Some("{}"), "\"http\" is not known"),
         ] {
             let error = Payload::read(&execution(kind, payload)).unwrap_err();

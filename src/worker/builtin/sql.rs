@@ -1,14 +1,14 @@
 //! A task that is one SQL statement.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{CancelToken, Client, Error};
 
-use super::{WorkError, timed_out};
+use super::{WorkError, place, timed_out};
 use crate::clock;
-use crate::pg::connect::{Listening, listen};
+use crate::pg::connect::Listening;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::message;
 use crate::pg::tls::Connector;
@@ -21,39 +21,69 @@ const MARGIN: Duration = Duration::from_secs(1);
 /// Most characters of the server's detail and hint in an error.
 const MORE: usize = 1000;
 
+/// A `BEGIN` does nothing, and whoever wrote it thinks that it does.
+const LEFT_OPEN: &str = "the statement left a transaction open, which was rolled back: BEGIN is not for a task, whose one statement is a \
+    transaction by itself";
+/// What the driver says of a `COPY` that it was not asked for; it has no kind that could be asked for.
+const UNEXPECTED: &str = "unexpected message from server";
+
 /// Runs it on a connection of its own. A statement does not run on after this returned, or was dropped: it is cancelled, then the
 /// connection is closed, and the server looks every second whether it still is there.
 pub(super) async fn run(
     info: &ConnInfo,
+    task: i64,
     statement: &str,
     limit: Duration,
     stop: &Stop,
 ) -> Result<(), WorkError> {
-    let connection = tokio::select! {
+    let (began, mut why) = (clock::monotonic(), String::new());
+    let opened = tokio::select! {
         biased;
         reason = stop.stopped() => return Err(WorkError::Stopped(reason)),
-        connection = listen(info) => connection,
+        opened = tokio::time::timeout(limit, place::open(info, task, &mut why)) => opened,
     };
-    let connection = connection.map_err(|error| WorkError::Failed(format!("no connection: {error}")))?;
+    let connection = match opened {
+        Ok(opened) => opened.map_err(WorkError::Failed)?,
+        Err(_) if why.is_empty() => return Err(WorkError::Failed(timed_out(limit))),
+        Err(_) => return Err(WorkError::Failed(format!("{} before it began: {why}", timed_out(limit)))),
+    };
     let guard = Guard(Some(connection));
     let Some(client) = guard.client() else { return Ok(()) };
-    let outcome = attend(client, statement, limit, stop).await;
+    let outcome = attend(client, task, statement, Limit { began, limit }, stop).await;
     guard.ended().await;
     outcome
 }
 
-async fn attend(client: &Client, statement: &str, limit: Duration, stop: &Stop) -> Result<(), WorkError> {
-    let began = clock::monotonic();
-    let mut work = std::pin::pin!(execute(client, statement, limit));
+/// How long it may take, and since when.
+#[derive(Clone, Copy)]
+struct Limit {
+    began: Instant,
+    limit: Duration,
+}
+
+impl Limit {
+    fn left(self) -> Duration {
+        self.limit.saturating_sub(self.began.elapsed())
+    }
+
+    fn is_over(self) -> bool {
+        self.left().is_zero()
+    }
+}
+
+async fn attend(
+    client: &Client,
+    task: i64,
+    statement: &str,
+    limit: Limit,
+    stop: &Stop,
+) -> Result<(), WorkError> {
+    let mut work = std::pin::pin!(execute(client, statement, limit.left()));
     let outcome = tokio::select! {
         biased;
         reason = stop.stopped() => WorkError::Stopped(reason),
-        done = &mut work => return done.map_err(|error| {
-            // The same code as when somebody cancels it.
-            let timeout = error.code() == Some(&SqlState::QUERY_CANCELED) && began.elapsed() >= limit;
-            WorkError::Failed(if timeout { timed_out(limit) } else { said(&error) })
-        }),
-        () = tokio::time::sleep(limit.saturating_add(MARGIN)) => WorkError::Failed(timed_out(limit)),
+        done = &mut work => return end(client, task, done, limit).await,
+        () = tokio::time::sleep(limit.left().saturating_add(MARGIN)) => WorkError::Failed(timed_out(limit.limit)),
     };
     cancel(client.cancel_token()).await;
     // Its end, if the server listens: only then it is sure that nothing of it happens any more.
@@ -62,6 +92,29 @@ async fn attend(client: &Client, statement: &str, limit: Duration, stop: &Stop) 
         Ok(Ok(())) => Ok(()),
         _ => Err(outcome),
     }
+}
+
+/// The statement has been answered.
+async fn end(client: &Client, task: i64, done: Result<(), Error>, limit: Limit) -> Result<(), WorkError> {
+    let over = limit.is_over();
+    if done.as_ref().is_err_and(|error| error.as_db_error().is_none()) {
+        // The driver did not understand the answer: the server may be at it still.
+        cancel(client.cancel_token()).await;
+    }
+    let open = release(client, task).await;
+    let reason = match done {
+        Ok(()) if open => LEFT_OPEN.to_owned(),
+        Ok(()) => return Ok(()),
+        // The same code as when somebody cancels it.
+        Err(error) if over && error.code() == Some(&SqlState::QUERY_CANCELED) => timed_out(limit.limit),
+        Err(error) => said(&error),
+    };
+    Err(WorkError::Failed(reason))
+}
+
+/// Gives back the key, once nothing of the statement happens any more. Says whether it left a transaction open, which then is rolled back.
+async fn release(client: &Client, task: i64) -> bool {
+    matches!(tokio::time::timeout(CANCEL, place::close(client, task)).await, Ok(Ok(true)))
 }
 
 /// One statement: the extended protocol refuses more.
@@ -116,6 +169,9 @@ async fn cancel(token: CancelToken) {
 /// What the server says, with detail and hint.
 fn said(error: &Error) -> String {
     let mut text = message(error);
+    if text == UNEXPECTED {
+        text.push_str(": COPY from STDIN or to STDOUT is not for a task, which has neither");
+    }
     if let Some(db) = error.as_db_error() {
         for (name, more) in [("detail", db.detail()), ("hint", db.hint())] {
             if let Some(more) = more {

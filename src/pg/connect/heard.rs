@@ -1,0 +1,157 @@
+//! What was notified and is not read yet.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+/// So many notifications of one channel wait for their reader. What comes on top of them is dropped, and the reader told that there
+/// was more: one channel cannot push out what another said.
+const WAITING: usize = 64;
+
+/// What `NOTIFY` sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// The channel.
+    pub channel: String,
+    /// What was said; empty where nothing was.
+    pub payload: String,
+    /// The process id of the backend that said it, which may be our own.
+    pub pid: i32,
+}
+
+/// What there is to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// This was said.
+    Said(Notification),
+    /// More was said on this channel than anybody keeps, after what was said before and beside what will be said.
+    More(String),
+}
+
+/// The reader's end. It ends with the connection.
+#[derive(Debug)]
+pub struct Notifications(Arc<Shared>);
+
+/// The connection's end. Dropped, it ends the other.
+#[derive(Debug)]
+pub(super) struct Ears(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Waiting>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    said: VecDeque<Notification>,
+    more: BTreeSet<String>,
+    over: bool,
+}
+
+/// Both ends.
+pub(super) fn pair() -> (Ears, Notifications) {
+    let shared = Arc::<Shared>::default();
+    (Ears(Arc::clone(&shared)), Notifications(shared))
+}
+
+impl Shared {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ears {
+    pub(super) fn hear(&self, said: Notification) {
+        // Nobody reads.
+        if Arc::strong_count(&self.0) == 1 {
+            return;
+        }
+        let mut waiting = self.0.waiting();
+        if waiting.said.iter().filter(|other| other.channel == said.channel).count() < WAITING {
+            waiting.said.push_back(said);
+        } else {
+            waiting.more.insert(said.channel);
+        }
+        drop(waiting);
+        self.0.changed.notify_one();
+    }
+}
+
+impl Drop for Ears {
+    fn drop(&mut self) {
+        self.0.waiting().over = true;
+        self.0.changed.notify_one();
+    }
+}
+
+impl Notifications {
+    /// The next, if there is one.
+    pub fn try_recv(&mut self) -> Option<Heard> {
+        let mut waiting = self.0.waiting();
+        let said = waiting.said.pop_front().map(Heard::Said);
+        said.or_else(|| waiting.more.pop_first().map(Heard::More))
+    }
+
+    /// The next, as soon as there is one; none once the connection has ended and all was read.
+    pub async fn recv(&mut self) -> Option<Heard> {
+        loop {
+            // In this order: what was heard before the end is read.
+            let over = self.0.waiting().over;
+            if let Some(heard) = self.try_recv() {
+                return Some(heard);
+            }
+            if over {
+                return None;
+            }
+            self.0.changed.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(channel: &str, number: usize) -> Notification {
+        Notification { channel: channel.to_owned(), payload: number.to_string(), pid: 1 }
+    }
+
+    #[tokio::test]
+    async fn one_channel_does_not_push_out_another() {
+        let (ears, mut reader) = pair();
+        for number in 0..1000 {
+            ears.hear(said("loud", number));
+        }
+        ears.hear(said("quiet", 0));
+        drop(ears);
+        for number in 0..WAITING {
+            assert_eq!(reader.recv().await, Some(Heard::Said(said("loud", number))));
+        }
+        assert_eq!(reader.recv().await, Some(Heard::Said(said("quiet", 0))));
+        assert_eq!(reader.recv().await, Some(Heard::More("loud".to_owned())));
+        assert_eq!(reader.recv().await, None);
+        assert_eq!(reader.recv().await, None);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_woken() {
+        let (ears, mut reader) = pair();
+        assert_eq!(reader.try_recv(), None);
+        let reads = tokio::spawn(async move { (reader.recv().await, reader.recv().await) });
+        tokio::task::yield_now().await;
+        ears.hear(said("a", 1));
+        tokio::task::yield_now().await;
+        drop(ears);
+        assert_eq!(reads.await.unwrap(), (Some(Heard::Said(said("a", 1))), None));
+    }
+
+    #[test]
+    fn nothing_is_kept_for_nobody() {
+        let (ears, reader) = pair();
+        drop(reader);
+        ears.hear(said("a", 1));
+        assert!(ears.0.waiting().said.is_empty());
+    }
+}

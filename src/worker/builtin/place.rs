@@ -1,0 +1,62 @@
+//! A session for a statement.
+
+use std::time::Duration;
+
+use tokio_postgres::{Client, Error, SimpleQueryMessage};
+
+use crate::model::task::statement_number;
+use crate::pg::connect::{Listening, listen};
+use crate::pg::conninfo::ConnInfo;
+use crate::pg::poll::message;
+
+/// Between two attempts to get what others have: the first and the longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+
+/// A session that may run the statement of a task: it holds the key without which nobody begins the task. So the statement of a worker
+/// that lost the task, and does not know because it is suspended, does not run beside another's.
+///
+/// What may pass is waited for, and told in `why`.
+///
+/// # Errors
+/// When there is no connection and waiting would not help.
+pub(super) async fn open(info: &ConnInfo, task: i64, why: &mut String) -> Result<Listening, String> {
+    let mut pause = PAUSE.0;
+    let connection = loop {
+        match listen(info).await {
+            Ok(connection) => break connection,
+            Err(error) if error.is_waitable() => *why = format!("no connection: {error}"),
+            Err(error) => return Err(format!("no connection: {error}")),
+        }
+        wait(&mut pause).await;
+    };
+    // Tried and not waited for: who waits for a lock is in the way of nobody, but is seen to wait for what cannot be hurried.
+    let key = statement_number(task);
+    while !first(&connection.client, &format!("SELECT pg_catalog.pg_try_advisory_lock({key})"))
+        .await
+        .map_err(|error| format!("no connection: {}", message(&error)))?
+    {
+        "the statement of an earlier execution still runs".clone_into(why);
+        wait(&mut pause).await;
+    }
+    Ok(connection)
+}
+
+/// Gives the key back; the end of the session does so as well, a moment later than it is told. Says whether a transaction was left open:
+/// a statement that is one by itself began when it was sent.
+pub(super) async fn close(client: &Client, task: i64) -> Result<bool, Error> {
+    let key = statement_number(task);
+    let sql = format!(
+        "SELECT pg_catalog.now() < pg_catalog.statement_timestamp() FROM pg_catalog.pg_advisory_unlock({key})"
+    );
+    first(client, &sql).await
+}
+
+async fn wait(pause: &mut Duration) {
+    tokio::time::sleep(*pause).await;
+    *pause = (*pause * 2).min(PAUSE.1);
+}
+
+async fn first(client: &Client, sql: &str) -> Result<bool, Error> {
+    let answer = client.simple_query(sql).await?;
+    Ok(answer.iter().any(|part| matches!(part, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"))))
+}
