@@ -1,5 +1,6 @@
 //! A server of our own and states of contention to look at: for the demo, for tests and for benches.
 
+pub mod contest;
 pub mod postgres;
 mod random;
 pub mod redis;

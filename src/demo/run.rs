@@ -81,7 +81,7 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
         let server = EmbeddedServer::start(options.server).await?;
         (ConnInfo::parse(&server.conninfo())?, Some(server))
     };
-    let (stage, play) = prepare(&info, server.is_some(), options.tasks).await?;
+    let (stage, play) = Box::pin(prepare(&info, server.is_some(), options.tasks)).await?;
     let (quit, told) = watch::channel(false);
     let begin = |(place, scenario): (u32, Scenario)| {
         let (stage, mut told) = (stage.clone(), told.clone());

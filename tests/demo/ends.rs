@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::headless::{Running, workers};
+use crate::headless::{Running, demo, workers};
 use crate::support::{exists, wait_for};
 
 #[test]
@@ -29,4 +29,23 @@ fn a_killed_demo_leaves_no_worker_behind_not_even_one_that_is_stopped() {
     });
     running.signal(Signal::KILL);
     wait_for("all of them to go", || pids.iter().all(|(pid, _)| !exists(*pid)));
+}
+
+#[test]
+fn a_killed_demo_of_leases_and_redis_leaves_no_process_and_no_server_behind() {
+    let place = tempfile::Builder::new().prefix("lt").tempdir_in("/tmp").unwrap();
+    let mut command = demo(&["--duration", "1h", "--scenario", "leases", "--scenario", "redis"]);
+    let running = Running::of(command.env("TMPDIR", place.path()));
+    let servers = || {
+        let entries = std::fs::read_dir(place.path()).unwrap().flatten();
+        entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("locktop-redis-")).count()
+    };
+    let mut pids = Vec::new();
+    wait_for("its servers, and a process to be stopped", || {
+        pids = workers(running.pid());
+        servers() == 6 && pids.len() == 12 && pids.iter().any(|(_, state)| *state == 'T')
+    });
+    running.signal(Signal::KILL);
+    wait_for("the processes to go", || pids.iter().all(|(pid, _)| !exists(*pid)));
+    wait_for("the servers to go", || servers() == 0);
 }

@@ -21,7 +21,11 @@ pub(crate) struct Running(Option<Child>);
 
 impl Running {
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        Self(Some(demo(arguments).spawn().unwrap()))
+        Self::of(&mut demo(arguments))
+    }
+
+    pub(crate) fn of(command: &mut Command) -> Self {
+        Self(Some(command.spawn().unwrap()))
     }
 
     pub(crate) fn pid(&self) -> Pid {

@@ -8,8 +8,10 @@
     reason = "a test may"
 )]
 
+mod contests;
 mod crash;
 mod ends;
+mod forged;
 mod headless;
 mod play;
 mod recipe;

@@ -26,8 +26,21 @@ fn people_get_a_table_and_what_is_missing_is_told() {
 }
 
 #[test]
-fn a_demo_without_tasks_has_nothing_to_count() {
+fn a_demo_of_sessions_that_wait_has_nothing_to_count() {
     let left = play(&["--scenario", "chain"]);
     assert_eq!((left.status, left.out.as_str()), (Some(2), ""));
-    assert_eq!(left.err, "locktop: --headless counts what becomes of tasks: play tasks, crash or stall\n");
+    let said = "locktop: --headless counts what comes of it: play tasks, crash, stall, leases, ratelimit, ";
+    assert!(left.err.starts_with(said), "{left:?}");
+}
+
+#[test]
+fn a_number_that_is_none_is_told_with_those_there_are() {
+    let left = play(&["--scenario", "leases", "--until", "leases.takenover=1"]);
+    assert_eq!((left.status, left.out.as_str()), (Some(2), ""), "{left:?}");
+    assert!(
+        left.err.contains("there is no \"leases.takenover\"") && left.err.contains("leases.taken_over"),
+        "{left:?}"
+    );
+    let left = play(&["--scenario", "leases", "--recipe", "/nonexistent"]);
+    assert_eq!(left.err, "locktop: --recipe is for tasks, crash and stall alone\n", "{left:?}");
 }

@@ -17,7 +17,7 @@ pub(crate) async fn target() -> (String, Client) {
     (target, open(&info).await.client)
 }
 
-async fn schemas(client: &Client) -> Vec<String> {
+pub(crate) async fn schemas(client: &Client) -> Vec<String> {
     let sql = "SELECT nspname::text FROM pg_namespace WHERE nspname LIKE 'locktop%' ORDER BY 1";
     client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }

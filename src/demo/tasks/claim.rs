@@ -5,9 +5,10 @@ use std::sync::Arc;
 use tokio_postgres::Client;
 
 use super::ground::{Ground, TASKS_SCHEMA};
-use super::orders::Orders;
+use super::orders::{Orders, Part};
 use super::play::{self, Play, Shared};
 use super::{TasksError, TasksOptions, WORKERS_GRACE};
+use crate::demo::contest::Place;
 use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
 
@@ -72,14 +73,28 @@ impl Claim {
         let orders = Orders {
             conninfo: workers.to_key_value(),
             schema: ground.schema.as_str().to_owned(),
-            worker: String::new(),
+            worker: "worker".to_owned(),
             process: 0,
+            part: Part::Tasks,
             recipe: ground.recipe,
             plan,
         };
+        let place = Place {
+            info: ground.info.clone(),
+            schema: ground.schema.clone(),
+            program: options.program.clone(),
+            orders: orders.clone(),
+            seed: options.seed,
+            counted: options.counted,
+        };
+        let contests = options.contests.clone();
         let shared = Shared::new(ground, options, plan, orders);
         shared.crew().fill()?;
-        Ok(Play::begin(Arc::new(shared)))
+        let mut begun = Play::begin(Arc::new(shared));
+        for contest in contests {
+            begun.add(Box::pin(contest.begin(&place, &client)).await?);
+        }
+        Ok(begun)
     }
 
     /// Removes the schema.

@@ -34,7 +34,7 @@ pub(super) async fn count(
             "SELECT count(*) FILTER (WHERE times > 1), count(*) FILTER (WHERE superseded)
                FROM (SELECT count(*) AS times, bool_or(action = 'superseded') AS superseded
                        FROM {schema}.locktop_audit
-                      WHERE action IN ('recovered', 'gave_up', 'superseded')
+                      WHERE action IN ('recovered', 'gave_up', 'superseded') AND execution_id IS NOT NULL
                       GROUP BY execution_id) q"
         );
         let row = client.query_one(&audit, &[]).await?;

@@ -17,15 +17,15 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// All places for workers, and who has them.
 #[derive(Debug)]
-pub(super) struct Crew {
+pub(in crate::demo) struct Crew {
     program: PathBuf,
     orders: Orders,
     places: Vec<Place>,
     started: i32,
     /// How many ended without being told to.
-    pub(super) lost: u64,
+    pub(in crate::demo) lost: u64,
     /// What the first of these said.
-    pub(super) complaint: Option<String>,
+    pub(in crate::demo) complaint: Option<String>,
 }
 
 /// Where one worker after the other works.
@@ -41,6 +41,7 @@ struct Place {
 #[derive(Debug)]
 struct Worker {
     child: Child,
+    name: String,
     process: i32,
     sleeper: Option<Sleeper>,
     killed: bool,
@@ -54,7 +55,7 @@ impl Worker {
 
 impl Crew {
     /// A crew with places for so many workers; [`Self::fill`] starts them.
-    pub(super) fn new(program: PathBuf, orders: Orders, workers: usize) -> Self {
+    pub(in crate::demo) fn new(program: PathBuf, orders: Orders, workers: usize) -> Self {
         let place = || Place { generation: 0, worker: None, not_before: None };
         Self {
             program,
@@ -67,7 +68,7 @@ impl Crew {
     }
 
     /// Starts a worker at each place where there is none, and notes those that have ended.
-    pub(super) fn fill(&mut self) -> io::Result<()> {
+    pub(in crate::demo) fn fill(&mut self) -> io::Result<()> {
         for index in 0..self.places.len() {
             self.bury(index)?;
             let now = clock::monotonic();
@@ -84,8 +85,8 @@ impl Crew {
         let Some(place) = self.places.get_mut(index) else { return Ok(()) };
         let number = index + 1;
         let name = match place.generation {
-            0 => format!("worker-{number}"),
-            generation => format!("worker-{number}.{generation}"),
+            0 => format!("{}-{number}", self.orders.worker),
+            generation => format!("{}-{number}.{generation}", self.orders.worker),
         };
         place.generation += 1;
         let orders = Orders { worker: name.clone(), process: self.started, ..self.orders.clone() };
@@ -99,7 +100,7 @@ impl Crew {
             // One that has ended already is found so later.
             let _ = pipe.write_all(line.as_bytes());
         }
-        place.worker = Some(Worker { child, process: self.started, sleeper: None, killed: false });
+        place.worker = Some(Worker { child, name, process: self.started, sleeper: None, killed: false });
         Ok(())
     }
 
@@ -123,12 +124,19 @@ impl Crew {
     }
 
     /// The numbers of the processes that work, in the order of their places. One that stands still does not.
-    pub(super) fn at_work(&self) -> Vec<i32> {
+    pub(in crate::demo) fn at_work(&self) -> Vec<i32> {
         let workers = self.places.iter().filter_map(|place| place.worker.as_ref());
         workers
             .filter(|worker| worker.sleeper.is_none() && !worker.killed)
             .map(|worker| worker.process)
             .collect()
+    }
+
+    /// The number of a process that works under this name.
+    pub(in crate::demo) fn at_work_as(&self, name: &str) -> Option<i32> {
+        let mut workers = self.places.iter().filter_map(|place| place.worker.as_ref());
+        let found = workers.find(|worker| worker.name == name && worker.sleeper.is_none() && !worker.killed);
+        found.map(|worker| worker.process)
     }
 
     fn find(&mut self, process: i32) -> Option<&mut Worker> {
@@ -137,12 +145,12 @@ impl Crew {
     }
 
     /// How many processes were started.
-    pub(super) fn started(&self) -> u64 {
+    pub(in crate::demo) fn started(&self) -> u64 {
         u64::try_from(self.started).unwrap_or_default()
     }
 
     /// Kills a worker with SIGKILL; false when it has ended by now.
-    pub(super) fn kill(&mut self, process: i32) -> bool {
+    pub(in crate::demo) fn kill(&mut self, process: i32) -> bool {
         let Some(worker) = self.find(process) else { return false };
         if worker.child.try_wait().is_ok_and(|status| status.is_some()) {
             return false;
@@ -152,7 +160,7 @@ impl Crew {
     }
 
     /// Stops a worker with SIGSTOP.
-    pub(super) fn stop(&mut self, process: i32) -> Option<Pid> {
+    pub(in crate::demo) fn stop(&mut self, process: i32) -> Option<Pid> {
         let worker = self.find(process)?;
         let pid = worker.pid()?;
         worker.sleeper = Some(Sleeper::stop(pid).ok()?);
@@ -160,14 +168,14 @@ impl Crew {
     }
 
     /// Wakes a worker with SIGCONT.
-    pub(super) fn wake(&mut self, process: i32) {
+    pub(in crate::demo) fn wake(&mut self, process: i32) {
         if let Some(worker) = self.find(process) {
             worker.sleeper = None;
         }
     }
 
     /// Wakes all, and tells them to end by ending their standard input.
-    pub(super) fn dismiss(&mut self) {
+    pub(in crate::demo) fn dismiss(&mut self) {
         for worker in self.places.iter_mut().filter_map(|place| place.worker.as_mut()) {
             worker.sleeper = None;
             drop(worker.child.stdin.take());
@@ -175,13 +183,13 @@ impl Crew {
     }
 
     /// Whether all have ended.
-    pub(super) fn is_gone(&mut self) -> bool {
+    pub(in crate::demo) fn is_gone(&mut self) -> bool {
         let mut workers = self.places.iter_mut().filter_map(|place| place.worker.as_mut());
         workers.all(|worker| worker.child.try_wait().is_ok_and(|status| status.is_some()))
     }
 
     /// Kills what is left.
-    pub(super) fn end(&mut self) {
+    pub(in crate::demo) fn end(&mut self) {
         for worker in self.places.iter_mut().filter_map(|place| place.worker.as_mut()) {
             worker.sleeper = None;
             let _ = worker.child.kill();

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::demo::redis::RedisServerError;
 use crate::pg::error::ConnectError;
 use crate::schema::SchemaError;
 
@@ -31,6 +32,9 @@ pub enum TasksError {
     /// A worker process.
     #[error("cannot start a worker process: {0}")]
     Worker(#[from] io::Error),
+    /// The servers of Redis.
+    #[error(transparent)]
+    Redis(#[from] RedisServerError),
     /// A recipe that lacks something.
     #[error("the recipe cannot be used: {0}")]
     Recipe(String),
@@ -38,7 +42,7 @@ pub enum TasksError {
 
 impl TasksError {
     /// For `map_err`.
-    pub(super) fn server(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Self {
+    pub(in crate::demo) fn server(what: &'static str) -> impl FnOnce(tokio_postgres::Error) -> Self {
         move |error| {
             let message = error.as_db_error().map_or_else(|| error.to_string(), |db| db.message().to_owned());
             Self::Server { what, message }

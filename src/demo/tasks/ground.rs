@@ -145,6 +145,9 @@ impl Ground {
             let drop = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema.quoted());
             return client.batch_execute(&drop).await.map_err(TasksError::server("removing its schema"));
         }
+        // Leases of those that were killed would count as held to the end of their terms.
+        let expire = format!("DELETE FROM {}.distlock", self.schema.quoted());
+        client.batch_execute(&expire).await.map_err(TasksError::server("removing its leases"))?;
         schema::remove(&mut client, &self.schema).await?;
         Ok(())
     }

@@ -18,14 +18,18 @@ mod waker;
 mod witness;
 
 pub use claim::Claim;
+pub(super) use crew::Crew;
 pub use error::TasksError;
 pub use ground::TASKS_SCHEMA;
+pub(super) use orders::{Orders, Part};
 pub use play::Play;
 pub use summary::{Outcome, Summary};
 
 use std::path::PathBuf;
 
 use orders::Plan;
+
+use super::contest::Contest;
 
 /// Seconds that an execution whose key is free is left alone, before they are scaled; and the least that is left of them.
 const GRACE: f64 = 30.0;
@@ -45,7 +49,7 @@ pub struct TasksOptions {
     pub crash: bool,
     /// Some work hangs.
     pub stall: bool,
-    /// Places for workers.
+    /// Places for workers. Without any no task is played.
     pub workers: usize,
     /// Number of tasks.
     pub tasks: usize,
@@ -57,6 +61,8 @@ pub struct TasksOptions {
     pub counted: bool,
     /// Statements that make other tables and functions, under the names of the published recipe, in place of locktop's.
     pub recipe: Option<String>,
+    /// What is played beside the tasks, or in place of them; not with a recipe, whose schema has nothing for it.
+    pub contests: Vec<Contest>,
 }
 
 impl TasksOptions {
@@ -73,6 +79,7 @@ impl TasksOptions {
             seed: 1,
             counted: false,
             recipe: None,
+            contests: Vec::new(),
         }
     }
 

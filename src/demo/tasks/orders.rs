@@ -7,15 +7,17 @@ use super::plan::{Chore, Ends, chores};
 
 /// One line of JSON.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Orders {
+pub(in crate::demo) struct Orders {
     /// Where to connect, with everything.
-    pub(super) conninfo: String,
+    pub(in crate::demo) conninfo: String,
     /// The schema of the task tables.
-    pub(super) schema: String,
-    /// Its name.
-    pub(super) worker: String,
-    /// Its number, of all processes that the demo started.
-    pub(super) process: i32,
+    pub(in crate::demo) schema: String,
+    /// Its name; where there are to be several, what their names begin with.
+    pub(in crate::demo) worker: String,
+    /// Its number, of all processes of the kind that the demo started.
+    pub(in crate::demo) process: i32,
+    /// What it is to do.
+    pub(in crate::demo) part: Part,
     /// Whether the schema has somebody else's functions in it.
     pub(super) recipe: bool,
     pub(super) plan: Plan,
@@ -26,6 +28,20 @@ impl std::fmt::Debug for Orders {
         // There may be a password in the rest.
         f.debug_struct("Orders").field("worker", &self.worker).finish_non_exhaustive()
     }
+}
+
+/// What a process does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(in crate::demo) enum Part {
+    /// It runs tasks.
+    Tasks,
+    /// It competes for so many leases, with a term of so many milliseconds.
+    Leases { leases: i32, term: u64, seed: u64 },
+    /// It works off the queue.
+    Queue,
+    /// It uses locks with a term of so many milliseconds in these servers, of which the first stands alone.
+    Redis { urls: Vec<String>, term: u64, seed: u64 },
 }
 
 /// What the tasks were made from.

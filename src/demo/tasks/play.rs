@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
@@ -12,6 +13,7 @@ use super::orders::{Orders, Plan};
 use super::witness::{Moment, NOW, Stop};
 use super::{Outcome, Summary, TasksError, TasksOptions, chaos, count, recovery};
 use crate::clock;
+use crate::demo::contest::Game;
 use crate::demo::scenario::SCHEMA;
 use crate::pg::connect::connect;
 use crate::schema::SchemaName;
@@ -80,25 +82,40 @@ pub(super) async fn now(client: &Client) -> Result<Moment, tokio_postgres::Error
 pub struct Play {
     shared: Arc<Shared>,
     loops: Vec<JoinHandle<()>>,
+    games: Vec<Box<dyn Game>>,
     since: Instant,
 }
 
 impl Play {
     /// What goes on from now on: workers are replaced, tasks are made due, mishaps happen, and somebody recovers.
     pub(super) fn begin(shared: Arc<Shared>) -> Self {
-        let loops = vec![
-            tokio::spawn(watch(Arc::clone(&shared))),
-            tokio::spawn(replan(Arc::clone(&shared))),
-            tokio::spawn(chaos::keep(Arc::clone(&shared))),
-            tokio::spawn(recovery::keep(Arc::clone(&shared))),
-        ];
-        Self { shared, loops, since: clock::monotonic() }
+        let mut loops = Vec::new();
+        if shared.options.workers > 0 {
+            loops = vec![
+                tokio::spawn(watch(Arc::clone(&shared))),
+                tokio::spawn(replan(Arc::clone(&shared))),
+                tokio::spawn(chaos::keep(Arc::clone(&shared))),
+                tokio::spawn(recovery::keep(Arc::clone(&shared))),
+            ];
+        }
+        Self { shared, loops, games: Vec::new(), since: clock::monotonic() }
+    }
+
+    /// What is played beside the tasks.
+    pub(super) fn add(&mut self, game: Box<dyn Game>) {
+        self.games.push(game);
     }
 
     /// The schema of the task tables.
     #[must_use]
     pub fn schema(&self) -> &SchemaName {
         &self.shared.ground.schema
+    }
+
+    /// Servers of Redis that are played on, as URLs of one set.
+    #[must_use]
+    pub fn redis(&self) -> Vec<String> {
+        self.games.iter().flat_map(|game| game.redis().to_vec()).collect()
     }
 
     /// The numbers as they are now.
@@ -132,7 +149,11 @@ impl Play {
         };
         let counted = count::count(client, &self.shared.ground, &record.stops, &mut summary).await;
         let verdict = counted.map_err(TasksError::server("the numbers"))?;
-        Ok(Outcome::of(summary, verdict.example.as_deref(), complaint.as_deref()))
+        let mut outcome = Outcome::of(summary, verdict.example.as_deref(), complaint.as_deref());
+        for game in &self.games {
+            outcome.add(game.count(client).await.map_err(TasksError::server("the numbers"))?);
+        }
+        Ok(outcome)
     }
 
     /// Wakes those that stand still, tells all to end, kills who does not, and counts.
@@ -144,38 +165,18 @@ impl Play {
             part.abort();
             let _ = part.await;
         }
-        let outcome = self.settle().await;
-        self.dismiss().await;
+        // Each goes on to the end of its own: all at the same time.
+        let games = join_all(self.games.iter_mut().map(|game| game.finish()));
+        let shared = &self.shared;
+        let tasks = async {
+            let outcome = settle(shared).await;
+            dismiss(shared).await;
+            outcome
+        };
+        let (outcome, _) = tokio::join!(tasks, games);
         outcome?;
         let client = connect(&self.shared.ground.info).await?.client;
         self.count(&client).await
-    }
-
-    /// Wakes those that stand still, and gives them the time to notice what they have lost.
-    async fn settle(&self) -> Result<(), TasksError> {
-        let client = connect(&self.shared.ground.info).await?.client;
-        let now = now(&client).await.map_err(TasksError::server("the time"))?;
-        let asleep = chaos::wake_all(&self.shared, now);
-        let sql = format!("SELECT count(*) FROM {SCHEMA}.witness WHERE ended IS NULL AND process = ANY ($1)");
-        let start = clock::monotonic();
-        while !asleep.is_empty() && start.elapsed() < AWAKENING {
-            let row =
-                client.query_one(&sql, &[&asleep]).await.map_err(TasksError::server("the witnesses"))?;
-            if row.try_get::<_, i64>(0).is_ok_and(|left| left == 0) {
-                break;
-            }
-            tokio::time::sleep(POLL).await;
-        }
-        Ok(())
-    }
-
-    async fn dismiss(&self) {
-        self.shared.crew().dismiss();
-        let start = clock::monotonic();
-        while !self.shared.crew().is_gone() && start.elapsed() < FAREWELL {
-            tokio::time::sleep(POLL).await;
-        }
-        self.shared.crew().end();
     }
 
     /// Ends the workers at once and removes the schema.
@@ -188,6 +189,7 @@ impl Play {
             let _ = part.await;
         }
         self.shared.crew().end();
+        self.games.clear();
         remove(&self.shared.ground).await
     }
 
@@ -204,6 +206,32 @@ impl Drop for Play {
         self.loops.iter().for_each(JoinHandle::abort);
         self.shared.crew().end();
     }
+}
+
+/// Wakes those that stand still, and gives them the time to notice what they have lost.
+async fn settle(shared: &Shared) -> Result<(), TasksError> {
+    let client = connect(&shared.ground.info).await?.client;
+    let now = now(&client).await.map_err(TasksError::server("the time"))?;
+    let asleep = chaos::wake_all(shared, now);
+    let sql = format!("SELECT count(*) FROM {SCHEMA}.witness WHERE ended IS NULL AND process = ANY ($1)");
+    let start = clock::monotonic();
+    while !asleep.is_empty() && start.elapsed() < AWAKENING {
+        let row = client.query_one(&sql, &[&asleep]).await.map_err(TasksError::server("the witnesses"))?;
+        if row.try_get::<_, i64>(0).is_ok_and(|left| left == 0) {
+            break;
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    Ok(())
+}
+
+async fn dismiss(shared: &Shared) {
+    shared.crew().dismiss();
+    let start = clock::monotonic();
+    while !shared.crew().is_gone() && start.elapsed() < FAREWELL {
+        tokio::time::sleep(POLL).await;
+    }
+    shared.crew().end();
 }
 
 /// The sessions of workers that were killed may take a moment to go.

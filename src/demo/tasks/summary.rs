@@ -1,7 +1,10 @@
 //! What came of it, in numbers.
 
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+
+use crate::demo::contest::{Contest, Found, Tally};
 
 /// The object that a demo without a screen prints. Keys may be added, never renamed.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,6 +53,8 @@ pub struct Summary {
     pub seconds: f64,
     /// What it was played from.
     pub seed: u64,
+    /// What was played beside the tasks.
+    pub contests: Vec<Tally>,
 }
 
 impl Summary {
@@ -81,29 +86,46 @@ impl Summary {
         ]
     }
 
-    /// Its keys, for the command line.
+    /// The same without what only tasks have, where none were played.
+    fn played(&self) -> impl Iterator<Item = (&'static str, Value)> {
+        let tasks = self.workers > 0 || self.contests.is_empty();
+        self.entries().into_iter().filter(move |(key, _)| tasks || matches!(*key, "seconds" | "seed"))
+    }
+
+    /// Its keys, for the command line. A number of a contest has the contest's name before it.
     #[must_use]
-    pub fn keys() -> Vec<&'static str> {
-        Self::default().entries().into_iter().map(|(key, _)| key).collect()
+    pub fn keys() -> Vec<String> {
+        let tasks = Self::default().entries().into_iter().map(|(key, _)| key.to_owned());
+        let of = |contest: Contest| contest.keys().iter().map(move |key| format!("{}.{key}", contest.name()));
+        tasks.chain(Contest::ALL.into_iter().flat_map(of)).collect()
     }
 
     /// One of its numbers.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<f64> {
+        if let Some((contest, key)) = key.split_once('.') {
+            let tally = self.contests.iter().find(|tally| tally.contest.name() == contest)?;
+            return Value::from(tally.value(key)?).as_f64();
+        }
         self.entries().into_iter().find(|(name, _)| *name == key)?.1.as_f64()
     }
 
     /// One line a number, for people.
     #[must_use]
     pub fn table(&self) -> String {
-        let entries = self.entries();
+        let mut entries: Vec<(String, Value)> =
+            self.played().map(|(key, value)| (key.replace('_', " "), value)).collect();
+        for tally in &self.contests {
+            let name = |key: &str| format!("{}: {}", tally.contest.name(), key.replace('_', " "));
+            entries.extend(tally.entries().map(|(key, number)| (name(key), number.into())));
+        }
         let width = entries.iter().map(|(key, _)| key.len()).max().unwrap_or_default();
-        let line = |(key, value): &(&str, Value)| {
+        let line = |(key, value): &(String, Value)| {
             let shown = match value.as_f64() {
                 Some(number) if value.is_f64() => format!("{number:.1}"),
                 _ => value.to_string(),
             };
-            format!("{:<width$}  {shown:>8}", key.replace('_', " "))
+            format!("{key:<width$}  {shown:>8}")
         };
         entries.iter().map(line).collect::<Vec<_>>().join("\n")
     }
@@ -111,7 +133,14 @@ impl Summary {
 
 impl Serialize for Summary {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.entries())
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.played() {
+            map.serialize_entry(key, &value)?;
+        }
+        for tally in &self.contests {
+            map.serialize_entry(tally.contest.name(), tally)?;
+        }
+        map.end()
     }
 }
 
@@ -141,13 +170,19 @@ impl Outcome {
             let finishes = counted(summary.finishes_accepted, "finish");
             broken.push(format!("{finishes} that counted after the task was lost"));
         }
-        if summary.executions == 0 {
+        if summary.executions == 0 && summary.workers > 0 {
             let complaint = complaint.map_or_else(String::new, |complaint| format!(": {complaint}"));
             broken.push(format!("no task was run{complaint}"));
         } else if let Some(complaint) = complaint {
             broken.push(complaint.to_owned());
         }
         Self { summary, broken }
+    }
+
+    /// Adds what came of a contest.
+    pub(super) fn add(&mut self, found: Found) {
+        self.summary.contests.push(found.tally);
+        self.broken.extend(found.broken);
     }
 }
 
@@ -169,7 +204,7 @@ mod tests {
     fn the_keys_that_were_promised_are_there() {
         let keys = Summary::keys();
         for key in ["workers", "tasks", "executions", "completed", "failed", "recovered", "double_runs"] {
-            assert!(keys.contains(&key), "{key}");
+            assert!(keys.iter().any(|found| found == key), "{key}");
         }
         let summary = Summary { kills: 3, ..Summary::default() };
         assert_eq!((summary.value("kills"), summary.value("Kills")), (Some(3.0), None));
@@ -178,7 +213,7 @@ mod tests {
     #[test]
     fn people_get_a_line_each() {
         let table = Summary { finishes_refused: 12, seconds: 20.04, ..Summary::default() }.table();
-        assert_eq!(table.lines().count(), Summary::keys().len());
+        assert_eq!(table.lines().count(), Summary::default().entries().len());
         assert!(table.contains("finishes refused         12\n") && table.contains("20.0\n"), "{table}");
     }
 
@@ -192,7 +227,7 @@ mod tests {
         let late = Summary { finishes_accepted: 2, ..fine.clone() };
         assert_eq!(Outcome::of(late, None, None).broken, ["2 finishes that counted after the task was lost"]);
         assert_eq!(broken[1], "1 execution recovered more than once");
-        let idle = Outcome::of(Summary::default(), None, Some("no server")).broken;
+        let idle = Outcome::of(Summary { workers: 1, ..Summary::default() }, None, Some("no server")).broken;
         assert_eq!(idle, ["no task was run: no server"]);
         assert_eq!(Outcome::of(fine, None, Some("a worker ended")).broken, ["a worker ended"]);
     }

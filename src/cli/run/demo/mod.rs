@@ -6,22 +6,30 @@ mod headless;
 use super::super::settings::Settings;
 use super::{Failure, dashboard};
 use crate::cli::{DemoArgs, ScenarioName};
+use crate::demo::contest::Contest;
 use crate::demo::scenario::Scenario;
-use crate::demo::tasks::{TasksError, TasksOptions, child};
+use crate::demo::tasks::{Play, TasksError, TasksOptions, child};
 use crate::demo::{self, DemoError, DemoOptions};
+use crate::redis::RedisUrl;
 use crate::runtime::panics;
 
 /// Connections for everything that is not a worker, and for each worker.
 const CONNECTIONS: usize = 300;
 const EACH: usize = 4;
 
+/// What the screens look for, where it is not in the usual schema.
+const TABLES: [&str; 6] =
+    ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
+
 pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, Failure> {
     if arguments.headless {
         let options = options(&settings, arguments)?;
         if options.tasks.is_none() {
-            return Err(Failure::Usage(
-                "--headless counts what becomes of tasks: play tasks, crash or stall".to_owned(),
-            ));
+            let names: Vec<&str> = Contest::ALL.iter().map(|contest| contest.name()).collect();
+            return Err(Failure::Usage(format!(
+                "--headless counts what comes of it: play tasks, crash, stall, {}",
+                names.join(", ")
+            )));
         }
         return Box::pin(headless::run(options, arguments)).await;
     }
@@ -35,10 +43,13 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     }
     let demo = demo::run(options).await?;
     if let Some(play) = demo.play().filter(|_| demo.server().is_none()) {
-        for table in ["scheduled_tasks", "task_execution_log"] {
+        for table in TABLES {
             settings.tables.insert(table, format!("{}.{table}", play.schema().as_str()));
         }
     }
+    let redis = demo.play().map(Play::redis).unwrap_or_default();
+    // A launcher's URLs are none that could be wrong.
+    settings.redis.urls.extend(redis.iter().filter_map(|url| RedisUrl::parse(url).ok()));
     let info = demo.conninfo().clone().with_application_name("locktop");
     let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
     let note = demo.server().is_none().then(|| "demo".to_owned());
@@ -81,16 +92,22 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
         (false, _) => named.iter().filter_map(|name| scenario(*name)).collect(),
     };
     let tasks = [ScenarioName::Tasks, ScenarioName::Crash, ScenarioName::Stall];
-    if named.is_empty() || tasks.into_iter().any(asked) {
+    let contests = contests(named);
+    let played = named.is_empty() || tasks.into_iter().any(asked);
+    if !contests.is_empty() && arguments.recipe.is_some() {
+        return Err(Failure::Usage("--recipe is for tasks, crash and stall alone".to_owned()));
+    }
+    if played || !contests.is_empty() {
         options.tasks = Some(TasksOptions {
             crash: asked(ScenarioName::Crash),
             stall: asked(ScenarioName::Stall),
-            workers: arguments.workers,
-            tasks: arguments.tasks,
+            workers: if played { arguments.workers } else { 0 },
+            tasks: if played { arguments.tasks } else { 0 },
             time_scale: arguments.time_scale,
             seed: arguments.seed,
             counted: arguments.headless,
             recipe: recipe(arguments)?,
+            contests,
             ..TasksOptions::new(std::env::current_exe()?)
         });
     }
@@ -108,6 +125,24 @@ fn scenario(name: ScenarioName) -> Option<Scenario> {
         ScenarioName::Chain => Some(Scenario::Chain),
         ScenarioName::Convoy => Some(Scenario::Convoy),
         ScenarioName::Deadlock => Some(Scenario::Deadlock),
-        ScenarioName::Tasks | ScenarioName::Crash | ScenarioName::Stall => None,
+        _ => None,
+    }
+}
+
+/// Each once, whatever was said.
+fn contests(named: &[ScenarioName]) -> Vec<Contest> {
+    let asked = |contest: &Contest| named.iter().any(|name| self::contest(*name) == Some(*contest));
+    Contest::ALL.into_iter().filter(asked).collect()
+}
+
+fn contest(name: ScenarioName) -> Option<Contest> {
+    match name {
+        ScenarioName::Leases => Some(Contest::Leases),
+        ScenarioName::Ratelimit => Some(Contest::RateLimit),
+        ScenarioName::Ids => Some(Contest::Ids),
+        ScenarioName::Transfer => Some(Contest::Transfer),
+        ScenarioName::Queue => Some(Contest::Queue),
+        ScenarioName::Redis => Some(Contest::Redis),
+        _ => None,
     }
 }

@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 
-use super::orders::Orders;
+use super::orders::{Orders, Part};
+use crate::demo::contest::leases::child as leases;
+use crate::demo::contest::queue::child as queue;
+use crate::demo::contest::redis_locks::child as redis_locks;
 
 /// Longest that it goes on after its standard input has ended.
 const FAREWELL: Duration = Duration::from_secs(4);
@@ -39,5 +42,27 @@ pub async fn run() -> Result<(), String> {
         "\"locktop demo-worker\" is a part of \"locktop demo\", which starts it and tells it what to do"
             .to_owned()
     })?;
-    if orders.recipe { printed::run(&orders, quit).await } else { own::run(&orders, quit).await }
+    match &orders.part {
+        Part::Tasks if orders.recipe => Box::pin(printed::run(&orders, quit)).await,
+        Part::Tasks => own::run(&orders, quit).await,
+        Part::Leases { leases, term, seed } => {
+            until(quit, Box::pin(leases::run(&orders, *leases, *term, *seed))).await
+        }
+        Part::Queue => until(quit, Box::pin(queue::run(&orders))).await,
+        Part::Redis { urls, term, seed } => {
+            until(quit, Box::pin(redis_locks::run(&orders, urls, *term, *seed))).await
+        }
+    }
+}
+
+/// Works until it is told to end, and drops what is under way then.
+async fn until(
+    mut quit: watch::Receiver<bool>,
+    work: impl Future<Output = Result<(), String>>,
+) -> Result<(), String> {
+    tokio::select! {
+        outcome = work => outcome,
+        // The sender lives in the thread that ends this process.
+        _ = quit.wait_for(|quit| *quit) => Ok(()),
+    }
 }

@@ -16,12 +16,8 @@ use crate::pg::conninfo::ConnInfo;
 /// Between two looks while nothing is due, and until a lost server is tried again.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn run(orders: &Orders, mut quit: watch::Receiver<bool>) -> Result<(), String> {
-    tokio::select! {
-        outcome = work(orders) => outcome,
-        // The sender lives in the thread that ends this process.
-        _ = quit.wait_for(|quit| *quit) => Ok(()),
-    }
+pub(super) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<(), String> {
+    super::until(quit, Box::pin(work(orders))).await
 }
 
 async fn work(orders: &Orders) -> Result<(), String> {

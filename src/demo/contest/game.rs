@@ -1,0 +1,48 @@
+//! What all contests have in common.
+
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio_postgres::Client;
+
+use super::tally::Found;
+use crate::demo::tasks::Orders;
+use crate::pg::conninfo::ConnInfo;
+use crate::schema::SchemaName;
+
+/// Where they are played.
+#[derive(Debug, Clone)]
+pub(in crate::demo) struct Place {
+    pub(in crate::demo) info: ConnInfo,
+    /// Locktop's tables and functions, which are the demo's own here.
+    pub(in crate::demo) schema: SchemaName,
+    /// The program of the processes.
+    pub(in crate::demo) program: PathBuf,
+    pub(in crate::demo) orders: Orders,
+    pub(in crate::demo) seed: u64,
+    /// Somebody is going to ask for the numbers, and nobody looks on.
+    pub(in crate::demo) counted: bool,
+}
+
+impl Place {
+    /// One number where it is counted, and a smaller one where somebody looks on.
+    pub(super) fn many(&self, counted: usize, shown: usize) -> usize {
+        if self.counted { counted } else { shown }
+    }
+}
+
+/// A contest that goes on. Dropping it ends it at once.
+pub(in crate::demo) trait Game: Debug + Send + Sync {
+    /// Whoever stands still is woken, what is under way comes to its end, and all go.
+    fn finish(&mut self) -> BoxFuture<'_, ()>;
+
+    /// The servers of Redis that are a part of it, to be looked at.
+    fn redis(&self) -> Arc<[String]> {
+        Arc::default()
+    }
+
+    /// The numbers, as they are now.
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, tokio_postgres::Error>>;
+}

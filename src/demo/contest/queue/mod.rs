@@ -1,0 +1,185 @@
+//! Processes that work off the queue, and are killed at it. What is counted comes from the rows that a worker writes in the transaction
+//! that ends an item, and from what was put in.
+
+pub(in crate::demo) mod child;
+mod producer;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Error};
+
+use super::Contest;
+use super::game::{Game, Place};
+use super::leases::numbers;
+use super::tally::{Found, Tally};
+use super::troupe::{Rules, Troupe};
+use crate::clock;
+use crate::demo::scenario::SCHEMA;
+use crate::demo::tasks::{Part, TasksError};
+use crate::locks::work_queue::WorkQueue;
+use crate::pg::connect::connect;
+
+pub(super) const KEYS: [&str; 18] = [
+    "workers",
+    "added",
+    "pending",
+    "processing",
+    "completed",
+    "failed",
+    "attempts",
+    "requeued",
+    "gave_up",
+    "finishes",
+    "finished_twice",
+    "finished_unrecorded",
+    "finishes_refused",
+    "lost_items",
+    "stranded_items",
+    "kills",
+    "processes",
+    "lost_workers",
+];
+
+const WORKERS: usize = 6;
+/// Longest until the sessions of those that are gone are gone, too.
+const PATIENCE: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(50);
+
+const TABLES: &str = "DROP TABLE IF EXISTS @.queue_attempts, @.queue_finishes;
+     CREATE TABLE @.queue_attempts (
+         n bigserial PRIMARY KEY, item bigint NOT NULL, attempt integer NOT NULL, worker text NOT NULL,
+         at timestamptz NOT NULL DEFAULT clock_timestamp(), refused boolean NOT NULL DEFAULT false);
+     CREATE TABLE @.queue_finishes (
+         n bigserial PRIMARY KEY, item bigint NOT NULL, attempt integer NOT NULL, worker text NOT NULL,
+         at timestamptz NOT NULL DEFAULT clock_timestamp())";
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    place: Place,
+    troupe: Troupe,
+    producer: JoinHandle<()>,
+    quit: watch::Sender<bool>,
+    added: Arc<AtomicU64>,
+    over: bool,
+}
+
+impl Queue {
+    pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
+        let tables = TABLES.replace('@', SCHEMA);
+        client.batch_execute(&tables).await.map_err(TasksError::server("who ended which item"))?;
+        let table = format!("{}.task_queue", place.schema.quoted());
+        let rules = Rules {
+            holders: format!(
+                "SELECT worker_id::text, id FROM {table} WHERE status = 'processing' ORDER BY worker_id"
+            ),
+            lost: None,
+            unnoticed: None,
+            gap: if place.counted { (200, 600) } else { (4_000, 4_000) },
+        };
+        let troupe = Troupe::begin(place, "consumer", Part::Queue, WORKERS, rules)?;
+        let added = Arc::<AtomicU64>::default();
+        let (quit, told) = watch::channel(false);
+        let producer = tokio::spawn(producer::keep(place.clone(), Arc::clone(&added), told));
+        Ok(Self { place: place.clone(), troupe, producer, quit, added, over: false })
+    }
+
+    /// Takes back what those had that are gone.
+    async fn settle(&self) {
+        let Ok(connection) = connect(&self.place.info).await else { return };
+        let queue = WorkQueue { schema: self.place.schema.clone() };
+        let start = clock::monotonic();
+        while start.elapsed() < PATIENCE {
+            let settled = queue.requeue_lost(&connection.client, "locktop demo", 1_000).await;
+            let left = queue.depth(&connection.client).await;
+            if settled.is_err() || left.is_ok_and(|left| left.processing == 0) {
+                return;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn found(&self, client: &Client) -> Result<Found, Error> {
+        let schema = self.place.schema.quoted();
+        // First what was put in: a row that comes later is none that was lost.
+        let added = self.added.load(Ordering::SeqCst);
+        let states = format!(
+            "SELECT count(*), count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'processing'),
+                    count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status = 'failed'),
+                    count(*) FILTER (WHERE (status = 'completed') IS DISTINCT FROM (f.finishes IS NOT NULL)),
+                    count(*) FILTER (WHERE f.finishes > 1), coalesce(sum(f.finishes), 0)::bigint
+               FROM {schema}.task_queue q
+               LEFT JOIN (SELECT item, count(*) AS finishes FROM {SCHEMA}.queue_finishes GROUP BY item) f ON f.item = q.id"
+        );
+        let attempts =
+            format!("SELECT count(*), count(*) FILTER (WHERE refused) FROM {SCHEMA}.queue_attempts");
+        let audit = format!(
+            "SELECT count(*) FILTER (WHERE action = 'requeued'), count(*) FILTER (WHERE action = 'gave_up')
+               FROM {schema}.locktop_audit WHERE worker_id LIKE 'consumer-%'"
+        );
+        let [rows, pending, processing, completed, failed, unrecorded, twice, finishes] =
+            numbers(client, &states).await?;
+        let [attempts, refused] = numbers(client, &attempts).await?;
+        let [requeued, gave_up] = numbers(client, &audit).await?;
+        let (processes, lost_workers) = self.troupe.processes();
+        let numbers = [
+            u64::try_from(WORKERS).unwrap_or(u64::MAX),
+            added,
+            pending,
+            processing,
+            completed,
+            failed,
+            attempts,
+            requeued,
+            gave_up,
+            finishes,
+            twice,
+            unrecorded,
+            refused,
+            // What was forgotten on purpose is not lost: see the producer.
+            if self.place.counted { added.saturating_sub(rows) } else { 0 },
+            if self.over { processing } else { 0 },
+            self.troupe.record().kills,
+            processes,
+            lost_workers,
+        ];
+        let complaint = self.troupe.complaint();
+        Ok(Found::new(Tally::new(Contest::Queue, numbers))
+            .zero(&[
+                ("finished_twice", "items that were completed more than once"),
+                ("finished_unrecorded", "items that are not as those say who ended them"),
+                ("lost_items", "items that were put in and are not there"),
+                ("stranded_items", "items that nobody works on and nobody can have"),
+            ])
+            .some("finishes", "no item was completed", complaint.as_deref())
+            .must_not(lost_workers > 0, complaint.unwrap_or_default()))
+    }
+}
+
+impl Game for Queue {
+    fn finish(&mut self) -> BoxFuture<'_, ()> {
+        async {
+            self.quit.send_replace(true);
+            let _ = (&mut self.producer).await;
+            self.troupe.finish().await;
+            self.settle().await;
+            self.over = true;
+        }
+        .boxed()
+    }
+
+    fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {
+        self.found(client).boxed()
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.producer.abort();
+    }
+}
