@@ -8,6 +8,7 @@ use tokio_postgres::Client;
 use crate::demo::random::Random;
 use crate::demo::scenario::SCHEMA;
 use crate::demo::tasks::Orders;
+use crate::locks::call::CallError;
 use crate::locks::lease::{Lease, LeaseError, Request};
 use crate::pg::connect::connect;
 use crate::pg::conninfo::ConnInfo;
@@ -119,5 +120,5 @@ impl Node {
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn told(error: tokio_postgres::Error) -> LeaseError {
-    LeaseError::Lost { what: "a row of the holder", reason: error.to_string() }
+    CallError::Lost { what: "a row of the holder", reason: error.to_string() }.into()
 }
