@@ -73,7 +73,7 @@ pub enum SessionError {
     #[error("{0}")]
     Lost(String),
     /// The server refused this one thing, and wrote nothing. Keys that it had locked until then may still be held: see
-    /// [`TaskSession::release_idle_keys`](super::TaskSession::release_idle_keys).
+    /// [`WorkSession::release_idle_keys`](super::WorkSession::release_idle_keys).
     #[error("{message}")]
     Refused {
         /// Its SQLSTATE.

@@ -1,6 +1,6 @@
 //! The tables of the other lock systems: leases, the work queue, rate limits and id generators.
 //!
-//! They are found and read as [`super::tables`] says, each table by one statement of a known cost.
+//! They are found and read as `pg::tables` says, each table by one statement of a known cost.
 
 mod generator;
 mod lease;

@@ -1,6 +1,6 @@
 //! The task tables: where they are, and reading them within a poll.
 //!
-//! They are found and read as [`super::tables`] says. What runs is read in every poll; where there are thousands of
+//! They are found and read as `pg::tables` says. What runs is read in every poll; where there are thousands of
 //! schedules, they and the executions that are over are read in every few.
 
 mod find;
