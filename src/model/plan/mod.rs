@@ -1,5 +1,6 @@
 //! What an action is going to do, before it does it, and what came of it: the same for the command line and the dashboard.
 
+mod act;
 mod outcome;
 mod recovery;
 mod running;
@@ -7,6 +8,10 @@ mod session;
 #[cfg(test)]
 mod tests;
 
+pub use act::{
+    Deed, Fate, ItemTarget, LeaseTarget, Report, Rights, Seen, SessionTarget, Target, TargetResult,
+    TaskTarget, Verb, What,
+};
 pub use outcome::{Outcome, RecoveryResult};
 pub use recovery::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
 pub use running::{RunState, Running};
