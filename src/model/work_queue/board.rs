@@ -180,8 +180,7 @@ impl Board {
         if snapshot.systems.items.is_empty() {
             return Self { rows: Vec::new(), depth };
         }
-        let look =
-            Look { snapshot, thresholds, holders: holders(snapshot), up_since: snapshot.up_since() };
+        let look = Look { snapshot, thresholds, holders: holders(snapshot), up_since: snapshot.up_since() };
         let tables = snapshot.systems.items.iter().enumerate();
         let rows = tables.flat_map(|(place, table)| {
             let items = table.section.rows.iter().enumerate();

@@ -37,7 +37,11 @@ fn an_item_is_lost_when_its_session_was_looked_for_later_and_was_not_there() {
     assert_eq!(state(|item| item.backend_start = Some(at(-9.0)), same), "lost", "another with its number");
     let young = |item: &mut Item| (item.backend_pid, item.started_at) = (Some(101), Some(at(-1.0)));
     assert_eq!(state(young, same), "running", "it may have begun after the sessions were read");
-    assert_eq!(state(young, |snapshot| server(snapshot, |server| server.in_recovery = true)), "unknown", "a standby");
+    assert_eq!(
+        state(young, |snapshot| server(snapshot, |server| server.in_recovery = true)),
+        "unknown",
+        "a standby"
+    );
     assert_eq!(state(|item| item.backend_pid = None, same), "unknown");
     assert_eq!(state(|item| item.backend_start = None, same), "unknown");
     let hidden = |snapshot: &mut Snapshot| {
@@ -98,7 +102,10 @@ fn an_item_is_slow_past_its_own_time_or_else_the_usual_one() {
     let runs = |seconds: f64, limit: Option<f64>| {
         move |item: &mut Item| (item.started_at, item.timeout) = (Some(at(-seconds)), limit)
     };
-    assert_eq!((state(runs(60.0, Some(60.0)), same), state(runs(61.0, Some(60.0)), same)), ("running", "slow"));
+    assert_eq!(
+        (state(runs(60.0, Some(60.0)), same), state(runs(61.0, Some(60.0)), same)),
+        ("running", "slow")
+    );
     assert_eq!((state(runs(1800.0, None), same), state(runs(1801.0, None), same)), ("running", "slow"));
     let lost = |item: &mut Item| {
         runs(9000.0, Some(60.0))(item);
@@ -155,7 +162,11 @@ fn counts_of_all_tables_are_summed_and_say_where_they_end() {
     assert_eq!((depth.oldest_pending_at, depth.per_minute), (Some(at(-90.0)), Some(240)));
     let mut b = Builder::default();
     b.count("completed", 9, false).last_minute = None;
-    assert_eq!(Board::of(&b.snapshot(), &Thresholds::default()).depth.per_minute, None, "not known is not none");
+    assert_eq!(
+        Board::of(&b.snapshot(), &Thresholds::default()).depth.per_minute,
+        None,
+        "not known is not none"
+    );
 }
 
 #[test]
