@@ -47,8 +47,8 @@ pub(super) const KEYS: [&str; 18] = [
 ];
 
 const WORKERS: usize = 6;
-/// Longest until the sessions of those that are gone are gone, too.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest until the sessions of those that are gone are gone, too, and were for the grace.
+const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
 const TABLES: &str = "DROP TABLE IF EXISTS @.queue_attempts, @.queue_finishes;
