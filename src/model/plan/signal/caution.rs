@@ -155,7 +155,7 @@ fn owned(ground: &Ground<'_>, pid: i32) -> Vec<Caution> {
         let told = names.iter().take(TOLD).map(|name| text::one_line(name)).collect::<Vec<_>>().join(", ");
         let more = match names.len() {
             0 => return,
-            0..=TOLD => String::new(),
+            1..=TOLD => String::new(),
             many => format!(" and {} more", many - TOLD),
         };
         cautions.push(Caution::new(kind, format!("{what} {told}{more}: {then}")));
