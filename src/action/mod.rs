@@ -4,10 +4,18 @@
 //! wanted what, and what came of it, is on record in the schema's `locktop_audit`.
 
 mod actor;
+pub mod executor;
+mod lease;
 mod lines;
 mod message;
+mod queue;
 mod record;
 pub mod recover;
+mod redis;
+mod session;
+mod table;
+mod task;
+mod words;
 
 pub use actor::Actor;
 pub use lines::Lines;
