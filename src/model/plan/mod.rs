@@ -3,6 +3,7 @@
 mod act;
 mod outcome;
 mod recovery;
+mod rights;
 mod running;
 mod session;
 #[cfg(test)]
@@ -14,5 +15,6 @@ pub use act::{
 };
 pub use outcome::{Outcome, RecoveryResult};
 pub use recovery::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
+pub use rights::{Lack, Needs};
 pub use running::{RunState, Running};
 pub use session::AlsoEnded;
