@@ -4,11 +4,19 @@
 //! wanted what, and what came of it, is on record: in a file of the user's ([`audit`]), and in the schema's `locktop_audit`.
 
 mod actor;
+pub mod executor;
+mod lease;
 mod lines;
 pub mod audit;
 mod message;
+mod queue;
 mod record;
 pub mod recover;
+mod redis;
+mod session;
+mod table;
+mod task;
+mod words;
 
 pub use actor::Actor;
 pub use lines::Lines;
