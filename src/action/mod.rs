@@ -4,10 +4,10 @@
 //! wanted what, and what came of it, is on record: in a file of the user's ([`audit`]), and in the schema's `locktop_audit`.
 
 mod actor;
+pub mod audit;
 pub mod executor;
 mod lease;
 mod lines;
-pub mod audit;
 mod message;
 mod queue;
 mod record;
