@@ -180,6 +180,8 @@ impl Loop {
                 }
                 Effect::Mouse(true) => execute!(Output, ReportMouse)?,
                 Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
+                // Nothing on the screens asks for them yet.
+                Effect::PlanRecovery { .. } | Effect::Act(_) => {}
             }
         }
         Ok(None)

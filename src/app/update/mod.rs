@@ -32,6 +32,8 @@ impl App {
                 Update::redraw()
             }
             Message::Tick(silence) => self.tick(silence),
+            // Nothing on the screens asks for them yet.
+            Message::RecoveryPlanned(..) | Message::Reported(_) => Update::none(),
         }
     }
 
