@@ -4,7 +4,11 @@
 //! wanted what, and what came of it, is on record in the schema's `locktop_audit`.
 
 mod actor;
+mod lines;
 mod message;
+mod record;
 pub mod recover;
 
 pub use actor::Actor;
+pub use lines::Lines;
+pub use record::{Asked, Record};
