@@ -206,6 +206,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         queue: Arc::new(queue),
         findings: Arc::new(findings),
         series: Arc::new(Series { samples, waiting_since }),
+        events: Arc::default(),
         held_since: Arc::new(held_since),
         lock_names: Arc::default(),
     }

@@ -5,7 +5,11 @@
 
 mod actor;
 pub mod audit;
+mod lines;
 mod message;
+mod record;
 pub mod recover;
 
 pub use actor::Actor;
+pub use lines::Lines;
+pub use record::{Asked, Record};

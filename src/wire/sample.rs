@@ -114,6 +114,7 @@ pub(super) fn view() -> View {
         queue: Arc::default(),
         findings: Arc::new(vec![finding()]),
         series: Arc::default(),
+        events: Arc::default(),
         held_since: Arc::default(),
         lock_names: Arc::default(),
     }
