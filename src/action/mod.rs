@@ -5,10 +5,18 @@
 
 mod actor;
 pub mod audit;
+pub mod executor;
+mod lease;
 mod lines;
 mod message;
+mod queue;
 mod record;
 pub mod recover;
+mod redis;
+mod session;
+mod table;
+mod task;
+mod words;
 
 pub use actor::Actor;
 pub use lines::Lines;
