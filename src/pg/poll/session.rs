@@ -16,6 +16,7 @@ use crate::clock;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::lock::Lock;
+use crate::model::plan::Rights;
 use crate::model::snapshot::{Section, Server, Snapshot};
 use crate::pg::connect::Connection;
 use crate::pg::conninfo::ConnInfo;
@@ -138,6 +139,12 @@ impl Session {
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// What the role may do and see; none while that could not be looked up.
+    #[must_use]
+    pub fn rights(&self) -> Option<Arc<Rights>> {
+        self.names.rights()
     }
 
     /// Takes a snapshot. `before` is the last one, of this session or an earlier one: its rows stay where a section
