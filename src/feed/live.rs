@@ -140,6 +140,7 @@ impl Live {
                     self.backoff = Backoff::default();
                     self.take_names();
                     self.take_redis();
+                    self.digest.rights_told(self.session.rights());
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }

@@ -35,7 +35,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
             }
             _ => self.each(client.as_ref(), &mut clerk).await,
         };
-        Report { number: deed.number, verb: deed.verb, results, notes: clerk.notes }
+        let mut notes = clerk.notes;
+        notes.extend(self.record.notes().await);
+        Report { number: deed.number, verb: deed.verb, results, notes }
     }
 
     /// One after the other, until it is not known what came of one.
