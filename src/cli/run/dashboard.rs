@@ -67,7 +67,7 @@ pub(super) async fn show(
         (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
     let executor = spare.as_ref().map(|spare| {
         let lines = Lines { spare: Arc::clone(spare), poll: live.line() };
-        Executor::start(lines, Book { diary: live.diary() }, hands::settings(settings, &info))
+        Executor::start(lines, Book::new(&info, live.diary()), hands::settings(settings, &info))
     });
     let way = spare.as_ref().map_or(Way::Own, |spare| Way::Spare(Arc::clone(spare)));
     let learner = look::learner(settings, &info);

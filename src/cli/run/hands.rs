@@ -4,6 +4,7 @@ use tokio_postgres::Client;
 
 use super::super::settings::Settings;
 use super::look;
+use crate::action::audit::{self, Keeper, ServerName};
 use crate::action::{Actor, Asked, Record, executor};
 use crate::clock;
 use crate::feed::diary::Diary;
@@ -14,34 +15,54 @@ use crate::pg::conninfo::ConnInfo;
 
 pub(super) fn settings(settings: &Settings, info: &ConnInfo) -> executor::Settings {
     executor::Settings {
-        actor: Actor::of_process("locktop", info.user()),
+        actor: actor(info),
         offset: clock::offset(),
         redis: look::redis(settings).map(|(servers, _)| servers).unwrap_or_default(),
     }
 }
 
-/// The record: the events on the screens.
+fn actor(info: &ConnInfo) -> Actor {
+    Actor::of_process("locktop", info.user())
+}
+
+/// The record: what the keeper writes, and the events on the screens.
 pub(super) struct Book {
-    pub(super) diary: Diary,
+    keeper: Keeper,
+    diary: Diary,
 }
 
 impl Record for Book {
-    async fn asked(&self, _: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
+    async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
+        self.keeper.asked(client, asked).await?;
         let text = format!("{} {} asked", words(asked), asked.target.name);
         self.tell(Kind::ActionAsked, Severity::Info, text, asked);
         Ok(())
     }
 
-    async fn told(&self, _: Option<&Client>, asked: &Asked<'_>, result: &TargetResult) -> Result<(), String> {
+    async fn told(
+        &self,
+        client: Option<&Client>,
+        asked: &Asked<'_>,
+        result: &TargetResult,
+    ) -> Result<(), String> {
         let severity = if result.fate == Fate::Done { Severity::Info } else { Severity::Warning };
         let fate = result.fate.as_str().replace('_', " ");
         let text = format!("{} {} {fate}: {}", words(asked), result.name, result.detail);
         self.tell(Kind::ActionResult, severity, text, asked);
-        Ok(())
+        self.keeper.told(client, asked, result).await
+    }
+
+    async fn notes(&self) -> Vec<String> {
+        self.keeper.notes().await
     }
 }
 
 impl Book {
+    pub(super) fn new(info: &ConnInfo, diary: Diary) -> Self {
+        let directory = audit::directory(&|name| std::env::var(name).ok());
+        Self { keeper: Keeper::new(directory, actor(info), ServerName::of(info)), diary }
+    }
+
     fn tell(&self, kind: Kind, severity: Severity, text: String, asked: &Asked<'_>) {
         self.diary.tell(Told { kind, severity, text, subject: Some(asked.target.subject.clone()) });
     }

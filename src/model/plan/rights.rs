@@ -264,7 +264,8 @@ mod tests {
     #[test]
     fn what_is_not_seen_has_to_be_seen_first() {
         let lack = ops(180_000).lacks(Verb::Terminate, None, None).unwrap().to_string();
-        let text = "role \"ops\" may not end processes that it does not see: GRANT pg_read_all_stats TO \"ops\"";
+        let text =
+            "role \"ops\" may not end processes that it does not see: GRANT pg_read_all_stats TO \"ops\"";
         assert_eq!(lack, text);
     }
 
