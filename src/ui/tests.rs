@@ -54,6 +54,7 @@ impl Stage {
         let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
         self.terminal.draw(|frame| super::render(frame, app, viewport, theme)).unwrap();
         self.app.page_rows = self.viewport.page_rows;
+        self.app.update(Message::Drawn(self.viewport.dialog));
     }
 
     /// The screen as text. The cell behind a wide character belongs to it.
