@@ -30,8 +30,9 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     let Some(dialog) = &app.dialog else { return };
     let width = dialog::width(area.width);
     let lines = dialog.lines(area.width);
-    let options = dialog.choices();
-    let bottom = BESIDE + u16::from(!options.is_empty());
+    let mut options = choices(&dialog.choices(), usize::from(width.saturating_sub(4)));
+    options.extend(asked(app, dialog));
+    let bottom = BESIDE + u16::try_from(options.len()).unwrap_or(0);
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(bottom).min(area.height);
     let popup =
         Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
@@ -47,9 +48,9 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     if lines.len() > room {
         place(frame, popup, (scroll, room, lines.len()), theme);
     }
-    let (choices, answer) = split_bottom(below, 1);
-    if !options.is_empty() {
-        choose(frame, Rect { y: choices.bottom().saturating_sub(1), height: 1, ..choices }, &options, theme);
+    let (above, answer) = split_bottom(below, 1);
+    for (y, line) in (above.y + 1..above.bottom()).zip(&options) {
+        draw_line(frame, Rect { y, height: 1, ..above }, line, theme);
     }
     answers(frame, answer, app, dialog, theme);
     viewport.dialog = Some(dialog.revision);
@@ -64,38 +65,56 @@ fn place(frame: &mut Frame<'_>, popup: Rect, (scroll, room, count): (usize, usiz
     draw_line(frame, Rect { x, y: popup.bottom().saturating_sub(1), width, height: 1 }, &line, theme);
 }
 
-/// The choices, those that are taken in brackets.
-fn choose(frame: &mut Frame<'_>, area: Rect, choices: &[Choice], theme: &Theme) {
-    let mut line = Line::new();
+/// The choices, those that are taken in brackets, on as many lines as they need.
+fn choices(choices: &[Choice], room: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
     for choice in choices {
         let title = match (choice.taken, choice.is_switch) {
             (taken, true) => format!("[{}] {}", if taken { "x" } else { " " }, choice.title),
             (true, false) => format!("[{}]", choice.title),
             (false, false) => choice.title.clone(),
         };
-        line.push(if line.spans.is_empty() { "" } else { "   " }, Tone::Plain);
-        line.push(choice.letter.to_string(), Tone::Key);
-        line.push(format!(" {title}"), if choice.taken { Tone::Title } else { Tone::Plain });
+        let mut piece = Line::new().with(choice.letter.to_string(), Tone::Key);
+        piece.push(format!(" {title}"), if choice.taken { Tone::Title } else { Tone::Plain });
+        match lines.last_mut().filter(|line| line.width() + 3 + piece.width() <= room) {
+            Some(line) => {
+                line.push("   ", Tone::Plain);
+                line.spans.extend(piece.spans);
+            }
+            None => lines.push(piece),
+        }
     }
-    draw_line(frame, area, &line, theme);
+    lines
+}
+
+/// What has to be typed, where it is more than a key; empty while nothing can be.
+fn asked(app: &App, dialog: &Dialog) -> Option<Line> {
+    if !dialog.types() || app.cannot_ask().is_some() {
+        return None;
+    }
+    Some(match &dialog.word {
+        _ if !dialog.is_armed() => Line::new(),
+        Some(word) if dialog.typed.is_empty() => Line::new().with(word.as_str(), Tone::Warning),
+        _ => Line::new().with(dialog.plan.confirm.asks(), Tone::Plain),
+    })
 }
 
 /// What can be answered: Cancel, which has the focus, and what confirms.
 fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme: &Theme) {
     let (label, verb) = ("[Cancel]", dialog::verb(dialog.order.verb));
     let mut line = Line::new().with(label, Tone::Title).with(" Enter   ", Tone::Dim);
-    match (&dialog.plan.confirm, app.cannot_ask(), &dialog.word) {
-        (_, Some(why), _) => line.push(why, Tone::Critical),
-        (Confirm::Nothing, ..) => {}
+    match (&dialog.plan.confirm, app.cannot_ask()) {
+        (_, Some(why)) => line.push(why, Tone::Critical),
+        (Confirm::Nothing, _) => {}
         _ if !dialog.is_armed() => line.push("…", Tone::Dim),
-        (Confirm::Yes, ..) => {
+        (Confirm::Yes, _) => {
             line.push("y", Tone::Key);
             line.push(format!(" {verb}"), Tone::Plain);
         }
-        (_, _, Some(word)) if dialog.typed.is_empty() => line.push(word.as_str(), Tone::Warning),
-        (confirm, ..) => {
-            line.push(format!("{}, then Enter: ", confirm.asks()), Tone::Plain);
-            line.push(format!("{}_", crate::text::one_line(&dialog.typed)), Tone::Key);
+        (Confirm::Count(_) | Confirm::Owner(_), _) => {
+            let typed = crate::text::one_line(&dialog.typed).into_owned();
+            line.push(format!("{verb}: "), Tone::Plain);
+            line.push(format!("{}_", crate::text::fit(&typed, 42)), Tone::Key);
         }
     }
     draw_line(frame, area, &line, theme);

@@ -19,8 +19,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
         return render_prompt(frame, area, prompt, theme);
     }
     if app.dialog.is_some() {
-        let keys = Line::new().with("Esc", Tone::Key).with(" cancel", Tone::Plain);
-        return draw_line(frame, area, &keys, theme);
+        return render_dialog_keys(frame, area, app, theme);
     }
     if let Some(notice) = &app.notice {
         return render_notice(frame, area, notice, theme);
@@ -38,6 +37,18 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
         left.push(span.text, span.tone);
     }
     draw_ends(frame, area, &left, &right, theme);
+}
+
+/// The keys of a question that are the same in all.
+fn render_dialog_keys(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let mut line = Line::new().with("Esc", Tone::Key).with(" cancel", Tone::Plain);
+    if app.dialog.as_ref().is_some_and(|dialog| dialog.choices().len() > 1) {
+        line.push("  Tab", Tone::Key);
+        line.push(" somebody else", Tone::Plain);
+    }
+    line.push("  PgDn PgUp", Tone::Key);
+    line.push(" scroll", Tone::Plain);
+    draw_line(frame, area, &line, theme);
 }
 
 /// Rows that a long word to the user may take.

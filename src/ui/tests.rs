@@ -2,6 +2,8 @@
 //!
 //! `LOCKTOP_ACCEPT=1 cargo test --lib ui::tests` writes them anew; read the difference before committing it.
 
+mod dialogs;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -60,6 +62,7 @@ impl Stage {
     /// The screen as text. The cell behind a wide character belongs to it.
     fn text(&mut self) -> String {
         // The test backend does not know that a wide character covers two cells: begin anew.
+        self.draw();
         self.terminal.clear().unwrap();
         self.draw();
         let buffer = self.terminal.backend().buffer();

@@ -20,11 +20,15 @@ impl Dialog {
     #[must_use]
     pub fn title(&self) -> String {
         let verb = super::verb(self.order.verb);
-        let mut verb: String = verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
+        let mut verb: String =
+            verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
         match self.plan.rows.as_slice() {
             [] => {}
             [only] => verb = format!("{verb} {}", only.target.name),
-            several => verb = format!("{verb} {}", crate::text::count(several.len() as u64)),
+            several => {
+                let count = crate::text::count(several.len() as u64);
+                verb = format!("{verb} {count} {}", self.order.kind.noun());
+            }
         }
         verb
     }
@@ -77,26 +81,38 @@ fn one(row: &PlannedTarget) -> Vec<Line> {
     lines.extend(change(row));
     lines.extend(row.effect.iter().map(|effect| field("then", effect.words.as_str(), Tone::Good)));
     lines.extend(row.cautions.iter().map(caution));
-    lines.extend(row.facts.iter().map(|fact| field("is", fact.as_str(), Tone::Plain)));
+    let label = |at: usize| if at == 0 { "now" } else { "" };
+    let facts = row.facts.iter().enumerate();
+    lines.extend(facts.map(|(at, fact)| field(label(at), fact.as_str(), Tone::Plain)));
     lines
+}
+
+/// Whether a caution is one of every row: then it is said once.
+fn is_common(rows: &[PlannedTarget], caution: &Caution) -> bool {
+    rows.iter().all(|row| row.cautions.contains(caution))
 }
 
 /// Several: together first, then each with what tells it apart and what it breaks.
 fn all(plan: &ActionPlan, rows: &[PlannedTarget]) -> Vec<Line> {
     let mut lines = Vec::new();
     lines.extend(plan.effect.iter().map(|effect| field("then", effect.words.as_str(), Tone::Good)));
+    let common = rows.first().into_iter().flat_map(|row| &row.cautions).filter(|one| is_common(rows, one));
+    lines.extend(common.map(caution));
     for row in rows {
         let mut line = Line::new().with(row.target.name.as_str(), Tone::Title);
         line.push(row.facts.first().map(|fact| format!("  {fact}")).unwrap_or_default(), Tone::Plain);
         lines.push(line);
         lines.extend(change(row));
-        lines.extend(row.cautions.iter().map(caution));
+        lines.extend(row.cautions.iter().filter(|one| !is_common(rows, one)).map(caution));
     }
     lines
 }
 
 fn refused(row: &Refused) -> Line {
-    Line::new().with(format!("{}  ", row.name), Tone::Plain).with(row.reason.as_str(), Tone::Warning)
+    // A recovery's words stand alone on the command line, with its option.
+    let reason = row.reason.strip_prefix("left alone: ").unwrap_or(&row.reason);
+    let reason = reason.strip_suffix(" (--terminate ends that session)").unwrap_or(reason);
+    Line::new().with("  ", Tone::Plain).with(format!("{}: {reason}", row.name), Tone::Warning)
 }
 
 /// `2 marked rows are hidden by the filter and left out`.

@@ -15,15 +15,15 @@ mod words;
 use std::sync::Arc;
 
 use crate::keys::{Code, Key};
-use crate::model::view::View;
 use crate::model::plan::{ActionPlan, Confirm, Target};
+use crate::model::view::View;
 
 pub use choice::Choice;
 pub use here::{help, here};
 pub use lines::width;
 pub use order::{Kind, Order};
-pub(in crate::app) use report::summary;
 pub use report::Flight;
+pub(in crate::app) use report::summary;
 pub use words::verb;
 
 /// Nobody types more to confirm.
@@ -48,6 +48,8 @@ pub struct Dialog {
     pub revision: u64,
     /// It is on the screen as it is now.
     armed: bool,
+    /// It was never on the screen.
+    new: bool,
 }
 
 /// What a key in a dialog leads to.
@@ -70,12 +72,13 @@ impl Dialog {
     #[must_use]
     pub fn new(order: Order, plan: ActionPlan, seen: Arc<View>, revision: u64) -> Self {
         let (typed, word) = (String::new(), None);
-        Self { order, plan, seen, typed, scroll: 0, word, revision, armed: false }
+        Self { order, plan, seen, typed, scroll: 0, word, revision, armed: false, new: true }
     }
 
     /// It was drawn, as it was at this revision.
     pub(in crate::app) fn drawn(&mut self, revision: u64) -> bool {
         let was = self.armed;
+        self.new = false;
         self.armed |= revision == self.revision;
         was != self.armed
     }
@@ -84,6 +87,11 @@ impl Dialog {
     #[must_use]
     pub fn is_armed(&self) -> bool {
         self.armed
+    }
+
+    /// Whether it was never on the screen.
+    pub(in crate::app) fn is_new(&self) -> bool {
+        self.new
     }
 
     /// Has to be drawn again before it can be confirmed.
@@ -192,14 +200,16 @@ impl Dialog {
     fn choose(&mut self, letter: char) -> Step {
         let offers = &self.plan.offers;
         match &mut self.order.kind {
-            Kind::Sessions(ask) => {
-                match offers.iter().find(|(scope, _)| choice::letter(*scope) == letter) {
-                    Some((scope, _)) if *scope != ask.scope => ask.scope = *scope,
-                    _ => return Step::Nothing,
+            Kind::Sessions(ask) => match offers.iter().find(|(scope, _)| choice::letter(*scope) == letter) {
+                Some((scope, _)) if *scope != ask.scope => ask.scope = *scope,
+                _ => return Step::Nothing,
+            },
+            Kind::Executions(search) => {
+                if !search.choose(letter) {
+                    return Step::Nothing;
                 }
             }
-            Kind::Executions(search) if search.choose(letter) => {}
-            _ => return Step::Nothing,
+            Kind::Leases(_) | Kind::Tasks(_) | Kind::Items(_) => return Step::Nothing,
         }
         self.scroll = 0;
         Step::Replan

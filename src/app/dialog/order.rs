@@ -7,7 +7,7 @@ use crate::app::screen::Pane;
 use crate::app::table::{Owner, RowId};
 use crate::model::lease::LeaseId;
 use crate::model::plan::{self, ActionPlan, Ask, Chosen, Look, Scope, Verb};
-use crate::model::task::TaskId;
+use crate::model::task::{TaskId, TaskRow, TaskState};
 use crate::model::work_queue::ItemId;
 
 /// What is asked for.
@@ -38,6 +38,19 @@ pub enum Kind {
     Tasks(Vec<TaskId>),
     /// To items of the work queue.
     Items(Vec<ItemId>),
+}
+
+impl Kind {
+    /// What several are called.
+    pub(super) const fn noun(&self) -> &'static str {
+        match self {
+            Self::Sessions(_) => "sessions",
+            Self::Executions(_) => "executions",
+            Self::Leases(_) => "leases",
+            Self::Tasks(_) => "tasks",
+            Self::Items(_) => "items",
+        }
+    }
 }
 
 /// A row as the plans know it.
@@ -106,7 +119,7 @@ pub(super) fn meaning(
 }
 
 /// `U ends a lease; this is a session: K ends it`.
-fn why_not(keymap: &KeyMap, action: Action, row: RowId) -> String {
+fn why_not(look: &Look<'_>, keymap: &KeyMap, action: Action, row: RowId) -> String {
     let key = |action: Action| keymap.key(action).map_or_else(|| "no key".to_owned(), |key| key.to_string());
     let (what, other) = match row {
         RowId::Backend(_) | RowId::Group(..) => ("a session", Some((Action::Terminate, "ends it"))),
@@ -114,6 +127,9 @@ fn why_not(keymap: &KeyMap, action: Action, row: RowId) -> String {
             ("a lock of a session", Some((Action::Terminate, "ends that session")))
         }
         RowId::Prepared(_) | RowId::Lock(_, Owner::Prepared(_), ..) => ("a prepared transaction", None),
+        RowId::Task(..) if is_orphan(look, row) => {
+            ("a task whose worker is gone", Some((Action::Recover, "recovers it")))
+        }
         RowId::Task(..) => ("a task", Some((Action::Recover, "recovers it"))),
         RowId::Lease(_) => ("a lease", Some((Action::Unlock, "ends it"))),
         RowId::Item(_) => ("an item of the work queue", Some((Action::Recover, "puts it back"))),
@@ -122,6 +138,13 @@ fn why_not(keymap: &KeyMap, action: Action, row: RowId) -> String {
     };
     let hint = other.map(|(other, does)| format!(": {} {does}", key(other))).unwrap_or_default();
     format!("{} {}; this is {what}{hint}", key(action), purpose(action))
+}
+
+/// A task whose worker is gone: there is no session to do anything to.
+fn is_orphan(look: &Look<'_>, row: RowId) -> bool {
+    let RowId::Task(task, again) = row else { return false };
+    let is = |row: &TaskRow| row.task == task && row.again == again && row.state == TaskState::Orphan;
+    look.view.tasks.rows.iter().any(is)
 }
 
 impl Order {
@@ -140,7 +163,10 @@ impl Order {
             return Err("nothing is selected; move to a row first".to_owned());
         };
         let meaning = meaning(look, (action, pane), &rows);
-        let (verb, kind) = meaning.ok_or_else(|| why_not(keymap, action, first))?;
+        let (verb, kind) = meaning.ok_or_else(|| why_not(look, keymap, action, first))?;
+        if matches!(kind, Kind::Sessions(_)) && rows.len() == 1 && is_orphan(look, first) {
+            return Err(why_not(look, keymap, action, first));
+        }
         let mut order = Self { verb, pane, rows, hidden, kind };
         if let Kind::Executions(search) = &mut order.kind {
             search.look(look);

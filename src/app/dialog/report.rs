@@ -42,21 +42,16 @@ fn fate_words(verb: Verb, fate: Fate) -> String {
 }
 
 /// The worst first: what somebody has to look after.
-const FATES: [Fate; 6] = [
-    Fate::Uncertain,
-    Fate::StillThere,
-    Fate::Forbidden,
-    Fate::Refused,
-    Fate::Changed,
-    Fate::NotTried,
-];
+const FATES: [Fate; 6] =
+    [Fate::Uncertain, Fate::StillThere, Fate::Forbidden, Fate::Refused, Fate::Changed, Fate::NotTried];
 
 /// `4312`, `4312 and 2 more`.
 fn names(results: &[&TargetResult]) -> String {
     let first = results.first().map_or("", |result| result.name.as_str());
     // The whole name is for one target alone; in a list the process id or number is enough.
     let short = first.split_whitespace().next().unwrap_or_default();
-    let first = if results.len() > 1 || short.bytes().all(|byte| byte.is_ascii_digit()) { short } else { first };
+    let first =
+        if results.len() > 1 || short.bytes().all(|byte| byte.is_ascii_digit()) { short } else { first };
     match results.len() {
         0 | 1 => first.to_owned(),
         more => format!("{first} and {} more", more - 1),

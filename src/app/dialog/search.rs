@@ -68,7 +68,7 @@ impl Search {
     }
 
     /// What would be done, as far as the server has said.
-    pub(super) fn plan(&self, look: &Look<'_>) -> ActionPlan {
+    pub(in crate::app) fn plan(&self, look: &Look<'_>) -> ActionPlan {
         let mut plan = match &self.answer {
             Some(Ok(answer)) => plan::recovery(look, Arc::clone(answer)),
             Some(Err(_)) | None => nothing(),
@@ -81,10 +81,9 @@ impl Search {
     pub(super) fn word(&self) -> Option<(String, bool)> {
         match &self.answer {
             Some(Ok(plan)) if plan.rows.is_empty() => Some(("there is nothing to recover".to_owned(), false)),
-            Some(Ok(_)) => None,
             Some(Err(why)) => Some((crate::text::one_line(why).into_owned(), true)),
             None if self.request.is_some() => Some(("looking what there is to recover…".to_owned(), false)),
-            None => None,
+            Some(Ok(_)) | None => None,
         }
     }
 
@@ -140,7 +139,11 @@ impl Search {
     }
 
     /// Takes an answer in; false for that to an older question.
-    pub(in crate::app) fn answered(&mut self, number: u64, answer: Result<Arc<RecoveryPlan>, String>) -> bool {
+    pub(in crate::app) fn answered(
+        &mut self,
+        number: u64,
+        answer: Result<Arc<RecoveryPlan>, String>,
+    ) -> bool {
         if self.asked != Some(number) {
             return false;
         }

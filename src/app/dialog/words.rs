@@ -21,7 +21,7 @@ pub const fn verb(verb: Verb) -> &'static str {
 
 /// `terminated`: what was done.
 #[must_use]
-pub const fn done(verb: Verb) -> &'static str {
+pub(super) const fn done(verb: Verb) -> &'static str {
     match verb {
         Verb::Cancel => "cancelled",
         Verb::Terminate => "terminated",

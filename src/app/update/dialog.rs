@@ -119,7 +119,9 @@ impl App {
         };
         dialog.replan(plan, self.next_number());
         if let Some(why) = dialog.why_over() {
-            return self.insist(format!("{why}: nothing was done"));
+            // What could not be done from the start was not begun either.
+            let end = if dialog.is_new() { "" } else { ": nothing was done" };
+            return self.insist(format!("{why}{end}"));
         }
         let number = self.next_number();
         let asked = match &mut dialog.order.kind {
@@ -167,10 +169,11 @@ impl App {
     }
 
     pub(super) fn planned(&mut self, number: u64, answer: Result<Arc<RecoveryPlan>, String>) -> Update {
-        match self.dialog.as_mut().map(|dialog| &mut dialog.order.kind) {
-            Some(Kind::Executions(search)) if search.answered(number, answer) => self.refresh_dialog(),
-            _ => Update::none(),
-        }
+        let answered = match self.dialog.as_mut().map(|dialog| &mut dialog.order.kind) {
+            Some(Kind::Executions(search)) => search.answered(number, answer),
+            _ => false,
+        };
+        if answered { self.refresh_dialog() } else { Update::none() }
     }
 
     /// Does what was confirmed.
@@ -222,10 +225,11 @@ impl App {
         if let Some(notice) = &mut self.notice {
             notice.seen = true;
         }
-        match (&mut self.dialog, revision) {
-            (Some(dialog), Some(revision)) if dialog.drawn(revision) => Update::redraw(),
-            _ => Update::none(),
-        }
+        let changed = match (&mut self.dialog, revision) {
+            (Some(dialog), Some(revision)) => dialog.drawn(revision),
+            _ => false,
+        };
+        if changed { Update::redraw() } else { Update::none() }
     }
 
     /// Whether a frame with the question in it has to be waited for.

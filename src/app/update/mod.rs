@@ -8,11 +8,11 @@ mod prompt;
 
 use std::sync::Arc;
 
-use super::{App, Notice};
 use super::index::Index;
 use super::keymap::Action;
 use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
+use super::{App, Notice};
 use crate::keys::{Code, Key};
 use crate::model::view::{Link, View};
 
@@ -139,7 +139,11 @@ impl App {
     }
 
     fn click(&mut self, pane: Pane, at: usize) -> Update {
-        if !self.pages.is_empty() || self.prompt.is_some() || self.dialog.is_some() || !self.visible_panes().contains(&pane) {
+        if !self.pages.is_empty()
+            || self.prompt.is_some()
+            || self.dialog.is_some()
+            || !self.visible_panes().contains(&pane)
+        {
             return Update::none();
         }
         self.focus = pane;
@@ -202,7 +206,10 @@ impl App {
 
     /// Shows a word to the user, which goes away by itself.
     pub fn say(&mut self, text: impl Into<String>) -> Update {
-        self.notice = Some(Notice { text: text.into(), ticks: Some(5), seen: false });
+        // What nobody has seen yet and somebody should is more important.
+        if self.notice.as_ref().is_none_or(|notice| notice.seen || notice.ticks.is_some()) {
+            self.notice = Some(Notice { text: text.into(), ticks: Some(5), seen: false });
+        }
         Update::redraw()
     }
 
