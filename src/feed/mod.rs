@@ -2,6 +2,7 @@
 //! is published as a [`View`](crate::model::view::View), of which the newest wins.
 
 pub mod backoff;
+pub mod diary;
 pub mod digest;
 pub mod held;
 pub mod learn;

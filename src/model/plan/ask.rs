@@ -65,4 +65,14 @@ impl Ask {
     pub fn new(verb: Verb, chosen: Vec<Chosen>) -> Self {
         Self { verb, scope: Scope::This, chosen, from_chains: false, shown: None }
     }
+
+    /// Whether who blocks somebody has to do so still.
+    pub(super) fn is_of_chains(&self) -> bool {
+        self.from_chains || self.scope != Scope::This
+    }
+
+    /// Whether the filter shows a party.
+    pub(super) fn shows(&self, party: Party) -> bool {
+        self.shown.as_ref().is_none_or(|shown| shown.contains(&party))
+    }
 }

@@ -227,7 +227,7 @@ impl WaitGraph {
     #[must_use]
     pub fn blocked_by_all(&self, parties: &[Party]) -> Vec<Party> {
         let along = &self.net.backward;
-        let mut found = Search::new(along.len()).from_all(&self.numbers(parties), along, self.index.len());
+        let mut found = Search::new(along.len()).beyond(&self.numbers(parties), along, self.index.len());
         found.sort_unstable_by_key(|behind| self.index.age(*behind));
         found.into_iter().map(|behind| self.index.party(behind)).collect()
     }

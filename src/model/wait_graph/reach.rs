@@ -24,11 +24,11 @@ impl Search {
 
     /// Every group that can be reached from `start`, without itself.
     pub(super) fn from(&mut self, start: usize, along: &Adjacency, groups: usize) -> Vec<usize> {
-        self.from_all(&[start], along, groups)
+        self.beyond(&[start], along, groups)
     }
 
     /// Every group that can be reached from one of `starts`, which are ascending, without themselves.
-    pub(super) fn from_all(&mut self, starts: &[usize], along: &Adjacency, groups: usize) -> Vec<usize> {
+    pub(super) fn beyond(&mut self, starts: &[usize], along: &Adjacency, groups: usize) -> Vec<usize> {
         self.round += 1;
         for start in starts {
             self.visit(*start);

@@ -153,16 +153,12 @@ fn owned(ground: &Ground<'_>, pid: i32) -> Vec<Caution> {
     let mut cautions = Vec::new();
     let mut tell = |kind: CautionKind, names: Vec<String>, what: &str, then: &str| {
         let told = names.iter().take(TOLD).map(|name| text::one_line(name)).collect::<Vec<_>>().join(", ");
-        match names.len() {
-            0 => {}
-            one @ 1..=TOLD => {
-                let _ = one;
-                cautions.push(Caution::new(kind, format!("{what} {told}: {then}")));
-            }
-            many => {
-                cautions.push(Caution::new(kind, format!("{what} {told} and {} more: {then}", many - TOLD)))
-            }
-        }
+        let more = match names.len() {
+            0 => return,
+            1..=TOLD => String::new(),
+            many => format!(" and {} more", many - TOLD),
+        };
+        cautions.push(Caution::new(kind, format!("{what} {told}{more}: {then}")));
     };
     let tasks = work::tasks(ground, pid).map(|row| row.name(ground.snapshot).to_string()).collect();
     tell(
@@ -173,7 +169,7 @@ fn owned(ground: &Ground<'_>, pid: i32) -> Vec<Caution> {
     );
     let items = work::items(ground, pid).map(|row| row.name(ground.snapshot)).collect();
     tell(CautionKind::Item, items, "works on", "the attempt is lost; R on the queue puts it back");
-    let leases = work::leases(ground, pid).map(|row| lease_words(row)).collect();
+    let leases = work::leases(ground, pid).map(lease_words).collect();
     tell(
         CautionKind::Lease,
         leases,

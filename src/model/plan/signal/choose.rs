@@ -45,7 +45,7 @@ pub(super) fn meant(ground: &Ground<'_>, ask: &Ask) -> Meant {
     let mut meant = Meant::default();
     for chosen in &ask.chosen {
         match ask.scope {
-            Scope::This => this(ground, *chosen, &mut meant),
+            Scope::This => this(ground, ask, *chosen, &mut meant),
             Scope::Root | Scope::Below => beside(ground, ask, *chosen, &mut meant),
         }
     }
@@ -56,7 +56,7 @@ pub(super) fn meant(ground: &Ground<'_>, ask: &Ask) -> Meant {
     meant.picks.retain(|pick| seen.insert(pick.pid));
     let mut told = FxHashSet::default();
     meant.refused.retain(|refused| told.insert((refused.subject.clone(), refused.name.clone())));
-    if ask.from_chains || ask.scope != Scope::This {
+    if ask.is_of_chains() {
         let place = |pick: &Pick| ground.node(Party::Backend(pick.pid)).map_or(usize::MAX, |(at, _)| at);
         meant.picks.sort_by_key(place);
     }
@@ -73,7 +73,7 @@ fn lead(ground: &Ground<'_>, pick: &mut Pick) {
 }
 
 /// The row itself.
-fn this(ground: &Ground<'_>, chosen: Chosen, meant: &mut Meant) {
+fn this(ground: &Ground<'_>, ask: &Ask, chosen: Chosen, meant: &mut Meant) {
     match chosen {
         Chosen::Backend(id) => meant.picks.push(Pick::new(id.pid, id.backend_start)),
         Chosen::Holder(id, tag, mode) => {
@@ -85,7 +85,11 @@ fn this(ground: &Ground<'_>, chosen: Chosen, meant: &mut Meant) {
                 let reason = "nobody waits like this any more";
                 meant.refused.push(Refused::new("the queue", Subject::Party(parent), reason));
             }
-            meant.picks.extend(members.into_iter().map(|pid| Pick::new(pid, None)));
+            let all = members.len();
+            let shown = members.into_iter().filter(|pid| ask.shows(Party::Backend(*pid)));
+            let before = meant.picks.len();
+            meant.picks.extend(shown.map(|pid| Pick::new(pid, None)));
+            meant.hidden += all - (meant.picks.len() - before);
         }
         Chosen::Prepared(xact) => meant.refused.push(prepared(ground, xact)),
         Chosen::Task(task, again) => match key_holder(ground, task, again) {
@@ -202,7 +206,7 @@ fn beside(ground: &Ground<'_>, ask: &Ask, chosen: Chosen, meant: &mut Meant) {
         }
     };
     for party in parties {
-        if ask.shown.as_ref().is_some_and(|shown| !shown.contains(&party)) {
+        if !ask.shows(party) {
             meant.hidden += 1;
             continue;
         }
@@ -258,8 +262,8 @@ pub(super) fn offers(ground: &Ground<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     {
         offers.push((Scope::Root, format!("the root, {}", ground.party_name(root))));
     }
-    let shown = |party: &Party| ask.shown.as_ref().is_none_or(|shown| shown.contains(party));
-    let below = below(ground, party).map_or(0, |below| below.iter().filter(|party| shown(party)).count());
+    let below =
+        below(ground, party).map_or(0, |below| below.iter().filter(|party| ask.shows(**party)).count());
     if below > 0 && !is_group {
         offers.push((Scope::Below, format!("everybody below it, {}", crate::text::count(below as u64))));
     }

@@ -25,7 +25,8 @@ pub(super) fn of(
     let is_advisory = holds.is_some_and(|(tag, _)| tag.locktype == LockType::Advisory);
     let key_stays = is_advisory && (is_idle || pick.key_stays) && ask.verb == Verb::Terminate;
     let xact_start = if key_stays { Seen::Any } else { Seen::Same(backend.xact_start) };
-    let waits_only = ask.from_chains && !blocks && ground.graph.wait_of(Party::Backend(pick.pid)).is_some();
+    let waits_only =
+        ask.is_of_chains() && !blocks && ground.graph.wait_of(Party::Backend(pick.pid)).is_some();
     let query_start =
         if ask.verb == Verb::Cancel || waits_only { Seen::Same(backend.query_start) } else { Seen::Any };
     if ask.verb == Verb::Cancel && backend.query_start.is_none() {
@@ -59,10 +60,10 @@ pub(in crate::model::plan) fn changed(
         Some(start) if start != target.backend_start => return Some(Change::Gone),
         Some(_) => {}
     }
-    if !same(target.xact_start, backend.xact_start) {
+    if !same(&target.xact_start, &backend.xact_start) {
         return Some(Change::OtherTransaction);
     }
-    if !same(target.query_start, backend.query_start) {
+    if !same(&target.query_start, &backend.query_start) {
         return Some(Change::OtherQuery);
     }
     if verb == Verb::Cancel && backend.state != Some(State::Active) {
@@ -87,7 +88,7 @@ pub(in crate::model::plan) fn changed(
     None
 }
 
-fn same<T: PartialEq>(seen: Seen<T>, now: T) -> bool {
+fn same<T: PartialEq>(seen: &Seen<T>, now: &T) -> bool {
     match seen {
         Seen::Same(then) => then == now,
         Seen::Any => true,

@@ -42,7 +42,7 @@ pub fn sessions(look: &Look<'_>, ask: &Ask) -> ActionPlan {
     }
     plan.offers = choose::offers(&ground, ask);
     let alone = match plan.rows.as_slice() {
-        [row] => work::owner(&ground, &row.target),
+        [row] if ask.verb == Verb::Terminate => work::owner(&ground, &row.target),
         _ => None,
     };
     plan.confirm = Confirm::of(plan.rows.len(), alone);
@@ -102,7 +102,7 @@ fn planned(
 ) -> Result<PlannedTarget, String> {
     let backend = refuse::check(ground, ask.verb, pick)?;
     let effect = effect_of(ground, ask.verb, &[Party::Backend(pick.pid)]);
-    let blocks = ask.from_chains && effect.blocked > 0;
+    let blocks = ask.is_of_chains() && effect.blocked > 0;
     let target = identity::of(ground, ask, pick, backend, blocks)?;
     Ok(PlannedTarget {
         target: Target {
