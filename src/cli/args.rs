@@ -277,6 +277,8 @@ pub enum Screen {
     Queue,
     /// Sessions.
     Backends,
+    /// What changed.
+    Events,
 }
 
 /// A set of colours.

@@ -4,6 +4,7 @@
 
 mod ascii;
 mod body;
+mod events;
 mod footer;
 mod header;
 mod leases;
