@@ -128,6 +128,8 @@ impl Builder {
             backend_start: is_taken.then(|| at(-3600.0)),
             heartbeat_at: began.filter(|_| is_taken),
             error: None,
+            timeout: Some(1800.0),
+            due_at: None,
         });
         let last = self.items.len() - 1;
         &mut self.items[last]

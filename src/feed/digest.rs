@@ -121,7 +121,7 @@ impl Digest {
         let held_since = self.held.look(&snapshot);
         let tasks = self.watch.look(&snapshot, &self.thresholds);
         let leases = lease::Board::of(&snapshot);
-        let queue = work_queue::Board::of(&snapshot);
+        let queue = work_queue::Board::of(&snapshot, &self.thresholds);
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             graph: &graph,

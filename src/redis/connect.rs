@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, Value};
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisError, Value};
 
-use super::error::RedisFault;
+use super::error::{RedisFault, TlsTrouble};
+use super::tls;
 use super::url::RedisUrl;
+
+/// What a port for TLS does to who does not speak it: it hangs up.
+const MAY_BE_TLS: &str = "; a port for TLS does that: write rediss:// if this is one";
 
 /// A command with its arguments, which are bytes.
 #[derive(Debug, Clone)]
@@ -103,18 +107,22 @@ impl Connection {
     /// Connects, within `patience`; every command after that has as long.
     ///
     /// # Errors
-    /// When the server cannot be reached, does not answer in time, or refuses the password or the database.
+    /// When the server cannot be reached, does not answer in time, is not who it should be, or refuses the password or the
+    /// database.
     pub async fn open(server: &RedisUrl, patience: Duration) -> Result<Self, RedisFault> {
-        let refused =
-            |error: &RedisError| RedisFault::Refused { server: server.clone(), reason: reason(error) };
-        let client = Client::open(server.info().clone()).map_err(|error| refused(&error))?;
+        let unfit = |trouble| RedisFault::Tls { server: server.clone(), trouble };
         // The one time limit that holds is the one around everything: looking up a name has none of its own.
         let config =
             AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(Some(patience));
-        let connecting = client.get_multiplexed_async_connection_with_config(&config);
-        let silent = || RedisFault::Silent { server: server.clone(), patience };
-        let inner = tokio::time::timeout(patience, connecting).await.map_err(|_| silent())?;
-        let inner = inner.map_err(|error| if error.is_timeout() { silent() } else { refused(&error) })?;
+        let connecting = async {
+            let client = server.tls().client(server.info()).await.map_err(unfit)?;
+            let inner = client.get_multiplexed_async_connection_with_config(&config).await;
+            inner.map_err(|error| {
+                if error.is_timeout() { unanswered(server, patience) } else { refused(server, &error) }
+            })
+        };
+        let inner = tokio::time::timeout(patience, connecting).await;
+        let inner = inner.map_err(|_| unanswered(server, patience))??;
         Ok(Self { server: server.clone(), patience, inner })
     }
 
@@ -173,6 +181,27 @@ impl Connection {
         } else {
             RedisFault::Answer { server, command, reason: reason(error) }
         }
+    }
+}
+
+/// Why there is no connection.
+fn refused(server: &RedisUrl, error: &RedisError) -> RedisFault {
+    let server = server.clone();
+    if let Some(trouble) = tls::trouble(error) {
+        return RedisFault::Tls { server, trouble };
+    }
+    let hung_up = error.is_connection_dropped() && !error.is_connection_refusal();
+    let hint = if hung_up && !server.is_encrypted() { MAY_BE_TLS } else { "" };
+    RedisFault::Refused { server, reason: reason(error) + hint }
+}
+
+/// Nothing came while connecting. Redis takes the beginning of TLS for one of its own commands, and waits for the rest of it.
+fn unanswered(server: &RedisUrl, patience: Duration) -> RedisFault {
+    let server = server.clone();
+    if server.is_encrypted() {
+        RedisFault::Tls { server, trouble: TlsTrouble::Silent(patience) }
+    } else {
+        RedisFault::Silent { server, patience }
     }
 }
 

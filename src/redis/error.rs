@@ -9,15 +9,58 @@ use super::url::RedisUrl;
 pub enum RedisUrlError {
     /// Not understood.
     #[error(
-        "not a Redis URL ({0}): write redis://[user[:password]@]host[:port][/database], or redis+unix:///path/to/socket \
-         (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")"
+        "not a Redis URL ({0}): write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or \
+         redis+unix:///path/to/socket (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")"
     )]
     Syntax(String),
-    /// TLS.
+    /// A parameter about TLS that is not known.
     #[error(
-        "Redis over TLS (rediss://) is not supported: use redis:// through a tunnel such as stunnel or ssh"
+        "{0} in a Redis URL is not known, and is not ignored silently: for TLS there are ssl_ca_certs=FILE, \
+         ssl_certfile=FILE and ssl_keyfile=FILE, and #insecure at the end"
     )]
-    Tls,
+    Parameter(String),
+    /// Files for TLS without TLS.
+    #[error("a Redis URL with files for TLS is not encrypted: write rediss:// in place of redis://")]
+    Plain,
+    /// A certificate without its key, or the other way round.
+    #[error("ssl_certfile and ssl_keyfile in a Redis URL belong together, and only one of them is there")]
+    HalfAnIdentity,
+}
+
+/// Why there is no TLS. What follows the server's name, in one line, with what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TlsTrouble {
+    /// Its certificate does not lead to anybody who is trusted, or is not valid.
+    #[error(
+        "its certificate is not trusted ({0}): name the file of its authority by ?ssl_ca_certs=FILE in the URL or by \
+         SSL_CERT_FILE; #insecure at the end of the URL takes any certificate, also an attacker's"
+    )]
+    Untrusted(String),
+    /// It is another's.
+    #[error("its certificate is for {0}: write that name in the URL, or have one made for this name")]
+    OtherName(String),
+    /// It did not answer, to TLS.
+    #[error(
+        "no answer within {} ms; a port without TLS gives none either: write redis:// if this is one", .0.as_millis()
+    )]
+    Silent(Duration),
+    /// It did not answer as TLS does.
+    #[error(
+        "it does not speak TLS on this port: write redis:// for a port without TLS, or name the right one"
+    )]
+    NoTls,
+    /// It refused us, with or without a certificate of ours.
+    #[error(
+        "it wants a certificate of ours that it trusts: name one by ?ssl_certfile=FILE&ssl_keyfile=FILE in the URL, or \
+         have the server ask for none (tls-auth-clients no)"
+    )]
+    WhoAreYou,
+    /// Our own files.
+    #[error("{0}: correct the files that its URL names")]
+    Files(String),
+    /// Anything else.
+    #[error("no TLS: {0}")]
+    Other(String),
 }
 
 /// A server that did not answer, or not with what was asked for.
@@ -30,6 +73,14 @@ pub enum RedisFault {
         server: RedisUrl,
         /// What the system or the server said.
         reason: String,
+    },
+    /// The connection is there, and no encryption.
+    #[error("{server}: {trouble}")]
+    Tls {
+        /// Which server.
+        server: RedisUrl,
+        /// What is wrong.
+        trouble: TlsTrouble,
     },
     /// Nothing came in time.
     #[error("{server}: no answer within {} ms", .patience.as_millis())]

@@ -6,10 +6,11 @@ mod decode;
 mod error;
 mod read;
 mod scan;
+mod tls;
 mod url;
 mod watch;
 
 pub use connect::{Command, Connection, Reply};
-pub use error::{RedisFault, RedisUrlError};
+pub use error::{RedisFault, RedisUrlError, TlsTrouble};
 pub use url::RedisUrl;
 pub use watch::{RedisOptions, RedisState, read_once, watch};

@@ -1,30 +1,34 @@
-//! Where a Redis server is: `redis://user:password@host:port/database`.
+//! Where a Redis server is: `redis://user:password@host:port/database`, or `rediss://` with TLS.
 
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use redis::{ConnectionAddr, ConnectionInfo};
 
 use super::error::RedisUrlError;
+use super::tls::TlsFiles;
 
 /// The address of a server. What is printed of it has no password.
 #[derive(Clone)]
 pub struct RedisUrl {
     info: Arc<ConnectionInfo>,
+    tls: TlsFiles,
 }
 
 impl RedisUrl {
-    /// Reads a URL: `redis://` (or `valkey://`) for TCP, `redis+unix://` (or `unix://`) for a socket, with `?db=`,
-    /// `&user=` and `&pass=`.
+    /// Reads a URL: `redis://` (or `valkey://`) for TCP, `rediss://` (or `valkeys://`) for TCP with TLS, `redis+unix://` (or
+    /// `unix://`) for a socket, with `?db=`, `&user=` and `&pass=`.
+    ///
+    /// With TLS the certificate of the server is verified by the system's authorities, or by those in the file that
+    /// `?ssl_ca_certs=` names; `ssl_certfile` and `ssl_keyfile` name a certificate of ours and its key; `#insecure` at the
+    /// end takes any certificate.
     ///
     /// # Errors
     /// When it is none; the error repeats nothing of it.
     pub fn parse(text: &str) -> Result<Self, RedisUrlError> {
         let text = text.trim();
-        if text.starts_with("rediss:") || text.starts_with("valkeys:") {
-            return Err(RedisUrlError::Tls);
-        }
         let info = ConnectionInfo::from_str(text).map_err(|error| {
             // The crate's own sentences hold nothing of the URL; a detail may.
             let whole = error.to_string();
@@ -34,13 +38,42 @@ impl RedisUrl {
             return Err(RedisUrlError::Syntax("a database has no negative number".to_owned()));
         }
         let settings = info.redis_settings().clone().set_lib_name("locktop", env!("CARGO_PKG_VERSION"));
-        Ok(Self { info: Arc::new(info.set_redis_settings(settings)) })
+        let url = redis::parse_redis_url(text);
+        let encrypted = is_encrypted(&info);
+        let tls = TlsFiles::of(url.iter().flat_map(|url| url.query_pairs()), encrypted)?;
+        Ok(Self { info: Arc::new(info.set_redis_settings(settings)), tls })
     }
 
     /// What the crate connects with.
     pub(super) fn info(&self) -> &ConnectionInfo {
         &self.info
     }
+
+    /// Whether it connects with TLS.
+    pub(super) fn is_encrypted(&self) -> bool {
+        is_encrypted(&self.info)
+    }
+
+    /// What it connects with, if that is TLS.
+    pub(super) fn tls(&self) -> &TlsFiles {
+        &self.tls
+    }
+
+    /// Host and port, or the path of a socket.
+    fn place(&self) -> (&str, u16, Option<&Path>) {
+        match self.info.addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                (host, *port, None)
+            }
+            ConnectionAddr::Unix(path) => ("", 0, Some(path)),
+            // The crate may learn of more.
+            _ => ("", 0, None),
+        }
+    }
+}
+
+fn is_encrypted(info: &ConnectionInfo) -> bool {
+    matches!(info.addr(), ConnectionAddr::TcpTls { .. })
 }
 
 impl FromStr for RedisUrl {
@@ -54,10 +87,10 @@ impl FromStr for RedisUrl {
 impl fmt::Display for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let database = self.info.redis_settings().db();
-        match self.info.addr() {
-            ConnectionAddr::Unix(path) => write!(f, "{}", path.display())?,
-            ConnectionAddr::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}")?,
-            address => write!(f, "{address}")?,
+        match self.place() {
+            (_, _, Some(path)) => write!(f, "{}", path.display())?,
+            (host, port, None) if host.contains(':') => write!(f, "[{host}]:{port}")?,
+            (host, port, None) => write!(f, "{host}:{port}")?,
         }
         if database == 0 { Ok(()) } else { write!(f, "/{database}") }
     }
@@ -70,10 +103,9 @@ impl fmt::Debug for RedisUrl {
 }
 
 impl PartialEq for RedisUrl {
-    /// Whether this is the same database of the same server; who asks makes no difference.
+    /// Whether this is the same database of the same server; who asks makes no difference, nor how well it is encrypted.
     fn eq(&self, other: &Self) -> bool {
-        self.info.addr() == other.info.addr()
-            && self.info.redis_settings().db() == other.info.redis_settings().db()
+        self.place() == other.place() && self.info.redis_settings().db() == other.info.redis_settings().db()
     }
 }
 
@@ -124,14 +156,34 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_said_to_be_missing() {
-        assert_eq!(RedisUrl::parse("rediss://:s3cret@host").unwrap_err(), RedisUrlError::Tls);
+    fn what_a_url_says_of_tls_is_understood_or_refused() {
+        let table = [
+            ("rediss://host?ssl_cert_reqs=s3cret", "ssl_cert_reqs in a Redis URL is not known"),
+            ("rediss://host?sslmode=verify-full", "sslmode in a Redis URL is not known"),
+            ("redis://:s3cret@host?ssl_ca_certs=/ca.pem", "is not encrypted: write rediss://"),
+            ("rediss://host?ssl_certfile=/me.pem", "belong together"),
+            ("rediss://host?ssl_keyfile=/me.key", "belong together"),
+            ("rediss://:s3cret@host#verify", "only #insecure is supported"),
+            ("redis+unix:///run/redis.sock?ssl_ca_certs=/ca.pem", "is not encrypted"),
+        ];
+        for (text, said) in table {
+            let error = RedisUrl::parse(text).expect_err(text).to_string();
+            assert!(error.contains(said) && !error.contains("s3cret"), "{text}: {error}");
+        }
+        for text in [
+            "rediss://:s3cret@host:7000#insecure",
+            "valkeys://host:7000/0",
+            "rediss://host:7000?ssl_ca_certs=/ca.pem&ssl_certfile=/me.pem&ssl_keyfile=/me.key",
+        ] {
+            assert_eq!(RedisUrl::parse(text).unwrap().to_string(), "host:7000");
+        }
     }
 
     #[test]
     fn two_urls_may_be_one_server() {
         let url = |text| RedisUrl::parse(text).unwrap();
         assert_eq!(url("redis://a:b@host"), url("redis://host:6379/0"));
+        assert_eq!(url("rediss://host"), url("rediss://host:6379#insecure"));
         assert_ne!(url("redis://host/1"), url("redis://host/2"));
     }
 }

@@ -134,6 +134,7 @@ fn server() -> Server {
         deadlocks: 3,
         deadlocks_of: [5].into(),
         started_at: None,
+        replayed_at: None,
         query_size: 1024,
         sees_all: true,
     }

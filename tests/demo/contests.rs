@@ -50,7 +50,14 @@ fn items_of_a_queue_are_ended_once_though_workers_are_killed() {
     none(
         &left,
         "queue",
-        &["finished_twice", "finished_unrecorded", "lost_items", "stranded_items", "lost_workers"],
+        &[
+            "overlapping_runs",
+            "finished_twice",
+            "finished_undone",
+            "lost_items",
+            "stranded_items",
+            "lost_workers",
+        ],
     );
     let queue = &left.object()["queue"];
     let number = |key: &str| queue[key].as_u64().unwrap();

@@ -56,6 +56,24 @@ async fn an_item_that_was_completed_twice() {
     forge("queue", ready, forgery, "queue: items that were completed more than once: 1").await;
 }
 
+const DONE: &str =
+    "SELECT count(*) > 3 FROM locktop_demo.queue_finishes JOIN locktop_demo.queue_runs USING (item, attempt)";
+
+#[tokio::test]
+async fn two_runs_of_an_item_at_one_moment() {
+    let forgery = "INSERT INTO locktop_demo.queue_runs (item, attempt, worker, began, last)
+                   SELECT item, attempt + 1, 'forger', last, last FROM locktop_demo.queue_runs ORDER BY n LIMIT 1";
+    forge("queue", DONE, forgery, "queue: runs of an item that another run of it met: 1").await;
+}
+
+#[tokio::test]
+async fn an_item_that_is_completed_and_was_not_done() {
+    let forgery = "UPDATE locktop_demo.queue_runs r SET outcome = 'stopped'
+                     FROM (SELECT item FROM locktop_demo.queue_finishes ORDER BY n LIMIT 1) f WHERE r.item = f.item";
+    forge("queue", DONE, forgery, "queue: items that are completed, and that nobody has done to the end: 1")
+        .await;
+}
+
 #[tokio::test]
 async fn an_item_that_is_gone() {
     let forgery = "DELETE FROM locktop_demo_tasks.task_queue WHERE id = (SELECT max(id) FROM locktop_demo_tasks.task_queue)";

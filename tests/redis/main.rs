@@ -20,6 +20,7 @@ mod redlock;
 mod snapshot;
 #[path = "../support/mod.rs"]
 mod support;
+mod tls;
 
 use std::time::Duration;
 

@@ -24,8 +24,9 @@ use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
 
+pub(in crate::app) use crate::text::literal as quote;
+pub(in crate::app) use chains::root_state;
 pub use chains::{ChainRow, Group, chain_rows};
-pub(in crate::app) use chains::{quote, root_state};
 pub use events::event_rows;
 pub(in crate::app) use events::{members, time as event_time, tone as event_tone, what as event_text};
 pub use generators::generator_rows;

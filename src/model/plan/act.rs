@@ -263,4 +263,8 @@ pub struct Rights {
     pub member_of: Vec<Text>,
     /// The roles that are superusers, sorted: their sessions only a superuser may signal.
     pub superusers: Vec<Text>,
+    /// There are more of either than were read: then it is the server that knows.
+    pub partial: bool,
+    /// Some role's privileges are not its own by being granted that role alone: it is `NOINHERIT`, or the grant is without.
+    pub no_inherit: bool,
 }

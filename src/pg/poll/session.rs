@@ -255,6 +255,7 @@ impl Session {
         let server = match scan.tick {
             Ok(tick) => {
                 self.server.in_recovery = tick.in_recovery;
+                self.server.replayed_at = tick.replayed_at;
                 if let Some((deadlocks, databases)) = tick.deadlocks {
                     self.server.deadlocks_of = databases;
                     self.server.deadlocks = u64::try_from(deadlocks).unwrap_or_default();

@@ -1,113 +1,113 @@
-//! A process that works off the queue. What it says of an item it writes in the transaction that ends it.
+//! A worker of the queue, as `locktop worker` is one. What it says of an item it says on a connection of its own, before, during and
+//! after the work; who ended what is told by the table itself.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_postgres::Client;
 
 use super::producer::{Ends, Payload};
 use crate::demo::scenario::SCHEMA;
 use crate::demo::tasks::Orders;
-use crate::locks::call::CallError;
-use crate::locks::work_queue::{End, Item, WorkQueue};
+use crate::demo::tasks::child::options;
 use crate::pg::connect::connect;
 use crate::pg::conninfo::ConnInfo;
-use crate::schema::SchemaName;
+use crate::worker::{self, Job, Source, Stop, Work, WorkError};
 
-/// Between two looks while nothing is there.
-const IDLE: Duration = Duration::from_millis(200);
-/// From one sign of life to the next.
-const HEARTBEAT: Duration = Duration::from_millis(500);
-/// Until a lost server is tried again.
-const PAUSE: Duration = Duration::from_millis(500);
-/// After so many items one looks for what others have lost, as it does when there is nothing to do.
-const ROUND: u64 = 5;
+/// From one sign of work to the next.
+const TICK: Duration = Duration::from_millis(100);
+/// How often the connection is looked at.
+const LOOK: Duration = Duration::from_millis(200);
 
-/// Works until it is dropped.
+/// Works until it is told to end.
 ///
 /// # Errors
-/// When its orders are none.
-pub(in crate::demo) async fn run(orders: &Orders) -> Result<(), String> {
+/// When its orders are none, or nothing can be witnessed any more.
+pub(in crate::demo) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<(), String> {
     let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
-    let info = info.with_application_name(&orders.worker);
-    let schema = SchemaName::new(&orders.schema).map_err(|error| error.to_string())?;
-    let consumer = Consumer { queue: WorkQueue { schema }, name: orders.worker.clone() };
-    loop {
-        if let Ok(connection) = connect(&info).await {
-            // An error is a lost server. What was under way is lost with the session, and others get it.
-            let _ = consumer.work(connection.client).await;
+    let info = info.with_application_name(&format!("{} witness", orders.worker));
+    let client = connect(&info).await.map_err(|error| error.to_string())?.client;
+    let witness = Arc::new(client);
+    let chores = Items { witness: Arc::clone(&witness), worker: orders.worker.clone() };
+    let lost = async {
+        while !witness.is_closed() {
+            tokio::time::sleep(LOOK).await;
         }
-        tokio::time::sleep(PAUSE).await;
+    };
+    tokio::select! {
+        outcome = worker::run(options(orders, Source::Queue)?, chores, quit) => {
+            outcome.map(drop).map_err(|error| error.to_string())
+        }
+        () = lost => Err("the witness's connection was lost".to_owned()),
     }
 }
 
-struct Consumer {
-    queue: WorkQueue,
-    name: String,
+/// What the demo's items are.
+struct Items {
+    witness: Arc<Client>,
+    worker: String,
 }
 
-impl Consumer {
-    async fn work(&self, mut client: Client) -> Result<(), CallError> {
-        let mut items = 0_u64;
-        loop {
-            let item = self.queue.claim(&client, &self.name).await?;
-            if item.is_none() || items.is_multiple_of(ROUND) {
-                self.queue.requeue_lost(&client, &self.name, 10).await?;
+impl Work for Items {
+    async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
+        let payload = job.payload.as_deref().and_then(|text| serde_json::from_str::<Payload>(text).ok());
+        let payload =
+            payload.ok_or_else(|| WorkError::Refused("its payload is none of the demo's".to_owned()))?;
+        let run = self.begin(job).await?;
+        let reason = tokio::select! {
+            // Whether to stop comes first.
+            biased;
+            reason = stop.stopped() => Some(reason),
+            done = self.labor(run, Duration::from_millis(payload.milliseconds)) => {
+                done?;
+                None
             }
-            items += 1;
-            match item {
-                Some(item) => self.attempt(&mut client, &item).await?,
-                None => tokio::time::sleep(IDLE).await,
+        };
+        let (outcome, told) = match (reason, payload.ends) {
+            (Some(reason), _) => ("stopped", Err(reason.into())),
+            (None, Ends::Again) if job.attempt == 1 => {
+                ("failed", Err(WorkError::Failed("SMTP 451: try again later".to_owned())))
             }
-        }
+            (None, Ends::Badly) => ("failed", Err(WorkError::Refused("图片损坏".to_owned()))),
+            (None, Ends::Well | Ends::Again) => ("done", Ok(())),
+        };
+        self.end(run, outcome).await?;
+        told
     }
+}
 
-    async fn attempt(&self, client: &mut Client, item: &Item) -> Result<(), CallError> {
+impl Items {
+    /// Work begins: only once this is written.
+    async fn begin(&self, job: &Job) -> Result<i64, WorkError> {
         let sql = format!(
-            "INSERT INTO {SCHEMA}.queue_attempts (item, attempt, worker) VALUES ($1, $2, $3) RETURNING n"
+            "INSERT INTO {SCHEMA}.queue_runs (item, attempt, worker) VALUES ($1, $2, $3) RETURNING n"
         );
-        let row = client.query_one(&sql, &[&item.id, &item.attempt, &self.name]).await.map_err(told)?;
-        let attempt: i64 = row.try_get(0).map_err(told)?;
-        let payload = item.payload::<Payload>().unwrap_or(Payload { milliseconds: 0, ends: Ends::Badly });
-        let mut left = Duration::from_millis(payload.milliseconds);
-        while left > HEARTBEAT {
-            tokio::time::sleep(HEARTBEAT).await;
-            left -= HEARTBEAT;
-            self.queue.heartbeat(client, &self.name).await?;
+        let row = self.witness.query_one(&sql, &[&job.id, &job.attempt, &self.worker]).await;
+        row.and_then(|row| row.try_get(0)).map_err(told)
+    }
+
+    /// Works for so long, with a sign now and then.
+    async fn labor(&self, run: i64, time: Duration) -> Result<(), WorkError> {
+        let sql = format!("UPDATE {SCHEMA}.queue_runs SET last = clock_timestamp() WHERE n = $1");
+        let mut left = time;
+        while left > TICK {
+            tokio::time::sleep(TICK).await;
+            left -= TICK;
+            self.witness.execute(&sql, &[&run]).await.map_err(told)?;
         }
         tokio::time::sleep(left).await;
-        let end = match payload.ends {
-            Ends::Again if item.attempt == 1 => End::Again("SMTP 451: try again later".to_owned()),
-            Ends::Well | Ends::Again => End::Completed,
-            Ends::Badly => End::Failed("图片损坏".to_owned()),
-        };
-        self.finish(client, item, attempt, &end).await
+        Ok(())
     }
 
-    /// What only one may do is done in the transaction that ends the item.
-    async fn finish(
-        &self,
-        client: &mut Client,
-        item: &Item,
-        attempt: i64,
-        end: &End,
-    ) -> Result<(), CallError> {
-        let transaction = client.transaction().await.map_err(told)?;
-        if self.queue.finish(&transaction, item, end).await? {
-            if *end == End::Completed {
-                let sql = format!(
-                    "INSERT INTO {SCHEMA}.queue_finishes (item, attempt, worker) VALUES ($1, $2, $3)"
-                );
-                transaction.execute(&sql, &[&item.id, &item.attempt, &self.name]).await.map_err(told)?;
-            }
-        } else {
-            let sql = format!("UPDATE {SCHEMA}.queue_attempts SET refused = true WHERE n = $1");
-            transaction.execute(&sql, &[&attempt]).await.map_err(told)?;
-        }
-        transaction.commit().await.map_err(told)
+    async fn end(&self, run: i64, outcome: &str) -> Result<(), WorkError> {
+        let sql =
+            format!("UPDATE {SCHEMA}.queue_runs SET last = clock_timestamp(), outcome = $2 WHERE n = $1");
+        self.witness.execute(&sql, &[&run, &outcome]).await.map(drop).map_err(told)
     }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-fn told(error: tokio_postgres::Error) -> CallError {
-    CallError::Lost { what: "an item", reason: error.to_string() }
+fn told(error: tokio_postgres::Error) -> WorkError {
+    WorkError::Failed(format!("the witness could not write: {error}"))
 }

@@ -1,5 +1,5 @@
-//! Processes that work off the queue, and are killed at it. What is counted comes from the rows that a worker writes in the transaction
-//! that ends an item, and from what was put in.
+//! Workers of the queue, which are processes, and are killed at it. What is counted comes from what was put in, from what the workers
+//! say on connections of their own of when they worked on what, and from a trigger that notes each completion in its transaction.
 
 pub(in crate::demo) mod child;
 mod producer;
@@ -25,20 +25,21 @@ use crate::demo::tasks::{Part, TasksError};
 use crate::locks::work_queue::WorkQueue;
 use crate::pg::connect::connect;
 
-pub(super) const KEYS: [&str; 18] = [
+pub(super) const KEYS: [&str; 19] = [
     "workers",
     "added",
     "pending",
     "processing",
     "completed",
     "failed",
-    "attempts",
+    "runs",
+    "overlapping_runs",
+    "done_again",
     "requeued",
     "gave_up",
     "finishes",
     "finished_twice",
-    "finished_unrecorded",
-    "finishes_refused",
+    "finished_undone",
     "lost_items",
     "stranded_items",
     "kills",
@@ -47,17 +48,28 @@ pub(super) const KEYS: [&str; 18] = [
 ];
 
 const WORKERS: usize = 6;
-/// Longest until the sessions of those that are gone are gone, too.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest until the sessions of those that are gone are gone, too, and were for the grace.
+const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
-const TABLES: &str = "DROP TABLE IF EXISTS @.queue_attempts, @.queue_finishes;
-     CREATE TABLE @.queue_attempts (
+/// `@` is the schema of the witnesses, `#` that of the queue.
+const TABLES: &str = "DROP TABLE IF EXISTS @.queue_runs, @.queue_finishes;
+     CREATE TABLE @.queue_runs (
          n bigserial PRIMARY KEY, item bigint NOT NULL, attempt integer NOT NULL, worker text NOT NULL,
-         at timestamptz NOT NULL DEFAULT clock_timestamp(), refused boolean NOT NULL DEFAULT false);
+         began timestamptz NOT NULL DEFAULT clock_timestamp(), last timestamptz NOT NULL DEFAULT clock_timestamp(),
+         outcome text) WITH (fillfactor = 60);
+     CREATE INDEX ON @.queue_runs (item);
      CREATE TABLE @.queue_finishes (
-         n bigserial PRIMARY KEY, item bigint NOT NULL, attempt integer NOT NULL, worker text NOT NULL,
-         at timestamptz NOT NULL DEFAULT clock_timestamp())";
+         n bigserial PRIMARY KEY, item bigint NOT NULL, attempt integer NOT NULL, worker text,
+         at timestamptz NOT NULL DEFAULT clock_timestamp());
+     CREATE INDEX ON @.queue_finishes (item);
+     CREATE OR REPLACE FUNCTION @.note_finish() RETURNS trigger LANGUAGE plpgsql AS $$
+     BEGIN
+         INSERT INTO @.queue_finishes (item, attempt, worker) VALUES (OLD.id, OLD.attempt, OLD.worker_id);
+         RETURN NULL;
+     END $$;
+     CREATE TRIGGER note_finish AFTER UPDATE OF status ON #.task_queue FOR EACH ROW WHEN (NEW.status = 'completed')
+         EXECUTE FUNCTION @.note_finish()";
 
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -71,7 +83,7 @@ pub(super) struct Queue {
 
 impl Queue {
     pub(super) async fn begin(place: &Place, client: &Client) -> Result<Self, TasksError> {
-        let tables = TABLES.replace('@', SCHEMA);
+        let tables = TABLES.replace('@', SCHEMA).replace('#', &place.schema.quoted());
         client.batch_execute(&tables).await.map_err(TasksError::server("who ended which item"))?;
         let table = format!("{}.task_queue", place.schema.quoted());
         let rules = Rules {
@@ -111,20 +123,27 @@ impl Queue {
         let states = format!(
             "SELECT count(*), count(*) FILTER (WHERE status = 'pending'), count(*) FILTER (WHERE status = 'processing'),
                     count(*) FILTER (WHERE status = 'completed'), count(*) FILTER (WHERE status = 'failed'),
-                    count(*) FILTER (WHERE (status = 'completed') IS DISTINCT FROM (f.finishes IS NOT NULL)),
-                    count(*) FILTER (WHERE f.finishes > 1), coalesce(sum(f.finishes), 0)::bigint
+                    count(*) FILTER (WHERE f.finishes > 1), coalesce(sum(f.finishes), 0)::bigint,
+                    count(*) FILTER (WHERE status = 'completed' AND NOT EXISTS (
+                        SELECT FROM {SCHEMA}.queue_finishes f JOIN {SCHEMA}.queue_runs r USING (item, attempt, worker)
+                         WHERE f.item = q.id AND r.outcome = 'done'))
                FROM {schema}.task_queue q
                LEFT JOIN (SELECT item, count(*) AS finishes FROM {SCHEMA}.queue_finishes GROUP BY item) f ON f.item = q.id"
         );
-        let attempts =
-            format!("SELECT count(*), count(*) FILTER (WHERE refused) FROM {SCHEMA}.queue_attempts");
+        let runs = format!(
+            "SELECT count(*), count(*) FILTER (WHERE EXISTS (
+                        SELECT FROM {SCHEMA}.queue_runs o
+                         WHERE o.item = r.item AND o.n > r.n AND o.began <= r.last AND o.last >= r.began)),
+                    count(*) FILTER (WHERE outcome = 'done') - count(DISTINCT item) FILTER (WHERE outcome = 'done')
+               FROM {SCHEMA}.queue_runs r"
+        );
         let audit = format!(
             "SELECT count(*) FILTER (WHERE action = 'requeued'), count(*) FILTER (WHERE action = 'gave_up')
                FROM {schema}.locktop_audit WHERE worker_id LIKE 'consumer-%'"
         );
-        let [rows, pending, processing, completed, failed, unrecorded, twice, finishes] =
+        let [rows, pending, processing, completed, failed, twice, finishes, undone] =
             numbers(client, &states).await?;
-        let [attempts, refused] = numbers(client, &attempts).await?;
+        let [runs, overlaps, again] = numbers(client, &runs).await?;
         let [requeued, gave_up] = numbers(client, &audit).await?;
         let (processes, lost_workers) = self.troupe.processes();
         let numbers = [
@@ -134,13 +153,15 @@ impl Queue {
             processing,
             completed,
             failed,
-            attempts,
+            runs,
+            overlaps,
+            // Whoever is killed between the end of the work and its finish has done it all the same.
+            again,
             requeued,
             gave_up,
             finishes,
             twice,
-            unrecorded,
-            refused,
+            undone,
             // What was forgotten on purpose is not lost: see the producer.
             if self.place.counted { added.saturating_sub(rows) } else { 0 },
             if self.over { processing } else { 0 },
@@ -151,8 +172,9 @@ impl Queue {
         let complaint = self.troupe.complaint();
         Ok(Found::new(Tally::new(Contest::Queue, numbers))
             .zero(&[
+                ("overlapping_runs", "runs of an item that another run of it met"),
                 ("finished_twice", "items that were completed more than once"),
-                ("finished_unrecorded", "items that are not as those say who ended them"),
+                ("finished_undone", "items that are completed, and that nobody has done to the end"),
                 ("lost_items", "items that were put in and are not there"),
                 ("stranded_items", "items that nobody works on and nobody can have"),
             ])

@@ -102,7 +102,7 @@ async fn forget(place: &Place, client: &Client) -> Result<(), CallError> {
     let schema = place.schema.quoted();
     let sql = format!(
         "DELETE FROM {schema}.task_queue WHERE status IN ('completed', 'failed') AND completed_at {old};
-         DELETE FROM {SCHEMA}.queue_attempts WHERE at {old}; DELETE FROM {SCHEMA}.queue_finishes WHERE at {old}"
+         DELETE FROM {SCHEMA}.queue_runs WHERE last {old}; DELETE FROM {SCHEMA}.queue_finishes WHERE at {old}"
     );
     let failed =
         |error: tokio_postgres::Error| CallError::Lost { what: "task_queue", reason: error.to_string() };

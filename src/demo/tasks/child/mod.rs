@@ -14,9 +14,14 @@ use super::orders::{Orders, Part};
 use crate::demo::contest::leases::child as leases;
 use crate::demo::contest::queue::child as queue;
 use crate::demo::contest::redis_locks::child as redis_locks;
+use crate::pg::conninfo::ConnInfo;
+use crate::schema::SchemaName;
+use crate::worker::{Options, Source, WorkerId};
 
 /// Longest that it goes on after its standard input has ended.
 const FAREWELL: Duration = Duration::from_secs(4);
+/// Work of minutes takes seconds here, and so is a heartbeat shorter than usual.
+const HEARTBEAT: Duration = Duration::from_millis(300);
 
 /// Works until standard input ends.
 ///
@@ -48,11 +53,26 @@ pub async fn run() -> Result<(), String> {
         Part::Leases { leases, term, seed } => {
             until(quit, Box::pin(leases::run(&orders, *leases, *term, *seed))).await
         }
-        Part::Queue => until(quit, Box::pin(queue::run(&orders))).await,
+        Part::Queue => queue::run(&orders, quit).await,
         Part::Redis { urls, term, seed } => {
             until(quit, Box::pin(redis_locks::run(&orders, urls, *term, *seed))).await
         }
     }
+}
+
+/// A worker as its orders say, which takes work from one source.
+pub(in crate::demo) fn options(orders: &Orders, source: Source) -> Result<Options, String> {
+    let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
+    let id: WorkerId = orders.worker.parse().map_err(|error| format!("{error}"))?;
+    Ok(Options {
+        schema: SchemaName::new(&orders.schema).map_err(|error| error.to_string())?,
+        sources: vec![source],
+        heartbeat: HEARTBEAT,
+        // The demo is over: nobody waits for what runs.
+        grace: Duration::ZERO,
+        info: info.clone().with_application_name(&orders.worker),
+        ..Options::new(info, id)
+    })
 }
 
 /// Works until it is told to end, and drops what is under way then.

@@ -1,35 +1,22 @@
 //! A worker of locktop's own, whose work is a [`labor`] with a witness.
 
-use std::time::Duration;
-
 use tokio::sync::watch;
 
 use super::super::orders::{Orders, Payload};
 use super::super::plan::Ends;
 use super::super::witness::{ACCEPTED, REFUSED, Witness};
 use super::labor::{End, labor};
+use super::options;
 use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
-use crate::worker::{self, Job, Options, Source, Stop, StopReason, Work, WorkError, WorkerId};
-
-/// Tasks of minutes take seconds here, and so is a heartbeat shorter than usual.
-const HEARTBEAT: Duration = Duration::from_millis(300);
+use crate::worker::{self, Job, Source, Stop, StopReason, Work, WorkError};
 
 pub(super) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<(), String> {
     let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
-    let id: WorkerId = orders.worker.parse().map_err(|error| format!("{error}"))?;
-    let schema = SchemaName::new(&orders.schema).map_err(|error| error.to_string())?;
     let witness = Witness::open(&info, &orders.worker, orders.process).await?;
     let lost = witness.lost();
-    let options = Options {
-        schema: schema.clone(),
-        sources: vec![Source::Tasks],
-        heartbeat: HEARTBEAT,
-        // The demo is over: nobody waits for what runs.
-        grace: Duration::ZERO,
-        info: info.clone().with_application_name(&orders.worker),
-        ..Options::new(info, id)
-    };
+    let options = options(orders, Source::Tasks)?;
+    let schema = options.schema.clone();
     let chores = Chores { witness, schema, worker: orders.worker.clone() };
     tokio::select! {
         outcome = worker::run(options, chores, quit) => outcome.map(drop).map_err(|error| error.to_string()),
