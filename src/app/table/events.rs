@@ -20,8 +20,8 @@ use crate::text;
 pub(super) const COLUMNS: &[Column] = &[
     Column { title: "TIME", name: "time", min: 8, max: 8, right: false, rank: 0 },
     Column { title: "SEV", name: "severity", min: 4, max: 4, right: true, rank: 0 },
-    Column { title: "KIND", name: "kind", min: 13, max: 13, right: false, rank: 0 },
-    Column { title: "WHAT", name: "what", min: 30, max: 0, right: false, rank: 0 },
+    Column { title: "KIND", name: "kind", min: 13, max: 13, right: false, rank: 1 },
+    Column { title: "WHAT", name: "what", min: 45, max: 0, right: false, rank: 0 },
     Column { title: "LENGTH", name: "length", min: 8, max: 8, right: true, rank: 0 },
 ];
 
