@@ -12,6 +12,7 @@ use crate::model::event::{Draft, Told};
 use crate::model::finding::{self, Deadlocks, Scene, lock_name_query};
 use crate::model::lease;
 use crate::model::lock_name::LockNames;
+use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::Systems;
@@ -57,6 +58,7 @@ impl Digest {
             findings: Arc::default(),
             series: Arc::default(),
             events: Arc::default(),
+            rights: None,
             held_since: Arc::default(),
             lock_names: Arc::new(lock_names),
         };
@@ -76,6 +78,13 @@ impl Digest {
     pub fn learned(&mut self, learned: Learned) {
         self.notes = learned.notes;
         self.view = Arc::new(View { lock_names: learned.names, ..View::clone(&self.view) });
+    }
+
+    /// Takes in what the role may do, for the snapshots to come.
+    pub fn rights_told(&mut self, rights: Option<Arc<Rights>>) {
+        if rights != self.view.rights {
+            self.view = Arc::new(View { rights, ..View::clone(&self.view) });
+        }
     }
 
     /// Takes the newest state of the Redis servers in, for the snapshots to come.
@@ -143,6 +152,7 @@ impl Digest {
             series,
             events: Arc::clone(&before.events),
             held_since,
+            rights: before.rights.clone(),
             lock_names: Arc::clone(&before.lock_names),
             snapshot: Some(Arc::new(snapshot)),
         });
