@@ -6,6 +6,7 @@ pub mod diary;
 pub mod digest;
 pub mod held;
 pub mod learn;
+pub mod lines;
 pub mod live;
 pub mod once;
 pub mod series;

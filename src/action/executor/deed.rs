@@ -15,7 +15,7 @@ use crate::schema::SchemaName;
 
 /// Who does it.
 pub(super) struct Worker<L, R> {
-    pub(super) lines: L,
+    pub(super) lines: Arc<L>,
     pub(super) record: R,
     pub(super) settings: Settings,
 }

@@ -135,6 +135,13 @@ impl Session {
         })
     }
 
+    /// The connection, for whoever has none of his own. Whole transactions alone may be sent on it, each in one message: the
+    /// statements of a poll come before and after, and none waits for ours for longer than its time-outs.
+    #[must_use]
+    pub fn client(&self) -> Arc<Client> {
+        Arc::clone(&self.client)
+    }
+
     /// What the server said of itself last.
     #[must_use]
     pub fn server(&self) -> &Server {
