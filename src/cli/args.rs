@@ -281,6 +281,8 @@ pub enum Screen {
     Queue,
     /// Sessions.
     Backends,
+    /// What changed.
+    Events,
 }
 
 /// A set of colours.
