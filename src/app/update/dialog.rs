@@ -54,7 +54,7 @@ impl App {
             return self.say("nothing is selected; move to a row first");
         }
         let Some(seen) = self.view.clone() else { return Update::none() };
-        let look = Look { view: &seen, rights: None, own_pids: &self.own_pids };
+        let look = Look { view: &seen, rights: seen.rights.as_deref(), own_pids: &self.own_pids };
         let order = Order::new(&look, &self.settings.keymap, (action, pane), rows, hidden);
         let mut order = match order {
             Ok(order) => order,
@@ -83,7 +83,7 @@ impl App {
 
     /// The plan of what is asked for, by a view.
     fn planned_from(&self, order: &Order, view: &View) -> ActionPlan {
-        order.plan(&Look { view, rights: None, own_pids: &self.own_pids })
+        order.plan(&Look { view, rights: view.rights.as_deref(), own_pids: &self.own_pids })
     }
 
     pub(super) fn next_number(&mut self) -> u64 {
@@ -109,7 +109,7 @@ impl App {
     /// Brings the question up to date with the newest view. It closes when nothing is left of what it is about.
     pub(super) fn refresh_dialog(&mut self) -> Update {
         let Some((mut dialog, view)) = self.dialog.take().zip(self.newest()) else { return Update::redraw() };
-        let look = Look { view: &view, rights: None, own_pids: &self.own_pids };
+        let look = Look { view: &view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
         let plan = match &mut dialog.order.kind {
             Kind::Executions(search) => {
                 search.look(&look);
