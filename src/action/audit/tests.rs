@@ -115,9 +115,9 @@ async fn who_does_not_live_to_see_it_leaves_an_outcome_unknown() {
     let (found, also) = (next.unfinished().await.unwrap(), other.unfinished().await.unwrap());
     assert_eq!((found.len(), also.len()), (1, 0), "each is found once");
     assert_eq!((found[0].name.as_str(), found[0].verb.as_str()), ("second", "terminate"));
-    let last = lines(&next.path()).pop().unwrap();
-    assert_eq!((&last["fate"], &last["id"]), (&"outcome_unknown".into(), &lost.id().into()));
-    assert_eq!(last["who"]["role"], "ops");
+    let newest = lines(&next.path()).pop().unwrap();
+    assert_eq!((&newest["fate"], &newest["id"]), (&"outcome_unknown".into(), &lost.id().into()));
+    assert_eq!(newest["who"]["role"], "ops");
     assert_eq!(next.unfinished().await.unwrap(), []);
 }
 
