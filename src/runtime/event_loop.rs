@@ -64,6 +64,8 @@ struct Loop {
     /// When the newest live view arrived.
     heard: std::time::Instant,
     dirty: bool,
+    /// A frame was drawn, and the screens were not told yet.
+    fresh: bool,
 }
 
 /// Runs the screens until somebody ends them. The terminal is given back in any case.
@@ -106,6 +108,7 @@ async fn show(
         source,
         heard: clock::monotonic(),
         dirty: true,
+        fresh: false,
     };
     let size = state.screen.size()?;
     state.app.update(Message::Resize(size.width, size.height));
@@ -179,6 +182,11 @@ impl Loop {
                     self.draw()?;
                     frame_due = Instant::from_std(clock::monotonic()) + FRAME;
                 }
+                // Keys that were on their way while the frame was drawn were pressed by somebody who had not seen it.
+                () = tokio::time::sleep_until(frame_due), if self.fresh && !self.dirty => {
+                    self.fresh = false;
+                    self.message(Message::Drawn(self.viewport.dialog))?;
+                }
             }
         }
     }
@@ -248,6 +256,7 @@ impl Loop {
         let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
         self.screen.draw(|frame| crate::ui::render(frame, app, viewport, theme))?;
         self.app.page_rows = self.viewport.page_rows;
+        self.fresh = self.app.awaits_frame();
         Ok(())
     }
 

@@ -116,6 +116,7 @@ fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App,
             keymap: look::keymap(&settings.config)?,
             offset: clock::offset(),
             note,
+            read_only: settings.read_only,
         },
         settings.refresh.as_secs_f64(),
     );
