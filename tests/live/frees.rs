@@ -1,5 +1,5 @@
 //! "Frees" is what a live server does when somebody goes: everybody else is made to stand still, the one is ended, and
-//! those whose lock was granted then are counted.
+//! those whose lock was granted then are counted. The dialog's plan says who that will be, and the executor ends the roots.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,17 @@ use locktop::demo::postgres::EmbeddedServer;
 use locktop::demo::scenario::{Blocker, Pace, Scenario, Stage};
 use locktop::feed::once::once;
 use locktop::model::lock_name::LockNames;
+use locktop::model::plan::{Ask, Chosen, Fate, Look, Verb, What, sessions};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::wait_graph::Party;
+use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::Limits;
 use tokio_postgres::Client;
 
 use crate::document::{self, snapshot};
 use crate::frozen::{Frozen, terminate, waiting};
-use crate::support::{database, open};
+use crate::hands::Hands;
+use crate::support::{database, open, wait_until};
 use crate::truth::party;
 
 #[tokio::test]
@@ -39,8 +42,9 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
         let document = snapshot(server, &info).await;
         let frees = root_of(&document, root, &name).frees;
         let before = waiting(&client).await;
+        let mut planned = None;
         match root {
-            Blocker::Backend(pid) => terminate(&client, *pid, &mut frozen).await,
+            Blocker::Backend(pid) => planned = Some(end_by_plan(&client, &info, *pid, &name).await),
             Blocker::Prepared(gid) => {
                 client.batch_execute(&format!("ROLLBACK PREPARED '{gid}'")).await.unwrap();
             }
@@ -48,12 +52,38 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
         let after = waiting(&client).await;
         let granted: BTreeSet<_> = before.difference(&after).collect();
         assert_eq!(granted.len(), frees, "{name}: {root:?} let {granted:?} go on");
+        if let Some(planned) = planned {
+            assert_eq!(granted.into_iter().copied().collect::<BTreeSet<i32>>(), planned, "{name}: {root:?}");
+        }
         assert!(after.is_subset(&before), "{name}: nobody new waits");
     }
     drop(frozen);
     // One prepared transaction is cleaned up twice: its end is what was tested.
     let _ = running.stop().await;
     stage.remove().await.unwrap();
+}
+
+/// Ends a root as the dashboard does; whom the plan says that this frees.
+async fn end_by_plan(client: &Client, info: &ConnInfo, pid: i32, name: &str) -> BTreeSet<i32> {
+    let limits = Limits { ask: 1_000, ..Limits::default() };
+    let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
+    let snapshot = view.snapshot.as_ref().unwrap();
+    let backend = snapshot.backends.rows.iter().find(|backend| backend.pid == pid).unwrap();
+    let ask = Ask { from_chains: true, ..Ask::new(Verb::Terminate, vec![Chosen::Backend(backend.id())]) };
+    let plan = sessions(&Look { view: &view, rights: None, own_pids: &[] }, &ask);
+    let [row] = plan.rows.as_slice() else { panic!("{name}: {plan:?}") };
+    assert!(matches!(&row.target.what, What::Session(target) if target.blocks), "{name}: {row:?}");
+    let frees = row.effect.as_ref().unwrap().frees.iter().map(|party| party.pid()).collect();
+    let mut hands = Hands::of(info).await;
+    let (fate, detail) = hands.one(Verb::Terminate, row.target.what.clone()).await;
+    assert_eq!(fate, Fate::Done, "{name}: {detail}");
+    // Its parallel workers end after it.
+    let left = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 OR leader_pid = $1";
+    wait_until("its workers to end", async || {
+        client.query_one(left, &[&pid]).await.unwrap().get::<_, i64>(0) == 0
+    })
+    .await;
+    frees
 }
 
 fn root_of<'a>(document: &'a document::Document, root: &Blocker, name: &str) -> &'a document::Root {

@@ -21,6 +21,9 @@ mod document;
 mod encodings;
 mod frees;
 mod frozen;
+#[path = "../action/stage.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod hands;
 mod scenarios;
 #[path = "../support/mod.rs"]
 mod support;
