@@ -17,6 +17,8 @@ use crate::keys::Key;
 use crate::model::view::{Link, TargetId, View};
 use crate::sample;
 
+mod redis;
+
 struct Stage {
     app: App,
     theme: Theme,

@@ -13,6 +13,7 @@ use super::keymap::Action;
 use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
 use crate::keys::{Code, Key};
+use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
 /// Seconds without a new view, beyond the interval, after which the data is called old.
@@ -64,6 +65,8 @@ impl App {
             self.index = Index::of(&view);
             self.invalidate();
         }
+        let is_another = self.view.as_ref().is_some_and(|old| old.target != view.target);
+        self.lease_seen = (self.lease_seen && !is_another) || has_lease(&view);
         self.view = Some(view);
         self.keep_focus();
         self.refresh_panes();
@@ -252,4 +255,11 @@ fn absent(screen: Screen) -> &'static str {
         }
         _ => "there are no task tables here; [tables] in the config names some",
     }
+}
+
+/// Whether there is a lease, or a table of them that cannot be read.
+fn has_lease(view: &View) -> bool {
+    let unread =
+        |snapshot: &Arc<Snapshot>| snapshot.systems.leases.iter().any(|table| table.section.error.is_some());
+    !view.leases.rows.is_empty() || view.snapshot.as_ref().is_some_and(unread)
 }
