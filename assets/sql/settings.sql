@@ -2,7 +2,9 @@
 -- statement_timeout and lock_timeout are set before, since these may have to wait for a lock on a catalog.
 -- SQL_ASCII as the client's encoding means that the server converts nothing: text arrives in the bytes it is stored
 -- in, and one query in another encoding cannot fail a whole statement. locktop.datid is a setting of our own: the
--- OID of the database, for locks.sql.
+-- OID of the database, for locks.sql. No relation is named here, so that a connection that stands gets its settings also while
+-- somebody holds pg_class: to open another one in its place would leave a backend there that waits in its start, where nothing
+-- can be told to it and no time-out holds.
 -- The memory is for 50,000 locks, which would go through a file otherwise. The long text at the end is for glibc: once a
 -- block of its size was freed, it no longer gives memory back after every statement, to take it again page by page
 -- (mallopt(3), M_MMAP_THRESHOLD), which costs a tenth of the server's time for a poll.
@@ -14,8 +16,8 @@ SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('jit', 'off', false),
        pg_catalog.set_config('work_mem', '16MB', false),
        pg_catalog.set_config('max_parallel_workers_per_gather', '0', false),
-       pg_catalog.set_config('locktop.datid', (SELECT oid::pg_catalog.text FROM pg_catalog.pg_database
-                                                WHERE datname = pg_catalog.current_database()), false),
+       pg_catalog.set_config('locktop.datid', (SELECT objid::pg_catalog.text FROM
+                pg_catalog.pg_get_object_address('database', ARRAY[pg_catalog.current_database()::pg_catalog.text], '{}')), false),
        CASE WHEN pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL
             THEN pg_catalog.set_config('transaction_timeout', '0', false) END,
        pg_catalog.octet_length(pg_catalog.repeat(pg_catalog.repeat(' ', 1000), 8000))

@@ -164,6 +164,7 @@ fn server(connections: usize) -> Server {
         deadlocks: 3,
         deadlocks_of: Arc::default(),
         started_at: Some(at(-1_036_800.0)),
+        replayed_at: None,
         query_size: 1024,
         sees_all: true,
     }
@@ -178,7 +179,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
     });
     let tasks = board(&snapshot);
     let leases = lease::Board::of(&snapshot);
-    let queue = work_queue::Board::of(&snapshot);
+    let queue = work_queue::Board::of(&snapshot, &Thresholds::default());
     let findings = findings(&snapshot, &graph, (&tasks, &leases, &queue));
     let taken = snapshot.taken_at;
     let samples = (0..60u32)
@@ -206,6 +207,8 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         queue: Arc::new(queue),
         findings: Arc::new(findings),
         series: Arc::new(Series { samples, waiting_since }),
+        events: Arc::default(),
+        rights: None,
         held_since: Arc::new(held_since),
         lock_names: Arc::default(),
     }

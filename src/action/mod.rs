@@ -1,10 +1,23 @@
 //! What locktop does to a server when it is asked to: everything else only looks.
 //!
 //! Nothing is done to what merely looks like the target: the server compares it with what was seen, in the statement that acts. Who
-//! wanted what, and what came of it, is on record in the schema's `locktop_audit`.
+//! wanted what, and what came of it, is on record: in a file of the user's ([`audit`]), and in the schema's `locktop_audit`.
 
 mod actor;
+pub mod audit;
+pub mod executor;
+mod lease;
+mod lines;
 mod message;
+mod queue;
+mod record;
 pub mod recover;
+mod redis;
+mod session;
+mod table;
+mod task;
+mod words;
 
 pub use actor::Actor;
+pub use lines::Lines;
+pub use record::{Asked, Record};

@@ -13,7 +13,7 @@ use crate::model::task::{TaskId, TaskRow};
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Queue, Root, TreeNode};
 use crate::model::work_queue::{ItemId, ItemRow};
-use crate::model::{Text, Timestamp, words};
+use crate::model::{Timestamp, words};
 
 /// Where things are in a view.
 #[derive(Debug, Clone, Default)]
@@ -161,21 +161,7 @@ impl<'a> Scene<'a> {
     /// Who that is: role and application, `app@web`; the kind of process where it is no client.
     #[must_use]
     pub fn who(&self, backend: &Backend) -> String {
-        let shown = |text: &Option<Text>| {
-            text.as_deref()
-                .filter(|text| !text.is_empty())
-                .map(|text| crate::text::one_line(text).into_owned())
-        };
-        let kind = backend.backend_type.as_deref();
-        match (shown(&backend.user), shown(&backend.application)) {
-            _ if kind.is_some_and(|kind| kind != "client backend" && kind != "walsender") => {
-                kind.map(|kind| crate::text::one_line(kind).into_owned()).unwrap_or_default()
-            }
-            (Some(user), Some(application)) => format!("{user}@{application}"),
-            (Some(user), None) => user,
-            (None, Some(application)) => application,
-            (None, None) => String::new(),
-        }
+        words::who(backend)
     }
 
     /// What a key is called. `pid` is somebody who holds it or waits for it.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::keys::Key;
+use crate::model::plan::{Deed, RecoveryPlan, Report, Request};
 use crate::model::view::{TargetId, View};
 
 /// Something happened.
@@ -20,6 +21,14 @@ pub enum Message {
     Wheel(Option<super::screen::Pane>, isize),
     /// The terminal has another size: columns and rows.
     Resize(u16, u16),
+    /// What would be recovered, for the request with this number; or in one line why that cannot be told.
+    RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
+    /// So many targets of the deed with this number have an answer.
+    Progress(u64, usize),
+    /// What came of a deed.
+    Reported(Arc<Report>),
+    /// A frame is on the screen, and whoever sits there had a moment to see it: the revision of the dialog in it.
+    Drawn(Option<u64>),
     /// Time went by. The seconds since the last view arrived, by the clock of this machine.
     Tick(f64),
 }
@@ -41,6 +50,17 @@ pub enum Effect {
     Copy(String),
     /// Switch mouse reporting.
     Mouse(bool),
+    /// Look what would be recovered; the number comes back with the answer.
+    PlanRecovery {
+        /// The number.
+        number: u64,
+        /// The schema of the tables.
+        schema: String,
+        /// Which executions.
+        request: Arc<Request>,
+    },
+    /// Do what somebody has confirmed.
+    Act(Arc<Deed>),
 }
 
 /// What a message led to.

@@ -7,6 +7,7 @@ use super::screen::Pane;
 use super::table::{Owner, RowId};
 use crate::model::finding::{Finding, Subject};
 use crate::model::task::TaskRow;
+use crate::model::wait_graph::Party;
 
 /// Something over the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,6 +93,18 @@ pub fn holder_of(scene: &Scene<'_>, id: RowId) -> Option<i32> {
         RowId::Item(id) => scene.item(id)?.pid,
         RowId::Lease(id) => scene.lease(id).filter(|row| row.owner_alive == Some(true))?.owner_pid,
         _ => pid_of(id),
+    }
+}
+
+/// Who can wait or be waited for behind a row; none where it is about something else.
+#[must_use]
+pub fn party_of(scene: &Scene<'_>, id: RowId) -> Option<Party> {
+    match id {
+        RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => Some(Party::Prepared(xact)),
+        _ => {
+            let pid = holder_of(scene, id)?;
+            Some(Party::Backend(scene.backend(pid).map_or(pid, crate::model::backend::Backend::group)))
+        }
     }
 }
 

@@ -1,14 +1,18 @@
 //! From snapshots to views.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use super::diary::Entry;
 use super::held::Held;
 use super::learn::Learned;
 use super::series;
-use crate::model::Text;
+use crate::clock;
+use crate::model::event::{Draft, Told};
 use crate::model::finding::{self, Deadlocks, Scene, lock_name_query};
 use crate::model::lease;
 use crate::model::lock_name::LockNames;
+use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::Systems;
@@ -17,6 +21,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::view::{Link, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
 use crate::model::work_queue;
+use crate::model::{Text, Timestamp};
 use crate::redis::RedisState;
 
 /// Minutes that the series goes back.
@@ -32,6 +37,8 @@ pub struct Digest {
     deadlocks: Deadlocks,
     held: Held,
     redis: Option<RedisState>,
+    /// The server's clock when the last snapshot was taken, and ours when it came.
+    clocks: Option<(Timestamp, Instant)>,
     view: Arc<View>,
 }
 
@@ -50,6 +57,8 @@ impl Digest {
             queue: Arc::default(),
             findings: Arc::default(),
             series: Arc::default(),
+            events: Arc::default(),
+            rights: None,
             held_since: Arc::default(),
             lock_names: Arc::new(lock_names),
         };
@@ -60,6 +69,7 @@ impl Digest {
             deadlocks: Deadlocks::default(),
             held: Held::default(),
             redis: None,
+            clocks: None,
             view: Arc::new(view),
         }
     }
@@ -68,6 +78,13 @@ impl Digest {
     pub fn learned(&mut self, learned: Learned) {
         self.notes = learned.notes;
         self.view = Arc::new(View { lock_names: learned.names, ..View::clone(&self.view) });
+    }
+
+    /// Takes in what the role may do, for the snapshots to come.
+    pub fn rights_told(&mut self, rights: Option<Arc<Rights>>) {
+        if rights != self.view.rights {
+            self.view = Arc::new(View { rights, ..View::clone(&self.view) });
+        }
     }
 
     /// Takes the newest state of the Redis servers in, for the snapshots to come.
@@ -93,6 +110,7 @@ impl Digest {
         if let Some(state) = &self.redis {
             join(&mut snapshot, state);
         }
+        self.clocks = Some((snapshot.taken_at, clock::monotonic()));
         let before = &self.view;
         let (graph, series) = if snapshot.locks.error.is_none() {
             let graph = WaitGraph::build(Input {
@@ -109,7 +127,7 @@ impl Digest {
         let held_since = self.held.look(&snapshot);
         let tasks = self.watch.look(&snapshot, &self.thresholds);
         let leases = lease::Board::of(&snapshot);
-        let queue = work_queue::Board::of(&snapshot);
+        let queue = work_queue::Board::of(&snapshot, &self.thresholds);
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             graph: &graph,
@@ -132,11 +150,35 @@ impl Digest {
             queue: Arc::new(queue),
             findings: Arc::new(findings),
             series,
+            events: Arc::clone(&before.events),
             held_since,
+            rights: before.rights.clone(),
             lock_names: Arc::clone(&before.lock_names),
             snapshot: Some(Arc::new(snapshot)),
         });
         self.view()
+    }
+
+    /// Takes in what somebody else knows of.
+    pub(super) fn told(&mut self, entries: impl IntoIterator<Item = Entry>) -> Arc<View> {
+        let mut events = Arc::clone(&self.view.events);
+        for Entry { told, when } in entries {
+            let Told { kind, severity, text, subject } = told;
+            let at = self.server_time(when);
+            let draft = Draft { subject, ..Draft::new(at, kind, severity, text) };
+            Arc::make_mut(&mut events).extend(at, [draft]);
+        }
+        self.view = Arc::new(View { id: self.view.id + 1, events, ..View::clone(&self.view) });
+        self.view()
+    }
+
+    /// What the server's clock showed at a moment of ours; before the first snapshot what the clock of this machine shows.
+    fn server_time(&self, when: Instant) -> Timestamp {
+        let Some((taken_at, came)) = self.clocks else { return clock::wall() };
+        let since = |later: Instant, earlier: Instant| {
+            chrono::TimeDelta::from_std(later.saturating_duration_since(earlier)).unwrap_or_default()
+        };
+        taken_at + since(when, came) - since(came, when)
     }
 
     /// Marks the last snapshot as old.

@@ -6,10 +6,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 use super::backoff::Backoff;
+use super::diary::{Diary, Reader};
 use super::digest::Digest;
 use super::learn::Learned;
+use super::lines::Line;
 use crate::clock;
 use crate::model::lock_name::LockNames;
+use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::pg::conninfo::ConnInfo;
@@ -68,6 +71,11 @@ pub struct Live {
     settings: Settings,
     session: Session,
     digest: Digest,
+    /// What others tell, and where it is read.
+    diary: Diary,
+    told: Reader,
+    /// The connection of the poll, for whoever has no other; none while it is lost.
+    line: watch::Sender<Option<Line>>,
     /// Since the last poll that was answered.
     backoff: Backoff,
 }
@@ -92,7 +100,9 @@ impl Live {
                         settings.thresholds.clone(),
                         settings.lock_names.clone(),
                     );
-                    return Ok(Self { info, settings, session, digest, backoff: Backoff::default() });
+                    let (backoff, (diary, told)) = (Backoff::default(), Diary::new());
+                    let line = watch::Sender::new(Some(Line::of(&session)));
+                    return Ok(Self { info, settings, session, digest, diary, told, line, backoff });
                 }
                 Err(error) if error.is_temporary() => {
                     waiting(&error);
@@ -101,6 +111,18 @@ impl Live {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Where others tell of events, which are then in the next view.
+    #[must_use]
+    pub fn diary(&self) -> Diary {
+        self.diary.clone()
+    }
+
+    /// The connection of the poll, which serves where there is no other.
+    #[must_use]
+    pub fn line(&self) -> watch::Receiver<Option<Line>> {
+        self.line.subscribe()
     }
 
     /// The view to begin with, which has no snapshot yet.
@@ -113,11 +135,12 @@ impl Live {
     pub async fn run(mut self, mut wishes: Wishes, views: watch::Sender<Arc<View>>) {
         loop {
             let started = clock::monotonic();
-            let wake = match self.session.poll(self.digest.snapshot()).await {
+            let wake = match self.poll(&views).await {
                 Ok(snapshot) => {
                     self.backoff = Backoff::default();
                     self.take_names();
                     self.take_redis();
+                    self.digest.rights_told(self.session.rights());
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
@@ -135,6 +158,13 @@ impl Live {
                 }
             }
         }
+    }
+
+    async fn poll(&mut self, views: &watch::Sender<Arc<View>>) -> Result<Snapshot, PollError> {
+        let Self { session, digest, told, .. } = self;
+        let before = digest.view();
+        let poll = Box::pin(session.poll(before.snapshot.as_deref()));
+        telling(digest, told, views, poll).await
     }
 
     /// Takes names in that were learned since the last poll.
@@ -160,41 +190,71 @@ impl Live {
         wishes: &mut Wishes,
         views: &watch::Sender<Arc<View>>,
     ) -> Wake {
+        let Self { session, digest, told, .. } = self;
         let mut listening = true;
-        loop {
-            let interval = *wishes.interval.borrow_and_update();
-            let passed = clock::monotonic().duration_since(started);
-            tokio::select! {
-                () = views.closed() => return Wake::Alone,
-                error = self.session.closed() => return Wake::Lost(error),
-                () = wishes.refresh.notified() => return Wake::Due,
-                changed = wishes.interval.changed(), if listening => listening = changed.is_ok(),
-                () = tokio::time::sleep(interval.saturating_sub(passed)) => return Wake::Due,
+        let rest = async {
+            loop {
+                let interval = *wishes.interval.borrow_and_update();
+                let passed = clock::monotonic().duration_since(started);
+                tokio::select! {
+                    () = views.closed() => return Wake::Alone,
+                    error = session.closed() => return Wake::Lost(error),
+                    () = wishes.refresh.notified() => return Wake::Due,
+                    changed = wishes.interval.changed(), if listening => listening = changed.is_ok(),
+                    () = tokio::time::sleep(interval.saturating_sub(passed)) => return Wake::Due,
+                }
             }
-        }
+        };
+        telling(digest, told, views, std::pin::pin!(rest)).await
     }
 
     /// Connects again, for as long as it takes; false when nobody listens any more. Until a poll is answered each
     /// attempt comes later than the one before, also where the server lets us in every time.
     async fn reconnect(&mut self, reason: &str, wishes: &Wishes, views: &watch::Sender<Arc<View>>) -> bool {
         self.session.close();
+        self.line.send_replace(None);
         let (mut reason, mut silent) = (reason.to_owned(), false);
         loop {
             let delay = self.backoff.failed(silent);
             if views.send(self.digest.link_lost(&reason, self.backoff.attempts())).is_err() {
                 return false;
             }
-            tokio::select! {
-                () = views.closed() => return false,
-                () = wishes.refresh.notified() => {}
-                () = tokio::time::sleep(delay) => {}
-            }
-            match Session::open(&self.info, self.settings.limits.clone()).await {
+            let Self { info, settings, digest, told, .. } = self;
+            let open = Box::pin(async {
+                tokio::select! {
+                    () = views.closed() => return None,
+                    () = wishes.refresh.notified() => {}
+                    () = tokio::time::sleep(delay) => {}
+                }
+                Some(Session::open(info, settings.limits.clone()).await)
+            });
+            let Some(opened) = telling(digest, told, views, open).await else { return false };
+            match opened {
                 Ok(session) => {
+                    self.line.send_replace(Some(Line::of(&session)));
                     self.session = session;
                     return true;
                 }
                 Err(error) => (reason, silent) = (error.to_string(), error.is_silence()),
+            }
+        }
+    }
+}
+
+/// Waits for something, and publishes at once what is told meanwhile.
+async fn telling<T>(
+    digest: &mut Digest,
+    told: &mut Reader,
+    views: &watch::Sender<Arc<View>>,
+    mut future: impl Future<Output = T> + Unpin,
+) -> T {
+    loop {
+        tokio::select! {
+            done = &mut future => return done,
+            first = told.next() => {
+                let entries = std::iter::once(first).chain(told.rest());
+                // That nobody listens any more is noticed elsewhere.
+                let _ = views.send(digest.told(entries));
             }
         }
     }

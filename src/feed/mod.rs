@@ -2,9 +2,11 @@
 //! is published as a [`View`](crate::model::view::View), of which the newest wins.
 
 pub mod backoff;
+pub mod diary;
 pub mod digest;
 pub mod held;
 pub mod learn;
+pub mod lines;
 pub mod live;
 pub mod once;
 pub mod series;

@@ -18,14 +18,17 @@
 //! ```
 //!
 //! Each call is to be a transaction of its own: claim, commit, work, end. An item belongs to the worker, the session and the attempt that
-//! claimed it. When its session is gone, anybody may requeue it ([`WorkQueue::requeue_lost`]), up to its last attempt, after which
+//! claimed it. When its session has been gone for a while, anybody may requeue it ([`WorkQueue::requeue_lost`]), up to its last attempt, after which
 //! it is set aside as failed; an end that comes later does not count. A session that is gone is not a process that is gone: a worker
 //! whose connection ends stops its work, and what only one may do is written in the transaction that ends the item.
 //!
 //! A session is one of the server: through a pooler in transaction mode the end of an item may come from another one than its claim, and
 //! would not count. [`pooler`](super::pooler) tells whether there is one.
 //!
-//! An idle worker listens on [`CHANNEL`] and calls [`WorkQueue::requeue_lost`] now and then. A claim whose answer did not arrive may have
+//! An attempt that fails is tried again after a pause ([`End::Again`]), and an item may be added for later, with `not_before`. One that
+//! takes longer than its `timeout` is shown as slow; its worker is the one to end it.
+//!
+//! An idle worker listens on [`CHANNEL`], sleeps until `next_item_due_at()`, and calls [`WorkQueue::requeue_lost`] now and then. A claim whose answer did not arrive may have
 //! been done: [`WorkQueue::heartbeat`] says what the session has.
 //!
 //! In SQL: `consume_task()`, `claim_queue_items`, `finish_queue_item`, `heartbeat_queue_items`, `requeue_queue_item`,
@@ -77,10 +80,23 @@ impl Item {
 pub enum End {
     /// It is done.
     Completed,
-    /// It did not work, and is to be tried again unless this was the last attempt.
+    /// It did not work, and is to be tried again after a pause, unless this was the last attempt. The pause is the item's `retry_delay`,
+    /// ten seconds unless it was added with another, and doubles with each further failure.
     Again(String),
     /// It did not work and never will.
     Failed(String),
+}
+
+/// What to do to an item that no session has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settle {
+    /// One whose session is gone is pending again, at once and without waiting for the grace: for whoever knows that its worker has
+    /// stopped. After its last attempt it is set aside.
+    Requeue,
+    /// One that has failed is pending again, for one attempt more if it had all of them.
+    Retry,
+    /// One that is pending, or whose session is gone, is failed, so that nobody claims it.
+    SetAside,
 }
 
 /// What became of an item that was to be taken from a session that is gone, or from nobody.
@@ -101,7 +117,7 @@ pub struct Settled {
 /// How many items there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Depth {
-    /// That nobody has.
+    /// That nobody has, those included that are not due yet.
     pub pending: i64,
     /// That somebody has.
     pub processing: i64,
@@ -109,8 +125,10 @@ pub struct Depth {
     pub completed: i64,
     /// That were set aside.
     pub failed: i64,
-    /// Since when the oldest that nobody has is there.
+    /// Since when the oldest waits that is due and that nobody has.
     pub oldest_pending_at: Option<Timestamp>,
+    /// Of the pending ones, those that are not due yet.
+    pub resting: i64,
 }
 
 /// The queue of a schema.
@@ -141,7 +159,7 @@ impl WorkQueue {
         column(WHAT, &row, 0)
     }
 
-    /// Takes the oldest pending item for this session, in the name of a worker of at most 100 characters.
+    /// Takes the item for this session that is pending and has been due for the longest, in the name of a worker of at most 100 characters.
     ///
     /// # Errors
     /// When the server refuses, or the connection fails.
@@ -213,8 +231,8 @@ impl WorkQueue {
         rows.iter().map(|row| Ok((column(WHAT, row, 0)?, column(WHAT, row, 1)?))).collect()
     }
 
-    /// Makes at most so many items pending again whose session is gone, or sets them aside after their last attempt. What was done to each
-    /// is recorded in `locktop_audit`, in the name of `actor`.
+    /// Makes at most so many items pending again that are lost, or sets them aside after their last attempt: their session is gone, for
+    /// so long that its worker has stopped. What was done to each is recorded in `locktop_audit`, in the name of `actor`.
     ///
     /// # Errors
     /// When the server refuses, or the connection fails.
@@ -231,56 +249,23 @@ impl WorkQueue {
         rows.iter().map(|row| settled(WHAT, row)).collect()
     }
 
-    /// The same for one item: what was done, or why not. One that a session has is left alone.
+    /// Does that to one item: what was done, or why not. One that a session has is left alone.
     ///
     /// # Errors
     /// When the server refuses, or the connection fails.
-    pub async fn requeue<C: GenericClient + Sync>(
+    pub async fn settle<C: GenericClient + Sync>(
         &self,
         client: &C,
+        settle: Settle,
         id: i64,
         actor: &str,
         reason: Option<&str>,
     ) -> Result<Settled, CallError> {
-        self.settle(client, "requeue_queue_item", id, actor, reason).await
-    }
-
-    /// Makes an item pending again that has failed, for one attempt more if it had all of them.
-    ///
-    /// # Errors
-    /// When the server refuses, or the connection fails.
-    pub async fn retry<C: GenericClient + Sync>(
-        &self,
-        client: &C,
-        id: i64,
-        actor: &str,
-        reason: Option<&str>,
-    ) -> Result<Settled, CallError> {
-        self.settle(client, "retry_queue_item", id, actor, reason).await
-    }
-
-    /// Fails an item that is pending or lost, so that nobody claims it.
-    ///
-    /// # Errors
-    /// When the server refuses, or the connection fails.
-    pub async fn set_aside<C: GenericClient + Sync>(
-        &self,
-        client: &C,
-        id: i64,
-        actor: &str,
-        reason: Option<&str>,
-    ) -> Result<Settled, CallError> {
-        self.settle(client, "set_aside_queue_item", id, actor, reason).await
-    }
-
-    async fn settle<C: GenericClient + Sync>(
-        &self,
-        client: &C,
-        what: &'static str,
-        id: i64,
-        actor: &str,
-        reason: Option<&str>,
-    ) -> Result<Settled, CallError> {
+        let what = match settle {
+            Settle::Requeue => "requeue_queue_item",
+            Settle::Retry => "retry_queue_item",
+            Settle::SetAside => "set_aside_queue_item",
+        };
         let sql = format!("SELECT {SETTLED} FROM @schema@.{what}($1, $2, $3)");
         let parameters: &[Parameter<'_>] = &[(&id, Type::INT8), (&actor, Type::TEXT), (&reason, Type::TEXT)];
         settled(what, &row(client, &self.schema, what, &sql, parameters).await?)
@@ -292,8 +277,7 @@ impl WorkQueue {
     /// When the server refuses, or the connection fails.
     pub async fn depth<C: GenericClient + Sync>(&self, client: &C) -> Result<Depth, CallError> {
         const WHAT: &str = "queue_depth";
-        let sql =
-            "SELECT pending, processing, completed, failed, oldest_pending_at FROM @schema@.queue_depth";
+        let sql = "SELECT pending, processing, completed, failed, oldest_pending_at, resting FROM @schema@.queue_depth";
         let row = row(client, &self.schema, WHAT, sql, &[]).await?;
         Ok(Depth {
             pending: column(WHAT, &row, 0)?,
@@ -301,6 +285,7 @@ impl WorkQueue {
             completed: column(WHAT, &row, 2)?,
             failed: column(WHAT, &row, 3)?,
             oldest_pending_at: column(WHAT, &row, 4)?,
+            resting: column(WHAT, &row, 5)?,
         })
     }
 }

@@ -4,6 +4,7 @@
 
 pub mod awaited_rows;
 pub mod backend;
+pub mod event;
 pub mod finding;
 pub mod id_generator;
 pub mod lease;

@@ -76,6 +76,8 @@ pub struct Server {
     pub deadlocks_of: Arc<[u32]>,
     /// `pg_postmaster_start_time()`.
     pub started_at: Option<Timestamp>,
+    /// `pg_last_xact_replay_timestamp()`: of a server that has never recovered anything, none.
+    pub replayed_at: Option<Timestamp>,
     /// `track_activity_query_size`, bytes: a query of at least this length minus one was cut by the server.
     pub query_size: u32,
     /// Whether the role sees other roles' activity (`pg_read_all_stats`).
@@ -150,5 +152,19 @@ impl Snapshot {
             None => Some(false),
             Some(backend) => backend.backend_start.map(|began| began == start),
         }
+    }
+
+    /// When the server last came up, was promoted or started anew after a crash: those who held something before lost it then, and may
+    /// not know it yet. As `up_since()` of the schema: the launchers start with the first that may write, or they may not be seen, and
+    /// then a promotion was after the last transaction replayed.
+    #[must_use]
+    pub fn up_since(&self) -> Option<Timestamp> {
+        let server = self.server()?;
+        let launchers = self.backends.rows.iter().filter(|backend| {
+            let kind = backend.backend_type.as_deref();
+            matches!(kind, Some("autovacuum launcher" | "logical replication launcher"))
+        });
+        let first = launchers.filter_map(|launcher| launcher.backend_start).min();
+        server.started_at.max(first.or(server.replayed_at))
     }
 }

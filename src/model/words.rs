@@ -5,7 +5,7 @@ use super::lock::{LockTag, LockType};
 use super::lock_key::LockKey;
 use super::lock_name::{Context, LockName, LockNames};
 use super::snapshot::Snapshot;
-use super::{id_generator, task, work_queue};
+use super::{Text, id_generator, task, work_queue};
 
 /// The name of an advisory lock that `holder` holds or awaits: its application corroborates a guess.
 #[must_use]
@@ -135,5 +135,23 @@ fn advisory(tag: &LockTag, name: Option<LockName>) -> String {
         Some(name) if name.uncertain => format!("advisory {key} ({}?)", name.name),
         Some(name) => name.name.to_string(),
         None => format!("advisory {key}"),
+    }
+}
+
+/// Who that is, as one harmless line: role and application, `app@web`; the kind of process where it is no client.
+#[must_use]
+pub fn who(backend: &Backend) -> String {
+    let shown = |text: &Option<Text>| {
+        text.as_deref().filter(|text| !text.is_empty()).map(|text| crate::text::one_line(text).into_owned())
+    };
+    let kind = backend.backend_type.as_deref();
+    match (shown(&backend.user), shown(&backend.application)) {
+        _ if kind.is_some_and(|kind| kind != "client backend" && kind != "walsender") => {
+            kind.map(|kind| crate::text::one_line(kind).into_owned()).unwrap_or_default()
+        }
+        (Some(user), Some(application)) => format!("{user}@{application}"),
+        (Some(user), None) => user,
+        (None, Some(application)) => application,
+        (None, None) => String::new(),
     }
 }

@@ -125,7 +125,7 @@ pub async fn remove(client: &mut Client, schema: &SchemaName) -> Result<Option<R
 /// Views of what is in use, and which of its rows are.
 const IN_USE: [(&str, &str); 3] = [
     ("running_tasks", "state IN ('running', 'slow')"),
-    ("running_queue_items", "state = 'running'"),
+    ("running_queue_items", "state IN ('running', 'slow')"),
     ("leases", "state = 'held'"),
 ];
 

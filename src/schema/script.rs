@@ -48,6 +48,7 @@ static VERSIONS: [Version; 3] = [
             file!("003_snowflake"),
             file!("003_transfer"),
             file!("003_lease"),
+            file!("003_contention"),
         ],
     },
 ];

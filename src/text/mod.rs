@@ -8,6 +8,7 @@ mod count;
 mod duration;
 mod hostile;
 mod one_line;
+mod sql;
 mod width;
 mod wrap;
 
@@ -18,5 +19,6 @@ pub use ascii::ascii;
 pub use count::{count, count_short};
 pub use duration::duration;
 pub use one_line::{one_line, one_line_prefix};
+pub use sql::{identifier, literal};
 pub use width::{ASCII_ELLIPSIS, Align, ELLIPSIS, fit, fit_pad, fit_with, width};
 pub use wrap::lines;

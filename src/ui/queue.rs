@@ -23,6 +23,10 @@ pub(super) fn items(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     if lost > 0 {
         facts.push((format!("{lost} lost"), Tone::Critical));
     }
+    let slow = scene.view.queue.of_state(ItemState::Slow).count();
+    if slow > 0 {
+        facts.push((format!("{slow} slow"), Tone::Warning));
+    }
     if depth.failed.count > 0 {
         facts.push((format!("{} failed", depth.failed), Tone::Warning));
     }

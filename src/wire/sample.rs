@@ -114,6 +114,8 @@ pub(super) fn view() -> View {
         queue: Arc::default(),
         findings: Arc::new(vec![finding()]),
         series: Arc::default(),
+        events: Arc::default(),
+        rights: None,
         held_since: Arc::default(),
         lock_names: Arc::default(),
     }
@@ -133,6 +135,7 @@ fn server() -> Server {
         deadlocks: 3,
         deadlocks_of: [5].into(),
         started_at: None,
+        replayed_at: None,
         query_size: 1024,
         sees_all: true,
     }

@@ -2,7 +2,7 @@
 //!
 //! One connection holds the locks of all that it runs ([`WorkSession`](crate::locks::work_session::WorkSession)); what a job does is a [`Work`], on connections of its own.
 //! Tasks and items share the worker's places; where both wait, they take turns. The worker fetches as many as it has places for, sends
-//! heartbeats while anything runs, and sends nothing while nothing does: then it sleeps until it is notified, or until the next
+//! heartbeats while anything runs, and sends nothing while nothing does (unless it is to observe the locks): then it sleeps until it is notified, or until the next
 //! task is due (the module `idle`). Items whose session is gone are brought back by workers that find nothing else in the queue, and
 //! now and then by all.
 //!
@@ -59,6 +59,9 @@ pub struct Options {
     pub concurrency: usize,
     /// Between two heartbeats while something runs. Work is held up when none was confirmed for twice as long.
     pub heartbeat: Duration,
+    /// Between two looks at who waits for which lock of the server, for the view `lock_contention`; none: it does not look, so that it
+    /// sends nothing while it is idle. One such worker is enough for a server; several count nothing twice.
+    pub observe_locks: Option<Duration>,
     /// How long running work may go on after the worker was told to quit.
     pub grace: Duration,
     /// Who is told what happens.
@@ -76,6 +79,7 @@ impl Options {
             sources: Source::ALL.to_vec(),
             concurrency: 1,
             heartbeat: Duration::from_secs(5),
+            observe_locks: None,
             grace: Duration::from_secs(10),
             report: Report::nowhere(),
         }

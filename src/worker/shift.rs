@@ -50,6 +50,8 @@ pub(super) struct Shift<'a, W> {
     pub(super) hold: Hold,
     pub(super) desks: Desks,
     pub(super) heartbeat_at: Instant,
+    /// When to look who waits for locks, if at all.
+    observe_at: Option<Instant>,
     pub(super) unwritten: Unwritten,
     stage: Stage,
     /// Whether the session may hold keys of tasks that it does not run.
@@ -76,6 +78,7 @@ pub(super) async fn work<W: Work>(
         hold: Hold::new(clock::since_boot(), options.heartbeat * 2),
         desks: Desks::new(&options.sources, now),
         heartbeat_at: now,
+        observe_at: options.observe_locks.map(|_| now),
         unwritten: Unwritten::new(now),
         stage: Stage::Working,
         untidy: false,
@@ -105,6 +108,7 @@ enum Next {
     Done(Box<Done>),
     Retry,
     Stop,
+    Observe,
     Look(Source),
     News(News),
 }
@@ -134,6 +138,7 @@ impl<W: Work> Shift<'_, W> {
                 Next::Heartbeat => self.heartbeat().await?,
                 Next::Done(done) => self.done(*done).await?,
                 Next::Retry => self.retry().await?,
+                Next::Observe => self.observe().await?,
                 Next::Look(source) => self.look(source).await?,
                 Next::News(news) => self.hear(news),
             }
@@ -161,6 +166,7 @@ impl<W: Work> Shift<'_, W> {
             done = self.crew.next() => Next::Done(Box::new(done)),
             () = at(Some(self.unwritten.at())), if unwritten => Next::Retry,
             () = at(stop_at) => Next::Stop,
+            () = at(self.observe_at), if works => Next::Observe,
             // Before the news: whoever sends them without end does not keep us from looking.
             source = turn(look), if works && free && !self.crew.is_losing() => Next::Look(source),
             news = self.session.news() => Next::News(news),
@@ -186,6 +192,17 @@ impl<W: Work> Shift<'_, W> {
         self.hold.confirm(asked);
         self.accepted("a heartbeat");
         self.tidy().await
+    }
+
+    async fn observe(&mut self) -> Result<(), SessionError> {
+        const WHAT: &str = "observing lock waits";
+        let began = clock::monotonic();
+        self.observe_at = self.options.observe_locks.map(|pause| began + pause);
+        match self.session.observe_lock_waits().await {
+            Ok(_) => self.accepted(WHAT),
+            Err(error) => self.refused(WHAT, error)?,
+        }
+        Ok(())
     }
 
     /// Gives back the keys of tasks that are not run here. Where nothing is, the end of the session does the same.

@@ -16,7 +16,7 @@ pub trait Work: Send + Sync + 'static {
 /// Why a job is not completed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkError {
-    /// It failed: the text goes into its row. A task is tried again as it is planned; an item at once, up to its last attempt.
+    /// It failed: the text goes into its row. It is tried again after a pause, up to its last attempt.
     #[error("{0}")]
     Failed(String),
     /// It cannot be done at all: an item is set aside, with the text in its row. A task fails as by [`Self::Failed`].

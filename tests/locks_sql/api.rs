@@ -3,8 +3,9 @@
 use locktop::locks::call::CallError;
 use locktop::locks::optimistic::{Accounts, Cents, TransferError};
 use locktop::locks::rate_limit::RateLimit;
+use locktop::locks::scheduled_task::ScheduledTasks;
 use locktop::locks::snowflake::{Generator, SnowflakeError};
-use locktop::locks::work_queue::{End, WorkQueue};
+use locktop::locks::work_queue::{End, Settle, WorkQueue};
 use locktop::schema::SchemaName;
 
 use super::db::{Session, installed};
@@ -41,6 +42,9 @@ async fn the_work_queue() {
         assert!(!queue.finish(watcher, &item, &End::Completed).await.unwrap(), "another session");
         assert!(queue.finish(client, &item, &End::Again("no answer".to_owned())).await.unwrap());
         assert!(!queue.finish(client, &item, &End::Completed).await.unwrap(), "another attempt");
+        let depth = queue.depth(watcher).await.unwrap();
+        assert_eq!((depth.pending, depth.resting), (2, 1), "{version}: it is tried again later");
+        other.run("UPDATE locktop.task_queue SET not_before = NULL").await;
         let both = queue.claim_many(client, "w", 5).await.unwrap();
         assert_eq!(both.len(), 2);
         let [item, bare] = &both[..] else { panic!() };
@@ -48,21 +52,27 @@ async fn the_work_queue() {
         assert_eq!((item.attempt, &bare.name, bare.payload::<Option<u8>>().unwrap()), (2, &None, None));
         assert!(queue.finish(client, item, &End::Completed).await.unwrap(), "{version}");
 
-        let held = queue.requeue(watcher, bare.id, "me", Some("to see")).await.unwrap();
+        let held = queue.settle(watcher, Settle::Requeue, bare.id, "me", Some("to see")).await.unwrap();
         assert_eq!((held.outcome.as_str(), held.worker.as_deref()), ("held", Some("w")));
         let spare = queue.add(watcher, "later", &()).await.unwrap();
-        let aside = queue.set_aside(watcher, spare, "me", None).await.unwrap();
+        let aside = queue.settle(watcher, Settle::SetAside, spare, "me", None).await.unwrap();
         assert_eq!((aside.outcome.as_str(), aside.attempt), ("set_aside", Some(0)), "{version}");
-        let again = queue.retry(watcher, spare, "me", Some("by mistake")).await.unwrap();
+        let again = queue.settle(watcher, Settle::Retry, spare, "me", Some("by mistake")).await.unwrap();
         assert_eq!((again.id, again.outcome.as_str()), (spare, "requeued"), "{version}");
         end(&other, one.pid).await;
+        assert_eq!(
+            queue.requeue_lost(watcher, "me", 10).await.unwrap(),
+            [],
+            "{version}: not before the grace"
+        );
+        other.run("SET locktop.orphan_grace = '0'").await;
         let lost = queue.requeue_lost(watcher, "me", 10).await.unwrap();
         assert_eq!(lost.len(), 1);
         assert_eq!((lost[0].id, lost[0].outcome.as_str()), (bare.id, "gave_up"), "{version}");
         let depth = queue.depth(watcher).await.unwrap();
         assert_eq!((depth.pending, depth.processing, depth.completed, depth.failed), (1, 0, 1, 1));
         assert!(matches!(queue.claim(client, "w").await, Err(CallError::Lost { .. })), "it has no session");
-        queue.set_aside(watcher, spare, "me", None).await.unwrap();
+        queue.settle(watcher, Settle::SetAside, spare, "me", None).await.unwrap();
         let long = queue.claim(watcher, &"w".repeat(101)).await.unwrap_err();
         assert_eq!(long.sqlstate(), Some("22001"), "{version}: {long}");
         let elsewhere = WorkQueue { schema: SchemaName::new("elsewhere").unwrap() };
@@ -73,6 +83,75 @@ async fn the_work_queue() {
                 .starts_with("the schema \"elsewhere\" has no queue_depth: \"locktop schema install\""),
             "{error}"
         );
+    }
+}
+
+#[tokio::test]
+async fn the_scheduled_tasks() {
+    for version in versions() {
+        let (one, other) = pair(version).await;
+        let (client, watcher) = (&one.connection.client, &other.connection.client);
+        let tasks = ScheduledTasks::default();
+        let report = tasks.add(client, "report", "sql", None, &["a", "b"]).await.unwrap();
+        let nightly = tasks.add(client, "nightly", "mail", Some("0 3 * * *"), &()).await.unwrap();
+        let wrong = tasks.add(client, "never", "x", Some("0 25 * * *"), &()).await.unwrap_err();
+        assert_eq!(wrong.sqlstate(), Some("22023"), "{version}: {wrong}");
+        let key = tasks.key(client, "report").await.unwrap();
+        assert_eq!(key, (0x4C54 << 48) + i64::from(report));
+        assert_eq!(tasks.key(client, "nothing").await.unwrap_err().sqlstate(), Some("P0002"));
+
+        let run = tasks.try_acquire(client, report, "w").await.unwrap().unwrap();
+        assert_eq!((run.task_id, run.name.as_str(), run.kind.as_str()), (report, "report", "sql"));
+        assert_eq!((run.attempt, run.max_attempts, run.timeout.as_secs(), run.lock_id), (1, 3, 1800, key));
+        assert_eq!(run.payload::<Vec<String>>().unwrap(), ["a", "b"]);
+        assert_eq!(
+            tasks.try_acquire(watcher, report, "v").await.unwrap(),
+            None,
+            "{version}: somebody has it"
+        );
+        assert_eq!(tasks.try_acquire(client, report, "w").await.unwrap(), None, "this very session has");
+        assert_eq!(tasks.try_acquire(client, nightly, "w").await.unwrap(), None, "it is not due");
+        assert_eq!(tasks.try_acquire(client, 99, "w").await.unwrap_err().sqlstate(), Some("P0002"));
+        assert_eq!(tasks.heartbeat(client, "w").await.unwrap(), [run.id], "{version}");
+        assert!(tasks.heartbeat(watcher, "w").await.unwrap().is_empty(), "a name is no session");
+        assert!(!tasks.finish(watcher, &run, Ok(())).await.unwrap(), "another session");
+        assert!(tasks.give_back(client, &run).await.unwrap());
+        assert!(!tasks.finish(client, &run, Ok(())).await.unwrap(), "{version}: it was given back");
+
+        let runs = tasks.fetch(watcher, "v", 5).await.unwrap();
+        let [run] = &runs[..] else { panic!("{runs:?}") };
+        assert_eq!((run.task_id, run.attempt, run.worker.as_str()), (report, 1, "v"), "it did not count");
+        assert!(tasks.finish(watcher, run, Err("no answer")).await.unwrap());
+        let log = "SELECT status, error_message FROM locktop.task_execution_log ORDER BY id DESC LIMIT 1";
+        assert_eq!(other.ask(log).await, "failed|no answer");
+        assert_eq!(tasks.fetch(watcher, "v", 5).await.unwrap(), [], "{version}: it rests");
+        one.run("UPDATE locktop.scheduled_tasks SET next_run_at = clock_timestamp()").await;
+        let runs = tasks.fetch(client, "w", 5).await.unwrap();
+        assert_eq!(runs.len(), 2);
+        for run in &runs {
+            let of_report = run.task_id == report;
+            assert_eq!(
+                (run.attempt, of_report || run.json.as_deref() == Some("null")),
+                (if of_report { 2 } else { 1 }, true)
+            );
+            assert!(tasks.finish(client, run, Ok(())).await.unwrap(), "{version}");
+        }
+        let next = "SELECT task_name, next_run_at > now() FROM locktop.scheduled_tasks ORDER BY id";
+        assert_eq!(other.ask(next).await, "report|-\nnightly|t", "{version}: once, and as planned");
+
+        one.run(&format!("SELECT pg_advisory_lock({key})")).await;
+        assert_eq!(
+            tasks.release_idle_keys(client, &[report]).await.unwrap(),
+            0,
+            "it is said to be worked on"
+        );
+        assert_eq!(tasks.release_idle_keys(client, &[]).await.unwrap(), 1, "{version}");
+        let run = {
+            one.run("UPDATE locktop.scheduled_tasks SET next_run_at = clock_timestamp() WHERE id = 1").await;
+            tasks.try_acquire(client, report, "w").await.unwrap().unwrap()
+        };
+        end(&other, one.pid).await;
+        assert!(matches!(tasks.finish(client, &run, Ok(())).await, Err(CallError::Lost { .. })), "{version}");
     }
 }
 

@@ -14,6 +14,7 @@ mod article_ids;
 mod article_queue;
 mod article_rate;
 mod article_transfer;
+mod contention;
 mod crowd;
 #[path = "../schema/db.rs"]
 mod db;
@@ -21,6 +22,7 @@ mod ids;
 mod printed;
 mod queue;
 mod queue_crowd;
+mod queue_rest;
 mod rate;
 #[path = "../support/mod.rs"]
 mod support;

@@ -108,6 +108,8 @@ async fn an_item_is_tried_again_up_to_its_last_attempt() {
             "pending|why|-"
         );
         assert_eq!(keys(&other, one.pid).await, "0");
+        // It is due later than the others were.
+        one.run("UPDATE task_queue SET not_before = created_at WHERE id = 1").await;
         assert_eq!(one.ask(CLAIM).await, "1|2");
         assert_eq!(one.ask(&finish(1, 1, "pending")).await, "f", "{version}: the attempt before");
         assert_eq!(one.ask(&finish(1, 2, "pending")).await, "t");
@@ -187,7 +189,7 @@ async fn what_a_session_took_with_it_is_requeued_and_set_aside_in_the_end() {
     for version in versions() {
         let info = installed(version).await;
         let watcher = Session::open(&info).await;
-        watcher.run("INSERT INTO task_queue (task_name) VALUES ('x')").await;
+        watcher.run("SET locktop.orphan_grace = '0'; INSERT INTO task_queue (task_name) VALUES ('x')").await;
         for attempt in 1..=3 {
             let worker = Session::open(&info).await;
             assert_eq!(worker.ask(CLAIM).await, format!("1|{attempt}"), "{version}");
@@ -218,6 +220,7 @@ async fn a_session_that_is_there_keeps_its_item_whatever_it_seems() {
         let info = installed(version).await;
         let (watcher, worker) = (Session::open(&info).await, Session::open(&info).await);
         watcher.run("INSERT INTO task_queue (task_name) SELECT 'x' FROM generate_series(1, 3)").await;
+        watcher.run("SET locktop.orphan_grace = '0'").await;
         worker.run(CLAIM).await;
         // It has lost its locks.
         worker.run("SELECT pg_advisory_unlock_all()").await;

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio_postgres::{Client, Statement};
 
 use crate::helpers::{assert_fresh, client, info, on_all_versions_at_once};
-use crate::support::wait_until;
+use crate::support::{SESSIONS, wait_until_seen};
 
 /// Reads the function below `pg_stat_activity`: the view opens catalogs.
 const OURS: &str = "SELECT count(*) FROM pg_stat_get_activity(NULL)
@@ -20,6 +20,7 @@ const OURS: &str = "SELECT count(*) FROM pg_stat_get_activity(NULL)
 struct Observer {
     client: Client,
     ours: Statement,
+    sessions: Statement,
     locker: Client,
     user: Client,
 }
@@ -32,7 +33,9 @@ impl Observer {
         // Known to its session from now on, so that both can be locked without a look at the catalog.
         user.batch_execute("TABLE a; TABLE b").await.unwrap();
         let ours = client.prepare(OURS).await.unwrap();
-        let observer = Self { client, ours, locker, user };
+        let sessions = client.prepare(SESSIONS).await.unwrap();
+        client.query_one(&sessions, &[]).await.unwrap();
+        let observer = Self { client, ours, sessions, locker, user };
         assert_eq!(observer.count("").await, 0);
         observer
     }
@@ -53,7 +56,8 @@ impl Observer {
     }
 
     async fn until(&self, what: &str, waiting_for: &str, count: i64) {
-        wait_until(what, async || self.count(waiting_for).await == count).await;
+        let eyes = (&self.client, &self.sessions);
+        wait_until_seen(what, eyes, async || self.count(waiting_for).await == count).await;
     }
 }
 
@@ -102,7 +106,9 @@ fn program(
     (child, pair.master)
 }
 
-/// Two connections while it runs, and none when it has ended, in whatever way, though the catalog is still locked.
+/// Two connections while it runs, and none when it has ended, in whatever way, though the catalog is still locked. The
+/// catalog is locked once both connections stand: one that starts then waits at the server without an end, for nothing can
+/// be told to it and no time-out of ours holds yet.
 #[tokio::test]
 async fn no_backend_is_left_when_the_program_ends() {
     on_all_versions_at_once(async |server| {

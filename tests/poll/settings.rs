@@ -66,3 +66,25 @@ async fn a_session_has_our_settings_whatever_its_role_was_given() {
     })
     .await;
 }
+
+/// A connection that stands is set up although nobody can open a table by name any more. To open another one instead would
+/// leave a process at the server: one that starts waits there without an end.
+#[tokio::test]
+async fn a_session_has_our_settings_while_pg_class_is_locked() {
+    on_every_version(async |server| {
+        let info = info(&server);
+        let (locker, fresh) = (client(&info).await, client(&info).await);
+        locker.batch_execute("BEGIN; LOCK TABLE pg_class").await.unwrap();
+        let settings = include_str!("../../assets/sql/settings.sql");
+        fresh.batch_execute("SET lock_timeout = '100ms'").await.unwrap();
+        fresh.batch_execute(settings).await.unwrap();
+        locker.batch_execute("ROLLBACK").await.unwrap();
+        let datid: String = fresh
+            .query_one("SELECT oid::text FROM pg_database WHERE datname = current_database()", &[])
+            .await
+            .unwrap()
+            .get(0);
+        assert_eq!(setting(&fresh, "locktop.datid").await, Some(datid));
+    })
+    .await;
+}

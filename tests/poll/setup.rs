@@ -8,7 +8,7 @@ use locktop::feed::spare::Spare;
 use locktop::model::view::{Link, View};
 use locktop::pg::poll::{Limits, OpenError, Session, open_plain};
 use tokio::sync::watch;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Statement};
 
 use crate::helpers::{beginning, client, info, server};
 use crate::support::PATIENCE;
@@ -18,9 +18,9 @@ async fn until(views: &mut watch::Receiver<Arc<View>>, done: impl Fn(&View) -> b
     Arc::clone(&found.expect("the awaited view never came").unwrap())
 }
 
-/// Backends of locktop that are there, seen by somebody who needs no operator to look.
-async fn own_backends(admin: &Client) -> usize {
-    let rows = admin.query("SELECT application_name FROM pg_stat_get_activity(NULL)", &[]).await.unwrap();
+/// Backends of locktop that are there, seen by somebody who asked before and needs no catalog now.
+async fn own_backends(admin: &Client, look: &Statement) -> usize {
+    let rows = admin.query(look, &[]).await.unwrap();
     rows.iter().filter(|row| row.get::<_, Option<&str>>(0) == Some("locktop")).count()
 }
 
@@ -31,9 +31,9 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
     let other = info.clone().with_application_name("admin");
     // Not the same: in a transaction the server shows one picture all the time.
     let (admin, looks) = (client(&other).await, client(&other).await);
-    // Looked at once before, so that it needs nothing later.
-    assert_eq!(own_backends(&looks).await, 0);
-    admin.batch_execute("BEGIN; LOCK pg_operator IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let look = looks.prepare("SELECT application_name FROM pg_stat_get_activity(NULL)").await.unwrap();
+    assert_eq!(own_backends(&looks, &look).await, 0);
+    admin.batch_execute("BEGIN; LOCK pg_proc IN ACCESS EXCLUSIVE MODE").await.unwrap();
     // The first limit holds on the server, the second only here.
     let refused = Session::open(&info, Limits::default()).await.unwrap_err();
     assert!(refused.to_string().contains("lock timeout"), "{refused}");
@@ -45,7 +45,7 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
     };
     assert!(matches!(open_plain(&info, &endless).await.unwrap_err(), OpenError::Silent));
     let gone = tokio::time::timeout(PATIENCE, async {
-        while own_backends(&looks).await > 0 {
+        while own_backends(&looks, &look).await > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     });

@@ -56,7 +56,8 @@ async fn it_comes_and_goes_whole() {
                      INSERT INTO {quoted}.id_generator (worker_id) VALUES (1);
                      SELECT {quoted}.generate_snowflake_id(1);
                      INSERT INTO {quoted}.accounts (username, balance) VALUES ('a', 5), ('b', 0);
-                     SELECT {quoted}.transfer_optimistic(1, 2, 5)"
+                     SELECT {quoted}.transfer_optimistic(1, 2, 5);
+                     SELECT {quoted}.observe_lock_waits()"
                 ))
                 .await;
             for view in [
@@ -73,6 +74,7 @@ async fn it_comes_and_goes_whole() {
                 "task_history",
                 "advisory_locks",
                 "leases",
+                "lock_contention",
             ] {
                 session.run(&format!("SELECT * FROM {quoted}.{view}")).await;
             }
@@ -86,9 +88,11 @@ async fn it_comes_and_goes_whole() {
                 removed.rows,
                 [
                     ("accounts", 2),
+                    ("contended_locks", 0),
                     ("distlock", 0),
                     ("id_generator", 1),
                     ("locktop_audit", 0),
+                    ("observed_waits", 0),
                     ("rate_limit", 1),
                     ("scheduled_tasks", 1),
                     ("task_execution_log", 1),

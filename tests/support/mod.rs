@@ -11,6 +11,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options, SUPPORTED};
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
 use tokio::sync::OnceCell;
+use tokio_postgres::{Client, Statement};
 
 /// Longest wait for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -102,6 +103,29 @@ pub(crate) async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> b
     let start = clock::monotonic();
     while !condition().await {
         assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// What every session of a server does, in one text. Whoever asks while a catalog is locked prepares it before.
+pub(crate) const SESSIONS: &str =
+    "SELECT coalesce(string_agg(format('%s %s, %s, %s %s/%s for %s: %s', pid, application_name,
+        backend_type, state, wait_event_type, wait_event, clock_timestamp() - state_change, left(query, 150)),
+        E'\\n' ORDER BY pid), 'none')
+    FROM pg_stat_get_activity(NULL) WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+
+/// Like [`wait_until`]; a failure says what the sessions did then. `sessions` is [`SESSIONS`] on the same client.
+pub(crate) async fn wait_until_seen(
+    what: &str,
+    (client, sessions): (&Client, &Statement),
+    mut condition: impl AsyncFnMut() -> bool,
+) {
+    let start = clock::monotonic();
+    while !condition().await {
+        if start.elapsed() >= PATIENCE {
+            let seen: String = client.query_one(sessions, &[]).await.unwrap().get(0);
+            panic!("waited in vain for {what}; the sessions:\n{seen}");
+        }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -107,8 +107,8 @@ async fn stage(version: u32, items: usize, seconds: f64) -> Session {
     // The special ones early, so that their attempts do not come last.
     session
         .run(&format!(
-            "INSERT INTO task_queue (id, task_name, payload)
-             SELECT n, 'sql', jsonb_build_object('statement', format('CALL public.work(%s, {seconds}, %L)', n,
+            "INSERT INTO task_queue (id, retry_delay, task_name, payload)
+             SELECT n, '0', 'sql', jsonb_build_object('statement', format('CALL public.work(%s, {seconds}, %L)', n,
                  CASE WHEN n <= {POISON} THEN 'poison' WHEN n <= {POISON} + {BROKEN} THEN 'broken' ELSE 'x' END))
                FROM generate_series(1, {items}) n"
         ))

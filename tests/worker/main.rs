@@ -22,6 +22,7 @@ mod pooled;
 mod pooler;
 mod process;
 mod queue;
+mod rest;
 mod runs;
 mod signals;
 mod statement;

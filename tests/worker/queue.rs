@@ -14,15 +14,16 @@ use super::support::{server, versions, wait_until};
 
 const STATES: &str = "SELECT status, attempt, max_attempts, error_message FROM task_queue ORDER BY id";
 
-/// Adds an item; its id.
-async fn item(session: &Session, name: &str, payload: &str) -> i64 {
-    let sql =
-        format!("INSERT INTO task_queue (task_name, payload) VALUES ('{name}', {payload}) RETURNING id");
+/// Adds an item that is tried again soon; its id.
+pub(crate) async fn item(session: &Session, name: &str, payload: &str) -> i64 {
+    let sql = format!(
+        "INSERT INTO task_queue (task_name, payload, retry_delay) VALUES ('{name}', {payload}, '0.1 s') RETURNING id"
+    );
     session.ask(&sql).await.parse().unwrap()
 }
 
 /// Waits until all items are as that.
-async fn all(session: &Session, states: &str) {
+pub(crate) async fn all(session: &Session, states: &str) {
     let mut found = String::new();
     wait_until(states, async || {
         found = session.ask(STATES).await;
@@ -151,6 +152,7 @@ async fn what_a_session_has_of_the_queue_is_its_own_until_it_gives_it_back() {
         assert_eq!(two.news().await, News::Quiet(QUEUE, None));
         task(&session, "t", "x", "NULL").await;
         item(&session, "x", "'[1]'").await;
+        session.run("UPDATE task_queue SET retry_delay = '0'").await;
         assert_eq!(two.news().await, News::Due(QUEUE), "it does not listen to the tasks");
         assert_eq!(two.next_due(QUEUE).await, Ok(Some(Duration::ZERO)));
         let taken = one.fetch(QUEUE, 5).await.unwrap();
@@ -322,47 +324,5 @@ async fn killed_it_loses_its_item_and_after_the_grace_and_the_last_attempt_it_is
         // Each was missed for as long as its worker would have had to stop.
         let audit = "SELECT action, actor, worker_id FROM locktop_audit ORDER BY id";
         assert_eq!(session.ask(audit).await, "requeued|w2|w1\ngave_up|last|w2", "{version}");
-    }
-}
-
-#[tokio::test]
-async fn items_are_lost_for_the_grace_and_not_for_longer() {
-    for version in versions() {
-        let info = installed(version).await;
-        let session = Session::open(&info).await;
-        let (lost, young) = (Session::open(&info).await, Session::open(&info).await);
-        session.run("INSERT INTO task_queue (task_name) SELECT 'x' FROM generate_series(1, 3)").await;
-        for gone in [lost, young] {
-            gone.run("SELECT claim_queue_items('gone')").await;
-            let pid = gone.pid;
-            drop(gone);
-            let there = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
-            wait_until("its end", async || session.ask(&there).await == "0").await;
-        }
-        session.run("UPDATE task_queue SET heartbeat_at = NULL, started_at = clock_timestamp() - interval '1 hour' WHERE id = 1").await;
-        let requeue = "SELECT task_id, outcome FROM requeue_lost_items('me', 100, ";
-        // The server is younger than that.
-        assert_eq!(session.ask(&format!("{requeue}'1 year')")).await, "", "{version}");
-        wait_until("the server to be up for a second", async || {
-            session.ask("SELECT up_since() < clock_timestamp() - interval '1 second'").await == "t"
-        })
-        .await;
-        session
-            .run("UPDATE task_queue SET heartbeat_at = clock_timestamp() + interval '1 minute' WHERE id = 2")
-            .await;
-        assert_eq!(
-            session.ask("SELECT next_item_due_at() <= clock_timestamp()").await,
-            "t",
-            "one is pending"
-        );
-        session.run("UPDATE task_queue SET status = 'completed' WHERE id = 3").await;
-        session.run("SET locktop.orphan_grace = '1s'").await;
-        assert_eq!(session.ask("SELECT next_item_due_at() <= clock_timestamp()").await, "t", "one is lost");
-        assert_eq!(session.ask(&format!("{requeue}orphan_grace())")).await, "1|requeued", "{version}");
-        session.run("DELETE FROM task_queue WHERE id = 1").await;
-        let due = "SELECT next_item_due_at() - heartbeat_at FROM task_queue WHERE id = 2";
-        assert_eq!(session.ask(due).await, "00:00:01", "{version}: when its grace is over");
-        session.run("UPDATE task_queue SET backend_pid = pg_backend_pid(), backend_start = own_backend_start(), heartbeat_at = NULL, started_at = clock_timestamp() - interval '1 hour' WHERE id = 2").await;
-        wait_until("silence", async || session.ask("SELECT next_item_due_at()").await == "-").await;
     }
 }

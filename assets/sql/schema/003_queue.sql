@@ -18,8 +18,16 @@ CREATE TABLE @schema@.task_queue (
     -- How often it was claimed.
     attempt integer NOT NULL DEFAULT 0 CHECK (attempt >= 0),
     max_attempts integer NOT NULL DEFAULT 3 CHECK (max_attempts > 0),
-    -- How long an attempt may take: its worker ends it then.
+    -- How long an attempt may take: past it the attempt is slow, and its worker ends it.
     timeout interval NOT NULL DEFAULT '30 minutes' CHECK (timeout > interval '0'),
+    -- After the first attempt that failed; it doubles with each further one.
+    retry_delay interval NOT NULL DEFAULT '10 seconds' CHECK (retry_delay >= interval '0'),
+    -- Attempts that failed. Those that were lost or given back are not among them.
+    failures integer NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    -- Nobody claims it before: written when an attempt failed, and by whoever adds an item for later.
+    not_before timestamptz,
+    -- Who has been due for the longest is claimed first.
+    due_at timestamptz GENERATED ALWAYS AS (greatest(created_at, not_before)) STORED,
     -- The session that claimed it.
     backend_pid integer,
     backend_start timestamptz,
@@ -29,7 +37,7 @@ CREATE TABLE @schema@.task_queue (
 ) WITH (fillfactor = 80);
 COMMENT ON TABLE @schema@.task_queue IS 'locktop: items of work, who has each and what became of it';
 
-CREATE INDEX idx_queue_pending ON @schema@.task_queue (created_at, id) WHERE status = 'pending';
+CREATE INDEX idx_queue_pending ON @schema@.task_queue (due_at, id) WHERE status = 'pending';
 CREATE INDEX idx_queue_processing ON @schema@.task_queue (backend_pid) WHERE status = 'processing';
 CREATE INDEX idx_queue_completed ON @schema@.task_queue (completed_at) WHERE status = 'completed';
 CREATE INDEX idx_queue_failed ON @schema@.task_queue (completed_at) WHERE status = 'failed';
@@ -44,8 +52,8 @@ AS $body$
 $body$;
 COMMENT ON FUNCTION @schema@.queue_lock_key(bigint) IS 'The advisory lock key of an item of the work queue';
 
--- Wakes idle workers, always: whether there are any cannot be told before this commits. The same words each time, so that a
--- transaction that adds a thousand items is heard once.
+-- Wakes idle workers when items are added, always: whether there are any cannot be told before this commits. The same words each
+-- time, so that a transaction that adds a thousand items is heard once.
 CREATE FUNCTION @schema@.announce_queue()
 RETURNS trigger
 LANGUAGE plpgsql
@@ -56,15 +64,39 @@ BEGIN
     RETURN NULL;
 END
 $body$;
-COMMENT ON FUNCTION @schema@.announce_queue() IS 'NOTIFY locktop_queue, ''<schema>'' when there is something to claim';
+COMMENT ON FUNCTION @schema@.announce_queue() IS 'NOTIFY locktop_queue, ''<schema>'' when items were added';
+
+-- The same for an item that is pending again. Idle workers sleep until the next one is due: one that is due after another that is
+-- still to come is no news.
+CREATE FUNCTION @schema@.announce_item()
+RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, @schema@, pg_temp
+SET enable_seqscan = off
+AS $body$
+DECLARE
+    v_now timestamptz := clock_timestamp();
+BEGIN
+    IF NEW.due_at > v_now AND EXISTS (
+        SELECT FROM task_queue q
+         WHERE q.status = 'pending' AND q.due_at > v_now AND q.due_at <= NEW.due_at AND q.id <> NEW.id
+    ) THEN
+        RETURN NULL;
+    END IF;
+    PERFORM pg_notify('locktop_queue', TG_TABLE_SCHEMA);
+    RETURN NULL;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.announce_item() IS
+    'NOTIFY locktop_queue, ''<schema>'' when an item is pending again and due, or will be before any other';
 
 CREATE TRIGGER announce_new_items
     AFTER INSERT ON @schema@.task_queue
     FOR EACH STATEMENT EXECUTE FUNCTION @schema@.announce_queue();
 CREATE TRIGGER announce_returned_item
-    AFTER UPDATE OF status ON @schema@.task_queue
-    FOR EACH ROW WHEN (NEW.status = 'pending' AND OLD.status <> 'pending')
-    EXECUTE FUNCTION @schema@.announce_queue();
+    AFTER UPDATE OF status, not_before, created_at ON @schema@.task_queue
+    FOR EACH ROW WHEN (NEW.status = 'pending' AND (OLD.status <> 'pending' OR NEW.due_at < OLD.due_at))
+    EXECUTE FUNCTION @schema@.announce_item();
 
 -- The session that has an item has its key: taken and given back at the commit, since a session's locks outlive a rollback.
 CREATE FUNCTION @schema@.show_queue_key()
@@ -97,7 +129,7 @@ CREATE CONSTRAINT TRIGGER show_key_no_more
     FOR EACH ROW WHEN (OLD.status = 'processing')
     EXECUTE FUNCTION @schema@.show_queue_key();
 
--- The oldest first. Commit at once; the work comes after.
+-- Who has been due for the longest first. Commit at once; the work comes after.
 CREATE FUNCTION @schema@.claim_queue_items(p_worker_id text, p_max_items integer DEFAULT 1)
 RETURNS TABLE (task_id bigint, task_name varchar, payload jsonb, attempt integer, max_attempts integer, started_at timestamptz,
                timeout_seconds double precision)
@@ -122,15 +154,15 @@ BEGIN
      WHERE q.id = ANY (ARRAY(
         SELECT c.id
           FROM task_queue c
-         WHERE c.status = 'pending'
-         ORDER BY c.created_at, c.id
+         WHERE c.status = 'pending' AND c.due_at <= v_now
+         ORDER BY c.due_at, c.id
          LIMIT p_max_items
            FOR UPDATE SKIP LOCKED))
     RETURNING q.id, q.task_name, q.payload, q.attempt, q.max_attempts, q.started_at, extract(epoch FROM q.timeout)::float8;
 END
 $body$;
 COMMENT ON FUNCTION @schema@.claim_queue_items(text, integer) IS
-    'Takes the oldest pending items for this session; commit, work, then call finish_queue_item for each with its attempt';
+    'Takes the pending items that have been due for the longest for this session; commit, work, then call finish_queue_item for each with its attempt';
 
 CREATE FUNCTION @schema@.consume_task()
 RETURNS TABLE (task_id bigint, task_name varchar, payload jsonb)
@@ -144,9 +176,9 @@ BEGIN
 END
 $body$;
 COMMENT ON FUNCTION @schema@.consume_task() IS
-    'Takes the oldest pending item for this session, in the name of its address; no row when there is none';
+    'Takes the pending item that has been due for the longest for this session, in the name of its address; no row when there is none';
 
--- p_status is completed; failed, for good; or pending, to be tried again unless this was the last attempt.
+-- p_status is completed; failed, for good; or pending, to be tried again after a pause, unless this was the last attempt.
 CREATE FUNCTION @schema@.finish_queue_item(p_task_id bigint, p_worker_id text, p_attempt integer, p_status text,
                                            p_error_message text DEFAULT NULL)
 RETURNS boolean
@@ -162,6 +194,9 @@ BEGIN
     UPDATE task_queue q
        SET status = CASE WHEN p_status = 'pending' AND q.attempt >= q.max_attempts THEN 'failed' ELSE p_status END,
            completed_at = CASE WHEN p_status <> 'pending' OR q.attempt >= q.max_attempts THEN clock_timestamp() END,
+           failures = CASE p_status WHEN 'completed' THEN q.failures ELSE q.failures + 1 END,
+           not_before = CASE WHEN p_status = 'pending' AND q.attempt < q.max_attempts
+                             THEN clock_timestamp() + retry_pause(q.retry_delay, q.failures + 1) END,
            error_message = p_error_message
      WHERE q.id = p_task_id AND q.status = 'processing' AND q.worker_id = p_worker_id AND q.attempt = p_attempt
        AND q.backend_pid = pg_backend_pid();
@@ -171,7 +206,8 @@ $body$;
 COMMENT ON FUNCTION @schema@.finish_queue_item(bigint, text, integer, text, text) IS
     'Ends an item that this worker has in this session, in this attempt; false when it has not, and nothing was changed';
 
--- What was begun and not done is pending again, and the attempt does not count. Its number only grows, so there may be one more.
+-- What was begun and not done is pending again at once, and the attempt does not count. Its number only grows, so there may be one
+-- more.
 CREATE FUNCTION @schema@.give_back_queue_item(p_task_id bigint, p_worker_id text, p_attempt integer)
 RETURNS boolean
 LANGUAGE plpgsql

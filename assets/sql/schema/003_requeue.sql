@@ -7,19 +7,27 @@
 
 -- Items that are being worked on, and whether the session is there.
 --
--- state: running; lost, the session is gone; unknown, where this server cannot tell: a standby, an item without a session, or one
--- whose process id is that of a session of which this role may not see when it began.
+-- state: running; slow, past its timeout and its session there; lost, the session is gone, and the last sign of life and up_since() are
+-- both longer ago than orphan_grace(); settling, gone for less than that: its worker may not know it yet, and still be at it;
+-- unknown, where this server cannot tell: a standby, an item without a session, or one whose process id is that of a session of which
+-- this role may not see when it began.
 CREATE VIEW @schema@.running_queue_items AS
+WITH up AS MATERIALIZED (
+    SELECT @schema@.up_since() AS since, @schema@.orphan_grace() AS grace
+)
 SELECT q.id AS task_id,
        q.task_name,
        q.worker_id,
        CASE WHEN pg_is_in_recovery() OR q.backend_pid IS NULL OR q.backend_start IS NULL THEN 'unknown'
-            WHEN a.pid IS NULL OR a.backend_start <> q.backend_start THEN 'lost'
+            WHEN a.backend_start = q.backend_start AND q.started_at + q.timeout <= clock_timestamp() THEN 'slow'
             WHEN a.backend_start = q.backend_start THEN 'running'
-            ELSE 'unknown' END AS state,
+            WHEN a.pid IS NOT NULL AND a.backend_start IS NULL THEN 'unknown'
+            WHEN greatest(q.started_at, q.heartbeat_at, u.since) + u.grace <= clock_timestamp() THEN 'lost'
+            ELSE 'settling' END AS state,
        q.created_at,
        q.started_at,
        clock_timestamp() - q.started_at AS duration,
+       q.timeout,
        q.heartbeat_at,
        q.attempt,
        q.max_attempts,
@@ -27,12 +35,13 @@ SELECT q.id AS task_id,
        q.backend_start
   FROM @schema@.task_queue q
   LEFT JOIN pg_stat_get_activity(NULL) a ON a.pid = q.backend_pid
+ CROSS JOIN up u
  WHERE q.status = 'processing';
 COMMENT ON VIEW @schema@.running_queue_items IS
-    'Items of the work queue that are being worked on: running, lost with their session, or unknown';
+    'Items of the work queue that are being worked on: running, slow, settling, lost with their session, or unknown';
 
 -- Takes an item from a session that is gone, or from nobody. In the caller's transaction, which should commit at once. The outcome is one of
---   requeued       pending again
+--   requeued       pending again, and due at once: an attempt that was lost says nothing of the item, and has been waited for
 --   gave_up        set aside as failed: it was the last attempt
 --   set_aside      set aside as failed, because that was asked for
 --   not_found      there is no such item
@@ -91,6 +100,7 @@ BEGIN
         UPDATE task_queue q
            SET status = CASE outcome WHEN 'requeued' THEN 'pending' ELSE 'failed' END,
                completed_at = CASE WHEN outcome <> 'requeued' THEN clock_timestamp() END,
+               not_before = NULL,
                -- The number of the attempt only grows, so one that is asked for is one more.
                max_attempts = CASE v_row.status WHEN 'failed' THEN greatest(q.max_attempts, q.attempt + 1) ELSE q.max_attempts END,
                error_message = CASE v_row.status WHEN 'failed' THEN q.error_message ELSE coalesce(p_reason || ': ', '') || detail END
@@ -138,9 +148,9 @@ $body$;
 COMMENT ON FUNCTION @schema@.set_aside_queue_item(bigint, text, text) IS
     'Fails an item that is pending or whose session is gone, so that nobody claims it; says what it did or why not';
 
--- p_grace: how long ago the last sign of life has to be. A session that is gone is not a process that is gone: its worker needs a while
--- to notice, and to stop. Workers wait for orphan_grace(), counted from up_since() at the earliest.
-CREATE FUNCTION @schema@.requeue_lost_items(p_actor text, p_limit integer DEFAULT 100, p_grace interval DEFAULT '0')
+-- A session that is gone is not a process that is gone: its worker needs a while to notice, and to stop. So these are the items that are
+-- lost by running_queue_items, after the grace; requeue_queue_item is for whoever knows that the worker has stopped.
+CREATE FUNCTION @schema@.requeue_lost_items(p_actor text, p_limit integer DEFAULT 100)
 RETURNS TABLE (task_id bigint, worker_id varchar, attempt integer, outcome text, holder_pid integer, detail text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
@@ -148,31 +158,27 @@ SET enable_seqscan = off
 AS $body$
 #variable_conflict use_column
 DECLARE
-    v_oldest timestamptz := CASE WHEN p_grace > interval '0' THEN clock_timestamp() - p_grace ELSE 'infinity' END;
+    v_oldest timestamptz := clock_timestamp() - orphan_grace();
     v_id bigint;
 BEGIN
     -- Cheap, and the end of it wherever all workers live. To look at the sessions is not.
     IF NOT EXISTS (SELECT FROM task_queue q
-                    WHERE q.status = 'processing' AND (greatest(q.started_at, q.heartbeat_at) > v_oldest) IS NOT TRUE)
-       OR up_since() > v_oldest THEN
+                    WHERE q.status = 'processing' AND (greatest(q.started_at, q.heartbeat_at) > v_oldest) IS NOT TRUE) THEN
         RETURN;
     END IF;
     FOR v_id IN
-        SELECT r.task_id
-          FROM running_queue_items r
-         WHERE r.state = 'lost' AND (greatest(r.started_at, r.heartbeat_at) > v_oldest) IS NOT TRUE
-         ORDER BY r.task_id
-         LIMIT p_limit
+        SELECT r.task_id FROM running_queue_items r WHERE r.state = 'lost' ORDER BY r.task_id LIMIT p_limit
     LOOP
         RETURN QUERY SELECT * FROM requeue_queue_item(v_id, p_actor);
     END LOOP;
 END
 $body$;
-COMMENT ON FUNCTION @schema@.requeue_lost_items(text, integer, interval) IS
-    'requeue_queue_item for each item whose session seems to be gone; for workers that found nothing to do, and for pg_cron';
+COMMENT ON FUNCTION @schema@.requeue_lost_items(text, integer) IS
+    'requeue_queue_item for each item that is lost; for workers that found nothing to do, and for pg_cron';
 
--- Signs of life come every few seconds: where the oldest is younger than the grace it is that item which may be lost next, and to look
--- once more after the grace costs less than to look for its session now.
+-- The time when the next pending item is due, which may have come since; or when an item may be lost. Signs of life come every few
+-- seconds: where the oldest is younger than the grace it is that item which may be lost next, and to look once more after the grace
+-- costs less than to look for its session now.
 CREATE FUNCTION @schema@.next_item_due_at()
 RETURNS timestamptz
 LANGUAGE plpgsql
@@ -183,26 +189,22 @@ DECLARE
     v_now timestamptz := clock_timestamp();
     v_grace interval := orphan_grace();
     v_up timestamptz;
+    v_due timestamptz;
     v_first timestamptz;
     v_old boolean;
 BEGIN
-    IF EXISTS (SELECT FROM task_queue q WHERE q.status = 'pending') THEN
-        RETURN v_now;
-    END IF;
-    IF NOT EXISTS (SELECT FROM task_queue q WHERE q.status = 'processing') THEN
-        RETURN NULL;
+    SELECT min(q.due_at) INTO v_due FROM task_queue q WHERE q.status = 'pending';
+    IF v_due <= v_now OR NOT EXISTS (SELECT FROM task_queue q WHERE q.status = 'processing') THEN
+        RETURN v_due;
     END IF;
     v_up := up_since();
     SELECT min(s.sign) FILTER (WHERE s.sign > v_now - v_grace), bool_or(s.sign <= v_now - v_grace)
       INTO v_first, v_old
       FROM (SELECT greatest(q.started_at, q.heartbeat_at, v_up) AS sign FROM task_queue q WHERE q.status = 'processing') s;
-    IF v_old AND EXISTS (
-        SELECT FROM running_queue_items r
-         WHERE r.state = 'lost' AND greatest(r.started_at, r.heartbeat_at, v_up) <= v_now - v_grace
-    ) THEN
+    IF v_old AND EXISTS (SELECT FROM running_queue_items r WHERE r.state = 'lost') THEN
         RETURN v_now;
     END IF;
-    RETURN v_first + v_grace;
+    RETURN least(v_due, v_first + v_grace);
 END
 $body$;
 COMMENT ON FUNCTION @schema@.next_item_due_at() IS
@@ -214,16 +216,20 @@ SELECT (SELECT count(*) FROM @schema@.task_queue q WHERE q.status = 'pending') A
        (SELECT count(*) FROM @schema@.task_queue q WHERE q.status = 'processing') AS processing,
        (SELECT count(*) FROM @schema@.task_queue q WHERE q.status = 'completed') AS completed,
        (SELECT count(*) FROM @schema@.task_queue q WHERE q.status = 'failed') AS failed,
-       (SELECT min(q.created_at) FROM @schema@.task_queue q WHERE q.status = 'pending') AS oldest_pending_at,
+       (SELECT min(q.due_at) FROM @schema@.task_queue q WHERE q.status = 'pending' AND q.due_at <= statement_timestamp()) AS oldest_pending_at,
        (SELECT count(*) FROM @schema@.task_queue q
-         WHERE q.status = 'completed' AND q.completed_at > now() - interval '1 minute') AS completed_last_minute;
-COMMENT ON VIEW @schema@.queue_depth IS 'Items of the work queue by state, and since when the oldest waits';
+         WHERE q.status = 'completed' AND q.completed_at > now() - interval '1 minute') AS completed_last_minute,
+       (SELECT count(*) FROM @schema@.task_queue q WHERE q.status = 'pending' AND q.due_at > statement_timestamp()) AS resting;
+COMMENT ON VIEW @schema@.queue_depth IS
+    'Items of the work queue by state, since when the oldest is due and waits, and how many of the pending ones are not due yet';
 
+-- The state is the worst of its items.
 CREATE VIEW @schema@.queue_workers AS
 SELECT r.worker_id,
        r.backend_pid,
        r.backend_start,
-       min(r.state) AS state,
+       -- Of one session the others are lost and settling, or slow; an item without one is unknown.
+       coalesce(min(r.state) FILTER (WHERE r.state <> 'running'), 'running') AS state,
        count(*) AS items,
        min(r.started_at) AS oldest_started_at,
        max(greatest(r.started_at, r.heartbeat_at)) AS last_sign_at

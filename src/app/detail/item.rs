@@ -1,5 +1,7 @@
 //! The detail views of an item of the work queue, a rate limit and an id generator.
 
+use std::borrow::Cow;
+
 use super::{ago, field, fields, heading, party};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
@@ -54,9 +56,17 @@ pub(super) fn item(scene: &Scene<'_>, id: ItemId) -> Option<Vec<Line>> {
 }
 
 /// What a state means, and why nothing more can be said.
-fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> &'static str {
+fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
     let table = scene.snapshot.systems.items.get(row.table);
-    match row.state {
+    let words = match row.state {
+        ItemState::Slow => {
+            return format!(": for longer than the {} that it may take", text::duration(row.limit)).into();
+        }
+        ItemState::Resting => {
+            let left = row.due_in(scene.snapshot).map(text::duration).unwrap_or_default();
+            return format!(": nobody takes it for another {left}").into();
+        }
+        ItemState::Settling => ": the session that took it is gone; its worker may not know that yet",
         ItemState::Lost => ": the session that took it is gone",
         ItemState::Running => "",
         ItemState::Failed => ": set aside; nobody takes it again by itself",
@@ -72,7 +82,8 @@ fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> &'static str {
             ": a standby does not see the sessions of the primary"
         }
         ItemState::Unknown => ": this role does not see when its session began",
-    }
+    };
+    words.into()
 }
 
 fn session(scene: &Scene<'_>, item: &Item) -> Option<Line> {

@@ -296,27 +296,8 @@ pub(super) fn cell(scene: &Scene<'_>, groups: &[Group], row: ChainRow, column: &
 /// The statement that ends a prepared transaction: no process can be ended for it.
 fn rollback(scene: &Scene<'_>, xact: crate::model::lock::VirtualTransaction) -> Cell {
     scene.prepared(xact).map_or_else(Cell::none, |row| {
-        Cell::toned(format!("ROLLBACK PREPARED {}", quote(&row.gid)), Tone::Key)
+        Cell::toned(format!("ROLLBACK PREPARED {}", crate::text::literal(&row.gid)), Tone::Key)
     })
-}
-
-/// A string literal of SQL, as one harmless line that means exactly `text`
-/// (<https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-STRINGS-ESCAPE>).
-pub(in crate::app) fn quote(text: &str) -> String {
-    if crate::text::one_line(text) == text && !text.contains('\\') {
-        return format!("'{}'", text.replace('\'', "''"));
-    }
-    let escaped: String = text
-        .chars()
-        .map(|character| match character {
-            '\'' => "''".to_owned(),
-            '\\' => "\\\\".to_owned(),
-            ' '..='~' => character.to_string(),
-            _ if character.is_alphanumeric() => character.to_string(),
-            _ => format!("\\U{:08X}", u32::from(character)),
-        })
-        .collect();
-    format!("E'{escaped}'")
 }
 
 /// Who waits in a group: the one name all share, or how many there are.

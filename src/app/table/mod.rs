@@ -23,8 +23,9 @@ use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
 
+pub(in crate::app) use crate::text::literal as quote;
+pub(in crate::app) use chains::root_state;
 pub use chains::{ChainRow, Group, chain_rows};
-pub(in crate::app) use chains::{quote, root_state};
 pub use generators::generator_rows;
 pub(in crate::app) use generators::last as last_id;
 pub use leases::lease_rows;

@@ -22,6 +22,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "BEAT", name: "beat", min: 6, max: 6, right: true, rank: 1 },
     Column { title: "TRY", name: "try", min: 4, max: 5, right: true, rank: 0 },
     Column { title: "PID", name: "pid", min: 7, max: 8, right: false, rank: 0 },
+    Column { title: "DUE", name: "due", min: 6, max: 6, right: true, rank: 2 },
     Column { title: "AGE", name: "age", min: 6, max: 6, right: true, rank: 0 },
     Column { title: "ENDED", name: "ended", min: 6, max: 6, right: true, rank: 4 },
     Column { title: "TABLE", name: "table", min: 14, max: 24, right: false, rank: 5 },
@@ -43,9 +44,10 @@ fn row<'a>(scene: &Scene<'a>, at: u32) -> Option<(&'a ItemRow, &'a Item)> {
 pub(in crate::app) fn tone(state: ItemState) -> Tone {
     match state {
         ItemState::Lost => Tone::Critical,
-        ItemState::Unknown | ItemState::Failed => Tone::Warning,
+        ItemState::Slow | ItemState::Unknown | ItemState::Settling | ItemState::Failed => Tone::Warning,
         ItemState::Running => Tone::Good,
         ItemState::Pending => Tone::Plain,
+        ItemState::Resting => Tone::Dim,
     }
 }
 
@@ -77,6 +79,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
         "beat" => age(beat(scene, item), Tone::Dim),
         "try" => attempts(item).map_or_else(Cell::none, Cell::plain),
         "pid" => row.pid.map_or_else(Cell::none, |pid| Cell::plain(pid.to_string())),
+        "due" => age(row.due_in(scene.snapshot), Tone::Plain),
         "age" => age(scene.age(item.created_at), Tone::Dim),
         "ended" => age(ended(scene, item), Tone::Dim),
         "error" => match server_text(item.error.as_deref().filter(|error| !error.is_empty())) {
@@ -101,6 +104,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
         "run" => Value::number(row.run(scene.snapshot)),
         "beat" => Value::number(beat(scene, item)),
         "pid" => Value::number(row.pid.map(f64::from)),
+        "due" => Value::number(row.due_in(scene.snapshot)),
         "age" => Value::number(scene.age(item.created_at)),
         "ended" => Value::number(ended(scene, item)),
         "error" => words(item.error.as_deref()),

@@ -57,6 +57,7 @@ fn options(info: ConnInfo, arguments: &WorkerArgs) -> Options {
             Some(Only::Queue) => vec![Source::Queue],
         },
         concurrency: usize::from(arguments.concurrency),
+        observe_locks: arguments.observe_locks,
         heartbeat: arguments.heartbeat.unwrap_or(usual.heartbeat),
         // Whoever ends with its starter has nobody left who would wait for it.
         grace: arguments.grace.unwrap_or(if arguments.exit_with_stdin {

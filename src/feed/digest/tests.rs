@@ -1,5 +1,7 @@
 use super::*;
 use crate::model::Timestamp;
+use crate::model::event::Kind;
+use crate::model::finding::Severity;
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 use crate::model::snapshot::Section;
 
@@ -49,4 +51,20 @@ fn locks_that_could_not_be_read_make_nothing_new() {
     let third = digest.snapshot_taken(snapshot(22, fresh));
     assert!(third.findings.iter().any(|finding| finding.check == "root_blocker"));
     assert_eq!(third.series.samples.iter().map(|sample| sample.at).collect::<Vec<_>>(), [at(20), at(22)]);
+}
+
+#[test]
+fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
+    let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let first = digest.snapshot_taken(snapshot(20, Section::fresh(Vec::new(), at(20))));
+    let (diary, mut reader) = crate::feed::diary::Diary::new();
+    let text = "terminated 4312 \u{1b}[31m".to_owned();
+    diary.tell(Told { kind: Kind::ActionResult, severity: Severity::Info, text, subject: None });
+    let view = digest.told(reader.rest());
+    let told: Vec<_> = view.events.iter().skip(first.events.len()).collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].text(), "terminated 4312 ␛[31m");
+    // Some time after the snapshot, and this machine's clock has no part in it.
+    assert!(told[0].at >= at(20) && told[0].at < at(20) + chrono::TimeDelta::hours(1), "{}", told[0].at);
+    assert!(view.id > first.id && view.snapshot.is_some());
 }

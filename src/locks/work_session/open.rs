@@ -44,6 +44,7 @@ pub(super) struct All {
     /// For the queue alone: with the tasks it is part of taking one.
     pub(super) requeue: Statement,
     pub(super) notify: Statement,
+    pub(super) observe: Statement,
     /// For the tasks alone: an item's key is not in anybody's way.
     pub(super) release_idle: Statement,
 }
@@ -124,10 +125,11 @@ async fn statements(client: &Client, schema: &str) -> Result<All, tokio_postgres
         queue: Source::Queue.statements(client, schema).await?,
         requeue: client
             .prepare(&format!(
-                "SELECT r.task_id, r.outcome, {} FROM {schema}.requeue_lost_items($1, $2, {schema}.orphan_grace()) r",
+                "SELECT r.task_id, r.outcome, {} FROM {schema}.requeue_lost_items($1, $2) r",
                 bytes("coalesce(r.detail, '')")
             ))
             .await?,
+        observe: client.prepare(&format!("SELECT {schema}.observe_lock_waits()")).await?,
         notify: client.prepare("SELECT pg_catalog.pg_notify($1, $2)").await?,
         release_idle: client.prepare(&format!("SELECT {schema}.release_idle_task_keys($1)")).await?,
     })

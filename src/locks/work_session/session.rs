@@ -187,6 +187,16 @@ impl WorkSession {
         self.ask(&self.statements.notify, &[&source.channel(), &self.schema.as_str()]).await.map(drop)
     }
 
+    /// Looks who waits for which lock of the server, for the view `lock_contention`: how many do, or none when another session is just
+    /// looking.
+    ///
+    /// # Errors
+    /// When the server refuses, or the session is lost.
+    pub async fn observe_lock_waits(&self) -> Result<Option<i32>, SessionError> {
+        let rows = self.ask(&self.statements.observe, &[]).await?;
+        rows.first().map_or(Ok(None), |row| Ok(row.try_get(0)?))
+    }
+
     /// The next news. What arrives while a statement is asked comes before its answer. Pending for ever once the session has
     /// ended.
     pub async fn news(&mut self) -> News {

@@ -1,13 +1,40 @@
 //! What an action is going to do, before it does it, and what came of it: the same for the command line and the dashboard.
+//!
+//! Rows are chosen; [`sessions`], [`leases`], [`items`], [`tasks`] and, with the server's help, [`executions`] and
+//! [`recovery`] make an [`ActionPlan`] of them: targets, each with an identity, and refusals, each with a reason. While a
+//! dialog is open [`ActionPlan::refreshed`] follows what becomes of them. What was confirmed is a [`Deed`].
 
+mod act;
+mod action;
+mod ask;
+mod change;
+mod confirm;
+mod executions;
+mod look;
 mod outcome;
 mod recovery;
+mod rights;
+mod rows;
 mod running;
 mod session;
+mod signal;
 #[cfg(test)]
 mod tests;
 
+pub use act::{
+    Deed, Fate, ItemTarget, LeaseTarget, Report, Rights, Seen, SessionTarget, Target, TargetResult,
+    TaskTarget, Verb, What,
+};
+pub use action::{ActionPlan, Caution, CautionKind, Effect, PlannedTarget, Refused};
+pub use ask::{Ask, Chosen, Scope};
+pub use change::{Change, still_there};
+pub use confirm::Confirm;
+pub use executions::{Recovery, Which, executions, recovery};
+pub use look::Look;
 pub use outcome::{Outcome, RecoveryResult};
 pub use recovery::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
+pub use rights::{Lack, Needs};
+pub use rows::{items, leases, tasks, toggle};
 pub use running::{RunState, Running};
 pub use session::AlsoEnded;
+pub use signal::sessions;

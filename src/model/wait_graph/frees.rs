@@ -1,28 +1,70 @@
-//! Who would be granted a lock if a group went.
+//! Who would be granted a lock if groups went.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Queue;
 use super::index::{Index, Members};
 use super::per_mode::{PerMode, stopped_by};
-use crate::model::lock::{LockMode, LockModes};
+use crate::model::lock::{LockMode, LockModes, LockType};
 
-/// The groups of which a wait would end if `gone` went, in the order in which the server would wake them.
-pub(super) fn freed(queues: &[Queue], index: &Index, gone: usize) -> Vec<usize> {
-    // The server looks at a queue only when somebody in it asks for what a released mode conflicts with
-    // (`UnGrantLock` in `src/backend/storage/lmgr/lock.c`), or when a waiter leaves it (`RemoveFromWaitQueue`).
-    let is_awaited = |(queue, modes): &&(usize, LockModes)| {
-        index.members(*queue).is_some_and(|members| members.requests.intersects(stopped_by(*modes)))
-    };
-    let mut touched: Vec<usize> =
-        index.holds(gone).iter().filter(is_awaited).map(|(queue, _)| *queue).collect();
-    touched.extend(index.waits(gone).iter().map(|(queue, _)| *queue));
-    touched.sort_unstable();
-    touched.dedup();
+/// Groups that go, and what they take along.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gone<'a> {
+    /// Their numbers, ascending.
+    groups: &'a [usize],
+    /// Only their transactions end: an advisory lock may be the session's, and then it stays.
+    keeps_advisory: bool,
+}
+
+impl<'a> Gone<'a> {
+    /// Groups that end altogether. Their numbers come in ascending order.
+    pub(super) fn whole(groups: &'a [usize]) -> Self {
+        Self { groups, keeps_advisory: false }
+    }
+
+    /// Groups whose transactions end.
+    pub(super) fn transactions(groups: &'a [usize]) -> Self {
+        Self { groups, keeps_advisory: true }
+    }
+
+    fn contains(self, group: usize) -> bool {
+        self.groups.binary_search(&group).is_ok()
+    }
+
+    fn releases(self, queue: &Queue) -> bool {
+        !(self.keeps_advisory && queue.tag.locktype == LockType::Advisory)
+    }
+
+    /// The queues that the server looks at when they go, ascending.
+    fn touches(self, queues: &[Queue], index: &Index) -> Vec<usize> {
+        // The server looks at a queue only when somebody in it asks for what a released mode conflicts with
+        // (`UnGrantLock` in `src/backend/storage/lmgr/lock.c`), or when a waiter leaves it (`RemoveFromWaitQueue`).
+        let is_awaited = |(queue, modes): &&(usize, LockModes)| {
+            index.members(*queue).is_some_and(|members| members.requests.intersects(stopped_by(*modes)))
+        };
+        let is_released =
+            |(queue, _): &&(usize, LockModes)| queues.get(*queue).is_some_and(|queue| self.releases(queue));
+        let mut touched = Vec::new();
+        for gone in self.groups {
+            let held = index.holds(*gone).iter().filter(is_awaited).filter(is_released);
+            touched.extend(held.map(|(queue, _)| *queue));
+            touched.extend(index.waits(*gone).iter().map(|(queue, _)| *queue));
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        touched
+    }
+}
+
+/// The groups of which a wait would end if those that are gone went, in the order in which the server would wake them.
+///
+/// It does not matter whether they go at once or one after the other, and in which order: that a waiter is passed over
+/// keeps only those waiting who would be in its way.
+pub(super) fn freed(queues: &[Queue], index: &Index, gone: Gone<'_>) -> Vec<usize> {
     let mut woken = Vec::new();
-    for number in touched {
+    for number in gone.touches(queues, index) {
         if let (Some(queue), Some(members)) = (queues.get(number), index.members(number)) {
-            Wakeup::new(index, number, members, gone).run(queue, &mut woken);
+            Wakeup::new(index, (number, queue), members, gone).run(queue, &mut woken);
         }
     }
     let mut seen = FxHashSet::default();
@@ -37,30 +79,32 @@ struct Wakeup<'a> {
     index: &'a Index,
     number: usize,
     members: &'a Members,
-    gone: usize,
-    gone_stops: LockModes,
+    gone: Gone<'a>,
+    /// How many of those that are gone kept a request for each mode waiting.
+    gone_stops: PerMode<u32>,
     /// The requests that those just granted stop, by group and counted.
     granted: FxHashMap<usize, LockModes>,
     granted_stop: PerMode<u32>,
 }
 
 impl<'a> Wakeup<'a> {
-    fn new(index: &'a Index, number: usize, members: &'a Members, gone: usize) -> Self {
-        Self {
-            index,
-            number,
-            members,
-            gone,
-            gone_stops: stopped_by(index.held(gone, number)),
-            granted: FxHashMap::default(),
-            granted_stop: PerMode::default(),
+    fn new(index: &'a Index, (number, queue): (usize, &Queue), members: &'a Members, gone: Gone<'a>) -> Self {
+        let mut gone_stops = PerMode::default();
+        if gone.releases(queue) {
+            for group in gone.groups {
+                for mode in stopped_by(index.held(*group, number)).iter() {
+                    *gone_stops.slot(mode) += 1;
+                }
+            }
         }
+        let (granted, granted_stop) = (FxHashMap::default(), PerMode::default());
+        Self { index, number, members, gone, gone_stops, granted, granted_stop }
     }
 
     fn run(mut self, queue: &Queue, woken: &mut Vec<usize>) {
         let mut ahead = LockModes::default();
         for (group, waiter) in self.members.waiters.iter().zip(&queue.waiters) {
-            if *group == self.gone {
+            if self.gone.contains(*group) {
                 continue;
             }
             if !waiter.mode.conflicts_with(ahead) && self.is_clear(*group, waiter.mode) {
@@ -78,10 +122,7 @@ impl<'a> Wakeup<'a> {
     /// Whether no other group holds anything that conflicts.
     fn is_clear(&self, group: usize, mode: LockMode) -> bool {
         let mode_itself = LockModes::of(mode);
-        let mut stopping = self.members.stopping.get(mode);
-        if stopping > 0 {
-            stopping -= u32::from(self.gone_stops.intersects(mode_itself));
-        }
+        let mut stopping = self.members.stopping.get(mode).saturating_sub(self.gone_stops.get(mode));
         if stopping > 0 {
             stopping -= u32::from(mode.conflicts_with(self.index.held(group, self.number)));
         }

@@ -220,9 +220,14 @@ impl WaitGraph {
     /// Every group that waits behind `party`, however far, longest wait first.
     #[must_use]
     pub fn blocked_by(&self, party: Party) -> Vec<Party> {
-        let Some(group) = self.index.number(party) else { return Vec::new() };
+        self.blocked_by_all(&[party])
+    }
+
+    /// Every group that waits behind one of `parties` and is none of them, longest wait first.
+    #[must_use]
+    pub fn blocked_by_all(&self, parties: &[Party]) -> Vec<Party> {
         let along = &self.net.backward;
-        let mut found = Search::new(along.len()).from(group, along, self.index.len());
+        let mut found = Search::new(along.len()).beyond(&self.numbers(parties), along, self.index.len());
         found.sort_unstable_by_key(|behind| self.index.age(*behind));
         found.into_iter().map(|behind| self.index.party(behind)).collect()
     }
@@ -232,11 +237,32 @@ impl WaitGraph {
     /// server would wake them. A group with several waiting processes counts when one of them is granted its lock.
     #[must_use]
     pub fn freed_by(&self, party: Party) -> Vec<Party> {
-        let Some(group) = self.index.number(party) else { return Vec::new() };
-        frees::freed(&self.queues, &self.index, group)
-            .into_iter()
-            .map(|freed| self.index.party(freed))
-            .collect()
+        self.freed_by_all(&[party])
+    }
+
+    /// The same if all of `parties` went. They may go at once or one after the other: it comes to the same.
+    #[must_use]
+    pub fn freed_by_all(&self, parties: &[Party]) -> Vec<Party> {
+        self.freed(frees::Gone::whole(&self.numbers(parties)))
+    }
+
+    /// The same if only the transactions of `parties` were rolled back, as by cancelling their queries. What they hold of
+    /// advisory locks stays here: one that is the session's does, and `pg_locks` does not tell which are.
+    #[must_use]
+    pub fn freed_by_rollback_of(&self, parties: &[Party]) -> Vec<Party> {
+        self.freed(frees::Gone::transactions(&self.numbers(parties)))
+    }
+
+    fn freed(&self, gone: frees::Gone<'_>) -> Vec<Party> {
+        let freed = frees::freed(&self.queues, &self.index, gone);
+        freed.into_iter().map(|freed| self.index.party(freed)).collect()
+    }
+
+    fn numbers(&self, parties: &[Party]) -> Vec<usize> {
+        let mut numbers: Vec<usize> = parties.iter().filter_map(|party| self.index.number(*party)).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        numbers
     }
 
     /// The queue that `party` waits in and its place there (0 is the front): of several the one it has waited in

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::frees::freed;
+use super::frees::{Gone, freed};
 use super::index::Index;
 use super::net::{Adjacency, Net};
 use super::{Queue, Root};
@@ -24,11 +24,18 @@ impl Search {
 
     /// Every group that can be reached from `start`, without itself.
     pub(super) fn from(&mut self, start: usize, along: &Adjacency, groups: usize) -> Vec<usize> {
+        self.beyond(&[start], along, groups)
+    }
+
+    /// Every group that can be reached from one of `starts`, which are ascending, without themselves.
+    pub(super) fn beyond(&mut self, starts: &[usize], along: &Adjacency, groups: usize) -> Vec<usize> {
         self.round += 1;
-        self.visit(start);
+        for start in starts {
+            self.visit(*start);
+        }
         let mut found = Vec::new();
         while let Some(node) = self.todo.pop() {
-            if node < groups && node != start {
+            if node < groups && starts.binary_search(&node).is_err() {
                 found.push(node);
             }
             for next in along.of(node) {
@@ -70,7 +77,7 @@ pub(super) fn roots(queues: &[Queue], index: &Index, net: &Net, blockers: &[u32]
             let found = search.from(group, &net.backward, index.len());
             Behind {
                 blocked: count(found.len()),
-                frees: count(freed(queues, index, group).len()),
+                frees: count(freed(queues, index, Gone::whole(&[group])).len()),
                 longest_wait: found.iter().filter_map(|behind| index.since(*behind)).min(),
             }
         });

@@ -8,6 +8,7 @@ use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
 use crate::model::task::TaskKey;
+use crate::model::thresholds::Thresholds;
 use crate::model::{Text, Timestamp, namespace};
 
 /// An item this young may have been taken after the sessions were read.
@@ -28,6 +29,8 @@ pub struct ItemRow {
     pub pid: Option<i32>,
     /// The lock on its key.
     pub tag: Option<LockTag>,
+    /// How long it may be worked on, in seconds.
+    pub limit: f64,
 }
 
 impl ItemRow {
@@ -59,13 +62,22 @@ impl ItemRow {
         Some((snapshot.taken_at - started).as_seconds_f64().max(0.0))
     }
 
+    /// Seconds until somebody may take it, while nobody may.
+    #[must_use]
+    pub fn due_in(&self, snapshot: &Snapshot) -> Option<f64> {
+        let due = self.item(snapshot).filter(|_| self.state == ItemState::Resting)?.due_at?;
+        Some((due - snapshot.taken_at).as_seconds_f64())
+    }
+
     /// What needs somebody comes first; within a state what began first, of those that are over the newest.
     #[must_use]
     pub fn urgency(&self, snapshot: &Snapshot) -> (ItemState, bool, i64, ItemId) {
         let item = self.item(snapshot);
         let micros = |at: Option<Timestamp>| at.map_or(i64::MAX, |at| at.timestamp_micros());
         let since = match self.state {
-            ItemState::Pending => micros(item.and_then(|item| item.created_at)),
+            ItemState::Pending | ItemState::Resting => {
+                micros(item.and_then(|item| item.due_at.or(item.created_at)))
+            }
             ItemState::Failed => {
                 let ended = item.and_then(|item| item.completed_at.or(item.started_at));
                 ended.map_or(i64::MAX, |at| at.timestamp_micros().saturating_neg())
@@ -106,7 +118,7 @@ pub struct Depth {
     pub failed: Count,
     /// Of any other status.
     pub other: Count,
-    /// When the oldest pending one came in.
+    /// Since when the oldest pending one waits: it came in or was due then.
     pub oldest_pending_at: Option<Timestamp>,
     /// Items completed within the last minute; none where that is not known.
     pub per_minute: Option<u64>,
@@ -121,7 +133,7 @@ impl Depth {
         for table in tables {
             let mut rate = Some(0);
             for row in table.section.rows.iter() {
-                depth.add(row);
+                depth.add(row, table.section.taken_at);
                 if row.status.as_deref() == Some("completed") {
                     rate = row.last_minute;
                 }
@@ -132,10 +144,12 @@ impl Depth {
         depth
     }
 
-    fn add(&mut self, row: &StateCount) {
+    fn add(&mut self, row: &StateCount, read_at: Option<Timestamp>) {
         let count = match row.status.as_deref() {
             Some("pending") => {
-                let oldest = self.oldest_pending_at.into_iter().chain(row.oldest_at).min();
+                // One that is not due yet does not wait.
+                let waits = row.oldest_at.filter(|since| read_at.is_none_or(|at| *since <= at));
+                let oldest = self.oldest_pending_at.into_iter().chain(waits).min();
                 self.oldest_pending_at = oldest;
                 &mut self.pending
             }
@@ -161,12 +175,12 @@ pub struct Board {
 impl Board {
     /// The items of a snapshot.
     #[must_use]
-    pub fn of(snapshot: &Snapshot) -> Self {
+    pub fn of(snapshot: &Snapshot, thresholds: &Thresholds) -> Self {
         let depth = Depth::of(snapshot.systems.counts.iter());
         if snapshot.systems.items.is_empty() {
             return Self { rows: Vec::new(), depth };
         }
-        let look = Look { snapshot, holders: holders(snapshot) };
+        let look = Look { snapshot, thresholds, holders: holders(snapshot), up_since: snapshot.up_since() };
         let tables = snapshot.systems.items.iter().enumerate();
         let rows = tables.flat_map(|(place, table)| {
             let items = table.section.rows.iter().enumerate();
@@ -197,7 +211,9 @@ fn holders(snapshot: &Snapshot) -> FxHashMap<i64, Option<i32>> {
 
 struct Look<'a> {
     snapshot: &'a Snapshot,
+    thresholds: &'a Thresholds,
     holders: FxHashMap<i64, Option<i32>>,
+    up_since: Option<Timestamp>,
 }
 
 impl Look<'_> {
@@ -210,29 +226,50 @@ impl Look<'_> {
             Some("processing") if own => self.by_session(item),
             // A number like this may be anybody's: that it is held fits, that it is free proves nothing.
             Some("processing") => match holder {
-                Some(pid) if self.snapshot.locks.error.is_none() => (ItemState::Running, pid),
+                Some(pid) if self.snapshot.locks.error.is_none() => (self.works(item), pid),
                 _ => (ItemState::Unknown, None),
             },
             Some("failed") => (ItemState::Failed, None),
+            Some("pending") if item.due_at.is_some_and(|due| due > self.snapshot.taken_at) => {
+                (ItemState::Resting, None)
+            }
             Some("pending") => (ItemState::Pending, None),
             _ => return None,
         };
         let datid = self.snapshot.server().map_or(0, |server| server.datid);
         let tag = key.filter(|_| item.is_processing()).map(|key| TaskKey::Raw(key).tag(datid));
         let id = ItemId { table: table.source.table, id: item.id };
-        Some(ItemRow { id, table: place, at, state, pid, tag })
+        Some(ItemRow { id, table: place, at, state, pid, tag, limit: self.limit(item) })
     }
 
-    /// By the session that the row names. That it is gone counts only where it was looked for after the item was taken.
+    fn limit(&self, item: &Item) -> f64 {
+        item.timeout.unwrap_or(self.thresholds.task_timeout)
+    }
+
+    fn age(&self, at: Option<Timestamp>) -> Option<f64> {
+        at.map(|at| (self.snapshot.taken_at - at).as_seconds_f64())
+    }
+
+    /// Of one that somebody works on.
+    fn works(&self, item: &Item) -> ItemState {
+        let is_slow = self.age(item.started_at).is_some_and(|age| age > self.limit(item));
+        if is_slow { ItemState::Slow } else { ItemState::Running }
+    }
+
+    /// By the session that the row names. That it is gone counts only where it was looked for after the item was taken, and only after
+    /// the grace: a session that is gone is not a worker that has stopped.
     fn by_session(&self, item: &Item) -> (ItemState, Option<i32>) {
         let (Some(pid), Some(start)) = (item.backend_pid, item.backend_start) else {
             return (ItemState::Unknown, None);
         };
-        let age = item.started_at.map(|at| (self.snapshot.taken_at - at).as_seconds_f64());
-        let is_young = age.is_some_and(|age| age < YOUNG.max(self.snapshot.poll_seconds));
+        let is_younger = |at, than| self.age(at).is_some_and(|age| age < than);
+        let sign = item.started_at.max(item.heartbeat_at).max(self.up_since);
         match self.snapshot.has_session(pid, start) {
-            Some(true) => (ItemState::Running, Some(pid)),
-            Some(false) if is_young => (ItemState::Running, None),
+            Some(true) => (self.works(item), Some(pid)),
+            Some(false) if is_younger(item.started_at, YOUNG.max(self.snapshot.poll_seconds)) => {
+                (ItemState::Running, None)
+            }
+            Some(false) if is_younger(sign, self.thresholds.orphan_grace) => (ItemState::Settling, None),
             Some(false) => (ItemState::Lost, None),
             None => (ItemState::Unknown, None),
         }

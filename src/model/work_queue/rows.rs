@@ -20,7 +20,7 @@ pub struct StateCount {
     pub count: u64,
     /// There are more, which nobody counted.
     pub is_more: bool,
-    /// The oldest of those that were counted came in then.
+    /// The oldest of those that were counted came in then, or was due then; which may be to come.
     pub oldest_at: Option<Timestamp>,
     /// How many were completed within the last minute, where that is known.
     pub last_minute: Option<u64>,
@@ -55,6 +55,10 @@ pub struct Item {
     pub heartbeat_at: Option<Timestamp>,
     /// What went wrong; cut at 500 characters.
     pub error: Option<Text>,
+    /// How long an attempt may take, in seconds.
+    pub timeout: Option<f64>,
+    /// Nobody takes it before then; in the past for one that was never put off.
+    pub due_at: Option<Timestamp>,
 }
 
 impl Item {
@@ -68,31 +72,49 @@ impl Item {
 /// How an item is. The order is that of urgency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ItemState {
-    /// Being worked on, as the table has it, and the session that took it is gone.
+    /// Being worked on, as the table has it, and the session that took it is gone for so long that its worker has stopped.
     Lost,
+    /// Being worked on for longer than it may.
+    Slow,
     /// Being worked on, as the table has it; whether it really is cannot be told.
     Unknown,
+    /// Being worked on, as the table has it, and the session that took it is gone: its worker may not know that yet.
+    Settling,
     /// Being worked on.
     Running,
     /// Set aside.
     Failed,
     /// Nobody has it.
     Pending,
+    /// Nobody has it, and nobody takes it yet: it is tried again later, or was added for later.
+    Resting,
 }
 
 impl ItemState {
     /// Every state, the most urgent first.
-    pub const ALL: [Self; 5] = [Self::Lost, Self::Unknown, Self::Running, Self::Failed, Self::Pending];
+    pub const ALL: [Self; 8] = [
+        Self::Lost,
+        Self::Slow,
+        Self::Unknown,
+        Self::Settling,
+        Self::Running,
+        Self::Failed,
+        Self::Pending,
+        Self::Resting,
+    ];
 
     /// Its word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Lost => "lost",
+            Self::Slow => "slow",
             Self::Unknown => "unknown",
+            Self::Settling => "settling",
             Self::Running => "running",
             Self::Failed => "failed",
             Self::Pending => "pending",
+            Self::Resting => "resting",
         }
     }
 }

@@ -1,8 +1,9 @@
 use super::*;
-use crate::model::backend::State;
+use crate::model::backend::{Backend, State};
 use crate::model::lock::LockMode;
 use crate::model::lock_name::LockNames;
-use crate::model::snapshot::Snapshot;
+use crate::model::snapshot::{Server, Snapshot};
+use crate::model::thresholds::Thresholds;
 use crate::model::{namespace, words};
 use crate::sample::{self, Builder, at};
 
@@ -15,13 +16,17 @@ fn state(change: impl Fn(&mut Item), alter: impl Fn(&mut Snapshot)) -> &'static 
     change(item);
     let mut snapshot = b.snapshot();
     alter(&mut snapshot);
-    Board::of(&snapshot).rows.first().map_or("none", |row| row.state.as_str())
+    Board::of(&snapshot, &Thresholds::default()).rows.first().map_or("none", |row| row.state.as_str())
 }
 
-fn server(snapshot: &mut Snapshot, in_recovery: bool) {
+fn server(snapshot: &mut Snapshot, change: impl Fn(&mut Server)) {
     let mut server = snapshot.server().unwrap().clone();
-    server.in_recovery = in_recovery;
+    change(&mut server);
     snapshot.server.rows = vec![server].into();
+}
+
+fn is_gone(item: &mut Item) {
+    item.backend_pid = Some(101);
 }
 
 #[test]
@@ -32,7 +37,11 @@ fn an_item_is_lost_when_its_session_was_looked_for_later_and_was_not_there() {
     assert_eq!(state(|item| item.backend_start = Some(at(-9.0)), same), "lost", "another with its number");
     let young = |item: &mut Item| (item.backend_pid, item.started_at) = (Some(101), Some(at(-1.0)));
     assert_eq!(state(young, same), "running", "it may have begun after the sessions were read");
-    assert_eq!(state(young, |snapshot| server(snapshot, true)), "unknown", "a standby");
+    assert_eq!(
+        state(young, |snapshot| server(snapshot, |server| server.in_recovery = true)),
+        "unknown",
+        "a standby"
+    );
     assert_eq!(state(|item| item.backend_pid = None, same), "unknown");
     assert_eq!(state(|item| item.backend_start = None, same), "unknown");
     let hidden = |snapshot: &mut Snapshot| {
@@ -57,6 +66,71 @@ fn an_item_is_lost_when_its_session_was_looked_for_later_and_was_not_there() {
 }
 
 #[test]
+fn an_item_is_settling_for_the_grace_after_its_last_sign_of_life_and_the_start_of_the_server() {
+    let same = |_: &mut Snapshot| {};
+    let beat = |seconds: f64| {
+        move |item: &mut Item| {
+            is_gone(item);
+            item.heartbeat_at = Some(at(-seconds));
+        }
+    };
+    assert_eq!((state(beat(29.0), same), state(beat(30.0), same)), ("settling", "lost"));
+    let up = |change: fn(&mut Server)| move |snapshot: &mut Snapshot| server(snapshot, change);
+    assert_eq!(state(is_gone, up(|server| server.started_at = Some(at(-29.0)))), "settling", "a start");
+    assert_eq!(state(is_gone, up(|server| server.replayed_at = Some(at(-29.0)))), "settling", "a promotion");
+    assert_eq!(state(is_gone, up(|server| server.replayed_at = Some(at(-31.0)))), "lost");
+    // What the launchers say counts more: the last transaction may be long ago, or replayed for a standby that is one no more.
+    let launched = |seconds: f64| {
+        move |snapshot: &mut Snapshot| {
+            server(snapshot, |server| server.replayed_at = Some(at(-5.0)));
+            let mut backends = (*snapshot.backends.rows).clone();
+            backends.push(Backend {
+                pid: 7,
+                backend_type: Some("autovacuum launcher".into()),
+                backend_start: Some(at(-seconds)),
+                ..backends[0].clone()
+            });
+            snapshot.backends.rows = backends.into();
+        }
+    };
+    assert_eq!((state(is_gone, launched(29.0)), state(is_gone, launched(31.0))), ("settling", "lost"));
+}
+
+#[test]
+fn an_item_is_slow_past_its_own_time_or_else_the_usual_one() {
+    let same = |_: &mut Snapshot| {};
+    let runs = |seconds: f64, limit: Option<f64>| {
+        move |item: &mut Item| (item.started_at, item.timeout) = (Some(at(-seconds)), limit)
+    };
+    assert_eq!(
+        (state(runs(60.0, Some(60.0)), same), state(runs(61.0, Some(60.0)), same)),
+        ("running", "slow")
+    );
+    assert_eq!((state(runs(1800.0, None), same), state(runs(1801.0, None), same)), ("running", "slow"));
+    let lost = |item: &mut Item| {
+        runs(9000.0, Some(60.0))(item);
+        is_gone(item);
+    };
+    assert_eq!(state(lost, same), "lost", "that counts more");
+}
+
+#[test]
+fn an_item_that_is_not_due_rests_and_does_not_count_as_one_that_waits() {
+    let same = |_: &mut Snapshot| {};
+    let due = |seconds: f64| {
+        move |item: &mut Item| (item.status, item.due_at) = (Some("pending".into()), Some(at(seconds)))
+    };
+    assert_eq!((state(due(9.0), same), state(due(0.0), same)), ("resting", "pending"));
+    let mut b = Builder::default();
+    b.item(7, "mail", "pending", 60.0).due_at = Some(at(9.0));
+    b.count("pending", 1, false).oldest_at = Some(at(9.0));
+    let snapshot = b.snapshot();
+    let board = Board::of(&snapshot, &Thresholds::default());
+    assert_eq!(board.rows[0].due_in(&snapshot), Some(9.0));
+    assert_eq!(board.depth.oldest_pending_at, None);
+}
+
+#[test]
 fn with_raw_ids_a_held_key_fits_and_a_free_one_proves_nothing() {
     let states = |hold: bool| {
         let mut b = Builder { raw_queue: true, ..Builder::default() };
@@ -65,7 +139,7 @@ fn with_raw_ids_a_held_key_fits_and_a_free_one_proves_nothing() {
             b.session(100, "app@worker-1", State::Idle, 1.0, "");
             b.lock(100, sample::advisory(7), LockMode::Exclusive, None);
         }
-        let rows = Board::of(&b.snapshot()).rows;
+        let rows = Board::of(&b.snapshot(), &Thresholds::default()).rows;
         (rows[0].state.as_str(), rows[0].pid)
     };
     assert_eq!(states(true), ("running", Some(100)));
@@ -82,13 +156,17 @@ fn counts_of_all_tables_are_summed_and_say_where_they_end() {
     let mut systems = (*snapshot.systems).clone();
     systems.counts.push(systems.counts[0].clone());
     snapshot.systems = systems.into();
-    let depth = Board::of(&snapshot).depth;
+    let depth = Board::of(&snapshot, &Thresholds::default()).depth;
     let shown = [depth.pending, depth.processing, depth.completed, depth.failed, depth.other];
     assert_eq!(shown.map(|count| count.to_string()), ["8", "0", "20,000+", "0", "6"]);
     assert_eq!((depth.oldest_pending_at, depth.per_minute), (Some(at(-90.0)), Some(240)));
     let mut b = Builder::default();
     b.count("completed", 9, false).last_minute = None;
-    assert_eq!(Board::of(&b.snapshot()).depth.per_minute, None, "not known is not none");
+    assert_eq!(
+        Board::of(&b.snapshot(), &Thresholds::default()).depth.per_minute,
+        None,
+        "not known is not none"
+    );
 }
 
 #[test]
@@ -105,7 +183,7 @@ fn what_needs_somebody_comes_first() {
         b.item(id, "mail", status, since);
     }
     let snapshot = b.snapshot();
-    let mut rows = Board::of(&snapshot).rows;
+    let mut rows = Board::of(&snapshot, &Thresholds::default()).rows;
     rows.sort_by_key(|row| row.urgency(&snapshot));
     assert_eq!(rows.iter().map(|row| row.id.id).collect::<Vec<_>>(), [6, 5, 4, 3, 2, 1]);
 }

@@ -29,6 +29,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         deadlocks: 0,
         deadlocks_of: std::sync::Arc::default(),
         started_at: timestamp(raw(row, 7)),
+        replayed_at: None,
         query_size: bytes_of_setting(&words(8)),
         sees_all: boolean(raw(row, 9)).unwrap_or_default(),
     }

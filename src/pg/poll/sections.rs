@@ -120,6 +120,7 @@ pub(in crate::pg) fn raw(row: &Row, column: usize) -> Option<&[u8]> {
 pub(super) struct Tick {
     pub(super) at: Option<Timestamp>,
     pub(super) in_recovery: bool,
+    pub(super) replayed_at: Option<Timestamp>,
     /// Their number, and the databases they are of.
     pub(super) deadlocks: Option<(i64, Arc<[u32]>)>,
 }
@@ -133,7 +134,8 @@ pub(super) async fn tick(
     Ok(Tick {
         at: timestamp(raw(&row, 0)),
         in_recovery: boolean(raw(&row, 1)).unwrap_or_default(),
-        deadlocks: int8(raw(&row, 2)).map(|deadlocks| (deadlocks, databases.into())),
+        replayed_at: timestamp(raw(&row, 2)),
+        deadlocks: int8(raw(&row, 3)).map(|deadlocks| (deadlocks, databases.into())),
     })
 }
 

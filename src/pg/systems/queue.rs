@@ -11,7 +11,7 @@ use crate::model::work_queue::{Item, StateCount};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;
-use crate::pg::decode::value::{boolean, int8, timestamp};
+use crate::pg::decode::value::{boolean, float8, int8, timestamp};
 use crate::pg::sql;
 use crate::pg::tables::{Columns, Kind, Table, columns, source};
 
@@ -21,7 +21,7 @@ const MOST: usize = 10_000;
 const PROCESSING: usize = 500;
 /// Items set aside that are read, the newest first.
 const FAILED: usize = 50;
-/// Pending items that are read, the oldest first.
+/// Pending items that are read, the first to be taken first.
 const PENDING: usize = 20;
 /// Rows that are looked through for items which no index finds.
 const NEWEST: usize = 1000;
@@ -40,6 +40,8 @@ const COLUMNS: Columns = &[
     ("backend_start", Kind::Time),
     ("heartbeat_at", Kind::Time),
     ("error_message", Kind::Text),
+    ("timeout", Kind::Interval),
+    ("due_at", Kind::Time),
 ];
 
 const STATUSES: [&str; 4] = ["pending", "processing", "completed", "failed"];
@@ -61,6 +63,11 @@ fn unindexed(table: &Table) -> Text {
 
 fn is_time(table: &Table, column: &str) -> bool {
     table.kind(column) == Some(Kind::Time)
+}
+
+/// The column by which the pending items are in order: where there is none of when each is due, that of when it came in.
+fn waits_since(table: &Table) -> &'static str {
+    if is_time(table, "due_at") { "due_at" } else { "created_at" }
 }
 
 /// `'{"pending","failed"}'`
@@ -94,7 +101,7 @@ impl Rows for StateCount {
                 }
             };
             let text = sql::without_comments(sql::QUEUE_COUNT_NEWEST)
-                .replace("$created", &time("created_at"))
+                .replace("$created", &time(waits_since(table)))
                 .replace("$completed", &time("completed_at"))
                 .replace("$table", &source(table))
                 .replace("$rest", &array(&rest))
@@ -130,12 +137,12 @@ const NO_TIME: &str = "NULL::pg_catalog.timestamptz";
 /// Counts one status. The oldest is exact where the index has the times in order; else it is that of those counted.
 fn count_of(table: &Table, status: &str) -> String {
     let from = source(table);
-    let is_sorted =
-        is_time(table, "created_at") && table.index_where("status", status, &["created_at"]).is_some();
-    let oldest = match (status, is_time(table, "created_at")) {
+    let since = waits_since(table);
+    let is_sorted = is_time(table, since) && table.index_where("status", status, &[since]).is_some();
+    let oldest = match (status, is_time(table, since)) {
         ("pending", true) if is_sorted => format!(
-            "(SELECT t.created_at::pg_catalog.timestamptz FROM {from} AS t \
-              WHERE t.status OPERATOR(pg_catalog.=) 'pending' ORDER BY t.created_at LIMIT 1)"
+            "(SELECT t.{since}::pg_catalog.timestamptz FROM {from} AS t \
+              WHERE t.status OPERATOR(pg_catalog.=) 'pending' ORDER BY t.{since} LIMIT 1)"
         ),
         ("pending", true) => "pg_catalog.min(q.created)::pg_catalog.timestamptz".to_owned(),
         _ => NO_TIME.to_owned(),
@@ -152,7 +159,7 @@ fn count_of(table: &Table, status: &str) -> String {
         "NULL::pg_catalog.int8".to_owned()
     };
     // What is counted is read of the index alone where it has the time, too.
-    let created = if status == "pending" && is_time(table, "created_at") { "created_at" } else { "status" };
+    let created = if status == "pending" && is_time(table, since) { since } else { "status" };
     sql::without_comments(sql::QUEUE_COUNT)
         .replace("$created", created)
         .replace("$oldest", &oldest)
@@ -214,6 +221,8 @@ impl Rows for Item {
             backend_start: timestamp(fields.value()?),
             heartbeat_at: timestamp(fields.value()?),
             error: texts.get(fields.value()?),
+            timeout: float8(fields.value()?).filter(|seconds| seconds.is_finite()),
+            due_at: timestamp(fields.value()?),
         }))
     }
 
@@ -242,6 +251,7 @@ fn items_of(table: &Table, status: &str) -> String {
         "processing" => (PROCESSING + 1, ""),
         "failed" if sorted("completed_at") => (FAILED, "ORDER BY t.completed_at DESC"),
         "failed" => (FAILED, ""),
+        _ if sorted("due_at") => (PENDING, "ORDER BY t.due_at"),
         _ if sorted("created_at") => (PENDING, "ORDER BY t.created_at"),
         _ => (PENDING, ""),
     };

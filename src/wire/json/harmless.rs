@@ -42,11 +42,11 @@ fn commands(letter: char) -> bool {
     )
 }
 
-/// The value as JSON on one line.
+/// A value as JSON on one line, in which no character commands a terminal.
 ///
 /// # Errors
 /// When it has a map with keys that are no text.
-pub(super) fn to_string(value: &impl Serialize) -> Result<String, serde_json::Error> {
+pub fn to_string(value: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut out = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut out, Harmless))?;
     String::from_utf8(out).map_err(serde_json::Error::custom)

@@ -23,6 +23,7 @@ use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::model::wait_graph::WaitGraph;
 use crate::wire::gids::Gids;
+pub use harmless::to_string as line;
 pub use recovery::recovery;
 use rows::Time;
 

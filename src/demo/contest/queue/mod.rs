@@ -48,8 +48,8 @@ pub(super) const KEYS: [&str; 19] = [
 ];
 
 const WORKERS: usize = 6;
-/// Longest until the sessions of those that are gone are gone, too.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest until the sessions of those that are gone are gone, too, and were for the grace.
+const PATIENCE: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
 /// `@` is the schema of the witnesses, `#` that of the queue.

@@ -56,6 +56,7 @@ impl Stage {
             deadlocks: 3,
             deadlocks_of: [5].into(),
             started_at: ago(86_400),
+            replayed_at: None,
             query_size: 1024,
             sees_all: true,
         };

@@ -218,6 +218,40 @@ proptest! {
         check_tree(&scan.graph(), &slow);
     }
 
+    /// Several that go free whom the reference says, behind them wait whom it says, and of one it is the same as ever.
+    #[test]
+    fn several_that_go_are_as_the_reference_says(scan in scan(4), who in vec(any::<prop::sample::Index>(), 0..5)) {
+        let (graph, slow) = (scan.graph(), Reference::new(&scan));
+        let everybody: Vec<Party> = parties(&scan).into_iter().collect();
+        prop_assume!(!everybody.is_empty());
+        let gone: Vec<Party> = who.iter().map(|who| *who.get(&everybody)).collect();
+        let all: BTreeSet<Party> = gone.iter().copied().collect();
+        prop_assert_eq!(set(graph.freed_by_all(&gone)), slow.clone().go(&all, false));
+        prop_assert_eq!(set(graph.freed_by_rollback_of(&gone)), slow.clone().go(&all, true));
+        let edges = slow.edges();
+        let behind: BTreeSet<Party> = all.iter().flat_map(|party| behind(&edges, *party)).collect();
+        prop_assert_eq!(set(graph.blocked_by_all(&gone)), &behind - &all);
+        for party in &everybody {
+            prop_assert_eq!(graph.freed_by_all(&[*party]), graph.freed_by(*party));
+            prop_assert_eq!(graph.freed_by_all(&[*party, *party]), graph.freed_by(*party));
+        }
+    }
+
+    /// Whoever goes first, in the end the same are free: what is said of several is true of one after the other.
+    #[test]
+    fn the_order_in_which_several_go_does_not_matter(scan in scan(4), who in vec(any::<prop::sample::Index>(), 0..5)) {
+        let (graph, slow) = (scan.graph(), Reference::new(&scan));
+        let everybody: Vec<Party> = parties(&scan).into_iter().collect();
+        prop_assume!(!everybody.is_empty());
+        let gone: Vec<Party> = who.iter().map(|who| *who.get(&everybody)).collect();
+        let (mut after, mut freed) = (slow, BTreeSet::new());
+        for party in &gone {
+            freed.extend(after.go(&BTreeSet::from([*party]), false));
+        }
+        freed.retain(|party| !gone.contains(party));
+        prop_assert_eq!(set(graph.freed_by_all(&gone)), freed);
+    }
+
     /// Whatever the order of a queue is: when the server has been asked about everybody, the graph has it.
     #[test]
     fn answers_about_everybody_restore_any_order(scan in scan(4), seed in vec(any::<u16>(), 24)) {

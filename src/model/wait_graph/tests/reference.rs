@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::script::Scan;
-use crate::model::lock::{LockMode, LockTag};
+use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::wait_graph::{EdgeKind, Party};
 
 /// Table 13.2 of the documentation: the modes, weakest first, down and across.
@@ -22,7 +22,7 @@ pub(super) struct Wait {
     pub(super) row: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Reference {
     pub(super) queues: BTreeMap<LockTag, Vec<Wait>>,
     pub(super) holds: BTreeMap<LockTag, BTreeSet<(Party, LockMode)>>,
@@ -98,27 +98,37 @@ impl Reference {
 
     /// What the server's own wakeup does to each queue when the party has gone.
     pub(super) fn freed(&self, gone: Party) -> BTreeSet<Party> {
+        self.clone().go(&BTreeSet::from([gone]), false)
+    }
+
+    /// The same for several; with `keeps` they go on holding advisory locks. Afterwards everything is as the server then has it.
+    pub(super) fn go(&mut self, gone: &BTreeSet<Party>, keeps: bool) -> BTreeSet<Party> {
         let mut freed = BTreeSet::new();
-        for (tag, queue) in &self.queues {
-            let mut holds = self.holds.get(tag).cloned().unwrap_or_default();
+        for (tag, queue) in &mut self.queues {
+            let holds = self.holds.entry(*tag).or_default();
+            let goes = |party: Party| gone.contains(&party) && !(keeps && tag.locktype == LockType::Advisory);
             let is_released = holds
                 .iter()
-                .any(|(party, mode)| *party == gone && queue.iter().any(|wait| conflict(wait.mode, *mode)));
-            if !is_released && !queue.iter().any(|wait| wait.party == gone) {
+                .any(|(party, mode)| goes(*party) && queue.iter().any(|wait| conflict(wait.mode, *mode)));
+            let leaves = queue.iter().any(|wait| gone.contains(&wait.party));
+            holds.retain(|(party, _)| !goes(*party));
+            queue.retain(|wait| !gone.contains(&wait.party));
+            if !is_released && !leaves {
                 continue;
             }
-            holds.retain(|(party, _)| *party != gone);
             let mut ahead: Vec<LockMode> = Vec::new();
-            for wait in queue.iter().filter(|wait| wait.party != gone) {
+            queue.retain(|wait| {
                 let held =
                     holds.iter().any(|(party, mode)| *party != wait.party && conflict(wait.mode, *mode));
-                if held || ahead.iter().any(|mode| conflict(wait.mode, *mode)) {
+                let stays = held || ahead.iter().any(|mode| conflict(wait.mode, *mode));
+                if stays {
                     ahead.push(wait.mode);
                 } else {
                     holds.insert((wait.party, wait.mode));
                     freed.insert(wait.party);
                 }
-            }
+                stays
+            });
         }
         freed
     }

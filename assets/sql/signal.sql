@@ -1,0 +1,77 @@
+-- Looks whether a session is still the one that was seen, in the situation it was seen in, and signals it then: one statement.
+--
+-- What is looked at comes from the functions below the views, so that no catalog has to be opened that somebody has locked. Each
+-- step reads what the step before it made, and all are MATERIALIZED: the planner can neither merge nor reorder them. So the locks
+-- are read first; then what this transaction saw of pg_stat_activity is thrown away, because it is frozen; then the session is
+-- read; and CASE evaluates the signal, which is volatile and depends on that row, only after the verdict.
+WITH members AS MATERIALIZED (
+-- A parallel worker counts as its leader.
+SELECT a.pid, coalesce(a.leader_pid, a.pid) AS leader
+  FROM pg_stat_get_activity(NULL) AS a
+ WHERE $blocks
+),
+own AS MATERIALIZED (
+SELECT m.pid, m.leader
+  FROM members AS m
+ WHERE m.leader = (SELECT t.leader FROM members AS t WHERE t.pid = $pid)
+),
+locks AS MATERIALIZED (
+SELECT ROW(l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid, l.transactionid, l.classid, l.objid, l.objsubid) AS tag,
+       l.mode, l.granted, l.pid
+  FROM pg_lock_status() AS l
+ WHERE $reads_locks
+),
+conflicts (asked, held) AS (
+VALUES $conflicts
+),
+-- What the session and its parallel workers have or wait for, and whom that may keep waiting.
+behind AS MATERIALIZED (
+SELECT h.granted, w.pid
+  FROM locks AS h
+  JOIN conflicts AS c ON c.held = h.mode
+  JOIN locks AS w ON w.tag = h.tag AND w.mode = c.asked
+ WHERE h.pid IN (SELECT o.pid FROM own AS o)
+   AND NOT w.granted
+   AND w.pid NOT IN (SELECT o.pid FROM own AS o)
+),
+-- Who is before whom in a queue, the server alone knows. It is asked about no more than a few.
+queued AS MATERIALIZED (
+SELECT DISTINCT b.pid FROM behind AS b WHERE NOT b.granted ORDER BY b.pid LIMIT 100
+),
+found AS MATERIALIZED (
+SELECT $holds AS holds,
+       CASE WHEN NOT $blocks THEN true
+            WHEN EXISTS (SELECT FROM behind AS b WHERE b.granted) THEN true
+            ELSE EXISTS (SELECT FROM queued AS q
+                          WHERE (SELECT o.leader FROM own AS o LIMIT 1) = ANY (pg_blocking_pids(q.pid))) END AS blocks
+),
+cleared AS MATERIALIZED (
+SELECT f.holds, f.blocks, pg_stat_clear_snapshot()::text AS done FROM found AS f
+),
+target AS MATERIALIZED (
+SELECT c.holds, c.blocks, a.pid, a.backend_start, a.xact_start, a.query_start, a.state
+  FROM cleared AS c
+  LEFT JOIN LATERAL pg_stat_get_activity(CASE WHEN c.done IS NOT NULL THEN $pid END) AS a ON a.pid = $pid
+),
+verdict AS MATERIALIZED (
+SELECT t.*,
+       CASE WHEN t.pid IS NULL THEN 'gone'
+            WHEN t.pid = pg_backend_pid() THEN 'own'
+            WHEN t.backend_start IS NULL THEN 'hidden'
+            WHEN t.backend_start <> $backend_start THEN 'session'
+            WHEN $other_transaction THEN 'transaction'
+            WHEN $other_query THEN 'query'
+            WHEN $not_active THEN 'not_active'
+            WHEN t.holds IS NOT TRUE THEN 'released'
+            WHEN t.blocks IS NOT TRUE THEN 'blocks_nobody'
+            ELSE 'same' END AS word
+  FROM target AS t
+)
+SELECT json_build_object(
+         'word', v.word,
+         'sent', CASE WHEN v.word = 'same' THEN $signal(v.pid) END,
+         'backend_start', v.backend_start,
+         'xact_start', v.xact_start,
+         'query_start', v.query_start,
+         'state', v.state)
+  FROM verdict AS v

@@ -1,0 +1,303 @@
+//! What a line of the record says.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::action::Actor;
+use crate::model::Timestamp;
+use crate::model::lock::{LockMode, LockTag};
+use crate::model::lock_key::LockKey;
+use crate::model::plan::{Deed, LeaseTarget, Running, Seen, SessionTarget, Target, What};
+use crate::model::redis_lease::{LockValue, RedisLease, shown};
+use crate::pg::conninfo::ConnInfo;
+
+/// Counts up when a key changes its meaning. Keys may be added without.
+pub(super) const FORMAT: u32 = 1;
+/// How many characters of a statement are kept, and of a text of the server's.
+const LONGEST: usize = 4_000;
+
+/// Who acts, and from where.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Who {
+    os_user: Option<String>,
+    role: String,
+    tool: String,
+    version: &'static str,
+    pub(super) pid: u32,
+    pub(super) host: Option<String>,
+}
+
+impl Who {
+    pub(super) fn of(actor: &Actor) -> Self {
+        Self {
+            os_user: actor.os_user.clone(),
+            role: actor.role.clone(),
+            tool: actor.tool.clone(),
+            version: env!("CARGO_PKG_VERSION"),
+            pid: std::process::id(),
+            host: whoami::hostname().ok(),
+        }
+    }
+}
+
+/// A server, without secrets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ServerName {
+    /// `host:port` or the path of the socket; several with commas between them where one of several answers.
+    pub address: String,
+    /// The database.
+    pub database: String,
+    /// What tells a cluster from every other one and its standbys from nobody's: `pg_control_system()`. None where that is not known.
+    pub system_identifier: Option<String>,
+}
+
+impl ServerName {
+    /// What is known before it is asked.
+    #[must_use]
+    pub fn of(info: &ConnInfo) -> Self {
+        Self { address: info.places(), database: info.dbname().to_owned(), system_identifier: None }
+    }
+}
+
+/// What an action begins with.
+#[derive(Debug, Serialize)]
+pub(super) struct AskedLine<'a> {
+    pub(super) format: u32,
+    pub(super) event: &'static str,
+    pub(super) id: &'a str,
+    pub(super) at: Timestamp,
+    pub(super) deed: u64,
+    pub(super) verb: &'static str,
+    pub(super) name: String,
+    pub(super) target: TargetLine<'a>,
+    pub(super) sql: String,
+    pub(super) who: &'a Who,
+    pub(super) server: &'a ServerName,
+}
+
+/// What it ends with.
+#[derive(Debug, Serialize)]
+pub(super) struct ResultLine<'a> {
+    pub(super) format: u32,
+    pub(super) event: &'static str,
+    pub(super) id: &'a str,
+    pub(super) at: Timestamp,
+    pub(super) verb: &'a str,
+    pub(super) name: String,
+    pub(super) fate: &'static str,
+    pub(super) detail: String,
+    /// Who says so, where it is not whoever asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) who: Option<&'a Who>,
+}
+
+/// What is read of a line again.
+#[derive(Debug, Deserialize)]
+pub(super) struct Head {
+    pub(super) event: String,
+    pub(super) id: String,
+    pub(super) at: Timestamp,
+    #[serde(default)]
+    pub(super) verb: String,
+    #[serde(default)]
+    pub(super) name: String,
+}
+
+/// The identity of a target as it was seen. What need not be the same is left out.
+#[derive(Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum TargetLine<'a> {
+    Session {
+        pid: i32,
+        backend_start: Timestamp,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        xact_start: Option<Option<Timestamp>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        query_start: Option<Option<Timestamp>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        holds: Option<Holds>,
+        blocks: bool,
+    },
+    Lease {
+        table: u32,
+        source: &'a str,
+        id: &'a str,
+        owner: &'a str,
+        renewed_at: Timestamp,
+        term: f64,
+        token: Option<i64>,
+    },
+    RedisLease {
+        key: String,
+        /// Whoever knows the value could release the lock: what is told is the SHA-256 of it.
+        value_sha256: Option<String>,
+        votes: u32,
+        servers: u32,
+    },
+    Task {
+        table: u32,
+        source: &'a str,
+        id: i64,
+        name: Option<&'a str>,
+        enabled: Option<bool>,
+        next_run_at: Option<Timestamp>,
+    },
+    Item {
+        table: u32,
+        source: &'a str,
+        id: i64,
+        status: Option<&'a str>,
+        attempt: Option<i64>,
+        worker: Option<&'a str>,
+    },
+    Execution {
+        id: i64,
+        schema: Option<&'a str>,
+        #[serde(flatten)]
+        seen: Option<Execution<'a>>,
+    },
+}
+
+/// A lock that has to be held still.
+#[derive(Debug, Serialize)]
+pub(super) struct Holds {
+    locktype: &'static str,
+    database: Option<u32>,
+    relation: Option<u32>,
+    /// An advisory key as it is written: `815` or `(1, 100)`.
+    key: Option<String>,
+    mode: &'static str,
+}
+
+/// An execution as it was seen.
+#[derive(Debug, Serialize)]
+pub(super) struct Execution<'a> {
+    task_id: i64,
+    task_name: &'a str,
+    worker: &'a str,
+    started_at: Option<Timestamp>,
+    backend_pid: Option<i32>,
+    backend_start: Option<Timestamp>,
+    lock_id: Option<i64>,
+}
+
+impl<'a> TargetLine<'a> {
+    pub(super) fn of(target: &'a Target, deed: &'a Deed) -> Self {
+        match &target.what {
+            What::Session(session) => Self::session(session),
+            What::Lease(lease) => Self::lease(lease),
+            What::RedisLease(lease) => Self::redis(lease),
+            What::Task(task) => Self::Task {
+                table: task.table,
+                source: &task.source,
+                id: task.id,
+                name: task.name.as_deref(),
+                enabled: task.enabled,
+                next_run_at: task.next_run_at,
+            },
+            What::Item(item) => Self::Item {
+                table: item.table,
+                source: &item.source,
+                id: item.id,
+                status: item.status.as_deref(),
+                attempt: item.attempt,
+                worker: item.worker.as_deref(),
+            },
+            What::Execution { id } => {
+                let plan = deed.recovery.as_deref();
+                Self::Execution {
+                    id: *id,
+                    schema: plan.map(|plan| plan.schema.as_str()),
+                    seen: plan.and_then(|plan| plan.row(*id)).map(|row| Execution::of(&row.seen)),
+                }
+            }
+        }
+    }
+
+    fn session(session: &SessionTarget) -> Self {
+        Self::Session {
+            pid: session.pid,
+            backend_start: session.backend_start,
+            xact_start: same(session.xact_start),
+            query_start: same(session.query_start),
+            holds: session.holds.map(Holds::of),
+            blocks: session.blocks,
+        }
+    }
+
+    fn lease(lease: &'a LeaseTarget) -> Self {
+        Self::Lease {
+            table: lease.table,
+            source: &lease.source,
+            id: &lease.id,
+            owner: &lease.owner,
+            renewed_at: lease.renewed_at,
+            term: lease.term,
+            token: lease.token,
+        }
+    }
+
+    fn redis(lease: &RedisLease) -> Self {
+        let value = match &lease.holder {
+            LockValue::Text { bytes, .. } => Some(bytes),
+            LockValue::Redisson { holders, .. } => holders.first().map(|(holder, _)| holder),
+            LockValue::Other(_) => None,
+        };
+        Self::RedisLease {
+            key: shown(&lease.key).to_string(),
+            value_sha256: value.map(|bytes| hex(&Sha256::digest(bytes))),
+            votes: lease.votes,
+            servers: lease.servers,
+        }
+    }
+}
+
+impl Holds {
+    fn of((tag, mode): (LockTag, LockMode)) -> Self {
+        Self {
+            locktype: tag.locktype.as_str(),
+            database: tag.database,
+            relation: tag.relation,
+            key: LockKey::of(&tag).map(|key| key.to_string()),
+            mode: mode.as_str(),
+        }
+    }
+}
+
+impl<'a> Execution<'a> {
+    fn of(seen: &'a Running) -> Self {
+        Self {
+            task_id: seen.task_id,
+            task_name: &seen.task_name,
+            worker: &seen.worker_id,
+            started_at: seen.started_at,
+            backend_pid: seen.backend_pid,
+            backend_start: seen.backend_start,
+            lock_id: seen.lock_id,
+        }
+    }
+}
+
+fn same<T>(seen: Seen<T>) -> Option<T> {
+    match seen {
+        Seen::Same(value) => Some(value),
+        Seen::Any => None,
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// As much of a text as is kept.
+pub(super) fn short(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

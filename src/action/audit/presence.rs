@@ -1,0 +1,141 @@
+//! Which processes are still there: each has a file locked for as long as it lives, and the system gives the lock back when it dies,
+//! however it dies. Process ids come again; a lock does not.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::fs::OFlags;
+
+use super::line::{FORMAT, Head, ResultLine, Who};
+use super::store::Store;
+use super::{AuditError, Unfinished, json};
+use crate::clock;
+use crate::model::plan::Fate;
+
+const PREFIX: &str = "run-";
+
+/// That this process is there, and what it has asked for.
+#[derive(Debug)]
+pub(super) struct Presence {
+    /// Random.
+    run: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Locked from the first action on.
+    lock: Option<File>,
+    /// Asked for, and without a result.
+    open: BTreeSet<String>,
+}
+
+impl Presence {
+    pub(super) fn new(store: &Store) -> Result<Self, AuditError> {
+        let number = getrandom::u64().map_err(|error| {
+            AuditError::of::<std::io::Error>(&store.path(PREFIX))(std::io::Error::other(error))
+        })?;
+        Ok(Self { run: format!("{number:016x}"), state: Mutex::default() })
+    }
+
+    pub(super) fn run(&self) -> &str {
+        &self.run
+    }
+
+    fn file(&self) -> String {
+        format!("{PREFIX}{}", self.run)
+    }
+
+    /// Something is about to be on record as asked.
+    pub(super) fn begin(&self, store: &Store, id: String) -> Result<(), AuditError> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.lock.is_none() {
+            let lock = store.try_lock(&self.file(), OFlags::CREATE)?;
+            state.lock = Some(lock.ok_or_else(|| AuditError::Busy(store.path(&self.file())))?);
+            store.sync()?;
+        }
+        state.open.insert(id);
+        Ok(())
+    }
+
+    /// It has a result.
+    pub(super) fn end(&self, id: &str) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).open.remove(id);
+    }
+
+    /// Goes. What has no result yet is left to the next one that looks.
+    pub(super) fn leave(&mut self, store: &Store) {
+        let file = self.file();
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.lock.is_some() && state.open.is_empty() {
+            // A file that stays is found to be nobody's, and removed then.
+            let _ = store.remove(&file);
+        }
+    }
+}
+
+/// Gives everything a result that a process which is gone asked for.
+pub(super) fn settle(store: &Store, own: &Presence, who: &Who) -> Result<Vec<Unfinished>, AuditError> {
+    let mut runs: Vec<String> = store.names()?;
+    runs.retain(|name| name.strip_prefix(PREFIX).is_some_and(|run| run != own.run));
+    if runs.is_empty() {
+        return Ok(Vec::new());
+    }
+    // Whoever begins does so in a turn: none is between making its file and locking it.
+    let turn = store.turn()?;
+    let mut gone = Vec::new();
+    for name in runs {
+        match store.try_lock(&name, OFlags::empty()) {
+            Ok(Some(lock)) => gone.push((name, lock)),
+            Ok(None) => {}
+            Err(AuditError::System { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let open = open_of(&gone.iter().filter_map(|(name, _)| name.strip_prefix(PREFIX)).collect(), store)?;
+    let mut unfinished = Vec::with_capacity(open.len());
+    for head in open {
+        turn.add(&unknown(&head, who))?;
+        unfinished.push(Unfinished { at: head.at, verb: head.verb, name: head.name });
+    }
+    for (name, _lock) in &gone {
+        store.remove(name)?;
+    }
+    Ok(unfinished)
+}
+
+/// What these asked for, and has no result, in the order of asking.
+fn open_of(runs: &BTreeSet<&str>, store: &Store) -> Result<Vec<Head>, AuditError> {
+    let mut open: BTreeMap<String, Head> = BTreeMap::new();
+    for bytes in store.contents()? {
+        // A line that cannot be read is not ours to settle.
+        let heads =
+            bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Head>(line).ok());
+        for head in heads {
+            let run = head.id.split_once('-').map_or("", |(run, _)| run);
+            match head.event.as_str() {
+                "asked" if runs.contains(run) => _ = open.insert(head.id.clone(), head),
+                "result" => _ = open.remove(&head.id),
+                _ => {}
+            }
+        }
+    }
+    let mut open: Vec<Head> = open.into_values().collect();
+    open.sort_by_key(|head| head.at);
+    Ok(open)
+}
+
+fn unknown(head: &Head, who: &Who) -> String {
+    json(&ResultLine {
+        format: FORMAT,
+        event: "result",
+        id: &head.id,
+        at: clock::wall(),
+        verb: &head.verb,
+        name: head.name.clone(),
+        fate: Fate::Uncertain.as_str(),
+        detail: "the process that asked for it ended before it knew what came of it".to_owned(),
+        who: Some(who),
+    })
+}

@@ -1,0 +1,209 @@
+//! The record in a directory of its own.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::*;
+use crate::model::backend::BackendId;
+use crate::model::finding::Subject;
+use crate::model::plan::{Fate, Seen, SessionTarget, Verb, What};
+
+fn actor() -> Actor {
+    Actor { tool: "locktop".to_owned(), role: "ops".to_owned(), os_user: Some("ann".to_owned()) }
+}
+
+fn server() -> ServerName {
+    ServerName { address: "db:5432".to_owned(), database: "app".to_owned(), system_identifier: None }
+}
+
+fn open(directory: &Path) -> Audit {
+    Audit::open(directory, &actor()).unwrap()
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn target(name: &str) -> Target {
+    let start = at("2026-11-21T03:00:00.123456Z");
+    let session = SessionTarget {
+        pid: 4312,
+        backend_start: start,
+        xact_start: Seen::Same(None),
+        query_start: Seen::Any,
+        holds: None,
+        blocks: true,
+    };
+    let subject = Subject::Backend(BackendId { pid: 4312, backend_start: Some(start) });
+    Target { what: What::Session(session), name: name.to_owned(), subject }
+}
+
+fn deed() -> Deed {
+    Deed { number: 7, verb: Verb::Terminate, targets: Vec::new(), recovery: None, wait: 5.0 }
+}
+
+fn outcome(fate: Fate) -> TargetResult {
+    TargetResult { name: "x".to_owned(), subject: Subject::Server, fate, detail: "gone".to_owned() }
+}
+
+fn lines(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn what_is_asked_is_there_before_its_result() {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("state/locktop");
+    let audit = open(&directory);
+    let asked = audit.begin(&server(), &deed(), &target("4312 app@web"), "SELECT 1").await.unwrap();
+    let first = lines(&audit.path());
+    assert_eq!(first.len(), 1);
+    assert_eq!(first[0]["event"], "asked");
+    assert_eq!(first[0]["format"], 1);
+    assert_eq!(first[0]["verb"], "terminate");
+    assert_eq!(first[0]["who"]["os_user"], "ann");
+    assert_eq!(first[0]["who"]["pid"], std::process::id());
+    assert_eq!(first[0]["server"]["address"], "db:5432");
+    let seen = serde_json::json!({"kind": "session", "pid": 4312, "backend_start": "2026-11-21T03:00:00.123456Z",
+                                  "xact_start": null, "blocks": true});
+    assert_eq!(first[0]["target"], seen, "what need not be the same is left out");
+    assert_eq!(first[0]["id"], asked.id());
+    audit.end(asked, &outcome(Fate::Done)).await.unwrap();
+    let both = lines(&audit.path());
+    assert_eq!((both.len(), &both[1]["fate"], &both[1]["id"]), (2, &Value::from("done"), &first[0]["id"]));
+    assert_eq!((mode(&directory), mode(&audit.path())), (0o700, 0o600));
+    drop(audit);
+    let mut left: Vec<_> = fs::read_dir(&directory).unwrap().map(|file| file.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["audit.jsonl", "audit.lock"], "who goes in order leaves nothing else behind");
+}
+
+#[tokio::test]
+async fn nothing_hostile_gets_into_a_line() {
+    let home = tempfile::tempdir().unwrap();
+    let audit = open(home.path());
+    let name = "a\u{1b}]0;x\u{7}\n\u{9b}2J\u{202e}\"}\0é任";
+    let asked = audit.begin(&server(), &deed(), &target(name), &"S".repeat(100_000)).await.unwrap();
+    let result = TargetResult { detail: name.to_owned(), ..outcome(Fate::Refused) };
+    audit.end(asked, &result).await.unwrap();
+    let text = fs::read_to_string(audit.path()).unwrap();
+    assert!(!text.replace('\n', "").contains(|c: char| c.is_control() || c == '\u{202e}'), "{text:?}");
+    let both = lines(&audit.path());
+    assert_eq!((both.len(), &both[0]["name"], &both[1]["detail"]), (2, &name.into(), &name.into()));
+    assert!(text.len() < 10_000, "a statement is cut: {}", text.len());
+}
+
+#[tokio::test]
+async fn who_does_not_live_to_see_it_leaves_an_outcome_unknown() {
+    let home = tempfile::tempdir().unwrap();
+    let dying = open(home.path());
+    let done = dying.begin(&server(), &deed(), &target("first"), "").await.unwrap();
+    dying.end(done, &outcome(Fate::Done)).await.unwrap();
+    let lost = dying.begin(&server(), &deed(), &target("second"), "").await.unwrap();
+    let next = open(home.path());
+    assert_eq!(next.unfinished().await.unwrap(), [], "it lives");
+    drop(dying);
+    let other = open(home.path());
+    let (found, also) = (next.unfinished().await.unwrap(), other.unfinished().await.unwrap());
+    assert_eq!((found.len(), also.len()), (1, 0), "each is found once");
+    assert_eq!((found[0].name.as_str(), found[0].verb.as_str()), ("second", "terminate"));
+    let newest = lines(&next.path()).pop().unwrap();
+    assert_eq!((&newest["fate"], &newest["id"]), (&"outcome_unknown".into(), &lost.id().into()));
+    assert_eq!(newest["who"]["role"], "ops");
+    assert_eq!(next.unfinished().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn files_rotate_and_the_oldest_goes() {
+    let home = tempfile::tempdir().unwrap();
+    let audit = Audit::open_with(home.path(), &actor(), 2_000).unwrap();
+    for number in 0..60 {
+        let asked = audit.begin(&server(), &deed(), &target(&number.to_string()), "").await.unwrap();
+        audit.end(asked, &outcome(Fate::Done)).await.unwrap();
+    }
+    let path = |number: u32| home.path().join(format!("{}.{number}", store::FILE));
+    assert!((1..=store::KEPT).all(|number| path(number).exists()) && !path(store::KEPT + 1).exists());
+    let sizes = (1..=store::KEPT).map(|number| fs::metadata(path(number)).unwrap().len());
+    assert!(sizes.max().unwrap() <= 2_000);
+    let all = (1..=store::KEPT).rev().flat_map(|number| lines(&path(number))).chain(lines(&audit.path()));
+    let names: Vec<i64> = all
+        .filter(|line| line["event"] == "asked")
+        .map(|line| line["name"].as_str().unwrap().parse().unwrap())
+        .collect();
+    assert!(names.windows(2).all(|two| two[1] == two[0] + 1) && names.last() == Some(&59), "{names:?}");
+}
+
+#[tokio::test]
+async fn half_a_line_ends_where_the_next_begins() {
+    let home = tempfile::tempdir().unwrap();
+    let audit = open(home.path());
+    drop(audit.begin(&server(), &deed(), &target("a"), "").await.unwrap());
+    let whole = fs::read_to_string(audit.path()).unwrap();
+    fs::write(audit.path(), &whole.as_bytes()[..whole.len() / 2]).unwrap();
+    drop(audit.begin(&server(), &deed(), &target("b"), "").await.unwrap());
+    let text = fs::read_to_string(audit.path()).unwrap();
+    let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!((text.lines().count(), &last["name"]), (2, &"b".into()));
+}
+
+/// What is asked of a record that is no good, and what is said of it.
+async fn refused(prepare: impl FnOnce(&Path)) -> String {
+    let home = tempfile::tempdir().unwrap();
+    let directory = home.path().join("locktop");
+    fs::create_dir(&directory).unwrap();
+    prepare(&directory);
+    let error = match Audit::open(&directory, &actor()) {
+        Ok(audit) => audit.begin(&server(), &deed(), &target("a"), "").await.unwrap_err(),
+        Err(error) => error,
+    };
+    error.to_string().replace(home.path().to_str().unwrap(), "~")
+}
+
+#[tokio::test]
+async fn a_record_that_others_could_change_is_refused_with_a_remedy() {
+    let open_to_all = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
+    let text = refused(|directory| {
+        fs::write(directory.join(store::FILE), "").unwrap();
+        open_to_all(&directory.join(store::FILE));
+    });
+    let path = "~/locktop/audit.jsonl";
+    let expected = format!(
+        "the record of actions is not written to {path}, which others may write to: chmod go-w {path}"
+    );
+    assert_eq!(text.await, expected);
+    let text =
+        refused(|directory| fs::set_permissions(directory, fs::Permissions::from_mode(0o777)).unwrap());
+    assert!(text.await.ends_with("which others may write to: chmod go-w ~/locktop"));
+    let text = refused(|directory| symlink("/dev/null", directory.join(store::FILE)).unwrap());
+    assert!(text.await.contains("which is a symbolic link: remove ~/locktop/audit.jsonl"));
+    let text = refused(|directory| fs::create_dir(directory.join(store::FILE)).unwrap());
+    assert!(text.await.contains("~/locktop/audit.jsonl cannot be written"));
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_directory_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    fs::write(&file, "").unwrap();
+    let error = Audit::open(&file.join("locktop"), &actor()).unwrap_err().to_string();
+    assert!(error.contains("cannot be written") && error.contains("XDG_STATE_HOME"), "{error}");
+}
+
+#[tokio::test]
+async fn who_is_stopped_in_the_middle_keeps_nobody_waiting_for_ever() {
+    let home = tempfile::tempdir().unwrap();
+    let audit = open(home.path());
+    let turn = audit.inner.store.turn().unwrap();
+    let error = open(home.path()).begin(&server(), &deed(), &target("a"), "").await.unwrap_err();
+    assert!(matches!(error, AuditError::Busy(_)), "{error}");
+    drop(turn);
+    let _ = audit.begin(&server(), &deed(), &target("a"), "").await.unwrap();
+}

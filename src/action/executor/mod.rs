@@ -1,0 +1,148 @@
+//! Carries out what somebody has confirmed: one deed after the other, on a task of its own, so that neither the screens nor the poll
+//! ever wait for it.
+//!
+//! Each target is asked for alone, and what is going to be asked is put on record before. Where that cannot be done nothing is asked: a
+//! record that lacks what was done is worse than none. Dropped in the middle, what was asked stays on record without a result.
+//!
+//! Where nobody may act there is no executor.
+
+mod deed;
+mod recovery;
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::actor::Actor;
+use super::lines::Lines;
+use super::record::Record;
+use crate::model::plan::{Deed, Fate, RecoveryPlan, Report, Request, TargetResult};
+use crate::redis::RedisUrl;
+
+/// Deeds that wait for their turn. A person confirms each.
+const WAITING: usize = 16;
+
+/// What can be asked of the executor.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Order {
+    /// Do this.
+    Act(Arc<Deed>),
+    /// Look what would be recovered.
+    PlanRecovery {
+        /// Comes back with the answer.
+        number: u64,
+        /// The schema of the tables.
+        schema: String,
+        /// Which executions.
+        request: Arc<Request>,
+    },
+}
+
+/// What it answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// What came of a deed.
+    Reported(Arc<Report>),
+    /// What would be recovered, or in one line why that cannot be told.
+    RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
+}
+
+/// On whose behalf, and where.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Who wants it.
+    pub actor: Actor,
+    /// For times of day in words.
+    pub offset: chrono::FixedOffset,
+    /// The Redis servers, in the order in which they are read.
+    pub redis: Vec<RedisUrl>,
+}
+
+/// The executor. Dropping it ends it, whatever it is doing.
+pub struct Executor {
+    orders: mpsc::Sender<Order>,
+    answers: mpsc::Receiver<Answer>,
+    pids: Box<dyn Fn() -> Vec<i32> + Send + Sync>,
+    task: JoinHandle<()>,
+}
+
+impl Executor {
+    /// Starts it.
+    #[must_use]
+    pub fn start(lines: impl Lines, record: impl Record, settings: Settings) -> Self {
+        let (orders, mut waiting) = mpsc::channel(WAITING);
+        let (sender, answers) = mpsc::channel(WAITING);
+        let lines = Arc::new(lines);
+        let of_pids = Arc::clone(&lines);
+        let task = tokio::spawn(async move {
+            let worker = deed::Worker { lines, record, settings };
+            while let Some(order) = waiting.recv().await {
+                let answer = match order {
+                    Order::Act(deed) => Answer::Reported(Arc::new(worker.act(&deed).await)),
+                    Order::PlanRecovery { number, schema, request } => {
+                        Answer::RecoveryPlanned(number, worker.plan(&schema, &request).await.map(Arc::new))
+                    }
+                };
+                if sender.send(answer).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self { orders, answers, pids: Box::new(move || of_pids.pids()), task }
+    }
+
+    /// Hands an order over, without waiting. The answer comes at once where it cannot be taken.
+    #[must_use]
+    pub fn order(&self, order: Order) -> Option<Answer> {
+        let why = match self.orders.try_send(order) {
+            Ok(()) => return None,
+            Err(mpsc::error::TrySendError::Full(order)) => (order, "too much waits to be done already"),
+            Err(mpsc::error::TrySendError::Closed(order)) => (order, "nothing can be done any more"),
+        };
+        Some(refuse(&why.0, why.1))
+    }
+
+    /// The processes that serve locktop itself, as far as that is known.
+    #[must_use]
+    pub fn own_pids(&self) -> Vec<i32> {
+        (self.pids)()
+    }
+
+    /// What it answers next; none once it has ended.
+    pub async fn answer(&mut self) -> Option<Answer> {
+        self.answers.recv().await
+    }
+}
+
+impl std::fmt::Debug for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Executor").field("own_pids", &self.own_pids()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// The answer to what is not even tried.
+#[must_use]
+pub fn refuse(order: &Order, why: &str) -> Answer {
+    match order {
+        Order::Act(deed) => Answer::Reported(Arc::new(not_tried(deed, why))),
+        Order::PlanRecovery { number, .. } => Answer::RecoveryPlanned(*number, Err(why.to_owned())),
+    }
+}
+
+fn not_tried(deed: &Deed, why: &str) -> Report {
+    let result = |target: &crate::model::plan::Target| TargetResult {
+        name: target.name.clone(),
+        subject: target.subject.clone(),
+        fate: Fate::NotTried,
+        detail: format!("not tried: {why}"),
+    };
+    let results = deed.targets.iter().map(result).collect();
+    Report { number: deed.number, verb: deed.verb, results, notes: Vec::new() }
+}

@@ -1,0 +1,75 @@
+//! An execution of the plan that the deed carries.
+
+use std::time::Duration;
+
+use tokio_postgres::Client;
+
+use crate::action::actor::Actor;
+use crate::action::recover::{self, Order};
+use crate::model::plan::{Deed, Fate, Outcome, Planned, RecoveryPlan, RecoveryResult, Step};
+use crate::schema::SchemaName;
+
+/// What is going to be asked, in short.
+pub(super) fn short(deed: &Deed, id: i64) -> String {
+    match planned(deed, id) {
+        Some((plan, Planned { step: Step::Terminate { pid, .. }, .. })) => {
+            format!(
+                "end pid {pid}, which holds its key, and recover execution {id} in schema {}",
+                plan.schema
+            )
+        }
+        Some((plan, _)) => format!("recover execution {id} in schema {}", plan.schema),
+        None => format!("recover execution {id}"),
+    }
+}
+
+fn planned(deed: &Deed, id: i64) -> Option<(&RecoveryPlan, &Planned)> {
+    let plan = deed.recovery.as_deref()?;
+    Some((plan, plan.row(id)?))
+}
+
+pub(super) async fn one(client: &Client, deed: &Deed, id: i64, actor: &Actor) -> (Fate, String) {
+    let Some((plan, row)) = planned(deed, id) else {
+        return (Fate::Refused, "there is no plan for it".to_owned());
+    };
+    let schema = match SchemaName::new(&plan.schema) {
+        Ok(schema) => schema,
+        Err(error) => return (Fate::Refused, error.to_string()),
+    };
+    let wait = Duration::try_from_secs_f64(deed.wait).unwrap_or_default();
+    let order = Order { actor: actor.clone(), reason: None, wait };
+    told(recover::execute_one(client, &schema, plan, row, &order).await)
+}
+
+fn told(result: RecoveryResult) -> (Fate, String) {
+    let RecoveryResult { outcome, detail, next_run_at, ended_pid, .. } = result;
+    let fate = fate(outcome, ended_pid.is_some());
+    let then = match (outcome, next_run_at) {
+        (Outcome::GaveUp, _) => "given up, since it was the last attempt".to_owned(),
+        (Outcome::Recovered, Some(_)) => "recovered, and its task is due again".to_owned(),
+        (Outcome::Recovered, None) => "recovered".to_owned(),
+        _ => return (fate, detail),
+    };
+    (fate, if detail.is_empty() { then } else { format!("{then}: {detail}") })
+}
+
+/// Who was told to end, and holds the key still, has not done what was asked.
+fn fate(outcome: Outcome, is_asked: bool) -> Fate {
+    match outcome {
+        Outcome::Recovered | Outcome::GaveUp => Fate::Done,
+        Outcome::Held if is_asked => Fate::StillThere,
+        Outcome::NotRunning | Outcome::NotFound | Outcome::Changed => Fate::Changed,
+        Outcome::LeftAlone
+        | Outcome::Locked
+        | Outcome::Held
+        | Outcome::HeldByUs
+        | Outcome::Prepared
+        | Outcome::Shared
+        | Outcome::Unknown
+        | Outcome::NotSlow
+        | Outcome::Failed => Fate::Refused,
+        Outcome::Hidden | Outcome::Forbidden => Fate::Forbidden,
+        Outcome::Uncertain => Fate::Uncertain,
+        Outcome::NotTried => Fate::NotTried,
+    }
+}

@@ -1,0 +1,119 @@
+//! Putting an item of the work queue back, and setting one aside.
+//!
+//! In locktop's own table the functions of the schema do it, which never take an item from a session that is there. In a published
+//! table nothing says whose session has an item: what is being worked on is left alone unless nobody has its row locked and
+//! its advisory key, the id as it is, can be had; both are kept to the end of the transaction.
+
+use tokio_postgres::Client;
+
+use super::actor::Actor;
+use super::message::{nullable, number, text};
+use super::table::{Answer, Condition, Row, Table, Told};
+use crate::model::plan::{Fate, ItemTarget, Verb};
+
+/// What is going to be asked, in short.
+pub(super) fn short(verb: Verb, item: &ItemTarget) -> String {
+    let (id, source) = (item.id, &item.source);
+    let status = nullable(item.status.as_deref());
+    let worker = nullable(item.worker.as_deref());
+    let attempt = number(item.attempt);
+    let verb = verb.as_str();
+    format!(
+        "{verb} item {id} of {source} if status = {status} and worker_id = {worker} and attempt = {attempt}"
+    )
+}
+
+pub(super) async fn settle(client: &Client, verb: Verb, item: &ItemTarget, actor: &Actor) -> (Fate, String) {
+    let status = item.status.as_deref().unwrap_or_default();
+    let Some(function) = function(verb, status) else {
+        return (Fate::Refused, format!("{} is not for an item that is {status}", verb.as_str()));
+    };
+    let table = match Table::find(client, item.table).await {
+        Ok(table) => table,
+        Err(told) => return told,
+    };
+    let row = Row { table: &table, id: format!("t.id = {}", item.id), conditions: conditions(&table, item) };
+    let act = if item.is_own { own(&row, function, actor) } else { published(&row, verb, status) };
+    match row.act(client, &act, &actor.role, item.is_own).await {
+        Told::Answer(answer) => told(verb, answer),
+        Told::Nothing(fate, detail) => (fate, detail),
+    }
+}
+
+/// The function of the schema for it.
+fn function(verb: Verb, status: &str) -> Option<&'static str> {
+    match (verb, status) {
+        (Verb::Requeue, "processing") => Some("requeue_queue_item"),
+        (Verb::Requeue, "failed") => Some("retry_queue_item"),
+        (Verb::SetAside, "processing" | "pending") => Some("set_aside_queue_item"),
+        _ => None,
+    }
+}
+
+fn conditions(table: &Table, item: &ItemTarget) -> Vec<Condition> {
+    let status = nullable(item.status.as_deref());
+    let mut all = vec![Condition::same("its status has changed", "t.status::text", &status)];
+    if table.has("worker_id") {
+        let worker = nullable(item.worker.as_deref());
+        all.push(Condition::same("another worker has it", "left(t.worker_id::text, 500)", &worker));
+    }
+    if table.has("attempt") {
+        all.push(Condition::same("another attempt began", "t.attempt", &number(item.attempt)));
+    }
+    all
+}
+
+/// The row is locked before the function looks at it, so that it is the one that was seen.
+fn own(row: &Row<'_>, function: &str, actor: &Actor) -> String {
+    format!(
+        "SELECT json_build_object('outcome', r.outcome, 'detail', r.detail) \
+         FROM (SELECT t.id FROM {} AS t WHERE {} FOR UPDATE SKIP LOCKED) AS q CROSS JOIN LATERAL {}(q.id, {}) AS r",
+        row.table.source(),
+        row.is_seen(),
+        row.table.function(function),
+        text(&actor.to_string()),
+    )
+}
+
+/// The row first, then the key, then the change: each reads what the one before found.
+fn published(row: &Row<'_>, verb: Verb, status: &str) -> String {
+    let free = if status == "processing" { "pg_try_advisory_xact_lock(s.id)" } else { "true" };
+    let set = published_set(row.table, verb);
+    let source = row.table.source();
+    format!(
+        "WITH seen AS MATERIALIZED (SELECT t.id FROM {source} AS t WHERE {} FOR UPDATE SKIP LOCKED), \
+         free AS MATERIALIZED (SELECT s.id, {free} AS is_free FROM seen AS s), \
+         done AS (UPDATE {source} AS t SET {set} FROM free AS f WHERE f.is_free AND t.id = f.id AND {} RETURNING t.id) \
+         SELECT json_build_object('done', (SELECT count(*) FROM done), \
+                                  'is_busy', EXISTS (SELECT FROM free AS f WHERE NOT f.is_free))",
+        row.is_seen(),
+        row.table.is_in(),
+    )
+}
+
+fn published_set(table: &Table, verb: Verb) -> String {
+    if verb == Verb::SetAside {
+        return "status = 'failed'".to_owned();
+    }
+    let cleared = ["worker_id", "started_at"].into_iter().filter(|column| table.has(column));
+    let cleared = cleared.map(|column| format!(", {column} = NULL"));
+    format!("status = 'pending'{}", cleared.collect::<String>())
+}
+
+fn told(verb: Verb, answer: Answer) -> (Fate, String) {
+    if answer.is_busy {
+        let detail = "somebody holds its advisory key: a worker may be working on it".to_owned();
+        return (Fate::Refused, detail);
+    }
+    let detail = answer.detail.unwrap_or_default();
+    match answer.outcome.as_deref() {
+        None if verb == Verb::SetAside => (Fate::Done, "set aside as failed".to_owned()),
+        None | Some("requeued") => (Fate::Done, "pending again".to_owned()),
+        Some("gave_up") => {
+            (Fate::Done, format!("set aside as failed, since it was the last attempt: {detail}"))
+        }
+        Some("set_aside") => (Fate::Done, "set aside as failed".to_owned()),
+        Some("not_found" | "wrong_state") => (Fate::Changed, detail),
+        Some(_) => (Fate::Refused, detail),
+    }
+}

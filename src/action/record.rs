@@ -1,0 +1,101 @@
+//! Who keeps the record: what is going to be asked is noted before it is asked, and what came of it after.
+
+use std::future::Future;
+
+use tokio_postgres::Client;
+
+use crate::model::plan::{Deed, Fate, Target, TargetResult};
+use crate::text::one_line;
+
+/// What is asked of one target.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// The deed that it is a part of.
+    pub deed: &'a Deed,
+    /// The target.
+    pub target: &'a Target,
+    /// What is sent, in short: `pg_terminate_backend(4312)` and under which conditions. No secret is in it.
+    pub statement: &'a str,
+}
+
+/// Keeps the record.
+///
+/// Between [`Record::asked`] and [`Record::told`] the program may end, or the server: what was asked then has no result on
+/// record, and its outcome is not known.
+pub trait Record: Send + Sync + 'static {
+    /// Notes that this is going to be asked for. The connection is the one that it will be asked on; none where the target is on
+    /// no server of ours.
+    ///
+    /// # Errors
+    /// Why it could not be noted and what helps, in one line: then it is not asked for.
+    fn asked(
+        &self,
+        client: Option<&Client>,
+        asked: &Asked<'_>,
+    ) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// Notes what came of it, also where it was not tried or not noted before.
+    ///
+    /// # Errors
+    /// Why it could not be noted, in one line: the report says so.
+    fn told(
+        &self,
+        client: Option<&Client>,
+        asked: &Asked<'_>,
+        result: &TargetResult,
+    ) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// What went wrong beside the record since this was asked last and kept nobody from acting, in lines for people.
+    fn notes(&self) -> impl Future<Output = Vec<String>> + Send {
+        std::future::ready(Vec::new())
+    }
+}
+
+/// The record of one deed.
+pub(super) struct Clerk<'a, R> {
+    record: &'a R,
+    /// The deed.
+    pub(super) deed: &'a Deed,
+    /// What went wrong beside it.
+    pub(super) notes: Vec<String>,
+}
+
+impl<'a, R: Record> Clerk<'a, R> {
+    pub(super) fn new(record: &'a R, deed: &'a Deed) -> Self {
+        Self { record, deed, notes: Vec::new() }
+    }
+
+    /// Notes that this is going to be asked for; why not, where it is not to be asked for then.
+    pub(super) async fn asked(
+        &self,
+        client: Option<&Client>,
+        target: &Target,
+        statement: &str,
+    ) -> Result<(), String> {
+        let asked = Asked { deed: self.deed, target, statement };
+        let noted = self.record.asked(client, &asked).await;
+        noted.map_err(|error| format!("not asked, since that could not be put on record: {error}"))
+    }
+
+    /// Notes what came of it.
+    pub(super) async fn told(
+        &mut self,
+        client: Option<&Client>,
+        target: &Target,
+        statement: &str,
+        (fate, detail): (Fate, String),
+    ) -> TargetResult {
+        let result = TargetResult {
+            name: target.name.clone(),
+            subject: target.subject.clone(),
+            fate,
+            detail: one_line(&detail).into_owned(),
+        };
+        let asked = Asked { deed: self.deed, target, statement };
+        if let Err(error) = self.record.told(client, &asked, &result).await {
+            let note = format!("{}: what came of it is not on record: {error}", target.name);
+            self.notes.push(note);
+        }
+        result
+    }
+}

@@ -1,0 +1,147 @@
+//! Ending a lock of somebody else in Redis: a compare-and-delete of the value that was seen, on every server.
+
+use std::time::Duration;
+
+use crate::locks::redis_lock::{Unlock, force_unlock};
+use crate::model::plan::Fate;
+use crate::model::redis_lease::{RedisLease, quorum};
+use crate::redis::RedisUrl;
+
+/// Longest wait for each server.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is going to be asked, in short. The value is a secret: who knows it can release the lock.
+pub(super) fn short(lease: &RedisLease, servers: &[RedisUrl]) -> String {
+    format!("delete {} if its value is the one that was seen, on {} servers", lease.name(), servers.len())
+}
+
+pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> (Fate, String) {
+    // What a place is called is its number in the list that the row was read from.
+    if u32::try_from(servers.len()).ok() != Some(lease.servers) {
+        return (Fate::Refused, "it was read from other servers than those of the configuration".to_owned());
+    }
+    sum_up(&force_unlock(lease, servers, PATIENCE).await)
+}
+
+/// How many servers answered what.
+#[derive(Debug, Default)]
+struct Counts {
+    freed: u32,
+    gone: u32,
+    changed: u32,
+    beyond: u32,
+    failed: u32,
+    reasons: Vec<String>,
+}
+
+fn sum_up(results: &[Unlock]) -> (Fate, String) {
+    let mut counts = Counts::default();
+    for result in results {
+        match result {
+            Unlock::Freed => counts.freed += 1,
+            Unlock::Gone => counts.gone += 1,
+            Unlock::Changed => counts.changed += 1,
+            Unlock::NotComparable => counts.beyond += 1,
+            Unlock::Failed(fault) => {
+                counts.failed += 1;
+                counts.reasons.push(fault.to_string());
+            }
+        }
+    }
+    let servers = u32::try_from(results.len()).unwrap_or(u32::MAX);
+    counts.judge(servers)
+}
+
+impl Counts {
+    /// A lock is its holder's on a majority: it has ended once so many are free that no majority is left.
+    fn judge(&self, servers: u32) -> (Fate, String) {
+        let clear = self.freed + self.gone;
+        let is_over = servers - clear.min(servers) < quorum(servers);
+        let (fate, meaning) = match () {
+            () if self.freed == 0 && is_over => (Fate::Changed, "it was gone already"),
+            () if self.freed > 0 && is_over && servers == 1 => (Fate::Done, "it can be taken"),
+            () if self.freed > 0 && is_over => (Fate::Done, "its holder has no majority any more"),
+            () if self.failed > 0 => {
+                (Fate::Uncertain, "whether its holder still has a majority is not known")
+            }
+            () if self.beyond > 0 => {
+                (Fate::Refused, "its value is too long or no lock, and cannot be compared")
+            }
+            () if self.freed > 0 => (Fate::StillThere, "its holder may still have a majority"),
+            () => (Fate::Changed, "it was renewed, or is another's"),
+        };
+        (fate, format!("{}: {meaning}{}", self.told(servers), self.reason()))
+    }
+
+    /// `freed on 3 of 5, gone on 1, one did not answer`
+    fn told(&self, servers: u32) -> String {
+        let mut text = format!("freed on {} of {servers}", self.freed);
+        let mut add = |count: u32, one: &str, more: &str| match count {
+            0 => {}
+            1 => text.extend([", one ", one]),
+            count => text.extend([", ", &count.to_string(), " ", more]),
+        };
+        add(self.gone, "had it no more", "had it no more");
+        add(self.changed, "has another value", "have another value");
+        add(self.beyond, "cannot be compared", "cannot be compared");
+        add(self.failed, "did not answer", "did not answer");
+        text
+    }
+
+    fn reason(&self) -> String {
+        self.reasons.first().map_or_else(String::new, |reason| format!(" ({reason})"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis::RedisFault;
+
+    fn results(text: &str) -> Vec<Unlock> {
+        let one = |c: char| match c {
+            'f' => Unlock::Freed,
+            'g' => Unlock::Gone,
+            'c' => Unlock::Changed,
+            'n' => Unlock::NotComparable,
+            _ => Unlock::Failed(RedisFault::Silent {
+                server: RedisUrl::parse("redis://127.0.0.1:1").unwrap(),
+                patience: PATIENCE,
+            }),
+        };
+        text.chars().map(one).collect()
+    }
+
+    #[test]
+    fn what_so_many_answers_mean_for_a_majority() {
+        for (given, fate, words) in [
+            ("f", Fate::Done, "freed on 1 of 1: it can be taken"),
+            ("g", Fate::Changed, "freed on 0 of 1, one had it no more: it was gone already"),
+            ("c", Fate::Changed, "freed on 0 of 1, one has another value: it was renewed, or is another's"),
+            (
+                "fff?g",
+                Fate::Done,
+                "freed on 3 of 5, one had it no more, one did not answer: its holder has no majority any more",
+            ),
+            (
+                "ff???",
+                Fate::Uncertain,
+                "freed on 2 of 5, 3 did not answer: whether its holder still has a majority",
+            ),
+            (
+                "fcc",
+                Fate::StillThere,
+                "freed on 1 of 3, 2 have another value: its holder may still have a majority",
+            ),
+            ("ccc", Fate::Changed, "freed on 0 of 3, 3 have another value"),
+            ("nnn", Fate::Refused, "freed on 0 of 3, 3 cannot be compared"),
+            ("ggg", Fate::Changed, "3 had it no more: it was gone already"),
+            ("gg?", Fate::Changed, "2 had it no more, one did not answer: it was gone already"),
+            ("???", Fate::Uncertain, "freed on 0 of 3, 3 did not answer"),
+        ] {
+            let (found, told) = sum_up(&results(given));
+            assert_eq!(found, fate, "{given}: {told}");
+            assert!(told.contains(words), "{given}: {told}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The statements about sessions.
+
+use crate::action::message::{moment, text};
+use crate::model::Timestamp;
+use crate::model::lock::{LockMode, LockTag};
+use crate::model::plan::{Seen, SessionTarget, Verb};
+
+const SIGNAL: &str = include_str!("../../../assets/sql/signal.sql");
+
+/// What the server is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    Cancel,
+    Terminate,
+}
+
+impl Signal {
+    /// None for what is done to no session.
+    pub(super) fn of(verb: Verb) -> Option<Self> {
+        match verb {
+            Verb::Cancel => Some(Self::Cancel),
+            Verb::Terminate => Some(Self::Terminate),
+            _ => None,
+        }
+    }
+
+    pub(super) fn function(self) -> &'static str {
+        match self {
+            Self::Cancel => "pg_cancel_backend",
+            Self::Terminate => "pg_terminate_backend",
+        }
+    }
+}
+
+/// Compares, and signals if it is still the same.
+pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
+    let not_active = match signal {
+        Signal::Cancel => "t.state IS DISTINCT FROM 'active'",
+        Signal::Terminate => "false",
+    };
+    let holds = target.holds.map_or_else(|| "true".to_owned(), |(tag, mode)| holds(target.pid, tag, mode));
+    let pieces = [
+        ("$backend_start", moment(Some(target.backend_start))),
+        ("$other_transaction", differs("t.xact_start", target.xact_start)),
+        ("$other_query", differs("t.query_start", target.query_start)),
+        ("$not_active", not_active.to_owned()),
+        ("$reads_locks", (target.blocks || target.holds.is_some()).to_string()),
+        ("$conflicts", conflicts()),
+        ("$holds", holds),
+        ("$blocks", target.blocks.to_string()),
+        ("$signal", signal.function().to_owned()),
+        ("$pid", target.pid.to_string()),
+    ];
+    let lines: Vec<&str> = SIGNAL.lines().filter(|line| !line.starts_with("--")).collect();
+    pieces.into_iter().fold(lines.join("\n"), |sql, (name, value)| sql.replace(name, &value))
+}
+
+/// What to do, and where: in short, for the record.
+pub(super) fn short(signal: Signal, target: &SessionTarget) -> String {
+    let mut text = format!("{}({}) if", signal.function(), target.pid);
+    let mut condition = |words: String| {
+        if !text.ends_with(" if") {
+            text.push_str(" and");
+        }
+        text.push(' ');
+        text.push_str(&words);
+    };
+    condition(format!("backend_start = {}", literal(Some(target.backend_start))));
+    if let Seen::Same(start) = target.xact_start {
+        condition(format!("xact_start = {}", literal(start)));
+    }
+    if let Seen::Same(start) = target.query_start {
+        condition(format!("query_start = {}", literal(start)));
+    }
+    if signal == Signal::Cancel {
+        condition("it is active".to_owned());
+    }
+    if let Some((tag, mode)) = target.holds {
+        condition(format!("it holds {} on its {}", mode.as_str(), tag.locktype.as_str()));
+    }
+    if target.blocks {
+        condition("it blocks somebody".to_owned());
+    }
+    text
+}
+
+fn literal(at: Option<Timestamp>) -> String {
+    at.map_or_else(
+        || "NULL".to_owned(),
+        |at| format!("'{}'", at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)),
+    )
+}
+
+fn differs(column: &str, seen: Seen<Option<Timestamp>>) -> String {
+    match seen {
+        Seen::Same(at) => format!("{column} IS DISTINCT FROM {}", moment(at)),
+        Seen::Any => "false".to_owned(),
+    }
+}
+
+/// Which mode has to wait for which.
+fn conflicts() -> String {
+    let pairs = LockMode::ALL.into_iter().flat_map(|asked| {
+        asked.conflicts().iter().map(move |held| format!("('{}', '{}')", asked.as_str(), held.as_str()))
+    });
+    pairs.collect::<Vec<_>>().join(", ")
+}
+
+fn holds(pid: i32, tag: LockTag, mode: LockMode) -> String {
+    format!(
+        "EXISTS (SELECT FROM locks AS l WHERE l.pid = {pid} AND l.granted AND l.mode = {} AND l.tag = {})",
+        text(mode.as_str()),
+        row(tag),
+    )
+}
+
+/// A tag as the statement has it. Numbers without a sign are shown with one where the server's column has one.
+fn row(tag: LockTag) -> String {
+    let number = |value: Option<i64>, kind: &str| match value {
+        Some(value) => format!("'{value}'::{kind}"),
+        None => format!("NULL::{kind}"),
+    };
+    let virtualxid = tag.virtualxid.map(|xid| xid.to_string());
+    let columns = [
+        format!("{}::text", text(tag.locktype.as_str())),
+        number(tag.database.map(i64::from), "oid"),
+        number(tag.relation.map(i64::from), "oid"),
+        number(tag.page.map(|page| i64::from(page.cast_signed())), "int4"),
+        number(tag.tuple.map(|tuple| i64::from(tuple.cast_signed())), "int2"),
+        virtualxid.map_or_else(|| "NULL::text".to_owned(), |xid| format!("{}::text", text(&xid))),
+        number(tag.transactionid.map(i64::from), "xid"),
+        number(tag.classid.map(i64::from), "oid"),
+        number(tag.objid.map(i64::from), "oid"),
+        number(tag.objsubid.map(|number| i64::from(number.cast_signed())), "int2"),
+    ];
+    format!("ROW({})", columns.join(", "))
+}
+
+/// Where these processes stand.
+pub(super) fn watch(pids: &[i32]) -> String {
+    let pids = pids.iter().map(i32::to_string).collect::<Vec<_>>().join(",");
+    format!(
+        "SELECT json_build_object('pid', a.pid, 'backend_start', a.backend_start, 'query_start', a.query_start, \
+         'state', a.state) FROM pg_stat_get_activity(NULL) AS a WHERE a.pid = ANY ('{{{pids}}}'::int[])"
+    )
+}
+
+/// Whose a process is and what we are, for words about what is missing.
+pub(super) fn rights(pid: i32) -> String {
+    format!(
+        "SELECT json_build_object('role', current_user, 'version', current_setting('server_version_num')::int, \
+         'owner', r.rolname, 'owner_is_superuser', r.rolsuper, 'kind', a.backend_type) \
+         FROM (SELECT 1) AS one \
+         LEFT JOIN pg_stat_get_activity({pid}) AS a ON true LEFT JOIN pg_roles AS r ON r.oid = a.usesysid"
+    )
+}

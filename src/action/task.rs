@@ -1,0 +1,87 @@
+//! Letting a task be taken or not, and making it due: a compare-and-set on exactly the row that was seen.
+
+use tokio_postgres::Client;
+
+use super::actor::Actor;
+use super::message::{moment, text};
+use super::table::{Condition, Kind, Row, Table, Told};
+use crate::model::plan::{Fate, TaskTarget, Verb};
+
+/// What is set.
+fn set(verb: Verb) -> Option<&'static str> {
+    match verb {
+        Verb::Enable => Some("is_enabled = true"),
+        Verb::Disable => Some("is_enabled = false"),
+        Verb::MakeDue => Some("next_run_at = clock_timestamp()"),
+        _ => None,
+    }
+}
+
+/// What is going to be asked, in short.
+pub(super) fn short(verb: Verb, task: &TaskTarget) -> String {
+    let set = set(verb).unwrap_or("nothing");
+    let enabled = task.enabled.map_or_else(|| "?".to_owned(), |enabled| enabled.to_string());
+    let due = moment(task.next_run_at);
+    let (source, id) = (&task.source, task.id);
+    format!("UPDATE {source} SET {set} WHERE id = {id} if is_enabled = {enabled} and next_run_at = {due}")
+}
+
+pub(super) async fn change(client: &Client, verb: Verb, task: &TaskTarget, actor: &Actor) -> (Fate, String) {
+    let table = match Table::find(client, task.table).await {
+        Ok(table) => table,
+        Err(told) => return told,
+    };
+    let (Some(set), column) = (set(verb), column(verb)) else {
+        return (Fate::Refused, format!("{} is not for tasks", verb.as_str()));
+    };
+    if !table.has(column) {
+        return (Fate::Refused, format!("{} has no column {column}", task.source));
+    }
+    // As an expression of the column's own type: a plain date cannot hold the time.
+    if verb == Verb::MakeDue && !matches!(table.kind(column), Some(Kind::Zoned | Kind::Time)) {
+        return (Fate::Refused, format!("{column} of {} is no time", task.source));
+    }
+    let row = Row { table: &table, id: format!("t.id = {}", task.id), conditions: conditions(&table, task) };
+    let audit = if task.is_own {
+        table.audit(actor, verb.as_str(), "task_id, detail", "d.id, d.detail")
+    } else {
+        String::new()
+    };
+    let detail = text(&format!("{}: {set}", task.name.as_deref().unwrap_or("a task")));
+    let act = row.update(set, &format!("t.id, {detail} AS detail"), &audit);
+    match row.act(client, &act, &actor.role, task.is_own).await {
+        Told::Answer(_) => (Fate::Done, done(verb).to_owned()),
+        Told::Nothing(fate, detail) => (fate, detail),
+    }
+}
+
+fn column(verb: Verb) -> &'static str {
+    if verb == Verb::MakeDue { "next_run_at" } else { "is_enabled" }
+}
+
+fn conditions(table: &Table, task: &TaskTarget) -> Vec<Condition> {
+    let mut all = Vec::new();
+    if let (true, Some(enabled)) = (table.has("is_enabled"), task.enabled) {
+        let column = "coalesce(t.is_enabled, false)";
+        all.push(Condition::same("it was enabled or disabled", column, &enabled.to_string()));
+    }
+    if table.has("next_run_at") {
+        let column = "t.next_run_at::timestamptz";
+        all.push(Condition::same("it is due at another time", column, &moment(task.next_run_at)));
+    }
+    // Bytes that are no UTF-8 were replaced, and cannot be compared.
+    if let Some(name) = task.name.as_deref().filter(|name| !name.contains('\u{fffd}'))
+        && table.has("task_name")
+    {
+        all.push(Condition::same("it has another name", "left(t.task_name::text, 500)", &text(name)));
+    }
+    all
+}
+
+fn done(verb: Verb) -> &'static str {
+    match verb {
+        Verb::Enable => "enabled",
+        Verb::Disable => "disabled",
+        _ => "due now",
+    }
+}

@@ -1,0 +1,252 @@
+//! Scheduled tasks: each has its time, and one of many workers runs it then.
+//!
+//! ```no_run
+//! use locktop::locks::scheduled_task::ScheduledTasks;
+//!
+//! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+//! let tasks = ScheduledTasks::default();
+//! tasks.add(client, "nightly report", "report", Some("0 3 * * *"), &["sales"]).await?;
+//! for run in tasks.fetch(client, "worker-1", 2).await? {
+//!     let what: Vec<String> = run.payload()?;
+//!     println!("{} of {}", run.name, what.join(", "));
+//!     if !tasks.finish(client, &run, Ok(())).await? {
+//!         println!("{} was not ours any more", run.name);
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Each call is to be a transaction of its own: take, commit, work, finish. A task is taken with its advisory lock, whose key is
+//! [`ScheduledTasks::key`], and which the session holds until the finish commits, or until the session ends. Then others may have the
+//! task, so **the work stops when its connection ends**, and what only one may do is written in the transaction that finishes it. A
+//! finish is fenced: it counts only for what this session still has. One that failed is tried again after a pause, up to its last
+//! attempt; after that its schedule counts.
+//!
+//! A session is one of the server: through a pooler in transaction mode the lock would be a stranger's.
+//! [`pooler`](super::pooler) tells whether there is one.
+//!
+//! This is the plain API, on any client. [`work_session`](super::work_session) does the same on a connection of its own with
+//! the settings that such a session needs, refuses poolers, and hears when something is due; [`worker`](crate::worker) is the whole loop.
+//! What was left behind is recovered by [`action::recover`](crate::action::recover).
+//!
+//! In SQL: `get_task_lock_id`, `try_acquire_task_lock`, `fetch_tasks`, `heartbeat_tasks`, `try_release_task_lock`, `give_back_task`,
+//! `release_idle_task_keys`, and the views `running_tasks`, `overdue_tasks`, `task_locks` and `task_history`.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_postgres::types::Type;
+use tokio_postgres::{GenericClient, Row};
+
+use super::call::{CallError, Parameter, column, row, rows};
+use crate::schema::SchemaName;
+
+/// An execution of a task that this session has: until it is finished or given back, or the session ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "its key is held until it is finished or given back, or the session ends"]
+pub struct Execution {
+    /// Its row in `task_execution_log`.
+    pub id: i64,
+    /// The task.
+    pub task_id: i32,
+    /// What the task is called.
+    pub name: String,
+    /// What kind of work it is.
+    pub kind: String,
+    /// JSON, as the server writes it.
+    pub json: Option<String>,
+    /// Who took it.
+    pub worker: String,
+    /// From 1, since the task last completed or was given up.
+    pub attempt: i32,
+    /// How often it may be tried.
+    pub max_attempts: i32,
+    /// How long it may take; past it, it is slow.
+    pub timeout: Duration,
+    /// The key of the advisory lock that the session holds for it.
+    pub lock_id: i64,
+}
+
+impl Execution {
+    /// What is to be done; a payload that is absent is read as null.
+    ///
+    /// # Errors
+    /// When the payload is something else.
+    pub fn payload<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.json.as_deref().unwrap_or("null"))
+    }
+}
+
+/// The tasks of a schema.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ScheduledTasks {
+    /// Where the tables are.
+    pub schema: SchemaName,
+}
+
+impl ScheduledTasks {
+    /// Adds a task: its id. The schedule is a cron expression of five fields, in UTC; without one it runs once, at once.
+    ///
+    /// # Errors
+    /// When the payload cannot be written as JSON, the name is taken, the schedule is none, or the connection fails.
+    pub async fn add<C: GenericClient + Sync, P: Serialize + Sync>(
+        &self,
+        client: &C,
+        name: &str,
+        kind: &str,
+        schedule: Option<&str>,
+        payload: &P,
+    ) -> Result<i32, CallError> {
+        const WHAT: &str = "scheduled_tasks";
+        let payload = serde_json::to_string(payload)
+            .map_err(|error| CallError::Lost { what: WHAT, reason: format!("no payload: {error}") })?;
+        let sql = "INSERT INTO @schema@.scheduled_tasks (task_name, task_type, schedule_cron, payload, next_run_at)
+             VALUES ($1, $2, $3, $4::text::jsonb, CASE WHEN $3::text IS NULL THEN clock_timestamp() END) RETURNING id";
+        let parameters: &[Parameter<'_>] =
+            &[(&name, Type::TEXT), (&kind, Type::TEXT), (&schedule, Type::TEXT), (&payload, Type::TEXT)];
+        column(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?, 0)
+    }
+
+    /// The advisory lock key of the task with this name.
+    ///
+    /// # Errors
+    /// When there is none, or the connection fails.
+    pub async fn key<C: GenericClient + Sync>(&self, client: &C, name: &str) -> Result<i64, CallError> {
+        const WHAT: &str = "get_task_lock_id";
+        let sql = "SELECT @schema@.get_task_lock_id($1)";
+        column(WHAT, &row(client, &self.schema, WHAT, sql, &[(&name, Type::TEXT)]).await?, 0)
+    }
+
+    /// Takes this task for this session, in the name of a worker. None when it is not due or not enabled, or somebody has it, also
+    /// this very session.
+    ///
+    /// # Errors
+    /// When there is no such task, the server refuses, or the connection fails; then the session may have it, and is to be ended.
+    pub async fn try_acquire<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        task_id: i32,
+        worker: &str,
+    ) -> Result<Option<Execution>, CallError> {
+        const WHAT: &str = "try_acquire_task_lock";
+        let parameters: &[Parameter<'_>] = &[(&task_id, Type::INT4), (&worker, Type::TEXT)];
+        let sql = "SELECT @schema@.try_acquire_task_lock($1, $2)";
+        if !column::<bool>(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?, 0)? {
+            return Ok(None);
+        }
+        // Another statement: this one does not see what its own functions have written.
+        let sql = "SELECT e.id, e.task_id, t.task_name, t.task_type, t.payload::text, e.attempt, t.max_attempts,
+                    extract(epoch FROM t.timeout)::float8, e.lock_id
+               FROM @schema@.task_execution_log e JOIN @schema@.scheduled_tasks t ON t.id = e.task_id
+              WHERE e.task_id = $1 AND e.worker_id = $2 AND e.status = 'running' AND e.backend_pid = pg_backend_pid()";
+        execution(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?, worker).map(Some)
+    }
+
+    /// Takes at most so many due tasks that nobody has, the highest priority first. They are all lost together with the session.
+    ///
+    /// # Errors
+    /// When the server refuses, and then [`ScheduledTasks::release_idle_keys`] is to be called; or the connection fails.
+    pub async fn fetch<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        worker: &str,
+        at_most: i32,
+    ) -> Result<Vec<Execution>, CallError> {
+        const WHAT: &str = "fetch_tasks";
+        let sql = "SELECT execution_id, task_id, task_name, task_type, payload::text, attempt, max_attempts,
+                    timeout_seconds, lock_id
+               FROM @schema@.fetch_tasks($1, $2)";
+        let parameters: &[Parameter<'_>] = &[(&worker, Type::TEXT), (&at_most, Type::INT4)];
+        let rows = rows(client, &self.schema, WHAT, sql, parameters).await?;
+        rows.iter().map(|row| execution(WHAT, row, worker)).collect()
+    }
+
+    /// A sign of life: the id of each execution that this worker still has in this session. It stops the others.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn heartbeat<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        worker: &str,
+    ) -> Result<Vec<i64>, CallError> {
+        const WHAT: &str = "heartbeat_tasks";
+        let sql = "SELECT h.id FROM @schema@.heartbeat_tasks($1) h (id)";
+        let rows = rows(client, &self.schema, WHAT, sql, &[(&worker, Type::TEXT)]).await?;
+        rows.iter().map(|row| column(WHAT, row, 0)).collect()
+    }
+
+    /// Ends an execution, as completed or as failed with what went wrong; plans what comes next, and gives the lock back when that
+    /// commits. False when it was not this session's any more: nothing was changed then.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails; whether the end counted is not known then.
+    pub async fn finish<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        execution: &Execution,
+        outcome: Result<(), &str>,
+    ) -> Result<bool, CallError> {
+        const WHAT: &str = "try_release_task_lock";
+        let status = if outcome.is_ok() { "completed" } else { "failed" };
+        let error = outcome.err();
+        let sql = "SELECT @schema@.try_release_task_lock($1, $2, $3, $4)";
+        let parameters: &[Parameter<'_>] = &[
+            (&execution.task_id, Type::INT4),
+            (&execution.worker, Type::TEXT),
+            (&status, Type::TEXT),
+            (&error, Type::TEXT),
+        ];
+        column(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?, 0)
+    }
+
+    /// Gives back what was not done: the task is due as before, and the attempt does not count. False when it was not this session's
+    /// any more.
+    ///
+    /// # Errors
+    /// As for [`ScheduledTasks::finish`].
+    pub async fn give_back<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        execution: &Execution,
+    ) -> Result<bool, CallError> {
+        const WHAT: &str = "give_back_task";
+        let sql = "SELECT @schema@.give_back_task($1, $2)";
+        let parameters: &[Parameter<'_>] =
+            &[(&execution.task_id, Type::INT4), (&execution.worker, Type::TEXT)];
+        column(WHAT, &row(client, &self.schema, WHAT, sql, parameters).await?, 0)
+    }
+
+    /// Gives back the keys of tasks that this session has no execution of, as after a fetch that was refused. Those in `working`, by
+    /// the task, are kept. How many locks that were.
+    ///
+    /// # Errors
+    /// When the server refuses, or the connection fails.
+    pub async fn release_idle_keys<C: GenericClient + Sync>(
+        &self,
+        client: &C,
+        working: &[i32],
+    ) -> Result<i32, CallError> {
+        const WHAT: &str = "release_idle_task_keys";
+        let sql = "SELECT @schema@.release_idle_task_keys($1)";
+        column(WHAT, &row(client, &self.schema, WHAT, sql, &[(&working, Type::INT4_ARRAY)]).await?, 0)
+    }
+}
+
+fn execution(what: &'static str, row: &Row, worker: &str) -> Result<Execution, CallError> {
+    let seconds: f64 = column(what, row, 7)?;
+    Ok(Execution {
+        id: column(what, row, 0)?,
+        task_id: column(what, row, 1)?,
+        name: column(what, row, 2)?,
+        kind: column(what, row, 3)?,
+        json: column(what, row, 4)?,
+        worker: worker.to_owned(),
+        attempt: column(what, row, 5)?,
+        max_attempts: column(what, row, 6)?,
+        timeout: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
+        lock_id: column(what, row, 8)?,
+    })
+}

@@ -1,0 +1,123 @@
+//! The kinds of events.
+
+/// What kind of thing happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A session began to wait for a lock.
+    WaitBegun,
+    /// A session waits no longer: it has the lock, or is gone, or neither can be told.
+    WaitEnded,
+    /// A session or prepared transaction that waits for nobody began to block others.
+    RootBegun,
+    /// It blocks nobody any more, or waits itself.
+    RootEnded,
+    /// Sessions wait for each other.
+    CycleBegun,
+    /// They do so no longer.
+    CycleEnded,
+    /// The server's count of deadlocks rose.
+    Deadlock,
+    /// An execution of a task began.
+    TaskStarted,
+    /// It takes longer than it may.
+    TaskSlow,
+    /// Its session is gone.
+    TaskOrphaned,
+    /// It completed or failed.
+    TaskEnded,
+    /// Somebody closed it for a worker that was gone.
+    TaskRecovered,
+    /// A task was not started when it was due.
+    TaskOverdue,
+    /// A task's key is held and nothing runs.
+    TaskLeaked,
+    /// A task was switched on or off.
+    TaskSwitched,
+    /// Somebody got a lease.
+    LeaseTaken,
+    /// A lease ended without having been given back.
+    LeaseExpired,
+    /// A lease was given back, or its row is gone.
+    LeaseReleased,
+    /// A lease went from one owner to another.
+    LeaseChanged,
+    /// An item of the work queue was set aside.
+    ItemFailed,
+    /// The session that worked on an item is gone.
+    ItemLost,
+    /// The connection was lost, or the server does not answer.
+    LinkLost,
+    /// There is a connection, for the first time or again.
+    LinkBack,
+    /// The server was started anew, was promoted, or became a standby.
+    Server,
+    /// A section of the snapshot could not be read.
+    SectionStale,
+    /// It could be read again.
+    SectionFresh,
+    /// The operator asked for something.
+    ActionAsked,
+    /// What came of it, for one target.
+    ActionResult,
+}
+
+impl Kind {
+    /// Its words, for a column and for the filter: `kind:wait` finds both ends of a wait.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::WaitBegun => "wait",
+            Self::WaitEnded => "wait over",
+            Self::RootBegun => "root",
+            Self::RootEnded => "root over",
+            Self::CycleBegun => "cycle",
+            Self::CycleEnded => "cycle over",
+            Self::Deadlock => "deadlock",
+            Self::TaskStarted => "task start",
+            Self::TaskSlow => "task slow",
+            Self::TaskOrphaned => "task orphan",
+            Self::TaskEnded => "task end",
+            Self::TaskRecovered => "task recover",
+            Self::TaskOverdue => "task overdue",
+            Self::TaskLeaked => "task leak",
+            Self::TaskSwitched => "task switch",
+            Self::LeaseTaken => "lease",
+            Self::LeaseExpired => "lease expired",
+            Self::LeaseReleased => "lease over",
+            Self::LeaseChanged => "lease owner",
+            Self::ItemFailed => "item failed",
+            Self::ItemLost => "item lost",
+            Self::LinkLost => "link lost",
+            Self::LinkBack => "link",
+            Self::Server => "server",
+            Self::SectionStale => "stale",
+            Self::SectionFresh => "fresh",
+            Self::ActionAsked => "action",
+            Self::ActionResult => "action result",
+        }
+    }
+
+    /// What several of them happen to.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::WaitBegun | Self::WaitEnded => "sessions",
+            Self::RootBegun | Self::RootEnded => "roots",
+            Self::CycleBegun | Self::CycleEnded | Self::Deadlock => "cycles",
+            Self::TaskStarted
+            | Self::TaskSlow
+            | Self::TaskOrphaned
+            | Self::TaskEnded
+            | Self::TaskRecovered
+            | Self::TaskOverdue
+            | Self::TaskLeaked
+            | Self::TaskSwitched => "tasks",
+            Self::LeaseTaken | Self::LeaseExpired | Self::LeaseReleased | Self::LeaseChanged => "leases",
+            Self::ItemFailed | Self::ItemLost => "queue items",
+            Self::SectionStale | Self::SectionFresh => "sections",
+            Self::LinkLost | Self::LinkBack | Self::Server | Self::ActionAsked | Self::ActionResult => {
+                "events"
+            }
+        }
+    }
+}

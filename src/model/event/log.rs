@@ -1,0 +1,71 @@
+//! The newest events, in pieces that views share.
+
+use std::sync::Arc;
+
+use super::{Draft, Event};
+use crate::model::Timestamp;
+
+/// Events in a piece. Taking some in copies the last piece at most.
+const PIECE: usize = 256;
+
+/// Pieces that are kept: about 20,000 events.
+const PIECES: usize = 80;
+
+/// The newest events. A clone shares all of them.
+#[derive(Debug, Clone, Default)]
+pub struct Events {
+    /// Full but for the last, oldest first.
+    pieces: Vec<Arc<Vec<Event>>>,
+    /// Events there were before the first that is kept.
+    dropped: u64,
+}
+
+impl Events {
+    /// How many are kept.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        let last = self.pieces.last().map_or(0, |piece| piece.len());
+        self.pieces.len().saturating_sub(1) * PIECE + last
+    }
+
+    /// Whether nothing has happened.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// How many older ones there were.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// The event with this number; none that is too old or not there yet.
+    #[must_use]
+    pub fn get(&self, number: u64) -> Option<&Event> {
+        let place = usize::try_from(number.checked_sub(self.dropped)?).ok()?;
+        self.pieces.get(place / PIECE)?.get(place % PIECE)
+    }
+
+    /// All of them, oldest first; newest first where it is turned round.
+    #[must_use]
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Event> {
+        self.pieces.iter().flat_map(|piece| piece.iter())
+    }
+
+    /// Takes in what was seen at one moment, in order. The oldest make room.
+    pub fn extend(&mut self, seen: Timestamp, drafts: impl IntoIterator<Item = Draft>) {
+        let first = self.dropped + self.len() as u64;
+        for (number, draft) in (first..).zip(drafts) {
+            if self.pieces.last().is_none_or(|piece| piece.len() >= PIECE) {
+                self.pieces.push(Arc::new(Vec::with_capacity(PIECE)));
+            }
+            if let Some(last) = self.pieces.last_mut() {
+                Arc::make_mut(last).push(Event { number, seen, draft });
+            }
+        }
+        let most = self.pieces.len().saturating_sub(PIECES);
+        self.dropped += (most * PIECE) as u64;
+        self.pieces.drain(..most);
+    }
+}

@@ -1,0 +1,50 @@
+use super::*;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_timestamp(seconds, 0).unwrap()
+}
+
+fn draft(who: &str, what: &str) -> Draft {
+    Draft { who: harmless(who), ..Draft::new(at(0), Kind::WaitBegun, Severity::Info, what) }
+}
+
+fn numbers(events: &Events) -> Vec<u64> {
+    events.iter().map(|event| event.number).collect()
+}
+
+#[test]
+fn events_are_found_by_their_number_and_the_oldest_make_room() {
+    let mut events = Events::default();
+    assert!(events.is_empty() && events.get(0).is_none());
+    for round in 0..300 {
+        events.extend(at(round), (0..100).map(|number| draft(&number.to_string(), "began")));
+    }
+    assert_eq!(events.dropped() + events.len() as u64, 30_000);
+    assert!(events.len() > 20_000 && events.len() < 20_500, "{}", events.len());
+    let first = events.dropped();
+    assert_eq!(numbers(&events), (first..30_000).collect::<Vec<_>>());
+    assert!((first..30_000).all(|number| events.get(number).unwrap().number == number));
+    assert!(events.get(first - 1).is_none() && events.get(30_000).is_none());
+    assert_eq!(events.get(29_950).unwrap().seen, at(299));
+}
+
+#[test]
+fn what_a_view_has_stays_as_it_was() {
+    let mut events = Events::default();
+    events.extend(at(1), [draft("1", "began")]);
+    let view = events.clone();
+    events.extend(at(2), [draft("2", "began")]);
+    assert_eq!((numbers(&view), numbers(&events)), (vec![0], vec![0, 1]));
+}
+
+#[test]
+fn text_is_harmless_and_alike_events_are_those_of_one_snapshot() {
+    let mut events = Events::default();
+    events.extend(at(1), [draft("1 a\u{1b}[31m", "began\n to wait"), draft("2", "began\n to wait")]);
+    events.extend(at(2), [draft("3", "began\n to wait"), draft("", "began\n to wait")]);
+    let text: Vec<String> = events.iter().map(Event::text).collect();
+    assert!(text.iter().all(|text| !text.contains(['\u{1b}', '\n'])), "{text:?}");
+    let [first, second, third, bare] = [0, 1, 2, 3].map(|number| events.get(number).unwrap());
+    assert!(first.is_alike(second) && !first.is_alike(third) && !bare.is_alike(third));
+    assert_eq!(Length::AtMost(1.25).to_string(), format!("≤ {}", crate::text::duration(1.25)));
+}

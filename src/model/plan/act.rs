@@ -1,0 +1,270 @@
+//! What the operator asks for on a screen, as it goes from the dialog to whoever carries it out.
+//!
+//! Everything in here is what was *seen*. The server compares it with what is, in the statement that acts.
+
+use std::sync::Arc;
+
+use super::RecoveryPlan;
+use crate::model::finding::Subject;
+use crate::model::lock::{LockMode, LockTag};
+use crate::model::redis_lease::RedisLease;
+use crate::model::{Text, Timestamp};
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Verb {
+    /// Cancel the query of a session.
+    Cancel,
+    /// End a session.
+    Terminate,
+    /// Recover executions of tasks.
+    Recover,
+    /// Put an item of the work queue back.
+    Requeue,
+    /// Set an item of the work queue aside.
+    SetAside,
+    /// End a lease of somebody else.
+    Unlock,
+    /// Let a task be taken again.
+    Enable,
+    /// Let a task not be taken any more.
+    Disable,
+    /// Make a task due.
+    MakeDue,
+}
+
+impl Verb {
+    /// Its word, for records: `cancel`, `terminate`, …
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Terminate => "terminate",
+            Self::Recover => "recover",
+            Self::Requeue => "requeue",
+            Self::SetAside => "set_aside",
+            Self::Unlock => "unlock",
+            Self::Enable => "enable",
+            Self::Disable => "disable",
+            Self::MakeDue => "make_due",
+        }
+    }
+}
+
+/// A session, and the situation that it was seen in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionTarget {
+    /// Its process.
+    pub pid: i32,
+    /// When it began: without that there is no identity and nothing can be asked.
+    pub backend_start: Timestamp,
+    /// Its transaction. In a pool the same session serves somebody else a moment later, in another one.
+    pub xact_start: Seen<Option<Timestamp>>,
+    /// Its query; compared where a query is cancelled, which also has to be active.
+    pub query_start: Seen<Option<Timestamp>>,
+    /// A lock that it has to hold still, in this mode.
+    pub holds: Option<(LockTag, LockMode)>,
+    /// Somebody has to wait for it still, as a holder or as one ahead in a queue.
+    pub blocks: bool,
+}
+
+/// Whether something has to be as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen<T> {
+    /// It has to be this.
+    Same(T),
+    /// It may have changed.
+    Any,
+}
+
+/// A row of a table of leases.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeaseTarget {
+    /// OID of the table.
+    pub table: u32,
+    /// `schema.table`, for people.
+    pub source: Text,
+    /// Whether it is locktop's own.
+    pub is_own: bool,
+    /// Its id, as text.
+    pub id: Text,
+    /// Who has it.
+    pub owner: Text,
+    /// When it was taken or renewed.
+    pub renewed_at: Timestamp,
+    /// How long it lives from then on, in seconds.
+    pub term: f64,
+    /// Its token; none where the table has none.
+    pub token: Option<i64>,
+}
+
+/// A row of a table of tasks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskTarget {
+    /// OID of the table.
+    pub table: u32,
+    /// `schema.table`, for people.
+    pub source: Text,
+    /// Whether it is locktop's own.
+    pub is_own: bool,
+    /// The task.
+    pub id: i64,
+    /// Its name.
+    pub name: Option<Text>,
+    /// Whether it was enabled.
+    pub enabled: Option<bool>,
+    /// When it was due.
+    pub next_run_at: Option<Timestamp>,
+}
+
+/// A row of a table of the work queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ItemTarget {
+    /// OID of the table.
+    pub table: u32,
+    /// `schema.table`, for people.
+    pub source: Text,
+    /// Whether it is locktop's own.
+    pub is_own: bool,
+    /// The item.
+    pub id: i64,
+    /// Its status as it was seen.
+    pub status: Option<Text>,
+    /// Which attempt it was.
+    pub attempt: Option<i64>,
+    /// Who had it.
+    pub worker: Option<Text>,
+}
+
+/// To what something is done.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A session.
+    Session(SessionTarget),
+    /// A lease in a table.
+    Lease(LeaseTarget),
+    /// A lease in Redis.
+    RedisLease(Arc<RedisLease>),
+    /// A task.
+    Task(TaskTarget),
+    /// An item of the work queue.
+    Item(ItemTarget),
+    /// An execution: its row in the plan of the order.
+    Execution {
+        /// Its id.
+        id: i64,
+    },
+}
+
+/// One target.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    /// What it is.
+    pub what: What,
+    /// What it is called, in one harmless line: `4312 app@web-3`.
+    pub name: String,
+    /// The row it is about, for whoever wants to go there.
+    pub subject: Subject,
+}
+
+/// What somebody has confirmed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deed {
+    /// Counts up: tells reports apart.
+    pub number: u64,
+    /// What is to be done.
+    pub verb: Verb,
+    /// To whom, in this order, each alone.
+    pub targets: Vec<Target>,
+    /// The plan behind a recovery; none for everything else.
+    pub recovery: Option<Arc<RecoveryPlan>>,
+    /// How long to wait for what was asked for to happen, in seconds.
+    pub wait: f64,
+}
+
+/// What came of one target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// The server confirmed it.
+    Done,
+    /// The server took the order, and it has not happened within the time given.
+    StillThere,
+    /// The target is not what was seen any more, or gone: nothing was done.
+    Changed,
+    /// The server refused, or it cannot be done: nothing was done.
+    Refused,
+    /// The role may not: nothing was done.
+    Forbidden,
+    /// The connection was lost, or no answer came: what was done is not known.
+    Uncertain,
+    /// Not tried.
+    NotTried,
+}
+
+impl Fate {
+    /// Its word, for records.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::StillThere => "still_there",
+            Self::Changed => "changed",
+            Self::Refused => "refused",
+            Self::Forbidden => "forbidden",
+            Self::Uncertain => "outcome_unknown",
+            Self::NotTried => "not_tried",
+        }
+    }
+}
+
+/// What came of one target, and what was observed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TargetResult {
+    /// The target's name.
+    pub name: String,
+    /// Its row.
+    pub subject: Subject,
+    /// What came of it.
+    pub fate: Fate,
+    /// In one harmless line: what was done or observed, or why not, with the grant that is missing.
+    pub detail: String,
+}
+
+/// What came of a deed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Report {
+    /// Its number.
+    pub number: u64,
+    /// What was to be done.
+    pub verb: Verb,
+    /// A result for each target, in their order.
+    pub results: Vec<TargetResult>,
+    /// What went wrong beside it, such as a record that could not be written.
+    pub notes: Vec<String>,
+}
+
+/// What the role of the connection may do and see. Looked up once for each connection.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a right of its own")]
+pub struct Rights {
+    /// The role.
+    pub role: Text,
+    /// The server's `server_version_num`.
+    pub version_num: u32,
+    /// May do everything.
+    pub superuser: bool,
+    /// Sees everybody's activity.
+    pub read_all_stats: bool,
+    /// May signal everybody's sessions but those of superusers.
+    pub signal_backend: bool,
+    /// May signal autovacuum workers (from 18 on; before only a superuser may).
+    pub signal_autovacuum: bool,
+    /// The roles whose privileges it has, itself included, sorted: it may signal their sessions and see their activity.
+    pub member_of: Vec<Text>,
+    /// The roles that are superusers, sorted: their sessions only a superuser may signal.
+    pub superusers: Vec<Text>,
+    /// There are more of either than were read: then it is the server that knows.
+    pub partial: bool,
+    /// Some role's privileges are not its own by being granted that role alone: it is `NOINHERIT`, or the grant is without.
+    pub no_inherit: bool,
+}

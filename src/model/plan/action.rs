@@ -1,0 +1,185 @@
+//! What is going to be done, to whom, and what comes of it.
+
+use std::sync::Arc;
+
+use super::{Change, Confirm, Deed, RecoveryPlan, Scope, Target, Verb};
+use crate::model::finding::Subject;
+use crate::model::wait_graph::Party;
+
+/// What is going to be done. It is good for as long as every target stays as it was seen; whoever carries it out has the
+/// server compare, in the statement that acts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ActionPlan {
+    /// What is done.
+    pub verb: Verb,
+    /// To whom, in this order, each alone; every one of them was chosen.
+    pub rows: Vec<PlannedTarget>,
+    /// What was chosen and is left alone, and why.
+    pub refused: Vec<Refused>,
+    /// How many were meant and are left out because the filter hides them.
+    pub hidden: usize,
+    /// What comes of all of them together; for sessions alone.
+    pub effect: Option<Effect>,
+    /// Who else could be meant by the row, and in words who that is: where one row of the forest was chosen.
+    pub offers: Vec<(Scope, String)>,
+    /// What has to be typed.
+    pub confirm: Confirm,
+    /// The plan behind a recovery.
+    pub recovery: Option<Arc<RecoveryPlan>>,
+}
+
+/// A target, and what is known about it. All words are one harmless line each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedTarget {
+    /// What is sent to whoever carries it out.
+    pub target: Target,
+    /// What is asked of the server: `pg_terminate_backend(4312)`.
+    pub does: String,
+    /// How it is: its state, its transaction, its locks, …, most telling first.
+    pub facts: Vec<String>,
+    /// What comes of it alone; for sessions.
+    pub effect: Option<Effect>,
+    /// What it breaks.
+    pub cautions: Vec<Caution>,
+    /// How it has changed since it was chosen: the server will not act on it any more. Once it is there it stays.
+    pub change: Option<Change>,
+}
+
+/// What was chosen, and is left alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refused {
+    /// What it is called, in one harmless line.
+    pub name: String,
+    /// Its row.
+    pub subject: Subject,
+    /// Why, in one harmless line, with what can be done instead.
+    pub reason: String,
+}
+
+/// What ending sessions, or their queries, does to those that wait.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Effect {
+    /// Others that wait behind them, however far.
+    pub blocked: usize,
+    /// Who proceeds at once, in the order in which the server wakes them.
+    pub frees: Vec<Party>,
+    /// The first of those by name.
+    pub proceeds: Vec<String>,
+    /// Whether that is sure as far as the graph is: what a cancelled query leaves locked cannot always be seen.
+    pub is_sure: bool,
+    /// `blocks 17, frees 1 now: 4410 deploy@ci`.
+    pub words: String,
+}
+
+/// What an action breaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caution {
+    /// What it is about.
+    pub kind: CautionKind,
+    /// What that means, in one harmless line.
+    pub words: String,
+}
+
+/// What a caution is about. The order is that in which they are told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CautionKind {
+    /// A vacuum that prevents wraparound.
+    Wraparound,
+    /// An autovacuum worker.
+    Autovacuum,
+    /// A session that feeds a standby or another receiver.
+    WalSender,
+    /// A session that waits for a standby to confirm its commit.
+    SyncRep,
+    /// A worker of logical replication.
+    LogicalReplication,
+    /// A worker of an extension.
+    BackgroundWorker,
+    /// The leader is meant in place of its parallel worker.
+    ParallelWorker,
+    /// Another locktop.
+    Locktop,
+    /// What was worked on is only half done, and stays so.
+    HalfDone,
+    /// A program that has to be started again.
+    Tool,
+    /// It runs a task.
+    Task,
+    /// It works on an item of the queue.
+    Item,
+    /// It has a lease.
+    Lease,
+    /// Much that was written is undone.
+    Written,
+    /// It does not help, or not at once.
+    Futile,
+    /// Its owner may be at work, and is not stopped by it.
+    Owner,
+    /// What is shown is old.
+    Old,
+}
+
+impl ActionPlan {
+    /// A plan of which nothing is known yet but what is done.
+    pub(super) fn new(verb: Verb) -> Self {
+        Self {
+            verb,
+            rows: Vec::new(),
+            refused: Vec::new(),
+            hidden: 0,
+            effect: None,
+            offers: Vec::new(),
+            confirm: Confirm::Nothing,
+            recovery: None,
+        }
+    }
+
+    /// What is carried out once it was confirmed: all targets, also those that have changed since; of those the server, which
+    /// compares, will say so. `number` tells its report apart; `wait` is how long to wait for what was asked to happen, in
+    /// seconds.
+    #[must_use]
+    pub fn deed(&self, number: u64, wait: f64) -> Deed {
+        let targets = self.rows.iter().map(|row| row.target.clone()).collect();
+        Deed { number, verb: self.verb, targets, recovery: self.recovery.clone(), wait }
+    }
+
+    /// Whether nothing is left that could be done: nothing could from the start, or every target has changed since.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.rows.iter().all(|row| row.change.is_some())
+    }
+
+    /// Why there is nothing to do any more, for the message in place of the dialog; none while there is.
+    #[must_use]
+    pub fn why_over(&self) -> Option<String> {
+        if !self.is_over() {
+            return None;
+        }
+        let changed = || self.rows.iter().filter_map(|row| Some((&row.target.name, row.change.as_ref()?)));
+        match (changed().next(), self.refused.first()) {
+            (Some((name, change)), _) if self.rows.len() == 1 => Some(format!("{name}: {change}")),
+            (Some(_), _) => Some(format!("none of the {} is as it was shown any more", self.rows.len())),
+            (None, Some(refused)) if self.refused.len() == 1 => {
+                Some(format!("{}: {}", refused.name, refused.reason))
+            }
+            (None, Some(first)) => {
+                let more = self.refused.len() - 1;
+                Some(format!("{}: {}; and {more} more", first.name, first.reason))
+            }
+            (None, None) if self.hidden > 0 => Some("the filter hides all that is meant".to_owned()),
+            (None, None) => Some("nothing is selected; move to a row first".to_owned()),
+        }
+    }
+}
+
+impl Caution {
+    pub(super) fn new(kind: CautionKind, words: impl Into<String>) -> Self {
+        Self { kind, words: words.into() }
+    }
+}
+
+impl Refused {
+    pub(super) fn new(name: impl Into<String>, subject: Subject, reason: impl Into<String>) -> Self {
+        Self { name: name.into(), subject, reason: reason.into() }
+    }
+}

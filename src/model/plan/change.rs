@@ -1,0 +1,66 @@
+//! How a target has changed since it was chosen.
+
+use std::fmt;
+
+use super::look::Ground;
+use super::{ActionPlan, Look, What, rows, signal};
+
+/// Why the server would not act on a target any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// It is not there any more.
+    Gone,
+    /// This role cannot see it any more.
+    Hidden,
+    /// Its session is in another transaction, or in none.
+    OtherTransaction,
+    /// Its session runs another query.
+    OtherQuery,
+    /// Its session runs no query.
+    NotActive,
+    /// It has not got the lock any more for which it was chosen.
+    HoldsNotAnyMore,
+    /// Nobody waits for it any more.
+    BlocksNobody,
+    /// Its row is another one.
+    OtherRow,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gone => "is gone",
+            Self::Hidden => "is hidden from this role by now",
+            Self::OtherTransaction => "its transaction has ended",
+            Self::OtherQuery => "its query has ended",
+            Self::NotActive => "runs no query any more",
+            Self::HoldsNotAnyMore => "does not hold that lock any more",
+            Self::BlocksNobody => "blocks nobody any more",
+            Self::OtherRow => "its row has changed",
+        })
+    }
+}
+
+/// How each target has changed since the plan was made, in their order; none where it has not, as far as can be told.
+#[must_use]
+pub fn still_there(plan: &ActionPlan, look: &Look<'_>) -> Vec<Option<Change>> {
+    plan.refreshed(look).rows.into_iter().map(|row| row.change).collect()
+}
+
+impl ActionPlan {
+    /// The same plan with what is known by now: what has changed about each target, its facts, what it blocks and frees. The
+    /// targets stay, but for a lease that its holder has renewed; and so does what has to be typed.
+    #[must_use]
+    pub fn refreshed(&self, look: &Look<'_>) -> Self {
+        let mut plan = self.clone();
+        let Some(ground) = Ground::of(look) else { return plan };
+        if plan.rows.iter().any(|row| matches!(row.target.what, What::Session(_))) {
+            signal::refresh(&ground, &mut plan);
+            return plan;
+        }
+        for row in &mut plan.rows {
+            row.change = row.change.or_else(|| rows::follow(&ground, &mut row.target.what));
+        }
+        plan
+    }
+}

@@ -1,0 +1,62 @@
+//! What somebody has to type before anything is done.
+
+/// What has to be typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Confirm {
+    /// Nothing can be confirmed: there is no target.
+    Nothing,
+    /// One target: the key `y`.
+    Yes,
+    /// Several: how many they are.
+    Count(usize),
+    /// One that somebody alive owns: its process id, or the lease's id.
+    Owner(String),
+}
+
+/// The longest word that is asked for.
+const LONGEST: usize = 40;
+
+impl Confirm {
+    /// For so many targets. Of a single one that somebody alive owns, what has to be typed instead.
+    pub(super) fn of(targets: usize, owner: Option<String>) -> Self {
+        match (targets, owner) {
+            (0, _) => Self::Nothing,
+            (1, Some(owner)) => Self::Owner(owner),
+            (1, None) => Self::Yes,
+            (several, _) => Self::Count(several),
+        }
+    }
+
+    /// The word to type; none where nothing can be confirmed.
+    #[must_use]
+    pub fn word(&self) -> Option<String> {
+        match self {
+            Self::Nothing => None,
+            Self::Yes => Some("y".to_owned()),
+            Self::Count(several) => Some(several.to_string()),
+            Self::Owner(owner) => Some(owner.clone()),
+        }
+    }
+
+    /// Whether that is what has to be typed. Blanks around it do not count.
+    #[must_use]
+    pub fn accepts(&self, typed: &str) -> bool {
+        self.word().is_some_and(|word| word == typed.trim())
+    }
+
+    /// What to type, in words.
+    #[must_use]
+    pub fn asks(&self) -> String {
+        match self {
+            Self::Nothing => "nothing to do".to_owned(),
+            Self::Yes => "y to confirm".to_owned(),
+            Self::Count(several) => format!("type {several} to confirm all of them"),
+            Self::Owner(owner) => format!("its owner may be alive: type {owner} to confirm"),
+        }
+    }
+}
+
+/// Whether somebody can type that, and see what it is.
+pub(super) fn is_typable(word: &str) -> bool {
+    !word.is_empty() && word.len() <= LONGEST && word.chars().all(|character| character.is_ascii_graphic())
+}

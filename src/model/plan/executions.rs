@@ -1,0 +1,207 @@
+//! Which executions a recovery is asked for, and its plan as one of targets.
+
+use std::sync::Arc;
+
+use super::look::Ground;
+use super::{
+    ActionPlan, Caution, CautionKind, Confirm, Look, Planned, PlannedTarget, RecoveryPlan, Refused, Request,
+    Selection, Step, Target, Verb, What,
+};
+use crate::model::finding::Subject;
+use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState};
+use crate::text;
+
+/// The name of the table of schedules in a schema of ours.
+const SCHEDULES: &str = ".scheduled_tasks";
+
+/// Which executions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// Those of these tasks; where several executions of one run, all but the newest by their own id.
+    These(Vec<(TaskId, Option<i64>)>),
+    /// All whose session is gone.
+    Orphans,
+    /// All past their timeout.
+    Slow,
+}
+
+/// What to ask the server for: it plans a recovery ([`RecoveryPlan`]) by its own view of what runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recovery {
+    /// The schema of the tables, as the catalog has it, and what to ask for; none where nothing can be recovered.
+    pub request: Option<(String, Request)>,
+    /// What was chosen and cannot be, and why.
+    pub refused: Vec<Refused>,
+}
+
+/// What to ask for. A session that holds the key of a slow execution is ended: that it is past its timeout was seen, and the
+/// server looks again.
+#[must_use]
+pub fn executions(look: &Look<'_>, which: &Which) -> Recovery {
+    let mut recovery = Recovery { request: None, refused: Vec::new() };
+    let Some(ground) = Ground::of(look) else {
+        recovery.refused.push(server("nothing has been seen of it yet"));
+        return recovery;
+    };
+    if ground.is_standby() {
+        recovery.refused.push(server("this is a standby, which takes no writes: do it on the primary"));
+        return recovery;
+    }
+    match which {
+        Which::These(chosen) => these(&ground, chosen, &mut recovery),
+        Which::Orphans | Which::Slow => {
+            let (select, terminate) = match which {
+                Which::Slow => (Selection::Longer(None), true),
+                _ => (Selection::Orphans, false),
+            };
+            match ground.snapshot.task_sets.iter().find_map(schema) {
+                Some(schema) => recovery.request = Some((schema, Request { select, task: None, terminate })),
+                None => recovery.refused.push(server(
+                    "there are no tables of tasks whose executions can be recovered: locktop schema install makes them",
+                )),
+            }
+        }
+    }
+    recovery
+}
+
+fn server(reason: &str) -> Refused {
+    Refused::new("the server", Subject::Server, reason)
+}
+
+/// The schema of tables of ours.
+fn schema(set: &TaskSet) -> Option<String> {
+    let schema = set.tables.schedules.strip_suffix(SCHEDULES)?;
+    (set.tables.own_keys && set.tables.log.is_some()).then(|| schema.to_owned())
+}
+
+fn these(ground: &Ground<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut Recovery) {
+    let mut ids = Vec::new();
+    let mut terminate = false;
+    let mut place: Option<String> = None;
+    for (task, again) in chosen {
+        let rows = &ground.look.view.tasks.rows;
+        let row = rows.iter().find(|row| row.task == *task && row.again == *again);
+        let found = match row {
+            None => Err((format!("task {}", task.id), "is not there any more".to_owned())),
+            Some(row) => {
+                let name = text::one_line(&row.name(ground.snapshot)).into_owned();
+                wanted(ground, row).map_err(|reason| (name, reason))
+            }
+        };
+        match found {
+            Ok((schema, _)) if place.as_ref().is_some_and(|place| *place != schema) => {
+                let reason = "is in other tables than the first: recover it by itself";
+                recovery.refused.push(Refused::new(
+                    format!("task {}", task.id),
+                    Subject::Task(*task),
+                    reason,
+                ));
+            }
+            Ok((schema, id)) => {
+                terminate |= row.is_some_and(|row| row.state == TaskState::Slow);
+                place = Some(schema);
+                if !ids.contains(&id) {
+                    ids.push(id);
+                }
+            }
+            Err((name, reason)) => recovery.refused.push(Refused::new(name, Subject::Task(*task), reason)),
+        }
+    }
+    let request = Request { select: Selection::Executions(ids), task: None, terminate };
+    recovery.request = place.map(|schema| (schema, request));
+}
+
+/// The schema and the execution, if it can be recovered.
+fn wanted(ground: &Ground<'_>, row: &TaskRow) -> Result<(String, i64), String> {
+    let limit = text::duration(row.limit);
+    let execution = match (row.state, row.execution(ground.snapshot)) {
+        (TaskState::Leaked, _) => {
+            let holder = row.holder.map_or_else(|| "a session".to_owned(), |pid| pid.to_string());
+            return Err(format!(
+                "nothing of it runs; {holder} holds its key for nothing: K ends that session"
+            ));
+        }
+        (_, None) => return Err("nothing of it runs".to_owned()),
+        (_, Some(execution)) => execution,
+    };
+    let Some(schema) = row.set(ground.snapshot).and_then(schema) else {
+        return Err(
+            "its tables are not those of locktop schema install: they name no session, and their keys are \
+                    anybody's numbers, so whether its worker lives cannot be proved"
+                .to_owned(),
+        );
+    };
+    match row.state {
+        TaskState::Orphan | TaskState::Slow => Ok((schema, execution.id)),
+        TaskState::Running => Err(format!("runs, within its timeout of {limit}")),
+        _ => Err("whether it runs cannot be told, or not yet: look again in a moment".to_owned()),
+    }
+}
+
+/// The plan that the server was asked for, as one of targets.
+#[must_use]
+pub fn recovery(look: &Look<'_>, recovery: Arc<RecoveryPlan>) -> ActionPlan {
+    let mut plan = ActionPlan::new(Verb::Recover);
+    let own = format!("{}{SCHEDULES}", recovery.schema);
+    let snapshot = look.view.snapshot.as_deref();
+    let mut sets = snapshot.into_iter().flat_map(|snapshot| snapshot.task_sets.iter());
+    let table = sets.find(|set| *set.tables.schedules == *own).map_or(0, |set| set.tables.table);
+    for row in &recovery.rows {
+        let name = format!("{} (execution {})", row.seen.task_name, row.seen.execution_id);
+        let name = text::one_line(&name).into_owned();
+        let subject = Subject::Task(TaskId { table, id: row.seen.task_id });
+        let effect = text::one_line(&row.effect(recovery.grace)).into_owned();
+        if row.acts() {
+            plan.rows.push(planned(row, name, subject, effect));
+        } else {
+            plan.refused.push(Refused::new(name, subject, effect));
+        }
+    }
+    let owner = match recovery.acts().collect::<Vec<_>>().as_slice() {
+        [row] => ended(row).map(|pid| pid.to_string()),
+        _ => None,
+    };
+    plan.confirm = Confirm::of(plan.rows.len(), owner);
+    plan.recovery = Some(recovery);
+    plan
+}
+
+fn ended(row: &Planned) -> Option<i32> {
+    match row.step {
+        Step::Terminate { pid, .. } => Some(pid),
+        Step::Recover | Step::Leave(_) => None,
+    }
+}
+
+fn planned(row: &Planned, name: String, subject: Subject, effect: String) -> PlannedTarget {
+    let seen = &row.seen;
+    let id = seen.execution_id;
+    let mut facts = vec![format!("{}, run by {}", seen.state.as_str(), seen.worker_id)];
+    if let Some(run) = seen.run_seconds {
+        let of = seen.timeout_seconds.map(|limit| format!(" of {}", text::duration(limit)));
+        facts.push(format!("has run for {}{}", text::duration(run), of.unwrap_or_default()));
+    }
+    facts.push(effect);
+    let mut cautions = Vec::new();
+    if let Some(pid) = ended(row) {
+        let words =
+            format!("its worker is alive: its session {pid} is ended, and its process has to stop by itself");
+        cautions.push(Caution::new(CautionKind::Owner, words));
+    } else {
+        let words = "its worker's session is gone, not surely its process: what is not fenced in the database may happen twice";
+        cautions.push(Caution::new(CautionKind::Owner, words));
+    }
+    for also in &row.also_ended {
+        let words = format!("{} ends with the same session and {}", also.task_name, also.effect);
+        cautions.push(Caution::new(CautionKind::Task, text::one_line(&words)));
+    }
+    cautions.sort_by_key(|caution| caution.kind);
+    let facts = facts.iter().map(|fact| text::one_line(fact).into_owned()).collect();
+    let does = match ended(row) {
+        Some(pid) => format!("pg_terminate_backend({pid}), then recover_seen_execution({id})"),
+        None => format!("recover_seen_execution({id})"),
+    };
+    let target = Target { what: What::Execution { id }, name, subject };
+    PlannedTarget { target, does, facts, effect: None, cautions, change: None }
+}

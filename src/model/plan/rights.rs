@@ -1,0 +1,292 @@
+//! What a role may do to a session, by the rules of the server, and what it lacks.
+//!
+//! `pg_signal_backend()` of `src/backend/storage/ipc/signalfuncs.c`: a session of a superuser takes a superuser, any other one the
+//! privileges of its role, or `pg_signal_backend`. A process without a role counts as a superuser's, except that from 18 on
+//! `pg_signal_autovacuum_worker` is enough for autovacuum workers. Before 14.10, 15.5 and 16.1 it counted as anybody's (CVE-2023-5870).
+//! `pg_stat_get_activity()`: who has neither `pg_read_all_stats` nor the privileges of its role does not see when a session began,
+//! and without that it cannot be told from the next one with its pid.
+
+use std::fmt;
+
+use super::{Rights, Verb};
+use crate::text::one_line;
+
+/// `backend_type` of what 18 has a role for.
+const AUTOVACUUM_WORKER: &str = "autovacuum worker";
+
+/// What a role lacks for an action. Shown as one harmless line, with the statement that would help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lack {
+    /// What it may not do: `end sessions of "app"`.
+    pub what: String,
+    /// The role, quoted.
+    pub role: String,
+    /// What it needs.
+    pub needs: Needs,
+}
+
+/// What a role needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Needs {
+    /// To be a superuser.
+    Superuser,
+    /// A grant.
+    Grant {
+        /// The statement that gives it what it lacks: `GRANT pg_read_all_stats, pg_signal_backend TO "ops"`.
+        statement: String,
+        /// Another that would do, which gives the privileges of the session's role.
+        or: Option<String>,
+    },
+}
+
+impl Lack {
+    /// The statement that would help; none where only being a superuser does.
+    #[must_use]
+    pub fn grant(&self) -> Option<&str> {
+        match &self.needs {
+            Needs::Superuser => None,
+            Needs::Grant { statement, .. } => Some(statement),
+        }
+    }
+}
+
+impl fmt::Display for Lack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, role, needs } = self;
+        match needs {
+            Needs::Superuser => write!(f, "role {role} may not {what}: only a superuser may"),
+            Needs::Grant { statement, .. } => write!(f, "role {role} may not {what}: {statement}"),
+        }
+    }
+}
+
+/// Whose process it is, as far as the server's rules go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose<'a> {
+    /// A superuser's.
+    Superuser(&'a str),
+    /// Another role's.
+    Role(&'a str),
+    /// An autovacuum worker.
+    Autovacuum,
+    /// Another process without a role.
+    Nobody,
+    /// Of which nothing is to be seen.
+    Hidden,
+}
+
+impl Rights {
+    /// What the role lacks to do `verb` to a session, by the role that owns it and its kind as `pg_stat_activity` has them. None where
+    /// nothing is lacking as far as is known: the server has the last word. Other verbs than [`Verb::Cancel`] and
+    /// [`Verb::Terminate`] are about tables, whose rights only the server knows.
+    #[must_use]
+    pub fn lacks(&self, verb: Verb, owner: Option<&str>, backend_type: Option<&str>) -> Option<Lack> {
+        if self.superuser || !matches!(verb, Verb::Cancel | Verb::Terminate) {
+            return None;
+        }
+        let whose = self.whose(owner, backend_type);
+        let needs = if self.needs_superuser(whose) { Needs::Superuser } else { self.needs_grant(whose)? };
+        let doing = if verb == Verb::Cancel { "cancel" } else { "end" };
+        let kind = match (verb, whose) {
+            (_, Whose::Autovacuum) => "autovacuum workers".to_owned(),
+            (_, Whose::Nobody) => "processes without a role".to_owned(),
+            (_, Whose::Hidden) => "processes that it does not see".to_owned(),
+            (Verb::Cancel, Whose::Superuser(name)) => format!("queries of the superuser {}", shown(name)),
+            (_, Whose::Superuser(name)) => format!("sessions of the superuser {}", shown(name)),
+            (Verb::Cancel, Whose::Role(name)) => format!("queries of {}", shown(name)),
+            (_, Whose::Role(name)) => format!("sessions of {}", shown(name)),
+        };
+        Some(Lack { what: format!("{doing} {kind}"), role: shown(&self.role), needs })
+    }
+
+    /// Whether the role sees when the sessions of a role began and what they do.
+    #[must_use]
+    pub fn sees(&self, owner: Option<&str>) -> bool {
+        self.superuser || self.read_all_stats || owner.is_some_and(|owner| self.is_member_of(owner))
+    }
+
+    /// Whether it has the privileges of a role. In doubt it has: there may be more than were read.
+    #[must_use]
+    pub fn is_member_of(&self, role: &str) -> bool {
+        self.partial || self.member_of.iter().any(|member| **member == *role)
+    }
+
+    /// The statement that gives the role others' privileges. Where it does not inherit by itself, the grant says that it shall, or
+    /// the role has to before 16.
+    #[must_use]
+    pub fn grant(&self, roles: &str) -> String {
+        let role = shown(&self.role);
+        match (self.no_inherit, self.version_num >= 160_000) {
+            (false, _) => format!("GRANT {roles} TO {role}"),
+            (true, true) => format!("GRANT {roles} TO {role} WITH INHERIT TRUE"),
+            (true, false) => format!("GRANT {roles} TO {role}; ALTER ROLE {role} INHERIT"),
+        }
+    }
+
+    fn whose<'a>(&self, owner: Option<&'a str>, backend_type: Option<&str>) -> Whose<'a> {
+        match owner {
+            Some(owner) if self.superusers.iter().any(|superuser| **superuser == *owner) => {
+                Whose::Superuser(owner)
+            }
+            Some(owner) => Whose::Role(owner),
+            None if backend_type.is_none() && !self.sees(None) => Whose::Hidden,
+            None if backend_type == Some(AUTOVACUUM_WORKER) => Whose::Autovacuum,
+            None => Whose::Nobody,
+        }
+    }
+
+    fn needs_superuser(&self, whose: Whose<'_>) -> bool {
+        match whose {
+            Whose::Superuser(_) => true,
+            Whose::Role(_) | Whose::Hidden => false,
+            Whose::Autovacuum => self.guards_processes() && self.version_num < 180_000,
+            Whose::Nobody => self.guards_processes(),
+        }
+    }
+
+    /// Whether a process without a role counts as a superuser's.
+    fn guards_processes(&self) -> bool {
+        match self.version_num / 10_000 {
+            14 => self.version_num >= 140_010,
+            15 => self.version_num >= 150_005,
+            16 => self.version_num >= 160_001,
+            _ => true,
+        }
+    }
+
+    fn needs_grant(&self, whose: Whose<'_>) -> Option<Needs> {
+        let owner = match whose {
+            Whose::Superuser(name) | Whose::Role(name) => Some(name),
+            Whose::Autovacuum | Whose::Nobody | Whose::Hidden => None,
+        };
+        let by_autovacuum = whose == Whose::Autovacuum && self.version_num >= 180_000;
+        let may_signal = match owner {
+            _ if by_autovacuum => self.signal_autovacuum,
+            // What it takes shows when it is seen.
+            _ if whose == Whose::Hidden => true,
+            Some(owner) => self.signal_backend || self.is_member_of(owner),
+            None => self.signal_backend,
+        };
+        let signal = if by_autovacuum { "pg_signal_autovacuum_worker" } else { "pg_signal_backend" };
+        let roles = match (self.sees(owner), may_signal) {
+            (true, true) => return None,
+            (true, false) => signal.to_owned(),
+            (false, true) => "pg_read_all_stats".to_owned(),
+            (false, false) => format!("pg_read_all_stats, {signal}"),
+        };
+        let or = owner.map(|owner| self.grant(&shown(owner)));
+        Some(Needs::Grant { statement: self.grant(&roles), or })
+    }
+}
+
+/// A role's name in a statement that is shown.
+fn shown(name: &str) -> String {
+    one_line(&format!("\"{}\"", name.replace('"', "\"\""))).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ops(version_num: u32) -> Rights {
+        Rights {
+            role: "ops".into(),
+            version_num,
+            member_of: vec!["ops".into()],
+            superusers: vec!["postgres".into()],
+            ..Rights::default()
+        }
+    }
+
+    fn lack(rights: &Rights, owner: Option<&str>, kind: &str) -> String {
+        let lack = rights.lacks(Verb::Terminate, owner, Some(kind));
+        lack.map_or_else(|| "nothing".to_owned(), |lack| lack.to_string())
+    }
+
+    #[test]
+    fn grants_are_named_one_by_one() {
+        let mut rights = ops(170_000);
+        let app = |rights: &Rights| lack(rights, Some("app"), "client backend");
+        let may_not = "role \"ops\" may not end sessions of \"app\": ";
+        assert_eq!(app(&rights), format!("{may_not}GRANT pg_read_all_stats, pg_signal_backend TO \"ops\""));
+        rights.read_all_stats = true;
+        assert_eq!(app(&rights), format!("{may_not}GRANT pg_signal_backend TO \"ops\""));
+        (rights.read_all_stats, rights.signal_backend) = (false, true);
+        assert_eq!(app(&rights), format!("{may_not}GRANT pg_read_all_stats TO \"ops\""));
+        rights.read_all_stats = true;
+        assert_eq!(app(&rights), "nothing");
+        let cancel = rights.lacks(Verb::Cancel, Some("postgres"), None).unwrap();
+        let text = "role \"ops\" may not cancel queries of the superuser \"postgres\": only a superuser may";
+        assert_eq!((cancel.to_string().as_str(), cancel.grant()), (text, None));
+        rights.superuser = true;
+        assert_eq!(lack(&rights, Some("postgres"), "client backend"), "nothing");
+    }
+
+    #[test]
+    fn its_own_sessions_and_those_of_its_roles_need_nothing() {
+        let mut rights = ops(140_010);
+        assert_eq!(lack(&rights, Some("ops"), "client backend"), "nothing");
+        let needs = rights.lacks(Verb::Terminate, Some("app"), None).unwrap().needs;
+        let Needs::Grant { or: Some(or), .. } = needs else { panic!("{needs:?}") };
+        assert_eq!(or, "GRANT \"app\" TO \"ops\"");
+        rights.member_of.push("app".into());
+        assert_eq!(lack(&rights, Some("app"), "client backend"), "nothing");
+        // A member of a superuser is none.
+        rights.member_of.push("postgres".into());
+        assert!(lack(&rights, Some("postgres"), "client backend").ends_with("only a superuser may"));
+    }
+
+    #[test]
+    fn an_autovacuum_worker_takes_what_its_version_asks_for() {
+        let worker = |version_num, granted: bool| {
+            let rights = Rights { read_all_stats: true, signal_backend: true, ..ops(version_num) };
+            lack(&Rights { signal_autovacuum: granted, ..rights }, None, "autovacuum worker")
+        };
+        for (version, text) in [
+            (140_009, "nothing"),
+            (140_010, "role \"ops\" may not end autovacuum workers: only a superuser may"),
+            (150_004, "nothing"),
+            (160_000, "nothing"),
+            (170_000, "role \"ops\" may not end autovacuum workers: only a superuser may"),
+            (
+                180_000,
+                "role \"ops\" may not end autovacuum workers: GRANT pg_signal_autovacuum_worker TO \"ops\"",
+            ),
+        ] {
+            assert_eq!(worker(version, false), text, "{version}");
+        }
+        assert_eq!(worker(180_000, true), "nothing");
+        let rights = Rights { read_all_stats: true, signal_autovacuum: true, ..ops(180_000) };
+        let launcher = lack(&rights, None, "autovacuum launcher");
+        assert_eq!(launcher, "role \"ops\" may not end processes without a role: only a superuser may");
+    }
+
+    #[test]
+    fn what_is_not_seen_has_to_be_seen_first() {
+        let lack = ops(180_000).lacks(Verb::Terminate, None, None).unwrap().to_string();
+        let text =
+            "role \"ops\" may not end processes that it does not see: GRANT pg_read_all_stats TO \"ops\"";
+        assert_eq!(lack, text);
+    }
+
+    #[test]
+    fn who_does_not_inherit_is_told_to() {
+        let grant = |version| Rights { no_inherit: true, ..ops(version) }.grant("pg_signal_backend");
+        assert_eq!(grant(150_000), "GRANT pg_signal_backend TO \"ops\"; ALTER ROLE \"ops\" INHERIT");
+        assert_eq!(grant(160_000), "GRANT pg_signal_backend TO \"ops\" WITH INHERIT TRUE");
+    }
+
+    #[test]
+    fn a_hostile_name_stays_in_its_quotes_and_its_line() {
+        let rights = Rights { role: "o\"p\ns\u{1b}[2J".into(), ..ops(170_000) };
+        let text = lack(&rights, Some("a\"; DROP\n"), "client backend");
+        assert!(
+            !text.contains(['\n', '\u{1b}']) && text.contains("\"o\"\"p") && text.contains("\"a\"\"; DROP")
+        );
+    }
+
+    #[test]
+    fn other_verbs_are_not_about_sessions() {
+        assert_eq!(ops(170_000).lacks(Verb::Unlock, None, None), None);
+    }
+}

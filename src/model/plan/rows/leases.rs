@@ -1,0 +1,203 @@
+//! Ending leases of somebody else.
+
+use std::sync::Arc;
+
+use super::{filled, harmless, old, refused_whole};
+use crate::model::finding::Subject;
+use crate::model::lease::{Lease, LeaseId, LeaseRow, LeaseState, REDIS, redis_id};
+use crate::model::plan::confirm::is_typable;
+use crate::model::plan::look::Ground;
+use crate::model::plan::{
+    ActionPlan, Caution, CautionKind, Change, Confirm, LeaseTarget, Look, PlannedTarget, Refused, Target,
+    Verb, What,
+};
+use crate::model::redis_lease::{LockValue, RedisLease};
+use crate::model::systems::TableRows;
+use crate::text;
+
+/// What ending these leases does, in the order given.
+#[must_use]
+pub fn leases(look: &Look<'_>, chosen: &[LeaseId]) -> ActionPlan {
+    let mut plan = ActionPlan::new(Verb::Unlock);
+    let Some(ground) = Ground::of(look) else {
+        plan.refused.extend(refused_whole(None));
+        return plan;
+    };
+    let find = |id: LeaseId| look.view.leases.rows.iter().find(|row| row.id == id);
+    let mut seen = Vec::new();
+    let mut rows = Vec::new();
+    for id in chosen {
+        if seen.contains(id) {
+            continue;
+        }
+        seen.push(*id);
+        rows.push(match find(*id) {
+            None => Err(Refused::new("lease", Subject::Lease(*id), "is not there any more")),
+            Some(row) => planned(&ground, row),
+        });
+    }
+    let mut plan = filled(plan, rows);
+    if let [row] = plan.rows.as_slice() {
+        let is_it = |id: &&LeaseId| row.target.subject == Subject::Lease(**id);
+        plan.confirm = Confirm::of(1, seen.iter().find(is_it).and_then(|id| typed(find(*id)?)));
+    }
+    plan
+}
+
+/// What has to be typed where the owner may be alive: the lease's id.
+fn typed(row: &LeaseRow) -> Option<String> {
+    if row.state != LeaseState::Held || row.owner_alive == Some(false) {
+        return None;
+    }
+    if is_typable(&row.name) {
+        return Some(row.name.to_string());
+    }
+    Some(row.owner_pid.map_or_else(|| "unlock".to_owned(), |pid| pid.to_string()))
+}
+
+fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused> {
+    let name = harmless(&format!("lease {} of {}", row.name, row.source));
+    let subject = Subject::Lease(row.id);
+    let refused = |reason: &str| Refused::new(name.clone(), subject.clone(), reason);
+    let (what, does, mut cautions) = if &*row.source == REDIS {
+        let lease = in_redis(ground, row.id).ok_or_else(|| refused("is not there any more"))?;
+        redis(&lease).map_err(refused)?
+    } else {
+        match row.state {
+            LeaseState::Expired => {
+                return Err(refused("has expired: whoever asks next gets it, and there is nothing to end"));
+            }
+            LeaseState::Released => return Err(refused("was given back: there is nothing to end")),
+            LeaseState::Free => return Err(refused("nobody has it")),
+            LeaseState::Held => {}
+        }
+        if let Some(whole) = refused_whole(Some(ground)) {
+            return Err(refused(&whole.reason));
+        }
+        let (table, lease) = in_table(ground, row).ok_or_else(|| refused("is not there any more"))?;
+        in_postgres(ground, table, lease).map_err(refused)?
+    };
+    let alive = match row.owner_alive {
+        Some(true) => "its owner's session is there",
+        Some(false) => "its owner's session is gone",
+        None => "whether its owner is alive is not known",
+    };
+    if row.owner_alive != Some(false) {
+        cautions.push(Caution::new(CautionKind::Owner, "its owner may be at work, and nobody stops it"));
+        cautions.sort_by_key(|caution| caution.kind);
+    }
+    let mut facts = vec![alive.to_owned()];
+    if let Some(owner) = row.owner.as_deref() {
+        facts.insert(0, harmless(&format!("owner {owner}")));
+    }
+    if let Some(left) = row.left {
+        facts.push(format!("ends by itself in {}", text::duration(left.max(0.0))));
+    } else {
+        facts.push("never ends by itself".to_owned());
+    }
+    if let Some((votes, servers)) = row.quorum {
+        facts.push(format!("on {votes} of {servers} servers"));
+    }
+    if row.waiting > 0 {
+        facts.push(format!("{} wait for its row", text::count(row.waiting.into())));
+    }
+    let target = Target { what, name, subject };
+    Ok(PlannedTarget { target, does, facts, effect: None, cautions, change: None })
+}
+
+/// What is sent, what is said, and what it breaks.
+type Parts = (What, String, Vec<Caution>);
+
+fn in_table<'a>(ground: &Ground<'a>, row: &LeaseRow) -> Option<(&'a TableRows<Lease>, &'a Lease)> {
+    let tables = ground.snapshot.systems.leases.iter();
+    let table = tables.filter(|table| table.source.name == row.source);
+    table
+        .flat_map(|table| table.section.rows.iter().map(move |lease| (table, lease)))
+        .find(|(_, lease)| lease.id == row.name)
+}
+
+fn in_redis(ground: &Ground<'_>, id: LeaseId) -> Option<Arc<RedisLease>> {
+    let rows = ground.snapshot.systems.redis.rows.iter();
+    rows.filter(|lease| lease.holder.is_lock())
+        .find(|lease| redis_id(&lease.key) == id)
+        .map(|lease| Arc::new(lease.clone()))
+}
+
+fn in_postgres(ground: &Ground<'_>, table: &TableRows<Lease>, lease: &Lease) -> Result<Parts, &'static str> {
+    let owner = lease.owner.clone().ok_or("its table does not say who has it, so nothing can be compared")?;
+    let renewed_at =
+        lease.renewed_at.ok_or("its table does not say when it was renewed, so nothing can be compared")?;
+    let term = lease.term.ok_or("its table does not say for how long it is, so nothing can be compared")?;
+    let source = &table.source;
+    let target = LeaseTarget {
+        table: source.table,
+        source: source.name.clone(),
+        is_own: source.own_keys,
+        id: lease.id.clone(),
+        owner,
+        renewed_at,
+        term,
+        token: lease.token,
+    };
+    let mut cautions: Vec<Caution> = Vec::new();
+    cautions.extend(old(ground, table.section.error.as_ref(), table.section.taken_at));
+    let does = if source.own_keys {
+        let token = lease.token.map(|token| format!(", token {token}")).unwrap_or_default();
+        format!("lease_force_release({}{token})", lease.id)
+    } else {
+        let words = "its table has no tokens: whoever renews it by that owner's name has it back";
+        cautions.push(Caution::new(CautionKind::Futile, words));
+        format!("UPDATE {} SET its term to 0 WHERE it is exactly this row", source.name)
+    };
+    Ok((What::Lease(target), harmless(&does), cautions))
+}
+
+fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
+    let values = || lease.places.iter().map(|place| &place.value).chain([&lease.holder]);
+    if values().any(|value| matches!(value, LockValue::Text { whole: false, .. })) {
+        return Err("its value is longer than what is read of it, so it cannot be compared");
+    }
+    if values().all(|value| matches!(value, LockValue::Other(_))) {
+        return Err("is no lock that is known");
+    }
+    let mut cautions = Vec::new();
+    if lease.down > 0 {
+        let words = format!("{} of {} servers do not answer: there it may stay", lease.down, lease.servers);
+        cautions.push(Caution::new(CautionKind::Futile, words));
+    }
+    let servers =
+        if lease.servers == 1 { "its server".to_owned() } else { format!("{} servers", lease.servers) };
+    let does = format!("delete {} on {servers}, where its value is what is shown", lease.name());
+    Ok((What::RedisLease(Arc::clone(lease)), harmless(&does), cautions))
+}
+
+/// Brings a target up to date: who renews is still the same holder, and what is compared is the row as it is shown by now.
+pub(super) fn follow(ground: &Ground<'_>, target: &mut LeaseTarget) -> Option<Change> {
+    let tables = &ground.snapshot.systems.leases;
+    let table = tables.iter().find(|table| table.source.table == target.table)?;
+    if table.section.error.is_some() {
+        return None;
+    }
+    let Some(lease) = table.section.rows.iter().find(|lease| lease.id == target.id) else {
+        return (!table.is_cut).then_some(Change::Gone);
+    };
+    let is_held = lease.state(table.section.taken_at.unwrap_or(ground.snapshot.taken_at)) == LeaseState::Held;
+    match (lease.renewed_at, lease.term) {
+        (Some(renewed_at), Some(term))
+            if is_held && lease.owner.as_ref() == Some(&target.owner) && lease.token == target.token =>
+        {
+            (target.renewed_at, target.term) = (renewed_at, term);
+            None
+        }
+        _ => Some(Change::OtherRow),
+    }
+}
+
+pub(super) fn changed_in_redis(ground: &Ground<'_>, then: &RedisLease) -> Option<Change> {
+    let redis = &ground.snapshot.systems.redis;
+    let Some(now) = redis.rows.iter().find(|lease| lease.key == then.key) else {
+        // What is on a server that does not answer is not seen.
+        return (redis.down() == 0 && !redis.cut).then_some(Change::Gone);
+    };
+    (now.holder != then.holder).then_some(Change::OtherRow)
+}

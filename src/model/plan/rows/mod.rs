@@ -1,0 +1,63 @@
+//! What is done to rows of tables, and to leases in Redis.
+
+mod items;
+mod leases;
+mod tasks;
+
+use super::look::Ground;
+use super::{ActionPlan, Caution, Change, Confirm, PlannedTarget, Refused, What};
+use crate::model::Timestamp;
+use crate::model::finding::Subject;
+use crate::text;
+
+pub use items::items;
+pub use leases::leases;
+pub use tasks::{tasks, toggle};
+
+/// A plan of those that can be done; nobody is taken to own any of them.
+fn filled(mut plan: ActionPlan, rows: Vec<Result<PlannedTarget, Refused>>) -> ActionPlan {
+    for row in rows {
+        match row {
+            Ok(row) => plan.rows.push(row),
+            Err(refused) => plan.refused.push(refused),
+        }
+    }
+    plan.confirm = Confirm::of(plan.rows.len(), None);
+    plan
+}
+
+/// A plan for a server of which nothing has been seen, or that takes no writes.
+fn refused_whole(ground: Option<&Ground<'_>>) -> Option<Refused> {
+    let reason = match ground {
+        None => "nothing has been seen of it yet",
+        Some(ground) if ground.is_standby() => {
+            "this is a standby, which takes no writes: do it on the primary"
+        }
+        Some(_) => return None,
+    };
+    Some(Refused::new("the server", Subject::Server, reason))
+}
+
+/// Says how old rows are that could not be read anew.
+fn old(ground: &Ground<'_>, error: Option<&crate::model::Text>, at: Option<Timestamp>) -> Option<Caution> {
+    error?;
+    let age = at.map(|at| format!(" by {}", ground.age_text(at))).unwrap_or_default();
+    Some(Caution::new(super::CautionKind::Old, format!("what is shown of its table is old{age}")))
+}
+
+fn harmless(text: &str) -> String {
+    text::one_line(text).into_owned()
+}
+
+/// Brings a target up to date, where the same thing is seen by another mark now, and says how it has changed; none while it has
+/// not, and while that cannot be told.
+pub(super) fn follow(ground: &Ground<'_>, what: &mut What) -> Option<Change> {
+    match what {
+        What::Lease(target) => leases::follow(ground, target),
+        What::RedisLease(lease) => leases::changed_in_redis(ground, lease),
+        What::Task(target) => tasks::changed(ground, target),
+        What::Item(target) => items::changed(ground, target),
+        // A recovery is planned by what the server was asked for, and compared by it.
+        What::Session(_) | What::Execution { .. } => None,
+    }
+}

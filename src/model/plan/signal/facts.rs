@@ -1,0 +1,118 @@
+//! How a session is, in lines.
+
+use rustc_hash::FxHashMap;
+
+use crate::model::backend::{Backend, State};
+use crate::model::lock::{Lock, LockTag, LockType};
+use crate::model::plan::look::Ground;
+use crate::model::wait_graph::Party;
+use crate::text::{self, count};
+
+/// How many locks are told by name.
+const NAMED: usize = 3;
+/// Columns of a query.
+const QUERY: usize = 200;
+
+/// The locks that some sessions hold, and how many wait for each lock.
+pub(super) struct Held<'a> {
+    of: FxHashMap<i32, Vec<&'a Lock>>,
+    awaited: FxHashMap<LockTag, usize>,
+}
+
+impl<'a> Held<'a> {
+    /// Goes through the locks once.
+    pub(super) fn of(ground: &Ground<'a>, pids: impl Iterator<Item = i32>) -> Self {
+        let mut of: FxHashMap<i32, Vec<&'a Lock>> = pids.map(|pid| (pid, Vec::new())).collect();
+        for lock in ground.snapshot.locks.rows.iter().filter(|lock| lock.granted) {
+            let Some(pid) = lock.pid else { continue };
+            let group = ground.backend(pid).map_or(pid, Backend::group);
+            if let Some(locks) = of.get_mut(&group) {
+                locks.push(lock);
+            }
+        }
+        let queues = ground.graph.queues.iter();
+        Self { of, awaited: queues.map(|queue| (queue.tag, queue.waiters.len())).collect() }
+    }
+
+    /// The most important first: those that most wait for, then the strongest.
+    fn words(&self, ground: &Ground<'_>, pid: i32) -> String {
+        // Every transaction has a lock on its own id.
+        let is_own = |lock: &&&Lock| lock.tag.locktype != LockType::VirtualXid;
+        let mut locks: Vec<&Lock> = self.of.get(&pid).into_iter().flatten().filter(is_own).copied().collect();
+        let most = if ground.snapshot.locks_omitted > 0 { "at least " } else { "" };
+        if locks.is_empty() {
+            return format!("holds {most}no lock");
+        }
+        locks.sort_by_key(|lock| {
+            let awaited = self.awaited.get(&lock.tag).copied().unwrap_or_default();
+            let is_id = lock.tag.locktype == LockType::TransactionId;
+            (std::cmp::Reverse(awaited), is_id, std::cmp::Reverse(lock.mode), lock.tag)
+        });
+        let name = |lock: &&Lock| {
+            let awaited = match self.awaited.get(&lock.tag) {
+                Some(waiters) if *waiters > 0 => format!(" ({} wait)", count(*waiters as u64)),
+                _ => String::new(),
+            };
+            format!("{} on {}{awaited}", lock.mode.short(), ground.lock_words(&lock.tag, pid))
+        };
+        let named = locks.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
+        let number = count(locks.len() as u64);
+        let noun = if locks.len() == 1 { "lock" } else { "locks" };
+        let more = if locks.len() > NAMED { ", …" } else { "" };
+        format!("holds {most}{number} {noun}: {named}{more}")
+    }
+}
+
+/// Its state, its transaction, its locks, where it is from, its query.
+pub(super) fn of(ground: &Ground<'_>, pid: i32, held: &Held<'_>) -> Vec<String> {
+    let Some(backend) = ground.backend(pid) else { return Vec::new() };
+    let mut facts = vec![state(ground, backend), transaction(ground, backend), held.words(ground, pid)];
+    facts.push(origin(ground, backend));
+    if let Some(query) = backend.query.as_deref().filter(|query| !query.trim().is_empty()) {
+        let last = if backend.state == Some(State::Active) { "query" } else { "last query" };
+        let query = text::fit(&text::one_line_prefix(query, QUERY), QUERY).into_owned();
+        facts.push(format!("{last}: {query}"));
+    }
+    facts
+}
+
+fn state(ground: &Ground<'_>, backend: &Backend) -> String {
+    if let Some((queue, place)) = ground.graph.wait_of(Party::Backend(backend.pid))
+        && let Some(waiter) = queue.waiters.get(place)
+    {
+        let since = waiter.wait_start.map(|since| format!(" {}", ground.age_text(since))).unwrap_or_default();
+        let what = ground.lock_words(&queue.tag, waiter.pid);
+        return format!("waits{since} for {} on {what}", waiter.mode.short());
+    }
+    let Some(state) = backend.state else { return "its state is not known".to_owned() };
+    let since = backend.state_change.map(|since| format!(" for {}", ground.age_text(since)));
+    let own = match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
+        (Some("Client"), Some("ClientRead")) | (None, _) => String::new(),
+        (Some(kind), event) => format!(", waits on {kind} {}", event.unwrap_or("?")),
+    };
+    text::one_line(&format!("{}{}{own}", state.as_str(), since.unwrap_or_default())).into_owned()
+}
+
+fn transaction(ground: &Ground<'_>, backend: &Backend) -> String {
+    match backend.xact_start {
+        None => "in no transaction".to_owned(),
+        Some(start) => {
+            let wrote = if backend.backend_xid.is_some() { "has written" } else { "has written nothing" };
+            format!("in a transaction for {}, which {wrote}", ground.age_text(start))
+        }
+    }
+}
+
+fn origin(ground: &Ground<'_>, backend: &Backend) -> String {
+    let mut words = Vec::new();
+    if let Some(database) = backend.database.as_deref() {
+        words.push(format!("in {database}"));
+    }
+    if let Some(client) = backend.client.as_deref() {
+        words.push(format!("from {client}"));
+    }
+    if let Some(start) = backend.backend_start {
+        words.push(format!("connected {} ago", ground.age_text(start)));
+    }
+    text::one_line(&words.join(", ")).into_owned()
+}

@@ -1,0 +1,130 @@
+//! Cancelling queries and ending sessions.
+
+mod caution;
+mod choose;
+mod effect;
+mod facts;
+mod identity;
+mod refuse;
+mod work;
+
+use rustc_hash::FxHashSet;
+
+use self::choose::{Meant, Pick};
+use super::look::Ground;
+use super::{ActionPlan, Ask, Caution, Confirm, Look, PlannedTarget, Refused, Target, Verb, What};
+use crate::model::finding::Subject;
+use crate::model::wait_graph::Party;
+
+pub(super) use effect::of as effect_of;
+pub(super) use identity::changed;
+
+/// What is going to be done to sessions. The targets come in the order of the rows; those of the forest in its order, so that
+/// who blocks others is ended before them, while they wait still.
+#[must_use]
+pub fn sessions(look: &Look<'_>, ask: &Ask) -> ActionPlan {
+    let mut plan = ActionPlan::new(ask.verb);
+    let Some(ground) = Ground::of(look) else {
+        plan.refused.push(Refused::new("the server", Subject::Server, "nothing has been seen of it yet"));
+        return plan;
+    };
+    let Meant { picks, refused, hidden } = choose::meant(&ground, ask);
+    (plan.refused, plan.hidden) = (refused, hidden);
+    let held = facts::Held::of(&ground, picks.iter().map(|pick| pick.pid));
+    for pick in picks {
+        match planned(&ground, ask, &pick, &held) {
+            Ok(row) => plan.rows.push(row),
+            Err(reason) => {
+                plan.refused.push(Refused::new(ground.name(pick.pid), ground.subject(pick.pid), reason));
+            }
+        }
+    }
+    plan.offers = choose::offers(&ground, ask);
+    let alone = match plan.rows.as_slice() {
+        [row] if ask.verb == Verb::Terminate => work::owner(&ground, &row.target),
+        _ => None,
+    };
+    plan.confirm = Confirm::of(plan.rows.len(), alone);
+    together(&ground, &mut plan);
+    plan
+}
+
+/// What is known of the targets by now: their facts and what comes of them. The targets stay as they are.
+pub(super) fn refresh(ground: &Ground<'_>, plan: &mut ActionPlan) {
+    let pids: Vec<i32> = plan.rows.iter().filter_map(pid_of).collect();
+    let held = facts::Held::of(ground, pids.into_iter());
+    for row in &mut plan.rows {
+        let What::Session(target) = &row.target.what else { continue };
+        row.change = row.change.take().or_else(|| changed(ground, plan.verb, target));
+        if row.change.is_none() {
+            let effect = effect_of(ground, plan.verb, &[Party::Backend(target.pid)]);
+            let pick = Pick { pid: target.pid, start: None, holds: None, key_stays: false, via: None };
+            row.facts = facts::of(ground, target.pid, &held);
+            row.cautions = cautions(ground, plan.verb, &pick, &row.cautions);
+            row.effect = Some(effect);
+        }
+    }
+    together(ground, plan);
+}
+
+/// What comes of all that are still as they were.
+fn together(ground: &Ground<'_>, plan: &mut ActionPlan) {
+    let parties: Vec<Party> = plan
+        .rows
+        .iter()
+        .filter(|row| row.change.is_none())
+        .filter_map(|row| pid_of(row).map(Party::Backend))
+        .collect();
+    plan.effect = (!parties.is_empty()).then(|| effect_of(ground, plan.verb, &parties));
+}
+
+fn pid_of(row: &PlannedTarget) -> Option<i32> {
+    match &row.target.what {
+        What::Session(target) => Some(target.pid),
+        _ => None,
+    }
+}
+
+/// What is sent to the server, as somebody would write it.
+fn does(verb: Verb, pid: i32) -> String {
+    match verb {
+        Verb::Cancel => format!("pg_cancel_backend({pid})"),
+        _ => format!("pg_terminate_backend({pid})"),
+    }
+}
+
+fn planned(
+    ground: &Ground<'_>,
+    ask: &Ask,
+    pick: &Pick,
+    held: &facts::Held<'_>,
+) -> Result<PlannedTarget, String> {
+    let backend = refuse::check(ground, ask.verb, pick)?;
+    let effect = effect_of(ground, ask.verb, &[Party::Backend(pick.pid)]);
+    let blocks = ask.is_of_chains() && effect.blocked > 0;
+    let target = identity::of(ground, ask, pick, backend, blocks)?;
+    Ok(PlannedTarget {
+        target: Target {
+            what: What::Session(target),
+            name: ground.name(pick.pid),
+            subject: ground.subject(pick.pid),
+        },
+        does: does(ask.verb, pick.pid),
+        facts: facts::of(ground, pick.pid, held),
+        effect: Some(effect),
+        cautions: cautions(ground, ask.verb, pick, &[]),
+        change: None,
+    })
+}
+
+/// What ending a session breaks. What was said once because of how it was chosen is said again.
+fn cautions(ground: &Ground<'_>, verb: Verb, pick: &Pick, before: &[Caution]) -> Vec<Caution> {
+    let mut cautions = caution::of(ground, verb, pick);
+    let kinds: FxHashSet<_> = cautions.iter().map(|caution| caution.kind).collect();
+    let stays = |caution: &&Caution| {
+        caution.kind == super::CautionKind::ParallelWorker && !kinds.contains(&caution.kind)
+    };
+    cautions.extend(before.iter().filter(stays).cloned());
+    cautions.sort_by_key(|caution| caution.kind);
+    cautions
+}

@@ -1,0 +1,55 @@
+//! Text within statements that are shown to people, to be run by them.
+
+use super::one_line;
+
+/// A string literal of SQL, as one harmless line that means exactly `text`
+/// (<https://www.postgresql.org/docs/current/sql-syntax-lexical.html#SQL-SYNTAX-STRINGS-ESCAPE>).
+#[must_use]
+pub fn literal(text: &str) -> String {
+    if one_line(text) == text && !text.contains('\\') {
+        return format!("'{}'", text.replace('\'', "''"));
+    }
+    format!("E'{}'", escaped(text, '\''))
+}
+
+/// A name in double quotes, as one harmless line that means exactly `name`.
+#[must_use]
+pub fn identifier(name: &str) -> String {
+    if one_line(name) == name {
+        return format!("\"{}\"", name.replace('"', "\"\""));
+    }
+    // Without a form of its own for escapes other than those of Unicode: a backslash is doubled there, too.
+    let text: String = name.chars().map(|character| unicode(character, '"', "\\+", 6)).collect();
+    format!("U&\"{text}\"")
+}
+
+fn escaped(text: &str, quote: char) -> String {
+    text.chars().map(|character| unicode(character, quote, "\\U", 8)).collect()
+}
+
+/// A character between quotes where a backslash escapes.
+fn unicode(character: char, quote: char, prefix: &str, digits: usize) -> String {
+    match character {
+        '\\' => "\\\\".to_owned(),
+        _ if character == quote => format!("{quote}{quote}"),
+        ' '..='~' => character.to_string(),
+        _ if character.is_alphanumeric() => character.to_string(),
+        _ => format!("{prefix}{:0digits$X}", u32::from(character)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_exactly_itself() {
+        assert_eq!(literal("order-17"), "'order-17'");
+        assert_eq!(literal("it's"), "'it''s'");
+        assert_eq!(literal("a\\b\n"), "E'a\\\\b\\U0000000A'");
+        assert_eq!(identifier("watcher"), "\"watcher\"");
+        assert_eq!(identifier("a\"b"), "\"a\"\"b\"");
+        assert_eq!(identifier("a\\b"), "\"a\\b\"");
+        assert_eq!(identifier("a\"\\\u{1b}b"), "U&\"a\"\"\\\\\\+00001Bb\"");
+    }
+}

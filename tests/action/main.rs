@@ -1,0 +1,15 @@
+//! What the executor does to real servers, and above all what it does not.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test may"
+)]
+
+mod crowded;
+mod identity;
+mod stage;
+#[path = "../support/mod.rs"]
+mod support;
