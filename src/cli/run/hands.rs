@@ -3,7 +3,6 @@
 use tokio_postgres::Client;
 
 use super::super::settings::Settings;
-use super::look;
 use crate::action::audit::{self, Keeper, ServerName};
 use crate::action::{Actor, Asked, Record, executor};
 use crate::clock;
@@ -17,7 +16,7 @@ pub(super) fn settings(settings: &Settings, info: &ConnInfo) -> executor::Settin
     executor::Settings {
         actor: actor(info),
         offset: clock::offset(),
-        redis: look::redis(settings).map(|(servers, _)| servers).unwrap_or_default(),
+        redis: settings.redis.sets.servers().cloned().collect(),
     }
 }
 
