@@ -187,7 +187,7 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
 }
 
 /// Who would go on without `victims`, by the graph.
-async fn freed_by(client: &Client, info: &locktop::pg::conninfo::ConnInfo, victims: &[i32]) -> BTreeSet<i32> {
+async fn freed_by(client: &Client, info: &ConnInfo, victims: &[i32]) -> BTreeSet<i32> {
     let limits = Limits { ask: 1_000, ..Limits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let waiting = waiting(client).await;

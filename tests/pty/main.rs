@@ -21,6 +21,7 @@ mod outage;
 mod panic;
 mod picture;
 mod process;
+mod redis;
 mod screen;
 mod shell;
 mod signals;

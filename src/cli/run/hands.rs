@@ -18,7 +18,7 @@ pub(super) fn settings(settings: &Settings, info: &ConnInfo) -> executor::Settin
     executor::Settings {
         actor: actor(info),
         offset: clock::offset(),
-        redis: look::redis(settings).map(|(servers, _)| servers).unwrap_or_default(),
+        redis: settings.redis.sets.servers().cloned().collect(),
     }
 }
 
