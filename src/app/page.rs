@@ -98,6 +98,18 @@ pub fn holder_of(scene: &Scene<'_>, id: RowId) -> Option<i32> {
     }
 }
 
+/// Who can wait or be waited for behind a row; none where it is about something else.
+#[must_use]
+pub fn party_of(scene: &Scene<'_>, id: RowId) -> Option<Party> {
+    match id {
+        RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => Some(Party::Prepared(xact)),
+        _ => {
+            let pid = holder_of(scene, id)?;
+            Some(Party::Backend(scene.backend(pid).map_or(pid, crate::model::backend::Backend::group)))
+        }
+    }
+}
+
 /// The row that an event is about, whether or not it is there.
 #[must_use]
 pub fn subject_of(scene: &Scene<'_>, id: RowId) -> Option<RowId> {

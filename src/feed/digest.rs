@@ -13,6 +13,7 @@ use crate::model::event::{Draft, Events, Kind, Told};
 use crate::model::finding::{self, Deadlocks, Scene, Severity, Subject, lock_name_query};
 use crate::model::lease;
 use crate::model::lock_name::LockNames;
+use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::Systems;
@@ -59,6 +60,7 @@ impl Digest {
             findings: Arc::default(),
             series: Arc::default(),
             events: Arc::default(),
+            rights: None,
             held_since: Arc::default(),
             lock_names: Arc::new(lock_names),
         };
@@ -79,6 +81,13 @@ impl Digest {
     pub fn learned(&mut self, learned: Learned) {
         self.notes = learned.notes;
         self.view = Arc::new(View { lock_names: learned.names, ..View::clone(&self.view) });
+    }
+
+    /// Takes in what the role may do, for the snapshots to come.
+    pub fn rights_told(&mut self, rights: Option<Arc<Rights>>) {
+        if rights != self.view.rights {
+            self.view = Arc::new(View { rights, ..View::clone(&self.view) });
+        }
     }
 
     /// Takes the newest state of the Redis servers in, for the snapshots to come.
@@ -150,6 +159,7 @@ impl Digest {
             series,
             events,
             held_since,
+            rights: before.rights.clone(),
             lock_names: Arc::clone(&before.lock_names),
             snapshot: Some(Arc::new(snapshot)),
         });

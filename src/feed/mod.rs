@@ -7,6 +7,7 @@ mod diff;
 pub mod digest;
 pub mod held;
 pub mod learn;
+pub mod lines;
 pub mod live;
 pub mod once;
 pub mod series;

@@ -2,6 +2,8 @@
 //!
 //! `LOCKTOP_ACCEPT=1 cargo test --lib ui::tests` writes them anew; read the difference before committing it.
 
+mod dialogs;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -56,11 +58,13 @@ impl Stage {
         let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
         self.terminal.draw(|frame| super::render(frame, app, viewport, theme)).unwrap();
         self.app.page_rows = self.viewport.page_rows;
+        self.app.update(Message::Drawn(self.viewport.dialog));
     }
 
     /// The screen as text. The cell behind a wide character belongs to it.
     fn text(&mut self) -> String {
         // The test backend does not know that a wide character covers two cells: begin anew.
+        self.draw();
         self.terminal.clear().unwrap();
         self.draw();
         let buffer = self.terminal.backend().buffer();

@@ -34,7 +34,7 @@ pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Opt
 }
 
 /// A line that is too long, in several: its last piece is wrapped, and what follows stands below its beginning.
-fn wrapped(line: Line, width: usize) -> Vec<Line> {
+pub(in crate::app) fn wrapped(line: Line, width: usize) -> Vec<Line> {
     if line.width() <= width {
         return vec![line];
     }

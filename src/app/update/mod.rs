@@ -1,17 +1,18 @@
 //! What each message does.
 
 mod actions;
+mod dialog;
 mod jump;
 mod pages;
 mod prompt;
 
 use std::sync::Arc;
 
-use super::App;
 use super::index::Index;
 use super::keymap::Action;
 use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
+use super::{App, Notice};
 use crate::keys::Key;
 use crate::model::view::{Link, View};
 
@@ -29,11 +30,14 @@ impl App {
             Message::Wheel(pane, by) => self.wheel(pane, by),
             Message::Resize(columns, rows) => {
                 self.size = (columns, rows);
+                self.disarm();
                 Update::redraw()
             }
             Message::Tick(silence) => self.tick(silence),
-            // Nothing on the screens asks for them yet.
-            Message::RecoveryPlanned(..) | Message::Reported(_) => Update::none(),
+            Message::RecoveryPlanned(number, plan) => self.planned(number, plan),
+            Message::Progress(number, done) => self.progress(number, done),
+            Message::Reported(report) => self.reported(&report),
+            Message::Drawn(revision) => self.drawn(revision),
         }
     }
 
@@ -49,10 +53,10 @@ impl App {
         }
         if self.paused && self.scene().is_some() {
             self.latest = Some(view);
-            return Update::redraw();
+        } else {
+            self.show(view);
         }
-        self.show(view);
-        Update::redraw()
+        self.refresh_dialog()
     }
 
     /// Shows a view.
@@ -90,9 +94,9 @@ impl App {
         self.silence = silence;
         let mut redraw =
             self.is_stale() != was_stale || (self.is_stale() && before.floor() < silence.floor());
-        if let Some(notice) = &mut self.notice {
-            notice.ticks = notice.ticks.saturating_sub(1);
-            if notice.ticks == 0 {
+        if let Some(Notice { ticks: Some(ticks), .. }) = &mut self.notice {
+            *ticks = ticks.saturating_sub(1);
+            if *ticks == 0 {
                 self.notice = None;
                 redraw = true;
             }
@@ -102,13 +106,17 @@ impl App {
 
     fn key(&mut self, key: Key) -> Update {
         // It has been read, and the keys it lies over are needed again.
-        let had_notice = self.notice.take().is_some();
+        let read = |notice: &mut Notice| notice.seen || notice.ticks.is_some();
+        let had_notice = self.notice.take_if(read).is_some();
         let mut update = self.key_pressed(key);
         update.redraw |= had_notice;
         update
     }
 
     fn key_pressed(&mut self, key: Key) -> Update {
+        if self.dialog.is_some() {
+            return self.dialog_key(key);
+        }
         if key == Key::ctrl('c') && self.prompt.is_none() {
             // Whatever the config says: there is always a way out.
             return Update::effect(Effect::Quit);
@@ -124,7 +132,11 @@ impl App {
     }
 
     fn click(&mut self, pane: Pane, at: usize) -> Update {
-        if !self.pages.is_empty() || self.prompt.is_some() || !self.visible_panes().contains(&pane) {
+        if !self.pages.is_empty()
+            || self.prompt.is_some()
+            || self.dialog.is_some()
+            || !self.visible_panes().contains(&pane)
+        {
             return Update::none();
         }
         self.focus = pane;
@@ -138,6 +150,9 @@ impl App {
     }
 
     fn wheel(&mut self, pane: Option<Pane>, by: isize) -> Update {
+        if self.dialog.is_some() {
+            return self.scroll_dialog(by);
+        }
         if !self.pages.is_empty() {
             return self.scroll_page(by);
         }
@@ -184,7 +199,16 @@ impl App {
 
     /// Shows a word to the user, which goes away by itself.
     pub fn say(&mut self, text: impl Into<String>) -> Update {
-        self.notice = Some(super::Notice { text: text.into(), ticks: 5 });
+        // What nobody has seen yet and somebody should is more important.
+        if self.notice.as_ref().is_none_or(|notice| notice.seen || notice.ticks.is_some()) {
+            self.notice = Some(Notice { text: text.into(), ticks: Some(5), seen: false });
+        }
+        Update::redraw()
+    }
+
+    /// Shows a word to the user that stays until a key is pressed.
+    fn insist(&mut self, text: impl Into<String>) -> Update {
+        self.notice = Some(Notice { text: text.into(), ticks: None, seen: false });
         Update::redraw()
     }
 
@@ -233,6 +257,13 @@ impl App {
             Action::Refresh => Update { effects: vec![Effect::Refresh, Effect::Clear], redraw: true },
             Action::Suspend => Update::effect(Effect::Suspend),
             Action::Quit => Update::effect(Effect::Quit),
+            Action::Cancel
+            | Action::Terminate
+            | Action::Recover
+            | Action::Unlock
+            | Action::Enable
+            | Action::MakeDue
+            | Action::SetAside => self.ask_here(action),
         }
     }
 }

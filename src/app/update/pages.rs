@@ -81,6 +81,7 @@ impl App {
             }
             Action::Follow => self.follow_page(),
             Action::Copy => self.copy_page(),
+            action if action.acts() => self.ask_on_page(action),
             Action::Help
             | Action::Findings
             | Action::Pause
@@ -107,7 +108,7 @@ impl App {
             Some(Page::Detail { subject, .. }) => {
                 self.detail_lines(*subject, width).map_or(0, |lines| lines.len())
             }
-            Some(Page::Help { .. }) => super::super::keymap::BINDINGS.len() + 21,
+            Some(Page::Help { .. }) => super::super::keymap::BINDINGS.len() + 22,
             _ => 0,
         };
         let last = lines.saturating_sub(self.page_rows);

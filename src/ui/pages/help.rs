@@ -43,7 +43,8 @@ pub(super) fn render(
 fn lines(app: &App) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut group = "";
-    for binding in BINDINGS {
+    let read_only = app.settings.read_only;
+    for binding in BINDINGS.iter().filter(|binding| !(read_only && binding.action.acts())) {
         if binding.group != group {
             group = binding.group;
             lines.push(Line::new().with(group, Tone::Title));
