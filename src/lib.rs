@@ -9,7 +9,7 @@
 //! # How data flows
 //!
 //! ```text
-//! PostgreSQL ─poll─▶ Snapshot ─▶ feed: wait graph, findings, series ─watch<Arc<View>>─▶ App::update ─▶ ui::render ─▶ terminal
+//! PostgreSQL ─poll─▶ Snapshot ─▶ feed: wait graph, findings, series, events ─watch<Arc<View>>─▶ App::update ─▶ ui::render ─▶ terminal
 //!                                                                        ▲ keys, ticks, resize   └─ Effect ─▶ runtime
 //! ```
 //!
@@ -54,6 +54,8 @@
 //! - A function keeps the plan of its first call in a session, and an idle worker makes that while the queue is empty: ten thousand items
 //!   later each claim went through all of them. So those functions have no sequential scans, and find what they claimed by an array: a
 //!   join over an empty table is planned without the index.
+//! - Who waits for a row waits for the end of a transaction, whose number never comes again, and a row's place changes with each update. So
+//!   contention of rows is counted by table (`lock_contention` of the schema): the one who waits has the row's place locked, which tells it.
 //! - A statement outlives the worker that sent it, by up to the second that the server needs to see that nobody listens. What a dead
 //!   session had is pending again after a grace, not at once ([`locks::work_session`]).
 //! - A process that was stopped notices nothing, not even that its standard input has ended: whoever stops one sees to it that

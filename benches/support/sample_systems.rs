@@ -217,6 +217,9 @@ pub fn queue(now: f64) -> Builder {
     b.item(40_002, "import", "failed", 90_000.0 + now).error = None;
     b.item(41_214, "邮件发送", "pending", 1510.0 + now);
     b.item(41_215, "resize images", "pending", 1509.0 + now);
+    let resting = b.item(41_190, "邮件发送", "pending", 1800.0 + now);
+    (resting.attempt, resting.due_at) = (Some(1), Some(at(9.0)));
+    resting.error = Some("smtp: 451 try again later".into());
     b.limit("user:123:api", 100, Some(100), 12.0);
     b.limit("user:77:api", 85, Some(100), 48.0);
     b.limit("登录:10.0.0.1", 3, Some(100), 31.0);

@@ -81,5 +81,6 @@ async fn look(
     if let Some(redis) = redis {
         digest.redis_read(redis);
     }
+    digest.rights_told(session.rights());
     Ok(digest.snapshot_taken(second))
 }

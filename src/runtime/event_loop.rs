@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::signals::{self, Signal};
 use super::terminal::{self, Output, ReportMouse, Screen};
 use super::{fault, input, job, panics, signals::Signal::End};
+use crate::action::executor::{self, Answer, Executor, Order};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
 use crate::clock;
@@ -35,6 +36,8 @@ pub struct Source {
     pub refresh: Box<dyn Fn() + Send>,
     /// Poll at another interval, in seconds.
     pub set_interval: Box<dyn Fn(f64) + Send>,
+    /// Who carries out what somebody confirms; none where nobody may act.
+    pub executor: Option<Executor>,
 }
 
 /// How the screens ended.
@@ -112,6 +115,14 @@ async fn show(
     state.run(signals).await
 }
 
+/// What the executor answers next; never where there is none.
+async fn answer(executor: &mut Option<Executor>) -> Option<Answer> {
+    match executor {
+        Some(executor) => executor.answer().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Drop for Loop {
     fn drop(&mut self) {
         // Before the screen is dropped, which would write to the terminal, and panic where that fails.
@@ -156,6 +167,13 @@ impl Loop {
                     }
                     self.message(Message::View(view.target, view))?;
                 }
+                answer = answer(&mut self.source.executor) => {
+                    let message = match answer {
+                        Some(answer) => self.answered(answer),
+                        None => return Ok(Exit::Source),
+                    };
+                    self.message(message)?;
+                }
                 _ = ticks.tick() => {
                     let silence = (clock::monotonic() - self.heard).as_secs_f64();
                     self.message(Message::Tick(silence))?;
@@ -188,11 +206,37 @@ impl Loop {
                 }
                 Effect::Mouse(true) => execute!(Output, ReportMouse)?,
                 Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
-                // Nothing on the screens asks for them yet.
-                Effect::PlanRecovery { .. } | Effect::Act(_) => {}
+                Effect::PlanRecovery { number, schema, request } => {
+                    self.order(Order::PlanRecovery { number, schema, request })?;
+                }
+                Effect::Act(deed) => self.order(Order::Act(deed))?,
             }
         }
         Ok(None)
+    }
+
+    /// Hands an order over. Where that cannot be, the screens hear of it at once.
+    fn order(&mut self, order: Order) -> io::Result<()> {
+        let answer = match &self.source.executor {
+            Some(executor) => executor.order(order),
+            None => Some(executor::refuse(&order, "nothing is ever done in read-only mode")),
+        };
+        if let Some(answer) = answer {
+            let message = self.answered(answer);
+            self.message(message)?;
+        }
+        Ok(())
+    }
+
+    /// What the executor answers; after a deed everything may be different.
+    fn answered(&self, answer: Answer) -> Message {
+        match answer {
+            Answer::Reported(report) => {
+                (self.source.refresh)();
+                Message::Reported(report)
+            }
+            Answer::RecoveryPlanned(number, plan) => Message::RecoveryPlanned(number, plan),
+        }
     }
 
     /// Clears, and lets the next frame draw everything. `Terminal::clear` would ask the terminal for its cursor and wait

@@ -19,6 +19,8 @@ use crate::keys::Key;
 use crate::model::view::{Link, TargetId, View};
 use crate::sample;
 
+mod events;
+
 struct Stage {
     app: App,
     theme: Theme,
@@ -276,6 +278,8 @@ fn no_size_panics_and_below_the_smallest_it_says_so() {
                 "6",
                 "6<tab><enter>",
                 "7",
+                "8",
+                "8<enter>",
                 "<enter>",
                 "!",
                 "?",

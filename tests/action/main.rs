@@ -8,6 +8,7 @@
     reason = "a test may"
 )]
 
+mod crowded;
 mod identity;
 mod stage;
 #[path = "../support/mod.rs"]

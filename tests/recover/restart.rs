@@ -6,6 +6,7 @@ use locktop::model::lock_name::LockNames;
 use locktop::model::task::TaskState;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
+use locktop::model::work_queue::ItemState;
 use locktop::pg::poll::{Limits, Session as Poll};
 use locktop::schema::{self, SchemaName};
 
@@ -14,11 +15,24 @@ use super::db::Session;
 use super::support::{PATIENCE, conninfo, open, versions, wait_until};
 
 /// An execution whose last sign of life is an hour old and whose session was just lost is an orphan once the server has been up for the
-/// grace, and not before, by the server's own clock.
+/// grace, and not before, by the server's own clock. The same holds for an item of the queue, which is lost then.
 pub(crate) async fn orphan_exactly_after_the_grace(session: &Session) {
     // One second from now; again when that was over before the first look.
+    assert_eq!(session.ask(REQUEUE).await, "", "the usual grace is not over");
     while !is_seen_before_and_after(session).await {}
+    assert_eq!(session.ask(REQUEUE).await, "1|requeued");
     session.run("RESET locktop.orphan_grace").await;
+}
+
+const REQUEUE: &str = "SELECT task_id, outcome FROM requeue_lost_items('me')";
+
+/// Has the session work on an item that it took long ago.
+pub(crate) async fn work_on_an_item(worker: &Session) {
+    worker.run("INSERT INTO task_queue (task_name) VALUES ('mail')").await;
+    assert_eq!(worker.ask("SELECT task_name FROM claim_queue_items('w')").await, "mail");
+    worker
+        .run("UPDATE task_queue SET started_at = now() - interval '2 hours', heartbeat_at = now() - interval '1 hour'")
+        .await;
 }
 
 async fn is_seen_before_and_after(session: &Session) -> bool {
@@ -27,6 +41,8 @@ async fn is_seen_before_and_after(session: &Session) -> bool {
         .await;
     let look = "SELECT clock_timestamp() < up_since() + orphan_grace(), state,
                        (SELECT count(*) FROM recovery_candidates()), cardinality(orphans(10)),
+                       (SELECT q.state FROM running_queue_items q),
+                       next_item_due_at() = up_since() + orphan_grace(),
                        clock_timestamp() < up_since() + orphan_grace()
                   FROM running_tasks";
     let mut early = false;
@@ -34,13 +50,14 @@ async fn is_seen_before_and_after(session: &Session) -> bool {
         let answer = session.ask(look).await;
         match answer.split('|').collect::<Vec<_>>()[..] {
             // Both before and after the look it was too early.
-            ["t", state, candidates, orphans, "t"] => {
+            ["t", state, candidates, orphans, item, due, "t"] => {
                 assert_eq!((state, candidates, orphans), ("settling", "0", "0"));
+                assert_eq!((item, due), ("settling", "t"));
                 early = true;
                 false
             }
-            ["f", state, candidates, orphans, "f"] => {
-                assert_eq!((state, candidates, orphans), ("orphan", "1", "1"));
+            ["f", state, candidates, orphans, item, _, "f"] => {
+                assert_eq!((state, candidates, orphans, item), ("orphan", "1", "1", "lost"));
                 true
             }
             // In between.
@@ -65,6 +82,7 @@ async fn server(version: u32) -> (EmbeddedServer, Session) {
     worker
         .run("UPDATE task_execution_log SET started_at = now() - interval '2 hours', heartbeat_at = now() - interval '1 hour'")
         .await;
+    work_on_an_item(&worker).await;
     (server, worker)
 }
 
@@ -79,6 +97,7 @@ async fn after_a_start_nothing_is_an_orphan_before_the_grace() {
             server.restart().await.unwrap();
             let session = Session::open(&conninfo(&server)).await;
             assert_eq!(session.ask("SELECT state FROM running_tasks").await, "settling", "{version}");
+            assert_eq!(session.ask("SELECT state FROM running_queue_items").await, "settling", "{version}");
             assert_eq!(
                 session.ask("SELECT * FROM fetch_tasks('v')").await,
                 "",
@@ -140,7 +159,7 @@ async fn a_monitor_that_saw_the_restart_counts_anew_too() {
     let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
     let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
     let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
-    assert_eq!(view.tasks.rows[0].state, TaskState::Slow);
+    assert_eq!((view.tasks.rows[0].state, view.queue.rows[0].state), (TaskState::Slow, ItemState::Slow));
     server.restart().await.unwrap();
     let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
     let mut first = None;
@@ -148,7 +167,12 @@ async fn a_monitor_that_saw_the_restart_counts_anew_too() {
     loop {
         assert!(start.elapsed() < PATIENCE, "it never was an orphan");
         let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
-        let now = view.snapshot.as_ref().unwrap().taken_at;
+        let snapshot = view.snapshot.as_ref().unwrap();
+        let now = snapshot.taken_at;
+        // Of an item the server's own start is known, and its worker's last sign of life.
+        let up = (now - snapshot.up_since().unwrap()).as_seconds_f64();
+        let expected = if up < 1.0 { ItemState::Settling } else { ItemState::Lost };
+        assert_eq!(view.queue.rows[0].state, expected, "{up} s after the start");
         let free_for = (now - *first.get_or_insert(now)).as_seconds_f64();
         let state = view.tasks.rows[0].state;
         let expected = if free_for < 1.0 { TaskState::Unknown } else { TaskState::Orphan };

@@ -28,6 +28,7 @@ impl Pair {
         worker.run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('report', 'x', now())").await;
         assert_eq!(worker.ask("SELECT task_name FROM fetch_tasks('w')").await, "report");
         worker.run("UPDATE task_execution_log SET started_at = now() - interval '2 hours', heartbeat_at = now() - interval '1 hour'").await;
+        super::restart::work_on_an_item(&worker).await;
         let standby = primary.standby(options).await.unwrap();
         Self { primary, standby }
     }
@@ -43,10 +44,10 @@ async fn recover(server: &EmbeddedServer, arguments: &[&str]) -> (Option<i32>, S
     (left.status, left.out, left.err)
 }
 
-/// The states of the executions in the JSON of a snapshot.
+/// The states of the executions and of the items of the queue in the JSON of a snapshot.
 async fn states(server: &EmbeddedServer, info: &ConnInfo) -> Vec<String> {
     let json: serde_json::Value = serde_json::from_str(&printed(server, info, "json").await).unwrap();
-    let rows = json["executions"].as_array().unwrap();
+    let rows = ["executions", "queue_items"].map(|name| json[name].as_array().unwrap().clone()).concat();
     rows.iter().map(|row| row["state"].as_str().unwrap().to_owned()).collect()
 }
 
@@ -63,7 +64,8 @@ async fn on_a_standby_nothing_is_an_orphan() {
         );
         assert_eq!(replica.ask(ORPHANS).await, "0");
         let info = conninfo(&pair.standby);
-        assert_eq!(states(&pair.standby, &info).await, ["unknown"]);
+        assert_eq!(replica.ask("SELECT state FROM running_queue_items").await, "unknown", "{version}");
+        assert_eq!(states(&pair.standby, &info).await, ["unknown", "unknown"]);
         let (status, out, err) = recover(&pair.standby, &[]).await;
         let expected = "locktop: on a standby nothing can be recovered, and it cannot be told who runs: connect to the primary\n";
         assert_eq!((status, out.as_str(), err.as_str()), (Some(1), "", expected), "{version}");
@@ -73,6 +75,7 @@ async fn on_a_standby_nothing_is_an_orphan() {
         // The primary was shut down and started, which ended the session; and that was a moment ago.
         let primary = Pair::session(&pair.primary).await;
         assert_eq!(primary.ask("SELECT state FROM running_tasks").await, "settling");
+        assert_eq!(primary.ask("SELECT state FROM running_queue_items").await, "settling");
         // A lock on the primary is not to be seen on the standby.
         primary.run("UPDATE scheduled_tasks SET next_run_at = now(); SET locktop.orphan_grace = '0'").await;
         assert_eq!(primary.ask("SELECT task_name FROM fetch_tasks('v')").await, "report");
@@ -100,7 +103,8 @@ async fn after_a_promotion_the_grace_is_counted_anew() {
             "f|settling",
             "{version}"
         );
-        assert_eq!(states(&pair.standby, &info).await, ["unknown"]);
+        assert_eq!(standby.ask("SELECT state FROM running_queue_items").await, "settling", "{version}");
+        assert_eq!(states(&pair.standby, &info).await, ["unknown", "settling"]);
         let since = "SELECT up_since() > pg_postmaster_start_time() + interval '2 s'";
         assert_eq!(standby.ask(since).await, "t", "{version}: since the promotion");
         let (status, out, _) = recover(&pair.standby, &[]).await;

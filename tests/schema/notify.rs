@@ -10,7 +10,7 @@ use super::db::{Session, installed};
 use super::support::{PATIENCE, server_of, versions};
 
 /// Which of these statements were announced.
-async fn heard(version: u32, info: &ConnInfo, statements: &[String]) -> Vec<bool> {
+async fn heard(version: u32, info: &ConnInfo, channel: &str, statements: &[String]) -> Vec<bool> {
     let directory = server_of(version).await.socket_dir().to_owned();
     let mut config = Config::new();
     config.host_path(directory).user(info.user()).dbname(info.dbname());
@@ -24,12 +24,12 @@ async fn heard(version: u32, info: &ConnInfo, statements: &[String]) -> Vec<bool
             }
         }
     });
-    client.batch_execute("LISTEN locktop_tasks").await.unwrap();
+    client.batch_execute(&format!("LISTEN {channel}")).await.unwrap();
     let session = Session::open(info).await;
     let mut announced = Vec::new();
     for statement in statements {
         session.run(statement).await;
-        session.run("NOTIFY locktop_tasks, 'end'").await;
+        session.run(&format!("NOTIFY {channel}, 'end'")).await;
         let mut count = 0;
         while tokio::time::timeout(PATIENCE, receiver.recv()).await.unwrap().unwrap() == "locktop" {
             count += 1;
@@ -38,6 +38,37 @@ async fn heard(version: u32, info: &ConnInfo, statements: &[String]) -> Vec<bool
         announced.push(count == 1);
     }
     announced
+}
+
+const TASKS: &str = "locktop_tasks";
+
+/// Who sleeps does so until the next one is due.
+#[tokio::test]
+async fn an_item_that_is_pending_again_is_announced_when_it_is_due_or_will_be_before_all_others() {
+    for version in versions() {
+        let info = installed(version).await;
+        let fail = |id: i32, pause: &str| {
+            format!(
+                "UPDATE task_queue SET status = 'pending', not_before = clock_timestamp() + interval '{pause}' WHERE id = {id}"
+            )
+        };
+        let add = "INSERT INTO task_queue (task_name) SELECT 'x' FROM generate_series(1, 4)";
+        let (statements, expected): (Vec<String>, Vec<bool>) = [
+            (add.to_owned(), true),
+            ("UPDATE task_queue SET status = 'processing'".to_owned(), false),
+            (fail(1, "60 minutes"), true),
+            (fail(2, "90 minutes"), false),
+            (fail(3, "30 minutes"), true),
+            (fail(4, "-1 minutes"), true),
+            // By hand: sooner, and later.
+            ("UPDATE task_queue SET not_before = NULL WHERE id = 2".to_owned(), true),
+            (fail(2, "10 minutes"), false),
+            ("UPDATE task_queue SET status = 'completed'".to_owned(), false),
+        ]
+        .into_iter()
+        .unzip();
+        assert_eq!(heard(version, &info, "locktop_queue", &statements).await, expected, "{version}");
+    }
 }
 
 #[tokio::test]
@@ -63,7 +94,7 @@ async fn a_task_that_is_due_or_comes_before_all_others_is_announced() {
         ]
         .into_iter()
         .unzip();
-        assert_eq!(heard(version, &info, &statements).await, expected, "{version}");
+        assert_eq!(heard(version, &info, TASKS, &statements).await, expected, "{version}");
     }
 }
 
@@ -91,7 +122,7 @@ async fn an_idle_worker_knows_when_to_look_again() {
             .run("UPDATE scheduled_tasks SET next_run_at = '2099-01-01 00:00+00' WHERE task_name = 'now'")
             .await;
         let between = "INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('between', 'x', '2099-06-01 00:00+00')";
-        assert_eq!(heard(version, &info, &[between.to_owned()]).await, [false], "{version}");
+        assert_eq!(heard(version, &info, TASKS, &[between.to_owned()]).await, [false], "{version}");
         assert_eq!(other.ask("SELECT next_due_at() = '2099-01-01 00:00+00'").await, "t");
         worker.run("SELECT pg_advisory_unlock_all()").await;
         assert_eq!(

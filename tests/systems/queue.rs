@@ -65,7 +65,13 @@ async fn an_item_is_lost_with_the_session_that_took_it_on_every_version() {
         let waits = view.findings.iter().find(|one| one.check == "queue_pending").unwrap();
         assert_eq!(&*waits.summary, "work queue: 2 pending, the oldest for 1h00m; 2 being worked on");
         drop(dying);
-        stage.look_until("its session is gone", |view| states(view)[0] == (2, "lost")).await;
+        stage.look_until("its session is gone", |view| states(view)[0] == (2, "settling")).await;
+        assert!(
+            stage.view().findings.iter().all(|one| one.check != "lost_item"),
+            "its worker may not know it"
+        );
+        stage.later(31);
+        assert_eq!(states(stage.view())[0], (2, "lost"), "PostgreSQL {version}");
         let lost = stage.view().findings.iter().find(|one| one.check == "lost_item").unwrap();
         assert!(lost.summary.starts_with("queue item 2 (mail 2) lost, worker-2 gone"), "{}", lost.summary);
     }
@@ -88,11 +94,48 @@ async fn an_item_that_was_claimed_is_seen_with_its_key_and_is_lost_with_its_sess
         Some("queue item 1".to_owned())
     );
     drop(worker);
-    stage.look_until("its session is gone", |view| states(view)[0] == (1, "lost")).await;
+    stage.look_until("its session is gone", |view| states(view)[0] == (1, "settling")).await;
+    let admin = stage.client().await;
+    let state = "SELECT state FROM locktop.running_queue_items";
+    let seen: String = admin.query_one(state, &[]).await.unwrap().get(0);
+    assert_eq!(seen, "settling", "the server agrees");
+    stage.later(31);
+    assert_eq!(states(stage.view())[0], (1, "lost"));
     let requeue = "SELECT outcome FROM locktop.requeue_queue_item(1, 'test')";
     let outcome: String = stage.client().await.query_one(requeue, &[]).await.unwrap().get(0);
     assert_eq!(outcome, "requeued", "the server agrees");
     assert_eq!(states(&*stage.look().await), [(1, "pending"), (2, "pending")]);
+}
+
+#[tokio::test]
+async fn an_item_that_failed_rests_until_it_is_due_and_one_past_its_time_is_slow() {
+    for version in support::versions() {
+        let add = "INSERT INTO locktop.task_queue (task_name, timeout) VALUES ('first', '1 hour'), ('second', '1 minute')";
+        let server = support::server_of(version).await;
+        let mut stage = Stage::on(server, &format!("{own}{add}", own = own())).await;
+        let worker = stage.client().await;
+        worker.execute("SELECT locktop.claim_queue_items('worker-1', 2)", &[]).await.unwrap();
+        worker
+            .execute("SELECT locktop.finish_queue_item(1, 'worker-1', 1, 'pending', 'no answer')", &[])
+            .await
+            .unwrap();
+        let view = stage.look().await;
+        assert_eq!(states(&view), [(2, "running"), (1, "resting")], "PostgreSQL {version}");
+        assert_eq!((depth(&view), view.queue.depth.oldest_pending_at), ("1 1 0 0".to_owned(), None));
+        let snapshot = view.snapshot.as_ref().unwrap();
+        let left = view.queue.rows.iter().find(|row| row.id.id == 1).unwrap().due_in(snapshot).unwrap();
+        assert!(left > 0.0 && left <= 10.0, "{left}");
+        let json = stage.json();
+        let item = json["queue_items"].as_array().unwrap().iter().find(|item| item["id"] == 1).unwrap();
+        assert!(item["due_at"].is_string() && item["timeout"] == json!(3600.0), "{item}");
+        let screen = stage.screen_of('6', 160, 40);
+        assert!(screen.contains("resting") && screen.contains("DUE"), "{screen}");
+        stage.later(61);
+        let view = stage.view();
+        assert_eq!(states(view), [(2, "slow"), (1, "pending")], "PostgreSQL {version}");
+        assert!(view.queue.depth.oldest_pending_at.is_none(), "the counts are older");
+        assert!(stage.screen_of('6', 160, 40).contains("1 slow"));
+    }
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{Deed, LeaseTarget, Running, Seen, SessionTarget, Target, What};
 use crate::model::redis_lease::{LockValue, RedisLease, shown};
+use crate::pg::conninfo::ConnInfo;
 
 /// Counts up when a key changes its meaning. Keys may be added without.
 pub(super) const FORMAT: u32 = 1;
@@ -39,7 +40,7 @@ impl Who {
     }
 }
 
-/// The server, without secrets.
+/// A server, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerName {
     /// `host:port` or the path of the socket; several with commas between them where one of several answers.
@@ -48,6 +49,14 @@ pub struct ServerName {
     pub database: String,
     /// What tells a cluster from every other one and its standbys from nobody's: `pg_control_system()`. None where that is not known.
     pub system_identifier: Option<String>,
+}
+
+impl ServerName {
+    /// What is known before it is asked.
+    #[must_use]
+    pub fn of(info: &ConnInfo) -> Self {
+        Self { address: info.places(), database: info.dbname().to_owned(), system_identifier: None }
+    }
 }
 
 /// What an action begins with.

@@ -15,7 +15,7 @@ use crate::schema::SchemaName;
 
 /// Who does it.
 pub(super) struct Worker<L, R> {
-    pub(super) lines: L,
+    pub(super) lines: Arc<L>,
     pub(super) record: R,
     pub(super) settings: Settings,
 }
@@ -35,7 +35,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
             }
             _ => self.each(client.as_ref(), &mut clerk).await,
         };
-        Report { number: deed.number, verb: deed.verb, results, notes: clerk.notes }
+        let mut notes = clerk.notes;
+        notes.extend(self.record.notes().await);
+        Report { number: deed.number, verb: deed.verb, results, notes }
     }
 
     /// One after the other, until it is not known what came of one.

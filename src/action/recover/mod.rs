@@ -15,5 +15,6 @@ mod sql;
 
 pub use error::RecoverError;
 pub use execute::{Order, execute, execute_one};
+pub(super) use grants::record_grants;
 pub use grants::{Need, grants};
 pub use look::plan;

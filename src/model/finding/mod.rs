@@ -42,6 +42,7 @@ use super::work_queue::ItemId;
 use super::{Text, Timestamp};
 pub use deadlocks::Deadlocks;
 use look::Look;
+pub(crate) use look::parties_text;
 
 /// How bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
