@@ -12,12 +12,32 @@ use crate::app::page::{self, FindingId, Page};
 use crate::app::screen::Pane;
 use crate::app::table::RowId;
 use crate::keys::Key;
-use crate::model::plan::{ActionPlan, Look, RecoveryPlan, Report};
+use crate::model::plan::{ActionPlan, Change, Look, RecoveryPlan, Report, What};
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
 
 /// How long to wait for what was asked for to happen, in seconds.
 const WAIT: f64 = 5.0;
+
+/// A live lease is renewed every few seconds, and then its row is another one. The plan of now takes the place of one of which
+/// only that has changed: the same owners have the same leases, by the same tokens.
+fn renewed(plan: &ActionPlan, anew: impl FnOnce() -> ActionPlan) -> Option<ActionPlan> {
+    if !plan.rows.iter().any(|row| row.change == Some(Change::OtherRow)) {
+        return None;
+    }
+    let anew = anew();
+    let same = |was: &What, is: &What| match (was, is) {
+        (What::Lease(was), What::Lease(is)) => {
+            let then = (was.table, &was.id, &was.owner, was.token, was.is_own);
+            then == (is.table, &is.id, &is.owner, is.token, is.is_own)
+        }
+        (was, is) => was == is,
+    };
+    let pairs = || plan.rows.iter().zip(&anew.rows);
+    let all = plan.rows.len() == anew.rows.len()
+        && pairs().all(|(was, is)| same(&was.target.what, &is.target.what));
+    all.then_some(anew)
+}
 
 impl App {
     /// A key that acts was pressed on a screen: it is about the marked rows that are shown, else about the selected one.
@@ -114,6 +134,10 @@ impl App {
             Kind::Executions(search) => {
                 search.look(&look);
                 search.plan(&look)
+            }
+            Kind::Leases(_) => {
+                let refreshed = dialog.plan.refreshed(&look);
+                renewed(&refreshed, || dialog.order.plan(&look)).unwrap_or(refreshed)
             }
             _ => dialog.plan.refreshed(&look),
         };
