@@ -8,5 +8,7 @@ SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
        pg_catalog.current_setting('max_connections')::pg_catalog.int4,
        pg_catalog.pg_postmaster_start_time(),
        pg_catalog.current_setting('track_activity_query_size'),
-       pg_catalog.pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
+       pg_catalog.pg_has_role(current_user, 'pg_read_all_stats',
+                              CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 150000
+                                   THEN 'MEMBER' ELSE 'USAGE' END),
        pg_catalog.clock_timestamp()

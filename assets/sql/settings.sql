@@ -16,8 +16,8 @@ SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('jit', 'off', false),
        pg_catalog.set_config('work_mem', '16MB', false),
        pg_catalog.set_config('max_parallel_workers_per_gather', '0', false),
-       pg_catalog.set_config('locktop.datid', (SELECT datid::pg_catalog.text FROM
-                                        pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())), false),
+       pg_catalog.set_config('locktop.datid', (SELECT objid::pg_catalog.text FROM
+                pg_catalog.pg_get_object_address('database', ARRAY[pg_catalog.current_database()::pg_catalog.text], '{}')), false),
        CASE WHEN pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL
             THEN pg_catalog.set_config('transaction_timeout', '0', false) END,
        pg_catalog.octet_length(pg_catalog.repeat(pg_catalog.repeat(' ', 1000), 8000))

@@ -208,6 +208,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         findings: Arc::new(findings),
         series: Arc::new(Series { samples, waiting_since }),
         events: Arc::default(),
+        rights: None,
         held_since: Arc::new(held_since),
         lock_names: Arc::default(),
     }

@@ -44,6 +44,11 @@ pub trait Record: Send + Sync + 'static {
         asked: &Asked<'_>,
         result: &TargetResult,
     ) -> impl Future<Output = Result<(), String>> + Send;
+
+    /// What went wrong beside the record since this was asked last and kept nobody from acting, in lines for people.
+    fn notes(&self) -> impl Future<Output = Vec<String>> + Send {
+        std::future::ready(Vec::new())
+    }
 }
 
 /// The record of one deed.

@@ -37,6 +37,8 @@ pub enum Action {
     Queue,
     /// The Backends screen.
     Backends,
+    /// The Events screen.
+    Events,
     /// Next pane.
     NextPane,
     /// Pane before.
@@ -81,6 +83,39 @@ pub enum Action {
     Help,
     /// Quit.
     Quit,
+    /// Cancel the query of a session.
+    Cancel,
+    /// End a session.
+    Terminate,
+    /// Recover a task; put an item of the work queue back.
+    Recover,
+    /// Unlock a lease.
+    Unlock,
+    /// Enable or disable a task.
+    Enable,
+    /// Make a task due.
+    MakeDue,
+    /// Set an item of the work queue aside.
+    SetAside,
+}
+
+impl Action {
+    /// Those that act on the server: each asks before it does anything.
+    pub const ACTING: [Self; 7] = [
+        Self::Cancel,
+        Self::Terminate,
+        Self::Recover,
+        Self::Unlock,
+        Self::Enable,
+        Self::MakeDue,
+        Self::SetAside,
+    ];
+
+    /// Whether it acts on the server.
+    #[must_use]
+    pub fn acts(self) -> bool {
+        Self::ACTING.contains(&self)
+    }
 }
 
 /// One row of the table.
@@ -110,6 +145,9 @@ const fn row(
 ) -> Binding {
     Binding { action, name, keys, short, help, group }
 }
+
+/// Heading of the keys that act.
+const ACT: &str = "Act: each asks first";
 
 /// The table.
 pub const BINDINGS: &[Binding] = &[
@@ -158,6 +196,7 @@ pub const BINDINGS: &[Binding] = &[
         "Screens",
     ),
     row(Action::Backends, "backends", &["7"], "backends", "Backends: all sessions and processes", "Screens"),
+    row(Action::Events, "events", &["8"], "events", "Events: what changed, the newest first", "Screens"),
     row(Action::NextPane, "next_pane", &["tab"], "pane", "next pane", "Screens"),
     row(Action::PreviousPane, "previous_pane", &["shift-tab"], "pane", "pane before", "Screens"),
     row(Action::Zoom, "zoom", &["z"], "zoom", "this pane alone, and back", "Screens"),
@@ -199,6 +238,34 @@ pub const BINDINGS: &[Binding] = &[
     ),
     row(Action::Copy, "copy", &["y"], "copy", "copy the marked process ids, or the open row's text", "Rows"),
     row(Action::Wrap, "wrap", &["w"], "wrap", "wrap long lines in the detail view", "Rows"),
+    row(Action::Cancel, "cancel", &["C"], "cancel", "cancel the query of a session", ACT),
+    row(
+        Action::Terminate,
+        "terminate",
+        &["K"],
+        "terminate",
+        "end a session; of a chain: its root, or all behind it",
+        ACT,
+    ),
+    row(
+        Action::Recover,
+        "recover",
+        &["R"],
+        "recover",
+        "recover tasks whose worker is gone; put a queue item back",
+        ACT,
+    ),
+    row(Action::Unlock, "unlock", &["U"], "unlock", "end somebody else's lease", ACT),
+    row(Action::Enable, "enable", &["E"], "enable/disable", "enable or disable a task", ACT),
+    row(Action::MakeDue, "make_due", &["T"], "make due", "make a task due now", ACT),
+    row(
+        Action::SetAside,
+        "set_aside",
+        &["X"],
+        "set aside",
+        "set a queue item aside: nobody takes it any more",
+        ACT,
+    ),
     row(Action::Pause, "pause", &["p"], "pause", "hold the screen still; the polling goes on", "Time"),
     row(Action::Faster, "faster", &["+", "="], "faster", "refresh more often", "Time"),
     row(Action::Slower, "slower", &["-"], "slower", "refresh less often", "Time"),
@@ -295,6 +362,14 @@ impl KeyMap {
         Ok(map)
     }
 
+    /// Without the keys that act.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.by_key.retain(|_, action| !action.acts());
+        self.keys.retain(|action, _| !action.acts());
+        self
+    }
+
     /// What a key does.
     #[must_use]
     pub fn action(&self, key: Key) -> Option<Action> {
@@ -350,6 +425,18 @@ mod tests {
         assert_eq!(map.action(Key::char('q')), Some(Action::Zoom));
         assert_eq!(map.action(Key::char('z')), None);
         assert_eq!(map.action(Key::ctrl('c')), None, "all keys of an action are replaced");
+    }
+
+    #[test]
+    fn read_only_leaves_no_key_that_acts() {
+        let map = KeyMap::with(&[("terminate".into(), vec!["x".into()])]).unwrap();
+        assert_eq!(map.action(Key::char('x')), Some(Action::Terminate));
+        let map = map.read_only();
+        for key in ["x", "C", "K", "R", "U", "E", "T", "X"] {
+            assert_eq!(map.action(Key::parse(key).unwrap()), None, "{key}");
+        }
+        assert!(Action::ACTING.iter().all(|action| map.key(*action).is_none()));
+        assert_eq!(map.action(Key::char('q')), Some(Action::Quit));
     }
 
     #[test]

@@ -23,8 +23,12 @@ pub enum Message {
     Resize(u16, u16),
     /// What would be recovered, for the request with this number; or in one line why that cannot be told.
     RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
+    /// So many targets of the deed with this number have an answer.
+    Progress(u64, usize),
     /// What came of a deed.
     Reported(Arc<Report>),
+    /// A frame is on the screen, and whoever sits there had a moment to see it: the revision of the dialog in it.
+    Drawn(Option<u64>),
     /// Time went by. The seconds since the last view arrived, by the clock of this machine.
     Tick(f64),
 }

@@ -5,6 +5,7 @@
 //! order changes, and when it vanishes nothing is selected until the next move.
 
 pub mod detail;
+pub mod dialog;
 pub mod filter;
 pub mod index;
 pub mod keymap;
@@ -23,6 +24,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use dialog::{Dialog, Flight};
 use index::{Index, Scene};
 use keymap::KeyMap;
 use line::Line;
@@ -45,6 +47,8 @@ pub struct Settings {
     pub offset: chrono::FixedOffset,
     /// Said in the header, such as "demo".
     pub note: Option<String>,
+    /// Nothing can be asked for that acts: its keys are not bound.
+    pub read_only: bool,
 }
 
 impl Default for Settings {
@@ -54,17 +58,20 @@ impl Default for Settings {
             keymap: KeyMap::default(),
             offset: chrono::Offset::fix(&chrono::Utc),
             note: None,
+            read_only: false,
         }
     }
 }
 
-/// A word to the user that goes away by itself.
+/// A word to the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// The word.
     pub text: String,
-    /// Ticks it still stays.
-    pub ticks: u8,
+    /// Ticks it still stays; none: until somebody who has seen it presses a key.
+    pub ticks: Option<u8>,
+    /// It was on the screen.
+    pub seen: bool,
 }
 
 /// The state of the screens.
@@ -96,8 +103,14 @@ pub struct App {
     pub pages: Vec<Page>,
     /// The line that is being typed.
     pub prompt: Option<Prompt>,
-    /// Where a jump from the findings began, with the finding: Escape leads back.
-    pub jumped_from: Option<(Screen, Pane, Page)>,
+    /// The question that has to be answered first, over everything else.
+    pub dialog: Option<Dialog>,
+    /// Process ids of our own sessions beside the one that polls: nothing is ever done to them.
+    pub own_pids: Vec<i32>,
+    /// What was confirmed, and has no report yet.
+    pub flights: Vec<Flight>,
+    /// Where a jump from the findings, with the finding, or from the events began: Escape leads back.
+    pub jumped_from: Option<(Screen, Pane, Option<Page>)>,
     /// The row that is followed across screens.
     pub follow: Option<RowId>,
     /// Seconds between two polls.
@@ -115,14 +128,21 @@ pub struct App {
     /// Rows that a page down moves over; drawing knows it.
     pub page_rows: usize,
     panes: Panes,
+    /// The target had a lease, or a table of them that cannot be read. It stays so: panes that come and go would move the others.
+    lease_seen: bool,
     /// Panes that are out of date.
     stale: Vec<Pane>,
+    /// The last number that was given to a question, a deed or a dialog.
+    number: u64,
 }
 
 impl App {
     /// Screens without data.
     #[must_use]
-    pub fn new(settings: Settings, interval: f64) -> Self {
+    pub fn new(mut settings: Settings, interval: f64) -> Self {
+        if settings.read_only {
+            settings.keymap = settings.keymap.read_only();
+        }
         Self {
             settings,
             view: None,
@@ -135,6 +155,9 @@ impl App {
             all_locks: false,
             pages: Vec::new(),
             prompt: None,
+            dialog: None,
+            own_pids: Vec::new(),
+            flights: Vec::new(),
             jumped_from: None,
             follow: None,
             interval,
@@ -145,7 +168,9 @@ impl App {
             size: (80, 24),
             page_rows: 10,
             panes: Panes::default(),
+            lease_seen: false,
             stale: Pane::ALL.to_vec(),
+            number: 0,
         }
     }
 
@@ -188,6 +213,7 @@ impl App {
         Has {
             tasks: !snapshot.task_sets.is_empty(),
             leases: leases || !systems.leases.is_empty() || !systems.redis.servers.is_empty(),
+            lease_seen: self.lease_seen,
             queue: !systems.counts.is_empty(),
             limits: !systems.limits.is_empty(),
             generators: !systems.generators.is_empty(),

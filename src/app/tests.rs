@@ -1,5 +1,6 @@
 //! Driving the screens by keys: a key string in, state and effects out.
 
+mod dialogs;
 mod identity;
 mod screens;
 

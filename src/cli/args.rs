@@ -211,8 +211,8 @@ pub struct ConnectArgs {
     /// Ask for the password before connecting.
     #[arg(short = 'W', long, global = true)]
     pub password: bool,
-    /// A Redis server whose locks are shown with the leases, such as <redis://host>; several are one set. Others see a command line: a
-    /// password belongs in the config.
+    /// A Redis server whose locks are shown with the leases, such as <redis://host>, or <rediss://host> for TLS; several are one set
+    /// (Redlock). URLs with commas between them are a set of their own. Others see a command line: a password belongs in the config.
     #[arg(long, value_name = "URL", global = true)]
     pub redis: Vec<String>,
     /// Which keys of the Redis servers are locks [default: lock:*]
@@ -281,6 +281,8 @@ pub enum Screen {
     Queue,
     /// Sessions.
     Backends,
+    /// What changed.
+    Events,
 }
 
 /// A set of colours.

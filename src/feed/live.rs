@@ -9,6 +9,7 @@ use super::backoff::Backoff;
 use super::diary::{Diary, Reader};
 use super::digest::Digest;
 use super::learn::Learned;
+use super::lines::Line;
 use crate::clock;
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
@@ -73,6 +74,8 @@ pub struct Live {
     /// What others tell, and where it is read.
     diary: Diary,
     told: Reader,
+    /// The connection of the poll, for whoever has no other; none while it is lost.
+    line: watch::Sender<Option<Line>>,
     /// Since the last poll that was answered.
     backoff: Backoff,
 }
@@ -98,7 +101,8 @@ impl Live {
                         settings.lock_names.clone(),
                     );
                     let (backoff, (diary, told)) = (Backoff::default(), Diary::new());
-                    return Ok(Self { info, settings, session, digest, diary, told, backoff });
+                    let line = watch::Sender::new(Some(Line::of(&session)));
+                    return Ok(Self { info, settings, session, digest, diary, told, line, backoff });
                 }
                 Err(error) if error.is_temporary() => {
                     waiting(&error);
@@ -113,6 +117,12 @@ impl Live {
     #[must_use]
     pub fn diary(&self) -> Diary {
         self.diary.clone()
+    }
+
+    /// The connection of the poll, which serves where there is no other.
+    #[must_use]
+    pub fn line(&self) -> watch::Receiver<Option<Line>> {
+        self.line.subscribe()
     }
 
     /// The view to begin with, which has no snapshot yet.
@@ -130,6 +140,7 @@ impl Live {
                     self.backoff = Backoff::default();
                     self.take_names();
                     self.take_redis();
+                    self.digest.rights_told(self.session.rights());
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
@@ -201,6 +212,7 @@ impl Live {
     /// attempt comes later than the one before, also where the server lets us in every time.
     async fn reconnect(&mut self, reason: &str, wishes: &Wishes, views: &watch::Sender<Arc<View>>) -> bool {
         self.session.close();
+        self.line.send_replace(None);
         let (mut reason, mut silent) = (reason.to_owned(), false);
         loop {
             let delay = self.backoff.failed(silent);
@@ -219,6 +231,7 @@ impl Live {
             let Some(opened) = telling(digest, told, views, open).await else { return false };
             match opened {
                 Ok(session) => {
+                    self.line.send_replace(Some(Line::of(&session)));
                     self.session = session;
                     return true;
                 }

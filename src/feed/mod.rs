@@ -3,9 +3,11 @@
 
 pub mod backoff;
 pub mod diary;
+mod diff;
 pub mod digest;
 pub mod held;
 pub mod learn;
+pub mod lines;
 pub mod live;
 pub mod once;
 pub mod series;

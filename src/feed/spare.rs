@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::backoff::Backoff;
+use super::lines::Line;
 use crate::clock;
 use crate::model::view::{Link, View};
 use crate::pg::connect::Connection;
@@ -20,8 +21,11 @@ use crate::pg::poll::{Limits, message, open_plain};
 /// A connection that stood for this long was a good one.
 const LASTING: Duration = Duration::from_secs(10);
 
+/// How long to wait for an answer that any server has at once.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// What the keeper has.
-type Slot = Option<Result<Arc<Client>, String>>;
+type Slot = Option<Result<Line, String>>;
 
 /// Keeps a connection open, and opens it again when it is lost.
 #[derive(Debug)]
@@ -47,14 +51,32 @@ impl Spare {
         let mut slot = self.slot.clone();
         let waited = tokio::time::timeout(patience, slot.wait_for(|slot| usable(slot).is_some())).await;
         if let Ok(Ok(slot)) = waited
-            && let Some(client) = usable(&slot)
+            && let Some(line) = usable(&slot)
         {
-            return Ok(client);
+            return Ok(Arc::clone(&line.client));
         }
         match &*self.slot.borrow() {
             Some(Err(reason)) => Err(reason.clone()),
             _ => Err("the server does not answer".into()),
         }
+    }
+}
+
+impl Spare {
+    /// The connection, if it can be had without another attempt. Waits only for one that is under way, for at most `patience`.
+    ///
+    /// # Errors
+    /// Why there is none, in one line.
+    pub async fn ready(&self, patience: Duration) -> Result<Arc<Client>, String> {
+        let mut slot = self.slot.clone();
+        let _ = tokio::time::timeout(patience, slot.wait_for(Option::is_some)).await;
+        self.client(Duration::ZERO).await
+    }
+
+    /// The process that serves it; none without a connection.
+    #[must_use]
+    pub fn pid(&self) -> Option<i32> {
+        usable(&self.slot.borrow()).and_then(|line| line.pid)
     }
 }
 
@@ -64,8 +86,18 @@ impl Drop for Spare {
     }
 }
 
-fn usable(slot: &Slot) -> Option<Arc<Client>> {
-    slot.as_ref()?.as_ref().ok().filter(|client| !client.is_closed()).map(Arc::clone)
+fn usable(slot: &Slot) -> Option<&Line> {
+    slot.as_ref()?.as_ref().ok().filter(|line| !line.client.is_closed())
+}
+
+/// The process that serves a connection; none where it does not say so in time.
+async fn pid(client: &Client) -> Option<i32> {
+    let asked = client.simple_query("SELECT pg_catalog.pg_backend_pid()");
+    let answer = tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()?;
+    answer.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
+        _ => None,
+    })
 }
 
 async fn keep(
@@ -84,7 +116,8 @@ async fn keep(
         match open_plain(&info, &limits).await {
             Ok(Connection { client, driver }) => {
                 let opened = clock::monotonic();
-                let _ = slot.send(Some(Ok(Arc::new(client))));
+                let line = Line { pid: pid(&client).await, client: Arc::new(client) };
+                let _ = slot.send(Some(Ok(line)));
                 let reason = match driver.await {
                     Ok(Err(error)) => message(&error),
                     Ok(Ok(())) | Err(_) => "the connection was closed".into(),

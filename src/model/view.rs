@@ -71,6 +71,8 @@ pub struct View {
     pub series: Arc<Series>,
     /// What changed, up to this view.
     pub events: Arc<super::event::Events>,
+    /// What the role of the connection may do and see; none while that is not known.
+    pub rights: Option<Arc<super::plan::Rights>>,
     /// Since when each advisory lock is held by this process without a break, as far as that is known: the age is a
     /// lower bound.
     pub held_since: Arc<rustc_hash::FxHashMap<(i32, super::lock::LockTag), Timestamp>>,

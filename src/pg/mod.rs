@@ -7,6 +7,7 @@ pub mod error;
 pub mod learn;
 pub mod poll;
 mod refusal;
+mod rights;
 mod sql;
 pub mod systems;
 mod tables;

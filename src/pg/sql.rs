@@ -25,6 +25,8 @@ pub(super) const PREPARED: &str = include_str!("../../assets/sql/prepared.sql");
 pub(super) const DATABASES: &str = include_str!("../../assets/sql/databases.sql");
 /// Names of roles.
 pub(super) const ROLES: &str = include_str!("../../assets/sql/roles.sql");
+/// What the role may do and see.
+pub(super) const RIGHTS: &str = include_str!("../../assets/sql/rights.sql");
 /// Names of relations.
 pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
 

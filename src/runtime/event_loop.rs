@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::signals::{self, Signal};
 use super::terminal::{self, Output, ReportMouse, Screen};
 use super::{fault, input, job, panics, signals::Signal::End};
+use crate::action::executor::{self, Answer, Executor, Order};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
 use crate::clock;
@@ -35,6 +36,8 @@ pub struct Source {
     pub refresh: Box<dyn Fn() + Send>,
     /// Poll at another interval, in seconds.
     pub set_interval: Box<dyn Fn(f64) + Send>,
+    /// Who carries out what somebody confirms; none where nobody may act.
+    pub executor: Option<Executor>,
 }
 
 /// How the screens ended.
@@ -61,6 +64,8 @@ struct Loop {
     /// When the newest live view arrived.
     heard: std::time::Instant,
     dirty: bool,
+    /// A frame was drawn, and the screens were not told yet.
+    fresh: bool,
 }
 
 /// Runs the screens until somebody ends them. The terminal is given back in any case.
@@ -103,10 +108,19 @@ async fn show(
         source,
         heard: clock::monotonic(),
         dirty: true,
+        fresh: false,
     };
     let size = state.screen.size()?;
     state.app.update(Message::Resize(size.width, size.height));
     state.run(signals).await
+}
+
+/// What the executor answers next; never where there is none.
+async fn answer(executor: &mut Option<Executor>) -> Option<Answer> {
+    match executor {
+        Some(executor) => executor.answer().await,
+        None => std::future::pending().await,
+    }
 }
 
 impl Drop for Loop {
@@ -151,7 +165,15 @@ impl Loop {
                     if view.link == Link::Live {
                         self.heard = clock::monotonic();
                     }
+                    self.know_ourselves();
                     self.message(Message::View(view.target, view))?;
+                }
+                answer = answer(&mut self.source.executor) => {
+                    let message = match answer {
+                        Some(answer) => self.answered(answer),
+                        None => return Ok(Exit::Source),
+                    };
+                    self.message(message)?;
                 }
                 _ = ticks.tick() => {
                     let silence = (clock::monotonic() - self.heard).as_secs_f64();
@@ -160,6 +182,11 @@ impl Loop {
                 () = tokio::time::sleep_until(frame_due), if self.dirty => {
                     self.draw()?;
                     frame_due = Instant::from_std(clock::monotonic()) + FRAME;
+                }
+                // Keys that were on their way while the frame was drawn were pressed by somebody who had not seen it.
+                () = tokio::time::sleep_until(frame_due), if self.fresh && !self.dirty => {
+                    self.fresh = false;
+                    self.message(Message::Drawn(self.viewport.dialog))?;
                 }
             }
         }
@@ -180,11 +207,44 @@ impl Loop {
                 }
                 Effect::Mouse(true) => execute!(Output, ReportMouse)?,
                 Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
-                // Nothing on the screens asks for them yet.
-                Effect::PlanRecovery { .. } | Effect::Act(_) => {}
+                Effect::PlanRecovery { number, schema, request } => {
+                    self.order(Order::PlanRecovery { number, schema, request })?;
+                }
+                Effect::Act(deed) => self.order(Order::Act(deed))?,
             }
         }
         Ok(None)
+    }
+
+    /// Hands an order over. Where that cannot be, the screens hear of it at once.
+    fn order(&mut self, order: Order) -> io::Result<()> {
+        let answer = match &self.source.executor {
+            Some(executor) => executor.order(order),
+            None => Some(executor::refuse(&order, "nothing is ever done in read-only mode")),
+        };
+        if let Some(answer) = answer {
+            let message = self.answered(answer);
+            self.message(message)?;
+        }
+        Ok(())
+    }
+
+    /// Our own sessions come and go; none of them is ever acted on.
+    fn know_ourselves(&mut self) {
+        if let Some(executor) = &self.source.executor {
+            self.app.own_pids = executor.own_pids();
+        }
+    }
+
+    /// What the executor answers; after a deed everything may be different.
+    fn answered(&self, answer: Answer) -> Message {
+        match answer {
+            Answer::Reported(report) => {
+                (self.source.refresh)();
+                Message::Reported(report)
+            }
+            Answer::RecoveryPlanned(number, plan) => Message::RecoveryPlanned(number, plan),
+        }
     }
 
     /// Clears, and lets the next frame draw everything. `Terminal::clear` would ask the terminal for its cursor and wait
@@ -204,6 +264,7 @@ impl Loop {
         let (app, viewport, theme) = (&self.app, &mut self.viewport, &self.theme);
         self.screen.draw(|frame| crate::ui::render(frame, app, viewport, theme))?;
         self.app.page_rows = self.viewport.page_rows;
+        self.fresh = self.app.awaits_frame();
         Ok(())
     }
 

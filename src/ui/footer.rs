@@ -2,34 +2,93 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
+use ratatui::widgets::Clear;
 
 use super::theme::Theme;
 use super::{draw_ends, draw_line};
-use crate::app::App;
+use crate::app::dialog;
 use crate::app::keymap::{self, Action};
 use crate::app::line::{Line, Tone};
 use crate::app::page::{Page, Prompt};
 use crate::app::screen::Screen;
 use crate::app::table::RowId;
+use crate::app::{App, Notice};
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     if let Some(prompt) = &app.prompt {
         return render_prompt(frame, area, prompt, theme);
     }
+    if app.dialog.is_some() {
+        return render_dialog_keys(frame, area, app, theme);
+    }
     if let Some(notice) = &app.notice {
-        let line = Line::new().with(notice.text.as_str(), Tone::Warning);
-        return draw_line(frame, area, &line, theme);
+        return render_notice(frame, area, notice, theme);
     }
     let right = keys(app, &[Action::Help, Action::Quit]);
     let mut left = Line::new();
+    if let Some(flight) = app.flights.first() {
+        left.push(format!("{}  ", flight.words()), Tone::Warning);
+    }
     if let Some(followed) = app.follow {
         left.push(format!("following {}  ", followed_name(app, followed)), Tone::Key);
     }
     let room = usize::from(area.width).saturating_sub(right.width() + left.width() + 2);
-    for span in fitting(app, &actions(app), room).spans {
+    for span in fitting(app, &pieces(app), room).spans {
         left.push(span.text, span.tone);
     }
     draw_ends(frame, area, &left, &right, theme);
+}
+
+/// The keys of a question that are the same in all.
+fn render_dialog_keys(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let mut line = Line::new().with("Esc", Tone::Key).with(" cancel", Tone::Plain);
+    if app.dialog.as_ref().is_some_and(|dialog| dialog.choices().len() > 1) {
+        line.push("  Tab", Tone::Key);
+        line.push(" somebody else", Tone::Plain);
+    }
+    line.push("  PgDn PgUp", Tone::Key);
+    line.push(" scroll", Tone::Plain);
+    draw_line(frame, area, &line, theme);
+}
+
+/// Rows that a long word to the user may take.
+const NOTICE_ROWS: u16 = 3;
+
+/// A word to the user, over as many of the rows above as it needs.
+fn render_notice(frame: &mut Frame<'_>, area: Rect, notice: &Notice, theme: &Theme) {
+    let lines = crate::text::lines(&notice.text, usize::from(area.width));
+    let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX).clamp(1, NOTICE_ROWS).min(area.y + 1);
+    let place = Rect { y: area.bottom().saturating_sub(rows), height: rows, ..area };
+    frame.render_widget(Clear, place.intersection(frame.area()));
+    let last = usize::from(rows).saturating_sub(1);
+    for (at, y) in (place.y..place.bottom()).enumerate() {
+        let text = match lines.get(at) {
+            // What has no room is cut where everybody sees it.
+            Some(_) if at == last => lines.get(at..).map(|rest| rest.join(" ")).unwrap_or_default(),
+            Some(text) => text.clone(),
+            None => String::new(),
+        };
+        let line = Line::new().with(text, Tone::Warning);
+        draw_line(frame, Rect { y, height: 1, ..area }, &line, theme);
+    }
+}
+
+/// The keys that work here, the most useful first.
+fn pieces(app: &App) -> Vec<Line> {
+    let all = actions(app);
+    let first = if app.pages.is_empty() { 2 } else { 1 };
+    let acting = dialog::here(app).into_iter().map(|(action, does)| named(app, action, does));
+    let keys = |actions: &[Action]| actions.iter().map(|action| keys(app, &[*action])).collect::<Vec<_>>();
+    let (head, tail) = all.split_at(first.min(all.len()));
+    keys(head).into_iter().chain(acting).chain(keys(tail)).filter(|line| !line.spans.is_empty()).collect()
+}
+
+/// A key and what it does here.
+fn named(app: &App, action: Action, does: &str) -> Line {
+    match app.settings.keymap.key(action) {
+        Some(key) => Line::new().with(key.to_string(), Tone::Key).with(format!(" {does}"), Tone::Plain),
+        None => Line::new(),
+    }
 }
 
 fn actions(app: &App) -> Vec<Action> {
@@ -55,17 +114,16 @@ fn actions(app: &App) -> Vec<Action> {
 }
 
 /// As many keys as there is room for, the screens among them.
-fn fitting(app: &App, actions: &[Action], room: usize) -> Line {
+fn fitting(app: &App, pieces: &[Line], room: usize) -> Line {
     let screens = if app.pages.is_empty() { screen_keys(app) } else { Line::new() };
     let room = room.saturating_sub(screens.width() + 2);
     let mut line = Line::new();
-    for action in actions {
-        let piece = keys(app, &[*action]);
+    for piece in pieces {
         if line.width() + piece.width() + 2 > room {
             break;
         }
         line.push(if line.spans.is_empty() { "" } else { "  " }, Tone::Plain);
-        line.spans.extend(piece.spans);
+        line.spans.extend(piece.spans.iter().cloned());
     }
     if !screens.spans.is_empty() {
         line.push("  ", Tone::Plain);
@@ -89,6 +147,7 @@ fn followed_name(app: &App, followed: RowId) -> String {
         RowId::Item(id) => return format!("queue item {}", id.id),
         RowId::Limit(_) => return "a rate limit".to_owned(),
         RowId::Generator(id) => return format!("id generator {}", id.worker),
+        RowId::Event(number, _) => return format!("event {number}"),
         _ => {}
     }
     crate::app::page::pid_of(followed).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
@@ -107,6 +166,7 @@ fn screen_keys(app: &App) -> Line {
             Screen::Leases => Action::Leases,
             Screen::Queue => Action::Queue,
             Screen::Backends => Action::Backends,
+            Screen::Events => Action::Events,
         };
         let Some(key) = app.settings.keymap.key(action) else { continue };
         let here = screen == app.screen;

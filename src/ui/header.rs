@@ -143,6 +143,8 @@ fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) 
     }
     let findings = app.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
     let room = usize::from(area.height).saturating_sub(lines.len());
+    let mut helps: Vec<Option<Line>> = vec![None; lines.len()];
+    helps.extend(findings.iter().take(room).map(|finding| help(app, finding)));
     lines.extend(findings.iter().take(room).map(|finding| finding_line(finding, area.width)));
     if lines.is_empty() && app.scene().is_some() {
         lines.push(Line::new().with("ok    ", Tone::Good).with("nothing needs anybody", Tone::Dim));
@@ -150,15 +152,23 @@ fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) 
     let hidden = findings.len().saturating_sub(room);
     for (at, line) in (0u16..area.height).zip(&lines) {
         let last = at + 1 == area.height;
+        let helps = helps.get(usize::from(at)).and_then(Option::as_ref);
         let key = app.settings.keymap.key(crate::app::keymap::Action::Findings);
-        let more = match key {
-            Some(key) if last && hidden > 0 => {
-                Line::new().with(format!("{hidden} more: "), Tone::Dim).with(key.to_string(), Tone::Key)
-            }
-            _ => Line::new(),
-        };
+        let mut more = helps.cloned().unwrap_or_default();
+        if let Some(key) = key.filter(|_| last && hidden > 0) {
+            more.push(if more.spans.is_empty() { "" } else { "   " }, Tone::Plain);
+            more.push(format!("{hidden} more: "), Tone::Dim);
+            more.push(key.to_string(), Tone::Key);
+        }
         draw_ends(frame, Rect { y: area.y + at, height: 1, ..area }, line, &more, theme);
     }
+}
+
+/// The key that helps: `K terminate`. None where nothing may be done.
+pub(super) fn help(app: &App, finding: &Finding) -> Option<Line> {
+    let (action, does) = crate::app::dialog::help(finding)?;
+    let key = app.settings.keymap.key(action)?;
+    Some(Line::new().with(key.to_string(), Tone::Key).with(format!(" {does}"), Tone::Plain))
 }
 
 /// Columns of a finding's line that others need: how bad it is, and how many more there are.

@@ -4,6 +4,8 @@
 
 mod ascii;
 mod body;
+mod dialog;
+mod events;
 mod footer;
 mod header;
 mod leases;
@@ -44,6 +46,7 @@ pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: 
         }
         pages::render_popup(frame, body, app, viewport, theme);
         footer::render(frame, footer, app, theme);
+        dialog::render(frame, body, app, viewport, theme);
     }
     if theme.ascii {
         ascii::replace(frame.buffer_mut());

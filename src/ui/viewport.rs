@@ -12,11 +12,14 @@ pub struct Viewport {
     areas: Vec<(Pane, Rect, usize)>,
     /// Rows that a page down moves over in the focused table or the open page.
     pub page_rows: usize,
+    /// The revision of the dialog that was drawn; none when there was none, or no room for it.
+    pub dialog: Option<u64>,
 }
 
 impl Viewport {
     pub(super) fn begin(&mut self) {
         self.areas.clear();
+        self.dialog = None;
     }
 
     /// The first row to draw so that the cursor is seen, moving no further than needed.

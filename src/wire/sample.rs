@@ -115,6 +115,7 @@ pub(super) fn view() -> View {
         findings: Arc::new(vec![finding()]),
         series: Arc::default(),
         events: Arc::default(),
+        rights: None,
         held_since: Arc::default(),
         lock_names: Arc::default(),
     }

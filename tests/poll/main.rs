@@ -24,6 +24,7 @@ mod raw;
 mod rights;
 mod settings;
 mod setup;
+mod signals;
 mod snapshot;
 mod text;
 mod views;

@@ -9,6 +9,7 @@ use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{Deed, LeaseTarget, Running, Seen, SessionTarget, Target, What};
 use crate::model::redis_lease::{LockValue, RedisLease, shown};
+use crate::pg::conninfo::ConnInfo;
 
 /// Counts up when a key changes its meaning. Keys may be added without.
 pub(super) const FORMAT: u32 = 1;
@@ -39,7 +40,7 @@ impl Who {
     }
 }
 
-/// The server, without secrets.
+/// A server, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerName {
     /// `host:port` or the path of the socket; several with commas between them where one of several answers.
@@ -48,6 +49,14 @@ pub struct ServerName {
     pub database: String,
     /// What tells a cluster from every other one and its standbys from nobody's: `pg_control_system()`. None where that is not known.
     pub system_identifier: Option<String>,
+}
+
+impl ServerName {
+    /// What is known before it is asked.
+    #[must_use]
+    pub fn of(info: &ConnInfo) -> Self {
+        Self { address: info.places(), database: info.dbname().to_owned(), system_identifier: None }
+    }
 }
 
 /// What an action begins with.
@@ -102,9 +111,9 @@ pub(super) enum TargetLine<'a> {
         pid: i32,
         backend_start: Timestamp,
         #[serde(skip_serializing_if = "Option::is_none")]
-        xact_start: Option<Option<Timestamp>>,
+        xact_start: Option<Moment>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        query_start: Option<Option<Timestamp>>,
+        query_start: Option<Moment>,
         #[serde(skip_serializing_if = "Option::is_none")]
         holds: Option<Holds>,
         blocks: bool,
@@ -148,6 +157,10 @@ pub(super) enum TargetLine<'a> {
         seen: Option<Execution<'a>>,
     },
 }
+
+/// A time that has to be the same, or none.
+#[derive(Debug, Serialize)]
+pub(super) struct Moment(Option<Timestamp>);
 
 /// A lock that has to be held still.
 #[derive(Debug, Serialize)]
@@ -269,9 +282,9 @@ impl<'a> Execution<'a> {
     }
 }
 
-fn same<T>(seen: Seen<T>) -> Option<T> {
+fn same(seen: Seen<Option<Timestamp>>) -> Option<Moment> {
     match seen {
-        Seen::Same(value) => Some(value),
+        Seen::Same(at) => Some(Moment(at)),
         Seen::Any => None,
     }
 }

@@ -11,7 +11,7 @@
 //! ```json
 //! {"format":1,"event":"asked","id":"6f0c2a9be1d34f58-1","at":"2026-11-21T03:00:00.123Z","deed":7,"verb":"terminate",
 //!  "name":"4312 app@web-3","target":{"kind":"session","pid":4312,"backend_start":"…","xact_start":"…","blocks":true},
-//!  "sql":"SELECT pg_terminate_backend(…) …",
+//!  "sql":"pg_terminate_backend(4312) if …",
 //!  "who":{"os_user":"ann","role":"ops","tool":"locktop","version":"0.1.0","pid":815,"host":"laptop"},
 //!  "server":{"address":"db:5432","database":"app","system_identifier":"7300000000000000000"}}
 //! {"format":1,"event":"result","id":"6f0c2a9be1d34f58-1","at":"2026-11-21T03:00:00.345Z","verb":"terminate",
@@ -27,13 +27,17 @@
 //! A process that goes down between the two lines leaves the first alone. The next one that opens the record sees that it is gone
 //! and writes a result of `outcome_unknown` for it, with a `who` of its own ([`Audit::unfinished`]).
 //!
+//! What was not even asked, since something came before, has a result alone.
+//!
 //! No line has a secret, a query of anybody's or a character that commands a terminal: those are `\u` escapes.
 
 mod error;
+mod keeper;
 mod line;
 mod place;
 mod presence;
 mod store;
+mod table;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +48,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 
 pub use error::AuditError;
+pub use keeper::Keeper;
 pub use line::ServerName;
 use line::{AskedLine, FORMAT, ResultLine, TargetLine, Who, short};
 pub use place::directory;
@@ -53,10 +58,10 @@ use store::{LIMIT, Store};
 use crate::action::Actor;
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::plan::{Deed, Target, TargetResult};
+use crate::model::plan::{Deed, Target, TargetResult, Verb};
 use crate::wire;
 
-/// The record, open for one connection's actions. Clones are the same.
+/// The record in files, open. Clones are the same.
 #[derive(Debug, Clone)]
 pub struct Audit {
     inner: Arc<Inner>,
@@ -67,20 +72,19 @@ struct Inner {
     store: Store,
     presence: Presence,
     who: Who,
-    server: ServerName,
     count: AtomicU64,
 }
 
 /// Something that is on record as asked, and has no result yet.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "its result belongs on record too"]
-pub struct Asked {
+pub struct Entry {
     id: String,
     verb: &'static str,
     name: String,
 }
 
-impl Asked {
+impl Entry {
     /// Its id in the record.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -104,19 +108,14 @@ impl Audit {
     ///
     /// # Errors
     /// When the directory cannot be made, is somebody else's, or others may write to it.
-    pub fn open(directory: &Path, actor: &Actor, server: ServerName) -> Result<Self, AuditError> {
-        Self::open_with(directory, actor, server, LIMIT)
+    pub fn open(directory: &Path, actor: &Actor) -> Result<Self, AuditError> {
+        Self::open_with(directory, actor, LIMIT)
     }
 
-    fn open_with(
-        directory: &Path,
-        actor: &Actor,
-        server: ServerName,
-        limit: u64,
-    ) -> Result<Self, AuditError> {
+    fn open_with(directory: &Path, actor: &Actor, limit: u64) -> Result<Self, AuditError> {
         let store = Store::open(directory, limit)?;
         let presence = Presence::new(&store)?;
-        let inner = Inner { store, presence, who: Who::of(actor), server, count: AtomicU64::new(0) };
+        let inner = Inner { store, presence, who: Who::of(actor), count: AtomicU64::new(0) };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -126,53 +125,68 @@ impl Audit {
         self.inner.store.path(store::FILE)
     }
 
-    /// Records what is about to be asked of the server, with the statement that will be sent. When this returns it is on the disk.
+    /// Records what is about to be asked of a server, and in short how. When this returns it is on the disk.
     ///
     /// # Errors
     /// When it cannot be written: then nothing may be done.
-    pub async fn asked(&self, deed: &Deed, target: &Target, sql: &str) -> Result<Asked, AuditError> {
+    pub async fn begin(
+        &self,
+        server: &ServerName,
+        deed: &Deed,
+        target: &Target,
+        statement: &str,
+    ) -> Result<Entry, AuditError> {
         let inner = &self.inner;
-        let number = inner.count.fetch_add(1, Ordering::Relaxed) + 1;
-        let asked = Asked {
-            id: format!("{}-{number}", inner.presence.run()),
-            verb: deed.verb.as_str(),
-            name: short(&target.name),
-        };
+        let entry = self.entry(deed.verb, target);
         let line = AskedLine {
             format: FORMAT,
             event: "asked",
-            id: &asked.id,
+            id: &entry.id,
             at: clock::wall(),
             deed: deed.number,
-            verb: asked.verb,
-            name: asked.name.clone(),
+            verb: entry.verb,
+            name: entry.name.clone(),
             target: TargetLine::of(target, deed),
-            sql: short(sql),
+            sql: short(statement),
             who: &inner.who,
-            server: &inner.server,
+            server,
         };
-        self.add(json(&line), Some(asked.id.clone()), None).await?;
-        Ok(asked)
+        self.add(json(&line), Some(entry.id.clone()), None).await?;
+        Ok(entry)
     }
 
     /// Records what came of it.
     ///
     /// # Errors
     /// When it cannot be written; the line that it was asked stays, and says at the next start that its outcome is not known.
-    pub async fn result(&self, asked: Asked, result: &TargetResult) -> Result<(), AuditError> {
+    pub async fn end(&self, entry: Entry, result: &TargetResult) -> Result<(), AuditError> {
         let line = ResultLine {
             format: FORMAT,
             event: "result",
-            id: &asked.id,
+            id: &entry.id,
             at: clock::wall(),
-            verb: asked.verb,
-            name: asked.name.clone(),
+            verb: entry.verb,
+            name: entry.name.clone(),
             fate: result.fate.as_str(),
             detail: short(&result.detail),
             who: None,
         };
         let line = json(&line);
-        self.add(line, None, Some(asked.id)).await
+        self.add(line, None, Some(entry.id)).await
+    }
+
+    /// Records what came of something that was not asked.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn left(&self, verb: Verb, target: &Target, result: &TargetResult) -> Result<(), AuditError> {
+        self.end(self.entry(verb, target), result).await
+    }
+
+    fn entry(&self, verb: Verb, target: &Target) -> Entry {
+        let number = self.inner.count.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = format!("{}-{number}", self.inner.presence.run());
+        Entry { id, verb: verb.as_str(), name: short(&target.name) }
     }
 
     /// Finds what processes that are gone asked for and did not live to see, and records that its outcome is not known. Each is found

@@ -4,12 +4,14 @@
 //! These rows are beside the file, not in its place: what cannot be written there is said, and done all the same. A row of its own,
 //! committed before the signal, says that it was asked; another one what came of it.
 
+use postgres_protocol::escape::escape_identifier;
 use serde::Deserialize;
 use tokio_postgres::Client;
 
-use super::Asked;
+use super::Entry;
 use crate::action::Actor;
 use crate::action::message::{Access, moment, number, send, text};
+use crate::action::recover::record_grants;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{SessionTarget, Target, TargetResult, What};
 use crate::schema::SchemaName;
@@ -22,13 +24,13 @@ const HURRY: &str = "SET LOCAL lock_timeout = 300; SET LOCAL statement_timeout =
 
 /// The tables to write to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AuditTables {
+pub(super) struct AuditTables {
     schemas: Vec<SchemaName>,
 }
 
 /// The rows that say that something was asked: where they could be written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AskedRows {
+pub(super) struct AskedRows {
     schemas: Vec<SchemaName>,
 }
 
@@ -42,9 +44,9 @@ struct Found {
 }
 
 impl AuditTables {
-    /// Looks for them, once for a connection. Also answers with why something will not be written, in lines for people.
-    pub async fn find(client: &Client) -> (Self, Vec<String>) {
-        let rows = match send(client, Access::ReadOnly, FIND).await {
+    /// Looks for them. Also answers with why something will not be written, in lines for people.
+    pub(super) async fn find(client: &Client) -> (Self, Vec<String>) {
+        let rows = match send(client, Access::ReadOnly, &format!("{HURRY} {FIND}")).await {
             Ok(rows) => rows,
             Err(error) => return (Self::default(), vec![format!("locktop_audit was not found: {error}")]),
         };
@@ -57,9 +59,10 @@ impl AuditTables {
             } else if found.may_insert {
                 tables.schemas.push(schema);
             } else {
-                let grants = super::super::grants::audit(&schema, &found.role).join("; ");
-                let note =
-                    format!("not recorded in {}.locktop_audit: the role needs {grants}", schema.quoted());
+                let (name, role) = (schema.quoted(), escape_identifier(&found.role));
+                let grants = record_grants(&schema, &role).join("; ");
+                let usage = format!("GRANT USAGE ON SCHEMA {name} TO {role}; {grants}");
+                let note = format!("not recorded in {name}.locktop_audit: the role needs {usage}");
                 notes.push(one_line(&note).into_owned());
             }
         }
@@ -68,16 +71,16 @@ impl AuditTables {
 
     /// Says that something is asked of a session, and commits that. Other targets have functions that say so themselves. Also
     /// answers with why something was not written.
-    pub async fn asked(
+    pub(super) async fn asked(
         &self,
         client: &Client,
         actor: &Actor,
-        asked: &Asked,
+        entry: &Entry,
         target: &Target,
     ) -> (AskedRows, Vec<String>) {
         let (mut rows, mut notes) = (AskedRows::default(), Vec::new());
         let What::Session(session) = &target.what else { return (rows, notes) };
-        let detail = format!("{} {} (record {})", asked.verb, asked.name, asked.id);
+        let detail = format!("{} {} (record {})", entry.verb, entry.name, entry.id);
         for schema in &self.schemas {
             match insert(client, schema, actor, session, ("asked", &detail)).await {
                 Ok(()) => rows.schemas.push(schema.clone()),
@@ -90,7 +93,7 @@ impl AuditTables {
 
 impl AskedRows {
     /// Says what came of it, where it says that it was asked. Answers with why something was not written.
-    pub async fn result(
+    pub(super) async fn result(
         &self,
         client: &Client,
         actor: &Actor,
@@ -135,4 +138,10 @@ async fn insert(
     let sent = send(client, Access::ReadWrite, &sql).await;
     let note = |error| format!("not recorded in {}.locktop_audit: {error}", schema.quoted());
     sent.map(drop).map_err(|error| one_line(&note(error)).into_owned())
+}
+
+/// What tells this cluster from every other one, where the role may see it.
+pub(super) async fn system_identifier(client: &Client) -> Option<String> {
+    let sql = format!("{HURRY} SELECT system_identifier FROM pg_control_system()");
+    send(client, Access::ReadOnly, &sql).await.ok()?.into_iter().next()
 }

@@ -20,7 +20,7 @@ fn server() -> ServerName {
 }
 
 fn open(directory: &Path) -> Audit {
-    Audit::open(directory, &actor(), server()).unwrap()
+    Audit::open(directory, &actor()).unwrap()
 }
 
 fn at(text: &str) -> Timestamp {
@@ -63,7 +63,7 @@ async fn what_is_asked_is_there_before_its_result() {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("state/locktop");
     let audit = open(&directory);
-    let asked = audit.asked(&deed(), &target("4312 app@web"), "SELECT 1").await.unwrap();
+    let asked = audit.begin(&server(), &deed(), &target("4312 app@web"), "SELECT 1").await.unwrap();
     let first = lines(&audit.path());
     assert_eq!(first.len(), 1);
     assert_eq!(first[0]["event"], "asked");
@@ -76,7 +76,7 @@ async fn what_is_asked_is_there_before_its_result() {
                                   "xact_start": null, "blocks": true});
     assert_eq!(first[0]["target"], seen, "what need not be the same is left out");
     assert_eq!(first[0]["id"], asked.id());
-    audit.result(asked, &outcome(Fate::Done)).await.unwrap();
+    audit.end(asked, &outcome(Fate::Done)).await.unwrap();
     let both = lines(&audit.path());
     assert_eq!((both.len(), &both[1]["fate"], &both[1]["id"]), (2, &Value::from("done"), &first[0]["id"]));
     assert_eq!((mode(&directory), mode(&audit.path())), (0o700, 0o600));
@@ -91,9 +91,9 @@ async fn nothing_hostile_gets_into_a_line() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
     let name = "a\u{1b}]0;x\u{7}\n\u{9b}2J\u{202e}\"}\0é任";
-    let asked = audit.asked(&deed(), &target(name), &"S".repeat(100_000)).await.unwrap();
+    let asked = audit.begin(&server(), &deed(), &target(name), &"S".repeat(100_000)).await.unwrap();
     let result = TargetResult { detail: name.to_owned(), ..outcome(Fate::Refused) };
-    audit.result(asked, &result).await.unwrap();
+    audit.end(asked, &result).await.unwrap();
     let text = fs::read_to_string(audit.path()).unwrap();
     assert!(!text.replace('\n', "").contains(|c: char| c.is_control() || c == '\u{202e}'), "{text:?}");
     let both = lines(&audit.path());
@@ -105,9 +105,9 @@ async fn nothing_hostile_gets_into_a_line() {
 async fn who_does_not_live_to_see_it_leaves_an_outcome_unknown() {
     let home = tempfile::tempdir().unwrap();
     let dying = open(home.path());
-    let done = dying.asked(&deed(), &target("first"), "").await.unwrap();
-    dying.result(done, &outcome(Fate::Done)).await.unwrap();
-    let lost = dying.asked(&deed(), &target("second"), "").await.unwrap();
+    let done = dying.begin(&server(), &deed(), &target("first"), "").await.unwrap();
+    dying.end(done, &outcome(Fate::Done)).await.unwrap();
+    let lost = dying.begin(&server(), &deed(), &target("second"), "").await.unwrap();
     let next = open(home.path());
     assert_eq!(next.unfinished().await.unwrap(), [], "it lives");
     drop(dying);
@@ -124,10 +124,10 @@ async fn who_does_not_live_to_see_it_leaves_an_outcome_unknown() {
 #[tokio::test]
 async fn files_rotate_and_the_oldest_goes() {
     let home = tempfile::tempdir().unwrap();
-    let audit = Audit::open_with(home.path(), &actor(), server(), 2_000).unwrap();
+    let audit = Audit::open_with(home.path(), &actor(), 2_000).unwrap();
     for number in 0..60 {
-        let asked = audit.asked(&deed(), &target(&number.to_string()), "").await.unwrap();
-        audit.result(asked, &outcome(Fate::Done)).await.unwrap();
+        let asked = audit.begin(&server(), &deed(), &target(&number.to_string()), "").await.unwrap();
+        audit.end(asked, &outcome(Fate::Done)).await.unwrap();
     }
     let path = |number: u32| home.path().join(format!("{}.{number}", store::FILE));
     assert!((1..=store::KEPT).all(|number| path(number).exists()) && !path(store::KEPT + 1).exists());
@@ -145,10 +145,10 @@ async fn files_rotate_and_the_oldest_goes() {
 async fn half_a_line_ends_where_the_next_begins() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
-    drop(audit.asked(&deed(), &target("a"), "").await.unwrap());
+    drop(audit.begin(&server(), &deed(), &target("a"), "").await.unwrap());
     let whole = fs::read_to_string(audit.path()).unwrap();
     fs::write(audit.path(), &whole.as_bytes()[..whole.len() / 2]).unwrap();
-    drop(audit.asked(&deed(), &target("b"), "").await.unwrap());
+    drop(audit.begin(&server(), &deed(), &target("b"), "").await.unwrap());
     let text = fs::read_to_string(audit.path()).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!((text.lines().count(), &last["name"]), (2, &"b".into()));
@@ -160,8 +160,8 @@ async fn refused(prepare: impl FnOnce(&Path)) -> String {
     let directory = home.path().join("locktop");
     fs::create_dir(&directory).unwrap();
     prepare(&directory);
-    let error = match Audit::open(&directory, &actor(), server()) {
-        Ok(audit) => audit.asked(&deed(), &target("a"), "").await.unwrap_err(),
+    let error = match Audit::open(&directory, &actor()) {
+        Ok(audit) => audit.begin(&server(), &deed(), &target("a"), "").await.unwrap_err(),
         Err(error) => error,
     };
     error.to_string().replace(home.path().to_str().unwrap(), "~")
@@ -193,7 +193,7 @@ async fn a_path_that_is_no_directory_is_said() {
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = Audit::open(&file.join("locktop"), &actor(), server()).unwrap_err().to_string();
+    let error = Audit::open(&file.join("locktop"), &actor()).unwrap_err().to_string();
     assert!(error.contains("cannot be written") && error.contains("XDG_STATE_HOME"), "{error}");
 }
 
@@ -202,8 +202,72 @@ async fn who_is_stopped_in_the_middle_keeps_nobody_waiting_for_ever() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
     let turn = audit.inner.store.turn().unwrap();
-    let error = open(home.path()).asked(&deed(), &target("a"), "").await.unwrap_err();
+    let error = open(home.path()).begin(&server(), &deed(), &target("a"), "").await.unwrap_err();
     assert!(matches!(error, AuditError::Busy(_)), "{error}");
     drop(turn);
-    let _ = audit.asked(&deed(), &target("a"), "").await.unwrap();
+    let _ = audit.begin(&server(), &deed(), &target("a"), "").await.unwrap();
+}
+
+/// Says to a process of this very program that it is a part of the test.
+const ROLE: &str = "LOCKTOP_TEST_AUDIT_DIRECTORY";
+/// How many lines each process writes, and how large a file may become meanwhile: all of them are kept.
+const EACH: usize = 100;
+const SMALL: u64 = 60_000;
+
+/// Starts this test program anew, for one test of it alone.
+fn process(test: &str, directory: &Path) -> std::process::Child {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("action::audit::tests::{test}"), "--nocapture"]);
+    command.env(ROLE, directory).stdout(std::process::Stdio::null()).spawn().unwrap()
+}
+
+/// Writes as two processes at once; alone as one.
+#[tokio::test]
+async fn several_processes_at_once_lose_no_line() {
+    if let Some(directory) = std::env::var_os(ROLE) {
+        let audit = Audit::open_with(Path::new(&directory), &actor(), SMALL).unwrap();
+        for number in 0..EACH {
+            let asked = audit.begin(&server(), &deed(), &target(&number.to_string()), "x").await.unwrap();
+            audit.end(asked, &outcome(Fate::Done)).await.unwrap();
+        }
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let test = "several_processes_at_once_lose_no_line";
+    let mut processes: Vec<_> = (0..3).map(|_| process(test, home.path())).collect();
+    assert!(processes.iter_mut().all(|process| process.wait().unwrap().success()));
+    let files: Vec<_> = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() > 2, "it has rotated: {files:?}");
+    let lines: Vec<Value> =
+        files.iter().filter(|path| !path.ends_with("audit.lock")).flat_map(|path| lines(path)).collect();
+    assert_eq!(lines.len(), 3 * EACH * 2);
+    let ids: std::collections::BTreeSet<String> =
+        lines.iter().map(|line| format!("{} {}", line["id"], line["event"])).collect();
+    assert_eq!(ids.len(), lines.len(), "each is there once");
+}
+
+#[tokio::test]
+async fn a_process_that_is_killed_leaves_an_outcome_unknown() {
+    if let Some(directory) = std::env::var_os(ROLE) {
+        let audit = open(Path::new(&directory));
+        let done = audit.begin(&server(), &deed(), &target("before"), "x").await.unwrap();
+        audit.end(done, &outcome(Fate::Done)).await.unwrap();
+        let _open = audit.begin(&server(), &deed(), &target("in the middle"), "x").await.unwrap();
+        return std::future::pending().await;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut process = process("a_process_that_is_killed_leaves_an_outcome_unknown", home.path());
+    let audit = open(home.path());
+    let start = clock::monotonic();
+    while fs::read_to_string(audit.path()).unwrap_or_default().lines().count() < 3 {
+        assert!(start.elapsed().as_secs() < 30 && process.try_wait().unwrap().is_none());
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(audit.unfinished().await.unwrap(), [], "it is alive");
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let found = audit.unfinished().await.unwrap();
+    assert_eq!(found.iter().map(|lost| lost.name.as_str()).collect::<Vec<_>>(), ["in the middle"]);
+    let last = lines(&audit.path()).pop().unwrap();
+    assert_eq!((&last["event"], &last["fate"]), (&"result".into(), &"outcome_unknown".into()));
 }

@@ -15,7 +15,7 @@ use crate::schema::SchemaName;
 
 /// Who does it.
 pub(super) struct Worker<L, R> {
-    pub(super) lines: L,
+    pub(super) lines: Arc<L>,
     pub(super) record: R,
     pub(super) settings: Settings,
 }
@@ -35,7 +35,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
             }
             _ => self.each(client.as_ref(), &mut clerk).await,
         };
-        Report { number: deed.number, verb: deed.verb, results, notes: clerk.notes }
+        let mut notes = clerk.notes;
+        notes.extend(self.record.notes().await);
+        Report { number: deed.number, verb: deed.verb, results, notes }
     }
 
     /// One after the other, until it is not known what came of one.
@@ -49,7 +51,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
         let mut in_doubt = false;
         let deed = clerk.deed;
         for target in &deed.targets {
-            let short = self.short(deed, target);
+            let short = Self::short(deed, target);
             let told = if in_doubt {
                 (Fate::NotTried, IN_DOUBT.to_owned())
             } else {
@@ -84,9 +86,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
     }
 
     /// What is going to be asked, in short.
-    fn short(&self, deed: &Deed, target: &Target) -> String {
+    fn short(deed: &Deed, target: &Target) -> String {
         match &target.what {
-            What::RedisLease(lease) => redis::short(lease, &self.settings.redis),
+            What::RedisLease(lease) => redis::short(lease),
             What::Lease(lease) => lease::short(lease),
             What::Task(task) => task::short(deed.verb, task),
             What::Item(item) => queue::short(deed.verb, item),

@@ -7,7 +7,7 @@
 //! Where nobody may act there is no executor.
 
 mod deed;
-mod recovery;
+pub(in crate::action) mod recovery;
 
 use std::sync::Arc;
 
@@ -55,15 +55,15 @@ pub struct Settings {
     pub actor: Actor,
     /// For times of day in words.
     pub offset: chrono::FixedOffset,
-    /// The Redis servers, in the order in which they are read.
+    /// The Redis servers, in the order in which they are read: one set after the other.
     pub redis: Vec<RedisUrl>,
 }
 
 /// The executor. Dropping it ends it, whatever it is doing.
-#[derive(Debug)]
 pub struct Executor {
     orders: mpsc::Sender<Order>,
     answers: mpsc::Receiver<Answer>,
+    pids: Box<dyn Fn() -> Vec<i32> + Send + Sync>,
     task: JoinHandle<()>,
 }
 
@@ -73,6 +73,8 @@ impl Executor {
     pub fn start(lines: impl Lines, record: impl Record, settings: Settings) -> Self {
         let (orders, mut waiting) = mpsc::channel(WAITING);
         let (sender, answers) = mpsc::channel(WAITING);
+        let lines = Arc::new(lines);
+        let of_pids = Arc::clone(&lines);
         let task = tokio::spawn(async move {
             let worker = deed::Worker { lines, record, settings };
             while let Some(order) = waiting.recv().await {
@@ -87,7 +89,7 @@ impl Executor {
                 }
             }
         });
-        Self { orders, answers, task }
+        Self { orders, answers, pids: Box::new(move || of_pids.pids()), task }
     }
 
     /// Hands an order over, without waiting. The answer comes at once where it cannot be taken.
@@ -101,9 +103,21 @@ impl Executor {
         Some(refuse(&why.0, why.1))
     }
 
+    /// The processes that serve locktop itself, as far as that is known.
+    #[must_use]
+    pub fn own_pids(&self) -> Vec<i32> {
+        (self.pids)()
+    }
+
     /// What it answers next; none once it has ended.
     pub async fn answer(&mut self) -> Option<Answer> {
         self.answers.recv().await
+    }
+}
+
+impl std::fmt::Debug for Executor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Executor").field("own_pids", &self.own_pids()).finish_non_exhaustive()
     }
 }
 

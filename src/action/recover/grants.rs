@@ -27,11 +27,19 @@ pub fn grants(schema: &SchemaName, role: &str, need: Need) -> Vec<String> {
     ];
     if need >= Need::Recover {
         all.push(format!("GRANT UPDATE ON {tables} TO {role}"));
-        all.push(format!("GRANT SELECT, INSERT ON {name}.locktop_audit TO {role}"));
-        all.push(format!("GRANT USAGE ON SEQUENCE {name}.locktop_audit_id_seq TO {role}"));
+        all.extend(record_grants(schema, &role));
     }
     if need >= Need::Terminate {
         all.push(format!("GRANT pg_read_all_stats, pg_signal_backend TO {role}"));
     }
     all
+}
+
+/// The statements that let a role, which is quoted, add to the record in a schema that it may use.
+pub(in crate::action) fn record_grants(schema: &SchemaName, role: &str) -> [String; 2] {
+    let name = schema.quoted();
+    [
+        format!("GRANT SELECT, INSERT ON {name}.locktop_audit TO {role}"),
+        format!("GRANT USAGE ON SEQUENCE {name}.locktop_audit_id_seq TO {role}"),
+    ]
 }

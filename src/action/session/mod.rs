@@ -120,9 +120,10 @@ async fn ask(client: &Client, signal: Signal, session: &SessionTarget, words: &W
 async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -> Asking {
     match error.code() {
         Some("42501") => Asking::Over(Fate::Forbidden, forbidden::signal(client, session.pid, error).await),
-        // A signal is not taken back when its statement fails after it.
-        Some("57014") => Asking::Over(Fate::Uncertain, format!("{error}: whether it was asked is not known")),
+        // A signal is not taken back when its statement is cancelled after it.
+        None | Some("57014") => {
+            Asking::Over(Fate::Uncertain, format!("{error}: whether it was asked is not known"))
+        }
         Some(_) => Asking::Over(Fate::Refused, error.to_string()),
-        None => Asking::Over(Fate::Uncertain, format!("{error}: whether it was asked is not known")),
     }
 }

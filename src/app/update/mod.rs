@@ -1,18 +1,20 @@
 //! What each message does.
 
 mod actions;
+mod dialog;
 mod jump;
 mod pages;
 mod prompt;
 
 use std::sync::Arc;
 
-use super::App;
 use super::index::Index;
 use super::keymap::Action;
 use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
-use crate::keys::{Code, Key};
+use super::{App, Notice};
+use crate::keys::Key;
+use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
 /// Seconds without a new view, beyond the interval, after which the data is called old.
@@ -29,11 +31,14 @@ impl App {
             Message::Wheel(pane, by) => self.wheel(pane, by),
             Message::Resize(columns, rows) => {
                 self.size = (columns, rows);
+                self.disarm();
                 Update::redraw()
             }
             Message::Tick(silence) => self.tick(silence),
-            // Nothing on the screens asks for them yet.
-            Message::RecoveryPlanned(..) | Message::Reported(_) => Update::none(),
+            Message::RecoveryPlanned(number, plan) => self.planned(number, plan),
+            Message::Progress(number, done) => self.progress(number, done),
+            Message::Reported(report) => self.reported(&report),
+            Message::Drawn(revision) => self.drawn(revision),
         }
     }
 
@@ -49,10 +54,10 @@ impl App {
         }
         if self.paused && self.scene().is_some() {
             self.latest = Some(view);
-            return Update::redraw();
+        } else {
+            self.show(view);
         }
-        self.show(view);
-        Update::redraw()
+        self.refresh_dialog()
     }
 
     /// Shows a view.
@@ -65,7 +70,12 @@ impl App {
         if !same {
             self.index = Index::of(&view);
             self.invalidate();
+        } else if self.view.as_ref().is_some_and(|old| !Arc::ptr_eq(&old.events, &view.events)) {
+            // Something was told between two snapshots.
+            self.stale.push(Pane::Events);
         }
+        let is_another = self.view.as_ref().is_some_and(|old| old.target != view.target);
+        self.lease_seen = (self.lease_seen && !is_another) || has_lease(&view);
         self.view = Some(view);
         self.keep_focus();
         self.refresh_panes();
@@ -87,9 +97,9 @@ impl App {
         self.silence = silence;
         let mut redraw =
             self.is_stale() != was_stale || (self.is_stale() && before.floor() < silence.floor());
-        if let Some(notice) = &mut self.notice {
-            notice.ticks = notice.ticks.saturating_sub(1);
-            if notice.ticks == 0 {
+        if let Some(Notice { ticks: Some(ticks), .. }) = &mut self.notice {
+            *ticks = ticks.saturating_sub(1);
+            if *ticks == 0 {
                 self.notice = None;
                 redraw = true;
             }
@@ -99,13 +109,17 @@ impl App {
 
     fn key(&mut self, key: Key) -> Update {
         // It has been read, and the keys it lies over are needed again.
-        let had_notice = self.notice.take().is_some();
+        let read = |notice: &mut Notice| notice.seen || notice.ticks.is_some();
+        let had_notice = self.notice.take_if(read).is_some();
         let mut update = self.key_pressed(key);
         update.redraw |= had_notice;
         update
     }
 
     fn key_pressed(&mut self, key: Key) -> Update {
+        if self.dialog.is_some() {
+            return self.dialog_key(key);
+        }
         if key == Key::ctrl('c') && self.prompt.is_none() {
             // Whatever the config says: there is always a way out.
             return Update::effect(Effect::Quit);
@@ -117,21 +131,15 @@ impl App {
         if !self.pages.is_empty() {
             return self.page_key(action);
         }
-        match action {
-            Some(action) => self.act(action),
-            None => self.unknown_key(key),
-        }
-    }
-
-    fn unknown_key(&mut self, key: Key) -> Update {
-        if key.code == Code::Char('8') && !key.ctrl && !key.alt {
-            return self.say("there is no screen 8 yet; ? shows the keys");
-        }
-        Update::none()
+        action.map_or_else(Update::none, |action| self.act(action))
     }
 
     fn click(&mut self, pane: Pane, at: usize) -> Update {
-        if !self.pages.is_empty() || self.prompt.is_some() || !self.visible_panes().contains(&pane) {
+        if !self.pages.is_empty()
+            || self.prompt.is_some()
+            || self.dialog.is_some()
+            || !self.visible_panes().contains(&pane)
+        {
             return Update::none();
         }
         self.focus = pane;
@@ -145,6 +153,9 @@ impl App {
     }
 
     fn wheel(&mut self, pane: Option<Pane>, by: isize) -> Update {
+        if self.dialog.is_some() {
+            return self.scroll_dialog(by);
+        }
         if !self.pages.is_empty() {
             return self.scroll_page(by);
         }
@@ -191,7 +202,16 @@ impl App {
 
     /// Shows a word to the user, which goes away by itself.
     pub fn say(&mut self, text: impl Into<String>) -> Update {
-        self.notice = Some(super::Notice { text: text.into(), ticks: 5 });
+        // What nobody has seen yet and somebody should is more important.
+        if self.notice.as_ref().is_none_or(|notice| notice.seen || notice.ticks.is_some()) {
+            self.notice = Some(Notice { text: text.into(), ticks: Some(5), seen: false });
+        }
+        Update::redraw()
+    }
+
+    /// Shows a word to the user that stays until a key is pressed.
+    fn insist(&mut self, text: impl Into<String>) -> Update {
+        self.notice = Some(Notice { text: text.into(), ticks: None, seen: false });
         Update::redraw()
     }
 
@@ -214,6 +234,7 @@ impl App {
             Action::Leases => self.leave_for(Screen::Leases),
             Action::Queue => self.leave_for(Screen::Queue),
             Action::Backends => self.leave_for(Screen::Backends),
+            Action::Events => self.leave_for(Screen::Events),
             Action::NextPane => self.next_pane(1),
             Action::PreviousPane => self.next_pane(-1),
             Action::Zoom => self.toggle_zoom(),
@@ -239,6 +260,13 @@ impl App {
             Action::Refresh => Update { effects: vec![Effect::Refresh, Effect::Clear], redraw: true },
             Action::Suspend => Update::effect(Effect::Suspend),
             Action::Quit => Update::effect(Effect::Quit),
+            Action::Cancel
+            | Action::Terminate
+            | Action::Recover
+            | Action::Unlock
+            | Action::Enable
+            | Action::MakeDue
+            | Action::SetAside => self.ask_here(action),
         }
     }
 }
@@ -254,4 +282,11 @@ fn absent(screen: Screen) -> &'static str {
         }
         _ => "there are no task tables here; [tables] in the config names some",
     }
+}
+
+/// Whether there is a lease, or a table of them that cannot be read.
+fn has_lease(view: &View) -> bool {
+    let unread =
+        |snapshot: &Arc<Snapshot>| snapshot.systems.leases.iter().any(|table| table.section.error.is_some());
+    !view.leases.rows.is_empty() || view.snapshot.as_ref().is_some_and(unread)
 }

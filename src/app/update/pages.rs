@@ -70,12 +70,18 @@ impl App {
             Action::Help if matches!(self.pages.last(), Some(Page::Help { .. })) => self.close_page(),
             Action::Findings if matches!(self.pages.last(), Some(Page::Findings { .. })) => self.close_page(),
             Action::Sort if matches!(self.pages.last(), Some(Page::Sort { .. })) => self.choose(),
-            Action::Overview | Action::Chains | Action::Locks | Action::Tasks | Action::Backends => {
+            Action::Overview
+            | Action::Chains
+            | Action::Locks
+            | Action::Tasks
+            | Action::Backends
+            | Action::Events => {
                 self.pages.clear();
                 self.act(action)
             }
             Action::Follow => self.follow_page(),
             Action::Copy => self.copy_page(),
+            action if action.acts() => self.ask_on_page(action),
             Action::Help
             | Action::Findings
             | Action::Pause
@@ -102,7 +108,7 @@ impl App {
             Some(Page::Detail { subject, .. }) => {
                 self.detail_lines(*subject, width).map_or(0, |lines| lines.len())
             }
-            Some(Page::Help { .. }) => super::super::keymap::BINDINGS.len() + 21,
+            Some(Page::Help { .. }) => super::super::keymap::BINDINGS.len() + 22,
             _ => 0,
         };
         let last = lines.saturating_sub(self.page_rows);

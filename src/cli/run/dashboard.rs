@@ -7,10 +7,13 @@ use tokio::sync::watch;
 
 use super::super::session;
 use super::super::settings::Settings;
+use super::hands::{self, Book};
 use super::{Failure, look, say};
+use crate::action::executor::Executor;
 use crate::app::App;
 use crate::clock;
 use crate::feed::learn::{self, Learned, Way};
+use crate::feed::lines::Lines;
 use crate::feed::live::{self, Live, Wishes};
 use crate::feed::spare::Spare;
 use crate::pg::conninfo::ConnInfo;
@@ -62,6 +65,13 @@ pub(super) async fn show(
     // Where nobody may act there is none.
     let spare =
         (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
+    if spare.is_some() {
+        tokio::spawn(hands::tell_unfinished(info.clone(), live.diary()));
+    }
+    let executor = spare.as_ref().map(|spare| {
+        let lines = Lines { spare: Arc::clone(spare), poll: live.line() };
+        Executor::start(lines, Book::new(&info, live.diary()), hands::settings(settings, &info))
+    });
     let way = spare.as_ref().map_or(Way::Own, |spare| Way::Spare(Arc::clone(spare)));
     let learner = look::learner(settings, &info);
     let learning = tokio::spawn(async move {
@@ -89,6 +99,7 @@ pub(super) async fn show(
         set_interval: Box::new(move |seconds| {
             interval.send_replace(Duration::from_secs_f64(seconds));
         }),
+        executor,
     };
     let exit = runtime::run(app, theme, source).await;
     feed.abort();
@@ -108,6 +119,7 @@ fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App,
             keymap: look::keymap(&settings.config)?,
             offset: clock::offset(),
             note,
+            read_only: settings.read_only,
         },
         settings.refresh.as_secs_f64(),
     );

@@ -2,6 +2,7 @@
 
 mod dashboard;
 mod demo;
+mod hands;
 mod look;
 mod recover;
 mod schema;

@@ -71,6 +71,8 @@ enum Whose<'a> {
     Autovacuum,
     /// Another process without a role.
     Nobody,
+    /// Of which nothing is to be seen.
+    Hidden,
 }
 
 impl Rights {
@@ -88,6 +90,7 @@ impl Rights {
         let kind = match (verb, whose) {
             (_, Whose::Autovacuum) => "autovacuum workers".to_owned(),
             (_, Whose::Nobody) => "processes without a role".to_owned(),
+            (_, Whose::Hidden) => "processes that it does not see".to_owned(),
             (Verb::Cancel, Whose::Superuser(name)) => format!("queries of the superuser {}", shown(name)),
             (_, Whose::Superuser(name)) => format!("sessions of the superuser {}", shown(name)),
             (Verb::Cancel, Whose::Role(name)) => format!("queries of {}", shown(name)),
@@ -126,6 +129,7 @@ impl Rights {
                 Whose::Superuser(owner)
             }
             Some(owner) => Whose::Role(owner),
+            None if backend_type.is_none() && !self.sees(None) => Whose::Hidden,
             None if backend_type == Some(AUTOVACUUM_WORKER) => Whose::Autovacuum,
             None => Whose::Nobody,
         }
@@ -134,7 +138,7 @@ impl Rights {
     fn needs_superuser(&self, whose: Whose<'_>) -> bool {
         match whose {
             Whose::Superuser(_) => true,
-            Whose::Role(_) => false,
+            Whose::Role(_) | Whose::Hidden => false,
             Whose::Autovacuum => self.guards_processes() && self.version_num < 180_000,
             Whose::Nobody => self.guards_processes(),
         }
@@ -153,11 +157,13 @@ impl Rights {
     fn needs_grant(&self, whose: Whose<'_>) -> Option<Needs> {
         let owner = match whose {
             Whose::Superuser(name) | Whose::Role(name) => Some(name),
-            Whose::Autovacuum | Whose::Nobody => None,
+            Whose::Autovacuum | Whose::Nobody | Whose::Hidden => None,
         };
         let by_autovacuum = whose == Whose::Autovacuum && self.version_num >= 180_000;
         let may_signal = match owner {
             _ if by_autovacuum => self.signal_autovacuum,
+            // What it takes shows when it is seen.
+            _ if whose == Whose::Hidden => true,
             Some(owner) => self.signal_backend || self.is_member_of(owner),
             None => self.signal_backend,
         };
@@ -253,6 +259,14 @@ mod tests {
         let rights = Rights { read_all_stats: true, signal_autovacuum: true, ..ops(180_000) };
         let launcher = lack(&rights, None, "autovacuum launcher");
         assert_eq!(launcher, "role \"ops\" may not end processes without a role: only a superuser may");
+    }
+
+    #[test]
+    fn what_is_not_seen_has_to_be_seen_first() {
+        let lack = ops(180_000).lacks(Verb::Terminate, None, None).unwrap().to_string();
+        let text =
+            "role \"ops\" may not end processes that it does not see: GRANT pg_read_all_stats TO \"ops\"";
+        assert_eq!(lack, text);
     }
 
     #[test]

@@ -1,3 +1,8 @@
+mod chains;
+mod properties;
+mod rows;
+mod sessions;
+
 use super::*;
 use crate::model::Timestamp;
 

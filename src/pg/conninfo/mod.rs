@@ -131,8 +131,14 @@ impl ConnInfo {
     /// `host:port/dbname as user`, for people, without secrets. Text in it is as it was given.
     #[must_use]
     pub fn describe(&self) -> String {
+        format!("{}/{} as {}", self.places(), self.dbname, self.user)
+    }
+
+    /// `host:port` or the path of a socket; several with commas between them. Text in it is as it was given.
+    #[must_use]
+    pub fn places(&self) -> String {
         let places: Vec<_> = self.endpoints.iter().map(Endpoint::place).collect();
-        format!("{}/{} as {}", places.join(","), self.dbname, self.user)
+        places.join(",")
     }
 
     /// How long one address may take to accept the connection and let us in; none is no limit.

@@ -14,8 +14,10 @@ use tokio_postgres::{Client, Row, Statement};
 use super::sections::raw;
 use crate::clock;
 use crate::model::Text;
+use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
 use crate::pg::decode::value::{boolean, oid, text};
+use crate::pg::rights::rights_of;
 
 /// Everything in use is asked for again after this long.
 const RENEW: Duration = Duration::from_secs(30);
@@ -28,6 +30,7 @@ pub(super) struct Lookups {
     pub(super) databases: Option<Statement>,
     pub(super) roles: Option<Statement>,
     pub(super) relations: Option<Statement>,
+    pub(super) rights: Option<Statement>,
 }
 
 /// Names by OID.
@@ -39,6 +42,7 @@ struct Asked {
     databases: FxHashSet<u32>,
     roles: FxHashSet<u32>,
     relations: FxHashSet<u32>,
+    rights: bool,
 }
 
 /// What one question brought.
@@ -47,6 +51,7 @@ struct Found {
     databases: Option<ByOid>,
     roles: Option<ByOid>,
     relations: Vec<((u32, u32), Text)>,
+    rights: Option<Rights>,
 }
 
 /// The names so far.
@@ -56,6 +61,8 @@ pub(super) struct NameCache {
     datid: u32,
     names: Arc<Names>,
     roles: ByOid,
+    /// What the role may do; none before it was told.
+    rights: Option<Arc<Rights>>,
     /// What was asked for since the last renewal, found or not.
     asked: Asked,
     renewed: Instant,
@@ -69,6 +76,7 @@ impl NameCache {
             datid,
             names: Arc::new(Names { databases, ..Names::default() }),
             roles,
+            rights: None,
             asked: Asked::default(),
             renewed: clock::monotonic(),
             rest_until: None,
@@ -86,6 +94,10 @@ impl NameCache {
 
     pub(super) fn role(&self, oid: u32) -> Option<Text> {
         self.roles.get(&oid).cloned()
+    }
+
+    pub(super) fn rights(&self) -> Option<Arc<Rights>> {
+        self.rights.clone()
     }
 
     /// In order.
@@ -139,7 +151,9 @@ impl NameCache {
         }
         let relations: Vec<u32> =
             used.relations.into_iter().flatten().filter(|oid| asked.relations.insert(*oid)).collect();
-        if databases || all_roles || !relations.is_empty() {
+        // Once at the beginning, and then as often as the names: somebody may be granted something meanwhile.
+        let rights = !std::mem::replace(&mut asked.rights, true);
+        if databases || all_roles || rights || !relations.is_empty() {
             let question = Question {
                 client: Arc::clone(client),
                 lookups: lookups.clone(),
@@ -147,6 +161,7 @@ impl NameCache {
                 databases,
                 roles: all_roles,
                 relations,
+                rights,
             };
             self.pending = Some(tokio::spawn(question.ask()));
         }
@@ -166,6 +181,11 @@ impl NameCache {
     }
 
     fn learn(&mut self, found: Found) {
+        if let Some(rights) = found.rights
+            && self.rights.as_deref() != Some(&rights)
+        {
+            self.rights = Some(Arc::new(rights));
+        }
         if let Some(roles) = found.roles {
             self.roles = roles;
         }
@@ -206,6 +226,7 @@ struct Question {
     databases: bool,
     roles: bool,
     relations: Vec<u32>,
+    rights: bool,
 }
 
 impl Question {
@@ -220,6 +241,11 @@ impl Question {
         if let Some(statement) = self.lookups.relations.filter(|_| !self.relations.is_empty()) {
             let rows = self.client.query(&statement, &[&self.relations]).await?;
             found.relations = rows.iter().filter_map(|row| relation(row, self.datid)).collect();
+        }
+        if let Some(statement) = self.lookups.rights.filter(|_| self.rights) {
+            // Names are worth having without it.
+            let rows = self.client.query(&statement, &[]).await;
+            found.rights = rows.ok().and_then(|rows| rights_of(&rows));
         }
         Ok(found)
     }

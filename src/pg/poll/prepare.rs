@@ -64,10 +64,11 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
             ),
             join(client.prepare(sql::LOCKS_NARROW), client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY])),
             join(
-                join3(
+                join4(
                     client.prepare(sql::DATABASES),
                     client.prepare(sql::ROLES),
                     client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
+                    client.prepare(sql::RIGHTS),
                 ),
                 Box::pin(join4(
                     client.batch_execute(sql::PLANS),
@@ -98,7 +99,12 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
         locks_narrow: narrow.map_err(|error| setup(&error))?,
         blocking: blocking.ok(),
     };
-    let lookups = Lookups { databases: lookups.0.ok(), roles: lookups.1.ok(), relations: lookups.2.ok() };
+    let lookups = Lookups {
+        databases: lookups.0.ok(),
+        roles: lookups.1.ok(),
+        relations: lookups.2.ok(),
+        rights: lookups.3.ok(),
+    };
     let clock = clock_of(&identity).map(|at| (at, clock::monotonic()));
     let (plans, find, task_tables, system_tables) = find;
     plans.map_err(|error| setup(&error))?;

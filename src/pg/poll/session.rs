@@ -16,6 +16,7 @@ use crate::clock;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::lock::Lock;
+use crate::model::plan::Rights;
 use crate::model::snapshot::{Section, Server, Snapshot};
 use crate::pg::connect::Connection;
 use crate::pg::conninfo::ConnInfo;
@@ -134,10 +135,23 @@ impl Session {
         })
     }
 
+    /// The connection, for whoever has none of his own. Whole transactions alone may be sent on it, each in one message: the
+    /// statements of a poll come before and after, and none waits for ours for longer than its time-outs.
+    #[must_use]
+    pub fn client(&self) -> Arc<Client> {
+        Arc::clone(&self.client)
+    }
+
     /// What the server said of itself last.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// What the role may do and see; none while that could not be looked up.
+    #[must_use]
+    pub fn rights(&self) -> Option<Arc<Rights>> {
+        self.names.rights()
     }
 
     /// Takes a snapshot. `before` is the last one, of this session or an earlier one: its rows stay where a section

@@ -6,7 +6,8 @@ use ratatui::layout::Rect;
 use crate::app::App;
 use crate::app::line::{Line, Tone};
 use crate::app::page::{self, FindingId};
-use crate::ui::header::finding_line;
+use crate::ui::draw_line;
+use crate::ui::header::{finding_line, help};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 
@@ -38,6 +39,15 @@ pub(super) fn render(
         })
         .collect();
     super::scrolled(frame, area, &format!("Findings · {}", findings.len()), &lines, scroll, theme);
+    for (y, finding) in (area.y + 1..area.bottom()).zip(findings.iter().skip(scroll)) {
+        // What helps stands at the edge, over the end of a line that is too long.
+        let mut right = Line::new().with("  ", Tone::Plain);
+        right.spans.extend(help(app, finding).unwrap_or_default().spans);
+        let width = u16::try_from(right.width()).unwrap_or(0).min(area.width);
+        if right.spans.len() > 1 {
+            draw_line(frame, Rect { x: area.right() - width, y, width, height: 1 }, &right, theme);
+        }
+    }
     let y = area.y + 1 + u16::try_from(place.saturating_sub(scroll)).unwrap_or(0);
     if selected.is_some() && y < area.bottom() {
         frame.buffer_mut().set_style(Rect { y, height: 1, ..area }, theme.selected);

@@ -72,7 +72,7 @@ fn scrolled(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line], scro
 }
 
 /// Empties an area within the frame and draws a border with a title around it; gives the inside.
-fn boxed(frame: &mut Frame<'_>, area: Rect, title: &str, theme: &Theme) -> Rect {
+pub(super) fn boxed(frame: &mut Frame<'_>, area: Rect, title: &str, theme: &Theme) -> Rect {
     let area = area.intersection(frame.area());
     frame.render_widget(Clear, area);
     if area.width < 2 || area.height < 2 {

@@ -84,20 +84,19 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
 /// Why that cannot be done to an item that is like this.
 fn refusal(verb: Verb, row: &ItemRow) -> Option<String> {
     Some(match (row.state, verb) {
-        (ItemState::Pending | ItemState::Resting, Verb::Requeue) => {
-            "nobody has it: it is pending already".to_owned()
-        }
+        (ItemState::Pending, Verb::Requeue) => "nobody has it: it is pending already".to_owned(),
         (ItemState::Failed, Verb::SetAside) => "has been set aside already; R puts it back".to_owned(),
+        (ItemState::Resting, Verb::Requeue) => "is pending already, and is tried again by itself".to_owned(),
         (ItemState::Running | ItemState::Slow, _) => match row.pid {
             Some(pid) => format!("{pid} works on it: end that session first, or it would be done twice"),
             None => "somebody works on it: it would be done twice".to_owned(),
         },
+        (ItemState::Settling, _) => {
+            "the session that took it is gone, but its worker may not have stopped yet: wait a moment"
+                .to_owned()
+        }
         (ItemState::Unknown, _) => {
             "whether somebody works on it cannot be told, and it might be done twice".to_owned()
-        }
-        (ItemState::Settling, _) => {
-            "the session that took it is gone, and its worker may not know that yet: wait until it is lost"
-                .to_owned()
         }
         (ItemState::Lost | ItemState::Pending | ItemState::Resting | ItemState::Failed, _) => return None,
     })

@@ -6,7 +6,6 @@ mod effect;
 mod facts;
 mod identity;
 mod refuse;
-mod rights;
 mod work;
 
 use rustc_hash::FxHashSet;

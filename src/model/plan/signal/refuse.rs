@@ -1,7 +1,6 @@
 //! What cannot be signalled, or to no use.
 
 use super::choose::Pick;
-use super::rights;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::VirtualTransaction;
 use crate::model::plan::Verb;
@@ -20,13 +19,11 @@ pub(super) fn check<'a>(ground: &Ground<'a>, verb: Verb, pick: &Pick) -> Result<
     if let Some(why) = backend.backend_type.as_deref().and_then(of_the_server) {
         return Err(why.to_owned());
     }
-    let hidden = backend.backend_start.is_none();
-    if let Some(rights) = ground.look.rights
-        && let Some(missing) = rights::missing(rights, backend, hidden)
-    {
-        return Err(missing);
+    let (user, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());
+    if let Some(lack) = ground.look.rights.and_then(|rights| rights.lacks(verb, user, kind)) {
+        return Err(lack.to_string());
     }
-    if hidden {
+    if backend.backend_start.is_none() {
         let role = ground.snapshot.server().map(|server| text::identifier(&server.user)).unwrap_or_default();
         return Err(format!(
             "when it began is hidden from this role, so it cannot be told from the next session with its process id: \

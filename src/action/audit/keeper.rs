@@ -1,0 +1,173 @@
+//! The record that the executor has kept: in the file, and beside it in the tables of the database.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use tokio::sync::{Mutex, MutexGuard};
+use tokio_postgres::Client;
+
+use super::table::{AskedRows, AuditTables, system_identifier};
+use super::{Audit, AuditError, Entry, ServerName, Unfinished};
+use crate::action::Actor;
+use crate::action::record::{Asked, Record};
+use crate::model::finding::Subject;
+use crate::model::plan::{Target, TargetResult};
+
+/// Keeps the record of what is done on behalf of somebody to one server.
+#[derive(Debug)]
+pub struct Keeper {
+    directory: Option<PathBuf>,
+    actor: Actor,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Opened when it is needed, and tried again then.
+    audit: Option<Audit>,
+    server: ServerName,
+    /// The deed for which the tables were looked for.
+    deed: Option<u64>,
+    tables: AuditTables,
+    open: Vec<Open>,
+    notes: Vec<String>,
+    /// All notes so far.
+    said: BTreeSet<String>,
+}
+
+/// Something without a result.
+#[derive(Debug)]
+struct Open {
+    deed: u64,
+    name: String,
+    subject: Subject,
+    entry: Entry,
+    rows: AskedRows,
+}
+
+impl Keeper {
+    /// For a directory ([`super::directory`]); nothing is opened yet. Without one, nothing can be asked for.
+    #[must_use]
+    pub fn new(directory: Option<PathBuf>, actor: Actor, server: ServerName) -> Self {
+        let state = State {
+            audit: None,
+            server,
+            deed: None,
+            tables: AuditTables::default(),
+            open: Vec::new(),
+            notes: Vec::new(),
+            said: BTreeSet::new(),
+        };
+        Self { directory, actor, state: Mutex::new(state) }
+    }
+
+    /// What processes that are gone asked for and did not live to see, each once: [`Audit::unfinished`]. Where there is no record
+    /// yet, none is made.
+    ///
+    /// # Errors
+    /// When the record cannot be read or written.
+    pub async fn unfinished(&self) -> Result<Vec<Unfinished>, AuditError> {
+        if !self.directory.as_ref().is_some_and(|directory| directory.exists()) {
+            return Ok(Vec::new());
+        }
+        let mut state = self.state.lock().await;
+        self.open(&mut state)?.unfinished().await
+    }
+
+    /// Opens the record, to know before somebody is asked for a decision that it can be.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub async fn ready(&self) -> Result<(), AuditError> {
+        self.open(&mut self.state.lock().await).map(drop)
+    }
+
+    fn open(&self, state: &mut MutexGuard<'_, State>) -> Result<Audit, AuditError> {
+        if let Some(audit) = &state.audit {
+            return Ok(audit.clone());
+        }
+        let directory = self.directory.as_ref().ok_or(AuditError::Nowhere)?;
+        Ok(state.audit.insert(Audit::open(directory, &self.actor)?).clone())
+    }
+
+    async fn begin(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), AuditError> {
+        let mut state = self.state.lock().await;
+        let audit = self.open(&mut state)?;
+        if let Some(client) = client
+            && state.deed != Some(asked.deed.number)
+        {
+            // Once for a deed: the connection may be another one by then, and what is there may have changed.
+            state.deed = Some(asked.deed.number);
+            if state.server.system_identifier.is_none() {
+                state.server.system_identifier = system_identifier(client).await;
+            }
+            let (tables, notes) = AuditTables::find(client).await;
+            state.tables = tables;
+            state.note(notes);
+        }
+        let entry = audit.begin(&state.server, asked.deed, asked.target, asked.statement).await?;
+        let mut rows = AskedRows::default();
+        if let Some(client) = client {
+            let notes;
+            (rows, notes) = state.tables.asked(client, &self.actor, &entry, asked.target).await;
+            state.note(notes);
+        }
+        let Target { name, subject, .. } = asked.target.clone();
+        state.open.push(Open { deed: asked.deed.number, name, subject, entry, rows });
+        Ok(())
+    }
+
+    async fn end(
+        &self,
+        client: Option<&Client>,
+        asked: &Asked<'_>,
+        result: &TargetResult,
+    ) -> Result<(), AuditError> {
+        let mut state = self.state.lock().await;
+        let audit = self.open(&mut state)?;
+        let target = asked.target;
+        let is_this = |open: &Open| {
+            open.deed == asked.deed.number && open.name == target.name && open.subject == target.subject
+        };
+        let Some(place) = state.open.iter().position(is_this) else {
+            return audit.left(asked.deed.verb, target, result).await;
+        };
+        let Open { entry, rows, .. } = state.open.remove(place);
+        audit.end(entry, result).await?;
+        if let Some(client) = client.filter(|client| !client.is_closed()) {
+            let notes = rows.result(client, &self.actor, target, result).await;
+            state.note(notes);
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Each is said once.
+    fn note(&mut self, notes: Vec<String>) {
+        for note in notes {
+            if self.said.insert(note.clone()) {
+                self.notes.push(note);
+            }
+        }
+    }
+}
+
+impl Record for Keeper {
+    async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
+        self.begin(client, asked).await.map_err(|error| error.to_string())
+    }
+
+    async fn told(
+        &self,
+        client: Option<&Client>,
+        asked: &Asked<'_>,
+        result: &TargetResult,
+    ) -> Result<(), String> {
+        self.end(client, asked, result).await.map_err(|error| error.to_string())
+    }
+
+    async fn notes(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().await.notes)
+    }
+}

@@ -1,0 +1,126 @@
+//! What a dialog says.
+
+use super::Dialog;
+use super::order::Kind;
+use crate::app::detail::wrapped;
+use crate::app::line::{Line, Tone};
+use crate::model::plan::{ActionPlan, Caution, PlannedTarget, Refused};
+
+/// The widest a dialog gets: longer lines are hard to read.
+const WIDEST: u16 = 112;
+
+/// How wide a dialog is on a screen of so many columns.
+#[must_use]
+pub fn width(columns: u16) -> u16 {
+    columns.saturating_sub(4).min(WIDEST)
+}
+
+impl Dialog {
+    /// Its title: `Terminate 4312 app@web-3`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        let verb = super::verb(self.order.verb);
+        let mut verb: String =
+            verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
+        match self.plan.rows.as_slice() {
+            [] => {}
+            [only] => verb = format!("{verb} {}", only.target.name),
+            several => {
+                let count = crate::text::count(several.len() as u64);
+                verb = format!("{verb} {count} {}", self.order.kind.noun());
+            }
+        }
+        verb
+    }
+
+    /// All it says, for a screen of so many columns.
+    #[must_use]
+    pub fn lines(&self, columns: u16) -> Vec<Line> {
+        // The border, and a blank on each side.
+        let room = usize::from(width(columns).saturating_sub(4));
+        self.said().into_iter().flat_map(|line| wrapped(line, room)).collect()
+    }
+
+    fn said(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        if let Kind::Executions(search) = &self.order.kind
+            && let Some((word, is_bad)) = search.word()
+        {
+            lines.push(Line::new().with(word, if is_bad { Tone::Critical } else { Tone::Dim }));
+        }
+        match self.plan.rows.as_slice() {
+            [only] => lines.extend(one(only)),
+            several => lines.extend(all(&self.plan, several)),
+        }
+        if !self.plan.refused.is_empty() {
+            let heading = if self.plan.rows.is_empty() { "Nothing is done:" } else { "Left alone:" };
+            lines.push(Line::new().with(heading, Tone::Title));
+            lines.extend(self.plan.refused.iter().map(refused));
+        }
+        lines.extend(hidden(self.order.hidden, "marked row"));
+        lines.extend(hidden(self.plan.hidden, "session"));
+        lines
+    }
+}
+
+fn field(label: &str, text: impl Into<String>, tone: Tone) -> Line {
+    Line::new().with(format!("{label:<7} "), Tone::Dim).with(text, tone)
+}
+
+fn change(row: &PlannedTarget) -> Option<Line> {
+    let words = row.change.as_ref()?.to_string();
+    Some(field("gone", format!("{words}: nothing will be done to it"), Tone::Past))
+}
+
+fn caution(caution: &Caution) -> Line {
+    field("!", caution.words.as_str(), Tone::Warning)
+}
+
+fn one(row: &PlannedTarget) -> Vec<Line> {
+    let mut lines = vec![field("asks", row.does.as_str(), Tone::Plain)];
+    lines.extend(change(row));
+    lines.extend(row.effect.iter().map(|effect| field("then", effect.words.as_str(), Tone::Good)));
+    lines.extend(row.cautions.iter().map(caution));
+    let label = |at: usize| if at == 0 { "now" } else { "" };
+    let facts = row.facts.iter().enumerate();
+    lines.extend(facts.map(|(at, fact)| field(label(at), fact.as_str(), Tone::Plain)));
+    lines
+}
+
+/// Whether a caution is one of every row: then it is said once.
+fn is_common(rows: &[PlannedTarget], caution: &Caution) -> bool {
+    rows.iter().all(|row| row.cautions.contains(caution))
+}
+
+/// Several: together first, then each with what tells it apart and what it breaks.
+fn all(plan: &ActionPlan, rows: &[PlannedTarget]) -> Vec<Line> {
+    let mut lines = Vec::new();
+    lines.extend(plan.effect.iter().map(|effect| field("then", effect.words.as_str(), Tone::Good)));
+    let common = rows.first().into_iter().flat_map(|row| &row.cautions).filter(|one| is_common(rows, one));
+    lines.extend(common.map(caution));
+    for row in rows {
+        let mut line = Line::new().with(row.target.name.as_str(), Tone::Title);
+        line.push(row.facts.first().map(|fact| format!("  {fact}")).unwrap_or_default(), Tone::Plain);
+        lines.push(line);
+        lines.extend(change(row));
+        lines.extend(row.cautions.iter().filter(|one| !is_common(rows, one)).map(caution));
+    }
+    lines
+}
+
+fn refused(row: &Refused) -> Line {
+    // A recovery's words stand alone on the command line, with its option.
+    let reason = row.reason.strip_prefix("left alone: ").unwrap_or(&row.reason);
+    let reason = reason.strip_suffix(" (--terminate ends that session)").unwrap_or(reason);
+    Line::new().with("  ", Tone::Plain).with(format!("{}: {reason}", row.name), Tone::Warning)
+}
+
+/// `2 marked rows are hidden by the filter and left out`.
+fn hidden(count: usize, what: &str) -> Option<Line> {
+    let text = match count {
+        0 => return None,
+        1 => format!("1 {what} is hidden by the filter and left out"),
+        several => format!("{several} {what}s are hidden by the filter and left out"),
+    };
+    Some(Line::new().with(text, Tone::Warning))
+}

@@ -1,0 +1,270 @@
+//! The question before an action: what will happen, and to whom.
+//!
+//! Pure. Nothing is done but by a confirmation that was typed while the dialog, as it is now, was on the screen: a dialog
+//! that was not drawn yet, or whose targets have changed since it was drawn, takes no key but those that close it. The
+//! focus is on Cancel.
+
+mod choice;
+mod here;
+mod lines;
+mod order;
+mod report;
+mod search;
+mod words;
+
+use std::sync::Arc;
+
+use crate::keys::{Code, Key};
+use crate::model::plan::{ActionPlan, Confirm, Target};
+use crate::model::view::View;
+
+pub use choice::Choice;
+pub use here::{help, here};
+pub use lines::width;
+pub use order::{Kind, Order};
+pub use report::Flight;
+pub(in crate::app) use report::summary;
+pub use words::verb;
+
+/// Nobody types more to confirm.
+const LONGEST: usize = 200;
+
+/// A question.
+#[derive(Debug, Clone)]
+pub struct Dialog {
+    /// What was asked for.
+    pub order: Order,
+    /// What would be done, by the newest view.
+    pub plan: ActionPlan,
+    /// What was on the screen when it was asked for.
+    pub(in crate::app) seen: Arc<View>,
+    /// What was typed to confirm it.
+    pub typed: String,
+    /// Lines scrolled out at the top.
+    pub scroll: usize,
+    /// Why the last key did nothing.
+    pub word: Option<String>,
+    /// Another one with everything that a confirmation is about.
+    pub revision: u64,
+    /// It is on the screen as it is now.
+    armed: bool,
+    /// It was never on the screen.
+    new: bool,
+}
+
+/// What a key in a dialog leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::app) enum Step {
+    /// Nothing.
+    Nothing,
+    /// It looks different.
+    Changed,
+    /// It closes, and nothing is done.
+    Cancel,
+    /// It is to be done.
+    Confirm,
+    /// Something else is asked for: its plan has to be made anew.
+    Replan,
+}
+
+impl Dialog {
+    /// A question that nobody has seen yet.
+    #[must_use]
+    pub fn new(order: Order, plan: ActionPlan, seen: Arc<View>, revision: u64) -> Self {
+        let (typed, word) = (String::new(), None);
+        Self { order, plan, seen, typed, scroll: 0, word, revision, armed: false, new: true }
+    }
+
+    /// It was drawn, as it was at this revision.
+    pub(in crate::app) fn drawn(&mut self, revision: u64) -> bool {
+        let was = self.armed;
+        self.new = false;
+        self.armed |= revision == self.revision;
+        was != self.armed
+    }
+
+    /// Whether it can be confirmed: it is on the screen as it is now.
+    #[must_use]
+    pub fn is_armed(&self) -> bool {
+        self.armed
+    }
+
+    /// Whether it was never on the screen.
+    pub(in crate::app) fn is_new(&self) -> bool {
+        self.new
+    }
+
+    /// Has to be drawn again before it can be confirmed.
+    pub(in crate::app) fn disarm(&mut self, revision: u64) {
+        (self.armed, self.revision) = (false, revision);
+        self.typed.clear();
+        self.word = None;
+    }
+
+    /// Takes a newer plan in; one that is about something else has to be seen first.
+    pub(in crate::app) fn replan(&mut self, plan: ActionPlan, revision: u64) {
+        if !is_same(&self.plan, &plan) {
+            // Whoever types the id of a lease goes on where he was when it is renewed; it has to be seen all the same.
+            let typed = std::mem::take(&mut self.typed);
+            self.disarm(revision);
+            if names(&self.plan) == names(&plan) && self.plan.confirm == plan.confirm {
+                self.typed = typed;
+            }
+        }
+        self.plan = plan;
+    }
+
+    /// Why there is nothing to ask any more; none while there is, or may be.
+    #[must_use]
+    pub fn why_over(&self) -> Option<String> {
+        match &self.order.kind {
+            // There is more to choose from.
+            Kind::Executions(_) => None,
+            _ => self.plan.why_over(),
+        }
+    }
+
+    /// What can be chosen in it.
+    #[must_use]
+    pub fn choices(&self) -> Vec<Choice> {
+        match &self.order.kind {
+            Kind::Sessions(ask) => {
+                let choice = |(scope, title): &(_, String)| {
+                    Choice::one_of(choice::letter(*scope), title.as_str(), *scope == ask.scope)
+                };
+                self.plan.offers.iter().map(choice).collect()
+            }
+            Kind::Executions(search) => search.choices(),
+            Kind::Leases(_) | Kind::Tasks(_) | Kind::Items(_) => Vec::new(),
+        }
+    }
+
+    /// Whether every character is for the confirmation: a number leaves the letters free.
+    #[must_use]
+    pub fn takes_letters(&self) -> bool {
+        let word = self.plan.confirm.word().filter(|_| self.types());
+        word.is_some_and(|word| !word.bytes().all(|byte| byte.is_ascii_digit()))
+    }
+
+    /// Whether a word has to be typed, and not a key pressed.
+    #[must_use]
+    pub fn types(&self) -> bool {
+        matches!(self.plan.confirm, Confirm::Count(_) | Confirm::Owner(_))
+    }
+
+    pub(in crate::app) fn key(&mut self, key: Key, page: usize) -> Step {
+        if key == Key::plain(Code::Esc) || key == Key::ctrl('c') {
+            return Step::Cancel;
+        }
+        if !self.armed {
+            return Step::Nothing;
+        }
+        self.word = None;
+        match key {
+            Key { ctrl: true, .. } | Key { alt: true, .. } => Step::Nothing,
+            Key { code: Code::Enter, .. } => self.enter(),
+            Key { code: Code::Backspace, .. } if self.typed.pop().is_some() => Step::Changed,
+            Key { code: Code::Tab, .. } => self.next_choice(1),
+            Key { code: Code::BackTab, .. } => self.next_choice(-1),
+            Key { code: Code::Char(character), .. } => self.character(character),
+            Key { code, .. } => self.scroll(code, page),
+        }
+    }
+
+    fn enter(&mut self) -> Step {
+        // The focus is on Cancel.
+        if !self.types() || self.typed.is_empty() {
+            return Step::Cancel;
+        }
+        if self.plan.confirm.accepts(&self.typed) {
+            return Step::Confirm;
+        }
+        self.word = Some("that is something else: nothing was done".to_owned());
+        self.typed.clear();
+        Step::Changed
+    }
+
+    fn character(&mut self, character: char) -> Step {
+        if self.plan.confirm == Confirm::Yes && character == 'y' {
+            return Step::Confirm;
+        }
+        if self.types() && (self.takes_letters() || character.is_ascii_digit()) {
+            if self.typed.len() < LONGEST {
+                self.typed.push(character);
+            }
+            return Step::Changed;
+        }
+        match character {
+            'q' => Step::Cancel,
+            'j' => self.scroll(Code::Down, 1),
+            'k' => self.scroll(Code::Up, 1),
+            letter => self.choose(letter),
+        }
+    }
+
+    fn choose(&mut self, letter: char) -> Step {
+        let offers = &self.plan.offers;
+        match &mut self.order.kind {
+            Kind::Sessions(ask) => match offers.iter().find(|(scope, _)| choice::letter(*scope) == letter) {
+                Some((scope, _)) if *scope != ask.scope => ask.scope = *scope,
+                _ => return Step::Nothing,
+            },
+            Kind::Executions(search) => {
+                if !search.choose(letter) {
+                    return Step::Nothing;
+                }
+            }
+            Kind::Leases(_) | Kind::Tasks(_) | Kind::Items(_) => return Step::Nothing,
+        }
+        self.scroll = 0;
+        Step::Replan
+    }
+
+    /// The next of those that exclude each other.
+    fn next_choice(&mut self, by: isize) -> Step {
+        let mut choices = self.choices();
+        choices.retain(|choice| !choice.is_switch);
+        let taken = choices.iter().position(|choice| choice.taken);
+        let count = choices.len().max(1).cast_signed();
+        let next = taken.map_or(0, |at| (at.cast_signed() + by).rem_euclid(count).unsigned_abs());
+        choices.get(next).map_or(Step::Nothing, |choice| self.choose(choice.letter))
+    }
+
+    fn scroll(&mut self, code: Code, page: usize) -> Step {
+        let by = match code {
+            Code::Up => -1,
+            Code::Down => 1,
+            Code::PageUp => -page.cast_signed(),
+            Code::PageDown => page.cast_signed(),
+            Code::Home => isize::MIN,
+            Code::End => isize::MAX,
+            _ => return Step::Nothing,
+        };
+        self.scroll = self.scroll.saturating_add_signed(by);
+        Step::Changed
+    }
+}
+
+/// What a plan is about, in words, and what of it has changed since.
+fn names(plan: &ActionPlan) -> Vec<(&str, bool)> {
+    plan.rows.iter().map(|row| (row.target.name.as_str(), row.change.is_some())).collect()
+}
+
+/// Whether a confirmation of one is one of the other. Ages and counts of others may differ.
+fn is_same(one: &ActionPlan, other: &ActionPlan) -> bool {
+    let targets = |plan: &ActionPlan| -> Vec<(Target, bool)> {
+        plan.rows.iter().map(|row| (row.target.clone(), row.change.is_some())).collect()
+    };
+    let kinds = |plan: &ActionPlan| -> Vec<Vec<_>> {
+        plan.rows.iter().map(|row| row.cautions.iter().map(|caution| caution.kind).collect()).collect()
+    };
+    let steps = |plan: &ActionPlan| -> Vec<_> {
+        let acts = plan.recovery.iter().flat_map(|plan| plan.acts());
+        acts.map(|row| (row.seen.execution_id, row.step)).collect()
+    };
+    one.verb == other.verb
+        && one.confirm == other.confirm
+        && targets(one) == targets(other)
+        && kinds(one) == kinds(other)
+        && steps(one) == steps(other)
+}

@@ -1,0 +1,167 @@
+//! Which executions are to be recovered: what is done to them only the server can tell, after another look.
+
+use std::sync::Arc;
+
+use super::choice::Choice;
+use crate::model::plan::{self, ActionPlan, Confirm, Look, RecoveryPlan, Refused, Request, Verb, Which};
+use crate::model::task::{TaskId, TaskState};
+
+/// The letter of the switch that has sessions ended.
+const END: char = 'e';
+
+/// Which executions are to be recovered, and what is known of them.
+#[derive(Debug, Clone)]
+pub struct Search {
+    /// The tasks that were chosen.
+    chosen: Vec<(TaskId, Option<i64>)>,
+    /// Which are meant.
+    which: Which,
+    /// Whether the sessions of slow ones are ended, where somebody decided that.
+    terminate: Option<bool>,
+    /// What is asked of the server: the schema, and which executions. None where there is nothing to ask.
+    request: Option<(String, Request)>,
+    /// What was chosen and cannot be recovered.
+    refused: Vec<Refused>,
+    /// What the server said.
+    answer: Option<Result<Arc<RecoveryPlan>, String>>,
+    /// The number of the question that has no answer yet.
+    asked: Option<u64>,
+    /// The view at which the server was asked last.
+    at: Option<u64>,
+}
+
+impl Search {
+    /// A search for the executions of these tasks.
+    pub(super) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
+        Self {
+            which: Which::These(chosen.clone()),
+            chosen,
+            terminate: None,
+            request: None,
+            refused: Vec::new(),
+            answer: None,
+            asked: None,
+            at: None,
+        }
+    }
+
+    /// Why nothing can be recovered, here or elsewhere; none where something may be.
+    pub(super) fn why_nothing(&self, look: &Look<'_>) -> Option<String> {
+        let tasks = &look.view.tasks.counts;
+        if self.request.is_some() || tasks.of(TaskState::Orphan) + tasks.of(TaskState::Slow) > 0 {
+            return None;
+        }
+        let first = self.refused.first();
+        first.map(|refused| format!("{}: {}", refused.name, refused.reason))
+    }
+
+    /// What to ask for, by what is shown now.
+    pub(in crate::app) fn look(&mut self, look: &Look<'_>) {
+        let plan::Recovery { mut request, refused } = plan::executions(look, &self.which);
+        if let (Some((_, request)), Some(terminate)) = (&mut request, self.terminate) {
+            request.terminate = terminate;
+        }
+        if request != self.request {
+            self.forget();
+        }
+        (self.request, self.refused) = (request, refused);
+    }
+
+    /// What would be done, as far as the server has said.
+    pub(in crate::app) fn plan(&self, look: &Look<'_>) -> ActionPlan {
+        let mut plan = match &self.answer {
+            Some(Ok(answer)) => plan::recovery(look, Arc::clone(answer)),
+            Some(Err(_)) | None => nothing(),
+        };
+        plan.refused.splice(0..0, self.refused.iter().cloned());
+        plan
+    }
+
+    /// Why nothing is known yet, and whether that is bad.
+    pub(super) fn word(&self) -> Option<(String, bool)> {
+        match &self.answer {
+            Some(Ok(plan)) if plan.rows.is_empty() => Some(("there is nothing to recover".to_owned(), false)),
+            Some(Err(why)) => Some((crate::text::one_line(why).into_owned(), true)),
+            None if self.request.is_some() => Some(("looking what there is to recover…".to_owned(), false)),
+            Some(Ok(_)) | None => None,
+        }
+    }
+
+    pub(super) fn choices(&self) -> Vec<Choice> {
+        let this = if self.chosen.len() > 1 { "these" } else { "this execution" };
+        let mut choices = vec![
+            Choice::one_of('t', this, matches!(self.which, Which::These(_))),
+            Choice::one_of('o', "all orphans", self.which == Which::Orphans),
+            Choice::one_of('p', "all past their timeout", self.which == Which::Slow),
+        ];
+        if let Some((_, request)) = self.request.as_ref().filter(|_| self.which != Which::Orphans) {
+            let title = "end their sessions".to_owned();
+            choices.push(Choice { letter: END, title, taken: request.terminate, is_switch: true });
+        }
+        choices
+    }
+
+    /// Takes a choice; false where it is taken already.
+    pub(super) fn choose(&mut self, letter: char) -> bool {
+        let which = match letter {
+            't' => Which::These(self.chosen.clone()),
+            'o' => Which::Orphans,
+            'p' => Which::Slow,
+            END => {
+                let before = self.request.as_ref().is_some_and(|(_, request)| request.terminate);
+                self.terminate = Some(!before);
+                self.forget();
+                return true;
+            }
+            _ => return false,
+        };
+        if which == self.which {
+            return false;
+        }
+        (self.which, self.terminate) = (which, None);
+        self.forget();
+        true
+    }
+
+    /// Something else is asked for: what was answered before is of no use.
+    fn forget(&mut self) {
+        (self.answer, self.asked, self.at) = (None, None, None);
+    }
+
+    /// What the server has to be asked, where it was not asked since this view came in.
+    pub(in crate::app) fn ask(&mut self, number: u64, view: u64) -> Option<(String, Request)> {
+        let request = self.request.clone()?;
+        if self.asked.is_some() || self.at == Some(view) {
+            return None;
+        }
+        (self.asked, self.at) = (Some(number), Some(view));
+        Some(request)
+    }
+
+    /// Takes an answer in; false for that to an older question.
+    pub(in crate::app) fn answered(
+        &mut self,
+        number: u64,
+        answer: Result<Arc<RecoveryPlan>, String>,
+    ) -> bool {
+        if self.asked != Some(number) {
+            return false;
+        }
+        self.asked = None;
+        self.answer = Some(answer);
+        true
+    }
+}
+
+fn nothing() -> ActionPlan {
+    ActionPlan {
+        verb: Verb::Recover,
+        rows: Vec::new(),
+        refused: Vec::new(),
+        hidden: 0,
+        effect: None,
+        offers: Vec::new(),
+        confirm: Confirm::Nothing,
+        recovery: None,
+    }
+}

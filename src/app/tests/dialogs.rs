@@ -1,0 +1,395 @@
+//! From a key to a deed: every key at every state of a question.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::finding::Subject;
+use crate::model::plan::{Deed, Fate, Report, Target, TargetResult, Verb, What};
+
+/// A frame was drawn, and whoever sits there had a moment to see it.
+fn seen(app: &mut App) {
+    let revision = app.dialog.as_ref().map(|dialog| dialog.revision);
+    app.update(Message::Drawn(revision));
+}
+
+/// Presses keys, each after a frame.
+fn slowly(app: &mut App, keys: &str) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for key in Key::parse_all(keys).unwrap() {
+        seen(app);
+        effects.extend(app.update(Message::Key(key)).effects);
+    }
+    effects
+}
+
+fn deed(effects: &[Effect]) -> Option<&Deed> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Act(deed) => Some(&**deed),
+        _ => None,
+    })
+}
+
+fn pids(deed: &Deed) -> Vec<i32> {
+    let pid = |target: &Target| match &target.what {
+        What::Session(session) => session.pid,
+        other => panic!("{other:?} is no session"),
+    };
+    deed.targets.iter().map(pid).collect()
+}
+
+fn notice(app: &App) -> &str {
+    app.notice.as_ref().map_or("", |notice| &notice.text)
+}
+
+#[test]
+fn what_is_confirmed_is_asked_for_and_nothing_else() {
+    for (keys, verb, targets) in [
+        ("Ky", Verb::Terminate, vec![4312]),
+        ("jCy", Verb::Cancel, vec![4410]),
+        ("jKry", Verb::Terminate, vec![4312]),
+        ("jK<tab>y", Verb::Terminate, vec![4312]),
+        ("jK<tab><tab>16<enter>", Verb::Terminate, (4466..4482).collect()),
+        ("jK<shift-tab>16<enter>", Verb::Terminate, (4466..4482).collect()),
+        ("jKrbty", Verb::Terminate, vec![4410]),
+        ("jjjKy", Verb::Terminate, vec![4977]),
+        ("7 jj K2<enter>", Verb::Terminate, vec![4312, 4466]),
+        ("7/who:prisma<enter>*K3<enter>", Verb::Terminate, vec![4977, 4980, 4981]),
+        ("7*K<esc>/who:prisma<enter>K3<enter>", Verb::Terminate, vec![4977, 4980, 4981]),
+        ("<enter>Ky", Verb::Terminate, vec![4312]),
+        ("!jKy", Verb::Terminate, vec![4977]),
+        ("3Ky", Verb::Terminate, vec![4977]),
+        ("7 jj <esc>g!Ky", Verb::Terminate, vec![4312]),
+    ] {
+        let mut app = app(sample::incident(0.0));
+        let effects = slowly(&mut app, keys);
+        let deed = deed(&effects).unwrap_or_else(|| panic!("{keys}: {effects:?} {:?}", app.notice));
+        assert_eq!((deed.verb, pids(deed)), (verb, targets), "{keys}");
+        assert!(app.dialog.is_none(), "{keys}");
+        assert_eq!(app.flights.len(), 1, "{keys}");
+    }
+}
+
+#[test]
+fn a_finding_or_an_open_page_is_what_is_meant_whatever_is_marked() {
+    for (keys, target) in [("2 jj !Ky", 4312), ("2 <enter>Ky", 4410), ("2 jj !jKy", 4977)] {
+        let mut app = app(sample::incident(0.0));
+        let effects = slowly(&mut app, keys);
+        assert_eq!(deed(&effects).map(pids), Some(vec![target]), "{keys}");
+    }
+}
+
+#[test]
+fn nothing_is_done_by_any_other_key() {
+    for keys in [
+        "K",
+        "KK",
+        "KC",
+        "K<esc>",
+        "K<ctrl-c>",
+        "K<enter>",
+        "Kq",
+        "KY",
+        "K<ctrl-y>",
+        "K<alt-y>",
+        "K<esc>y",
+        "K<enter>y",
+        "Kby",
+        "Kb1<enter>",
+        "Kb18<enter>",
+        "Kb17<esc>",
+        "Kb<enter>",
+        "Kb17<backspace><enter>",
+        "7 jj Ky",
+        "7 jj K3<enter>",
+        "7 jj K<enter>2<enter>",
+        "Kp",
+        "K!",
+        "K?",
+        "K/y<enter>",
+        "K1",
+        "Kz",
+        "K<ctrl-z>",
+        "C",
+        "Cy",
+        "Gk",
+        "GkKy",
+        "Uy",
+        "Ry",
+        "Ey",
+        "Ty",
+        "Xy",
+    ] {
+        let mut app = app(sample::incident(0.0));
+        assert_eq!(deed(&slowly(&mut app, keys)), None, "{keys}");
+        assert!(app.flights.is_empty(), "{keys}");
+    }
+}
+
+#[test]
+fn keys_before_the_first_frame_and_pastes_are_dropped() {
+    let mut app = app(sample::incident(0.0));
+    assert_eq!(drive(&mut app, "Kyyy"), []);
+    assert!(app.dialog.is_some());
+    app.update(Message::Paste("y".into()));
+    seen(&mut app);
+    app.update(Message::Paste("y\ny".into()));
+    assert!(app.dialog.is_some() && app.flights.is_empty());
+    assert!(deed(&drive(&mut app, "y")).is_some());
+    // A frame of before does not count, and neither does one that had no room for it.
+    let mut app = super::app(sample::incident(0.0));
+    let before = app.dialog.as_ref().map(|dialog| dialog.revision);
+    drive(&mut app, "K");
+    app.update(Message::Drawn(before));
+    app.update(Message::Drawn(None));
+    app.update(Message::Drawn(Some(0)));
+    assert_eq!(drive(&mut app, "y"), []);
+    assert!(app.dialog.is_some());
+}
+
+#[test]
+fn another_choice_and_another_size_have_to_be_seen_first() {
+    let mut app = app(sample::incident(0.0));
+    slowly(&mut app, "jK");
+    seen(&mut app);
+    assert_eq!(drive(&mut app, "ry"), []);
+    assert!(app.dialog.is_some());
+    seen(&mut app);
+    app.update(Message::Resize(80, 24));
+    assert_eq!(drive(&mut app, "y"), []);
+    seen(&mut app);
+    app.update(Message::Resize(10, 5));
+    app.update(Message::Drawn(None));
+    assert_eq!(drive(&mut app, "y"), []);
+    assert!(app.dialog.is_some());
+}
+
+#[test]
+fn a_question_closes_when_its_target_is_gone() {
+    for (change, word) in [
+        (0, "4312 app@web-3: is gone: nothing was done"),
+        (1, "4312 app@web-3: its transaction has ended: nothing was done"),
+        (2, "4312 app@web-3: blocks nobody any more: nothing was done"),
+    ] {
+        for paused in [false, true] {
+            let mut app = app(sample::incident(0.0));
+            slowly(&mut app, if paused { "2pK" } else { "2K" });
+            seen(&mut app);
+            let mut later = sample::incident(1.0);
+            match change {
+                0 => later.backends.retain(|backend| backend.pid != 4312),
+                1 => {
+                    let root = later.backends.iter_mut().find(|backend| backend.pid == 4312).unwrap();
+                    root.xact_start = Some(sample::at(0.5));
+                }
+                _ => later.locks.retain(|lock| lock.pid != Some(4312)),
+            }
+            arrive(&mut app, later.view());
+            assert!(app.dialog.is_none(), "{word}");
+            assert_eq!(notice(&app), word);
+            assert_eq!(
+                drive(&mut app, "y").iter().filter(|effect| matches!(effect, Effect::Act(_))).count(),
+                0
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_still_screen_shows_is_compared_with_the_newest_view() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "2p");
+    let mut later = sample::incident(5.0);
+    later.backends.iter_mut().find(|backend| backend.pid == 4312).unwrap().xact_start = Some(sample::at(4.0));
+    arrive(&mut app, later.view());
+    assert_eq!(drive(&mut app, "Ky"), [Effect::Copy("4312".into())], "there is no question any more");
+    assert!(notice(&app).contains("its transaction has ended"), "{}", notice(&app));
+}
+
+#[test]
+fn a_view_that_changes_nothing_about_the_target_leaves_what_was_typed() {
+    let mut app = app(sample::incident(0.0));
+    slowly(&mut app, "2Kb1");
+    arrive(&mut app, sample::incident(0.0).view());
+    assert_eq!(deed(&slowly(&mut app, "7<enter>")).map(|deed| deed.targets.len()), Some(17));
+}
+
+#[test]
+fn a_lease_that_is_renewed_is_seen_again_and_one_that_has_another_owner_is_let_go() {
+    let later = |owner: Option<&'static str>| {
+        let mut builder = sample::systems::leases(0.0);
+        let lease = builder.leases.iter_mut().find(|lease| &*lease.id == "11").unwrap();
+        lease.renewed_at = Some(sample::at(0.0));
+        lease.owner = owner.map(Into::into).or(lease.owner.clone());
+        builder.view()
+    };
+    let mut app = app(sample::systems::leases(0.0));
+    assert_eq!(slowly(&mut app, "5/lease:11<enter>gU1"), []);
+    seen(&mut app);
+    arrive(&mut app, later(None));
+    assert_eq!(drive(&mut app, "1<enter>"), [], "it has to be seen again");
+    let effects = slowly(&mut app, "1<enter>");
+    let deed = deed(&effects).expect("what was typed before counts");
+    match &deed.targets[0].what {
+        What::Lease(lease) => assert_eq!((&*lease.id, lease.renewed_at), ("11", sample::at(0.0))),
+        other => panic!("{other:?}"),
+    }
+    let mut app = super::app(sample::systems::leases(0.0));
+    slowly(&mut app, "5/lease:11<enter>gU1");
+    arrive(&mut app, later(Some("somebody else")));
+    assert!(app.dialog.is_none());
+    assert!(notice(&app).ends_with("its row has changed: nothing was done"), "{}", notice(&app));
+}
+
+#[test]
+fn without_a_connection_nothing_is_asked_for() {
+    let mut app = app(sample::incident(0.0));
+    slowly(&mut app, "2K");
+    let mut down = sample::incident(0.0).view();
+    down.link = Link::Down { reason: "refused".into(), attempt: 1 };
+    arrive(&mut app, down);
+    assert_eq!(slowly(&mut app, "y"), []);
+    assert!(app.flights.is_empty());
+    assert_eq!(slowly(&mut app, "Ky"), []);
+}
+
+#[test]
+fn read_only_has_no_such_keys() {
+    let settings = Settings { read_only: true, ..Settings::default() };
+    let mut app = App::new(settings, 1.0);
+    arrive(&mut app, sample::incident(0.0).view());
+    assert_eq!(slowly(&mut app, "CKRUETX!KC<enter>K<enter>K"), []);
+    assert!(app.dialog.is_none() && app.notice.is_none());
+}
+
+fn result(name: &str, fate: Fate, detail: &str) -> TargetResult {
+    TargetResult { name: name.into(), subject: Subject::Server, fate, detail: detail.into() }
+}
+
+#[test]
+fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
+    let mut app = app(sample::incident(0.0));
+    slowly(&mut app, "Ky");
+    let number = app.flights[0].number;
+    app.update(Message::Progress(number, 0));
+    let results = vec![result("4312 app@web-3", Fate::Changed, "its transaction has ended")];
+    let report = Report { number, verb: Verb::Terminate, results, notes: Vec::new() };
+    let update = app.update(Message::Reported(Arc::new(report)));
+    assert_eq!(update.effects, [Effect::Refresh]);
+    assert!(app.flights.is_empty());
+    for _ in 0..20 {
+        app.update(Message::Tick(0.5));
+    }
+    // A key that was on its way while it came.
+    drive(&mut app, "j");
+    assert_eq!(notice(&app), "4312 app@web-3 no longer matched: its transaction has ended");
+    seen(&mut app);
+    drive(&mut app, "j");
+    assert_eq!(notice(&app), "");
+}
+
+#[test]
+fn marks_go_with_what_was_asked_for() {
+    let mut app = app(sample::jobs(0.0));
+    let effects = slowly(&mut app, "4/state:idle<enter>*E");
+    assert_eq!(effects, []);
+    let effects = slowly(&mut app, "y");
+    assert_eq!(deed(&effects).map(|deed| deed.verb), Some(Verb::Disable));
+    assert!(app.pane(Pane::Tasks).marks.is_empty());
+}
+
+/// Keys that somebody could press, those of the question more often.
+fn any_keys() -> impl Strategy<Value = Vec<&'static str>> {
+    let keys = prop::sample::select(vec![
+        "K",
+        "C",
+        "K",
+        "y",
+        "y",
+        "<esc>",
+        "<enter>",
+        "<tab>",
+        "b",
+        "r",
+        "t",
+        "1",
+        "7",
+        "2",
+        "j",
+        "k",
+        "g",
+        "G",
+        " ",
+        "*",
+        "/",
+        "!",
+        "p",
+        "q",
+        "<backspace>",
+        "<ctrl-c>",
+        "U",
+        "R",
+        "E",
+        "T",
+        "X",
+        "e",
+        "o",
+        "4",
+        "5",
+        "6",
+        "7",
+        "DRAWN",
+        "VIEW",
+        "RESIZE",
+        "PASTE",
+        "DOWN",
+    ]);
+    prop::collection::vec(keys, 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Whatever is pressed: what is done was in a question that had been drawn, with what has to be typed for it, and is
+    /// nothing that the filter hides.
+    #[test]
+    fn nothing_is_done_without_the_right_word_in_a_question_that_was_seen(keys in any_keys()) {
+        let mut app = app(sample::jobs(0.0));
+        let mut later = 0.0;
+        for key in keys {
+            let before = app.dialog.clone();
+            let message = match key {
+                "DRAWN" => Message::Drawn(app.dialog.as_ref().map(|dialog| dialog.revision)),
+                "VIEW" | "DOWN" => {
+                    later += 1.0;
+                    let mut view = sample::jobs(later).view();
+                    if key == "DOWN" {
+                        view.link = Link::Down { reason: "refused".into(), attempt: 1 };
+                    }
+                    Message::View(TargetId(0), Arc::new(view))
+                }
+                "RESIZE" => Message::Resize(100, 30),
+                "PASTE" => Message::Paste("y17\n".into()),
+                key => Message::Key(Key::parse_all(key).unwrap()[0]),
+            };
+            let effects = app.update(message).effects;
+            let Some(deed) = deed(&effects) else { continue };
+            let before = before.expect("only a question leads to a deed");
+            prop_assert!(before.is_armed());
+            let word = before.plan.confirm.word().unwrap();
+            match key {
+                "y" => prop_assert_eq!(&word, "y"),
+                "<enter>" => prop_assert_eq!(word, before.typed.clone()),
+                other => prop_assert!(false, "{} confirms nothing", other),
+            }
+            let targets: Vec<Target> = before.plan.rows.iter().map(|row| row.target.clone()).collect();
+            prop_assert_eq!(&deed.targets, &targets);
+            prop_assert!(app.cannot_ask().is_none());
+            if !app.pane(app.focus).filter.is_empty() {
+                let scene = app.scene().unwrap();
+                let state = app.pane(app.focus);
+                let shown: Vec<_> = (0..state.rows.len()).filter_map(|at| state.id_at(&scene, at)).collect();
+                prop_assert!(before.order.rows.iter().all(|row| shown.contains(row)));
+            }
+        }
+    }
+}

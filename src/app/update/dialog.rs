@@ -1,0 +1,288 @@
+//! From a key to a question, from a question to a deed, and what came of it.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use crate::app::App;
+use crate::app::dialog::{self, Dialog, Flight, Kind, Order, Step};
+use crate::app::keymap::Action;
+use crate::app::message::{Effect, Update};
+use crate::app::page::{self, FindingId, Page};
+use crate::app::screen::Pane;
+use crate::app::table::RowId;
+use crate::keys::Key;
+use crate::model::plan::{ActionPlan, Change, Look, RecoveryPlan, Report, What};
+use crate::model::view::{Link, View};
+use crate::model::wait_graph::Party;
+
+/// How long to wait for what was asked for to happen, in seconds.
+const WAIT: f64 = 5.0;
+
+/// A live lease is renewed every few seconds, and then its row is another one. The plan of now takes the place of one of which
+/// only that has changed: the same owners have the same leases, by the same tokens.
+fn renewed(plan: &ActionPlan, anew: impl FnOnce() -> ActionPlan) -> Option<ActionPlan> {
+    if !plan.rows.iter().any(|row| row.change == Some(Change::OtherRow)) {
+        return None;
+    }
+    let anew = anew();
+    let same = |was: &What, is: &What| match (was, is) {
+        (What::Lease(was), What::Lease(is)) => {
+            let then = (was.table, &was.id, &was.owner, was.token, was.is_own);
+            then == (is.table, &is.id, &is.owner, is.token, is.is_own)
+        }
+        (was, is) => was == is,
+    };
+    let pairs = || plan.rows.iter().zip(&anew.rows);
+    let all = plan.rows.len() == anew.rows.len()
+        && pairs().all(|(was, is)| same(&was.target.what, &is.target.what));
+    all.then_some(anew)
+}
+
+impl App {
+    /// A key that acts was pressed on a screen: it is about the marked rows that are shown, else about the selected one.
+    pub(super) fn ask_here(&mut self, action: Action) -> Update {
+        let pane = self.focus;
+        let rows = self.chosen(pane);
+        let shown = self.shown_marks(pane);
+        let hidden = self.pane(pane).marks.len().saturating_sub(shown);
+        self.ask(action, pane, rows, hidden)
+    }
+
+    /// A key that acts was pressed on a page: it is about what the page is about, whatever is marked.
+    pub(super) fn ask_on_page(&mut self, action: Action) -> Update {
+        match self.pages.last().cloned() {
+            Some(Page::Detail { subject, .. }) => self.ask(action, self.focus, vec![subject], 0),
+            Some(Page::Findings { chosen, .. }) => self.ask_about_finding(action, chosen.as_ref()),
+            _ => Update::none(),
+        }
+    }
+
+    /// Goes to what a finding is about, and asks there.
+    fn ask_about_finding(&mut self, action: Action, chosen: Option<&FindingId>) -> Update {
+        let update = self.jump_to_finding(chosen);
+        let selected = self.pane(self.focus).selected;
+        match selected.filter(|_| self.pages.is_empty()) {
+            Some(row) => self.ask(action, self.focus, vec![row], 0),
+            // It went nowhere, and said why.
+            None => update,
+        }
+    }
+
+    fn ask(&mut self, action: Action, pane: Pane, rows: Vec<RowId>, hidden: usize) -> Update {
+        if rows.is_empty() {
+            return self.say("nothing is selected; move to a row first");
+        }
+        let Some(seen) = self.view.clone() else { return Update::none() };
+        let look = Look { view: &seen, rights: seen.rights.as_deref(), own_pids: &self.own_pids };
+        let order = Order::new(&look, &self.settings.keymap, (action, pane), rows, hidden);
+        let mut order = match order {
+            Ok(order) => order,
+            Err(why) => return self.insist(why),
+        };
+        if let Kind::Sessions(ask) = &mut order.kind {
+            ask.shown = self.shown_parties(pane);
+        }
+        self.pane_mut(pane).keep_selected();
+        let plan = self.planned_from(&order, &seen);
+        let dialog = Dialog::new(order, plan, seen, self.next_number());
+        self.dialog = Some(dialog);
+        self.refresh_dialog()
+    }
+
+    /// Whom a filter shows; none without one.
+    fn shown_parties(&mut self, pane: Pane) -> Option<FxHashSet<Party>> {
+        if self.pane(pane).filter.is_empty() {
+            return None;
+        }
+        self.with_pane(pane, |state, scene| {
+            let ids = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
+            ids.filter_map(|id| page::party_of(scene, id)).collect()
+        })
+    }
+
+    /// The plan of what is asked for, by a view.
+    fn planned_from(&self, order: &Order, view: &View) -> ActionPlan {
+        order.plan(&Look { view, rights: view.rights.as_deref(), own_pids: &self.own_pids })
+    }
+
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
+    /// The newest view, also while the screen is held still.
+    fn newest(&self) -> Option<Arc<View>> {
+        self.latest.clone().or_else(|| self.view.clone())
+    }
+
+    /// Why nothing can be asked for at all.
+    #[must_use]
+    pub fn cannot_ask(&self) -> Option<&'static str> {
+        match self.link() {
+            Link::Live => None,
+            Link::Connecting => Some("not connected yet: nothing can be asked for"),
+            Link::Down { .. } => Some("the connection is down: nothing can be asked for"),
+        }
+    }
+
+    /// Brings the question up to date with the newest view. It closes when nothing is left of what it is about.
+    pub(super) fn refresh_dialog(&mut self) -> Update {
+        let Some((mut dialog, view)) = self.dialog.take().zip(self.newest()) else { return Update::redraw() };
+        let look = Look { view: &view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
+        let plan = match &mut dialog.order.kind {
+            Kind::Executions(search) => {
+                search.look(&look);
+                search.plan(&look)
+            }
+            Kind::Leases(_) => {
+                let refreshed = dialog.plan.refreshed(&look);
+                renewed(&refreshed, || dialog.order.plan(&look)).unwrap_or(refreshed)
+            }
+            _ => dialog.plan.refreshed(&look),
+        };
+        dialog.replan(plan, self.next_number());
+        if let Some(why) = dialog.why_over() {
+            // What could not be done from the start was not begun either.
+            let end = if dialog.is_new() { "" } else { ": nothing was done" };
+            return self.insist(format!("{why}{end}"));
+        }
+        let number = self.next_number();
+        let asked = match &mut dialog.order.kind {
+            Kind::Executions(search) => search.ask(number, view.id),
+            _ => None,
+        };
+        self.dialog = Some(dialog);
+        match asked {
+            Some((schema, request)) => {
+                Update::effect(Effect::PlanRecovery { number, schema, request: Arc::new(request) })
+            }
+            None => Update::redraw(),
+        }
+    }
+
+    pub(super) fn dialog_key(&mut self, key: Key) -> Update {
+        let page = self.page_rows;
+        let Some(dialog) = &mut self.dialog else { return Update::none() };
+        match dialog.key(key, page) {
+            Step::Nothing => Update::none(),
+            Step::Changed => {
+                self.clamp_dialog();
+                Update::redraw()
+            }
+            Step::Cancel => {
+                self.dialog = None;
+                self.say("cancelled: nothing was done")
+            }
+            Step::Confirm => self.confirm(),
+            Step::Replan => self.choice_changed(),
+        }
+    }
+
+    /// Somebody else is meant: that has to be seen before it can be confirmed.
+    fn choice_changed(&mut self) -> Update {
+        let (Some(mut dialog), Some(newest)) = (self.dialog.take(), self.newest()) else {
+            return Update::none();
+        };
+        // The rows themselves are meant as they were when the key was pressed.
+        let view = if dialog.order.is_about_the_rows() { Arc::clone(&dialog.seen) } else { newest };
+        dialog.plan = self.planned_from(&dialog.order, &view);
+        dialog.disarm(self.next_number());
+        self.dialog = Some(dialog);
+        self.refresh_dialog()
+    }
+
+    pub(super) fn planned(&mut self, number: u64, answer: Result<Arc<RecoveryPlan>, String>) -> Update {
+        let answered = match self.dialog.as_mut().map(|dialog| &mut dialog.order.kind) {
+            Some(Kind::Executions(search)) => search.answered(number, answer),
+            _ => false,
+        };
+        if answered { self.refresh_dialog() } else { Update::none() }
+    }
+
+    /// Does what was confirmed.
+    fn confirm(&mut self) -> Update {
+        if let Some(why) = self.cannot_ask() {
+            return self.say(why);
+        }
+        let number = self.next_number();
+        let Some(Dialog { order, plan, .. }) = self.dialog.take() else { return Update::none() };
+        let deed = plan.deed(number, WAIT);
+        let count = deed.targets.len();
+        if count == 0 {
+            return self.say("nothing to do: nothing was done");
+        }
+        self.unmark(order.pane, &order.rows);
+        self.flights.push(Flight { number, verb: order.verb, count, done: 0 });
+        Update::effect(Effect::Act(Arc::new(deed)))
+    }
+
+    /// What was done is done once: its marks go.
+    fn unmark(&mut self, pane: Pane, rows: &[RowId]) {
+        let marks = &mut self.pane_mut(pane).marks;
+        for row in rows {
+            marks.remove(row);
+        }
+    }
+
+    pub(super) fn progress(&mut self, number: u64, done: usize) -> Update {
+        let Some(flight) = self.flights.iter_mut().find(|flight| flight.number == number) else {
+            return Update::none();
+        };
+        flight.done = done;
+        Update::redraw()
+    }
+
+    /// Says what came of a deed, and looks at the server at once.
+    pub(super) fn reported(&mut self, report: &Report) -> Update {
+        self.flights.retain(|flight| flight.number != report.number);
+        let (text, well) = dialog::summary(report);
+        if well {
+            self.say(text);
+        } else {
+            self.insist(text);
+        }
+        Update::effect(Effect::Refresh)
+    }
+
+    pub(super) fn drawn(&mut self, revision: Option<u64>) -> Update {
+        if let Some(notice) = &mut self.notice {
+            notice.seen = true;
+        }
+        let changed = match (&mut self.dialog, revision) {
+            (Some(dialog), Some(revision)) => dialog.drawn(revision),
+            _ => false,
+        };
+        if changed { Update::redraw() } else { Update::none() }
+    }
+
+    /// Whether a frame with the question in it has to be waited for.
+    #[must_use]
+    pub fn awaits_frame(&self) -> bool {
+        self.dialog.as_ref().is_some_and(|dialog| !dialog.is_armed())
+            || self.notice.as_ref().is_some_and(|notice| !notice.seen)
+    }
+
+    /// The question has to be seen again.
+    pub(super) fn disarm(&mut self) {
+        let revision = self.next_number();
+        if let Some(dialog) = &mut self.dialog {
+            dialog.disarm(revision);
+        }
+    }
+
+    pub(super) fn scroll_dialog(&mut self, by: isize) -> Update {
+        if let Some(dialog) = &mut self.dialog {
+            dialog.scroll = dialog.scroll.saturating_add_signed(by);
+        }
+        self.clamp_dialog();
+        Update::redraw()
+    }
+
+    fn clamp_dialog(&mut self) {
+        let (columns, room) = (self.size.0, self.page_rows);
+        if let Some(dialog) = &mut self.dialog {
+            dialog.scroll = dialog.scroll.min(dialog.lines(columns).len().saturating_sub(room));
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! The forest of waits: who is meant, and what comes of it.
+
+use rustc_hash::FxHashSet;
+
+use super::sessions::{id, identity, look, one, reason, table};
+use crate::model::backend::State;
+use crate::model::lock::LockMode;
+use crate::model::plan::*;
+use crate::model::view::View;
+use crate::model::wait_graph::Party;
+use crate::sample::{Builder, advisory, at, incident};
+
+fn ask(verb: Verb, scope: Scope, pid: i32) -> Ask {
+    Ask { scope, from_chains: true, ..Ask::new(verb, vec![Chosen::Backend(id(pid))]) }
+}
+
+fn plan(view: &View, verb: Verb, scope: Scope, pid: i32) -> ActionPlan {
+    sessions(&look(view), &ask(verb, scope, pid))
+}
+
+fn pids(plan: &ActionPlan) -> Vec<i32> {
+    let pid = |row: &PlannedTarget| match &row.target.what {
+        What::Session(target) => target.pid,
+        _ => 0,
+    };
+    plan.rows.iter().map(pid).collect()
+}
+
+fn words(plan: &ActionPlan) -> &str {
+    &plan.effect.as_ref().unwrap().words
+}
+
+#[test]
+fn a_root_has_to_block_still() {
+    let view = incident(0.0).view();
+    let root = plan(&view, Verb::Terminate, Scope::This, 4312);
+    let target = identity(&root);
+    assert!(target.blocks && target.query_start == Seen::Any && target.holds.is_none());
+    assert_eq!(words(&root), "blocks 17; frees 1 now: 4410 deploy@ci");
+    assert_eq!(root.effect.as_ref().unwrap().frees, [Party::Backend(4410)]);
+    // The next one has come forward: nobody waits for it any more.
+    let mut b = incident(0.0);
+    b.locks.retain(|lock| lock.granted);
+    assert_eq!(still_there(&root, &look(&b.view())), [Some(Change::BlocksNobody)]);
+    // From elsewhere that is not asked for.
+    assert!(!identity(&one(&view, Verb::Terminate, Chosen::Backend(id(4312)))).blocks);
+}
+
+#[test]
+fn an_idle_root_is_known_by_the_key_that_it_blocks_with() {
+    let view = incident(0.0).view();
+    let target = identity(&plan(&view, Verb::Terminate, Scope::This, 4977));
+    let key = Some((advisory(72_707_369), LockMode::Exclusive));
+    assert_eq!((target.holds, target.xact_start, target.blocks), (key, Seen::Any, true));
+}
+
+#[test]
+fn one_that_merely_waits_has_the_identity_of_its_wait() {
+    let view = incident(0.0).view();
+    let target = identity(&plan(&view, Verb::Terminate, Scope::This, 4466));
+    assert_eq!((target.blocks, target.query_start), (false, Seen::Same(Some(at(-168.0)))));
+    // One in the middle blocks: it may go on to another query of its transaction.
+    let middle = identity(&plan(&view, Verb::Terminate, Scope::This, 4410));
+    assert_eq!((middle.blocks, middle.query_start), (true, Seen::Any));
+}
+
+#[test]
+fn the_root_is_offered_and_meant() {
+    let view = incident(0.0).view();
+    let middle = plan(&view, Verb::Terminate, Scope::This, 4410);
+    assert_eq!(
+        middle.offers,
+        [
+            (Scope::This, "this one".to_owned()),
+            (Scope::Root, "the root, 4312 app@web-3".to_owned()),
+            (Scope::Below, "everybody below it, 16".to_owned())
+        ]
+    );
+    let frees = words(&middle);
+    assert!(frees.starts_with("blocks 16; frees 16 now: 4466 app@web-0, 4467 app@web-1, "), "{frees}");
+    assert!(frees.ends_with(" and 13 more"), "{frees}");
+    for pid in [4410, 4466, 4312] {
+        let root = plan(&view, Verb::Terminate, Scope::Root, pid);
+        assert!(pids(&root) == [4312] && identity(&root).blocks, "{pid}");
+    }
+    let waiter = plan(&view, Verb::Terminate, Scope::This, 4470);
+    assert_eq!(words(&waiter), "blocks nobody; frees nobody; the root is 4312 app@web-3");
+    assert_eq!(plan(&view, Verb::Terminate, Scope::This, 5100).offers, []);
+    assert_eq!(
+        reason(&plan(&view, Verb::Terminate, Scope::Root, 5100)),
+        "waits for nobody and blocks nobody"
+    );
+    let behind_prepared = plan(&view, Verb::Terminate, Scope::Root, 5001);
+    assert!(reason(&behind_prepared).ends_with("ROLLBACK PREPARED 'order-17'"));
+}
+
+#[test]
+fn everybody_below_is_ended_in_the_order_of_the_forest() {
+    let view = incident(0.0).view();
+    let below = plan(&view, Verb::Terminate, Scope::Below, 4312);
+    let all: Vec<i32> = std::iter::once(4410).chain(4466..4482).collect();
+    assert_eq!((pids(&below), below.confirm.clone()), (all, Confirm::Count(17)));
+    assert_eq!(words(&below), "blocks nobody; frees nobody");
+    let targets = below.deed(1, 5.0).targets;
+    let What::Session(first) = &targets[0].what else { panic!() };
+    assert!(first.blocks, "while those below it wait still");
+    assert_eq!(reason(&plan(&view, Verb::Terminate, Scope::Below, 4466)), "nobody waits below it");
+}
+
+#[test]
+fn what_the_filter_hides_is_left_out_and_counted() {
+    let view = incident(0.0).view();
+    let only = |pids: &[i32]| pids.iter().map(|pid| Party::Backend(*pid)).collect::<FxHashSet<_>>();
+    let shown = Some(only(&[4312, 4470, 4471]));
+    let below = Ask { shown: shown.clone(), ..ask(Verb::Terminate, Scope::Below, 4312) };
+    let plan = sessions(&look(&view), &below);
+    assert_eq!((pids(&plan), plan.hidden), (vec![4470, 4471], 15));
+    let root = Ask { shown: Some(only(&[4466])), ..ask(Verb::Terminate, Scope::Root, 4466) };
+    let plan = sessions(&look(&view), &root);
+    assert_eq!((plan.rows.len(), plan.hidden), (0, 1));
+    assert_eq!(plan.why_over().unwrap(), "the filter hides all that is meant");
+    let queue = &view.graph.queues.iter().find(|queue| queue.tag == table(2001)).unwrap().tag;
+    let group = Chosen::Group(Party::Backend(4410), *queue, LockMode::AccessShare);
+    let plan =
+        sessions(&look(&view), &Ask { shown, from_chains: true, ..Ask::new(Verb::Terminate, vec![group]) });
+    assert_eq!((pids(&plan), plan.hidden), (vec![4470, 4471], 14));
+}
+
+#[test]
+fn a_folded_line_means_all_its_members() {
+    let view = incident(0.0).view();
+    let group = Chosen::Group(Party::Backend(4410), table(2001), LockMode::AccessShare);
+    let all =
+        Ask { from_chains: true, ..Ask::new(Verb::Cancel, vec![group, group, Chosen::Backend(id(4466))]) };
+    let plan = sessions(&look(&view), &all);
+    assert_eq!((pids(&plan), plan.confirm), ((4466..4482).collect::<Vec<_>>(), Confirm::Count(16)));
+    let root = sessions(&look(&view), &Ask { scope: Scope::Root, ..Ask::new(Verb::Terminate, vec![group]) });
+    assert_eq!(pids(&root), [4312]);
+    let other = Chosen::Group(Party::Backend(4410), table(2001), LockMode::Share);
+    assert_eq!(reason(&one(&view, Verb::Cancel, other)), "nobody waits like this any more");
+}
+
+#[test]
+fn marked_rows_are_ended_with_those_ahead_of_others_first() {
+    let view = incident(0.0).view();
+    let chosen = [4470, 4410, 4312].map(|pid| Chosen::Backend(id(pid))).to_vec();
+    let plan =
+        sessions(&look(&view), &Ask { from_chains: true, ..Ask::new(Verb::Terminate, chosen.clone()) });
+    assert_eq!(pids(&plan), [4312, 4410, 4470]);
+    assert!(words(&plan).starts_with("blocks 15; frees 15 now: 4466"), "{}", words(&plan));
+    let elsewhere = sessions(&look(&view), &Ask::new(Verb::Terminate, chosen));
+    assert_eq!(pids(&elsewhere), [4470, 4410, 4312], "as they are shown there");
+}
+
+#[test]
+fn a_deadlock_has_no_root() {
+    let mut b = Builder::default();
+    for (pid, holds, waits) in [(10, 1, 2), (11, 2, 1)] {
+        b.session(pid, "app@web", State::Active, 5.0, "UPDATE t");
+        b.lock(pid, advisory(holds), LockMode::Exclusive, None);
+        b.lock(pid, advisory(waits), LockMode::Exclusive, Some(5.0));
+    }
+    b.session(12, "app@web", State::Active, 4.0, "UPDATE t");
+    b.lock(12, advisory(1), LockMode::Exclusive, Some(4.0));
+    let view = b.view();
+    for pid in [10, 11, 12] {
+        assert!(
+            reason(&plan(&view, Verb::Terminate, Scope::Root, pid)).starts_with("is in or behind a deadlock")
+        );
+    }
+    assert_eq!(words(&plan(&view, Verb::Terminate, Scope::This, 11)), "blocks 2; frees 1 now: 10 app@web");
+}
+
+#[test]
+fn a_cancelled_query_keeps_what_its_session_has() {
+    let mut b = Builder::default();
+    // Nothing but the query is in this transaction.
+    b.session(10, "app@web", State::Active, 9.0, "SELECT pg_advisory_lock(1), * FROM t");
+    b.lock(10, table(2001), LockMode::AccessExclusive, None);
+    b.lock(10, advisory(1), LockMode::Exclusive, None);
+    for (pid, tag, mode) in [(11, table(2001), LockMode::AccessShare), (12, advisory(1), LockMode::Exclusive)]
+    {
+        b.session(pid, "app@web", State::Active, 5.0, "SELECT");
+        b.lock(pid, tag, mode, Some(5.0));
+    }
+    // This one began its transaction before.
+    b.session(20, "app@web", State::Active, 5.0, "UPDATE u").xact_start = Some(at(-60.0));
+    b.lock(20, table(2002), LockMode::AccessExclusive, None);
+    b.session(21, "app@web", State::Active, 4.0, "SELECT");
+    b.lock(21, table(2002), LockMode::AccessShare, Some(4.0));
+    let view = b.view();
+    let cancel = plan(&view, Verb::Cancel, Scope::This, 10);
+    assert_eq!(words(&cancel), "blocks 2; frees 1 now: 11 app@web; an advisory lock of the session stays");
+    assert_eq!(
+        words(&plan(&view, Verb::Terminate, Scope::This, 10)),
+        "blocks 2; frees 2 now: 11 app@web, 12 app@web"
+    );
+    let unsure = plan(&view, Verb::Cancel, Scope::This, 20);
+    assert_eq!(words(&unsure), "blocks 1; likely frees 1 now: 21 app@web");
+    assert!(!unsure.effect.unwrap().is_sure);
+    assert!(plan(&view, Verb::Terminate, Scope::This, 20).effect.unwrap().is_sure);
+}
+
+#[test]
+fn what_is_shown_old_is_said_to_be() {
+    let mut view = incident(0.0).view();
+    let mut snapshot = (**view.snapshot.as_ref().unwrap()).clone();
+    snapshot.taken_at = at(7.0);
+    snapshot.locks = snapshot.locks.stale("time-out".into());
+    view.snapshot = Some(std::sync::Arc::new(snapshot));
+    let plan = plan(&view, Verb::Terminate, Scope::This, 4312);
+    let told: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
+    assert_eq!(told, ["what is shown is old by 7.0s: whom it blocks and frees is not of now"]);
+}

@@ -1,0 +1,202 @@
+//! What holds for every plan, whatever is shown and whatever is chosen.
+
+use std::collections::BTreeSet;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use rustc_hash::FxHashSet;
+
+use crate::model::backend::{BackendId, State};
+use crate::model::lock::LockMode;
+use crate::model::plan::*;
+use crate::model::view::View;
+use crate::model::wait_graph::Party;
+use crate::sample::{Builder, advisory, at, relation};
+
+/// A session: how it is, whether when it began is shown, what kind it is, and its leader.
+type Session = (u8, bool, u8, Option<i32>);
+/// A lock: whose, which, in which mode, and whether it is waited for.
+type Row = (i32, u8, u8, bool);
+
+const KINDS: [&str; 6] =
+    ["client backend", "client backend", "walsender", "autovacuum worker", "checkpointer", "parallel worker"];
+const STATES: [State; 4] = [State::Active, State::Idle, State::IdleInTransaction, State::Active];
+
+fn view(sessions: &[Session], locks: &[Row]) -> View {
+    let mut b = Builder::default();
+    for (pid, (state, shown, kind, leader)) in (2..).zip(sessions) {
+        let state = STATES[usize::from(*state) % STATES.len()];
+        let backend = b.session(pid, "app@web", state, f64::from(pid), "SELECT 1");
+        backend.backend_start = shown.then(|| at(-3600.0));
+        backend.backend_type = Some(KINDS[usize::from(*kind) % KINDS.len()].into());
+        // A leader has none itself.
+        let of = |pid: i32| usize::try_from(pid - 2).ok().and_then(|at| sessions.get(at));
+        let leads = |leader: &i32| *leader != pid && of(*leader).is_none_or(|(.., above)| above.is_none());
+        backend.leader_pid = leader.filter(leads);
+    }
+    for (at, (pid, tag, mode, waits)) in locks.iter().enumerate() {
+        let tag = if tag % 2 == 0 { relation(u32::from(*tag)) } else { advisory(i64::from(*tag)) };
+        let mode = LockMode::ALL[usize::from(*mode) % 8];
+        b.lock(*pid, tag, mode, waits.then(|| f64::from(u32::try_from(at).unwrap_or_default())));
+    }
+    b.view()
+}
+
+fn a_view() -> impl Strategy<Value = View> {
+    let session = (0..4_u8, prop::bool::weighted(0.9), 0..6_u8, prop::option::weighted(0.2, 2..9_i32));
+    let row = (2..12_i32, 0..4_u8, 0..8_u8, any::<bool>());
+    (vec(session, 0..10), vec(row, 0..24)).prop_map(|(sessions, locks)| view(&sessions, &locks))
+}
+
+fn an_ask() -> impl Strategy<Value = Ask> {
+    let id = (2..14_i32, prop::bool::weighted(0.9)).prop_map(|(pid, same)| BackendId {
+        pid,
+        backend_start: Some(at(if same { -3600.0 } else { -1.0 })),
+    });
+    let chosen = (id, 0..3_u8, 0..4_u8, 0..8_u8).prop_map(|(id, kind, tag, mode)| {
+        let tag = if tag % 2 == 0 { relation(u32::from(tag)) } else { advisory(i64::from(tag)) };
+        let mode = LockMode::ALL[usize::from(mode) % 8];
+        match kind {
+            0 => Chosen::Holder(id, tag, mode),
+            1 => Chosen::Group(Party::Backend(id.pid), tag, mode),
+            _ => Chosen::Backend(id),
+        }
+    });
+    let verb = prop::sample::select(vec![Verb::Cancel, Verb::Terminate]);
+    let scope = prop::sample::select(vec![Scope::This, Scope::This, Scope::Root, Scope::Below]);
+    let shown = prop::option::weighted(0.3, vec(2..14_i32, 0..10));
+    (vec(chosen, 0..6), verb, scope, any::<bool>(), shown).prop_map(
+        |(chosen, verb, scope, from_chains, shown)| {
+            let shown = shown.map(|pids| pids.into_iter().map(Party::Backend).collect::<FxHashSet<_>>());
+            Ask { verb, scope, chosen, from_chains, shown }
+        },
+    )
+}
+
+fn targets(plan: &ActionPlan) -> Vec<&SessionTarget> {
+    let target = |row| match row {
+        &PlannedTarget { target: Target { what: What::Session(ref target), .. }, .. } => target,
+        row => panic!("{row:?}"),
+    };
+    plan.rows.iter().map(target).collect()
+}
+
+/// Everybody that the rows can mean: themselves, their leaders, those folded into them, and by the scope those above or below.
+fn meant(view: &View, ask: &Ask) -> BTreeSet<i32> {
+    let snapshot = view.snapshot.as_ref().unwrap();
+    let leader = |pid: i32| snapshot.backend(pid).map_or(pid, crate::model::backend::Backend::group);
+    let mut meant = BTreeSet::new();
+    for chosen in &ask.chosen {
+        let (pid, group) = match chosen {
+            Chosen::Backend(id) | Chosen::Holder(id, ..) => (id.pid, None),
+            Chosen::Group(Party::Backend(pid), tag, mode) => (*pid, Some((tag, mode))),
+            other => panic!("{other:?}"),
+        };
+        let party = Party::Backend(leader(pid));
+        let behind = view.graph.blocked_by(party).into_iter().map(Party::pid);
+        match (ask.scope, group) {
+            (Scope::This, None) => drop(meant.insert(leader(pid))),
+            (Scope::This, Some((tag, mode))) => {
+                let queues = view.graph.queues.iter().filter(|queue| queue.tag == *tag);
+                let waiters = queues.flat_map(|queue| &queue.waiters).filter(|waiter| waiter.mode == *mode);
+                meant.extend(waiters.map(|waiter| waiter.party.pid()));
+            }
+            (Scope::Root, _) => {
+                meant.extend(view.graph.roots_above(party).into_iter().map(Party::pid));
+                // A root is its own.
+                meant.extend([leader(pid), pid]);
+            }
+            (Scope::Below, _) => meant.extend(behind),
+        }
+    }
+    meant
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
+
+    #[test]
+    fn nobody_is_a_target_without_identity_or_without_being_meant(view in a_view(), ask in an_ask(), own in 2..14_i32) {
+        let look = Look { view: &view, rights: None, own_pids: &[own] };
+        let plan = sessions(&look, &ask);
+        let snapshot = view.snapshot.as_ref().unwrap();
+        let meant = meant(&view, &ask);
+        for target in targets(&plan) {
+            let backend = snapshot.backend(target.pid).unwrap();
+            prop_assert_eq!(backend.backend_start, Some(target.backend_start));
+            prop_assert!(target.pid != own && backend.backend_type.as_deref() != Some("checkpointer"));
+            prop_assert!(meant.contains(&target.pid), "{} of {:?}", target.pid, meant);
+            match (target.xact_start, ask.verb) {
+                (Seen::Same(start), _) => prop_assert_eq!(start, backend.xact_start),
+                (Seen::Any, verb) => prop_assert!(target.holds.is_some() && verb == Verb::Terminate),
+            }
+            if ask.verb == Verb::Cancel {
+                prop_assert_eq!(target.query_start, Seen::Same(backend.query_start));
+                prop_assert!(backend.state == Some(State::Active) && backend.query_start.is_some());
+            }
+            let party = Party::Backend(target.pid);
+            prop_assert!(!target.blocks || !view.graph.blocked_by(party).is_empty());
+            if ask.scope != Scope::This {
+                prop_assert!(ask.shown.as_ref().is_none_or(|shown| shown.contains(&party)), "hidden");
+            }
+        }
+    }
+
+    #[test]
+    fn each_is_a_target_once_in_a_stable_order_and_counted(view in a_view(), ask in an_ask()) {
+        let look = Look { view: &view, rights: None, own_pids: &[] };
+        let plan = sessions(&look, &ask);
+        let order: Vec<i32> = targets(&plan).iter().map(|target| target.pid).collect();
+        let once: BTreeSet<i32> = order.iter().copied().collect();
+        prop_assert_eq!(once.len(), order.len());
+        let fits = match &plan.confirm {
+            Confirm::Nothing => order.is_empty(),
+            Confirm::Yes | Confirm::Owner(_) => order.len() == 1,
+            Confirm::Count(several) => *several == order.len() && *several > 1,
+        };
+        prop_assert!(fits, "{:?} for {}", plan.confirm, order.len());
+        prop_assert_eq!(&sessions(&look, &ask), &plan, "the same again");
+        let place = |pid: i32| view.graph.tree.nodes.iter().position(|node| node.party == Party::Backend(pid));
+        if ask.from_chains || ask.scope != Scope::This {
+            let places: Vec<usize> = order.iter().filter_map(|pid| place(*pid)).collect();
+            prop_assert!(places.is_sorted(), "{:?}", places);
+        }
+        // Nobody who is chosen disappears without a word.
+        if ask.scope == Scope::This {
+            let told: BTreeSet<i32> =
+                plan.refused.iter().filter_map(|refused| refused.name.split(' ').next()?.parse().ok()).collect();
+            for chosen in &ask.chosen {
+                let (Chosen::Backend(id) | Chosen::Holder(id, ..)) = chosen else { continue };
+                let leader = view.snapshot.as_ref().unwrap().backend(id.pid).map_or(id.pid, crate::model::backend::Backend::group);
+                let is_told = [id.pid, leader].iter().any(|pid| once.contains(pid) || told.contains(pid));
+                prop_assert!(is_told, "{} is in neither {:?} nor {:?}", id.pid, once, told);
+            }
+        }
+    }
+
+    /// What is planned is still there in the same view, and nothing else comes of it.
+    #[test]
+    fn a_plan_that_is_refreshed_at_once_stays_as_it_is(view in a_view(), ask in an_ask()) {
+        let look = Look { view: &view, rights: None, own_pids: &[] };
+        let plan = sessions(&look, &ask);
+        let again = plan.refreshed(&look);
+        prop_assert_eq!(&again, &plan);
+        prop_assert_eq!(again.deed(1, 5.0), plan.deed(1, 5.0));
+    }
+
+    #[test]
+    fn what_several_free_is_what_the_graph_says(view in a_view(), ask in an_ask()) {
+        let look = Look { view: &view, rights: None, own_pids: &[] };
+        let plan = sessions(&look, &ask);
+        let parties: Vec<Party> = targets(&plan).iter().map(|target| Party::Backend(target.pid)).collect();
+        let Some(effect) = &plan.effect else {
+            prop_assert!(parties.is_empty());
+            return Ok(());
+        };
+        prop_assert!(effect.frees.iter().all(|party| !parties.contains(party)));
+        prop_assert_eq!(effect.blocked, view.graph.blocked_by_all(&parties).len());
+        let ended: BTreeSet<Party> = view.graph.freed_by_all(&parties).into_iter().collect();
+        let frees: BTreeSet<Party> = effect.frees.iter().copied().collect();
+        prop_assert!(frees == ended || (ask.verb == Verb::Cancel && frees.is_subset(&ended)));
+    }
+}

@@ -1,0 +1,331 @@
+//! Leases, items and tasks, and which executions are recovered.
+
+use std::sync::Arc;
+
+use super::sessions::look;
+use super::{orphan, slow};
+use crate::model::lease::LeaseId;
+use crate::model::lock::LockMode;
+use crate::model::plan::*;
+use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge};
+use crate::model::snapshot::Snapshot;
+use crate::model::task::{TaskId, TaskKey};
+use crate::model::view::View;
+use crate::model::work_queue::ItemId;
+use crate::sample::systems::{leases as some_leases, queue};
+use crate::sample::{Builder, advisory, at, jobs, view as view_of};
+
+/// The view with its snapshot changed.
+fn changed(view: &View, change: impl FnOnce(&mut Snapshot)) -> View {
+    let mut snapshot = (**view.snapshot.as_ref().unwrap()).clone();
+    change(&mut snapshot);
+    view_of(snapshot, 2)
+}
+
+fn standby(view: &View) -> View {
+    changed(view, |snapshot| {
+        let mut server = snapshot.server().unwrap().clone();
+        server.in_recovery = true;
+        snapshot.server = crate::model::snapshot::Section::fresh(vec![server], at(0.0));
+    })
+}
+
+fn reasons(plan: &ActionPlan) -> Vec<&str> {
+    plan.refused.iter().map(|refused| &*refused.reason).collect()
+}
+
+fn lease(view: &View, name: &str) -> LeaseId {
+    view.leases.rows.iter().find(|row| &*row.name == name).unwrap().id
+}
+
+fn unlock(view: &View, name: &str) -> ActionPlan {
+    leases(&look(view), &[lease(view, name)])
+}
+
+#[test]
+fn a_lease_is_compared_with_its_whole_row() {
+    let view = some_leases(0.0).view();
+    let plan = unlock(&view, "1");
+    let What::Lease(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
+    assert_eq!((&*target.id, &*target.owner, target.renewed_at), ("1", "node2", at(-8.0)));
+    assert!((target.term - 20.0).abs() < f64::EPSILON && target.token == Some(12) && !target.is_own);
+    assert_eq!(plan.confirm, Confirm::Owner("1".to_owned()), "its owner may be alive");
+    let kinds: Vec<_> = plan.rows[0].cautions.iter().map(|caution| caution.kind).collect();
+    assert_eq!(kinds, [CautionKind::Futile, CautionKind::Owner], "as published, it is anybody's who renews");
+    assert_eq!(
+        plan.rows[0].facts,
+        ["owner node2", "whether its owner is alive is not known", "ends by itself in 12s"]
+    );
+    for (name, reason) in [
+        ("7", "has expired: whoever asks next gets it, and there is nothing to end"),
+        ("9", "was given back: there is nothing to end"),
+        ("10", "nobody has it"),
+    ] {
+        let plan = unlock(&view, name);
+        assert_eq!((plan.rows.len(), reasons(&plan)), (0, vec![reason]), "{name}");
+    }
+    let several = leases(&look(&view), &["1", "4", "7", "4"].map(|name| lease(&view, name)));
+    assert_eq!((several.rows.len(), several.refused.len(), several.confirm), (2, 1, Confirm::Count(2)));
+    let plan = leases(&look(&view), &[lease(&view, "7"), lease(&view, "1")]);
+    assert_eq!(plan.confirm, Confirm::Owner("1".to_owned()), "of the one that is left");
+    let standby = standby(&view);
+    assert!(reasons(&unlock(&standby, "1"))[0].starts_with("this is a standby"));
+}
+
+#[test]
+fn a_lease_of_a_dead_owner_takes_a_key_only() {
+    let mut b = Builder::default();
+    for (id, pid) in [("a", 77), ("b", 78), ("报表", 78)] {
+        let lease = b.lease(id, "node1", 60.0, 1.0);
+        (lease.backend_pid, lease.backend_start) = (Some(pid), Some(at(-3600.0)));
+    }
+    b.session(78, "app@node1", crate::model::backend::State::Idle, 1.0, "SELECT 1");
+    let view = b.view();
+    assert_eq!(unlock(&view, "a").confirm, Confirm::Yes);
+    assert_eq!(unlock(&view, "b").confirm, Confirm::Owner("b".to_owned()));
+    assert_eq!(unlock(&view, "报表").confirm, Confirm::Owner("78".to_owned()), "what can be typed");
+}
+
+#[test]
+fn a_lease_without_what_can_be_compared_is_left_alone() {
+    let mut b = Builder::default();
+    b.lease("1", "node1", 60.0, 1.0).term = None;
+    let plan = unlock(&b.view(), "1");
+    assert_eq!(reasons(&plan), ["its table does not say for how long it is, so nothing can be compared"]);
+}
+
+#[test]
+fn a_renewal_is_followed_and_a_new_owner_is_not() {
+    let plan = unlock(&some_leases(0.0).view(), "4");
+    let again = |change: fn(&mut Builder)| {
+        let mut b = some_leases(0.0);
+        change(&mut b);
+        plan.refreshed(&look(&b.view()))
+    };
+    let renewed = again(|b| b.leases[2].renewed_at = Some(at(-1.0)));
+    let What::Lease(target) = &renewed.rows[0].target.what else { panic!() };
+    assert_eq!((renewed.rows[0].change, target.renewed_at), (None, at(-1.0)), "what is shown is compared");
+    let change = |change: fn(&mut Builder)| again(change).rows[0].change;
+    assert_eq!(change(|b| b.leases[2].owner = Some("node9".into())), Some(Change::OtherRow));
+    assert_eq!(change(|b| b.leases[2].token = Some(1)), Some(Change::OtherRow));
+    assert_eq!(change(|b| b.leases[2].expires_at = Some(at(-1.0))), Some(Change::OtherRow), "it has expired");
+    assert_eq!(change(|b| drop(b.leases.remove(2))), Some(Change::Gone));
+}
+
+/// A view with a lock on two of three servers, of which the last does not answer.
+fn redis(value: LockValue) -> View {
+    let has = |server: &str, value: LockValue| ServerReading {
+        server: server.into(),
+        keys: Ok(vec![KeyReading { key: b"job:7".as_slice().into(), value, expiry: Expiry::Never }]),
+    };
+    let silent = ServerReading { server: "c".into(), keys: Err("no answer".into()) };
+    let leases = merge(&[has("a", value.clone()), has("b", value), silent]);
+    changed(&Builder::default().view(), |snapshot| {
+        Arc::make_mut(&mut snapshot.systems).redis = Arc::new(leases);
+    })
+}
+
+#[test]
+fn a_lock_in_redis_is_compared_with_its_value() {
+    let view = redis(LockValue::text(b"host-1:abc"));
+    let id = view.leases.rows[0].id;
+    let plan = leases(&look(&view), &[id]);
+    let What::RedisLease(lease) = &plan.rows[0].target.what else { panic!("{plan:?}") };
+    assert_eq!(
+        (&*lease.key, plan.confirm.clone()),
+        (b"job:7".as_slice(), Confirm::Owner("job:7".to_owned()))
+    );
+    assert_eq!(plan.rows[0].does, "delete job:7 on 3 servers, where its value is what is shown");
+    assert_eq!(plan.rows[0].cautions[0].words, "1 of 3 servers do not answer: there it may stay");
+    assert_eq!(plan.rows[0].facts[2..], ["never ends by itself".to_owned(), "on 2 of 3 servers".to_owned()]);
+    assert_eq!(still_there(&plan, &look(&view)), [None]);
+    let other = redis(LockValue::text(b"host-2:def"));
+    assert_eq!(still_there(&plan, &look(&other)), [Some(Change::OtherRow)]);
+    let unseen = changed(&view, |snapshot| Arc::make_mut(&mut snapshot.systems).redis = Arc::default());
+    assert_eq!(still_there(&plan, &look(&unseen)), [Some(Change::Gone)]);
+    let long = redis(LockValue::Text { bytes: b"host".as_slice().into(), whole: false });
+    let plan = leases(&look(&long), &[id]);
+    assert_eq!(reasons(&plan), ["its value is longer than what is read of it, so it cannot be compared"]);
+}
+
+fn item(view: &View, verb: Verb, id: i64) -> ActionPlan {
+    let id = ItemId { table: view.queue.rows[0].id.table, id };
+    items(&look(view), verb, &[id])
+}
+
+#[test]
+fn an_item_is_taken_only_from_nobody() {
+    let view = queue(0.0).view();
+    let works = "6101 works on it: end that session first, or it would be done twice";
+    let unknown = "whether somebody works on it cannot be told, and it might be done twice";
+    let (put_back, set_aside) = (Verb::Requeue, Verb::SetAside);
+    for (id, verb, reason) in [
+        (41_207, put_back, None),
+        (41_207, set_aside, None),
+        (41_211, put_back, Some(works)),
+        (41_211, set_aside, Some(works)),
+        (41_213, put_back, Some(unknown)),
+        (41_213, set_aside, Some(unknown)),
+        (41_100, put_back, None),
+        (41_100, set_aside, Some("has been set aside already; R puts it back")),
+        (41_214, put_back, Some("nobody has it: it is pending already")),
+        (41_214, set_aside, None),
+        (1, put_back, Some("is not there any more, or is done")),
+    ] {
+        let plan = item(&view, verb, id);
+        assert_eq!(plan.refused.first().map(|refused| &*refused.reason), reason, "{id} {verb:?}");
+        assert_eq!(plan.rows.len(), usize::from(reason.is_none()), "{id} {verb:?}");
+    }
+    let plan = item(&view, put_back, 41_100);
+    let What::Item(target) = &plan.rows[0].target.what else { panic!() };
+    let seen = (target.id, target.status.as_deref(), target.attempt, target.is_own);
+    assert_eq!(seen, (41_100, Some("failed"), Some(3), true));
+    assert_eq!(plan.rows[0].does, "requeue_queue_item(41100)");
+    assert!(plan.rows[0].facts.iter().any(|fact| fact == "error: smtp: 550 no such user ␛[2J"));
+    let mut b = queue(0.0);
+    b.items.iter_mut().find(|item| item.id == 41_100).unwrap().attempt = Some(4);
+    assert_eq!(still_there(&plan, &look(&b.view())), [Some(Change::OtherRow)]);
+    let standby = standby(&view);
+    assert!(reasons(&item(&standby, put_back, 41_100))[0].starts_with("this is a standby"));
+}
+
+fn task_id(view: &View, id: i64) -> TaskId {
+    view.tasks.rows.iter().find(|row| row.task.id == id).unwrap().task
+}
+
+fn task(view: &View, verb: Verb, id: i64) -> ActionPlan {
+    tasks(&look(view), verb, &[task_id(view, id)])
+}
+
+#[test]
+fn a_task_is_switched_and_made_due() {
+    let view = jobs(0.0).view();
+    for (id, verb, reason) in [
+        (9, Verb::Enable, None),
+        (9, Verb::Disable, Some("is disabled already")),
+        (6, Verb::Disable, None),
+        (6, Verb::Enable, Some("is enabled already")),
+        (6, Verb::MakeDue, None),
+        (5, Verb::MakeDue, Some("is due already")),
+        (3, Verb::MakeDue, Some("runs: when it is due next is set when it ends")),
+        (3, Verb::Disable, None),
+    ] {
+        let plan = task(&view, verb, id);
+        assert_eq!(plan.refused.first().map(|refused| &*refused.reason), reason, "{id} {verb:?}");
+        assert_eq!(plan.rows.len(), usize::from(reason.is_none()), "{id} {verb:?}");
+    }
+    let plan = task(&view, Verb::Disable, 3);
+    assert_eq!(plan.rows[0].does, "UPDATE locktop.scheduled_tasks SET is_enabled = false WHERE id = 3");
+    assert_eq!(plan.rows[0].cautions[0].kind, CautionKind::Futile, "it goes on");
+    let What::Task(target) = &plan.rows[0].target.what else { panic!() };
+    assert_eq!((target.id, target.enabled, target.is_own), (3, Some(true), true));
+    let mut b = jobs(0.0);
+    b.tasks.iter_mut().find(|task| task.id == 3).unwrap().enabled = Some(false);
+    assert_eq!(still_there(&plan, &look(&b.view())), [Some(Change::OtherRow)]);
+    let toggled = |id: i64| toggle(&look(&view), &[task_id(&view, id)]);
+    assert_eq!((toggled(3), toggled(9)), (Verb::Disable, Verb::Enable));
+    let standby = standby(&view);
+    assert!(reasons(&task(&standby, Verb::Disable, 3))[0].starts_with("this is a standby"));
+    let mut b = jobs(0.0);
+    b.tasks.iter_mut().find(|task| task.id == 6).unwrap().enabled = None;
+    let plan = task(&b.view(), Verb::Disable, 6);
+    assert_eq!(reasons(&plan), ["its table has no column is_enabled: it can be neither switched on nor off"]);
+}
+
+fn these(view: &View, ids: &[i64]) -> Recovery {
+    executions(&look(view), &Which::These(ids.iter().map(|id| (task_id(view, *id), None)).collect()))
+}
+
+#[test]
+fn only_what_can_be_recovered_is_asked_for() {
+    let view = jobs(0.0).view();
+    let asked = |recovery: &Recovery| {
+        recovery.request.clone().map(|(schema, request)| (schema, request.select, request.terminate))
+    };
+    let running = |id: i64| {
+        view.tasks
+            .rows
+            .iter()
+            .find(|row| row.task.id == id)
+            .unwrap()
+            .execution(view.snapshot.as_ref().unwrap())
+            .unwrap()
+            .id
+    };
+    let own = "locktop".to_owned();
+    let orphan = these(&view, &[7]);
+    assert_eq!(asked(&orphan), Some((own.clone(), Selection::Executions(vec![running(7)]), false)));
+    let slow = these(&view, &[7, 3, 7]);
+    assert_eq!(asked(&slow), Some((own.clone(), Selection::Executions(vec![running(7), running(3)]), true)));
+    for (id, reason) in [
+        (1, "runs, within its timeout of 10m00s"),
+        (5, "nothing of it runs"),
+        (6, "nothing of it runs; 6106 holds its key for nothing: K ends that session"),
+    ] {
+        let recovery = these(&view, &[id]);
+        assert_eq!((asked(&recovery), &*recovery.refused[0].reason), (None, reason), "{id}");
+    }
+    let all = |which: Which| asked(&executions(&look(&view), &which));
+    assert_eq!(all(Which::Orphans), Some((own.clone(), Selection::Orphans, false)));
+    assert_eq!(all(Which::Slow), Some((own, Selection::Longer(None), true)));
+    assert!(
+        executions(&look(&standby(&view)), &Which::Orphans).refused[0]
+            .reason
+            .starts_with("this is a standby")
+    );
+    let none = executions(&look(&Builder::default().view()), &Which::Orphans);
+    assert!(none.request.is_none() && none.refused[0].reason.contains("locktop schema install"));
+}
+
+#[test]
+fn tables_as_printed_are_not_recovered() {
+    let mut b = Builder::default();
+    b.task(7, "report", "sql", 10.0, 60.0);
+    b.execution(7, "worker-7", "running", 900.0, None).lock_id = Some(7);
+    b.session(50, "app@worker", crate::model::backend::State::Idle, 1.0, "SELECT 1");
+    b.lock(50, advisory(TaskKey::Raw(7).number()), LockMode::Exclusive, None);
+    let view = changed(&b.view(), |snapshot| {
+        let set = &snapshot.task_sets[0];
+        let mut tables = (*set.tables).clone();
+        (tables.own_keys, tables.schedules) = (false, "public.scheduled_tasks".into());
+        let set =
+            crate::model::task::TaskSet::new(Arc::new(tables), set.tasks.clone(), set.executions.clone());
+        snapshot.task_sets = Arc::new(vec![set]);
+    });
+    let recovery = these(&view, &[7]);
+    assert!(recovery.request.is_none());
+    assert!(recovery.refused[0].reason.starts_with("its tables are not those of locktop schema install"));
+    assert!(executions(&look(&view), &Which::Slow).request.is_none());
+    // Its session can be ended for the key that it holds, as anybody's can.
+    let ask = Ask::new(Verb::Terminate, vec![Chosen::Task(task_id(&view, 7), None)]);
+    assert_eq!(sessions(&look(&view), &ask).rows.len(), 1);
+}
+
+#[test]
+fn a_plan_of_the_server_becomes_one_of_targets() {
+    let view = jobs(0.0).view();
+    let other = Running { execution_id: 8, task_id: 3, task_name: "clean\nup".to_owned(), ..orphan() };
+    let plan = |running: &[Running], terminate: bool| {
+        let select = Selection::Executions(vec![7, 8]);
+        let request = Request { select, task: None, terminate };
+        recovery(&look(&view), Arc::new(RecoveryPlan::of("locktop", at(0.0), 30.0, running, &request)))
+    };
+    let one = plan(std::slice::from_ref(&other), true);
+    assert_eq!(
+        (one.rows.len(), one.confirm.clone(), &*one.rows[0].target.name),
+        (1, Confirm::Yes, "clean up (execution 8)")
+    );
+    assert_eq!(one.rows[0].target.what, What::Execution { id: 8 });
+    let subject = crate::model::finding::Subject::Task(task_id(&view, 3));
+    assert_eq!(one.rows[0].target.subject, subject);
+    assert!(one.deed(1, 5.0).recovery.is_some_and(|plan| plan.row(8).is_some()));
+    let alive = plan(&[slow()], true);
+    assert_eq!(alive.confirm, Confirm::Owner("4312".to_owned()), "a living owner");
+    assert_eq!(alive.rows[0].does, "pg_terminate_backend(4312), then recover_seen_execution(7)");
+    let both = plan(&[slow(), other.clone()], true);
+    assert_eq!((both.rows.len(), both.confirm), (2, Confirm::Count(2)));
+    let left = plan(&[slow(), other], false);
+    assert_eq!((left.rows.len(), left.refused.len(), left.confirm), (1, 1, Confirm::Yes));
+    assert!(left.refused[0].reason.starts_with("left alone: pid 4312 holds its key"));
+    assert_eq!(plan(&[], true).confirm, Confirm::Nothing);
+}

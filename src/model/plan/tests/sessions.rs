@@ -1,0 +1,435 @@
+//! Sessions, each by itself: its identity, why it is left alone, what it breaks.
+
+use crate::model::Timestamp;
+use crate::model::backend::{Backend, BackendId, State};
+use crate::model::finding::Subject;
+use crate::model::lock::{LockMode, LockTag};
+use crate::model::plan::*;
+use crate::model::task::TaskKey;
+use crate::model::view::View;
+use crate::model::wait_graph::Party;
+use crate::sample::{Builder, advisory, at, incident, jobs, relation};
+
+pub(super) fn look(view: &View) -> Look<'_> {
+    Look { view, rights: None, own_pids: &[] }
+}
+
+pub(super) fn id(pid: i32) -> BackendId {
+    BackendId { pid, backend_start: Some(at(-3600.0)) }
+}
+
+pub(super) fn one(view: &View, verb: Verb, chosen: Chosen) -> ActionPlan {
+    sessions(&look(view), &Ask::new(verb, vec![chosen]))
+}
+
+/// The identity of the only target.
+pub(super) fn identity(plan: &ActionPlan) -> SessionTarget {
+    assert_eq!((plan.rows.len(), plan.refused.as_slice()), (1, [].as_slice()), "{plan:?}");
+    let What::Session(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
+    target.clone()
+}
+
+/// Why the only one is left alone.
+pub(super) fn reason(plan: &ActionPlan) -> &str {
+    assert_eq!((plan.rows.len(), plan.refused.len()), (0, 1), "{plan:?}");
+    assert_eq!(plan.confirm, Confirm::Nothing);
+    assert!(plan.is_over() && plan.why_over().unwrap().ends_with(&plan.refused[0].reason));
+    &plan.refused[0].reason
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "every time in a row may be missing")]
+fn ago(seconds: f64) -> Option<Timestamp> {
+    Some(at(-seconds))
+}
+
+/// A client session 7 that is changed a little, and its view.
+fn session(state: State, change: impl FnOnce(&mut Backend)) -> View {
+    let mut b = Builder::default();
+    let backend = b.session(7, "app@web", state, 60.0, "SELECT 1");
+    change(backend);
+    b.view()
+}
+
+fn cautions(view: &View, verb: Verb) -> Vec<CautionKind> {
+    let plan = one(view, verb, Chosen::Backend(id(7)));
+    plan.rows[0].cautions.iter().map(|caution| caution.kind).collect()
+}
+
+#[test]
+fn the_identity_is_that_of_the_situation() {
+    let view = incident(0.0).view();
+    let end = identity(&one(&view, Verb::Terminate, Chosen::Backend(id(4312))));
+    let whole = SessionTarget {
+        pid: 4312,
+        backend_start: at(-3600.0),
+        xact_start: Seen::Same(ago(192.0)),
+        query_start: Seen::Any,
+        holds: None,
+        blocks: false,
+    };
+    assert_eq!(end, whole);
+    let cancel = identity(&one(&view, Verb::Cancel, Chosen::Backend(id(4410))));
+    let seen = (cancel.xact_start, cancel.query_start, cancel.holds, cancel.blocks);
+    assert_eq!(seen, (Seen::Same(ago(171.0)), Seen::Same(ago(171.0)), None, false));
+    let idle = identity(&one(&view, Verb::Terminate, Chosen::Backend(id(5100))));
+    assert_eq!(idle.xact_start, Seen::Same(None), "in no transaction, and so it has to stay");
+}
+
+#[test]
+fn the_holder_of_a_lock_has_to_hold_it_still() {
+    let view = incident(0.0).view();
+    let (key, accounts) = (advisory(72_707_369), relation(2001));
+    let plan = one(&view, Verb::Terminate, Chosen::Holder(id(4977), key, LockMode::Exclusive));
+    let holder = identity(&plan);
+    // By its session: whatever transaction it is in by then.
+    let seen = (holder.xact_start, holder.holds);
+    assert_eq!(seen, (Seen::Any, Some((key, LockMode::Exclusive))));
+    let in_transaction =
+        identity(&one(&view, Verb::Terminate, Chosen::Holder(id(4312), accounts, LockMode::RowExclusive)));
+    let seen = (in_transaction.xact_start, in_transaction.holds);
+    assert_eq!(seen, (Seen::Same(ago(192.0)), Some((accounts, LockMode::RowExclusive))));
+}
+
+#[test]
+fn the_holder_of_a_tasks_key_is_found_by_the_task() {
+    let view = jobs(0.0).view();
+    let task = |id: i64| view.tasks.rows.iter().find(|row| row.task.id == id).unwrap().task;
+    let runs = one(&view, Verb::Terminate, Chosen::Task(task(3), None));
+    let key = advisory(TaskKey::Own(3).number());
+    let target = identity(&runs);
+    assert_eq!(
+        (target.pid, target.holds, target.xact_start),
+        (6103, Some((key, LockMode::Exclusive)), Seen::Any)
+    );
+    assert_eq!(runs.confirm, Confirm::Owner("6103".to_owned()), "it is the living owner of a task");
+    assert_eq!(runs.rows[0].cautions[0].kind, CautionKind::Task);
+    assert!(runs.rows[0].cautions[0].words.starts_with("runs 数据清理任务: "));
+    let leaked = one(&view, Verb::Terminate, Chosen::Task(task(6), None));
+    assert_eq!((identity(&leaked).pid, leaked.confirm.clone()), (6106, Confirm::Yes));
+    let orphan = one(&view, Verb::Terminate, Chosen::Task(task(7), None));
+    assert_eq!(reason(&orphan), "nobody holds its key: there is no session to end");
+    // By its session it is the same owner, whose query may be cancelled all the same.
+    let plan = one(&view, Verb::Terminate, Chosen::Backend(id(6103)));
+    assert_eq!(plan.confirm, Confirm::Owner("6103".to_owned()));
+}
+
+#[test]
+fn cancelling_needs_a_query() {
+    let told = |state: State| {
+        let view = session(state, |_| {});
+        let plan = one(&view, Verb::Cancel, Chosen::Backend(id(7)));
+        plan.refused.first().map(|refused| refused.reason.clone())
+    };
+    assert_eq!(told(State::Active), None);
+    for (state, words) in [
+        (State::IdleInTransaction, "idle in transaction: there is no query to cancel; K ends the session"),
+        (
+            State::IdleInTransactionAborted,
+            "idle in a transaction that has failed already: there is no query to cancel; K ends the session",
+        ),
+        (State::Idle, "idle: there is no query to cancel; K ends the session"),
+        (State::Disabled, "what it does is not known (track_activities is off there): K ends the session"),
+        (State::Starting, "is just connecting: there is no query to cancel yet"),
+        (State::Other, "whether it runs a query is not known: K ends the session"),
+        (
+            State::FastpathFunctionCall,
+            "calls a function by the fast path, of which nothing is known; K ends the session",
+        ),
+    ] {
+        assert_eq!(told(state).as_deref(), Some(words), "{state:?}");
+        let view = session(state, |_| {});
+        assert_eq!(one(&view, Verb::Terminate, Chosen::Backend(id(7))).rows.len(), 1, "{state:?}");
+    }
+}
+
+#[test]
+fn processes_of_the_server_are_left_alone() {
+    for kind in [
+        "checkpointer",
+        "background writer",
+        "walwriter",
+        "archiver",
+        "logger",
+        "startup",
+        "walreceiver",
+        "autovacuum launcher",
+        "logical replication launcher",
+        "io worker",
+        "slotsync worker",
+        "walsummarizer",
+    ] {
+        let view = session(State::Active, |backend| backend.backend_type = Some(kind.into()));
+        for verb in [Verb::Cancel, Verb::Terminate] {
+            assert!(!reason(&one(&view, verb, Chosen::Backend(id(7)))).is_empty(), "{kind}");
+        }
+    }
+    let startup = session(State::Active, |backend| backend.backend_type = Some("startup".into()));
+    let plan = one(&startup, Verb::Terminate, Chosen::Backend(id(7)));
+    assert!(reason(&plan).ends_with("the cause is on the primary"));
+}
+
+#[test]
+fn what_has_no_identity_has_no_key() {
+    let hidden = session(State::Active, |backend| backend.backend_start = None);
+    let unseen = BackendId { pid: 7, backend_start: None };
+    let plan = one(&hidden, Verb::Terminate, Chosen::Backend(unseen));
+    assert_eq!(
+        reason(&plan),
+        "when it began is hidden from this role, so it cannot be told from the next session with its process id: \
+         GRANT pg_read_all_stats TO \"locktop\""
+    );
+    let view = session(State::Active, |_| {});
+    let other = BackendId { pid: 7, backend_start: Some(at(-10.0)) };
+    let plan = one(&view, Verb::Terminate, Chosen::Backend(other));
+    assert_eq!(reason(&plan), "has ended; another session has its process id by now");
+    assert_eq!(reason(&one(&view, Verb::Terminate, Chosen::Backend(id(8)))), "is not there any more");
+    assert_eq!(reason(&one(&view, Verb::Terminate, Chosen::Other)), "is about no session");
+    let none = sessions(&look(&view), &Ask::new(Verb::Terminate, Vec::new()));
+    assert_eq!(none.why_over().unwrap(), "nothing is selected; move to a row first");
+}
+
+#[test]
+fn our_own_sessions_are_left_alone() {
+    let mut b = Builder::default();
+    for pid in [1, 2, 3] {
+        b.session(pid, "locktop@locktop", State::Active, 1.0, "SELECT 1");
+    }
+    let view = b.view();
+    let own = Look { own_pids: &[2], ..look(&view) };
+    let ask = Ask::new(Verb::Terminate, [1, 2, 3].map(|pid| Chosen::Backend(id(pid))).to_vec());
+    let plan = sessions(&own, &ask);
+    // That of the poll is known from what it said itself.
+    let left: Vec<_> = plan.refused.iter().map(|refused| (&*refused.name, &*refused.reason)).collect();
+    let ours = "this is locktop's own session";
+    assert_eq!(left, [("1 locktop@locktop", ours), ("2 locktop@locktop", ours)]);
+    assert_eq!(plan.rows[0].cautions[0].kind, CautionKind::Locktop, "another one is only told of");
+    assert_eq!(plan.confirm, Confirm::Yes);
+}
+
+#[test]
+fn a_prepared_transaction_is_ended_by_a_statement() {
+    let view = incident(0.0).view();
+    let root = view.graph.roots.iter().find(|root| matches!(root.party, Party::Prepared(_))).unwrap();
+    let Party::Prepared(xact) = root.party else { unreachable!() };
+    let plan = one(&view, Verb::Terminate, Chosen::Prepared(xact));
+    let words = "has no process to end. Run in app as billing or a superuser: ROLLBACK PREPARED 'order-17'";
+    assert_eq!(reason(&plan), words);
+    assert_eq!(plan.refused[0].subject, Subject::Party(root.party));
+}
+
+#[test]
+fn a_parallel_worker_stands_for_its_leader() {
+    let mut b = Builder::default();
+    b.session(7, "app@web", State::Active, 60.0, "SELECT count(*) FROM t");
+    let worker = b.session(8, "app@web", State::Active, 60.0, "SELECT count(*) FROM t");
+    (worker.leader_pid, worker.backend_type) = (Some(7), Some("parallel worker".into()));
+    let view = b.view();
+    let both = Ask::new(Verb::Terminate, vec![Chosen::Backend(id(8)), Chosen::Backend(id(7))]);
+    let plan = sessions(&look(&view), &both);
+    assert_eq!(identity(&plan).pid, 7, "once");
+    assert_eq!(plan.rows[0].cautions[0].words, "8 is a parallel worker of it: its leader, 7, is meant");
+    let later = plan.refreshed(&look(&view));
+    assert_eq!(later.rows[0].cautions, plan.rows[0].cautions, "it is said for as long as it is asked");
+}
+
+#[test]
+fn what_it_breaks_is_told() {
+    use CautionKind as K;
+    let kind = |kind: &'static str, query: &'static str| {
+        session(State::Active, move |backend| {
+            (backend.backend_type, backend.query) = (Some(kind.into()), Some(query.into()));
+        })
+    };
+    let query = |query: &'static str| kind("client backend", query);
+    for (view, told) in [
+        (query("SELECT 1"), vec![]),
+        (kind("walsender", "START_REPLICATION SLOT \"a\" 0/3000000"), vec![K::WalSender]),
+        (kind("autovacuum worker", "autovacuum: VACUUM public.t"), vec![K::Autovacuum]),
+        (
+            kind("autovacuum worker", "autovacuum: VACUUM public.t (to prevent wraparound)"),
+            vec![K::Wraparound],
+        ),
+        (kind("logical replication apply worker", ""), vec![K::LogicalReplication]),
+        (kind("logical replication worker", ""), vec![K::LogicalReplication]),
+        (kind("pg_cron launcher", ""), vec![K::BackgroundWorker]),
+        (query("/* nightly */ create  unique index -- now\n CONCURRENTLY i ON t (a)"), vec![K::HalfDone]),
+        (query("REINDEX (VERBOSE) TABLE CONCURRENTLY t"), vec![K::HalfDone]),
+        (query("ALTER TABLE t DETACH PARTITION p CONCURRENTLY"), vec![K::HalfDone]),
+        (query("CREATE INDEX i ON t (a)"), vec![]),
+        (query("SELECT 'CREATE INDEX CONCURRENTLY'"), vec![]),
+    ] {
+        let query = view.snapshot.as_ref().unwrap().backend(7).unwrap().query.clone();
+        assert_eq!(cautions(&view, Verb::Terminate), told, "{query:?}");
+    }
+    let program = |name: &'static str| session(State::Active, move |b| b.application = Some(name.into()));
+    assert_eq!(cautions(&program("pg_dump"), Verb::Terminate), [K::Tool]);
+    assert_eq!(cautions(&program("locktop"), Verb::Terminate), [K::Locktop]);
+    let waits = |kind: &'static str, event: &'static str| {
+        session(State::Active, move |backend| {
+            (backend.wait_event_type, backend.wait_event) = (Some(kind.into()), Some(event.into()));
+        })
+    };
+    assert_eq!(cautions(&waits("IPC", "SyncRep"), Verb::Cancel), [K::SyncRep]);
+    assert_eq!(cautions(&waits("Client", "ClientWrite"), Verb::Cancel), [K::Futile]);
+    assert_eq!(cautions(&waits("Client", "ClientWrite"), Verb::Terminate), []);
+    let wrote = |seconds: f64| {
+        session(State::Active, move |b| (b.backend_xid, b.xact_start) = (Some(7), Some(at(-seconds))))
+    };
+    assert_eq!(cautions(&wrote(599.0), Verb::Terminate), []);
+    assert_eq!(cautions(&wrote(600.0), Verb::Terminate), [K::Written]);
+}
+
+#[test]
+fn a_worker_of_the_queue_and_the_owner_of_a_lease_are_told() {
+    let mut b = Builder::default();
+    b.session(7, "app@web", State::Idle, 60.0, "SELECT 1");
+    b.item(5, "mail\u{1b}[2J", "processing", 20.0).backend_pid = Some(7);
+    let lease = b.lease("backup", "node1", 60.0, 20.0);
+    (lease.backend_pid, lease.backend_start) = (Some(7), Some(at(-3600.0)));
+    let view = b.view();
+    let plan = one(&view, Verb::Terminate, Chosen::Backend(id(7)));
+    let told: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
+    assert_eq!(
+        told,
+        [
+            "works on item 5 (mail␛[2J): the attempt is lost; R on the queue puts it back",
+            "has lease backup of locktop.distlock, 40s left: nobody gives it back, and others wait until it has expired"
+        ]
+    );
+    assert_eq!(plan.confirm, Confirm::Owner("7".to_owned()));
+    let item = view.queue.rows[0].id;
+    assert_eq!(identity(&one(&view, Verb::Terminate, Chosen::Item(item))).pid, 7);
+    let lease = view.leases.rows[0].id;
+    assert_eq!(identity(&one(&view, Verb::Terminate, Chosen::Lease(lease))).pid, 7);
+}
+
+#[test]
+fn a_missing_right_is_named_before_anything_is_asked() {
+    let view = session(State::Active, |_| {});
+    let rights =
+        Rights { role: "ops".into(), version_num: 170_000, read_all_stats: true, ..Rights::default() };
+    let with = |rights: &Rights| {
+        let look = Look { rights: Some(rights), ..look(&view) };
+        let plan = sessions(&look, &Ask::new(Verb::Terminate, vec![Chosen::Backend(id(7))]));
+        plan.refused.first().map(|refused| refused.reason.clone())
+    };
+    let lacks = "role \"ops\" may not end sessions of \"app\": GRANT pg_signal_backend TO \"ops\"";
+    assert_eq!(with(&rights).as_deref(), Some(lacks));
+    assert_eq!(with(&Rights { signal_backend: true, ..rights.clone() }), None);
+    let superuser = Rights { signal_backend: true, superusers: vec!["app".into()], ..rights };
+    assert!(with(&superuser).unwrap().ends_with("only a superuser may"));
+}
+
+#[test]
+fn the_facts_say_what_it_holds() {
+    let view = incident(0.0).view();
+    let plan = one(&view, Verb::Terminate, Chosen::Backend(id(4312)));
+    let row = &plan.rows[0];
+    assert_eq!((&*row.target.name, &*row.does), ("4312 app@web-3", "pg_terminate_backend(4312)"));
+    assert_eq!(
+        row.facts,
+        [
+            "idle in transaction for 3m12s",
+            "in a transaction for 3m12s, which has written",
+            "holds 1 lock: RowExclusive on accounts (17 wait)",
+            "in app, from 10.0.3.17, connected 1h00m ago",
+            "last query: SELECT * FROM accounts WHERE id = 7 FOR UPDATE",
+        ]
+    );
+    let waits = one(&view, Verb::Cancel, Chosen::Backend(id(4410)));
+    assert_eq!(waits.rows[0].does, "pg_cancel_backend(4410)");
+    assert_eq!(waits.rows[0].facts[0], "waits 2m51s for AccessExclusive on accounts");
+    assert_eq!(waits.rows[0].facts[2], "holds no lock");
+}
+
+fn without_the_first(b: &mut Builder) {
+    b.backends.remove(0);
+}
+
+#[test]
+fn a_plan_is_refreshed_and_says_what_has_changed() {
+    let plan = one(&incident(0.0).view(), Verb::Terminate, Chosen::Backend(id(4312)));
+    let later = |change: fn(&mut Builder)| {
+        let mut b = incident(5.0);
+        change(&mut b);
+        b.view()
+    };
+    let same = plan.refreshed(&look(&later(|_| {})));
+    assert_eq!(same.rows[0].change, None);
+    assert_eq!(same.rows[0].facts[0], "idle in transaction for 3m17s");
+    assert_eq!((same.why_over(), same.rows[0].target.clone()), (None, plan.rows[0].target.clone()));
+    let changed = |change: fn(&mut Builder)| still_there(&plan, &look(&later(change)))[0];
+    assert_eq!(changed(without_the_first), Some(Change::Gone));
+    assert_eq!(changed(|b| b.backends[0].backend_start = Some(at(-1.0))), Some(Change::Gone));
+    assert_eq!(changed(|b| b.backends[0].xact_start = Some(at(-1.0))), Some(Change::OtherTransaction));
+    assert_eq!(changed(|b| b.backends[0].backend_start = None), Some(Change::Hidden));
+    assert_eq!(changed(|b| b.backends[0].query_start = Some(at(-1.0))), None);
+    let gone = plan.refreshed(&look(&later(without_the_first)));
+    assert_eq!(gone.why_over().unwrap(), "4312 app@web-3: is gone");
+    assert_eq!(gone.effect, None);
+    assert_eq!(gone.refreshed(&look(&later(|_| {}))).rows[0].change, Some(Change::Gone), "once is enough");
+    let deed = gone.deed(3, 5.0);
+    assert_eq!((deed.number, deed.targets.len(), deed.verb), (3, 1, Verb::Terminate));
+}
+
+#[test]
+fn a_query_that_ended_is_not_cancelled() {
+    let plan = one(&incident(0.0).view(), Verb::Cancel, Chosen::Backend(id(4410)));
+    let after = |change: fn(&mut Backend)| {
+        let mut b = incident(0.0);
+        change(b.backends.iter_mut().find(|backend| backend.pid == 4410).unwrap());
+        still_there(&plan, &look(&b.view()))[0]
+    };
+    assert_eq!(after(|_| {}), None);
+    assert_eq!(after(|backend| backend.query_start = Some(at(-1.0))), Some(Change::OtherQuery));
+    assert_eq!(after(|backend| backend.state = Some(State::IdleInTransaction)), Some(Change::NotActive));
+}
+
+#[test]
+fn a_key_that_was_given_up_is_a_change() {
+    let key = advisory(72_707_369);
+    let chosen = Chosen::Holder(id(4977), key, LockMode::Exclusive);
+    let plan = one(&incident(0.0).view(), Verb::Terminate, chosen);
+    let mut b = incident(0.0);
+    b.backends.iter_mut().find(|backend| backend.pid == 4977).unwrap().xact_start = Some(at(-1.0));
+    assert_eq!(still_there(&plan, &look(&b.view())), [None], "it may begin a transaction");
+    let mut b = incident(0.0);
+    b.locks.retain(|lock| (lock.pid, lock.tag) != (Some(4977), key));
+    assert_eq!(still_there(&plan, &look(&b.view())), [Some(Change::HoldsNotAnyMore)]);
+}
+
+#[test]
+fn what_cannot_be_read_any_more_is_no_change() {
+    let plan = one(&incident(0.0).view(), Verb::Terminate, Chosen::Backend(id(4312)));
+    let mut view = incident(0.0).view();
+    let mut snapshot = (**view.snapshot.as_ref().unwrap()).clone();
+    snapshot.backends = crate::model::snapshot::Section::fresh(Vec::new(), at(0.0)).stale("time-out".into());
+    view.snapshot = Some(std::sync::Arc::new(snapshot));
+    assert_eq!(still_there(&plan, &look(&view)), [None]);
+}
+
+#[test]
+fn only_the_word_that_is_asked_for_confirms() {
+    let owner = Confirm::Owner("4312".to_owned());
+    for (confirm, typed, accepted) in [
+        (Confirm::Yes, "y", true),
+        (Confirm::Yes, "Y", false),
+        (Confirm::Yes, "", false),
+        (Confirm::Yes, "yy", false),
+        (Confirm::Count(3), "3", true),
+        (Confirm::Count(3), "y", false),
+        (Confirm::Count(3), "33", false),
+        (owner.clone(), "4312", true),
+        (owner.clone(), "y", false),
+        (owner, "431", false),
+        (Confirm::Nothing, "", false),
+        (Confirm::Nothing, "y", false),
+    ] {
+        assert_eq!(confirm.accepts(typed), accepted, "{confirm:?} {typed}");
+    }
+}
+
+/// Any lock of a table, for those who need one.
+pub(super) fn table(oid: u32) -> LockTag {
+    relation(oid)
+}

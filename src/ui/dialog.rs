@@ -1,0 +1,123 @@
+//! A question before an action, over everything else.
+//!
+//! ```text
+//! ┌ Terminate 4312 app@web-3 ──────────────────────────────────────────────┐
+//! │ state        idle in transaction for 3m12s                             │
+//! │ blocks       17                                                        │
+//! │ frees        1 at once: 4410 deploy@ci                                 │
+//! │                                                                        │
+//! │ this one   root of the chain   all behind it                     Tab   │
+//! │ [Cancel] Enter     y terminate                                         │
+//! └────────────────────────────────────────────────────────────────────────┘
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::pages::boxed;
+use super::theme::Theme;
+use super::viewport::Viewport;
+use super::{draw_line, split_bottom};
+use crate::app::App;
+use crate::app::dialog::{self, Choice, Dialog};
+use crate::app::line::{Line, Tone};
+use crate::model::plan::Confirm;
+
+/// Rows beside the lines: the border, and what is below them.
+const BESIDE: u16 = 4;
+
+pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
+    let Some(dialog) = &app.dialog else { return };
+    let width = dialog::width(area.width);
+    let lines = dialog.lines(area.width);
+    let mut options = choices(&dialog.choices(), usize::from(width.saturating_sub(4)));
+    options.extend(asked(app, dialog));
+    let bottom = BESIDE + u16::try_from(options.len()).unwrap_or(0);
+    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(bottom).min(area.height);
+    let popup =
+        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let inner = boxed(frame, popup, &dialog.title(), theme);
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let (body, below) = split_bottom(inner, bottom - 2);
+    let room = usize::from(body.height);
+    viewport.page_rows = room.max(1);
+    let scroll = dialog.scroll.min(lines.len().saturating_sub(room));
+    for (y, line) in (body.y..body.bottom()).zip(lines.iter().skip(scroll)) {
+        draw_line(frame, Rect { y, height: 1, ..body }, line, theme);
+    }
+    if lines.len() > room {
+        place(frame, popup, (scroll, room, lines.len()), theme);
+    }
+    let (above, answer) = split_bottom(below, 1);
+    for (y, line) in (above.y + 1..above.bottom()).zip(&options) {
+        draw_line(frame, Rect { y, height: 1, ..above }, line, theme);
+    }
+    answers(frame, answer, app, dialog, theme);
+    viewport.dialog = Some(dialog.revision);
+}
+
+/// `1-12 of 40` in the border: there is more than is seen.
+fn place(frame: &mut Frame<'_>, popup: Rect, (scroll, room, count): (usize, usize, usize), theme: &Theme) {
+    let text = format!(" {}-{} of {count} ", scroll + 1, (scroll + room).min(count));
+    let width = u16::try_from(text.len()).unwrap_or(0);
+    let x = popup.right().saturating_sub(width + 2).max(popup.x);
+    let line = Line::new().with(text, Tone::Warning);
+    draw_line(frame, Rect { x, y: popup.bottom().saturating_sub(1), width, height: 1 }, &line, theme);
+}
+
+/// The choices, those that are taken in brackets, on as many lines as they need.
+fn choices(choices: &[Choice], room: usize) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for choice in choices {
+        let title = match (choice.taken, choice.is_switch) {
+            (taken, true) => format!("[{}] {}", if taken { "x" } else { " " }, choice.title),
+            (true, false) => format!("[{}]", choice.title),
+            (false, false) => choice.title.clone(),
+        };
+        let mut piece = Line::new().with(choice.letter.to_string(), Tone::Key);
+        piece.push(format!(" {title}"), if choice.taken { Tone::Title } else { Tone::Plain });
+        match lines.last_mut().filter(|line| line.width() + 3 + piece.width() <= room) {
+            Some(line) => {
+                line.push("   ", Tone::Plain);
+                line.spans.extend(piece.spans);
+            }
+            None => lines.push(piece),
+        }
+    }
+    lines
+}
+
+/// What has to be typed, where it is more than a key; empty while nothing can be.
+fn asked(app: &App, dialog: &Dialog) -> Option<Line> {
+    if !dialog.types() || app.cannot_ask().is_some() {
+        return None;
+    }
+    Some(match &dialog.word {
+        _ if !dialog.is_armed() => Line::new(),
+        Some(word) if dialog.typed.is_empty() => Line::new().with(word.as_str(), Tone::Warning),
+        _ => Line::new().with(dialog.plan.confirm.asks(), Tone::Plain),
+    })
+}
+
+/// What can be answered: Cancel, which has the focus, and what confirms.
+fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme: &Theme) {
+    let (label, verb) = ("[Cancel]", dialog::verb(dialog.order.verb));
+    let mut line = Line::new().with(label, Tone::Title).with(" Enter   ", Tone::Dim);
+    match (&dialog.plan.confirm, app.cannot_ask()) {
+        (_, Some(why)) => line.push(why, Tone::Critical),
+        (Confirm::Nothing, _) => {}
+        _ if !dialog.is_armed() => line.push("…", Tone::Dim),
+        (Confirm::Yes, _) => {
+            line.push("y", Tone::Key);
+            line.push(format!(" {verb}"), Tone::Plain);
+        }
+        (Confirm::Count(_) | Confirm::Owner(_), _) => {
+            let typed = crate::text::one_line(&dialog.typed).into_owned();
+            line.push(format!("{verb}: "), Tone::Plain);
+            line.push(format!("{}_", crate::text::fit(&typed, 42)), Tone::Key);
+        }
+    }
+    draw_line(frame, area, &line, theme);
+    let button = u16::try_from(label.len()).unwrap_or(0).min(area.width);
+    frame.buffer_mut().set_style(Rect { width: button, ..area }, theme.selected);
+}
