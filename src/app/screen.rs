@@ -18,6 +18,8 @@ pub enum Screen {
     Queue,
     /// `pg_stat_activity`.
     Backends,
+    /// What changed.
+    Events,
 }
 
 /// A table on a screen.
@@ -41,6 +43,8 @@ pub enum Pane {
     Generators,
     /// Backends.
     Backends,
+    /// What changed, the newest first.
+    Events,
 }
 
 /// Which tables a database has.
@@ -51,6 +55,8 @@ pub struct Has {
     pub tasks: bool,
     /// Leases.
     pub leases: bool,
+    /// A lease was seen at some time: until then the Overview has no rows for them.
+    pub lease_seen: bool,
     /// A work queue.
     pub queue: bool,
     /// Rate limits.
@@ -61,8 +67,16 @@ pub struct Has {
 
 impl Screen {
     /// In the order of their keys.
-    pub const ALL: [Self; 7] =
-        [Self::Overview, Self::Chains, Self::Locks, Self::Tasks, Self::Leases, Self::Queue, Self::Backends];
+    pub const ALL: [Self; 8] = [
+        Self::Overview,
+        Self::Chains,
+        Self::Locks,
+        Self::Tasks,
+        Self::Leases,
+        Self::Queue,
+        Self::Backends,
+        Self::Events,
+    ];
 
     /// The digit that chooses it.
     #[must_use]
@@ -75,6 +89,7 @@ impl Screen {
             Self::Leases => '5',
             Self::Queue => '6',
             Self::Backends => '7',
+            Self::Events => '8',
         }
     }
 
@@ -89,6 +104,7 @@ impl Screen {
             Self::Leases => "Leases",
             Self::Queue => "Queue",
             Self::Backends => "Backends",
+            Self::Events => "Events",
         }
     }
 
@@ -99,7 +115,7 @@ impl Screen {
             Self::Tasks => has.tasks,
             Self::Leases => has.leases,
             Self::Queue => has.queue || has.limits || has.generators,
-            Self::Overview | Self::Chains | Self::Locks | Self::Backends => true,
+            Self::Overview | Self::Chains | Self::Locks | Self::Backends | Self::Events => true,
         }
     }
 
@@ -107,7 +123,7 @@ impl Screen {
     #[must_use]
     pub fn panes(self, has: Has) -> &'static [Pane] {
         match self {
-            Self::Overview => match (has.tasks, has.leases) {
+            Self::Overview => match (has.tasks, has.leases && has.lease_seen) {
                 (true, true) => &[Pane::Chains, Pane::Advisory, Pane::Tasks, Pane::Leases],
                 (true, false) => &[Pane::Chains, Pane::Advisory, Pane::Tasks],
                 (false, true) => &[Pane::Chains, Pane::Advisory, Pane::Leases],
@@ -127,13 +143,14 @@ impl Screen {
             Self::Chains => &[Pane::Chains],
             Self::Locks => &[Pane::Locks],
             Self::Backends => &[Pane::Backends],
+            Self::Events => &[Pane::Events],
         }
     }
 }
 
 impl Pane {
     /// Every pane.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Chains,
         Self::Advisory,
         Self::Locks,
@@ -143,6 +160,7 @@ impl Pane {
         Self::Limits,
         Self::Generators,
         Self::Backends,
+        Self::Events,
     ];
 
     /// Its name.
@@ -158,6 +176,7 @@ impl Pane {
             Self::Limits => "Rate limits",
             Self::Generators => "Id generators",
             Self::Backends => "Backends",
+            Self::Events => "Events",
         }
     }
 }

@@ -105,6 +105,50 @@ async fn whoever_goes_frees_those_that_the_graph_names() {
     }
 }
 
+/// Several go, one after the other, roots and waiters: in the end those go on whom the graph named for all of them.
+#[tokio::test]
+async fn several_that_go_free_those_that_the_graph_names() {
+    for version in super::versions() {
+        let server = super::server(version).await;
+        let mut went_on = 0;
+        for scenario in Scenario::ALL {
+            went_on += end_several(&server, scenario).await;
+        }
+        assert!(went_on > 5, "only {went_on} ever went on");
+    }
+}
+
+/// How many were freed.
+async fn end_several(server: &EmbeddedServer, scenario: Scenario) -> usize {
+    let name = format!("{} on {}", scenario.name(), server.version());
+    let info = database(server).await;
+    let stage = Stage::open(&info).await.unwrap();
+    let client = open(&info).await.client;
+    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let facts = running.facts().clone();
+    let waiters: Vec<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
+    let mut frozen = Frozen::stop(waiters.iter().copied());
+    // Every third waiter, and then the roots.
+    let mut victims: Vec<i32> = waiters.iter().copied().step_by(3).take(VICTIMS).collect();
+    victims.extend(facts.roots.iter().map(Blocker::pid).filter(|pid| *pid != 0));
+    let mut seen = BTreeSet::new();
+    victims.retain(|pid| seen.insert(*pid));
+    let freed = freed_by(&client, &info, &victims).await;
+    let before = waiting(&client).await;
+    for victim in &victims {
+        terminate(&client, *victim, &mut frozen).await;
+    }
+    let after = waiting(&client).await;
+    let granted: BTreeSet<i32> =
+        before.difference(&after).copied().filter(|pid| !victims.contains(pid)).collect();
+    assert_eq!(granted, freed, "{name}: the end of {victims:?}");
+    drop(frozen);
+    // Where its own sessions were ended it may have nothing left to stop.
+    let _ = running.stop().await;
+    stage.remove().await.unwrap();
+    granted.len()
+}
+
 /// Of a crowd not all need to be tried.
 const VICTIMS: usize = 12;
 
@@ -127,7 +171,7 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
     victims.extend(roots);
     let mut went_on = 0;
     for victim in victims {
-        let freed = freed_by(&client, &info, victim).await;
+        let freed = freed_by(&client, &info, &[victim]).await;
         let before = waiting(&client).await;
         terminate(&client, victim, &mut frozen).await;
         let after = waiting(&client).await;
@@ -142,12 +186,13 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
     went_on
 }
 
-/// Who would go on without `victim`, by the graph.
-async fn freed_by(client: &Client, info: &ConnInfo, victim: i32) -> BTreeSet<i32> {
+/// Who would go on without `victims`, by the graph.
+async fn freed_by(client: &Client, info: &ConnInfo, victims: &[i32]) -> BTreeSet<i32> {
     let limits = Limits { ask: 1_000, ..Limits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let waiting = waiting(client).await;
-    let freed = view.graph.freed_by(Party::Backend(victim));
+    let victims: Vec<Party> = victims.iter().copied().map(Party::Backend).collect();
+    let freed = view.graph.freed_by_all(&victims);
     let freed: BTreeSet<i32> = freed.into_iter().map(Party::pid).collect();
     assert!(freed.is_subset(&waiting), "{freed:?} are among {waiting:?}");
     freed

@@ -13,6 +13,7 @@
 
 #[path = "../support/binary.rs"]
 mod binary;
+mod cancels;
 mod catalog;
 mod crowd;
 #[path = "../support/document.rs"]

@@ -13,7 +13,8 @@ use super::keymap::Action;
 use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
 use super::{App, Notice};
-use crate::keys::{Code, Key};
+use crate::keys::Key;
+use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
 /// Seconds without a new view, beyond the interval, after which the data is called old.
@@ -69,7 +70,12 @@ impl App {
         if !same {
             self.index = Index::of(&view);
             self.invalidate();
+        } else if self.view.as_ref().is_some_and(|old| !Arc::ptr_eq(&old.events, &view.events)) {
+            // Something was told between two snapshots.
+            self.stale.push(Pane::Events);
         }
+        let is_another = self.view.as_ref().is_some_and(|old| old.target != view.target);
+        self.lease_seen = (self.lease_seen && !is_another) || has_lease(&view);
         self.view = Some(view);
         self.keep_focus();
         self.refresh_panes();
@@ -125,17 +131,7 @@ impl App {
         if !self.pages.is_empty() {
             return self.page_key(action);
         }
-        match action {
-            Some(action) => self.act(action),
-            None => self.unknown_key(key),
-        }
-    }
-
-    fn unknown_key(&mut self, key: Key) -> Update {
-        if key.code == Code::Char('8') && !key.ctrl && !key.alt {
-            return self.say("there is no screen 8 yet; ? shows the keys");
-        }
-        Update::none()
+        action.map_or_else(Update::none, |action| self.act(action))
     }
 
     fn click(&mut self, pane: Pane, at: usize) -> Update {
@@ -238,6 +234,7 @@ impl App {
             Action::Leases => self.leave_for(Screen::Leases),
             Action::Queue => self.leave_for(Screen::Queue),
             Action::Backends => self.leave_for(Screen::Backends),
+            Action::Events => self.leave_for(Screen::Events),
             Action::NextPane => self.next_pane(1),
             Action::PreviousPane => self.next_pane(-1),
             Action::Zoom => self.toggle_zoom(),
@@ -285,4 +282,11 @@ fn absent(screen: Screen) -> &'static str {
         }
         _ => "there are no task tables here; [tables] in the config names some",
     }
+}
+
+/// Whether there is a lease, or a table of them that cannot be read.
+fn has_lease(view: &View) -> bool {
+    let unread =
+        |snapshot: &Arc<Snapshot>| snapshot.systems.leases.iter().any(|table| table.section.error.is_some());
+    !view.leases.rows.is_empty() || view.snapshot.as_ref().is_some_and(unread)
 }
