@@ -16,7 +16,9 @@ SELECT m.pid, m.leader
  WHERE m.leader = (SELECT t.leader FROM members AS t WHERE t.pid = $pid)
 ),
 locks AS MATERIALIZED (
-SELECT ROW(l.locktype, l.database, l.relation, l.page, l.tuple, l.virtualxid, l.transactionid, l.classid, l.objid, l.objsubid) AS tag,
+-- As text, which can be hashed; NULL is nothing. Which columns are NULL depends on the type alone.
+SELECT concat(l.locktype, '/', l.database, '/', l.relation, '/', l.page, '/', l.tuple, '/', l.virtualxid, '/', l.transactionid, '/',
+              l.classid, '/', l.objid, '/', l.objsubid) AS tag,
        l.mode, l.granted, l.pid
   FROM pg_lock_status() AS l
  WHERE $reads_locks

@@ -12,7 +12,7 @@ mod message;
 mod queue;
 mod record;
 pub mod recover;
-mod redis;
+mod redis_lease;
 mod session;
 mod table;
 mod task;

@@ -7,7 +7,7 @@ use locktop::action::Lines;
 use locktop::action::executor::{Executor, Settings};
 use locktop::demo::redis::RedisServer;
 use locktop::model::plan::{Fate, Verb, What};
-use locktop::model::redis_lease::RedisLease;
+use locktop::model::redis_lease::{Expiry, KeyReading, LockValue, RedisLease, ServerReading, merge_sets};
 use locktop::redis::{Command, Connection, RedisOptions, RedisUrl, read_once};
 use tokio_postgres::Client;
 
@@ -74,4 +74,35 @@ async fn a_lock_is_ended_on_all_servers_as_it_was_seen() {
     let (fate, detail) = hands.one(Verb::Unlock, lease()).await;
     assert_eq!(fate, Fate::Uncertain, "{detail}");
     assert!(hands.notes.all().iter().all(|line| !line.contains("one\"") && !line.contains("'one'")));
+}
+
+#[tokio::test]
+async fn servers_of_other_sets_are_not_asked() {
+    let servers = RedisServer::several(3).await.unwrap_or_else(|error| panic!("{error}"));
+    let urls: Vec<RedisUrl> = servers.iter().map(|server| RedisUrl::parse(&server.url()).unwrap()).collect();
+    set(&urls, "me").await;
+    let reading = |url: &RedisUrl| ServerReading {
+        server: url.to_string().into(),
+        keys: Ok(vec![KeyReading {
+            key: (*b"lock:a").into(),
+            value: LockValue::text(b"me"),
+            expiry: Expiry::Never,
+        }]),
+    };
+    let leases = merge_sets(&urls.iter().map(reading).collect::<Vec<_>>(), &[1, 2]);
+    let row = Arc::new(leases.rows[1].clone());
+    let hands = |redis: &[RedisUrl]| {
+        let settings = Settings { redis: redis.to_vec(), ..settings() };
+        let notes = Notes::default();
+        Hands { executor: Executor::start(Nowhere, notes.clone(), settings), notes }
+    };
+    let (fate, told) = hands(&urls[..2]).one(Verb::Unlock, What::RedisLease(Arc::clone(&row))).await;
+    assert_eq!(fate, Fate::Refused, "{told}");
+    let (fate, told) = hands(&urls).one(Verb::Unlock, What::RedisLease(row)).await;
+    assert_eq!((fate, told.as_str()), (Fate::Done, "freed on 2 of 2: its holder has no majority any more"));
+    for (url, left) in urls.iter().zip([1, 0, 0]) {
+        let connection = Connection::open(url, Duration::from_secs(10)).await.unwrap();
+        let exists = connection.run(&Command::new("EXISTS").arg("lock:a")).await.unwrap();
+        assert_eq!(exists.as_number(), Some(left));
+    }
 }

@@ -73,12 +73,16 @@ struct Crash {
     notes: Notes,
     server: Mutex<EmbeddedServer>,
     second: String,
+    /// The process that serves the executor.
+    own: i32,
 }
 
 impl Record for Crash {
     async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
         if asked.target.name == self.second {
             self.server.lock().await.kill_hard().await.unwrap();
+            // Sessions notice that a moment later, and answer until then.
+            support::wait_for("our session to be gone", || !support::exists(self.own));
         }
         self.notes.asked(client, asked).await
     }
@@ -106,10 +110,11 @@ async fn when_the_server_dies_in_the_middle_the_results_say_what_is_known() {
     // The first is asked and takes its time.
     let _stopped = Stopped::new(sessions[0].pid);
     let client = Arc::new(open(&info).await.client);
-    let line = Line { pids: vec![pid(&client).await], client };
+    let own = pid(&client).await;
+    let line = Line { pids: vec![own], client };
     let notes = Notes::default();
     let second = sessions[1].pid.to_string();
-    let crash = Crash { notes: notes.clone(), server: Mutex::new(server), second };
+    let crash = Crash { notes: notes.clone(), server: Mutex::new(server), second, own };
     let mut hands = Hands { executor: Executor::start(line, crash, settings()), notes };
     let report = hands.act(deed(Verb::Terminate, targets.clone())).await;
     let fates: Vec<Fate> = report.results.iter().map(|result| result.fate).collect();

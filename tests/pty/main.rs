@@ -11,6 +11,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod act;
 mod colours;
 mod demo;
 mod escapes;

@@ -52,7 +52,9 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
         ("$pid", target.pid.to_string()),
     ];
     let lines: Vec<&str> = SIGNAL.lines().filter(|line| !line.starts_with("--")).collect();
-    pieces.into_iter().fold(lines.join("\n"), |sql, (name, value)| sql.replace(name, &value))
+    // The planner does not know how many locks there are: each with each of fifty thousand would take a minute.
+    let sql = format!("SET LOCAL enable_nestloop = off;\n{}", lines.join("\n"));
+    pieces.into_iter().fold(sql, |sql, (name, value)| sql.replace(name, &value))
 }
 
 /// What to do, and where: in short, for the record.
@@ -110,30 +112,26 @@ fn holds(pid: i32, tag: LockTag, mode: LockMode) -> String {
     format!(
         "EXISTS (SELECT FROM locks AS l WHERE l.pid = {pid} AND l.granted AND l.mode = {} AND l.tag = {})",
         text(mode.as_str()),
-        row(tag),
+        text(&text_of(tag)),
     )
 }
 
-/// A tag as the statement has it. Numbers without a sign are shown with one where the server's column has one.
-fn row(tag: LockTag) -> String {
-    let number = |value: Option<i64>, kind: &str| match value {
-        Some(value) => format!("'{value}'::{kind}"),
-        None => format!("NULL::{kind}"),
-    };
-    let virtualxid = tag.virtualxid.map(|xid| xid.to_string());
+/// A tag as the statement has it: numbers with a sign where the server's column has one.
+fn text_of(tag: LockTag) -> String {
+    let number = |value: Option<i64>| value.map_or_else(String::new, |value| value.to_string());
     let columns = [
-        format!("{}::text", text(tag.locktype.as_str())),
-        number(tag.database.map(i64::from), "oid"),
-        number(tag.relation.map(i64::from), "oid"),
-        number(tag.page.map(|page| i64::from(page.cast_signed())), "int4"),
-        number(tag.tuple.map(|tuple| i64::from(tuple.cast_signed())), "int2"),
-        virtualxid.map_or_else(|| "NULL::text".to_owned(), |xid| format!("{}::text", text(&xid))),
-        number(tag.transactionid.map(i64::from), "xid"),
-        number(tag.classid.map(i64::from), "oid"),
-        number(tag.objid.map(i64::from), "oid"),
-        number(tag.objsubid.map(|number| i64::from(number.cast_signed())), "int2"),
+        tag.locktype.as_str().to_owned(),
+        number(tag.database.map(i64::from)),
+        number(tag.relation.map(i64::from)),
+        number(tag.page.map(|page| i64::from(page.cast_signed()))),
+        number(tag.tuple.map(|tuple| i64::from(tuple.cast_signed()))),
+        tag.virtualxid.map_or_else(String::new, |xid| xid.to_string()),
+        number(tag.transactionid.map(i64::from)),
+        number(tag.classid.map(i64::from)),
+        number(tag.objid.map(i64::from)),
+        number(tag.objsubid.map(|number| i64::from(number.cast_signed()))),
     ];
-    format!("ROW({})", columns.join(", "))
+    columns.join("/")
 }
 
 /// Where these processes stand.
