@@ -45,6 +45,7 @@ fn notice(app: &App) -> &str {
 fn what_is_confirmed_is_asked_for_and_nothing_else() {
     for (keys, verb, targets) in [
         ("Ky", Verb::Terminate, vec![4312]),
+        ("Kjkty", Verb::Terminate, vec![4312]),
         ("jCy", Verb::Cancel, vec![4410]),
         ("jKry", Verb::Terminate, vec![4312]),
         ("jK<tab>y", Verb::Terminate, vec![4312]),
@@ -252,7 +253,8 @@ fn without_a_connection_nothing_is_asked_for() {
     arrive(&mut app, down);
     assert_eq!(slowly(&mut app, "y"), []);
     assert!(app.flights.is_empty());
-    assert_eq!(slowly(&mut app, "Ky"), []);
+    assert_eq!(slowly(&mut app, "<esc>Ky"), []);
+    assert!(app.flights.is_empty());
 }
 
 #[test]
