@@ -72,6 +72,8 @@ pub struct Notice {
     pub ticks: Option<u8>,
     /// It was on the screen.
     pub seen: bool,
+    /// It stands where a question stood: the next key was meant for that, and only takes it away.
+    pub takes_key: bool,
 }
 
 /// The state of the screens.

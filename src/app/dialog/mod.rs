@@ -198,7 +198,10 @@ impl Dialog {
             'q' => Step::Cancel,
             'j' => self.scroll(Code::Down, 1),
             'k' => self.scroll(Code::Up, 1),
-            letter => self.choose(letter),
+            letter if self.choices().iter().any(|choice| choice.letter == letter) => self.choose(letter),
+            // Somebody types something else, in which there may be a `y`.
+            _ if self.plan.confirm == Confirm::Yes => Step::Cancel,
+            _ => Step::Nothing,
         }
     }
 

@@ -45,6 +45,7 @@ fn notice(app: &App) -> &str {
 fn what_is_confirmed_is_asked_for_and_nothing_else() {
     for (keys, verb, targets) in [
         ("Ky", Verb::Terminate, vec![4312]),
+        ("Kjkty", Verb::Terminate, vec![4312]),
         ("jCy", Verb::Cancel, vec![4410]),
         ("jKry", Verb::Terminate, vec![4312]),
         ("jK<tab>y", Verb::Terminate, vec![4312]),
@@ -186,10 +187,13 @@ fn a_question_closes_when_its_target_is_gone() {
             arrive(&mut app, later.view());
             assert!(app.dialog.is_none(), "{word}");
             assert_eq!(notice(&app), word);
-            assert_eq!(
-                drive(&mut app, "y").iter().filter(|effect| matches!(effect, Effect::Act(_))).count(),
-                0
-            );
+            // The keys were meant for the question, also those of somebody who has seen by now that it is gone.
+            assert_eq!(drive(&mut app, "yq<enter>"), []);
+            assert_eq!(notice(&app), word);
+            seen(&mut app);
+            assert_eq!(drive(&mut app, "q"), []);
+            assert_eq!(notice(&app), "");
+            assert_eq!(drive(&mut app, "q"), [Effect::Quit]);
         }
     }
 }
@@ -249,7 +253,8 @@ fn without_a_connection_nothing_is_asked_for() {
     arrive(&mut app, down);
     assert_eq!(slowly(&mut app, "y"), []);
     assert!(app.flights.is_empty());
-    assert_eq!(slowly(&mut app, "Ky"), []);
+    assert_eq!(slowly(&mut app, "<esc>Ky"), []);
+    assert!(app.flights.is_empty());
 }
 
 #[test]

@@ -145,7 +145,11 @@ impl App {
         if let Some(why) = dialog.why_over() {
             // What could not be done from the start was not begun either.
             let end = if dialog.is_new() { "" } else { ": nothing was done" };
-            return self.insist(format!("{why}{end}"));
+            let update = self.insist(format!("{why}{end}"));
+            if let Some(notice) = &mut self.notice {
+                notice.takes_key = !dialog.is_new();
+            }
+            return update;
         }
         let number = self.next_number();
         let asked = match &mut dialog.order.kind {
