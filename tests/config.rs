@@ -57,7 +57,9 @@ invalid! {
     target_no_table: "config.toml:2:8: targets.prod is no table: expected [targets.prod] with conninfo = \"…\"";
     redis_no_table: "config.toml:1:9: redis is no table: expected [redis] with a list of URLs, urls = [\"redis://host\"]";
     redis_no_urls: "config.toml:1:1: [redis] has no servers: expected a list of URLs, urls = [\"redis://host\"]";
-    redis_bad_url: "config.toml:2:24: not a Redis URL (redis url did not parse): write redis://[user[:password]@]host[:port][/database], or redis+unix:///path/to/socket (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")";
+    redis_bad_url: "config.toml:2:24: not a Redis URL (redis url did not parse): write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or redis+unix:///path/to/socket (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")";
+    redis_twice_in_sets: "config.toml:2:27: one:6379 is named twice";
+    redis_set_no_text: "config.toml:2:27: a server is no text: expected a list of URLs, urls = [\"redis://host\"]";
     redis_twice: "config.toml:4:24: one:6379 is named twice";
     redis_urls_no_list: "config.toml:2:8: urls is no list: expected a list of URLs, urls = [\"redis://host\"]";
     target_name: "config.toml:1:10: the name of a target has no \"=\" and no \"://\" in it, and is not empty";
@@ -143,10 +145,13 @@ fn everything() {
     assert!(!format!("{config:?}").contains("hush"));
     let own = prod.redis.as_ref().unwrap();
     assert_eq!(
-        (own.urls.len(), own.urls[1].to_string(), own.pattern.as_deref()),
-        (2, "two:7000/3".into(), None)
+        (own.sets.sizes(), own.sets.servers().nth(1).unwrap().to_string(), own.pattern.as_deref()),
+        (vec![2], "two:7000/3".into(), None)
     );
-    assert_eq!((config.redis.urls.len(), config.redis.pattern.as_deref()), (1, Some("mutex:*")));
+    assert_eq!(
+        (config.redis.sets.sizes(), config.redis.pattern.as_deref()),
+        (vec![1, 2, 1], Some("mutex:*"))
+    );
     assert_eq!(config.tables["scheduled_tasks"], "jobs.scheduled_tasks");
     let limits = &config.thresholds;
     let durations = [

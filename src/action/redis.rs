@@ -11,15 +11,16 @@ use crate::redis::RedisUrl;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is going to be asked, in short. The value is a secret: who knows it can release the lock.
-pub(super) fn short(lease: &RedisLease, servers: &[RedisUrl]) -> String {
-    format!("delete {} if its value is the one that was seen, on {} servers", lease.name(), servers.len())
+pub(super) fn short(lease: &RedisLease) -> String {
+    format!("delete {} if its value is the one that was seen, on {} servers", lease.name(), lease.servers)
 }
 
+/// `servers` are all of the configuration: those of other sets than the lock's are not asked.
 pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> (Fate, String) {
-    // What a place is called is its number in the list that the row was read from.
-    if u32::try_from(servers.len()).ok() != Some(lease.servers) {
+    // What a place is called is its number in the set that the row was read from.
+    let Some(servers) = servers.get(lease.members()) else {
         return (Fate::Refused, "it was read from other servers than those of the configuration".to_owned());
-    }
+    };
     sum_up(&force_unlock(lease, servers, PATIENCE).await)
 }
 
@@ -142,6 +143,43 @@ mod tests {
             let (found, told) = sum_up(&results(given));
             assert_eq!(found, fate, "{given}: {told}");
             assert!(told.contains(words), "{given}: {told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn servers_of_other_sets_are_not_asked() {
+        use crate::demo::redis::RedisServer;
+        use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge_sets};
+        use crate::redis::{Command, Connection};
+
+        let servers = RedisServer::several(3).await.unwrap_or_else(|error| panic!("{error}"));
+        let urls: Vec<_> = servers.iter().map(|server| RedisUrl::parse(&server.url()).unwrap()).collect();
+        let mut connections = Vec::new();
+        for url in &urls {
+            let connection = Connection::open(url, PATIENCE * 5).await.unwrap();
+            connection.run(&Command::new("SET").arg("lock:a").arg("me")).await.unwrap();
+            connections.push(connection);
+        }
+        let reading = |url: &RedisUrl| ServerReading {
+            server: url.to_string().into(),
+            keys: Ok(vec![KeyReading {
+                key: (*b"lock:a").into(),
+                value: LockValue::text(b"me"),
+                expiry: Expiry::Never,
+            }]),
+        };
+        let leases = merge_sets(&urls.iter().map(reading).collect::<Vec<_>>(), &[1, 2]);
+        let row = &leases.rows[1];
+        let (fate, told) = unlock(row, &urls[..2]).await;
+        assert_eq!(fate, Fate::Refused, "{told}");
+        let (fate, told) = unlock(row, &urls).await;
+        assert_eq!(
+            (fate, told.as_str()),
+            (Fate::Done, "freed on 2 of 2: its holder has no majority any more")
+        );
+        for (connection, left) in connections.iter().zip([1, 0, 0]) {
+            let exists = connection.run(&Command::new("EXISTS").arg("lock:a")).await.unwrap();
+            assert_eq!(exists.as_number(), Some(left));
         }
     }
 }

@@ -128,6 +128,8 @@ pub struct App {
     /// Rows that a page down moves over; drawing knows it.
     pub page_rows: usize,
     panes: Panes,
+    /// The target had a lease, or a table of them that cannot be read. It stays so: panes that come and go would move the others.
+    lease_seen: bool,
     /// Panes that are out of date.
     stale: Vec<Pane>,
     /// The last number that was given to a question, a deed or a dialog.
@@ -166,6 +168,7 @@ impl App {
             size: (80, 24),
             page_rows: 10,
             panes: Panes::default(),
+            lease_seen: false,
             stale: Pane::ALL.to_vec(),
             number: 0,
         }
@@ -210,6 +213,7 @@ impl App {
         Has {
             tasks: !snapshot.task_sets.is_empty(),
             leases: leases || !systems.leases.is_empty() || !systems.redis.servers.is_empty(),
+            lease_seen: self.lease_seen,
             queue: !systems.counts.is_empty(),
             limits: !systems.limits.is_empty(),
             generators: !systems.generators.is_empty(),

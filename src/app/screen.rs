@@ -55,6 +55,8 @@ pub struct Has {
     pub tasks: bool,
     /// Leases.
     pub leases: bool,
+    /// A lease was seen at some time: until then the Overview has no rows for them.
+    pub lease_seen: bool,
     /// A work queue.
     pub queue: bool,
     /// Rate limits.
@@ -121,7 +123,7 @@ impl Screen {
     #[must_use]
     pub fn panes(self, has: Has) -> &'static [Pane] {
         match self {
-            Self::Overview => match (has.tasks, has.leases) {
+            Self::Overview => match (has.tasks, has.leases && has.lease_seen) {
                 (true, true) => &[Pane::Chains, Pane::Advisory, Pane::Tasks, Pane::Leases],
                 (true, false) => &[Pane::Chains, Pane::Advisory, Pane::Tasks],
                 (false, true) => &[Pane::Chains, Pane::Advisory, Pane::Leases],

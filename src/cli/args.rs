@@ -169,7 +169,7 @@ pub struct WorkerArgs {
     /// Time between two signs of life while anything runs, 0.1s to 10s [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = heartbeat)]
     pub heartbeat: Option<Duration>,
-    /// Also look who waits for which lock of the server, every TIME from 0.1s to 1h [without one: 5s]: the view "lock_contention" sums
+    /// Also look who waits for which lock of the server, every TIME from 0.1s to 1h [without one: 5s]: a view of the schema sums
     /// it up. Waits that are over between two looks are not seen. One such worker is enough for a server
     #[arg(long, value_name = "TIME", value_parser = observe_locks, num_args = 0..=1, require_equals = true, default_missing_value = "5s")]
     pub observe_locks: Option<Duration>,
@@ -211,8 +211,8 @@ pub struct ConnectArgs {
     /// Ask for the password before connecting.
     #[arg(short = 'W', long, global = true)]
     pub password: bool,
-    /// A Redis server whose locks are shown with the leases, such as <redis://host>; several are one set. Others see a command line: a
-    /// password belongs in the config.
+    /// A Redis server whose locks are shown with the leases, such as <redis://host>, or <rediss://host> for TLS; several are one set
+    /// (Redlock). URLs with commas between them are a set of their own. Others see a command line: a password belongs in the config.
     #[arg(long, value_name = "URL", global = true)]
     pub redis: Vec<String>,
     /// Which keys of the Redis servers are locks [default: lock:*]

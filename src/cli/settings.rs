@@ -11,7 +11,7 @@ use crate::config::{
 use crate::model::thresholds::Thresholds;
 use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
 use crate::pg::error::ConnInfoError;
-use crate::redis::RedisUrl;
+use crate::redis::{RedisSets, parse_list};
 
 /// What the settings depend on beside the command line.
 #[derive(Clone, Copy)]
@@ -195,26 +195,28 @@ impl Cli {
         ConnInfo::resolve(&sources)
     }
 
-    /// The Redis servers of the command line, or else of the config. A URL that is wrong is not repeated.
+    /// The Redis servers of the command line, or else of the config. Those that are named one by one are a set, and each list
+    /// with commas is one of its own. A URL that is wrong is not repeated.
     fn redis(&self, config: &Redis) -> Result<Redis, SettingsError> {
         let flags = &self.connect;
-        let mut urls: Vec<RedisUrl> = Vec::new();
+        let (mut single, mut sets) = (Vec::new(), Vec::new());
         for text in &flags.redis {
-            let url =
-                RedisUrl::parse(text).map_err(|error| SettingsError::Usage(format!("--redis: {error}")))?;
-            if urls.contains(&url) {
-                return Err(SettingsError::Usage(format!("--redis: {url} is named twice")));
-            }
-            urls.push(url);
+            let list = parse_list(text).map_err(|error| SettingsError::Usage(format!("--redis: {error}")))?;
+            if list.len() == 1 { single.extend(list) } else { sets.push(list) }
         }
-        if urls.is_empty() {
-            urls.clone_from(&config.urls);
+        let mut servers = RedisSets::default();
+        for set in std::iter::once(single).chain(sets) {
+            let twice = |url| SettingsError::Usage(format!("--redis: {url} is named twice"));
+            servers.add(set).map_err(twice)?;
+        }
+        if servers.is_empty() {
+            servers.clone_from(&config.sets);
         }
         let pattern = flags.redis_pattern.clone().or_else(|| config.pattern.clone());
-        if urls.is_empty() && flags.redis_pattern.is_some() {
+        if servers.is_empty() && flags.redis_pattern.is_some() {
             return Err(SettingsError::Usage("--redis-pattern needs a server: --redis names one".to_owned()));
         }
-        Ok(Redis { urls, pattern })
+        Ok(Redis { sets: servers, pattern })
     }
 
     fn prompt(&self) -> Prompt {

@@ -238,13 +238,21 @@ fn redis_servers_come_from_the_command_line_or_the_target_or_the_config() {
                   [targets.prod]\nconninfo = \"dbname=app\"\n[targets.prod.redis]\nurls = [\"redis://a\", \"redis://b\"]\n";
     let found = |line: &str, config: &str| {
         let redis = settings(line, config).unwrap().redis;
-        let urls: Vec<_> = redis.urls.iter().map(ToString::to_string).collect();
-        format!("{} {}", urls.join(","), redis.pattern.unwrap_or_default())
+        let mut urls = redis.sets.servers().map(ToString::to_string);
+        let sets: Vec<_> = redis
+            .sets
+            .sizes()
+            .iter()
+            .map(|size| urls.by_ref().take(*size).collect::<Vec<_>>().join(","))
+            .collect();
+        format!("{} {}", sets.join(" | "), redis.pattern.unwrap_or_default())
     };
     assert_eq!(found("app", ""), " ");
     assert_eq!(found("app", config), "everywhere:6379 mutex:*");
     assert_eq!(found("prod", config), "a:6379,b:6379 ");
     assert_eq!(found("snapshot prod --redis redis://c --redis redis://d/1", config), "c:6379,d:6379/1 ");
+    let sets = "snapshot app --redis redis://a,redis://b,redis://c --redis redis://d --redis redis://e,redis://f --redis redis://g";
+    assert_eq!(found(sets, config), "d:6379,g:6379 | a:6379,b:6379,c:6379 | e:6379,f:6379 mutex:*");
     assert_eq!(found("--redis-pattern l:* app", config), "everywhere:6379 l:*");
     assert_eq!(found("demo --redis redis://c", ""), "c:6379 ");
 }
@@ -254,6 +262,8 @@ fn a_redis_url_that_is_wrong_is_not_repeated() {
     for line in [
         "app --redis redis://:s3cret@",
         "app --redis redis://a --redis redis://:s3cret@a",
+        "app --redis redis://a,redis://b --redis redis://:s3cret@b",
+        "app --redis redis://a,redis://:s3cret@",
         "app --redis-pattern x",
     ] {
         let error = settings(line, "").unwrap_err();

@@ -18,7 +18,7 @@ pub use location::{Location, locate};
 
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
-use crate::redis::RedisUrl;
+use crate::redis::RedisSets;
 
 /// The shortest refresh interval.
 pub const MIN_REFRESH: Duration = Duration::from_millis(100);
@@ -94,12 +94,12 @@ impl std::fmt::Debug for Target {
     }
 }
 
-/// Redis servers whose locks are shown with the leases. Those of one list are one set: a lock of Redlock is held by whoever
-/// has it on most of them.
+/// Redis servers whose locks are shown with the leases. Those of one set decide together: a lock of Redlock is held by
+/// whoever has it on most of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Redis {
     /// The servers.
-    pub urls: Vec<RedisUrl>,
+    pub sets: RedisSets,
     /// Which keys are locks, as a glob of Redis; `lock:*` where nothing is said.
     pub pattern: Option<String>,
 }

@@ -1,10 +1,16 @@
 //! `[redis]`, also below a target.
 
+use toml::Spanned;
+use toml::de::DeValue;
+
 use super::Redis;
 use super::reader::{Reader, Value, get};
-use crate::redis::RedisUrl;
+use crate::redis::{RedisSets, RedisUrl};
 
 const URLS_EXPECTED: &str = "a list of URLs, urls = [\"redis://host\"]";
+
+/// A server, or a list of them, as it stands in the file.
+type Item<'i> = Spanned<DeValue<'i>>;
 
 /// Servers and pattern. A value of `urls` may hold a password: it is never repeated.
 pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>) -> Option<Redis> {
@@ -26,16 +32,30 @@ pub(super) fn redis(reader: &mut Reader<'_>, section: &str, value: Value<'_, '_>
         reader.mistake(&list.span(), format!("urls is no list: expected {URLS_EXPECTED}"));
         return None;
     };
-    let mut urls = Vec::new();
+    let mut sets = RedisSets::default();
+    // Those that are named one by one are a set, and each list among them is one of its own.
+    let is_list = |item: &&Item<'_>| item.get_ref().as_array().is_some();
+    let alone: Vec<_> = items.iter().filter(|item| !is_list(item)).collect();
+    add(reader, &mut sets, &alone);
+    for list in items.iter().filter_map(|item| item.get_ref().as_array()) {
+        add(reader, &mut sets, &list.iter().collect::<Vec<_>>());
+    }
+    Some(Redis { sets, pattern })
+}
+
+/// One more set. A server that is named twice is left out.
+fn add(reader: &mut Reader<'_>, sets: &mut RedisSets, items: &[&Item<'_>]) {
+    let mut set: Vec<RedisUrl> = Vec::new();
     for item in items {
         match item.get_ref().as_str().map(RedisUrl::parse) {
-            Some(Ok(url)) if urls.contains(&url) => {
+            Some(Ok(url)) if set.contains(&url) || sets.servers().any(|other| *other == url) => {
                 reader.mistake(&item.span(), format!("{url} is named twice"));
             }
-            Some(Ok(url)) => urls.push(url),
+            Some(Ok(url)) => set.push(url),
             Some(Err(error)) => reader.mistake(&item.span(), error.to_string()),
             None => reader.mistake(&item.span(), format!("a server is no text: expected {URLS_EXPECTED}")),
         }
     }
-    Some(Redis { urls, pattern })
+    // None of them is there by now.
+    let _ = sets.add(set);
 }

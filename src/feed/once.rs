@@ -10,7 +10,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
-use crate::redis::{RedisOptions, RedisState, RedisUrl, read_once};
+use crate::redis::{RedisOptions, RedisSets, RedisState, read_once};
 
 /// Longest time for learning names.
 const LEARNING: Duration = Duration::from_secs(2);
@@ -52,7 +52,7 @@ pub async fn once_learning(
     limits: Limits,
     thresholds: Thresholds,
     learner: Learner,
-    redis: Option<(Vec<RedisUrl>, RedisOptions)>,
+    redis: Option<(RedisSets, RedisOptions)>,
 ) -> Result<Arc<View>, OnceError> {
     let session = open(info, limits).await?;
     let redis = Box::pin(async {

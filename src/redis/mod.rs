@@ -6,11 +6,13 @@ mod decode;
 mod error;
 mod read;
 mod scan;
+mod sets;
 mod tls;
 mod url;
 mod watch;
 
 pub use connect::{Command, Connection, Reply};
 pub use error::{RedisFault, RedisUrlError, TlsTrouble};
+pub use sets::{RedisSets, parse_list};
 pub use url::RedisUrl;
 pub use watch::{RedisOptions, RedisState, read_once, watch};

@@ -16,9 +16,10 @@ use super::connect::Connection;
 use super::error::RedisFault;
 use super::read;
 use super::scan::{self, Cursor};
+use super::sets::RedisSets;
 use super::url::RedisUrl;
 use crate::clock;
-use crate::model::redis_lease::{Bytes, RedisLeases, ServerReading, merge};
+use crate::model::redis_lease::{Bytes, RedisLeases, ServerReading, merge_sets};
 
 /// How to read.
 #[derive(Debug, Clone)]
@@ -62,24 +63,24 @@ pub struct RedisState {
 }
 
 /// Begins to read the servers in the background, until nobody listens any more. What is received is always the newest
-/// state.
+/// state. A plain list of servers is one set.
 #[must_use]
-pub fn watch(servers: Vec<RedisUrl>, options: RedisOptions) -> (Receiver<RedisState>, JoinHandle<()>) {
+pub fn watch(servers: impl Into<RedisSets>, options: RedisOptions) -> (Receiver<RedisState>, JoinHandle<()>) {
     let (sender, receiver) = channel(RedisState::default());
-    (receiver, tokio::spawn(run(servers, options, sender)))
+    (receiver, tokio::spawn(run(servers.into(), options, sender)))
 }
 
 /// One round and its result, for a single look: as far through the key spaces as half the patience lets it.
-pub async fn read_once(servers: Vec<RedisUrl>, options: RedisOptions) -> RedisState {
-    let mut round = Round::new(servers, RedisOptions { steps: u32::MAX, ..options });
+pub async fn read_once(servers: impl Into<RedisSets>, options: RedisOptions) -> RedisState {
+    let mut round = Round::new(&servers.into(), RedisOptions { steps: u32::MAX, ..options });
     let leases = Arc::new(round.go().await);
     let read = leases.read_at.is_some().then(clock::monotonic);
     RedisState { round: 1, leases, read }
 }
 
-async fn run(servers: Vec<RedisUrl>, options: RedisOptions, states: Sender<RedisState>) {
+async fn run(servers: RedisSets, options: RedisOptions, states: Sender<RedisState>) {
     let interval = options.interval;
-    let mut round = Round::new(servers, options);
+    let mut round = Round::new(&servers, options);
     loop {
         let started = clock::monotonic();
         let leases = tokio::select! {
@@ -111,13 +112,16 @@ fn or_the_last(leases: RedisLeases, last: &RedisLeases) -> RedisLeases {
 #[derive(Debug)]
 struct Round {
     members: Vec<Member>,
+    /// How many of them each set has.
+    sets: Vec<usize>,
     keys: BTreeSet<Bytes>,
     options: RedisOptions,
 }
 
 impl Round {
-    fn new(servers: Vec<RedisUrl>, options: RedisOptions) -> Self {
-        Self { members: servers.into_iter().map(Member::new).collect(), keys: BTreeSet::new(), options }
+    fn new(servers: &RedisSets, options: RedisOptions) -> Self {
+        let members = servers.servers().cloned().map(Member::new).collect();
+        Self { members, sets: servers.sizes(), keys: BTreeSet::new(), options }
     }
 
     async fn go(&mut self) -> RedisLeases {
@@ -134,7 +138,7 @@ impl Round {
         let keys: Vec<Bytes> = self.keys.iter().cloned().collect();
         let readings =
             join_all(self.members.iter_mut().map(|member| member.read(&keys, options.patience))).await;
-        let mut leases = merge(&readings);
+        let mut leases = merge_sets(&readings, &self.sets);
         if leases.down() < leases.servers.len() {
             leases.read_at = Some(clock::wall());
             // What no server has is forgotten; one that was down finds its own again.

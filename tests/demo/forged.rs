@@ -113,6 +113,62 @@ async fn two_holders_of_a_lock_in_redis() {
 }
 
 #[tokio::test]
+async fn a_form_that_was_submitted_twice() {
+    let forgery = "INSERT INTO locktop_demo.redis_submissions (form, worker)
+                   SELECT form, 'forger' FROM locktop_demo.redis_submissions LIMIT 1";
+    let ready = "SELECT count(*) > 0 FROM locktop_demo.redis_submissions";
+    forge("redis", ready, forgery, "redis: forms submitted once more: 1").await;
+}
+
+#[tokio::test]
+async fn a_task_that_had_two_runners() {
+    let forgery = "INSERT INTO locktop_demo.redis_task_runs (task, worker)
+                   SELECT task, 'forger' FROM locktop_demo.redis_task_runs LIMIT 1";
+    let ready = "SELECT count(*) > 0 FROM locktop_demo.redis_task_runs";
+    forge("redis", ready, forgery, "redis: tasks run once more: 1").await;
+}
+
+/// A generator that gives this in place of ids, until it was asked forty times. Then it is as it was: a schema that somebody has
+/// changed is not removed.
+async fn forge_ids(id: &str, found: &str) {
+    let forgery = format!(
+        "BEGIN;
+         CREATE SEQUENCE locktop_demo.forged;
+         CREATE TEMP TABLE was AS SELECT pg_get_functiondef('locktop_demo_tasks.generate_snowflake_id'::regproc) AS definition;
+         CREATE OR REPLACE FUNCTION locktop_demo_tasks.generate_snowflake_id(p_worker_id int) RETURNS bigint LANGUAGE sql
+             AS $$ SELECT {id} FROM (SELECT nextval('locktop_demo.forged') AS n) q $$;
+         COMMIT;
+         DO $$ BEGIN
+             FOR i IN 1 .. 1000 LOOP
+                 EXIT WHEN (SELECT last_value > 40 FROM locktop_demo.forged);
+                 PERFORM pg_sleep(0.02);
+             END LOOP;
+             EXECUTE (SELECT definition FROM was);
+         END $$"
+    );
+    let ready = "SELECT count(*) = 4 FROM locktop_demo_tasks.id_generator WHERE last_timestamp > 0";
+    forge("ids", ready, &forgery, found).await;
+}
+
+#[tokio::test]
+async fn an_id_that_comes_again() {
+    forge_ids("(1::bigint << 62) + (p_worker_id << 12) + n / 1000", "ids: ids that were there before: ")
+        .await;
+}
+
+#[tokio::test]
+async fn ids_that_go_back() {
+    let back = "ids: ids that were not above the ones before of their worker: ";
+    forge_ids("(1::bigint << 62) + (p_worker_id << 12) - (n << 22)", back).await;
+}
+
+#[tokio::test]
+async fn an_id_of_another_worker() {
+    let another = "(1::bigint << 62) + (n << 22) + ((p_worker_id + 1) << 12)";
+    forge_ids(another, "ids: ids of another worker: ").await;
+}
+
+#[tokio::test]
 async fn items_that_are_given_up_are_no_executions() {
     let given_up = "INSERT INTO locktop_demo_tasks.locktop_audit (action, actor, worker_id)
                     SELECT 'gave_up', 'somebody', 'consumer-1' FROM generate_series(1, 2)";

@@ -22,6 +22,7 @@ mod outage;
 mod panic;
 mod picture;
 mod process;
+mod redis;
 mod screen;
 mod shell;
 mod signals;

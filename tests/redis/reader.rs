@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use locktop::clock;
 use locktop::model::redis_lease::{Expiry, LockValue, RedisLease, RedisLeases, Standing};
-use locktop::redis::{Command, Connection, RedisFault, RedisOptions, RedisState, RedisUrl, read_once, watch};
+use locktop::redis::{
+    Command, Connection, RedisFault, RedisOptions, RedisSets, RedisState, RedisUrl, read_once, watch,
+};
 use tokio::sync::watch::Receiver;
 
 use crate::support::PATIENCE;
@@ -160,6 +162,37 @@ async fn five_servers_with_two_down_and_one_of_another_opinion() {
     let state = until(&mut states, "all to be back", |leases| leases.down() == 0).await;
     let split = row(&state.leases, "lock:s");
     assert_eq!((split.standing, split.places.len()), (Standing::Split, 3));
+}
+
+#[tokio::test]
+async fn a_lock_on_a_server_that_stands_alone_is_not_a_fifth_of_one() {
+    let servers = servers(4).await;
+    for (server, value) in servers.iter().zip(["one", "three", "three", "other"]) {
+        let connection = open(server).await;
+        let set = Command::new("SET").arg("lock:printer").arg(value).arg("PX").arg("60000");
+        connection.run(&set).await.unwrap();
+    }
+    run(&open(&servers[0]).await, "SET lock:alone me PX 60000").await;
+    let mut sets = RedisSets::default();
+    sets.add(urls(&servers[..1])).unwrap();
+    sets.add(urls(&servers[1..])).unwrap();
+    let leases = read_once(sets, options()).await.leases;
+    let told: Vec<_> = leases
+        .rows
+        .iter()
+        .map(|row| (row.name(), row.holder.shown(), row.quorum_text(), row.standing, row.members()))
+        .collect();
+    let row = |name: &str, holder: &str, quorum: &str, members| {
+        (name.into(), holder.into(), quorum.to_owned(), Standing::Held, members)
+    };
+    assert_eq!(
+        told,
+        [
+            row("lock:alone", "me", "1/1", 0..1),
+            row("lock:printer", "one", "1/1", 0..1),
+            row("lock:printer", "three", "2/3", 1..4)
+        ]
+    );
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
         let mut in_doubt = false;
         let deed = clerk.deed;
         for target in &deed.targets {
-            let short = self.short(deed, target);
+            let short = Self::short(deed, target);
             let told = if in_doubt {
                 (Fate::NotTried, IN_DOUBT.to_owned())
             } else {
@@ -86,9 +86,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
     }
 
     /// What is going to be asked, in short.
-    fn short(&self, deed: &Deed, target: &Target) -> String {
+    fn short(deed: &Deed, target: &Target) -> String {
         match &target.what {
-            What::RedisLease(lease) => redis::short(lease, &self.settings.redis),
+            What::RedisLease(lease) => redis::short(lease),
             What::Lease(lease) => lease::short(lease),
             What::Task(task) => task::short(deed.verb, task),
             What::Item(item) => queue::short(deed.verb, item),

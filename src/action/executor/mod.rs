@@ -7,7 +7,7 @@
 //! Where nobody may act there is no executor.
 
 mod deed;
-mod recovery;
+pub(in crate::action) mod recovery;
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub struct Settings {
     pub actor: Actor,
     /// For times of day in words.
     pub offset: chrono::FixedOffset,
-    /// The Redis servers, in the order in which they are read.
+    /// The Redis servers, in the order in which they are read: one set after the other.
     pub redis: Vec<RedisUrl>,
 }
 

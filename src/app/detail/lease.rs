@@ -11,7 +11,10 @@ use crate::text;
 pub(super) fn lines(scene: &Scene<'_>, id: LeaseId) -> Option<Vec<Line>> {
     let row = scene.lease(id)?;
     let mut lines = vec![state(row)];
-    lines.push(field("kept in", text::one_line(&row.source), Tone::Plain));
+    let votes = row.quorum.map(|(has, of)| format!(", by its owner on {has} of {of} servers"));
+    let kept = format!("{}{}", text::one_line(&row.shown_source()), votes.unwrap_or_default());
+    lines.push(field("kept in", kept, Tone::Plain));
+    lines.extend(servers(scene, row));
     lines.extend(row.owner.as_deref().map(|owner| {
         let label = if row.state == LeaseState::Released { "last owner" } else { "owner" };
         field(label, text::one_line(owner), Tone::Plain)
@@ -31,6 +34,16 @@ pub(super) fn lines(scene: &Scene<'_>, id: LeaseId) -> Option<Vec<Line>> {
     Some(lines)
 }
 
+/// The servers of its set, where there are several sets.
+fn servers(scene: &Scene<'_>, row: &LeaseRow) -> Option<Line> {
+    let redis = &scene.snapshot.systems.redis;
+    let set = usize::from(row.set?).checked_sub(1)?;
+    let before: usize = redis.sets.iter().take(set).sum();
+    let members = redis.servers.iter().skip(before).take(*redis.sets.get(set)?);
+    let names: Vec<_> = members.map(|server| text::one_line(&server.server)).collect();
+    Some(field("servers", names.join(", "), Tone::Plain))
+}
+
 /// The state, and what it means.
 fn state(row: &LeaseRow) -> Line {
     let ago = |left: Option<f64>| left.map(|left| text::duration(-left)).unwrap_or_default();
@@ -41,12 +54,19 @@ fn state(row: &LeaseRow) -> Line {
         (LeaseState::Held, Some(left)) => format!(": {} left", text::duration(left)),
         (LeaseState::Held, None) => ": it has no end, and nobody else ever gets it".to_owned(),
         (LeaseState::Released, _) => ": its owner gave it back".to_owned(),
+        (LeaseState::Free, _) if row.is_split => {
+            ": on its servers are several owners, none of them on a majority, and each is in the others' way"
+                .to_owned()
+        }
+        (LeaseState::Free, _) if row.quorum.is_some() => {
+            ": somebody has it, on too few servers; it is being taken or given back, or neither came about"
+                .to_owned()
+        }
         (LeaseState::Free, _) => ": nobody has it".to_owned(),
     };
-    Line::new()
-        .with(format!("  {:<14} ", "state"), Tone::Dim)
-        .with(row.state.as_str(), lease_tone(row.state))
-        .with(why, Tone::Plain)
+    let word = if row.is_split { "split" } else { row.state.as_str() };
+    let tone = if row.is_split { Tone::Warning } else { lease_tone(row.state) };
+    Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
 }
 
 /// The owner's session, where the row names one.

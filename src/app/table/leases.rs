@@ -4,6 +4,7 @@
 //!   STATE    LEASE    OWNER         LEFT OF TERM       TOKEN RENEWED  TERM WAITERS SOURCE
 //!   expired  7        node1      41s ago ░░░░░░░░   0%    12   1m01s   20s       - distlock
 //!   held     1        node2          12s █████░░░  61%     4    8.0s   20s       - distlock
+//!   held     lock:job worker-1       12s -                -       -      -       - 3/5 redis
 //! ```
 
 use std::borrow::Cow;
@@ -76,22 +77,35 @@ fn gauge(row: &LeaseRow, room: u16) -> Cell {
     Cell::toned(bar(share, room), tone)
 }
 
-/// `3/5`, `split`: on how many servers its owner has it.
 fn alive(row: &LeaseRow) -> Cell {
-    match (row.quorum, row.owner_alive) {
-        _ if row.is_split => Cell::toned("split", Tone::Warning),
-        (Some((has, of)), _) => Cell::plain(format!("{has}/{of}")),
-        (None, Some(true)) => Cell::toned("yes", Tone::Good),
-        (None, Some(false)) => Cell::toned("gone", Tone::Warning),
-        (None, None) if is_owned(row) => Cell::toned("?", Tone::Dim),
-        (None, None) => Cell::none(),
+    match row.owner_alive {
+        Some(true) => Cell::toned("yes", Tone::Good),
+        Some(false) => Cell::toned("gone", Tone::Warning),
+        None if is_owned(row) => Cell::toned("?", Tone::Dim),
+        None => Cell::none(),
+    }
+}
+
+/// The state; `split` where several owners have it on different servers.
+fn state(row: &LeaseRow) -> Cell {
+    if row.is_split {
+        return Cell::toned("split", Tone::Warning);
+    }
+    Cell::toned(row.state.as_str(), tone(row.state))
+}
+
+/// Where it is kept; `3/5 redis`: its owner has it on so many of the servers.
+fn source(row: &LeaseRow) -> Cow<'_, str> {
+    match row.quorum {
+        Some((has, of)) => Cow::Owned(format!("{has}/{of} {}", row.shown_source())),
+        None => row.shown_source(),
     }
 }
 
 pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell {
     let Some(row) = row(scene, at) else { return Cell::none() };
     match column {
-        "state" => Cell::toned(row.state.as_str(), tone(row.state)),
+        "state" => state(row),
         "lease" => server_text(Some(&row.name)),
         "owner" => server_text(row.owner.as_deref()),
         "left" => left(row),
@@ -102,7 +116,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
         "waiters" if row.waiting > 0 => Cell::toned(row.waiting.to_string(), Tone::Warning),
         "alive" => alive(row),
         "held" if is_owned(row) => age(scene.age(row.acquired_at), Tone::Plain),
-        "source" => Cell::toned(fit_names(server_text(Some(&row.source)).text, room), Tone::Dim),
+        "source" => Cell::toned(fit_names(server_text(Some(&source(row))).text, room), Tone::Dim),
         _ => Cell::none(),
     }
 }
@@ -111,7 +125,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     let Some(row) = row(scene, at) else { return Value::Missing };
     let words = |text: Option<&'a str>| text.map_or(Value::Missing, |text| Value::Text(Cow::Borrowed(text)));
     match column {
-        "state" => Value::Text(Cow::Borrowed(row.state.as_str())),
+        "state" => Value::Text(Cow::Owned(state(row).text)),
         "lease" => match row.name.parse::<f64>() {
             Ok(number) if number.is_finite() => Value::Number(number),
             _ => words(Some(&row.name)),
@@ -123,7 +137,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
         "term" => Value::number(row.term),
         "held" => Value::number(scene.age(row.acquired_at).filter(|_| is_owned(row))),
         "waiters" => Value::Number(f64::from(row.waiting)),
-        "source" => words(Some(&row.source)),
+        "source" => Value::Text(source(row)),
         "token" => match row.token.map(|token| i32::try_from(token).map(f64::from)) {
             Some(Ok(token)) => Value::Number(token),
             Some(Err(_)) => Value::Text(Cow::Owned(row.token.unwrap_or_default().to_string())),

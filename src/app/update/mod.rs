@@ -14,6 +14,7 @@ use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
 use super::{App, Notice};
 use crate::keys::Key;
+use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
 /// Seconds without a new view, beyond the interval, after which the data is called old.
@@ -73,6 +74,8 @@ impl App {
             // Something was told between two snapshots.
             self.stale.push(Pane::Events);
         }
+        let is_another = self.view.as_ref().is_some_and(|old| old.target != view.target);
+        self.lease_seen = (self.lease_seen && !is_another) || has_lease(&view);
         self.view = Some(view);
         self.keep_focus();
         self.refresh_panes();
@@ -279,4 +282,11 @@ fn absent(screen: Screen) -> &'static str {
         }
         _ => "there are no task tables here; [tables] in the config names some",
     }
+}
+
+/// Whether there is a lease, or a table of them that cannot be read.
+fn has_lease(view: &View) -> bool {
+    let unread =
+        |snapshot: &Arc<Snapshot>| snapshot.systems.leases.iter().any(|table| table.section.error.is_some());
+    !view.leases.rows.is_empty() || view.snapshot.as_ref().is_some_and(unread)
 }

@@ -13,7 +13,7 @@ use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::Limits;
 use crate::pg::systems;
 use crate::pg::tasks::Places;
-use crate::redis::{RedisOptions, RedisUrl};
+use crate::redis::{RedisOptions, RedisSets};
 use crate::ui::theme::{Base, Depth, Theme};
 
 const MEANINGS: [&str; 9] =
@@ -154,8 +154,8 @@ pub(super) fn limits(settings: &Settings) -> Limits {
 }
 
 /// The Redis servers to look at, and how; none where there are none.
-pub(super) fn redis(settings: &Settings) -> Option<(Vec<RedisUrl>, RedisOptions)> {
-    let servers = settings.redis.urls.clone();
+pub(super) fn redis(settings: &Settings) -> Option<(RedisSets, RedisOptions)> {
+    let servers = settings.redis.sets.clone();
     let default = RedisOptions::default();
     let pattern = settings.redis.pattern.clone().unwrap_or(default.pattern);
     (!servers.is_empty()).then_some((servers, RedisOptions { pattern, ..default }))

@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use tokio_postgres::Client;
@@ -38,9 +37,9 @@ pub(in crate::demo) trait Game: Debug + Send + Sync {
     /// Whoever stands still is woken, what is under way comes to its end, and all go.
     fn finish(&mut self) -> BoxFuture<'_, ()>;
 
-    /// The servers of Redis that are a part of it, to be looked at.
-    fn redis(&self) -> Arc<[String]> {
-        Arc::default()
+    /// The servers of Redis that are a part of it, to be looked at, in sets.
+    fn redis(&self) -> Vec<Vec<String>> {
+        Vec::new()
     }
 
     /// The numbers, as they are now.

@@ -112,10 +112,10 @@ impl Play {
         &self.shared.ground.schema
     }
 
-    /// Servers of Redis that are played on, as URLs of one set.
+    /// Servers of Redis that are played on, as URLs in sets.
     #[must_use]
-    pub fn redis(&self) -> Vec<String> {
-        self.games.iter().flat_map(|game| game.redis().to_vec()).collect()
+    pub fn redis(&self) -> Vec<Vec<String>> {
+        self.games.iter().flat_map(|game| game.redis()).collect()
     }
 
     /// The numbers as they are now.

@@ -39,8 +39,8 @@ pub enum Unlock {
     Failed(RedisFault),
 }
 
-/// Deletes a lock on every server, if it still is what the row shows there. The servers are those that the row was read
-/// from, in the same order. On one that did not have it, or did not answer, the holder's value is what is compared with.
+/// Deletes a lock on every server, if it still is what the row shows there. The servers are those of its set
+/// ([`RedisLease::members`]), in the same order. On one that did not have it, or did not answer, the holder's value is what is compared with.
 /// Each has as long as `patience` to answer; one that does not answer may have done it all the same.
 pub async fn force_unlock(lease: &RedisLease, servers: &[RedisUrl], patience: Duration) -> Vec<Unlock> {
     let unlock = |(at, server): (usize, &RedisUrl)| {

@@ -40,7 +40,7 @@ fn several(
     tell: impl Fn(&RedisLease) -> String,
 ) -> Vec<Finding> {
     let new = |row: &RedisLease, summary: String| {
-        Finding::new(check, Severity::Warning, summary, Subject::Lease(redis_id(&row.key)))
+        Finding::new(check, Severity::Warning, summary, Subject::Lease(redis_id(row)))
     };
     match rows.first() {
         Some(first) if rows.len() > SINGLY => {

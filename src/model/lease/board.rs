@@ -1,5 +1,6 @@
 //! Every lease of a snapshot with its state, wherever it is kept.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -44,11 +45,22 @@ pub struct LeaseRow {
     pub waiting: u32,
     /// On how many of several servers its owner has it, and how many there are; none for a lease that is on one.
     pub quorum: Option<(u16, u16)>,
+    /// Which of several sets of servers it is on, from 1 on; none where there is one set, or it is in a table.
+    pub set: Option<u16>,
     /// Several owners have it on different servers.
     pub is_split: bool,
 }
 
 impl LeaseRow {
+    /// The table, or the server, with the number of the set where there are several: `distlock`, `redis`, `redis 2`.
+    #[must_use]
+    pub fn shown_source(&self) -> Cow<'_, str> {
+        match self.set {
+            Some(set) => Cow::Owned(format!("{} {set}", self.source)),
+            None => Cow::Borrowed(&self.source),
+        }
+    }
+
     /// What needs somebody comes first: the longest expired, then what has the least time left. Ties fall to what does not
     /// change between two polls.
     #[must_use]
@@ -57,7 +69,7 @@ impl LeaseRow {
         let ((none, mine), (other_none, others)) = (left(self), left(other));
         let by_left = none.cmp(&other_none).then(mine.total_cmp(&others));
         let by_name = self.name.len().cmp(&other.name.len()).then_with(|| self.name.cmp(&other.name));
-        let by_name = by_name.then_with(|| self.source.cmp(&other.source));
+        let by_name = by_name.then_with(|| (&self.source, self.set).cmp(&(&other.source, other.set)));
         match self.state.cmp(&other.state) {
             Ordering::Equal if self.state <= LeaseState::Held => by_left.then(by_name),
             Ordering::Equal => by_name,
@@ -144,6 +156,7 @@ fn row(
             .and_then(|place| waiting.get(&(table.source.table, place)).copied())
             .unwrap_or_default(),
         quorum: None,
+        set: None,
         is_split: false,
     }
 }

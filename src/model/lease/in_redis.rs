@@ -11,15 +11,24 @@ pub const SOURCE: &str = "redis";
 /// left out: whether it was renewed is not known.
 pub(super) fn rows(leases: &RedisLeases, now: Timestamp) -> impl Iterator<Item = LeaseRow> {
     let age = leases.read_at.map_or(0.0, |read_at| (now - read_at).as_seconds_f64().max(0.0));
-    leases.rows.iter().filter(|lease| lease.holder.is_lock()).filter_map(move |lease| row(lease, age, now))
+    leases.rows.iter().filter(|lease| lease.holder.is_lock()).filter_map(move |lease| {
+        let row = row(lease, age, now)?;
+        let set = (leases.sets.len() > 1).then(|| small(lease.set + 1));
+        Some(LeaseRow { set, ..row })
+    })
 }
 
-/// What identifies a key: its bytes, also where they are no text.
+fn small(number: usize) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
+}
+
+/// What identifies a lock: its set of servers and the bytes of its key, also where they are no text.
 #[must_use]
-pub fn id(key: &[u8]) -> LeaseId {
+pub fn id(lease: &RedisLease) -> LeaseId {
+    let (key, set) = (&lease.key, lease.set);
     match std::str::from_utf8(key) {
-        Ok(text) => LeaseId::of(SOURCE, text),
-        Err(_) => LeaseId::of("redis, bytes", &key.escape_ascii().to_string()),
+        Ok(text) => LeaseId::of(&format!("{SOURCE} {set}"), text),
+        Err(_) => LeaseId::of(&format!("{SOURCE} {set}, bytes"), &key.escape_ascii().to_string()),
     }
 }
 
@@ -29,13 +38,13 @@ fn row(lease: &RedisLease, age: f64, now: Timestamp) -> Option<LeaseRow> {
         return None;
     }
     let end = |left| chrono::TimeDelta::from_std(std::time::Duration::try_from_secs_f64(left).ok()?).ok();
-    let small = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+    let votes = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
     let state = match lease.standing {
         Standing::Held | Standing::Unknown => LeaseState::Held,
         Standing::Split | Standing::Minority => LeaseState::Free,
     };
     Some(LeaseRow {
-        id: id(&lease.key),
+        id: id(lease),
         source: SOURCE.into(),
         name: lease.name(),
         owner: Some(lease.holder.shown()),
@@ -49,7 +58,8 @@ fn row(lease: &RedisLease, age: f64, now: Timestamp) -> Option<LeaseRow> {
         owner_alive: None,
         owner_pid: None,
         waiting: 0,
-        quorum: (lease.servers > 1).then(|| (small(lease.votes), small(lease.servers))),
+        quorum: (lease.servers > 1).then(|| (votes(lease.votes), votes(lease.servers))),
+        set: None,
         is_split: lease.standing == Standing::Split,
     })
 }

@@ -180,3 +180,32 @@ fn the_locks_of_redis_are_leases_as_old_as_they_were_read() {
     assert!(board.rows.iter().all(|row| &*row.source == "redis"));
     assert_ne!(board.rows[3].id, board.rows[4].id);
 }
+
+#[test]
+fn a_key_on_two_sets_of_servers_is_two_leases() {
+    use std::time::Duration;
+
+    use crate::model::redis_lease::{Expiry, KeyReading, LockValue, RedisLeases, ServerReading, merge_sets};
+
+    let server = |value: &[u8]| ServerReading {
+        server: "s".into(),
+        keys: Ok(vec![KeyReading {
+            key: (*b"printer").into(),
+            value: LockValue::text(value),
+            expiry: Expiry::After(Duration::from_secs(30)),
+        }]),
+    };
+    let mut snapshot = Builder::default().snapshot();
+    let leases = merge_sets(&[server(b"me"), server(b"you"), server(b"you")], &[1, 2]);
+    let redis = std::sync::Arc::new(RedisLeases { read_at: Some(snapshot.taken_at), ..leases });
+    let systems = crate::model::systems::Systems { redis, ..Default::default() };
+    snapshot.systems = std::sync::Arc::new(systems);
+    let board = Board::of(&snapshot);
+    let told: Vec<_> = board
+        .rows
+        .iter()
+        .map(|row| format!("{} {} {:?}", row.shown_source(), row.owner.as_deref().unwrap(), row.quorum))
+        .collect();
+    assert_eq!(told, ["redis 1 me None", "redis 2 you Some((2, 2))"]);
+    assert_ne!(board.rows[0].id, board.rows[1].id);
+}

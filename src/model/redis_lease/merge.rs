@@ -1,6 +1,7 @@
 //! What N servers say together.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Duration;
 
 use super::reading::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
@@ -42,7 +43,7 @@ impl Standing {
 /// A key as one of the servers has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// Index of the server.
+    /// Index of the server in its set.
     pub server: usize,
     /// What it has.
     pub value: LockValue,
@@ -50,16 +51,20 @@ pub struct Place {
     pub expiry: Expiry,
 }
 
-/// A lock over all servers.
+/// A lock over all servers of a set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisLease {
     /// The key.
     pub key: Bytes,
     /// The value that most servers have; among equals the smallest, so that it is the same each time.
     pub holder: LockValue,
+    /// Which set of servers it is on, from 0 on.
+    pub set: usize,
+    /// Where that set begins in the list of all servers.
+    pub first: usize,
     /// On how many servers it is.
     pub votes: u32,
-    /// How many servers there are.
+    /// How many servers the set has.
     pub servers: u32,
     /// How many of them did not answer.
     pub down: u32,
@@ -88,6 +93,12 @@ impl RedisLease {
     #[must_use]
     pub fn quorum_text(&self) -> String {
         format!("{}/{}", self.votes, self.servers)
+    }
+
+    /// The servers of its set, in the list of all.
+    #[must_use]
+    pub fn members(&self) -> Range<usize> {
+        self.first..self.first.saturating_add(usize::try_from(self.servers).unwrap_or(usize::MAX))
     }
 
     /// Whether somebody has set a lock without a term: it stays when its holder dies. `SETNX` and `EXPIRE` as two commands
@@ -122,10 +133,12 @@ pub struct ServerState {
 /// All locks over all servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RedisLeases {
-    /// By key.
+    /// By key, then by set.
     pub rows: Vec<RedisLease>,
-    /// In the order they were given.
+    /// In the order they were given, one set after the other.
     pub servers: Vec<ServerState>,
+    /// How many servers each set has.
+    pub sets: Vec<usize>,
     /// When the rows were read, by this machine's clock; none when they never were.
     pub read_at: Option<Timestamp>,
     /// There are more keys than are looked at, or not all of the key space has been looked through yet.
@@ -147,15 +160,34 @@ impl RedisLeases {
     }
 }
 
-/// Puts the readings of all servers together; `read_at` and `cut` are for the caller to fill in.
+/// Puts the readings of servers together that are one set; `read_at` and `cut` are for the caller to fill in.
 #[must_use]
 pub fn merge(readings: &[ServerReading]) -> RedisLeases {
-    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    let servers: Vec<_> = readings
+    merge_sets(readings, &[readings.len()])
+}
+
+/// The same for several sets, each of which has so many of the servers: a lock is judged by the servers of its set alone.
+#[must_use]
+pub fn merge_sets(readings: &[ServerReading], sets: &[usize]) -> RedisLeases {
+    let servers = readings
         .iter()
         .map(|reading| ServerState { server: reading.server.clone(), error: reading.keys.clone().err() })
         .collect();
-    let down = count(servers.iter().filter(|server| server.error.is_some()).count());
+    let (mut rows, mut first) = (Vec::new(), 0);
+    for (set, size) in sets.iter().enumerate() {
+        let end = first + size;
+        rows.extend(locks(readings.get(first..end).unwrap_or_default(), set, first));
+        first = end;
+    }
+    // Two sets may have the same key: they stay in their order.
+    rows.sort_by(|a, b| a.key.cmp(&b.key));
+    RedisLeases { rows, servers, sets: sets.to_vec(), read_at: None, cut: false }
+}
+
+/// The locks of one set.
+fn locks(readings: &[ServerReading], set: usize, first: usize) -> Vec<RedisLease> {
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    let down = count(readings.iter().filter(|reading| reading.keys.is_err()).count());
     let mut by_key: BTreeMap<&Bytes, Vec<Place>> = BTreeMap::new();
     for (server, reading) in readings.iter().enumerate() {
         for KeyReading { key, value, expiry } in reading.keys.iter().flatten() {
@@ -166,8 +198,9 @@ pub fn merge(readings: &[ServerReading]) -> RedisLeases {
             }
         }
     }
-    let rows = by_key.into_iter().filter_map(|(key, places)| lease(key, places, count(servers.len()), down));
-    RedisLeases { rows: rows.collect(), servers, read_at: None, cut: false }
+    let servers = count(readings.len());
+    let rows = by_key.into_iter().filter_map(|(key, places)| lease(key, places, servers, down));
+    rows.map(|lease| RedisLease { set, first, ..lease }).collect()
 }
 
 /// One key; none without a place where it is.
@@ -200,6 +233,8 @@ fn lease(key: &Bytes, places: Vec<Place>, servers: u32, down: u32) -> Option<Red
     Some(RedisLease {
         key: key.clone(),
         holder: first.value.clone(),
+        set: 0,
+        first: 0,
         votes: votes(&best),
         servers,
         down,

@@ -2,7 +2,7 @@
 //!
 //! A lock of Redlock is a key with the same value on a majority of N independent servers
 //! (<https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/>); a lock on one server is the same with
-//! N = 1. All servers of one list are taken for such a set.
+//! N = 1. Which servers are such a set is for people to say; what one set says of a key is nothing to another.
 
 mod merge;
 mod reading;
@@ -10,5 +10,5 @@ mod reading;
 #[cfg(test)]
 mod tests;
 
-pub use merge::{Place, RedisLease, RedisLeases, ServerState, Standing, merge, quorum};
+pub use merge::{Place, RedisLease, RedisLeases, ServerState, Standing, merge, merge_sets, quorum};
 pub use reading::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};

@@ -44,6 +44,45 @@ fn told(servers: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn a_lock_is_judged_by_the_servers_of_its_set() {
+    let readings = ["a=me:9 b=me:9", "a=you:9", "a=you:8", "down", "c=me:9"].map(server);
+    let told = |sets: &[usize]| {
+        let leases = merge_sets(&readings, sets);
+        let row = |row: &RedisLease| {
+            let places: Vec<_> = row.places.iter().map(|place| place.server).collect();
+            let members = row.members();
+            format!(
+                "{} {} {} {} of {members:?} at {places:?}",
+                row.name(),
+                row.holder.shown(),
+                row.quorum_text(),
+                row.standing.word()
+            )
+        };
+        (leases.rows.iter().map(row).collect::<Vec<_>>(), leases.sets)
+    };
+    let (rows, sets) = told(&[1, 3, 1]);
+    assert_eq!(
+        rows,
+        [
+            "a me 1/1 held of 0..1 at [0]",
+            "a you 2/3 held of 1..4 at [0, 1]",
+            "b me 1/1 held of 0..1 at [0]",
+            "c me 1/1 held of 4..5 at [0]"
+        ]
+    );
+    assert_eq!(sets, [1, 3, 1]);
+    // As one set they are in each other's way, and one vote does not count.
+    let (rows, _) = told(&[5]);
+    let one_set = [
+        "a you 2/5 unknown of 0..5 at [0, 1, 2]",
+        "b me 1/5 minority of 0..5 at [0]",
+        "c me 1/5 minority of 0..5 at [4]",
+    ];
+    assert_eq!(rows, one_set);
+}
+
+#[test]
 fn what_the_servers_say_together() {
     let table: [(&[&str], &[&str]); 14] = [
         (&[""], &[]),

@@ -24,6 +24,8 @@ pub(super) struct Lease<'a> {
     waiting: u32,
     owner_pid: Option<i32>,
     owner_alive: Option<bool>,
+    /// Of the sets of Redis servers, where there are several.
+    set: Option<u16>,
 }
 
 /// The leases of the tables that could be read.
@@ -47,6 +49,7 @@ pub(super) fn leases<'a>(view: &'a View, snapshot: &Snapshot) -> Vec<Lease<'a>> 
         waiting: row.waiting,
         owner_pid: row.owner_pid,
         owner_alive: row.owner_alive,
+        set: row.set,
     })
     .collect()
 }

@@ -56,6 +56,6 @@ fn cells(row: &LeaseRow) -> [String; 7] {
         left,
         row.term.map(duration).unwrap_or_default(),
         row.token.map(|token| token.to_string()).unwrap_or_default(),
-        one_line(&row.source).into_owned(),
+        one_line(&row.shown_source()).into_owned(),
     ]
 }

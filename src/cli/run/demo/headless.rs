@@ -26,8 +26,9 @@ pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8
     let stopped = demo.stop().await;
     let (outcome, missed) = played?;
     print(&outcome.summary, arguments.format)?;
-    stopped?;
-    let broken: Vec<String> = outcome.broken.into_iter().chain(missed).collect();
+    // What the numbers show comes first: that something is left behind must not hide it.
+    let left = stopped.err().map(|error| error.to_string());
+    let broken: Vec<String> = outcome.broken.into_iter().chain(missed).chain(left).collect();
     if broken.is_empty() { Ok(0) } else { Err(Failure::Other(broken.join("\n"))) }
 }
 

@@ -48,8 +48,10 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         }
     }
     let redis = demo.play().map(Play::redis).unwrap_or_default();
-    // A launcher's URLs are none that could be wrong.
-    settings.redis.urls.extend(redis.iter().filter_map(|url| RedisUrl::parse(url).ok()));
+    for set in redis {
+        // A launcher's URLs are none that could be wrong, and no two servers have one.
+        let _ = settings.redis.sets.add(set.iter().filter_map(|url| RedisUrl::parse(url).ok()).collect());
+    }
     let info = demo.conninfo().clone().with_application_name("locktop");
     let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
     let note = demo.server().is_none().then(|| "demo".to_owned());

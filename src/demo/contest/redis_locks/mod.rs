@@ -7,8 +7,6 @@
 pub(in crate::demo) mod child;
 mod servers;
 
-use std::sync::Arc;
-
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_postgres::{Client, Error};
@@ -158,7 +156,7 @@ impl Game for RedisGame {
         self.found(client).boxed()
     }
 
-    fn redis(&self) -> Arc<[String]> {
-        self.servers.five()
+    fn redis(&self) -> Vec<Vec<String>> {
+        self.servers.sets()
     }
 }

@@ -50,9 +50,9 @@ impl Servers {
         &self.urls
     }
 
-    /// Those of one set.
-    pub(super) fn five(&self) -> Arc<[String]> {
-        self.urls.get(1..).unwrap_or_default().into()
+    /// The one, and the five that decide together.
+    pub(super) fn sets(&self) -> Vec<Vec<String>> {
+        self.urls.split_at_checked(1).map(|(one, five)| vec![one.to_vec(), five.to_vec()]).unwrap_or_default()
     }
 
     /// How often one was killed, and how often one froze.

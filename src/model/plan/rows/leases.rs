@@ -119,7 +119,7 @@ fn in_table<'a>(ground: &Ground<'a>, row: &LeaseRow) -> Option<(&'a TableRows<Le
 fn in_redis(ground: &Ground<'_>, id: LeaseId) -> Option<Arc<RedisLease>> {
     let rows = ground.snapshot.systems.redis.rows.iter();
     rows.filter(|lease| lease.holder.is_lock())
-        .find(|lease| redis_id(&lease.key) == id)
+        .find(|lease| redis_id(lease) == id)
         .map(|lease| Arc::new(lease.clone()))
 }
 
