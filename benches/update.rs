@@ -1,4 +1,4 @@
-//! What the screens' state costs when a new view arrives, on each screen.
+//! What the screens' state costs when a new view arrives, on each screen; and what the feed makes of a snapshot before that.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,11 +18,14 @@ mod sample;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use locktop::app::message::Message;
 use locktop::app::{App, Settings};
+use locktop::feed::digest::Digest;
 use locktop::keys::Key;
-use locktop::model::view::View;
+use locktop::model::lock_name::LockNames;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::{TargetId, View};
 
 /// The same crowd at two moments, so that every view is a new one.
 fn views(waiters: u32, locks: u32) -> [Arc<View>; 2] {
@@ -65,9 +68,59 @@ fn update(c: &mut Criterion) {
     }
 }
 
+/// A snapshot after another one: nothing has changed, or a thousand waits have ended and as many begun.
+fn feed(c: &mut Criterion) {
+    let (waiters, locks) = (1_000, 22_000);
+    let still = [0.0, 1.0].map(|now| sample::crowd(waiters, locks, now).snapshot());
+    let mut changed = still.clone();
+    let mut rows = changed[1].locks.rows.as_ref().clone();
+    for lock in rows.iter_mut().filter(|lock| !lock.granted) {
+        lock.wait_start = lock.wait_start.map(|start| start + chrono::TimeDelta::seconds(60));
+    }
+    changed[1].locks.rows = Arc::new(rows);
+    for (name, snapshots) in [("no change", still), ("2,000 events", changed)] {
+        let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+        let mut newest = snapshots.iter().cycle();
+        c.bench_function(&format!("feed, {name}, {locks} locks, {waiters} waiters"), |b| {
+            b.iter_batched(
+                || newest.next().unwrap().clone(),
+                |snapshot| black_box(digest.snapshot_taken(snapshot)),
+                BatchSize::SmallInput,
+            );
+        });
+    }
+}
+
+/// The Events screen with all the events that are kept.
+fn events(c: &mut Criterion) {
+    let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    let mut view = digest.snapshot_taken(sample::crowd(0, 100, 0.0).snapshot());
+    for round in 0..24 {
+        let now = f64::from(round);
+        let waiters = if round % 2 == 0 { 1_000 } else { 0 };
+        view = digest.snapshot_taken(sample::crowd(waiters, 100, now).snapshot());
+    }
+    let views = [view, digest.snapshot_taken(sample::crowd(0, 100, 30.0).snapshot())];
+    for (name, keys) in [("folded", "8"), ("filtered", "8/1500")] {
+        let mut app = App::new(Settings::default(), 1.0);
+        app.update(Message::Resize(200, 60));
+        app.update(Message::View(TargetId::default(), Arc::clone(&views[0])));
+        for key in Key::parse_all(keys).unwrap() {
+            app.update(Message::Key(key));
+        }
+        let mut newest = views.iter().cycle();
+        c.bench_function(&format!("Events, {name}, {} events", views[1].events.len()), |b| {
+            b.iter(|| {
+                let view = Arc::clone(newest.next().unwrap());
+                black_box(app.update(Message::View(view.target, view)))
+            });
+        });
+    }
+}
+
 criterion_group! {
     name = benches;
     config = Criterion::default().sample_size(30);
-    targets = update
+    targets = update, feed, events
 }
 criterion_main!(benches);

@@ -205,16 +205,15 @@ impl Digest {
     /// Marks the last snapshot as old.
     pub fn link_lost(&mut self, reason: &str, attempt: u32) -> Arc<View> {
         self.held.forget();
-        let events = match &self.view.link {
-            // Another attempt that failed.
-            Link::Down { .. } => Arc::clone(&self.view.events),
-            _ => {
-                let at = self.server_time(clock::monotonic());
-                let text = format!("the connection was lost: {reason}");
-                let draft = Draft::new(at, Kind::LinkLost, Severity::Warning, text);
-                with(&self.view.events, at, vec![Draft { subject: Some(Subject::Server), ..draft }])
-            }
-        };
+        let at = self.server_time(clock::monotonic());
+        // Another attempt that failed is none.
+        let is_news = !matches!(self.view.link, Link::Down { .. });
+        let lost = is_news.then(|| {
+            let text = format!("the connection was lost: {reason}");
+            let draft = Draft::new(at, Kind::LinkLost, Severity::Warning, text);
+            Draft { subject: Some(Subject::Server), ..draft }
+        });
+        let events = with(&self.view.events, at, lost.into_iter().collect());
         let link = Link::Down { reason: reason.into(), attempt };
         self.view = Arc::new(View { id: self.view.id + 1, link, events, ..View::clone(&self.view) });
         self.view()

@@ -21,8 +21,8 @@ enum Place {
 
 impl Place {
     /// None for what is about the whole server.
-    fn of(subject: Subject) -> Option<Self> {
-        Some(match subject {
+    fn of(subject: &Subject) -> Option<Self> {
+        Some(match *subject {
             Subject::Backend(id) => Self::Backend(id),
             Subject::Party(Party::Backend(pid)) => Self::Backend(BackendId { pid, backend_start: None }),
             Subject::Party(Party::Prepared(xact)) => Self::Row(RowId::Prepared(xact)),
@@ -72,7 +72,7 @@ impl App {
         let Some(subject) = found.map(|finding| finding.subject.clone()) else {
             return self.say("no finding is selected; move to one first");
         };
-        let Some(place) = Place::of(subject) else {
+        let Some(place) = Place::of(&subject) else {
             return self.say("this finding is about the whole server");
         };
         let page = self.pages.last().cloned();
@@ -89,7 +89,7 @@ impl App {
     pub(super) fn open_event(&mut self, number: u64, count: u32) -> Update {
         let event = self.view.as_ref().and_then(|view| view.events.get(number));
         let subject = event.filter(|_| count == 1).and_then(|event| event.subject.clone());
-        let place = subject.and_then(Place::of);
+        let place = subject.as_ref().and_then(Place::of);
         if let Some(update) = place.as_ref().and_then(|place| self.jump_to(place, None)) {
             return update;
         }

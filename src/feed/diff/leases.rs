@@ -57,11 +57,11 @@ fn token(row: &LeaseRow) -> String {
     row.token.map_or_else(String::new, |token| format!(", token {token}"))
 }
 
-fn draft(row: &LeaseRow, at: Timestamp, kind: Kind, words: (&str, String)) -> Draft {
+fn draft(row: &LeaseRow, at: Timestamp, kind: Kind, (what, more): (&str, String)) -> Draft {
     let severity = if kind == Kind::LeaseExpired { Severity::Warning } else { Severity::Info };
     let who = harmless(&format!("lease {} in {}", row.name, row.source));
-    let draft = of(who, words.0, at, kind, severity);
-    Draft { more: harmless(&words.1), subject: Some(Subject::Lease(row.id)), ..draft }
+    let draft = of(who, what, at, kind, severity);
+    Draft { more: harmless(&more), subject: Some(Subject::Lease(row.id)), ..draft }
 }
 
 fn taken(change: &Change<'_>, row: &LeaseRow) -> Draft {

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Change, of, seconds};
 use crate::model::awaited_rows::AwaitedRows;
-use crate::model::backend::BackendId;
+use crate::model::backend::{Backend, BackendId};
 use crate::model::event::{Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lock::{LockMode, LockTag};
@@ -107,7 +107,7 @@ impl<'a, 'b> Naming<'a, 'b> {
         let change = self.change;
         let who = change.who(Party::Backend(waiter.pid));
         let backend = change.backend(waiter.pid);
-        let id = backend.map_or(BackendId { pid: waiter.pid, backend_start: None }, |backend| backend.id());
+        let id = backend.map_or(BackendId { pid: waiter.pid, backend_start: None }, Backend::id);
         let root = self.roots.get(&waiter.party).copied();
         let (what, text) = self.words(queue, waiter, root);
         let at = waiter.wait_start.unwrap_or_else(|| change.now());
