@@ -9,7 +9,7 @@
 //! # How data flows
 //!
 //! ```text
-//! PostgreSQL ─poll─▶ Snapshot ─▶ feed: wait graph, findings, series ─watch<Arc<View>>─▶ App::update ─▶ ui::render ─▶ terminal
+//! PostgreSQL ─poll─▶ Snapshot ─▶ feed: wait graph, findings, series, events ─watch<Arc<View>>─▶ App::update ─▶ ui::render ─▶ terminal
 //!                                                                        ▲ keys, ticks, resize   └─ Effect ─▶ runtime
 //! ```
 //!

@@ -109,6 +109,12 @@ impl<'a> Scene<'a> {
         at.with_timezone(&self.offset).format("%H:%M:%S").to_string()
     }
 
+    /// `2026-11-20 14:02:31`, in the zone of whoever looks.
+    #[must_use]
+    pub fn day_and_time(&self, at: Timestamp) -> String {
+        at.with_timezone(&self.offset).format("%Y-%m-%d %H:%M:%S").to_string()
+    }
+
     /// The backend with this process id.
     #[must_use]
     pub fn backend(&self, pid: i32) -> Option<&'a Backend> {

@@ -37,6 +37,8 @@ pub enum Action {
     Queue,
     /// The Backends screen.
     Backends,
+    /// The Events screen.
+    Events,
     /// Next pane.
     NextPane,
     /// Pane before.
@@ -194,6 +196,7 @@ pub const BINDINGS: &[Binding] = &[
         "Screens",
     ),
     row(Action::Backends, "backends", &["7"], "backends", "Backends: all sessions and processes", "Screens"),
+    row(Action::Events, "events", &["8"], "events", "Events: what changed, the newest first", "Screens"),
     row(Action::NextPane, "next_pane", &["tab"], "pane", "next pane", "Screens"),
     row(Action::PreviousPane, "previous_pane", &["shift-tab"], "pane", "pane before", "Screens"),
     row(Action::Zoom, "zoom", &["z"], "zoom", "this pane alone, and back", "Screens"),

@@ -109,8 +109,8 @@ pub struct App {
     pub own_pids: Vec<i32>,
     /// What was confirmed, and has no report yet.
     pub flights: Vec<Flight>,
-    /// Where a jump from the findings began, with the finding: Escape leads back.
-    pub jumped_from: Option<(Screen, Pane, Page)>,
+    /// Where a jump from the findings, with the finding, or from the events began: Escape leads back.
+    pub jumped_from: Option<(Screen, Pane, Option<Page>)>,
     /// The row that is followed across screens.
     pub follow: Option<RowId>,
     /// Seconds between two polls.

@@ -15,7 +15,8 @@ use crate::model::wait_graph::Party;
 /// Sorts rows by urgency. Ties fall to what does not change between two polls, so that rows do not jump.
 pub(super) fn by_urgency(pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
     match pane {
-        Pane::Chains => {}
+        // They come in their order.
+        Pane::Chains | Pane::Events => {}
         Pane::Advisory | Pane::Locks => *rows = locks(scene, rows),
         Pane::Tasks => rows.sort_by_cached_key(|row| match row {
             Row::Task(at) => scene.view.tasks.rows.get(*at as usize).map(|row| task_key(scene, row)),

@@ -81,7 +81,8 @@ pub fn pid_of(id: RowId) -> Option<i32> {
         | RowId::Lease(_)
         | RowId::Item(_)
         | RowId::Limit(_)
-        | RowId::Generator(_) => None,
+        | RowId::Generator(_)
+        | RowId::Event(..) => None,
     }
 }
 
@@ -91,6 +92,7 @@ pub fn holder_of(scene: &Scene<'_>, id: RowId) -> Option<i32> {
     match id {
         RowId::Task(task, again) => scene.task(task, again)?.holder,
         RowId::Item(id) => scene.item(id)?.pid,
+        RowId::Event(..) => holder_of(scene, subject_of(scene, id)?),
         RowId::Lease(id) => scene.lease(id).filter(|row| row.owner_alive == Some(true))?.owner_pid,
         _ => pid_of(id),
     }
@@ -106,6 +108,23 @@ pub fn party_of(scene: &Scene<'_>, id: RowId) -> Option<Party> {
             Some(Party::Backend(scene.backend(pid).map_or(pid, crate::model::backend::Backend::group)))
         }
     }
+}
+
+/// The row that an event is about, whether or not it is there.
+#[must_use]
+pub fn subject_of(scene: &Scene<'_>, id: RowId) -> Option<RowId> {
+    let RowId::Event(number, 1) = id else { return None };
+    Some(match scene.view.events.get(number)?.subject.clone()? {
+        Subject::Backend(id) => RowId::Backend(id),
+        Subject::Party(Party::Backend(pid)) => RowId::Backend(scene.backend(pid)?.id()),
+        Subject::Party(Party::Prepared(xact)) => RowId::Prepared(xact),
+        Subject::Task(task) => RowId::Task(task, None),
+        Subject::Lease(id) => RowId::Lease(id),
+        Subject::Item(id) => RowId::Item(id),
+        Subject::Limit(id) => RowId::Limit(id),
+        Subject::Generator(id) => RowId::Generator(id),
+        Subject::Lock(_) | Subject::Queue | Subject::Server | Subject::Section(_) => return None,
+    })
 }
 
 /// Whether two rows, perhaps on different screens, are about the same backend, transaction, lock or task: a

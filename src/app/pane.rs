@@ -71,6 +71,7 @@ impl PaneState {
             Pane::Limits => table::limit_rows(scene),
             Pane::Generators => table::generator_rows(scene),
             Pane::Backends => table::backend_rows(scene),
+            Pane::Events => table::event_rows(scene, self.filter.is_empty()),
         };
         self.total = rows.len();
         if !self.filter.is_empty() {
@@ -198,6 +199,7 @@ impl PaneState {
             Pane::Limits => table::limit_rows(scene),
             Pane::Generators => table::generator_rows(scene),
             Pane::Backends => table::backend_rows(scene),
+            Pane::Events => table::event_rows(scene, false),
         };
         let there: FxHashSet<RowId> =
             rows.into_iter().filter_map(|row| table::id(scene, &self.groups, row)).collect();

@@ -15,6 +15,7 @@ pub(super) struct Panes {
     limits: PaneState,
     generators: PaneState,
     backends: PaneState,
+    events: PaneState,
 }
 
 impl Panes {
@@ -29,6 +30,7 @@ impl Panes {
             Pane::Limits => &self.limits,
             Pane::Generators => &self.generators,
             Pane::Backends => &self.backends,
+            Pane::Events => &self.events,
         }
     }
 
@@ -43,6 +45,7 @@ impl Panes {
             Pane::Limits => &mut self.limits,
             Pane::Generators => &mut self.generators,
             Pane::Backends => &mut self.backends,
+            Pane::Events => &mut self.events,
         }
     }
 }

@@ -18,6 +18,8 @@ pub enum Screen {
     Queue,
     /// `pg_stat_activity`.
     Backends,
+    /// What changed.
+    Events,
 }
 
 /// A table on a screen.
@@ -41,6 +43,8 @@ pub enum Pane {
     Generators,
     /// Backends.
     Backends,
+    /// What changed, the newest first.
+    Events,
 }
 
 /// Which tables a database has.
@@ -63,8 +67,16 @@ pub struct Has {
 
 impl Screen {
     /// In the order of their keys.
-    pub const ALL: [Self; 7] =
-        [Self::Overview, Self::Chains, Self::Locks, Self::Tasks, Self::Leases, Self::Queue, Self::Backends];
+    pub const ALL: [Self; 8] = [
+        Self::Overview,
+        Self::Chains,
+        Self::Locks,
+        Self::Tasks,
+        Self::Leases,
+        Self::Queue,
+        Self::Backends,
+        Self::Events,
+    ];
 
     /// The digit that chooses it.
     #[must_use]
@@ -77,6 +89,7 @@ impl Screen {
             Self::Leases => '5',
             Self::Queue => '6',
             Self::Backends => '7',
+            Self::Events => '8',
         }
     }
 
@@ -91,6 +104,7 @@ impl Screen {
             Self::Leases => "Leases",
             Self::Queue => "Queue",
             Self::Backends => "Backends",
+            Self::Events => "Events",
         }
     }
 
@@ -101,7 +115,7 @@ impl Screen {
             Self::Tasks => has.tasks,
             Self::Leases => has.leases,
             Self::Queue => has.queue || has.limits || has.generators,
-            Self::Overview | Self::Chains | Self::Locks | Self::Backends => true,
+            Self::Overview | Self::Chains | Self::Locks | Self::Backends | Self::Events => true,
         }
     }
 
@@ -129,13 +143,14 @@ impl Screen {
             Self::Chains => &[Pane::Chains],
             Self::Locks => &[Pane::Locks],
             Self::Backends => &[Pane::Backends],
+            Self::Events => &[Pane::Events],
         }
     }
 }
 
 impl Pane {
     /// Every pane.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Chains,
         Self::Advisory,
         Self::Locks,
@@ -145,6 +160,7 @@ impl Pane {
         Self::Limits,
         Self::Generators,
         Self::Backends,
+        Self::Events,
     ];
 
     /// Its name.
@@ -160,6 +176,7 @@ impl Pane {
             Self::Limits => "Rate limits",
             Self::Generators => "Id generators",
             Self::Backends => "Backends",
+            Self::Events => "Events",
         }
     }
 }

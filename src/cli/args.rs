@@ -169,7 +169,7 @@ pub struct WorkerArgs {
     /// Time between two signs of life while anything runs, 0.1s to 10s [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = heartbeat)]
     pub heartbeat: Option<Duration>,
-    /// Also look who waits for which lock of the server, every TIME from 0.1s to 1h [without one: 5s]: the view "lock_contention" sums
+    /// Also look who waits for which lock of the server, every TIME from 0.1s to 1h [without one: 5s]: a view of the schema sums
     /// it up. Waits that are over between two looks are not seen. One such worker is enough for a server
     #[arg(long, value_name = "TIME", value_parser = observe_locks, num_args = 0..=1, require_equals = true, default_missing_value = "5s")]
     pub observe_locks: Option<Duration>,
@@ -281,6 +281,8 @@ pub enum Screen {
     Queue,
     /// Sessions.
     Backends,
+    /// What changed.
+    Events,
 }
 
 /// A set of colours.

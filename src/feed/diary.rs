@@ -38,9 +38,9 @@ pub struct Diary {
 
 /// What was told, and when by the clock of this machine.
 #[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) told: Told,
-    pub(super) when: Instant,
+pub(crate) struct Entry {
+    pub(crate) told: Told,
+    pub(crate) when: Instant,
 }
 
 /// The feed's end of a diary.
@@ -73,7 +73,7 @@ impl Diary {
 
 impl Reader {
     /// Waits for what is told next; for ever once nobody is left to tell anything.
-    pub(super) async fn next(&mut self) -> Entry {
+    pub(crate) async fn next(&mut self) -> Entry {
         match self.receiver.recv().await {
             Some(entry) => entry,
             None => std::future::pending().await,
@@ -81,7 +81,7 @@ impl Reader {
     }
 
     /// What has been told since, without waiting.
-    pub(super) fn rest(&mut self) -> Vec<Entry> {
+    pub(crate) fn rest(&mut self) -> Vec<Entry> {
         std::iter::from_fn(|| self.receiver.try_recv().ok()).collect()
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::diary::Entry;
+use super::diff::{Change, Diff, Moment};
 use super::held::Held;
 use super::learn::Learned;
 use super::series;
 use crate::clock;
-use crate::model::event::{Draft, Told};
-use crate::model::finding::{self, Deadlocks, Scene, lock_name_query};
+use crate::model::event::{Draft, Events, Kind, Told};
+use crate::model::finding::{self, Deadlocks, Scene, Severity, Subject, lock_name_query};
 use crate::model::lease;
 use crate::model::lock_name::LockNames;
 use crate::model::plan::Rights;
@@ -36,6 +37,7 @@ pub struct Digest {
     watch: Watch,
     deadlocks: Deadlocks,
     held: Held,
+    diff: Diff,
     redis: Option<RedisState>,
     /// The server's clock when the last snapshot was taken, and ours when it came.
     clocks: Option<(Timestamp, Instant)>,
@@ -68,6 +70,7 @@ impl Digest {
             watch: Watch::default(),
             deadlocks: Deadlocks::default(),
             held: Held::default(),
+            diff: Diff::default(),
             redis: None,
             clocks: None,
             view: Arc::new(view),
@@ -138,6 +141,10 @@ impl Digest {
             lock_names: &before.lock_names,
             thresholds: &self.thresholds,
         });
+        let after =
+            Moment { snapshot: &snapshot, graph: &graph, tasks: &tasks, leases: &leases, queue: &queue };
+        let events = self.changed(after);
+        let before = &self.view;
         // They are the least of all findings, and belong behind the others.
         findings.extend(lock_name_query::findings(&self.notes));
         self.view = Arc::new(View {
@@ -150,7 +157,7 @@ impl Digest {
             queue: Arc::new(queue),
             findings: Arc::new(findings),
             series,
-            events: Arc::clone(&before.events),
+            events,
             held_since,
             rights: before.rights.clone(),
             lock_names: Arc::clone(&before.lock_names),
@@ -159,14 +166,28 @@ impl Digest {
         self.view()
     }
 
+    /// What changed up to a moment.
+    fn changed(&mut self, after: Moment<'_>) -> Arc<Events> {
+        let Self { view, diff, deadlocks, .. } = self;
+        let before = view.snapshot.as_deref().map(|snapshot| Moment {
+            snapshot,
+            graph: &view.graph,
+            tasks: &view.tasks,
+            leases: &view.leases,
+            queue: &view.queue,
+        });
+        let was_down = matches!(view.link, Link::Down { .. });
+        let drafts = diff.look(&Change::new(before, after, was_down, deadlocks, &view.lock_names));
+        with(&view.events, after.snapshot.taken_at, drafts)
+    }
+
     /// Takes in what somebody else knows of.
-    pub(super) fn told(&mut self, entries: impl IntoIterator<Item = Entry>) -> Arc<View> {
+    pub(crate) fn told(&mut self, entries: impl IntoIterator<Item = Entry>) -> Arc<View> {
         let mut events = Arc::clone(&self.view.events);
         for Entry { told, when } in entries {
             let Told { kind, severity, text, subject } = told;
             let at = self.server_time(when);
-            let draft = Draft { subject, ..Draft::new(at, kind, severity, text) };
-            Arc::make_mut(&mut events).extend(at, [draft]);
+            events = with(&events, at, vec![Draft { subject, ..Draft::new(at, kind, severity, text) }]);
         }
         self.view = Arc::new(View { id: self.view.id + 1, events, ..View::clone(&self.view) });
         self.view()
@@ -184,10 +205,30 @@ impl Digest {
     /// Marks the last snapshot as old.
     pub fn link_lost(&mut self, reason: &str, attempt: u32) -> Arc<View> {
         self.held.forget();
+        let events = match &self.view.link {
+            // Another attempt that failed.
+            Link::Down { .. } => Arc::clone(&self.view.events),
+            _ => {
+                let at = self.server_time(clock::monotonic());
+                let text = format!("the connection was lost: {reason}");
+                let draft = Draft::new(at, Kind::LinkLost, Severity::Warning, text);
+                with(&self.view.events, at, vec![Draft { subject: Some(Subject::Server), ..draft }])
+            }
+        };
         let link = Link::Down { reason: reason.into(), attempt };
-        self.view = Arc::new(View { id: self.view.id + 1, link, ..View::clone(&self.view) });
+        self.view = Arc::new(View { id: self.view.id + 1, link, events, ..View::clone(&self.view) });
         self.view()
     }
+}
+
+/// With more events, which share what the views before have; the same where nothing happened.
+fn with(events: &Arc<Events>, seen: Timestamp, drafts: Vec<Draft>) -> Arc<Events> {
+    if drafts.is_empty() {
+        return Arc::clone(events);
+    }
+    let mut events = Events::clone(events);
+    events.extend(seen, drafts);
+    Arc::new(events)
 }
 
 /// Puts the locks of Redis into a snapshot, with their time by the clock of the server of the snapshot.

@@ -3,6 +3,7 @@
 
 pub mod backoff;
 pub mod diary;
+mod diff;
 pub mod digest;
 pub mod held;
 pub mod learn;

@@ -165,6 +165,7 @@ impl Loop {
                     if view.link == Link::Live {
                         self.heard = clock::monotonic();
                     }
+                    self.know_ourselves();
                     self.message(Message::View(view.target, view))?;
                 }
                 answer = answer(&mut self.source.executor) => {
@@ -226,6 +227,13 @@ impl Loop {
             self.message(message)?;
         }
         Ok(())
+    }
+
+    /// Our own sessions come and go; none of them is ever acted on.
+    fn know_ourselves(&mut self) {
+        if let Some(executor) = &self.source.executor {
+            self.app.own_pids = executor.own_pids();
+        }
     }
 
     /// What the executor answers; after a deed everything may be different.

@@ -107,6 +107,7 @@ fn nothing(pane: Pane, app: &App, scene: &Scene<'_>) -> &'static str {
         Pane::Queue => taken(&scene.snapshot.systems.items),
         Pane::Limits => taken(&scene.snapshot.systems.limits),
         Pane::Generators => taken(&scene.snapshot.systems.generators),
+        Pane::Events => Some(scene.snapshot.taken_at),
         _ => scene.snapshot.locks.taken_at,
     };
     match pane {
@@ -125,6 +126,7 @@ fn nothing(pane: Pane, app: &App, scene: &Scene<'_>) -> &'static str {
         Pane::Limits => "no window is open",
         Pane::Generators => "no id generator is known",
         Pane::Backends => "no backends",
+        Pane::Events => "nothing has happened yet",
     }
 }
 
@@ -192,6 +194,7 @@ fn facts(pane: Pane, app: &App) -> Vec<(String, Tone)> {
         Pane::Limits => facts.extend(super::queue::limits(&scene)),
         Pane::Generators => facts.extend(super::queue::generators(&scene)),
         Pane::Backends => facts.push((format!("{}", state.total), Tone::Plain)),
+        Pane::Events => facts.extend(super::events::facts(&scene)),
     }
     facts.extend(row_facts(app, pane, &scene));
     facts
@@ -215,7 +218,9 @@ fn row_facts(app: &App, pane: Pane, scene: &Scene<'_>) -> Vec<(String, Tone)> {
     }
     let (taken, error) = match pane {
         // The title has said so already.
-        Pane::Tasks | Pane::Leases | Pane::Queue | Pane::Limits | Pane::Generators => return facts,
+        Pane::Tasks | Pane::Leases | Pane::Queue | Pane::Limits | Pane::Generators | Pane::Events => {
+            return facts;
+        }
         Pane::Backends => (scene.snapshot.backends.taken_at, &scene.snapshot.backends.error),
         _ => (scene.snapshot.locks.taken_at, &scene.snapshot.locks.error),
     };

@@ -147,6 +147,7 @@ fn followed_name(app: &App, followed: RowId) -> String {
         RowId::Item(id) => return format!("queue item {}", id.id),
         RowId::Limit(_) => return "a rate limit".to_owned(),
         RowId::Generator(id) => return format!("id generator {}", id.worker),
+        RowId::Event(number, _) => return format!("event {number}"),
         _ => {}
     }
     crate::app::page::pid_of(followed).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
@@ -165,6 +166,7 @@ fn screen_keys(app: &App) -> Line {
             Screen::Leases => Action::Leases,
             Screen::Queue => Action::Queue,
             Screen::Backends => Action::Backends,
+            Screen::Events => Action::Events,
         };
         let Some(key) = app.settings.keymap.key(action) else { continue };
         let here = screen == app.screen;

@@ -5,6 +5,7 @@
 mod ascii;
 mod body;
 mod dialog;
+mod events;
 mod footer;
 mod header;
 mod leases;

@@ -19,6 +19,7 @@ use crate::keys::Key;
 use crate::model::view::{Link, TargetId, View};
 use crate::sample;
 
+mod events;
 mod redis;
 
 struct Stage {
@@ -278,6 +279,8 @@ fn no_size_panics_and_below_the_smallest_it_says_so() {
                 "6",
                 "6<tab><enter>",
                 "7",
+                "8",
+                "8<enter>",
                 "<enter>",
                 "!",
                 "?",
@@ -374,4 +377,31 @@ fn locks_that_could_not_be_read_are_not_shown_as_live() {
     assert!(text.contains("20 30s ago: pg_locks cannot be read"), "{text}");
     assert!(text.contains("30s old: permission denied for function pg_lock_status"), "{text}");
     assert!(text.contains("2m51s") && !text.contains("3m21s row") && !text.contains("longest"), "{text}");
+}
+
+/// What our role may do is said in the help, and of each session.
+#[test]
+fn the_role_is_told_what_it_lacks() {
+    let rights = crate::model::plan::Rights {
+        role: "ops".into(),
+        version_num: 170_002,
+        read_all_stats: true,
+        member_of: vec!["ops".into()],
+        superusers: vec!["postgres".into()],
+        ..crate::model::plan::Rights::default()
+    };
+    let stage = |keys: &str| {
+        let view = View { rights: Some(Arc::new(rights.clone())), ..sample::incident(0.0).view() };
+        Stage::new(200, 100).view(view).keys(keys).text()
+    };
+    let help = stage("?");
+    let line = "the sessions of ops; for those of others: GRANT pg_signal_backend TO \"ops\"";
+    assert!(
+        help.contains(line) && help.contains("the sessions of postgres only a superuser may end"),
+        "{help}"
+    );
+    let detail = stage("2<enter>");
+    let line =
+        "this role      role \"ops\" may not end sessions of \"app\": GRANT pg_signal_backend TO \"ops\"";
+    assert!(detail.contains(line), "{detail}");
 }

@@ -8,8 +8,16 @@
     reason = "a test may"
 )]
 
+mod blocks;
 mod crowded;
 mod identity;
+mod pooled;
+#[path = "../support/pooler.rs"]
+mod pooler;
+mod redis;
+mod rights;
+mod slow;
 mod stage;
 #[path = "../support/mod.rs"]
 mod support;
+mod tables;

@@ -22,7 +22,9 @@ fn people_get_a_table_and_what_is_missing_is_told() {
     assert!(left.out.lines().any(|line| line.starts_with("double runs  ")), "{left:?}");
     let shown = |name: &str| left.out.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     assert_eq!((shown("workers"), shown("tasks")), (Some("3"), Some("7")), "{left:?}");
-    assert_eq!(left.err, "locktop: not within 1s: completed=1000000\n");
+    // On a busy machine no worker gets to anything within a second, and that is told before.
+    let said = left.err.replace("no task was run\n", "");
+    assert_eq!(said, "locktop: not within 1s: completed=1000000\n", "{left:?}");
 }
 
 #[test]

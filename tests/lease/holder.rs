@@ -40,7 +40,9 @@ async fn holder() {
     let work = async {
         while lines.recv().await.is_some() {
             session.ask("INSERT INTO public.steps VALUES ('unfenced')").await;
-            say("stepped");
+            // By a task of its own, which this one thread runs once the work waits for the next line: whoever stops the process
+            // then does not stop it in the middle of a step, which would go on with whatever it finds.
+            tokio::spawn(async { say("stepped") });
         }
     };
     match lease.run(work).await {

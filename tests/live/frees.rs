@@ -1,5 +1,5 @@
 //! "Frees" is what a live server does when somebody goes: everybody else is made to stand still, the one is ended, and
-//! those whose lock was granted then are counted.
+//! those whose lock was granted then are counted. The dialog's plan says who that will be, and the executor ends the roots.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,17 @@ use locktop::demo::postgres::EmbeddedServer;
 use locktop::demo::scenario::{Blocker, Pace, Scenario, Stage};
 use locktop::feed::once::once;
 use locktop::model::lock_name::LockNames;
+use locktop::model::plan::{Ask, Chosen, Fate, Look, Verb, What, sessions};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::wait_graph::Party;
+use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::Limits;
 use tokio_postgres::Client;
 
 use crate::document::{self, snapshot};
 use crate::frozen::{Frozen, terminate, waiting};
-use crate::support::{database, open};
+use crate::hands::Hands;
+use crate::support::{database, open, wait_until};
 use crate::truth::party;
 
 #[tokio::test]
@@ -39,8 +42,9 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
         let document = snapshot(server, &info).await;
         let frees = root_of(&document, root, &name).frees;
         let before = waiting(&client).await;
+        let mut planned = None;
         match root {
-            Blocker::Backend(pid) => terminate(&client, *pid, &mut frozen).await,
+            Blocker::Backend(pid) => planned = Some(end_by_plan(&client, &info, *pid, &name).await),
             Blocker::Prepared(gid) => {
                 client.batch_execute(&format!("ROLLBACK PREPARED '{gid}'")).await.unwrap();
             }
@@ -48,12 +52,38 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
         let after = waiting(&client).await;
         let granted: BTreeSet<_> = before.difference(&after).collect();
         assert_eq!(granted.len(), frees, "{name}: {root:?} let {granted:?} go on");
+        if let Some(planned) = planned {
+            assert_eq!(granted.into_iter().copied().collect::<BTreeSet<i32>>(), planned, "{name}: {root:?}");
+        }
         assert!(after.is_subset(&before), "{name}: nobody new waits");
     }
     drop(frozen);
     // One prepared transaction is cleaned up twice: its end is what was tested.
     let _ = running.stop().await;
     stage.remove().await.unwrap();
+}
+
+/// Ends a root as the dashboard does; whom the plan says that this frees.
+async fn end_by_plan(client: &Client, info: &ConnInfo, pid: i32, name: &str) -> BTreeSet<i32> {
+    let limits = Limits { ask: 1_000, ..Limits::default() };
+    let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
+    let snapshot = view.snapshot.as_ref().unwrap();
+    let backend = snapshot.backends.rows.iter().find(|backend| backend.pid == pid).unwrap();
+    let ask = Ask { from_chains: true, ..Ask::new(Verb::Terminate, vec![Chosen::Backend(backend.id())]) };
+    let plan = sessions(&Look { view: &view, rights: None, own_pids: &[] }, &ask);
+    let [row] = plan.rows.as_slice() else { panic!("{name}: {plan:?}") };
+    assert!(matches!(&row.target.what, What::Session(target) if target.blocks), "{name}: {row:?}");
+    let frees = row.effect.as_ref().unwrap().frees.iter().map(|party| party.pid()).collect();
+    let mut hands = Hands::of(info).await;
+    let (fate, detail) = hands.one(Verb::Terminate, row.target.what.clone()).await;
+    assert_eq!(fate, Fate::Done, "{name}: {detail}");
+    // Its parallel workers end after it.
+    let left = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 OR leader_pid = $1";
+    wait_until("its workers to end", async || {
+        client.query_one(left, &[&pid]).await.unwrap().get::<_, i64>(0) == 0
+    })
+    .await;
+    frees
 }
 
 fn root_of<'a>(document: &'a document::Document, root: &Blocker, name: &str) -> &'a document::Root {
@@ -73,6 +103,50 @@ async fn whoever_goes_frees_those_that_the_graph_names() {
         }
         assert!(went_on > 10, "only {went_on} ever went on");
     }
+}
+
+/// Several go, one after the other, roots and waiters: in the end those go on whom the graph named for all of them.
+#[tokio::test]
+async fn several_that_go_free_those_that_the_graph_names() {
+    for version in super::versions() {
+        let server = super::server(version).await;
+        let mut went_on = 0;
+        for scenario in Scenario::ALL {
+            went_on += end_several(&server, scenario).await;
+        }
+        assert!(went_on > 5, "only {went_on} ever went on");
+    }
+}
+
+/// How many were freed.
+async fn end_several(server: &EmbeddedServer, scenario: Scenario) -> usize {
+    let name = format!("{} on {}", scenario.name(), server.version());
+    let info = database(server).await;
+    let stage = Stage::open(&info).await.unwrap();
+    let client = open(&info).await.client;
+    let running = scenario.start(&stage, Pace::TEST).await.unwrap();
+    let facts = running.facts().clone();
+    let waiters: Vec<i32> = facts.waits.iter().map(|wait| wait.waiter).collect();
+    let mut frozen = Frozen::stop(waiters.iter().copied());
+    // Every third waiter, and then the roots.
+    let mut victims: Vec<i32> = waiters.iter().copied().step_by(3).take(VICTIMS).collect();
+    victims.extend(facts.roots.iter().map(Blocker::pid).filter(|pid| *pid != 0));
+    let mut seen = BTreeSet::new();
+    victims.retain(|pid| seen.insert(*pid));
+    let freed = freed_by(&client, &info, &victims).await;
+    let before = waiting(&client).await;
+    for victim in &victims {
+        terminate(&client, *victim, &mut frozen).await;
+    }
+    let after = waiting(&client).await;
+    let granted: BTreeSet<i32> =
+        before.difference(&after).copied().filter(|pid| !victims.contains(pid)).collect();
+    assert_eq!(granted, freed, "{name}: the end of {victims:?}");
+    drop(frozen);
+    // Where its own sessions were ended it may have nothing left to stop.
+    let _ = running.stop().await;
+    stage.remove().await.unwrap();
+    granted.len()
 }
 
 /// Of a crowd not all need to be tried.
@@ -97,7 +171,7 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
     victims.extend(roots);
     let mut went_on = 0;
     for victim in victims {
-        let freed = freed_by(&client, &info, victim).await;
+        let freed = freed_by(&client, &info, &[victim]).await;
         let before = waiting(&client).await;
         terminate(&client, victim, &mut frozen).await;
         let after = waiting(&client).await;
@@ -112,12 +186,13 @@ async fn end_one_after_the_other(server: &EmbeddedServer, scenario: Scenario) ->
     went_on
 }
 
-/// Who would go on without `victim`, by the graph.
-async fn freed_by(client: &Client, info: &locktop::pg::conninfo::ConnInfo, victim: i32) -> BTreeSet<i32> {
+/// Who would go on without `victims`, by the graph.
+async fn freed_by(client: &Client, info: &ConnInfo, victims: &[i32]) -> BTreeSet<i32> {
     let limits = Limits { ask: 1_000, ..Limits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let waiting = waiting(client).await;
-    let freed = view.graph.freed_by(Party::Backend(victim));
+    let victims: Vec<Party> = victims.iter().copied().map(Party::Backend).collect();
+    let freed = view.graph.freed_by_all(&victims);
     let freed: BTreeSet<i32> = freed.into_iter().map(Party::pid).collect();
     assert!(freed.is_subset(&waiting), "{freed:?} are among {waiting:?}");
     freed

@@ -13,6 +13,7 @@
 
 #[path = "../support/binary.rs"]
 mod binary;
+mod cancels;
 mod catalog;
 mod crowd;
 #[path = "../support/document.rs"]
@@ -20,6 +21,9 @@ mod document;
 mod encodings;
 mod frees;
 mod frozen;
+#[path = "../action/stage.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod hands;
 mod scenarios;
 #[path = "../support/mod.rs"]
 mod support;

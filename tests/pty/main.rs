@@ -14,6 +14,7 @@ mod support;
 mod colours;
 mod demo;
 mod escapes;
+mod events;
 mod hostile;
 mod incident;
 mod mouse;

@@ -122,6 +122,7 @@ impl Screen {
         {
             command.env(name, value);
         }
+        command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
         for (name, value) in env {
             command.env(name, value);
         }

@@ -78,7 +78,9 @@ async fn the_keys_of_screens_and_pages() {
     screen.keys("6");
     screen.shows("no table task_queue");
     screen.keys("8");
-    screen.shows("no screen 8 yet");
+    screen.shows("Events ·");
+    screen.shows("connected to PostgreSQL");
+    screen.shows(&format!("{root} "));
     quits(screen);
 }
 

@@ -26,6 +26,7 @@ mod pooler;
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod process;
 mod prompt;
+mod record;
 mod refused;
 mod restart;
 mod rights;

@@ -14,6 +14,7 @@ pub(crate) fn locktop(arguments: &[&str]) -> Command {
     let keep = |name: &str| matches!(name, "PATH" | "TMPDIR" | "LD_LIBRARY_PATH" | "LLVM_PROFILE_FILE");
     command.env_clear().envs(std::env::vars().filter(|(name, _)| keep(name)));
     command.env("HOME", "/nonexistent").env("LANG", "C.UTF-8");
+    command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -96,8 +96,8 @@ async fn an_item_that_was_claimed_is_seen_with_its_key_and_is_lost_with_its_sess
     drop(worker);
     stage.look_until("its session is gone", |view| states(view)[0] == (1, "settling")).await;
     let admin = stage.client().await;
-    let state = "SELECT state FROM locktop.running_queue_items";
-    let seen: String = admin.query_one(state, &[]).await.unwrap().get(0);
+    let sql = "SELECT state FROM locktop.running_queue_items";
+    let seen: String = admin.query_one(sql, &[]).await.unwrap().get(0);
     assert_eq!(seen, "settling", "the server agrees");
     stage.later(31);
     assert_eq!(states(stage.view())[0], (1, "lost"));

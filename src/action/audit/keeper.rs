@@ -74,6 +74,14 @@ impl Keeper {
         self.open(&mut state)?.unfinished().await
     }
 
+    /// Opens the record, to know before somebody is asked for a decision that it can be.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub async fn ready(&self) -> Result<(), AuditError> {
+        self.open(&mut self.state.lock().await).map(drop)
+    }
+
     fn open(&self, state: &mut MutexGuard<'_, State>) -> Result<Audit, AuditError> {
         if let Some(audit) = &state.audit {
             return Ok(audit.clone());

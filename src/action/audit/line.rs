@@ -111,9 +111,9 @@ pub(super) enum TargetLine<'a> {
         pid: i32,
         backend_start: Timestamp,
         #[serde(skip_serializing_if = "Option::is_none")]
-        xact_start: Option<Option<Timestamp>>,
+        xact_start: Option<Moment>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        query_start: Option<Option<Timestamp>>,
+        query_start: Option<Moment>,
         #[serde(skip_serializing_if = "Option::is_none")]
         holds: Option<Holds>,
         blocks: bool,
@@ -157,6 +157,10 @@ pub(super) enum TargetLine<'a> {
         seen: Option<Execution<'a>>,
     },
 }
+
+/// A time that has to be the same, or none.
+#[derive(Debug, Serialize)]
+pub(super) struct Moment(Option<Timestamp>);
 
 /// A lock that has to be held still.
 #[derive(Debug, Serialize)]
@@ -278,9 +282,9 @@ impl<'a> Execution<'a> {
     }
 }
 
-fn same<T>(seen: Seen<T>) -> Option<T> {
+fn same(seen: Seen<Option<Timestamp>>) -> Option<Moment> {
     match seen {
-        Seen::Same(value) => Some(value),
+        Seen::Same(at) => Some(Moment(at)),
         Seen::Any => None,
     }
 }

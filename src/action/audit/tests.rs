@@ -207,3 +207,67 @@ async fn who_is_stopped_in_the_middle_keeps_nobody_waiting_for_ever() {
     drop(turn);
     let _ = audit.begin(&server(), &deed(), &target("a"), "").await.unwrap();
 }
+
+/// Says to a process of this very program that it is a part of the test.
+const ROLE: &str = "LOCKTOP_TEST_AUDIT_DIRECTORY";
+/// How many lines each process writes, and how large a file may become meanwhile: all of them are kept.
+const EACH: usize = 100;
+const SMALL: u64 = 60_000;
+
+/// Starts this test program anew, for one test of it alone.
+fn process(test: &str, directory: &Path) -> std::process::Child {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", &format!("action::audit::tests::{test}"), "--nocapture"]);
+    command.env(ROLE, directory).stdout(std::process::Stdio::null()).spawn().unwrap()
+}
+
+/// Writes as two processes at once; alone as one.
+#[tokio::test]
+async fn several_processes_at_once_lose_no_line() {
+    if let Some(directory) = std::env::var_os(ROLE) {
+        let audit = Audit::open_with(Path::new(&directory), &actor(), SMALL).unwrap();
+        for number in 0..EACH {
+            let asked = audit.begin(&server(), &deed(), &target(&number.to_string()), "x").await.unwrap();
+            audit.end(asked, &outcome(Fate::Done)).await.unwrap();
+        }
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let test = "several_processes_at_once_lose_no_line";
+    let mut processes: Vec<_> = (0..3).map(|_| process(test, home.path())).collect();
+    assert!(processes.iter_mut().all(|process| process.wait().unwrap().success()));
+    let files: Vec<_> = fs::read_dir(home.path()).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() > 2, "it has rotated: {files:?}");
+    let lines: Vec<Value> =
+        files.iter().filter(|path| !path.ends_with("audit.lock")).flat_map(|path| lines(path)).collect();
+    assert_eq!(lines.len(), 3 * EACH * 2);
+    let ids: std::collections::BTreeSet<String> =
+        lines.iter().map(|line| format!("{} {}", line["id"], line["event"])).collect();
+    assert_eq!(ids.len(), lines.len(), "each is there once");
+}
+
+#[tokio::test]
+async fn a_process_that_is_killed_leaves_an_outcome_unknown() {
+    if let Some(directory) = std::env::var_os(ROLE) {
+        let audit = open(Path::new(&directory));
+        let done = audit.begin(&server(), &deed(), &target("before"), "x").await.unwrap();
+        audit.end(done, &outcome(Fate::Done)).await.unwrap();
+        let _open = audit.begin(&server(), &deed(), &target("in the middle"), "x").await.unwrap();
+        return std::future::pending().await;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut process = process("a_process_that_is_killed_leaves_an_outcome_unknown", home.path());
+    let audit = open(home.path());
+    let start = clock::monotonic();
+    while fs::read_to_string(audit.path()).unwrap_or_default().lines().count() < 3 {
+        assert!(start.elapsed().as_secs() < 30 && process.try_wait().unwrap().is_none());
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(audit.unfinished().await.unwrap(), [], "it is alive");
+    process.kill().unwrap();
+    process.wait().unwrap();
+    let found = audit.unfinished().await.unwrap();
+    assert_eq!(found.iter().map(|lost| lost.name.as_str()).collect::<Vec<_>>(), ["in the middle"]);
+    let last = lines(&audit.path()).pop().unwrap();
+    assert_eq!((&last["event"], &last["fate"]), (&"result".into(), &"outcome_unknown".into()));
+}

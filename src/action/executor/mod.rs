@@ -7,7 +7,7 @@
 //! Where nobody may act there is no executor.
 
 mod deed;
-mod recovery;
+pub(in crate::action) mod recovery;
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use crate::model::plan::{Deed, Fate, Outcome, Planned, RecoveryPlan, RecoveryRes
 use crate::schema::SchemaName;
 
 /// What is going to be asked, in short.
-pub(super) fn short(deed: &Deed, id: i64) -> String {
+pub(in crate::action) fn short(deed: &Deed, id: i64) -> String {
     match planned(deed, id) {
         Some((plan, Planned { step: Step::Terminate { pid, .. }, .. })) => {
             format!(
@@ -54,7 +54,7 @@ fn told(result: RecoveryResult) -> (Fate, String) {
 }
 
 /// Who was told to end, and holds the key still, has not done what was asked.
-fn fate(outcome: Outcome, is_asked: bool) -> Fate {
+pub(in crate::action) fn fate(outcome: Outcome, is_asked: bool) -> Fate {
     match outcome {
         Outcome::Recovered | Outcome::GaveUp => Fate::Done,
         Outcome::Held if is_asked => Fate::StillThere,

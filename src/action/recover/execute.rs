@@ -50,13 +50,8 @@ pub async fn execute(
 ) -> Vec<RecoveryResult> {
     let mut results: Vec<RecoveryResult> = Vec::with_capacity(plan.rows.len());
     for row in &plan.rows {
-        let in_doubt = results.iter().any(|result| result.outcome == Outcome::Uncertain);
-        let result = if in_doubt && row.acts() {
-            RecoveryResult::new(
-                row.seen.execution_id,
-                Outcome::NotTried,
-                "not tried: what came of another one is not known",
-            )
+        let result = if in_doubt(&results) && row.acts() {
+            not_tried(row)
         } else {
             execute_one(client, schema, plan, row, order).await
         };
@@ -64,6 +59,17 @@ pub async fn execute(
         results.push(result);
     }
     results
+}
+
+/// Whether it is not known what came of one.
+pub(super) fn in_doubt(results: &[RecoveryResult]) -> bool {
+    results.iter().any(|result| result.outcome == Outcome::Uncertain)
+}
+
+/// The result of what is not tried after that.
+pub(super) fn not_tried(row: &Planned) -> RecoveryResult {
+    let why = "not tried: what came of another one is not known";
+    RecoveryResult::new(row.seen.execution_id, Outcome::NotTried, why)
 }
 
 /// Does what a plan says to one execution.

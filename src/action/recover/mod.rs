@@ -5,12 +5,15 @@
 //!    the one that was seen and still holds the key, then we wait for the key;
 //! 2. the server closes the execution if it is still the one that was seen and nobody holds its key.
 //!
+//! [`execute_recorded`] puts each step on record besides, before it is taken.
+//!
 //! Dropping a future in the middle leaves nothing half done: what was sent happens whole or not at all.
 
 mod error;
 mod execute;
 mod grants;
 mod look;
+mod recorded;
 mod sql;
 
 pub use error::RecoverError;
@@ -18,3 +21,4 @@ pub use execute::{Order, execute, execute_one};
 pub(super) use grants::record_grants;
 pub use grants::{Need, grants};
 pub use look::plan;
+pub use recorded::execute_recorded;

@@ -5,6 +5,7 @@ use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{Lock, LockType, VirtualTransaction};
+use crate::model::plan::Verb;
 use crate::model::wait_graph::{EdgeKind, Party};
 
 pub(super) fn lines(scene: &Scene<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
@@ -14,6 +15,7 @@ pub(super) fn lines(scene: &Scene<'_>, id: BackendId, width: usize) -> Option<Ve
     lines.extend(waiting(scene, subject));
     lines.extend(consequence(scene, subject));
     lines.extend(remedy(scene, backend));
+    lines.extend(rights(scene, backend));
     lines.push(Line::new());
     lines.extend(query(scene, backend, width));
     lines.push(Line::new());
@@ -98,6 +100,19 @@ fn remedy(scene: &Scene<'_>, backend: &Backend) -> Option<Line> {
     scene.root(Party::Backend(backend.pid))?;
     let client = backend.backend_type.as_deref().is_none_or(|kind| kind == "client backend");
     client.then(|| field("to end it", format!("SELECT pg_terminate_backend({});", backend.pid), Tone::Key))
+}
+
+/// Whether our role may do that, and what it lacks. Nothing is said of processes that nobody may end.
+fn rights(scene: &Scene<'_>, backend: &Backend) -> Option<Line> {
+    let rights = scene.view.rights.as_deref()?;
+    let (owner, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());
+    if owner.is_none() && kind.is_some_and(|kind| kind != "autovacuum worker") {
+        return None;
+    }
+    Some(match rights.lacks(Verb::Terminate, owner, kind) {
+        None => field("this role", "may cancel and end it", Tone::Plain),
+        Some(lack) => field("this role", lack.to_string(), Tone::Warning),
+    })
 }
 
 /// What it waits for, and where in the queue.

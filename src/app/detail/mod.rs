@@ -1,6 +1,7 @@
 //! What Enter opens: everything known of one backend, prepared transaction or lock, as lines.
 
 mod backend;
+mod event;
 mod item;
 mod lease;
 mod lock;
@@ -27,6 +28,7 @@ pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Opt
         RowId::Item(id) => item::item(scene, id),
         RowId::Limit(id) => item::limit(scene, id),
         RowId::Generator(id) => item::generator(scene, id),
+        RowId::Event(first, count) => event::lines(scene, first, count),
     }?;
     Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
 }
@@ -72,6 +74,8 @@ pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
         RowId::Item(id) => format!("Queue item {}", id.id),
         RowId::Limit(_) => "Rate limit".to_owned(),
         RowId::Generator(id) => format!("Id generator {}", id.worker),
+        RowId::Event(first, 1) => format!("Event {first}"),
+        RowId::Event(_, count) => format!("{count} events"),
         RowId::Group(_, tag, _) => format!("Queue for {}", scene.lock_label(&tag, None)),
     }
 }

@@ -29,7 +29,7 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
     };
     let Some(row) = row else { return Vec::new() };
     let works = |action: &Action| works(&scene, *action, row);
-    let look = Look { view: scene.view, rights: None, own_pids: &app.own_pids };
+    let look = Look { view: scene.view, rights: scene.view.rights.as_deref(), own_pids: &app.own_pids };
     let named = |action: Action| {
         let (does, _) = order::meaning(&look, (action, app.focus), &[row])?;
         Some((action, verb(does)))

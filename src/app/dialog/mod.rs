@@ -104,7 +104,12 @@ impl Dialog {
     /// Takes a newer plan in; one that is about something else has to be seen first.
     pub(in crate::app) fn replan(&mut self, plan: ActionPlan, revision: u64) {
         if !is_same(&self.plan, &plan) {
+            // Whoever types the id of a lease goes on where he was when it is renewed; it has to be seen all the same.
+            let typed = std::mem::take(&mut self.typed);
             self.disarm(revision);
+            if names(&self.plan) == names(&plan) && self.plan.confirm == plan.confirm {
+                self.typed = typed;
+            }
         }
         self.plan = plan;
     }
@@ -238,6 +243,11 @@ impl Dialog {
         self.scroll = self.scroll.saturating_add_signed(by);
         Step::Changed
     }
+}
+
+/// What a plan is about, in words, and what of it has changed since.
+fn names(plan: &ActionPlan) -> Vec<(&str, bool)> {
+    plan.rows.iter().map(|row| (row.target.name.as_str(), row.change.is_some())).collect()
 }
 
 /// Whether a confirmation of one is one of the other. Ages and counts of others may differ.

@@ -63,7 +63,7 @@ fn chosen(row: RowId) -> Chosen {
         RowId::Task(task, again) => Chosen::Task(task, again),
         RowId::Lease(id) => Chosen::Lease(id),
         RowId::Item(id) => Chosen::Item(id),
-        RowId::Limit(_) | RowId::Generator(_) => Chosen::Other,
+        RowId::Limit(_) | RowId::Generator(_) | RowId::Event(..) => Chosen::Other,
     }
 }
 
@@ -97,7 +97,7 @@ pub(super) fn meaning(
     (action, pane): (Action, Pane),
     rows: &[RowId],
 ) -> Option<(Verb, Kind)> {
-    let is_other = |row: &RowId| matches!(row, RowId::Limit(_) | RowId::Generator(_));
+    let is_other = |row: &RowId| matches!(row, RowId::Limit(_) | RowId::Generator(_) | RowId::Event(..));
     let sessions = |verb| {
         let all = rows.iter().filter(|row| !is_other(row)).map(|row| chosen(*row)).collect();
         (verb, Kind::Sessions(Ask { from_chains: pane == Pane::Chains, ..Ask::new(verb, all) }))
@@ -135,6 +135,7 @@ fn why_not(look: &Look<'_>, keymap: &KeyMap, action: Action, row: RowId) -> Stri
         RowId::Item(_) => ("an item of the work queue", Some((Action::Recover, "puts it back"))),
         RowId::Limit(_) => ("a rate limit", None),
         RowId::Generator(_) => ("an id generator", None),
+        RowId::Event(..) => ("an event, and Enter goes to its row", None),
     };
     let hint = other.map(|(other, does)| format!(": {} {does}", key(other))).unwrap_or_default();
     format!("{} {}; this is {what}{hint}", key(action), purpose(action))

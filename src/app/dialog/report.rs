@@ -17,13 +17,14 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// `terminate: asking… 1 of 3`.
+    /// `terminate: asking…`, `terminate 3: asking…`, and once the first has its answer `terminate 3: asking… 2 of 3`.
     #[must_use]
     pub fn words(&self) -> String {
         let verb = super::verb(self.verb);
-        match self.count {
-            1 => format!("{verb}: asking…"),
-            count => format!("{verb}: asking… {} of {count}", (self.done + 1).min(count)),
+        match (self.count, self.done) {
+            (0 | 1, _) => format!("{verb}: asking…"),
+            (count, 0) => format!("{verb} {count}: asking…"),
+            (count, done) => format!("{verb} {count}: asking… {} of {count}", (done + 1).min(count)),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod backends;
 mod chains;
+mod events;
 mod generators;
 mod leases;
 mod limits;
@@ -26,6 +27,8 @@ use crate::model::work_queue::ItemId;
 pub(in crate::app) use crate::text::literal as quote;
 pub(in crate::app) use chains::root_state;
 pub use chains::{ChainRow, Group, chain_rows};
+pub use events::event_rows;
+pub(in crate::app) use events::{members, time as event_time, tone as event_tone, what as event_text};
 pub use generators::generator_rows;
 pub(in crate::app) use generators::last as last_id;
 pub use leases::lease_rows;
@@ -74,6 +77,8 @@ pub enum Row {
     Limit(u32, u32),
     /// Index in the snapshot's tables of id generators, and there.
     Generator(u32, u32),
+    /// Number of an event, and how many from there on are one line.
+    Event(u64, u32),
 }
 
 /// What a row is about, whatever its place: the selection and the marks hold on to this.
@@ -97,6 +102,8 @@ pub enum RowId {
     Limit(LimitId),
     /// An id generator.
     Generator(GeneratorId),
+    /// An event, or so many that are alike from there on.
+    Event(u64, u32),
 }
 
 /// Who holds a lock or waits for it. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
@@ -170,6 +177,7 @@ pub fn columns(pane: Pane) -> &'static [Column] {
         Pane::Limits => limits::COLUMNS,
         Pane::Generators => generators::COLUMNS,
         Pane::Backends => backends::COLUMNS,
+        Pane::Events => events::COLUMNS,
     }
 }
 
@@ -185,6 +193,7 @@ pub fn cell(scene: &Scene<'_>, groups: &[Group], row: Row, column: &str, room: u
         Row::Item(at) => queue::cell(scene, at, column, room),
         Row::Limit(table, at) => limits::cell(scene, (table, at), column, room),
         Row::Generator(table, at) => generators::cell(scene, (table, at), column, room),
+        Row::Event(number, count) => events::cell(scene, (number, count), column),
     }
 }
 
@@ -200,6 +209,7 @@ pub fn value<'a>(scene: &Scene<'a>, groups: &[Group], row: Row, column: &str) ->
         Row::Item(at) => queue::value(scene, at, column),
         Row::Limit(table, at) => limits::value(scene, (table, at), column),
         Row::Generator(table, at) => generators::value(scene, (table, at), column),
+        Row::Event(number, count) => events::value(scene, (number, count), column),
     }
 }
 
@@ -214,6 +224,7 @@ pub fn id(scene: &Scene<'_>, groups: &[Group], row: Row) -> Option<RowId> {
         Row::Item(at) => queue::id(scene, at),
         Row::Limit(table, at) => limits::id(scene, table, at),
         Row::Generator(table, at) => generators::id(scene, table, at),
+        Row::Event(number, count) => Some(RowId::Event(number, count)),
         Row::Backend(at) => scene.snapshot.backends.rows.get(at as usize).map(|row| RowId::Backend(row.id())),
     }
 }

@@ -98,7 +98,6 @@ fn nothing_is_done_by_any_other_key() {
         "Kb18<enter>",
         "Kb17<esc>",
         "Kb<enter>",
-        "Kb 17<enter>",
         "Kb17<backspace><enter>",
         "7 jj Ky",
         "7 jj K3<enter>",
@@ -212,6 +211,33 @@ fn a_view_that_changes_nothing_about_the_target_leaves_what_was_typed() {
     slowly(&mut app, "2Kb1");
     arrive(&mut app, sample::incident(0.0).view());
     assert_eq!(deed(&slowly(&mut app, "7<enter>")).map(|deed| deed.targets.len()), Some(17));
+}
+
+#[test]
+fn a_lease_that_is_renewed_is_seen_again_and_one_that_has_another_owner_is_let_go() {
+    let later = |owner: Option<&'static str>| {
+        let mut builder = sample::systems::leases(0.0);
+        let lease = builder.leases.iter_mut().find(|lease| &*lease.id == "11").unwrap();
+        lease.renewed_at = Some(sample::at(0.0));
+        lease.owner = owner.map(Into::into).or(lease.owner.clone());
+        builder.view()
+    };
+    let mut app = app(sample::systems::leases(0.0));
+    assert_eq!(slowly(&mut app, "5/lease:11<enter>gU1"), []);
+    seen(&mut app);
+    arrive(&mut app, later(None));
+    assert_eq!(drive(&mut app, "1<enter>"), [], "it has to be seen again");
+    let effects = slowly(&mut app, "1<enter>");
+    let deed = deed(&effects).expect("what was typed before counts");
+    match &deed.targets[0].what {
+        What::Lease(lease) => assert_eq!((&*lease.id, lease.renewed_at), ("11", sample::at(0.0))),
+        other => panic!("{other:?}"),
+    }
+    let mut app = super::app(sample::systems::leases(0.0));
+    slowly(&mut app, "5/lease:11<enter>gU1");
+    arrive(&mut app, later(Some("somebody else")));
+    assert!(app.dialog.is_none());
+    assert!(notice(&app).ends_with("its row has changed: nothing was done"), "{}", notice(&app));
 }
 
 #[test]

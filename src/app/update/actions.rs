@@ -45,6 +45,7 @@ impl App {
 
     pub(super) fn open(&mut self) -> Update {
         match self.pane(self.focus).selected {
+            Some(RowId::Event(number, count)) => self.open_event(number, count),
             Some(subject) => self.open_page(Page::Detail { subject, scroll: 0 }),
             None => self.say("nothing is selected; move to a row first"),
         }
@@ -55,7 +56,7 @@ impl App {
         Update::redraw()
     }
 
-    /// One step back: the filter, then the marks, then the zoom, then the findings that led here, then what is followed.
+    /// One step back: the filter, then the marks, then the zoom, then the findings or events that led here, then what is followed.
     pub(super) fn back(&mut self) -> Update {
         let state = self.pane_mut(self.focus);
         if !state.filter_text.is_empty() {
@@ -68,7 +69,9 @@ impl App {
             self.go(screen);
             self.focus = focus;
             self.keep_focus();
-            return self.open_page(page);
+            if let Some(page) = page {
+                return self.open_page(page);
+            }
         } else if self.follow.is_some() {
             self.follow = None;
         } else {
@@ -96,7 +99,10 @@ impl App {
     }
 
     pub(super) fn toggle_follow(&mut self) -> Update {
-        let selected = self.pane(self.focus).selected;
+        let selected = self.pane(self.focus).selected.map(|id| {
+            // Who follows an event wants what it is about.
+            self.scene().and_then(|scene| page::subject_of(&scene, id)).unwrap_or(id)
+        });
         let same = self.scene().is_some_and(|scene| {
             let both = selected.zip(self.follow);
             both.is_some_and(|(selected, followed)| page::same_subject(&scene, selected, followed))

@@ -12,12 +12,32 @@ use crate::app::page::{self, FindingId, Page};
 use crate::app::screen::Pane;
 use crate::app::table::RowId;
 use crate::keys::Key;
-use crate::model::plan::{ActionPlan, Look, RecoveryPlan, Report};
+use crate::model::plan::{ActionPlan, Change, Look, RecoveryPlan, Report, What};
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
 
 /// How long to wait for what was asked for to happen, in seconds.
 const WAIT: f64 = 5.0;
+
+/// A live lease is renewed every few seconds, and then its row is another one. The plan of now takes the place of one of which
+/// only that has changed: the same owners have the same leases, by the same tokens.
+fn renewed(plan: &ActionPlan, anew: impl FnOnce() -> ActionPlan) -> Option<ActionPlan> {
+    if !plan.rows.iter().any(|row| row.change == Some(Change::OtherRow)) {
+        return None;
+    }
+    let anew = anew();
+    let same = |was: &What, is: &What| match (was, is) {
+        (What::Lease(was), What::Lease(is)) => {
+            let then = (was.table, &was.id, &was.owner, was.token, was.is_own);
+            then == (is.table, &is.id, &is.owner, is.token, is.is_own)
+        }
+        (was, is) => was == is,
+    };
+    let pairs = || plan.rows.iter().zip(&anew.rows);
+    let all = plan.rows.len() == anew.rows.len()
+        && pairs().all(|(was, is)| same(&was.target.what, &is.target.what));
+    all.then_some(anew)
+}
 
 impl App {
     /// A key that acts was pressed on a screen: it is about the marked rows that are shown, else about the selected one.
@@ -54,7 +74,7 @@ impl App {
             return self.say("nothing is selected; move to a row first");
         }
         let Some(seen) = self.view.clone() else { return Update::none() };
-        let look = Look { view: &seen, rights: None, own_pids: &self.own_pids };
+        let look = Look { view: &seen, rights: seen.rights.as_deref(), own_pids: &self.own_pids };
         let order = Order::new(&look, &self.settings.keymap, (action, pane), rows, hidden);
         let mut order = match order {
             Ok(order) => order,
@@ -83,7 +103,7 @@ impl App {
 
     /// The plan of what is asked for, by a view.
     fn planned_from(&self, order: &Order, view: &View) -> ActionPlan {
-        order.plan(&Look { view, rights: None, own_pids: &self.own_pids })
+        order.plan(&Look { view, rights: view.rights.as_deref(), own_pids: &self.own_pids })
     }
 
     pub(super) fn next_number(&mut self) -> u64 {
@@ -109,11 +129,15 @@ impl App {
     /// Brings the question up to date with the newest view. It closes when nothing is left of what it is about.
     pub(super) fn refresh_dialog(&mut self) -> Update {
         let Some((mut dialog, view)) = self.dialog.take().zip(self.newest()) else { return Update::redraw() };
-        let look = Look { view: &view, rights: None, own_pids: &self.own_pids };
+        let look = Look { view: &view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
         let plan = match &mut dialog.order.kind {
             Kind::Executions(search) => {
                 search.look(&look);
                 search.plan(&look)
+            }
+            Kind::Leases(_) => {
+                let refreshed = dialog.plan.refreshed(&look);
+                renewed(&refreshed, || dialog.order.plan(&look)).unwrap_or(refreshed)
             }
             _ => dialog.plan.refreshed(&look),
         };

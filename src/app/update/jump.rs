@@ -1,8 +1,8 @@
-//! From a finding to the row it is about.
+//! From a finding or an event to the row it is about.
 
 use crate::app::App;
 use crate::app::message::Update;
-use crate::app::page::{self, FindingId};
+use crate::app::page::{self, FindingId, Page};
 use crate::app::screen::Screen;
 use crate::app::table::RowId;
 use crate::model::backend::BackendId;
@@ -20,6 +20,23 @@ enum Place {
 }
 
 impl Place {
+    /// None for what is about the whole server.
+    fn of(subject: Subject) -> Option<Self> {
+        Some(match subject {
+            Subject::Backend(id) => Self::Backend(id),
+            Subject::Party(Party::Backend(pid)) => Self::Backend(BackendId { pid, backend_start: None }),
+            Subject::Party(Party::Prepared(xact)) => Self::Row(RowId::Prepared(xact)),
+            Subject::Lock(tag) => Self::Lock(tag),
+            Subject::Task(task) => Self::Row(RowId::Task(task, None)),
+            Subject::Lease(id) => Self::Row(RowId::Lease(id)),
+            Subject::Item(id) => Self::Row(RowId::Item(id)),
+            Subject::Limit(id) => Self::Row(RowId::Limit(id)),
+            Subject::Generator(id) => Self::Row(RowId::Generator(id)),
+            Subject::Queue => Self::Queue,
+            Subject::Server | Subject::Section(_) => return None,
+        })
+    }
+
     fn is(&self, row: RowId) -> bool {
         match (self, row) {
             (Self::Backend(wanted), RowId::Backend(id)) => {
@@ -55,36 +72,49 @@ impl App {
         let Some(subject) = found.map(|finding| finding.subject.clone()) else {
             return self.say("no finding is selected; move to one first");
         };
-        let place = match subject {
-            Subject::Backend(id) => Place::Backend(id),
-            Subject::Party(Party::Backend(pid)) => Place::Backend(BackendId { pid, backend_start: None }),
-            Subject::Party(Party::Prepared(xact)) => Place::Row(RowId::Prepared(xact)),
-            Subject::Lock(tag) => Place::Lock(tag),
-            Subject::Task(task) => Place::Row(RowId::Task(task, None)),
-            Subject::Lease(id) => Place::Row(RowId::Lease(id)),
-            Subject::Item(id) => Place::Row(RowId::Item(id)),
-            Subject::Limit(id) => Place::Row(RowId::Limit(id)),
-            Subject::Generator(id) => Place::Row(RowId::Generator(id)),
-            Subject::Queue => Place::Queue,
-            Subject::Server | Subject::Section(_) => {
-                return self.say("this finding is about the whole server");
-            }
+        let Some(place) = Place::of(subject) else {
+            return self.say("this finding is about the whole server");
         };
-        let (screen, focus) = (self.screen, self.focus);
+        let page = self.pages.last().cloned();
         let pages = std::mem::take(&mut self.pages);
-        self.jumped_from = pages.last().map(|page| (screen, focus, page.clone()));
+        if let Some(update) = self.jump_to(&place, page) {
+            return update;
+        }
+        self.pages = pages;
+        self.say("what this finding is about is not there any more")
+    }
+
+    /// Goes to the row of the selected event. One that stands for several, that is about nothing that has a row, or about what is
+    /// not there any more, is opened itself.
+    pub(super) fn open_event(&mut self, number: u64, count: u32) -> Update {
+        let event = self.view.as_ref().and_then(|view| view.events.get(number));
+        let subject = event.filter(|_| count == 1).and_then(|event| event.subject.clone());
+        let place = subject.and_then(Place::of);
+        if let Some(update) = place.as_ref().and_then(|place| self.jump_to(place, None)) {
+            return update;
+        }
+        if place.is_some() {
+            self.say("what this event is about is not there any more");
+        }
+        self.open_page(Page::Detail { subject: RowId::Event(number, count), scroll: 0 })
+    }
+
+    /// Goes to a place, with a way back to where we are; none where it is not there.
+    fn jump_to(&mut self, place: &Place, page: Option<Page>) -> Option<Update> {
+        let (screen, focus, before) = (self.screen, self.focus, self.jumped_from.take());
+        self.jumped_from = Some((screen, focus, page));
         for screen in place.screens() {
             self.go(*screen);
             for pane in self.panes() {
                 self.focus = *pane;
-                if let Some(update) = self.select_here(&place) {
-                    return update;
+                if let Some(update) = self.select_here(place) {
+                    return Some(update);
                 }
             }
         }
         self.go(screen);
-        (self.focus, self.pages, self.jumped_from) = (focus, pages, None);
-        self.say("what this finding is about is not there any more")
+        (self.focus, self.jumped_from) = (focus, before);
+        None
     }
 
     /// Selects the place in the focused table, if it is there.

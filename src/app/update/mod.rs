@@ -13,7 +13,7 @@ use super::keymap::Action;
 use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
 use super::{App, Notice};
-use crate::keys::{Code, Key};
+use crate::keys::Key;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
@@ -70,6 +70,9 @@ impl App {
         if !same {
             self.index = Index::of(&view);
             self.invalidate();
+        } else if self.view.as_ref().is_some_and(|old| !Arc::ptr_eq(&old.events, &view.events)) {
+            // Something was told between two snapshots.
+            self.stale.push(Pane::Events);
         }
         let is_another = self.view.as_ref().is_some_and(|old| old.target != view.target);
         self.lease_seen = (self.lease_seen && !is_another) || has_lease(&view);
@@ -128,17 +131,7 @@ impl App {
         if !self.pages.is_empty() {
             return self.page_key(action);
         }
-        match action {
-            Some(action) => self.act(action),
-            None => self.unknown_key(key),
-        }
-    }
-
-    fn unknown_key(&mut self, key: Key) -> Update {
-        if key.code == Code::Char('8') && !key.ctrl && !key.alt {
-            return self.say("there is no screen 8 yet; ? shows the keys");
-        }
-        Update::none()
+        action.map_or_else(Update::none, |action| self.act(action))
     }
 
     fn click(&mut self, pane: Pane, at: usize) -> Update {
@@ -241,6 +234,7 @@ impl App {
             Action::Leases => self.leave_for(Screen::Leases),
             Action::Queue => self.leave_for(Screen::Queue),
             Action::Backends => self.leave_for(Screen::Backends),
+            Action::Events => self.leave_for(Screen::Events),
             Action::NextPane => self.next_pane(1),
             Action::PreviousPane => self.next_pane(-1),
             Action::Zoom => self.toggle_zoom(),

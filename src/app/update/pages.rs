@@ -70,7 +70,12 @@ impl App {
             Action::Help if matches!(self.pages.last(), Some(Page::Help { .. })) => self.close_page(),
             Action::Findings if matches!(self.pages.last(), Some(Page::Findings { .. })) => self.close_page(),
             Action::Sort if matches!(self.pages.last(), Some(Page::Sort { .. })) => self.choose(),
-            Action::Overview | Action::Chains | Action::Locks | Action::Tasks | Action::Backends => {
+            Action::Overview
+            | Action::Chains
+            | Action::Locks
+            | Action::Tasks
+            | Action::Backends
+            | Action::Events => {
                 self.pages.clear();
                 self.act(action)
             }

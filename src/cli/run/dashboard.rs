@@ -65,6 +65,9 @@ pub(super) async fn show(
     // Where nobody may act there is none.
     let spare =
         (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
+    if spare.is_some() {
+        tokio::spawn(hands::tell_unfinished(info.clone(), live.diary()));
+    }
     let executor = spare.as_ref().map(|spare| {
         let lines = Lines { spare: Arc::clone(spare), poll: live.line() };
         Executor::start(lines, Book::new(&info, live.diary()), hands::settings(settings, &info))

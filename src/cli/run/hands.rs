@@ -3,7 +3,8 @@
 use tokio_postgres::Client;
 
 use super::super::settings::Settings;
-use crate::action::audit::{self, Keeper, ServerName};
+use super::look;
+use crate::action::audit::{self, Keeper, ServerName, Unfinished};
 use crate::action::{Actor, Asked, Record, executor};
 use crate::clock;
 use crate::feed::diary::Diary;
@@ -11,6 +12,7 @@ use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
 use crate::model::plan::{Fate, TargetResult};
 use crate::pg::conninfo::ConnInfo;
+use crate::text::one_line;
 
 pub(super) fn settings(settings: &Settings, info: &ConnInfo) -> executor::Settings {
     executor::Settings {
@@ -67,7 +69,47 @@ impl Book {
     }
 }
 
+/// Tells what a process that is gone asked for and did not live to see; and where the record cannot be kept, before anybody wants to
+/// act.
+pub(super) async fn tell_unfinished(info: ConnInfo, diary: Diary) {
+    let directory = audit::directory(&|name| std::env::var(name).ok());
+    let keeper = Keeper::new(directory, actor(&info), ServerName::of(&info));
+    match keeper.unfinished().await {
+        Ok(lost) => lost.iter().for_each(|lost| diary.tell(of_lost(lost))),
+        Err(error) => diary.tell(warning(&error.to_string())),
+    }
+}
+
+fn of_lost(lost: &Unfinished) -> Told {
+    let at = lost.at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+    let verb = lost.verb.replace('_', " ");
+    warning(&format!("{verb} {} outcome unknown: asked at {at} by a locktop that is gone", lost.name))
+}
+
+fn warning(text: &str) -> Told {
+    let text = one_line(text).into_owned();
+    Told { kind: Kind::ActionResult, severity: Severity::Warning, text, subject: None }
+}
+
 /// `make due`
 fn words(asked: &Asked<'_>) -> String {
     asked.deed.verb.as_str().replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_saw_the_end_of_is_told_harmlessly() {
+        let lost = Unfinished {
+            at: "2026-11-21T03:00:00.5Z".parse().unwrap(),
+            verb: "set_aside".to_owned(),
+            name: "item 7\u{1b}[2J".to_owned(),
+        };
+        let told = of_lost(&lost);
+        let text =
+            "set aside item 7␛[2J outcome unknown: asked at 2026-11-21T03:00:00Z by a locktop that is gone";
+        assert_eq!((told.text.as_str(), told.severity), (text, Severity::Warning));
+    }
 }

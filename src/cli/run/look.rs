@@ -171,6 +171,7 @@ pub(super) fn screen(screen: args::Screen) -> Screen {
         args::Screen::Leases => Screen::Leases,
         args::Screen::Queue => Screen::Queue,
         args::Screen::Backends => Screen::Backends,
+        args::Screen::Events => Screen::Events,
     }
 }
 

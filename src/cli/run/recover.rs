@@ -9,6 +9,7 @@ use super::super::recovery::{Limit, RecoverArgs};
 use super::super::settings::{Settings, SettingsError};
 use super::{Failure, look, open, say};
 use crate::action::Actor;
+use crate::action::audit::{self, AuditError, Keeper, ServerName};
 use crate::action::recover::{self, Order, RecoverError};
 use crate::model::plan::{RecoveryPlan, RecoveryResult, Request, Selection};
 use crate::text::{self, one_line};
@@ -30,19 +31,33 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     if arguments.dry_run || plan.rows.is_empty() {
         return output.end(&[], 0);
     }
-    if plan.acts().count() > 0 && !arguments.yes && !output.is_confirmed()? {
-        say("nothing was changed");
-        return output.end(&[], 1);
+    let actor = Actor::of_process("locktop recover", info.user());
+    let directory = audit::directory(&|name| std::env::var(name).ok());
+    let keeper = Keeper::new(directory, actor.clone(), ServerName::of(&info));
+    if plan.acts().count() > 0 {
+        open_record(&keeper).await?;
+        if !arguments.yes && !output.is_confirmed()? {
+            say("nothing was changed");
+            return output.end(&[], 1);
+        }
     }
-    let order = Order {
-        actor: Actor::of_process("locktop recover", info.user()),
-        reason: arguments.reason.clone(),
-        wait: arguments.wait,
-    };
+    let order = Order { actor, reason: arguments.reason.clone(), wait: arguments.wait };
     let told = |result: &RecoveryResult| output.result(result);
-    let results = recover::execute(client, &arguments.schema, &plan, &order, told).await;
+    let results = recover::execute_recorded(client, &arguments.schema, &plan, &order, &keeper, told).await;
     let all = results.iter().all(|result| result.outcome.is_settled());
     output.end(&results, u8::from(!all))
+}
+
+/// Without a record nothing is done. What a command before this one asked for and did not live to see is told.
+async fn open_record(keeper: &Keeper) -> Result<(), Failure> {
+    let failure =
+        |error: AuditError| Failure::Other(format!("{}; nothing was changed", one_line(&error.to_string())));
+    keeper.ready().await.map_err(failure)?;
+    for lost in keeper.unfinished().await.map_err(failure)? {
+        let at = lost.at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+        say(&format!("{} {}, asked for at {at}: what came of it is not known", lost.verb, lost.name));
+    }
+    Ok(())
 }
 
 /// What can be said without a server.

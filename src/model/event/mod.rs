@@ -14,6 +14,9 @@ pub use log::Events;
 use super::finding::{Severity, Subject};
 use super::{Text, Timestamp};
 
+/// So many events that are alike are still shown one by one.
+pub const FEW: usize = 3;
+
 /// How long something lasted, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Length {
@@ -61,7 +64,7 @@ pub struct Draft {
     /// What happened, in the past: `began to wait for AccessShare on accounts behind 4312`. Events that have this in common
     /// are shown as one line, `17 sessions began to wait …`.
     pub what: Text,
-    /// What is different for each, with a separator before it, `, blocks 17`; often empty.
+    /// What is different for each: `: blocks 17`, `on worker-7`; often empty.
     pub more: Text,
     /// The row it is about.
     pub subject: Option<Subject>,
@@ -111,8 +114,10 @@ impl Event {
     /// The whole line: `4466 app@web-3 began to wait for AccessShare on accounts behind 4312`.
     #[must_use]
     pub fn text(&self) -> String {
-        let blank = if self.who.is_empty() { "" } else { " " };
-        format!("{}{blank}{}{}", self.who, self.what, self.more)
+        let before = if self.who.is_empty() { "" } else { " " };
+        let is_word = !self.more.is_empty() && !self.more.starts_with([',', ':', ';']);
+        let behind = if is_word { " " } else { "" };
+        format!("{}{before}{}{behind}{}", self.who, self.what, self.more)
     }
 
     /// Whether both are shown as one line: alike, and seen in the same snapshot.
@@ -138,6 +143,15 @@ pub struct Told {
     pub text: String,
     /// The row it is about.
     pub subject: Option<Subject>,
+}
+
+/// What happened to one, said of several: `was taken`, `were taken`.
+#[must_use]
+pub fn plural(what: &str) -> std::borrow::Cow<'_, str> {
+    match what.strip_prefix("was ") {
+        Some(rest) => format!("were {rest}").into(),
+        None => what.into(),
+    }
 }
 
 /// Text as one line that no screen is harmed by, and not longer than anybody reads.

@@ -68,6 +68,13 @@ impl Deadlocks {
         self.cycles.drain(..self.cycles.len().saturating_sub(LIMIT));
     }
 
+    /// By how much the count had risen when this snapshot was taken, and who waited for each other, where that was seen.
+    #[must_use]
+    pub fn counted_at(&self, at: Timestamp) -> Option<(u64, Option<&[Party]>)> {
+        let broken = self.broken.last().filter(|broken| broken.at == at)?;
+        Some((broken.rise, broken.parties.as_deref()))
+    }
+
     fn count(&mut self, snapshot: &Snapshot, graph: &WaitGraph) {
         let Some(server) = snapshot.server() else { return };
         if snapshot.server.error.is_some() || server.deadlocks_of.is_empty() {

@@ -66,7 +66,7 @@ pub(super) fn party_text(party: Party) -> String {
 }
 
 /// `4410`, `4410 and 4466`, `4410, 4466 and 5 more`.
-pub(super) fn parties_text(parties: &[Party]) -> String {
+pub(crate) fn parties_text(parties: &[Party]) -> String {
     let name = |party: &Party| party_text(*party);
     match parties {
         [] => "nobody".to_owned(),

@@ -42,6 +42,7 @@ use super::work_queue::ItemId;
 use super::{Text, Timestamp};
 pub use deadlocks::Deadlocks;
 use look::Look;
+pub(crate) use look::parties_text;
 
 /// How bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -98,7 +99,7 @@ pub struct Finding {
     pub blocked: u32,
     /// Since when, as far as that is known: the start of the longest wait, of the idleness, …
     pub since: Option<Timestamp>,
-    /// Name of the action that helps: `terminate` or `cancel`.
+    /// Name of the action that helps, as the config's `[keys]` has it: `terminate`, `cancel`, `recover`.
     pub help: Option<&'static str>,
 }
 

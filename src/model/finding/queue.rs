@@ -49,7 +49,7 @@ fn finding(look: &Look<'_>, row: &ItemRow, summary: &str) -> Finding {
     let item = row.item(look.scene.snapshot);
     let since = item.and_then(|item| item.heartbeat_at.or(item.started_at));
     let finding = Finding::new("lost_item", Severity::Warning, summary, Subject::Item(row.id));
-    Finding { since, ..finding }
+    Finding { since, help: Some("recover"), ..finding }
 }
 
 /// `1,204 pending, the oldest for 25m; 8 being worked on`

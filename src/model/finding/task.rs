@@ -47,7 +47,7 @@ fn orphan(look: &Look<'_>, row: &TaskRow) -> Finding {
     let bound = if beat.is_some() { " " } else { " ≥" };
     let age = since.map_or_else(String::new, |at| format!("{bound}{}", text::duration(look.age(at))));
     let finding = new(look, row, "orphan_task", &format!("orphaned, {worker} gone{age}"));
-    Finding { since, ..finding }
+    Finding { since, help: Some("recover"), ..finding }
 }
 
 fn slow(look: &Look<'_>, row: &TaskRow) -> Finding {
@@ -58,7 +58,8 @@ fn slow(look: &Look<'_>, row: &TaskRow) -> Finding {
     let age = text::duration(row.age(snapshot).unwrap_or_default());
     let limit = text::duration(row.limit);
     let finding = new(look, row, "slow_task", &format!("slow, runs {age} of {limit}{by}"));
-    Finding { since: execution.and_then(|execution| execution.started_at), ..finding }
+    let since = execution.and_then(|execution| execution.started_at);
+    Finding { since, help: Some("recover"), ..finding }
 }
 
 fn leaked(look: &Look<'_>, row: &TaskRow) -> Finding {

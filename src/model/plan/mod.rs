@@ -14,6 +14,7 @@ mod look;
 mod outcome;
 mod recovery;
 mod rights;
+mod rights_words;
 mod rows;
 mod running;
 mod session;

@@ -61,6 +61,17 @@ fn lines(app: &App) -> Vec<Line> {
     }
     if let Some(server) = app.scene().and_then(|scene| scene.snapshot.server()) {
         lines.push(Line::new().with("This role", Tone::Title));
+        if let Some(rights) = app.scene().and_then(|scene| scene.view.rights.as_deref()) {
+            lines.extend(rights.words().into_iter().map(|(word, text)| {
+                Line::new().with(format!("  {word:<16} "), Tone::Warning).with(text, Tone::Plain)
+            }));
+            let tables =
+                "to what is in tables: as its grants allow; what is missing is named when the server refuses";
+            lines.push(
+                Line::new().with(format!("  {:<16} ", "recovers"), Tone::Warning).with(tables, Tone::Plain),
+            );
+            return lines;
+        }
         let user = crate::text::one_line(&server.user).into_owned();
         let rights = if server.sees_all {
             "sees the activity of all roles".to_owned()

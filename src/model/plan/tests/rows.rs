@@ -310,7 +310,7 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
         let request = Request { select, task: None, terminate };
         recovery(&look(&view), Arc::new(RecoveryPlan::of("locktop", at(0.0), 30.0, running, &request)))
     };
-    let one = plan(&[other.clone()], true);
+    let one = plan(std::slice::from_ref(&other), true);
     assert_eq!(
         (one.rows.len(), one.confirm.clone(), &*one.rows[0].target.name),
         (1, Confirm::Yes, "clean up (execution 8)")

@@ -37,6 +37,7 @@ pub(super) fn reason(plan: &ActionPlan) -> &str {
     &plan.refused[0].reason
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "every time in a row may be missing")]
 fn ago(seconds: f64) -> Option<Timestamp> {
     Some(at(-seconds))
 }

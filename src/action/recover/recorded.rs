@@ -1,0 +1,86 @@
+//! Carrying a plan out, with each step on record before it is taken.
+
+use std::sync::Arc;
+
+use tokio_postgres::Client;
+
+use super::execute::{Order, execute_one, in_doubt, not_tried};
+use crate::action::executor::recovery::{fate, short};
+use crate::action::record::{Asked, Record};
+use crate::model::finding::Subject;
+use crate::model::plan::{
+    Deed, Outcome, Planned, RecoveryPlan, RecoveryResult, Target, TargetResult, Verb, What,
+};
+use crate::schema::SchemaName;
+use crate::text::one_line;
+
+/// As [`super::execute`]. What cannot be put on record is not done.
+pub async fn execute_recorded(
+    client: &Client,
+    schema: &SchemaName,
+    plan: &RecoveryPlan,
+    order: &Order,
+    record: &impl Record,
+    mut told: impl FnMut(&RecoveryResult),
+) -> Vec<RecoveryResult> {
+    let deed = Deed {
+        number: 1,
+        verb: Verb::Recover,
+        targets: plan.acts().map(target).collect(),
+        recovery: Some(Arc::new(plan.clone())),
+        wait: order.wait.as_secs_f64(),
+    };
+    let mut results: Vec<RecoveryResult> = Vec::with_capacity(plan.rows.len());
+    for row in &plan.rows {
+        let result = if !row.acts() {
+            execute_one(client, schema, plan, row, order).await
+        } else if in_doubt(&results) {
+            not_tried(row)
+        } else {
+            let target = target(row);
+            let statement = short(&deed, row.seen.execution_id);
+            let asked = Asked { deed: &deed, target: &target, statement: &statement };
+            match record.asked(Some(client), &asked).await {
+                Ok(()) => {
+                    let result = execute_one(client, schema, plan, row, order).await;
+                    noted(client, record, &asked, result).await
+                }
+                Err(why) => {
+                    let why = format!("not done, since that could not be put on record: {why}");
+                    RecoveryResult::new(row.seen.execution_id, Outcome::Failed, why)
+                }
+            }
+        };
+        told(&result);
+        results.push(result);
+    }
+    results
+}
+
+fn target(row: &Planned) -> Target {
+    let id = row.seen.execution_id;
+    let name = one_line(&format!("execution {id} of {}", row.seen.task_name)).into_owned();
+    Target { what: What::Execution { id }, name, subject: Subject::Server }
+}
+
+/// Puts what came of it on record; the result says so where that cannot be done.
+async fn noted(
+    client: &Client,
+    record: &impl Record,
+    asked: &Asked<'_>,
+    result: RecoveryResult,
+) -> RecoveryResult {
+    let of_target = TargetResult {
+        name: asked.target.name.clone(),
+        subject: asked.target.subject.clone(),
+        fate: fate(result.outcome, result.ended_pid.is_some()),
+        detail: one_line(&format!("{}: {}", result.outcome.as_str(), result.detail)).into_owned(),
+    };
+    match record.told(Some(client), asked, &of_target).await {
+        Ok(()) => result,
+        Err(why) => {
+            let detail = format!("{}; what came of it is not on record: {why}", result.detail);
+            RecoveryResult { detail, ..result }
+        }
+    }
+}

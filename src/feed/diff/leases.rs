@@ -1,0 +1,125 @@
+//! Leases that were taken, ran out, were given back or went to somebody else.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Change, of, seconds};
+use crate::model::event::{Draft, Kind, Length, harmless};
+use crate::model::finding::{Severity, Subject};
+use crate::model::lease::{LeaseId, LeaseRow, LeaseState, REDIS};
+use crate::model::snapshot::Snapshot;
+use crate::model::{Text, Timestamp};
+
+pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
+    let Some(before) = change.before else { return Vec::new() };
+    let (old, new) = (&before.leases.rows, &change.after.leases.rows);
+    if old.is_empty() && new.is_empty() {
+        return Vec::new();
+    }
+    let was_read = sources(before.snapshot);
+    let is_read = sources(change.after.snapshot);
+    let mut known: FxHashMap<LeaseId, &LeaseRow> = old.iter().map(|row| (row.id, row)).collect();
+    let mut drafts = Vec::new();
+    for row in new {
+        match known.remove(&row.id) {
+            Some(old) => drafts.extend(changed(change, old, row)),
+            // What was there before the table was read is nothing that happened.
+            None if is_held(row) && was_read.contains(&row.source) => drafts.push(taken(change, row)),
+            None => {}
+        }
+    }
+    let gone = old.iter().filter(|row| known.contains_key(&row.id));
+    let gone = gone.filter(|row| is_held(row) && is_read.contains(&row.source));
+    drafts.extend(gone.map(|row| gone_from(change, row)));
+    drafts
+}
+
+/// What was read whole: in it a row that is not seen is not there.
+fn sources(snapshot: &Snapshot) -> FxHashSet<Text> {
+    let tables =
+        snapshot.systems.leases.iter().filter(|table| {
+            table.section.error.is_none() && table.section.taken_at.is_some() && !table.is_cut
+        });
+    let redis = &snapshot.systems.redis;
+    let has_redis = redis.read_at.is_some() && redis.down() == 0 && !redis.cut;
+    tables.map(|table| Text::clone(&table.source.name)).chain(has_redis.then(|| REDIS.into())).collect()
+}
+
+fn is_held(row: &LeaseRow) -> bool {
+    matches!(row.state, LeaseState::Held | LeaseState::Expired)
+}
+
+fn owner(row: &LeaseRow) -> &str {
+    row.owner.as_deref().unwrap_or("nobody")
+}
+
+/// `, token 13`
+fn token(row: &LeaseRow) -> String {
+    row.token.map_or_else(String::new, |token| format!(", token {token}"))
+}
+
+fn draft(row: &LeaseRow, at: Timestamp, kind: Kind, words: (&str, String)) -> Draft {
+    let severity = if kind == Kind::LeaseExpired { Severity::Warning } else { Severity::Info };
+    let who = harmless(&format!("lease {} in {}", row.name, row.source));
+    let draft = of(who, words.0, at, kind, severity);
+    Draft { more: harmless(&words.1), subject: Some(Subject::Lease(row.id)), ..draft }
+}
+
+fn taken(change: &Change<'_>, row: &LeaseRow) -> Draft {
+    let at = change.moment(row.acquired_at.or(row.renewed_at));
+    draft(row, at, Kind::LeaseTaken, ("was taken", format!("by {}{}", owner(row), token(row))))
+}
+
+fn changed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Option<Draft> {
+    use LeaseState::{Expired, Held};
+    let is_same = old.owner == new.owner && old.token == new.token;
+    match (old.state, new.state) {
+        (Held, Expired) if is_same => Some(expired(change, new)),
+        (Expired, Held) if is_same => {
+            let words = ("was renewed late", format!("by {}", owner(new)));
+            Some(draft(new, change.moment(new.renewed_at), Kind::LeaseTaken, words))
+        }
+        (Held | Expired, Held | Expired) if !is_same => Some(passed(change, old, new)),
+        (Held | Expired, LeaseState::Released | LeaseState::Free) => Some(released(change, old, new)),
+        (LeaseState::Released | LeaseState::Free, Held) => Some(taken(change, new)),
+        // Taken and run out between two looks.
+        (LeaseState::Released | LeaseState::Free, Expired) => Some(expired(change, new)),
+        _ => None,
+    }
+}
+
+fn expired(change: &Change<'_>, row: &LeaseRow) -> Draft {
+    let length = row.acquired_at.zip(row.expires_at);
+    let length = length.map(|(from, to)| Length::Exactly(seconds(from, to)));
+    let words = ("ran out", format!(": {} did not give it back", owner(row)));
+    Draft { length, ..draft(row, change.moment(row.expires_at), Kind::LeaseExpired, words) }
+}
+
+fn passed(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
+    let at = change.moment(new.acquired_at.or(new.renewed_at));
+    let tokens = match (old.token, new.token) {
+        (Some(old), Some(new)) if old != new => format!(", token {old} to {new}"),
+        _ => token(new),
+    };
+    let words = if old.owner == new.owner {
+        ("was taken anew", format!("by {}{tokens}", owner(new)))
+    } else {
+        ("changed owner", format!(": {} to {}{tokens}", owner(old), owner(new)))
+    };
+    draft(new, at, Kind::LeaseChanged, words)
+}
+
+fn released(change: &Change<'_>, old: &LeaseRow, new: &LeaseRow) -> Draft {
+    let now = change.now();
+    let length = old.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
+    let words = ("was given back", format!("by {}", owner(old)));
+    Draft { length, ..draft(new, now, Kind::LeaseReleased, words) }
+}
+
+fn gone_from(change: &Change<'_>, row: &LeaseRow) -> Draft {
+    let now = change.now();
+    let length = row.acquired_at.map(|from| Length::AtMost(seconds(from, now)));
+    // A key of Redis goes when its owner deletes it and when its time is over: nothing tells which.
+    let what = if &*row.source == REDIS { "was given back or ran out" } else { "went away" };
+    let words = (what, format!("; {} had it", owner(row)));
+    Draft { length, ..draft(row, now, Kind::LeaseReleased, words) }
+}

@@ -1,0 +1,171 @@
+//! What changed between two snapshots, as events. Every snapshot passes here, also those that nobody draws.
+//!
+//! The first snapshot shows what has been going on already. Its waits and roots are events, since the server says when
+//! each began; of the rest only what changes from then on is one. Each part looks at its rows once and keeps what it needs in
+//! maps: time and memory are linear in what a snapshot has of waits, tasks, leases and items.
+
+mod cycles;
+mod items;
+mod leases;
+mod roots;
+mod server;
+mod tasks;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use std::cell::OnceCell;
+
+use rustc_hash::FxHashMap;
+
+use crate::model::backend::{Backend, BackendId};
+use crate::model::event::Draft;
+use crate::model::finding::{Deadlocks, Severity, Subject};
+use crate::model::lock_name::LockNames;
+use crate::model::snapshot::Snapshot;
+use crate::model::wait_graph::{Party, WaitGraph};
+use crate::model::{Text, Timestamp, event, lease, prepared, task, words, work_queue};
+
+/// A snapshot and what was made of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment<'a> {
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) graph: &'a WaitGraph,
+    pub(super) tasks: &'a task::Board,
+    pub(super) leases: &'a lease::Board,
+    pub(super) queue: &'a work_queue::Board,
+}
+
+/// Two moments, one after the other.
+pub(super) struct Change<'a> {
+    /// None before the first snapshot.
+    before: Option<Moment<'a>>,
+    after: Moment<'a>,
+    /// There was no connection in between.
+    was_down: bool,
+    deadlocks: &'a Deadlocks,
+    lock_names: &'a LockNames,
+    backends: OnceCell<FxHashMap<i32, &'a Backend>>,
+}
+
+impl<'a> Change<'a> {
+    pub(super) fn new(
+        before: Option<Moment<'a>>,
+        after: Moment<'a>,
+        was_down: bool,
+        deadlocks: &'a Deadlocks,
+        lock_names: &'a LockNames,
+    ) -> Self {
+        Self { before, after, was_down, deadlocks, lock_names, backends: OnceCell::new() }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.after.snapshot.taken_at
+    }
+
+    /// When something happened that the server puts at `at`: that is believed where it is between the two snapshots.
+    fn moment(&self, at: Option<Timestamp>) -> Timestamp {
+        let earliest = self.before.map(|before| before.snapshot.taken_at);
+        let is_between = |at: &Timestamp| *at <= self.now() && earliest.is_none_or(|earliest| *at > earliest);
+        at.filter(is_between).unwrap_or_else(|| self.now())
+    }
+
+    /// Whether the locks are of this moment.
+    fn has_locks(&self) -> bool {
+        self.after.snapshot.locks.error.is_none()
+    }
+
+    /// The backend with this process id; the rows are gone through only where somebody asks.
+    fn backend(&self, pid: i32) -> Option<&'a Backend> {
+        let rows = &self.after.snapshot.backends.rows;
+        let backends = self.backends.get_or_init(|| rows.iter().map(|row| (row.pid, row)).collect());
+        backends.get(&pid).copied()
+    }
+
+    /// Whether a session that was there is not any more, as far as that can be told.
+    fn is_gone(&self, id: BackendId) -> bool {
+        let is_another = |start: Timestamp| id.backend_start.is_some_and(|before| before != start);
+        self.after.snapshot.backends.error.is_none()
+            && self.backend(id.pid).is_none_or(|backend| backend.backend_start.is_some_and(is_another))
+    }
+
+    /// `4312 app@web-3`, `prepared transaction 'order-17'`.
+    fn who(&self, party: Party) -> Text {
+        let text = match party {
+            Party::Backend(pid) => match self.backend(pid).map(words::who) {
+                Some(who) if !who.is_empty() => format!("{pid} {who}"),
+                _ => pid.to_string(),
+            },
+            Party::Prepared(xact) => {
+                let snapshot = self.after.snapshot;
+                match prepared::PreparedIndex::of(snapshot).get(snapshot, xact) {
+                    Some(row) => format!("prepared transaction '{}'", row.gid),
+                    None => format!("prepared transaction {xact}"),
+                }
+            }
+        };
+        event::harmless(&text)
+    }
+
+    fn subject(&self, party: Party) -> Subject {
+        match self.backend(party.pid()) {
+            Some(backend) => Subject::Backend(backend.id()),
+            None => Subject::Party(party),
+        }
+    }
+}
+
+/// What has to be remembered from snapshot to snapshot.
+#[derive(Debug, Default)]
+pub(super) struct Diff {
+    waits: waits::Waits,
+    roots: roots::Roots,
+    cycles: cycles::Cycles,
+}
+
+impl Diff {
+    /// What has changed, in the order in which it happened; what is alike stays together.
+    pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
+        let mut drafts = server::look(change);
+        if change.has_locks() {
+            // What has its cause in another comes behind it, where both have one time.
+            drafts.extend(self.roots.look(change));
+            drafts.extend(self.waits.look(change));
+            drafts.extend(self.cycles.look(change));
+        }
+        drafts.extend(cycles::deadlocks(change));
+        drafts.extend(tasks::look(change));
+        drafts.extend(leases::look(change));
+        drafts.extend(items::look(change));
+        arrange(&mut drafts);
+        drafts
+    }
+}
+
+/// Puts them in the order of their time. Those that will be one line follow each other, from the time of the first on.
+fn arrange(drafts: &mut [Draft]) {
+    if drafts.len() < 2 {
+        return;
+    }
+    let key = |draft: &Draft| (draft.kind, draft.severity, Text::clone(&draft.what));
+    let mut groups: FxHashMap<_, (Timestamp, usize, usize)> = FxHashMap::default();
+    for (place, draft) in drafts.iter().enumerate().filter(|(_, draft)| !draft.who.is_empty()) {
+        let group = groups.entry(key(draft)).or_insert((draft.at, place, 0));
+        *group = (group.0.min(draft.at), group.1, group.2 + 1);
+    }
+    groups.retain(|_, (_, _, count)| *count > event::FEW);
+    drafts.sort_by_cached_key(|draft| {
+        let group = groups.get(&key(draft)).filter(|_| !draft.who.is_empty());
+        group.map_or((draft.at, 0, draft.at), |(first, place, _)| (*first, 1 + place, draft.at))
+    });
+}
+
+/// An event that happened to somebody.
+fn of(who: Text, what: &str, at: Timestamp, kind: event::Kind, severity: Severity) -> Draft {
+    Draft { who, ..Draft::new(at, kind, severity, what) }
+}
+
+/// Seconds from one moment to another; less than none is none.
+fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    (to - from).as_seconds_f64().max(0.0)
+}

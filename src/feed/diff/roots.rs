@@ -1,0 +1,98 @@
+//! Who began to block others while he waits for nobody, and who does so no longer.
+
+use rustc_hash::FxHashMap;
+
+use super::{Change, of, seconds};
+use crate::model::backend::State;
+use crate::model::event::{Draft, Kind, Length, harmless};
+use crate::model::finding::{Severity, Subject};
+use crate::model::wait_graph::{Party, Root};
+use crate::model::{Text, Timestamp};
+use crate::text::count;
+
+/// The roots of the last look.
+#[derive(Debug, Default)]
+pub(super) struct Roots {
+    roots: FxHashMap<Party, Seen>,
+    looks: u64,
+}
+
+#[derive(Debug)]
+struct Seen {
+    look: u64,
+    /// No earlier than this did it begin.
+    since: Timestamp,
+    /// The most that waited behind it at one look.
+    most: u32,
+    who: Text,
+    subject: Subject,
+}
+
+impl Roots {
+    pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
+        self.looks += 1;
+        let look = self.looks;
+        let mut drafts = Vec::new();
+        for root in &change.after.graph.roots {
+            let subject = change.subject(root.party);
+            match self.roots.get_mut(&root.party) {
+                Some(seen) if !is_another(&seen.subject, &subject) => {
+                    seen.look = look;
+                    seen.most = seen.most.max(root.blocked);
+                }
+                other => {
+                    drafts.extend(other.map(|seen| over(change, seen)));
+                    let (draft, seen) = begun(change, root, subject, look);
+                    self.roots.insert(root.party, seen);
+                    drafts.push(draft);
+                }
+            }
+        }
+        let mut gone: Vec<_> = self.roots.extract_if(|_, seen| seen.look != look).collect();
+        gone.sort_unstable_by_key(|(party, seen)| (seen.since, *party));
+        drafts.extend(gone.iter().map(|(_, seen)| over(change, seen)));
+        drafts
+    }
+}
+
+/// Whether a process id is another session's by now. Where a session is not seen that proves nothing.
+fn is_another(before: &Subject, after: &Subject) -> bool {
+    matches!((before, after), (Subject::Backend(before), Subject::Backend(after)) if before != after)
+}
+
+fn begun(change: &Change<'_>, root: &Root, subject: Subject, look: u64) -> (Draft, Seen) {
+    let who = change.who(root.party);
+    let at = change.moment(root.longest_wait);
+    // Where others have waited for longer it took a root's place after the snapshot before.
+    let earliest = change.before.map(|before| before.snapshot.taken_at);
+    let since = root.longest_wait.max(earliest).unwrap_or(at);
+    let state = change.backend(root.party.pid()).and_then(|backend| backend.state);
+    // Who works goes on by himself; who does nothing holds everybody up until somebody comes.
+    let is_idle = state.is_some_and(|state| state == State::Idle || state.is_idle_in_transaction());
+    let severity = match root.party {
+        Party::Prepared(_) => Severity::Warning,
+        Party::Backend(_) if is_idle => Severity::Warning,
+        Party::Backend(_) => Severity::Info,
+    };
+    let doing = state.map_or_else(String::new, |state| format!("{}, ", state.as_str()));
+    let effect = format!("blocks {}, frees {}", count(root.blocked.into()), count(root.frees.into()));
+    let draft = Draft {
+        more: harmless(&format!(": {doing}{effect}")),
+        subject: Some(subject.clone()),
+        ..of(Text::clone(&who), "began to block others", at, Kind::RootBegun, severity)
+    };
+    (draft, Seen { look, since, most: root.blocked, who, subject })
+}
+
+fn over(change: &Change<'_>, seen: &Seen) -> Draft {
+    let snapshot = change.after.snapshot;
+    let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
+    let is_gone = matches!(&seen.subject, Subject::Backend(id) if change.is_gone(*id));
+    let how = if is_gone { ", its session is gone" } else { "" };
+    Draft {
+        more: harmless(&format!(": up to {}{how}", count(seen.most.into()))),
+        subject: Some(seen.subject.clone()),
+        length: Some(Length::AtMost(seconds(seen.since, now))),
+        ..of(Text::clone(&seen.who), "stopped blocking others", now, Kind::RootEnded, Severity::Info)
+    }
+}

@@ -1,0 +1,139 @@
+//! The connection, the server itself, and sections that could not be read.
+
+use rustc_hash::FxHashMap;
+
+use super::{Change, Moment, of, seconds};
+use crate::model::Timestamp;
+use crate::model::event::{Draft, Kind, Length, harmless};
+use crate::model::finding::{Severity, Subject};
+use crate::model::snapshot::{Section, Snapshot};
+use crate::model::systems::TableRows;
+use crate::text::{count, one_line};
+
+pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
+    let Some(before) = change.before else { return vec![first(change)] };
+    let mut drafts = Vec::new();
+    if change.was_down {
+        let length = Length::AtMost(seconds(before.snapshot.taken_at, change.now()));
+        drafts
+            .push(Draft { length: Some(length), ..info(change, Kind::LinkBack, "the server answers again") });
+    }
+    drafts.extend(same_server(change, before));
+    drafts.extend(sections(change, before));
+    drafts
+}
+
+fn info(change: &Change<'_>, kind: Kind, text: impl AsRef<str>) -> Draft {
+    let draft = Draft::new(change.now(), kind, Severity::Info, text);
+    Draft { subject: Some(Subject::Server), ..draft }
+}
+
+/// What there was when the program came.
+fn first(change: &Change<'_>) -> Draft {
+    let Moment { snapshot, graph, .. } = change.after;
+    let version = snapshot.server().map_or("?", |server| &*server.version);
+    let waiting = match graph.waiting {
+        0 => "nobody waits for a lock".to_owned(),
+        waiting => {
+            let roots = count(graph.roots.len() as u64);
+            format!("{} wait for a lock, roots: {roots}", count(waiting.into()))
+        }
+    };
+    info(change, Kind::LinkBack, format!("connected to PostgreSQL {version}: {waiting}"))
+}
+
+/// A restart, a promotion.
+fn same_server(change: &Change<'_>, before: Moment<'_>) -> Option<Draft> {
+    let (old, new) = (before.snapshot.server()?, change.after.snapshot.server()?);
+    let restarted = old.started_at.zip(new.started_at).filter(|(old, new)| old != new);
+    let (at, text) = match (restarted, old.in_recovery, new.in_recovery) {
+        (Some((_, at)), _, standby) => {
+            let role = if standby { "standby" } else { "primary" };
+            (
+                change.moment(Some(at)),
+                format!("the server was started anew, version {}, as {role}", new.version),
+            )
+        }
+        (None, true, false) => (change.now(), "the server was promoted: it is the primary now".to_owned()),
+        (None, false, true) => (change.now(), "the server became a standby".to_owned()),
+        _ => return None,
+    };
+    let draft = Draft::new(at, Kind::Server, Severity::Warning, text);
+    Some(Draft { subject: Some(Subject::Server), ..draft })
+}
+
+/// A section by its name in the JSON and its table, where there are several.
+type Name<'a> = (&'static str, &'a str);
+
+/// Why its last attempt failed, and when it was read.
+type State<'a> = (Option<&'a str>, Option<Timestamp>);
+
+fn sections(change: &Change<'_>, before: Moment<'_>) -> Vec<Draft> {
+    let old: FxHashMap<Name<'_>, State<'_>> = states(before.snapshot).into_iter().collect();
+    let new = states(change.after.snapshot);
+    let drafts = new.into_iter().filter_map(|((name, table), (error, taken_at))| {
+        let (before, _) = old.get(&(name, table)).copied().unwrap_or_default();
+        let (what, more, kind, severity) = match (before, error) {
+            (None, Some(error)) => {
+                ("could not be read", format!(": {error}"), Kind::SectionStale, Severity::Warning)
+            }
+            (Some(_), None) => ("could be read again", String::new(), Kind::SectionFresh, Severity::Info),
+            _ => return None,
+        };
+        let blank = if table.is_empty() { "" } else { " " };
+        let who = harmless(&format!("{name}{blank}{table}"));
+        let draft = of(who, what, change.now(), kind, severity);
+        let age = old.get(&(name, table)).and_then(|(_, at)| *at).filter(|_| error.is_none());
+        let length = age.zip(taken_at).map(|(from, to)| Length::Exactly(seconds(from, to)));
+        Some(Draft { more: harmless(&more), length, subject: Some(Subject::Section(name)), ..draft })
+    });
+    drafts.chain(redis(change, before)).collect()
+}
+
+fn states(snapshot: &Snapshot) -> Vec<(Name<'_>, State<'_>)> {
+    fn state<T>(section: &Section<T>) -> State<'_> {
+        (section.error.as_deref(), section.taken_at)
+    }
+    fn tables<'a, T>(
+        name: &'static str,
+        tables: &'a [TableRows<T>],
+    ) -> impl Iterator<Item = (Name<'a>, State<'a>)> {
+        tables.iter().map(move |table| ((name, &*table.source.name), state(&table.section)))
+    }
+    let mut states = vec![
+        (("server", ""), state(&snapshot.server)),
+        (("backends", ""), state(&snapshot.backends)),
+        (("locks", ""), state(&snapshot.locks)),
+        (("prepared", ""), state(&snapshot.prepared)),
+    ];
+    for set in snapshot.task_sets.iter() {
+        let log = set.tables.executions.as_deref().unwrap_or_default();
+        states.push((("tasks", &set.tables.schedules), state(&set.tasks)));
+        states.push((("executions", log), state(&set.executions)));
+    }
+    let systems = &snapshot.systems;
+    states.extend(tables("leases", &systems.leases));
+    states.extend(tables("queue", &systems.counts));
+    states.extend(tables("rate_limits", &systems.limits));
+    states.extend(tables("id_generators", &systems.generators));
+    states
+}
+
+/// Redis servers that stopped to answer, and that answer again.
+fn redis(change: &Change<'_>, before: Moment<'_>) -> Vec<Draft> {
+    let old = &before.snapshot.systems.redis;
+    let new = &change.after.snapshot.systems.redis;
+    let both = old.servers.iter().zip(&new.servers).filter(|(old, new)| old.server == new.server);
+    let changed = both.filter(|(old, new)| old.error.is_some() != new.error.is_some());
+    let drafts = changed.map(|(_, new)| {
+        let who = harmless(&format!("redis {}", one_line(&new.server)));
+        match &new.error {
+            Some(error) => Draft {
+                more: harmless(&format!(": {error}")),
+                ..of(who, "stopped answering", change.now(), Kind::SectionStale, Severity::Warning)
+            },
+            None => of(who, "answered again", change.now(), Kind::SectionFresh, Severity::Info),
+        }
+    });
+    drafts.collect()
+}

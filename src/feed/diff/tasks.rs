@@ -1,0 +1,163 @@
+//! Executions that began and ended, and tasks that are late, lost or switched.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Change, of, seconds};
+use crate::model::event::{Draft, Kind, Length, harmless};
+use crate::model::finding::{Severity, Subject};
+use crate::model::task::{Execution, TaskId, TaskRow, TaskSet, TaskState};
+
+pub(super) fn look(change: &Change<'_>) -> Vec<Draft> {
+    let Some(before) = change.before else { return Vec::new() };
+    let mut drafts = Vec::new();
+    for new in change.after.snapshot.task_sets.iter() {
+        let is_same =
+            |old: &&TaskSet| (old.tables.table, old.tables.log) == (new.tables.table, new.tables.log);
+        if let Some(old) = before.snapshot.task_sets.iter().find(is_same) {
+            executions(change, old, new, &mut drafts);
+            switched(change, old, new, &mut drafts);
+        }
+    }
+    states(change, &before.tasks.rows, &mut drafts);
+    drafts
+}
+
+/// The name of a task, as text of the server.
+fn name(set: &TaskSet, task: i64) -> String {
+    let name = set.task(task).and_then(|task| task.name.as_deref());
+    name.map_or_else(|| format!("task {task}"), str::to_owned)
+}
+
+/// `on worker-7`
+fn on(execution: &Execution) -> String {
+    execution.worker.as_ref().map_or_else(String::new, |worker| format!("on {worker}"))
+}
+
+fn executions(change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
+    let (old_rows, new_rows) = (&old.executions.rows, &new.executions.rows);
+    // A log that was never read before has no news in it.
+    if Arc::ptr_eq(old_rows, new_rows) || old.executions.taken_at.is_none() {
+        return;
+    }
+    let known: FxHashMap<i64, &Execution> = old_rows.iter().map(|row| (row.id, row)).collect();
+    // Rows of old come in sight when newer ones are deleted.
+    let newest = known.keys().max().copied();
+    for row in new_rows.iter() {
+        let draft = match known.get(&row.id) {
+            Some(before) if before.is_running() && !row.is_running() => ended(change, new, row),
+            None if newest.is_none_or(|newest| row.id > newest) => {
+                if row.is_running() {
+                    started(change, new, row)
+                } else {
+                    ended(change, new, row)
+                }
+            }
+            _ => continue,
+        };
+        drafts.push(draft);
+    }
+    if new.knows_running() {
+        let there: FxHashSet<i64> = new_rows.iter().map(|row| row.id).collect();
+        let gone = old_rows.iter().filter(|row| row.is_running() && !there.contains(&row.id));
+        let what = "left the log";
+        drafts.extend(gone.map(|row| draft(change, new, row, (what, on(row), Severity::Info))));
+    }
+}
+
+fn draft(change: &Change<'_>, set: &TaskSet, row: &Execution, words: (&str, String, Severity)) -> Draft {
+    let (what, more, severity) = words;
+    let who = harmless(&name(set, row.task_id));
+    Draft {
+        more: harmless(&more),
+        subject: Some(Subject::Task(set.task_id(row.task_id))),
+        ..of(who, what, change.now(), Kind::TaskEnded, severity)
+    }
+}
+
+fn started(change: &Change<'_>, set: &TaskSet, row: &Execution) -> Draft {
+    let at = change.moment(row.started_at);
+    let draft = draft(change, set, row, ("started", on(row), Severity::Info));
+    Draft { at, kind: Kind::TaskStarted, ..draft }
+}
+
+fn ended(change: &Change<'_>, set: &TaskSet, row: &Execution) -> Draft {
+    let on = on(row);
+    let error = || row.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+    let (kind, words) = match (row.status.as_deref(), &row.recovered_by) {
+        (_, Some(by)) => {
+            let words = ("was recovered", format!("by {by}, lost {on}"), Severity::Warning);
+            (Kind::TaskRecovered, words)
+        }
+        (Some("completed"), _) => (Kind::TaskEnded, ("completed", on, Severity::Info)),
+        (Some("failed"), _) => (Kind::TaskEnded, ("failed", format!("{on}{}", error()), Severity::Warning)),
+        (status, _) => {
+            let status = status.unwrap_or("?");
+            (Kind::TaskEnded, ("ended", format!("{on} as {status}{}", error()), Severity::Info))
+        }
+    };
+    let both = row.started_at.zip(row.completed_at);
+    let length = both.map(|(from, to)| Length::Exactly(seconds(from, to)));
+    Draft { at: change.moment(row.completed_at), kind, length, ..draft(change, set, row, words) }
+}
+
+fn switched(change: &Change<'_>, old: &TaskSet, new: &TaskSet, drafts: &mut Vec<Draft>) {
+    if Arc::ptr_eq(&old.tasks.rows, &new.tasks.rows) {
+        return;
+    }
+    for task in new.tasks.rows.iter() {
+        let was = old.task(task.id).and_then(|task| task.enabled);
+        let what = match was.zip(task.enabled) {
+            Some((true, false)) => "was disabled",
+            Some((false, true)) => "was enabled",
+            _ => continue,
+        };
+        let who = harmless(&name(new, task.id));
+        let draft = of(who, what, change.now(), Kind::TaskSwitched, Severity::Info);
+        drafts.push(Draft { subject: Some(Subject::Task(new.task_id(task.id))), ..draft });
+    }
+}
+
+/// A task, and the execution of it that runs.
+type Key = (TaskId, Option<i64>);
+
+/// What is not in the rows themselves: it follows from the time and from who holds the key.
+fn states(change: &Change<'_>, old: &[TaskRow], drafts: &mut Vec<Draft>) {
+    let (before, after) = (change.before.map(|before| before.snapshot), change.after.snapshot);
+    let Some(before) = before.filter(|_| !old.is_empty()) else { return };
+    let key = |row: &TaskRow, snapshot| -> Key {
+        (row.task, row.execution(snapshot).map(|execution| execution.id))
+    };
+    let known: FxHashMap<Key, TaskState> = old.iter().map(|row| (key(row, before), row.state)).collect();
+    for row in &change.after.tasks.rows {
+        let news = words(row).filter(|_| known.get(&key(row, after)) != Some(&row.state));
+        let Some((kind, what, more, severity)) = news else { continue };
+        let draft = of(harmless(&row.name(after)), what, change.now(), kind, severity);
+        let subject = Some(Subject::Task(row.task));
+        let worker = row.execution(after).map(on).unwrap_or_default();
+        drafts.push(Draft { more: harmless(&format!("{worker}{more}")), subject, ..draft });
+    }
+}
+
+fn words(row: &TaskRow) -> Option<(Kind, &'static str, String, Severity)> {
+    let limit = crate::text::duration(row.limit);
+    Some(match row.state {
+        TaskState::Orphan => {
+            let more = ": its session is gone".to_owned();
+            (Kind::TaskOrphaned, "was orphaned", more, Severity::Critical)
+        }
+        TaskState::Slow => {
+            (Kind::TaskSlow, "became slow", format!(": it runs for longer than {limit}"), Severity::Warning)
+        }
+        TaskState::Overdue => {
+            (Kind::TaskOverdue, "became overdue", ": no worker took it".to_owned(), Severity::Warning)
+        }
+        TaskState::Leaked => {
+            let more =
+                row.holder.map_or_else(String::new, |pid| format!(": {pid} holds it and runs nothing"));
+            (Kind::TaskLeaked, "leaked a key", more, Severity::Warning)
+        }
+        _ => return None,
+    })
+}

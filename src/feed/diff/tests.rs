@@ -1,0 +1,396 @@
+use crate::feed::digest::Digest;
+use crate::model::backend::State;
+use crate::model::event::{Event, Kind, Length};
+use crate::model::finding::{Severity, Subject};
+use crate::model::lock::LockMode;
+use crate::model::lock_name::LockNames;
+use crate::model::snapshot::Snapshot;
+use crate::model::thresholds::Thresholds;
+use crate::model::view::TargetId;
+use crate::sample::{Builder, advisory, at, relation};
+
+/// A feed, and how many of its events were looked at.
+struct Story {
+    digest: Digest,
+    read: usize,
+}
+
+impl Story {
+    /// After a look at this.
+    fn of(first: Builder) -> Self {
+        let digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+        let mut story = Self { digest, read: 0 };
+        story.then(first);
+        story
+    }
+
+    fn saw(&mut self, snapshot: Snapshot) -> Vec<Event> {
+        self.digest.snapshot_taken(snapshot);
+        self.news()
+    }
+
+    /// What is new after the next look.
+    fn then(&mut self, next: Builder) -> Vec<Event> {
+        self.saw(next.snapshot())
+    }
+
+    fn news(&mut self) -> Vec<Event> {
+        let view = self.digest.view();
+        let new: Vec<Event> = view.events.iter().skip(self.read).cloned().collect();
+        self.read += new.len();
+        new
+    }
+}
+
+fn told(events: &[Event]) -> Vec<String> {
+    events.iter().map(|event| format!("{}: {}", event.kind.as_str(), event.text())).collect()
+}
+
+fn empty(now: f64) -> Builder {
+    Builder { now, relations: vec![(2001, "accounts")], ..Builder::default() }
+}
+
+/// 10 holds the table; these wait for it since so many seconds after the start.
+fn queue(now: f64, waiters: &[(i32, f64)]) -> Builder {
+    let mut b = empty(now);
+    b.session(10, "app@web", State::IdleInTransaction, now + 5.0, "");
+    b.lock(10, relation(2001), LockMode::AccessExclusive, None);
+    for (pid, since) in waiters {
+        b.session(*pid, "app@web", State::Active, now - since, "");
+        b.lock(*pid, relation(2001), LockMode::AccessShare, Some(now - since));
+    }
+    b
+}
+
+#[test]
+fn the_first_look_tells_what_is_there() {
+    let mut story = Story { read: 0, ..Story::of(queue(0.0, &[(11, -3.0)])) };
+    let events = story.news();
+    assert_eq!(
+        told(&events),
+        [
+            "root: 10 app@web began to block others: idle in transaction, blocks 1, frees 1",
+            "wait: 11 app@web began to wait for AccessShare on accounts behind 10",
+            "link: connected to PostgreSQL 17.2: 1 wait for a lock, roots: 1",
+        ]
+    );
+    assert_eq!((events[1].at, events[1].seen), (at(-3.0), at(0.0)));
+    assert!(matches!(events[1].subject, Some(Subject::Backend(id)) if id.pid == 11));
+    assert_eq!(story.then(queue(1.0, &[(11, -3.0)])), []);
+}
+
+#[test]
+fn a_wait_ends_in_three_ways() {
+    let mut story = Story::of(queue(0.0, &[(11, -3.0), (12, -2.0), (13, -1.0)]));
+    let mut next = empty(2.0);
+    next.session(11, "app@web", State::Active, 1.0, "");
+    next.session(12, "app@web", State::Active, 1.0, "");
+    next.lock(11, relation(2001), LockMode::AccessShare, None);
+    let events = story.then(next);
+    assert_eq!(
+        told(&events),
+        [
+            "root over: 10 app@web stopped blocking others: up to 3, its session is gone",
+            "wait over: 11 app@web got AccessShare on accounts",
+            "wait over: 12 app@web stopped waiting for AccessShare on accounts",
+            "wait over: 13 app@web went away while waiting for AccessShare on accounts",
+        ]
+    );
+    assert_eq!(events[0].length, Some(Length::AtMost(5.0)));
+    assert_eq!(events[1].length, Some(Length::AtMost(5.0)));
+}
+
+#[test]
+fn a_wait_that_begins_anew_between_two_looks_is_another_one() {
+    let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
+    let events = story.then(queue(2.0, &[(11, 1.5)]));
+    assert_eq!(
+        told(&events),
+        [
+            "wait: 11 app@web began to wait for AccessShare on accounts behind 10",
+            "wait over: 11 app@web stopped waiting for AccessShare on accounts",
+        ]
+    );
+    assert_eq!(events[0].at, at(1.5));
+}
+
+#[test]
+fn a_wait_without_a_start_gets_it_later_and_is_the_same() {
+    let start = |story: &mut Story, now: f64, start: Option<f64>| {
+        let mut snapshot = queue(now, &[(11, 0.0)]).snapshot();
+        let mut locks = snapshot.locks.rows.as_ref().clone();
+        locks[1].wait_start = start.map(at);
+        snapshot.locks.rows = std::sync::Arc::new(locks);
+        story.saw(snapshot)
+    };
+    let mut story = Story::of(empty(-1.0));
+    assert!(told(&start(&mut story, 1.0, None)).iter().any(|text| text.starts_with("wait: 11")));
+    assert_eq!(told(&start(&mut story, 2.0, Some(0.9))), <[String; 0]>::default());
+    assert_eq!(told(&start(&mut story, 3.0, Some(2.5))).len(), 2, "another wait");
+}
+
+#[test]
+fn alike_events_of_one_look_follow_each_other_in_order() {
+    let crowd: Vec<(i32, f64)> = (0..20).map(|at| (100 + at, f64::from(at) / 100.0)).collect();
+    let mut story = Story::of(empty(-1.0));
+    let events = story.then(queue(1.0, &crowd));
+    let waits: Vec<_> = events.iter().filter(|event| event.kind == Kind::WaitBegun).collect();
+    assert_eq!(waits.len(), 20);
+    assert!(waits.windows(2).all(|pair| {
+        pair[0].is_alike(pair[1]) && pair[0].number + 1 == pair[1].number && pair[0].at <= pair[1].at
+    }));
+}
+
+#[test]
+fn locks_that_could_not_be_read_end_nothing() {
+    let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
+    let mut snapshot = empty(1.0).snapshot();
+    snapshot.locks = queue(0.0, &[(11, -3.0)]).snapshot().locks.stale("lock timeout".into());
+    assert_eq!(told(&story.saw(snapshot)), ["stale: locks could not be read: lock timeout"]);
+    let events = story.then(queue(3.0, &[(11, -3.0)]));
+    assert_eq!(told(&events), ["fresh: locks could be read again"]);
+    assert_eq!(events[0].length, Some(Length::Exactly(3.0)));
+}
+
+#[test]
+fn a_root_hands_over_and_a_recycled_process_id_is_another_root() {
+    let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
+    let mut next = queue(1.0, &[(11, -3.0)]);
+    next.backends[0].backend_start = Some(at(0.5));
+    assert_eq!(
+        told(&story.then(next)),
+        [
+            "root over: 10 app@web stopped blocking others: up to 1, its session is gone",
+            "root: 10 app@web began to block others: idle in transaction, blocks 1, frees 1",
+        ]
+    );
+}
+
+fn cycle(now: f64) -> Builder {
+    let mut b = empty(now);
+    for (pid, has, wants) in [(21, 1, 2), (22, 2, 1)] {
+        b.session(pid, "app@web", State::Active, 1.0, "");
+        b.lock(pid, advisory(has), LockMode::Exclusive, None);
+        b.lock(pid, advisory(wants), LockMode::Exclusive, Some(now + 1.0));
+    }
+    b
+}
+
+fn counted(b: Builder, deadlocks: u64) -> Snapshot {
+    let mut snapshot = b.snapshot();
+    let mut server = snapshot.server().unwrap().clone();
+    (server.deadlocks, server.deadlocks_of) = (deadlocks, std::sync::Arc::from([16384]));
+    snapshot.server = crate::model::snapshot::Section::fresh(vec![server], snapshot.taken_at);
+    snapshot
+}
+
+#[test]
+fn a_cycle_and_the_deadlock_it_was() {
+    let mut story = Story::of(empty(0.0));
+    story.saw(counted(empty(0.5), 3));
+    let events = story.saw(counted(cycle(1.0), 3));
+    let found = events.iter().find(|event| event.kind == Kind::CycleBegun).unwrap();
+    assert_eq!(
+        (found.text().as_str(), found.severity),
+        ("21 and 22 waited for each other", Severity::Critical)
+    );
+    let events = story.saw(counted(empty(2.0), 4));
+    let texts = told(&events);
+    assert!(texts.contains(&"cycle over: 21 and 22 no longer waited for each other".to_owned()), "{texts:?}");
+    assert!(texts.contains(&"deadlock: the server broke a deadlock of 21 and 22".to_owned()), "{texts:?}");
+    assert_eq!(story.saw(counted(empty(3.0), 4)), [], "told once");
+    let texts = told(&story.saw(counted(empty(4.0), 6)));
+    assert_eq!(texts, ["deadlock: the server broke 2 deadlocks, whose parties were in no snapshot"]);
+}
+
+fn tasks(now: f64, change: impl FnOnce(&mut Builder)) -> Builder {
+    let mut b = empty(now);
+    b.task(1, "sync", "sql", 600.0, -900.0);
+    b.task(2, "close", "sql", 5.0, -900.0);
+    change(&mut b);
+    b
+}
+
+/// An execution that began then, as worker-1 runs it in session 31.
+fn runs(b: &mut Builder, id: i64, task: i64, since: f64) {
+    let status = b.now;
+    b.execution(task, "worker-1", "running", status - since, Some(31)).id = id;
+    b.session(31, "jobs@worker-1", State::Idle, 0.1, "");
+    let key = crate::model::task::TaskKey::own(task).unwrap().number();
+    b.lock(31, advisory(key), LockMode::Exclusive, None);
+}
+
+fn ran(b: &mut Builder, id: i64, task: i64, status: &str, (from, to): (f64, f64)) {
+    let now = b.now;
+    let execution = b.execution(task, "worker-1", status, now - from, Some(31));
+    (execution.id, execution.completed_at) = (id, Some(at(to)));
+}
+
+#[test]
+fn executions_begin_and_end_also_between_two_looks() {
+    let mut story = Story::of(tasks(0.0, |b| ran(b, 899, 1, "completed", (-50.0, -40.0))));
+    let events = story.then(tasks(1.0, |b| {
+        ran(b, 899, 1, "completed", (-50.0, -40.0));
+        runs(b, 900, 1, 0.5);
+        ran(b, 901, 2, "completed", (0.2, 0.7));
+        // Of old: it came in sight because a newer one was deleted.
+        ran(b, 800, 2, "completed", (-500.0, -400.0));
+    }));
+    assert_eq!(
+        told(&events),
+        ["task start: sync started on worker-1", "task end: close completed on worker-1"]
+    );
+    assert_eq!((events[0].at, events[1].at), (at(0.5), at(0.7)));
+    assert!(matches!(events[1].length, Some(Length::Exactly(seconds)) if (seconds - 0.5).abs() < 0.01));
+    let events = story.then(tasks(2.0, |b| {
+        ran(b, 900, 1, "failed", (0.5, 1.5));
+        b.executions[0].error = Some("no\n\u{1b}[31mspace".into());
+        runs(b, 902, 2, 1.2);
+    }));
+    assert_eq!(
+        told(&events),
+        ["task start: close started on worker-1", "task end: sync failed on worker-1: no ␛[31mspace"]
+    );
+    let events = story.then(tasks(8.0, |b| runs(b, 902, 2, 1.2)));
+    assert_eq!(told(&events), ["task slow: close became slow on worker-1: it runs for longer than 5.0s"]);
+    assert_eq!(story.then(tasks(9.0, |b| runs(b, 902, 2, 1.2))), []);
+    let events = story.then(tasks(10.0, |b| {
+        ran(b, 902, 2, "failed", (1.2, 9.5));
+        b.executions[0].recovered_by = Some("locktop".into());
+    }));
+    assert_eq!(told(&events), ["task recover: close was recovered by locktop, lost on worker-1"]);
+}
+
+#[test]
+fn a_task_is_orphaned_overdue_and_switched() {
+    let lost = |now: f64| {
+        tasks(now, |b| {
+            let since = now;
+            b.execution(1, "worker-1", "running", since + 60.0, Some(31));
+        })
+    };
+    let mut story = Story::of(lost(0.0));
+    let limit = Thresholds::default().orphan_grace;
+    assert_eq!(told(&story.then(lost(limit - 1.0))), <[String; 0]>::default());
+    let events = story.then(lost(limit + 1.0));
+    assert_eq!(told(&events), ["task orphan: sync was orphaned on worker-1: its session is gone"]);
+    let mut next = tasks(limit + 2.0, |b| b.tasks[1].enabled = Some(false));
+    next.tasks[0].next_run_at = Some(at(-1000.0));
+    let texts = told(&story.then(next));
+    assert!(texts.contains(&"task switch: close was disabled".to_owned()), "{texts:?}");
+    assert!(texts.contains(&"task overdue: sync became overdue: no worker took it".to_owned()), "{texts:?}");
+    assert!(texts.contains(&"task end: sync left the log on worker-1".to_owned()), "{texts:?}");
+}
+
+fn lease(now: f64, owner: &str, token: i64, (since, term): (f64, f64)) -> Builder {
+    let mut b = empty(now);
+    // There is always one more: a table without rows is no table in a sample.
+    b.lease("0", "node0", 9000.0, now).acquired_at = Some(at(-9000.0));
+    if !owner.is_empty() {
+        let row = b.lease("7", owner, term, now - since);
+        (row.token, row.acquired_at) = (Some(token), Some(at(since)));
+    }
+    b
+}
+
+#[test]
+fn a_lease_goes_from_hand_to_hand() {
+    let mut story = Story::of(lease(0.0, "", 0, (0.0, 0.0)));
+    let mut next = |b: Builder| told(&story.then(b));
+    assert_eq!(
+        next(lease(1.0, "node1", 1, (0.5, 5.0))),
+        ["lease: lease 7 in locktop.distlock was taken by node1, token 1"]
+    );
+    assert_eq!(next(lease(2.0, "node1", 1, (0.5, 5.0))), <[String; 0]>::default());
+    assert_eq!(
+        next(lease(7.0, "node1", 1, (0.5, 5.0))),
+        ["lease expired: lease 7 in locktop.distlock ran out: node1 did not give it back"]
+    );
+    assert_eq!(
+        next(lease(8.0, "node2", 2, (7.5, 50.0))),
+        ["lease owner: lease 7 in locktop.distlock changed owner: node1 to node2, token 1 to 2"]
+    );
+    assert_eq!(
+        next(lease(9.0, "node2", 3, (8.5, 50.0))),
+        ["lease owner: lease 7 in locktop.distlock was taken anew by node2, token 2 to 3"]
+    );
+    let mut released = lease(10.0, "node2", 3, (8.5, 0.0));
+    released.leases[1].released_at = Some(at(9.5));
+    assert_eq!(next(released), ["lease over: lease 7 in locktop.distlock was given back by node2"]);
+    assert_eq!(
+        next(lease(11.0, "node3", 4, (10.5, 50.0))),
+        ["lease: lease 7 in locktop.distlock was taken by node3, token 4"]
+    );
+    assert_eq!(
+        next(lease(12.0, "", 0, (0.0, 0.0))),
+        ["lease over: lease 7 in locktop.distlock went away; node3 had it"]
+    );
+}
+
+#[test]
+fn thousands_of_failed_items_are_fifty_lines_and_a_sum() {
+    let failed = |now: f64, ids: std::ops::Range<i64>, since: f64| {
+        let mut b = empty(now);
+        b.item(1, "old", "failed", now + 100.0);
+        for id in ids {
+            b.item(id, "mail", "failed", now - since).error = Some("550".into());
+        }
+        b
+    };
+    let mut story = Story::of(failed(0.0, 0..0, 0.0));
+    let events = story.then(failed(1.0, 10..11, 0.5));
+    assert_eq!(told(&events), ["item failed: item 10 (mail) was set aside: 550"]);
+    let events = story.then(failed(2.0, 10..3010, 1.5));
+    assert_eq!(events.len(), 51);
+    assert!(told(&events).contains(&"item failed: 2,949 more queue items were set aside".to_owned()));
+    // Those of old that come in sight are no news.
+    assert_eq!(story.then(failed(3.0, 10..3020, 1.5)), []);
+}
+
+#[test]
+fn an_item_that_lost_its_worker_is_told_once() {
+    let lost = |now: f64| {
+        let mut b = empty(now);
+        b.item(5, "mail", "processing", now + 60.0);
+        b.item(6, "mail", "pending", now + 60.0);
+        if now < 1.0 {
+            b.session(99, "jobs@worker-5", State::Idle, 0.1, "");
+        }
+        b
+    };
+    let mut story = Story::of(lost(0.0));
+    assert_eq!(told(&story.then(lost(1.0))), ["item lost: item 5 (mail) was lost: worker-5 is gone"]);
+    assert_eq!(story.then(lost(2.0)), []);
+}
+
+#[test]
+fn the_connection_is_lost_once_and_the_server_comes_back_anew() {
+    let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
+    story.digest.link_lost("server closed the connection", 1);
+    story.digest.link_lost("connection refused", 2);
+    assert_eq!(told(&story.news()), ["link lost: the connection was lost: server closed the connection"]);
+    let mut snapshot = empty(20.0).snapshot();
+    let mut server = snapshot.server().unwrap().clone();
+    server.started_at = Some(at(15.0));
+    snapshot.server = crate::model::snapshot::Section::fresh(vec![server.clone()], snapshot.taken_at);
+    let events = story.saw(snapshot.clone());
+    let texts = told(&events);
+    assert_eq!(texts[0], "server: the server was started anew, version 17.2, as primary");
+    assert_eq!(events[0].at, at(15.0));
+    assert!(texts.contains(&"link: the server answers again".to_owned()), "{texts:?}");
+    assert!(texts.iter().any(|text| text.starts_with("wait over: 11 app@web went away")), "{texts:?}");
+    server.in_recovery = true;
+    snapshot.server = crate::model::snapshot::Section::fresh(vec![server], snapshot.taken_at);
+    assert_eq!(told(&story.saw(snapshot)), ["server: the server became a standby"]);
+}
+
+#[test]
+fn who_is_hostile_stays_on_one_line() {
+    let mut b = queue(0.0, &[(11, -3.0)]);
+    b.backends[1].application = Some("a\n\u{1b}]0;x\u{7}".repeat(100_000).into());
+    let mut story = Story::of(empty(-1.0));
+    for event in story.then(b) {
+        assert!(!event.text().chars().any(char::is_control), "{}", event.text());
+        assert!(event.text().len() < 4000);
+    }
+}

@@ -1,0 +1,209 @@
+//! Waits that began and ended.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Change, of, seconds};
+use crate::model::awaited_rows::AwaitedRows;
+use crate::model::backend::BackendId;
+use crate::model::event::{Draft, Kind, Length, harmless};
+use crate::model::finding::{Severity, Subject};
+use crate::model::lock::{LockMode, LockTag};
+use crate::model::wait_graph::{Party, Queue, Waiter};
+use crate::model::{Text, Timestamp, words};
+
+/// A process waits for one lock in one mode at a time.
+type Key = (i32, LockTag, LockMode);
+
+/// Those who waited at the last look.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    waits: FxHashMap<Key, Wait>,
+    looks: u64,
+}
+
+#[derive(Debug)]
+struct Wait {
+    /// When it began; none in the first moment, as the server says it.
+    start: Option<Timestamp>,
+    /// The last look that saw it, and when it was taken.
+    look: u64,
+    backend: BackendId,
+    who: Text,
+    /// `AccessShare on accounts`.
+    what: Text,
+    /// No earlier than this did it begin.
+    earliest: Timestamp,
+}
+
+impl Wait {
+    /// Whether a waiter that was seen later waits still: one that waits anew has another start.
+    fn goes_on_in(&self, later: &Waiter, before: Timestamp) -> bool {
+        match (self.start, later.wait_start) {
+            (Some(start), Some(later)) => start == later,
+            // Only the first moment has no start.
+            (Some(_), None) => false,
+            (None, Some(later)) => later <= before,
+            (None, None) => true,
+        }
+    }
+}
+
+impl Waits {
+    pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
+        self.looks += 1;
+        let look = self.looks;
+        let seen = change.before.map_or(change.now(), |before| before.snapshot.taken_at);
+        let mut ended = Vec::new();
+        let mut begun = Vec::new();
+        for queue in &change.after.graph.queues {
+            for waiter in &queue.waiters {
+                let key = (waiter.pid, queue.tag, waiter.mode);
+                match self.waits.get_mut(&key) {
+                    Some(wait) if wait.goes_on_in(waiter, seen) => {
+                        wait.look = look;
+                        wait.start = wait.start.or(waiter.wait_start);
+                    }
+                    Some(_) => {
+                        ended.extend(self.waits.remove_entry(&key));
+                        begun.push((queue, waiter));
+                    }
+                    None => begun.push((queue, waiter)),
+                }
+            }
+        }
+        ended.extend(self.waits.extract_if(|_, wait| wait.look != look));
+        ended.sort_unstable_by_key(|(key, wait)| (wait.earliest, *key));
+        let mut drafts = over(change, &ended);
+        if !begun.is_empty() {
+            let mut naming = Naming::new(change);
+            for (queue, waiter) in begun {
+                let (draft, wait) = naming.begun(queue, waiter, look);
+                self.waits.insert((waiter.pid, queue.tag, waiter.mode), wait);
+                drafts.push(draft);
+            }
+        }
+        drafts
+    }
+}
+
+/// Puts waits that began into words, each name once.
+struct Naming<'a, 'b> {
+    change: &'a Change<'b>,
+    rows: AwaitedRows,
+    /// The root above each who waits.
+    roots: FxHashMap<Party, Party>,
+    /// `AccessShare on accounts`, and the same with the root.
+    words: FxHashMap<(LockTag, LockMode, Option<Party>), (Text, Text)>,
+}
+
+impl<'a, 'b> Naming<'a, 'b> {
+    fn new(change: &'a Change<'b>) -> Self {
+        let after = change.after;
+        let rows = AwaitedRows::of(after.snapshot, after.graph);
+        Self { change, rows, roots: roots(change), words: FxHashMap::default() }
+    }
+
+    fn begun(&mut self, queue: &Queue, waiter: &Waiter, look: u64) -> (Draft, Wait) {
+        let change = self.change;
+        let who = change.who(Party::Backend(waiter.pid));
+        let backend = change.backend(waiter.pid);
+        let id = backend.map_or(BackendId { pid: waiter.pid, backend_start: None }, |backend| backend.id());
+        let root = self.roots.get(&waiter.party).copied();
+        let (what, text) = self.words(queue, waiter, root);
+        let at = waiter.wait_start.unwrap_or_else(|| change.now());
+        let draft = Draft {
+            who: Text::clone(&who),
+            what: text,
+            subject: Some(Subject::Backend(id)),
+            ..Draft::new(at, Kind::WaitBegun, Severity::Info, "")
+        };
+        let poll = chrono::TimeDelta::microseconds(micros(change.after.snapshot.poll_seconds));
+        let earliest = waiter.wait_start.unwrap_or_else(|| change.now() - poll);
+        (draft, Wait { start: waiter.wait_start, look, backend: id, who, what, earliest })
+    }
+
+    fn words(&mut self, queue: &Queue, waiter: &Waiter, root: Option<Party>) -> (Text, Text) {
+        let Change { after, lock_names, .. } = self.change;
+        let tag = self.rows.awaited(&queue.tag, waiter.pid);
+        let key = (*tag, waiter.mode, root);
+        if let Some((what, text)) = self.words.get(&key) {
+            return (Text::clone(what), Text::clone(text));
+        }
+        let holder = queue.holders.first().and_then(|holder| self.change.backend(holder.party.pid()));
+        let target = words::quoted(after.snapshot, lock_names, tag, holder);
+        let what = format!("{} on {target}", waiter.mode.short());
+        let behind = match root {
+            Some(Party::Backend(pid)) => format!(" behind {pid}"),
+            Some(party @ Party::Prepared(_)) => format!(" behind {}", self.change.who(party)),
+            None => String::new(),
+        };
+        let words = (harmless(&what), harmless(&format!("began to wait for {what}{behind}")));
+        self.words.insert(key, words.clone());
+        words
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "saturates")]
+fn micros(seconds: f64) -> i64 {
+    (seconds * 1e6) as i64
+}
+
+/// The root above each who waits, by the forest: each place is gone through once.
+fn roots(change: &Change<'_>) -> FxHashMap<Party, Party> {
+    let nodes = &change.after.graph.tree.nodes;
+    let mut tops: Vec<Option<usize>> = vec![None; nodes.len()];
+    let mut path = Vec::new();
+    for start in 0..nodes.len() {
+        let mut at = start;
+        let top = loop {
+            if let Some(Some(top)) = tops.get(at) {
+                break *top;
+            }
+            path.push(at);
+            match nodes.get(at).and_then(|node| node.parent) {
+                // No longer way up than there are places: a circle would never end.
+                Some(parent) if path.len() <= nodes.len() => at = parent,
+                _ => break at,
+            }
+        };
+        for passed in path.drain(..) {
+            if let Some(place) = tops.get_mut(passed) {
+                *place = Some(top);
+            }
+        }
+    }
+    let above = nodes.iter().zip(tops).filter_map(|(node, top)| {
+        let top = nodes.get(top?)?.party;
+        (top != node.party).then_some((node.party, top))
+    });
+    above.collect()
+}
+
+/// What became of waits that are over.
+fn over(change: &Change<'_>, ended: &[(Key, Wait)]) -> Vec<Draft> {
+    if ended.is_empty() {
+        return Vec::new();
+    }
+    let pids: FxHashSet<i32> = ended.iter().map(|((pid, ..), _)| *pid).collect();
+    let locks = change.after.snapshot.locks.rows.iter().filter(|lock| lock.granted);
+    let mine = |pid: i32| pids.contains(&pid).then_some(pid);
+    let has: FxHashSet<Key> =
+        locks.filter_map(|lock| Some((lock.pid.and_then(mine)?, lock.tag, lock.mode))).collect();
+    ended.iter().map(|(key, wait)| one_over(change, wait, has.contains(key))).collect()
+}
+
+fn one_over(change: &Change<'_>, wait: &Wait, has_it: bool) -> Draft {
+    let snapshot = change.after.snapshot;
+    let what = match wait {
+        _ if change.is_gone(wait.backend) => format!("went away while waiting for {}", wait.what),
+        _ if has_it => format!("got {}", wait.what),
+        // It may have had it and given it back, or its statement was cancelled: no view tells.
+        _ => format!("stopped waiting for {}", wait.what),
+    };
+    let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
+    Draft {
+        subject: Some(Subject::Backend(wait.backend)),
+        length: Some(Length::AtMost(seconds(wait.start.unwrap_or(wait.earliest), now))),
+        ..of(Text::clone(&wait.who), &what, now, Kind::WaitEnded, Severity::Info)
+    }
+}

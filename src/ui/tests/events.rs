@@ -1,0 +1,101 @@
+//! The Events screen, after a story of three looks and an action between them.
+
+use crate::feed::diary::Diary;
+use crate::feed::digest::Digest;
+use crate::model::event::{Kind, Told};
+use crate::model::finding::{Severity, Subject};
+use crate::model::lock_name::LockNames;
+use crate::model::thresholds::Thresholds;
+use crate::model::view::{TargetId, View};
+use crate::sample::{self, Builder};
+
+use super::{SIZES, Stage, check};
+
+/// The root of the incident was ended: the migration behind it has its lock now, and everything else went on, too.
+fn afterwards() -> Builder {
+    let mut b = sample::systems::queue(5.0);
+    b.backends.retain(|backend| backend.pid != 4312);
+    b.locks.retain(|lock| lock.pid != Some(4312));
+    for lock in b.locks.iter_mut().filter(|lock| lock.pid == Some(4410)) {
+        (lock.granted, lock.wait_start) = (true, None);
+    }
+    // Three gave up, and one of them has left.
+    b.locks.retain(|lock| !matches!(lock.pid, Some(4466..4469)));
+    b.backends.retain(|backend| backend.pid != 4468);
+    let lease = b.leases.iter_mut().find(|lease| &*lease.id == "7").unwrap();
+    (lease.owner, lease.token) = (Some("node4".into()), Some(13));
+    (lease.renewed_at, lease.acquired_at) = (Some(sample::at(4.0)), Some(sample::at(4.0)));
+    lease.expires_at = Some(sample::at(24.0));
+    let lease = b.leases.iter_mut().find(|lease| &*lease.id == "3").unwrap();
+    lease.expires_at = Some(sample::at(3.0));
+    let execution = b.executions.iter_mut().find(|execution| execution.task_id == 1).unwrap();
+    (execution.status, execution.completed_at) = (Some("completed".into()), Some(sample::at(2.0)));
+    let task = b.tasks.iter_mut().find(|task| task.id == 9).unwrap();
+    task.enabled = Some(true);
+    let failed = b.item(41_212, "resize images", "failed", 1.0);
+    failed.error = Some("no space left on device\n\u{1b}[2J".into());
+    b
+}
+
+fn story() -> View {
+    let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
+    digest.snapshot_taken(Builder { now: -200.0, ..Builder::default() }.snapshot());
+    let view = digest.snapshot_taken(sample::systems::queue(0.0).snapshot());
+    let (diary, mut reader) = Diary::new();
+    let root = view.snapshot.as_ref().unwrap().backend(4312).unwrap().id();
+    for (kind, text) in [
+        (Kind::ActionAsked, "operator asked to terminate 4312 app@web-3"),
+        (Kind::ActionResult, "terminated 4312 app@web-3"),
+    ] {
+        let subject = Some(Subject::Backend(root));
+        diary.tell(Told { kind, severity: Severity::Warning, text: text.to_owned(), subject });
+    }
+    digest.told(reader.rest());
+    View::clone(&digest.snapshot_taken(afterwards().snapshot()))
+}
+
+#[test]
+fn the_events_at_three_sizes() {
+    for (width, height) in SIZES {
+        for (name, keys) in [
+            ("events", "8"),
+            ("events_filter", "8/kind:wait 4466"),
+            ("events_sort", "8s<end><enter>"),
+            ("event_folded", "8Gkkk<enter>"),
+            ("event_gone", "8/\"terminated 4312\"<enter>j<enter>"),
+        ] {
+            check(name, &mut Stage::new(width, height).view(story()).keys(keys));
+        }
+    }
+}
+
+/// The keys that lead to the line with this text, by a filter that only it passes.
+fn found(text: &str) -> String {
+    format!("8/\"{text}\"<enter>g")
+}
+
+#[test]
+fn enter_leads_to_the_row_and_escape_back() {
+    for (text, there) in [
+        ("changed owner", "Leases ·"),
+        ("数据同步任务 completed", "Tasks ·"),
+        ("no space left", "Queue ·"),
+        ("4410 deploy@ci got", "Chains ·"),
+        ("4466 app@web-0 stopped", "Backends ·"),
+    ] {
+        let mut stage = Stage::new(120, 35).view(story()).keys(&found(text));
+        let before = stage.text();
+        assert!(before.contains(text), "{text}:\n{before}");
+        let mut stage = stage.keys("<enter>");
+        assert!(stage.text().contains(there), "{text}:\n{}", stage.text());
+        let mut stage = stage.keys("<esc>");
+        assert_eq!(stage.text(), before, "{text}");
+    }
+}
+
+#[test]
+fn what_is_gone_is_said_to_be_gone() {
+    let text = Stage::new(120, 35).view(story()).keys(&found("terminated 4312")).keys("<enter>").text();
+    assert!(text.contains("what this event is about is not there any more"), "{text}");
+    assert!(text.contains("Other events about the same") && text.contains("began to block others"), "{text}");
+}

@@ -1,0 +1,93 @@
+//! What a query that is cancelled leaves locked, and what the plan says of that before.
+
+use locktop::demo::postgres::EmbeddedServer;
+use locktop::feed::once::once;
+use locktop::model::backend::BackendId;
+use locktop::model::lock_name::LockNames;
+use locktop::model::plan::{ActionPlan, Ask, Chosen, Look, Verb, sessions};
+use locktop::model::thresholds::Thresholds;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::Limits;
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+use crate::frozen::waiting;
+use crate::support::{database, open, wait_until};
+
+#[tokio::test]
+async fn a_cancelled_query_frees_those_that_the_plan_names() {
+    for version in super::versions() {
+        let server = super::server(version).await;
+        // The transaction block is left in its failed state by a client that does nothing about it.
+        let block = ["BEGIN", "LOCK TABLE t"];
+        cancel(&server, &block, &["LOCK TABLE t"], (true, 1)).await;
+        // What was locked before a savepoint stays locked: nobody can see from outside that there is one.
+        let savepoint = ["BEGIN", "LOCK TABLE t", "SAVEPOINT s"];
+        cancel(&server, &savepoint, &["LOCK TABLE t"], (false, 1)).await;
+        // A lock of the session stays, and the plan does not promise it.
+        let both = ["BEGIN", "LOCK TABLE t", "SELECT pg_advisory_lock(1)"];
+        let waits = ["LOCK TABLE t", "SELECT pg_advisory_lock(1)"];
+        cancel(&server, &both, &waits, (true, 1)).await;
+        let session = ["SELECT pg_advisory_lock(1)"];
+        cancel(&server, &session, &["SELECT pg_advisory_lock(1)"], (true, 0)).await;
+    }
+}
+
+/// Somebody prepares, and then sleeps; others wait for what they ask for. `promised` go on by the plan, and do go on when the sleep is
+/// cancelled where it `keeps` its word.
+async fn cancel(server: &EmbeddedServer, prepare: &[&str], waits: &[&str], (keeps, promised): (bool, usize)) {
+    let name = format!("{prepare:?} on {}", server.version());
+    let info = database(server).await;
+    let watcher = open(&info).await.client;
+    watcher.batch_execute("CREATE TABLE t ()").await.unwrap();
+    let holder = open(&info).await.client;
+    for statement in prepare {
+        holder.batch_execute(statement).await.unwrap();
+    }
+    let pid = pid_of(&holder).await;
+    let sleep = tokio::spawn(async move { (holder.batch_execute("SELECT pg_sleep(600)").await, holder) });
+    let mut others = Vec::new();
+    for (at, statement) in waits.iter().enumerate() {
+        let client = open(&info).await.client;
+        let statement = format!("BEGIN; {statement}");
+        others.push(tokio::spawn(async move { (client.batch_execute(&statement).await, client) }));
+        wait_until("one more to wait", async || waiting(&watcher).await.len() == at + 1).await;
+    }
+    wait_until("the sleep to begin", async || {
+        let question = "SELECT wait_event = 'PgSleep' FROM pg_stat_activity WHERE pid = $1";
+        watcher.query_one(question, &[&pid]).await.unwrap().get::<_, Option<bool>>(0) == Some(true)
+    })
+    .await;
+    let effect = plan(&info, pid).await.effect.unwrap();
+    assert_eq!((effect.blocked, effect.frees.len()), (waits.len(), promised), "{name}: {}", effect.words);
+    assert!(!effect.is_sure || promised == 0, "{name}: {}", effect.words);
+    let before = waiting(&watcher).await;
+    watcher.query_one("SELECT pg_cancel_backend($1)", &[&pid]).await.unwrap();
+    let (failed, holder) = sleep.await.unwrap();
+    assert_eq!(failed.unwrap_err().code(), Some(&SqlState::QUERY_CANCELED), "{name}");
+    let named: Vec<i32> = effect.frees.iter().map(|party| party.pid()).collect();
+    let left: Vec<i32> = before.iter().copied().filter(|pid| !(keeps && named.contains(pid))).collect();
+    wait_until("those named to go on", async || {
+        waiting(&watcher).await.into_iter().collect::<Vec<_>>() == left
+    })
+    .await;
+    drop(holder);
+    for other in others {
+        other.await.unwrap().0.unwrap();
+    }
+}
+
+async fn pid_of(client: &Client) -> i32 {
+    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
+}
+
+async fn plan(info: &ConnInfo, pid: i32) -> ActionPlan {
+    let limits = Limits { ask: 1_000, ..Limits::default() };
+    let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
+    let backend = view.snapshot.as_ref().unwrap().backend(pid).unwrap();
+    let look = Look { view: &view, rights: None, own_pids: &[] };
+    let id = BackendId { pid, backend_start: backend.backend_start };
+    let plan = sessions(&look, &Ask::new(Verb::Cancel, vec![Chosen::Backend(id)]));
+    assert!(plan.refused.is_empty(), "{plan:?}");
+    plan
+}
