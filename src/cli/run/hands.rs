@@ -3,7 +3,6 @@
 use tokio_postgres::Client;
 
 use super::super::settings::Settings;
-use super::look;
 use crate::action::audit::{self, Keeper, ServerName, Unfinished};
 use crate::action::{Actor, Asked, Record, executor};
 use crate::clock;
