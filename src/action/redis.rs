@@ -148,38 +148,25 @@ mod tests {
 
     #[tokio::test]
     async fn servers_of_other_sets_are_not_asked() {
-        use crate::demo::redis::RedisServer;
         use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge_sets};
-        use crate::redis::{Command, Connection};
 
-        let servers = RedisServer::several(3).await.unwrap_or_else(|error| panic!("{error}"));
-        let urls: Vec<_> = servers.iter().map(|server| RedisUrl::parse(&server.url()).unwrap()).collect();
-        let mut connections = Vec::new();
-        for url in &urls {
-            let connection = Connection::open(url, PATIENCE * 5).await.unwrap();
-            connection.run(&Command::new("SET").arg("lock:a").arg("me")).await.unwrap();
-            connections.push(connection);
-        }
-        let reading = |url: &RedisUrl| ServerReading {
-            server: url.to_string().into(),
+        let reading = |at: usize| ServerReading {
+            server: format!("{at}").into(),
             keys: Ok(vec![KeyReading {
                 key: (*b"lock:a").into(),
                 value: LockValue::text(b"me"),
                 expiry: Expiry::Never,
             }]),
         };
-        let leases = merge_sets(&urls.iter().map(reading).collect::<Vec<_>>(), &[1, 2]);
-        let row = &leases.rows[1];
-        let (fate, told) = unlock(row, &urls[..2]).await;
+        let leases = merge_sets(&[reading(0), reading(1), reading(2)], &[1, 2]);
+        let urls: Vec<_> =
+            (1..4).map(|port| RedisUrl::parse(&format!("redis://127.0.0.1:{port}")).unwrap()).collect();
+        let (fate, told) = unlock(&leases.rows[1], &urls[..2]).await;
         assert_eq!(fate, Fate::Refused, "{told}");
-        let (fate, told) = unlock(row, &urls).await;
-        assert_eq!(
-            (fate, told.as_str()),
-            (Fate::Done, "freed on 2 of 2: its holder has no majority any more")
-        );
-        for (connection, left) in connections.iter().zip([1, 0, 0]) {
-            let exists = connection.run(&Command::new("EXISTS").arg("lock:a")).await.unwrap();
-            assert_eq!(exists.as_number(), Some(left));
-        }
+        // Nobody listens there: who was asked is said all the same.
+        let (_, told) = unlock(&leases.rows[0], &urls).await;
+        assert!(told.contains("freed on 0 of 1") && told.contains("127.0.0.1:1:"), "{told}");
+        let (_, told) = unlock(&leases.rows[1], &urls).await;
+        assert!(told.contains("freed on 0 of 2") && told.contains("127.0.0.1:2:"), "{told}");
     }
 }

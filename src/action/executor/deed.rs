@@ -8,8 +8,9 @@ use super::{Settings, not_tried, recovery};
 use crate::action::lines::Lines;
 use crate::action::record::{Clerk, Record};
 use crate::action::recover;
+use crate::action::redis as redis_locks;
 use crate::action::session::{self, IN_DOUBT};
-use crate::action::{lease, queue, redis, task};
+use crate::action::{lease, queue, task};
 use crate::model::plan::{Deed, Fate, RecoveryPlan, Report, Request, Target, Verb, What};
 use crate::schema::SchemaName;
 
@@ -70,7 +71,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
     async fn one(&self, client: Option<&Client>, deed: &Deed, target: &Target) -> (Fate, String) {
         let actor = &self.settings.actor;
         match (deed.verb, &target.what, client) {
-            (Verb::Unlock, What::RedisLease(lease), _) => redis::unlock(lease, &self.settings.redis).await,
+            (Verb::Unlock, What::RedisLease(lease), _) => {
+                redis_locks::unlock(lease, &self.settings.redis).await
+            }
             (Verb::Unlock, What::Lease(lease), Some(client)) => lease::unlock(client, lease, actor).await,
             (Verb::Enable | Verb::Disable | Verb::MakeDue, What::Task(task), Some(client)) => {
                 task::change(client, deed.verb, task, actor).await
@@ -88,7 +91,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
     /// What is going to be asked, in short.
     fn short(deed: &Deed, target: &Target) -> String {
         match &target.what {
-            What::RedisLease(lease) => redis::short(lease),
+            What::RedisLease(lease) => redis_locks::short(lease),
             What::Lease(lease) => lease::short(lease),
             What::Task(task) => task::short(deed.verb, task),
             What::Item(item) => queue::short(deed.verb, item),
