@@ -37,7 +37,7 @@ async fn end_the_roots(server: &EmbeddedServer, scenario: Scenario) {
     let client = open(&info).await.client;
     let running = scenario.start(&stage, Pace::TEST).await.unwrap();
     let facts = running.facts().clone();
-    let mut frozen = Frozen::stop(facts.waits.iter().map(|wait| wait.waiter));
+    let frozen = Frozen::stop(facts.waits.iter().map(|wait| wait.waiter));
     for root in &facts.roots {
         let document = snapshot(server, &info).await;
         let frees = root_of(&document, root, &name).frees;
