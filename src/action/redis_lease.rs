@@ -145,4 +145,28 @@ mod tests {
             assert!(told.contains(words), "{given}: {told}");
         }
     }
+
+    #[tokio::test]
+    async fn servers_of_other_sets_are_not_asked() {
+        use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge_sets};
+
+        let reading = |at: usize| ServerReading {
+            server: format!("{at}").into(),
+            keys: Ok(vec![KeyReading {
+                key: (*b"lock:a").into(),
+                value: LockValue::text(b"me"),
+                expiry: Expiry::Never,
+            }]),
+        };
+        let leases = merge_sets(&[reading(0), reading(1), reading(2)], &[1, 2]);
+        let urls: Vec<_> =
+            (1..4).map(|port| RedisUrl::parse(&format!("redis://127.0.0.1:{port}")).unwrap()).collect();
+        let (fate, told) = unlock(&leases.rows[1], &urls[..2]).await;
+        assert_eq!(fate, Fate::Refused, "{told}");
+        // Nobody listens there: who was asked is said all the same.
+        let (_, told) = unlock(&leases.rows[0], &urls).await;
+        assert!(told.contains("freed on 0 of 1") && told.contains("127.0.0.1:1:"), "{told}");
+        let (_, told) = unlock(&leases.rows[1], &urls).await;
+        assert!(told.contains("freed on 0 of 2") && told.contains("127.0.0.1:2:"), "{told}");
+    }
 }

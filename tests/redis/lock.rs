@@ -7,10 +7,10 @@ use locktop::locks::redis_lock::{
     Interrupted, LockOptions, Lost, NotAcquired, RedisLocks, Released, Restarts, Unlock, force_unlock,
 };
 use locktop::model::redis_lease::{LockValue, RedisLease};
-use locktop::redis::{Command, Reply, read_once};
+use locktop::redis::{Command, RedisOptions, RedisSets, Reply, read_once};
 
 use crate::support::{PATIENCE, wait_until};
-use crate::{bytes, open, run, server, start, url};
+use crate::{bytes, open, run, server, servers, start, url, urls};
 
 /// Servers here have only just been started, and none is ever restarted with a lock on it.
 fn options(term: Duration) -> LockOptions {
@@ -283,4 +283,25 @@ async fn unlocking_by_force_deletes_exactly_what_was_shown() {
     let hasty = force_unlock(&row, &servers, Duration::from_millis(200)).await.remove(0);
     assert!(matches!(hasty, Unlock::Failed(_)));
     server.thaw();
+}
+
+#[tokio::test]
+async fn a_lock_is_freed_on_the_servers_of_its_set_alone() {
+    let servers = servers(3).await;
+    let mut connections = Vec::new();
+    for server in &servers {
+        connections.push(open(server).await);
+        run(connections.last().unwrap(), "SET lock:a me PX 60000").await;
+    }
+    let all = urls(&servers);
+    let mut sets = RedisSets::from(all[..1].to_vec());
+    sets.add(all[1..].to_vec()).unwrap();
+    let options = RedisOptions { patience: Duration::from_secs(5), ..RedisOptions::default() };
+    let leases = read_once(sets, options).await.leases;
+    let row = leases.rows.iter().find(|row| row.set == 1).unwrap();
+    let freed = force_unlock(row, &all[row.members()], Duration::from_secs(5)).await;
+    assert!(matches!(freed[..], [Unlock::Freed, Unlock::Freed]), "{freed:?}");
+    for (connection, left) in connections.iter().zip([1, 0, 0]) {
+        assert_eq!(run(connection, "EXISTS lock:a").await, Reply::Number(left));
+    }
 }
