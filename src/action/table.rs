@@ -109,7 +109,9 @@ impl Table {
     /// What a role needs to change rows of it.
     fn grants(&self, role: &str, is_own: bool) -> String {
         let (role, schema) = (quoted(role), quoted(&self.schema));
-        let mut text = format!("GRANT SELECT, UPDATE ON {schema}.{} TO {role}", quoted(&self.name));
+        let table = quoted(&self.name);
+        let usage = format!("GRANT USAGE ON SCHEMA {schema} TO {role}");
+        let mut text = format!("{usage}; GRANT SELECT, UPDATE ON {schema}.{table} TO {role}");
         if is_own && self.has_audit {
             let audit = format!(
                 "; GRANT INSERT ON {schema}.locktop_audit TO {role}; \

@@ -24,10 +24,10 @@ fn lines(directory: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-async fn recover(stage: &Stage, state: &Path) -> Left {
+async fn recover(stage: &Stage, home: &Path) -> Left {
     let target = address(server_of(versions()[0]).await, &stage.info);
     let mut command = locktop(&["recover", &target, "--yes"]);
-    command.env("XDG_STATE_HOME", state);
+    command.env("XDG_STATE_HOME", home);
     run_beside(command).await
 }
 
@@ -35,10 +35,10 @@ async fn recover(stage: &Stage, state: &Path) -> Left {
 async fn what_the_command_does_is_on_record() {
     let stage = Stage::new(versions()[0]).await;
     stage.orphan("gone").await;
-    let state = tempfile::tempdir().unwrap();
-    let left = recover(&stage, state.path()).await;
+    let home = tempfile::tempdir().unwrap();
+    let left = recover(&stage, home.path()).await;
     assert_eq!(left.status, Some(0), "{left:?}");
-    let lines = lines(&state.path().join("locktop"));
+    let lines = lines(&home.path().join("locktop"));
     assert_eq!(lines.len(), 2, "{lines:?}");
     let [asked, result] = [&lines[0], &lines[1]];
     assert_eq!((&asked["event"], &asked["verb"]), (&"asked".into(), &"recover".into()));
@@ -62,20 +62,20 @@ async fn what_the_command_does_is_on_record() {
 async fn without_a_record_nothing_is_done() {
     let stage = Stage::new(versions()[0]).await;
     stage.orphan("gone").await;
-    let state = tempfile::tempdir().unwrap();
-    fs::create_dir(state.path().join("locktop")).unwrap();
-    fs::set_permissions(state.path().join("locktop"), fs::Permissions::from_mode(0o777)).unwrap();
-    let left = recover(&stage, state.path()).await;
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join("locktop")).unwrap();
+    fs::set_permissions(home.path().join("locktop"), fs::Permissions::from_mode(0o777)).unwrap();
+    let left = recover(&stage, home.path()).await;
     assert_eq!(left.status, Some(1), "{left:?}");
-    let path = state.path().display();
+    let path = home.path().display();
     let said =
         format!("{path}/locktop, which others may write to: chmod go-w {path}/locktop; nothing was changed");
     assert!(left.err.contains(&said), "{left:?}");
     assert_eq!(stage.audit().await, "");
     // A file that cannot be written shows only when it is.
-    fs::set_permissions(state.path().join("locktop"), fs::Permissions::from_mode(0o700)).unwrap();
-    fs::create_dir(state.path().join("locktop/audit.jsonl")).unwrap();
-    let left = recover(&stage, state.path()).await;
+    fs::set_permissions(home.path().join("locktop"), fs::Permissions::from_mode(0o700)).unwrap();
+    fs::create_dir(home.path().join("locktop/audit.jsonl")).unwrap();
+    let left = recover(&stage, home.path()).await;
     assert_eq!(left.status, Some(1), "{left:?}");
     assert!(left.out.contains("not done, since that could not be put on record"), "{left:?}");
     assert_eq!(stage.audit().await, "");
