@@ -1,7 +1,7 @@
 //! What an action is going to do, before it does it, and what came of it: the same for the command line and the dashboard.
 //!
-//! Rows are chosen; [`sessions`], [`leases`], [`items`], [`tasks`] and, with the server's help, [`executions`] and
-//! [`recovery`] make an [`ActionPlan`] of them: targets, each with an identity, and refusals, each with a reason. While a
+//! Rows are chosen; [`sessions()`], [`leases()`], [`items()`], [`tasks()`] and, with the server's help, [`executions()`] and
+//! [`recovery()`] make an [`ActionPlan`] of them: targets, each with an identity, and refusals, each with a reason. While a
 //! dialog is open [`ActionPlan::refreshed`] follows what becomes of them. What was confirmed is a [`Deed`].
 
 mod act;

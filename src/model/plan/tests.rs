@@ -1,3 +1,4 @@
+mod breaks;
 mod chains;
 mod properties;
 mod rows;
