@@ -84,7 +84,7 @@ fn works(scene: &Scene<'_>, action: Action, row: RowId) -> bool {
         Action::SetAside => match row {
             RowId::Item(id) => {
                 let state = scene.item(id).map(|row| row.state);
-                matches!(state, Some(ItemState::Lost | ItemState::Pending))
+                matches!(state, Some(ItemState::Lost | ItemState::Pending | ItemState::Resting))
             }
             _ => false,
         },
