@@ -56,8 +56,11 @@ impl Observer {
     }
 
     async fn until(&self, what: &str, waiting_for: &str, count: i64) {
-        let eyes = (&self.client, &self.sessions);
-        wait_until_seen(what, eyes, async || self.count(waiting_for).await == count).await;
+        self.seen(what, async || self.count(waiting_for).await == count).await;
+    }
+
+    async fn seen(&self, what: &str, is_so: impl AsyncFnMut() -> bool) {
+        wait_until_seen(what, (&self.client, &self.sessions), is_so).await;
     }
 }
 
@@ -71,11 +74,16 @@ async fn no_backend_waits_for_long_after_a_poll() {
             let name_patience = Duration::from_millis(1);
             let limits = Limits { lock_timeout, statement_timeout, name_patience, ..Limits::default() };
             let mut session = Session::open(&info(&server), limits).await.unwrap();
-            let snapshot = session.poll(None).await.unwrap();
+            let mut snapshot = session.poll(None).await.unwrap();
             observer.lock(table).await;
-            let snapshot = session.poll(Some(&snapshot)).await.unwrap();
-            assert_fresh(&snapshot);
-            observer.until("a question about names", "Lock", 1).await;
+            // Names are asked for when the answers to what was asked before are there.
+            observer
+                .seen("a question about names", async || {
+                    snapshot = session.poll(Some(&snapshot)).await.unwrap();
+                    assert_fresh(&snapshot);
+                    observer.count("Lock").await == 1
+                })
+                .await;
             if table == "a" {
                 observer.until("the end of the question", "Lock", 0).await;
                 assert_eq!(observer.count("").await, 1);

@@ -38,6 +38,14 @@ async fn the_printed_table_and_ours_are_shown_together_on_every_version() {
         let view = stage.look().await;
         assert_eq!(errors(&view), [None, None], "PostgreSQL {version}");
         assert_eq!(states(&view), ["held", "free", "expired", "released"], "PostgreSQL {version}");
+        let tables = &view.snapshot.as_ref().unwrap().systems.leases;
+        let kinds: Vec<_> =
+            tables.iter().map(|table| (table.section.rows.len(), table.source.own_keys)).collect();
+        assert_eq!(
+            kinds,
+            [(2, false), (2, true)],
+            "one is ended by a function of its schema, the other row by row"
+        );
         let [held, _, expired, _] = view.leases.rows.as_slice() else { panic!("four leases") };
         assert_eq!((held.owner.as_deref(), held.token, held.term), (Some("node1"), None, Some(20.0)));
         assert!(held.left.is_some_and(|left| left > 0.0 && left <= 20.0), "{held:?}");

@@ -36,6 +36,11 @@ impl Rows for Lease {
         (!is_one).then_some("has no columns id, owner and ts: it is no table of leases")
     }
 
+    /// The published table knows nothing of these.
+    fn own_keys(table: &Table) -> bool {
+        ["token", "acquired_at", "released_at"].iter().all(|column| table.kind(column).is_some())
+    }
+
     fn query(table: &Table) -> Result<String, Text> {
         let order = if table.has_index(&["id"]) { "ORDER BY t.id" } else { "" };
         // The parts of a partitioned table may have rows at the same place.
