@@ -131,7 +131,9 @@ async fn awake_and_not_its_own_any_more_it_only_stops() {
         process.says("a heartbeat found that it is not ours any more").await;
         let after = format!("SELECT what FROM public.witness WHERE {since} ORDER BY id");
         wait_until("the work to be told", async || session.ask(&after).await.contains("stopped")).await;
-        assert_eq!(session.ask(&after).await, "stopped", "{version} {source:?}");
+        // It is due still, and the worker may have taken it anew by now.
+        let said = session.ask(&after).await;
+        assert_eq!(said.lines().next(), Some("stopped"), "{version} {source:?}: {said}");
     }
 }
 
