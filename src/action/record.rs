@@ -58,11 +58,17 @@ pub(super) struct Clerk<'a, R> {
     pub(super) deed: &'a Deed,
     /// What went wrong beside it.
     pub(super) notes: Vec<String>,
+    /// For how many targets it is known what came of them.
+    done: usize,
+    progress: Progress<'a>,
 }
 
+/// Hears of how many targets it is known what came of them.
+pub(super) type Progress<'a> = &'a (dyn Fn(usize) + Send + Sync);
+
 impl<'a, R: Record> Clerk<'a, R> {
-    pub(super) fn new(record: &'a R, deed: &'a Deed) -> Self {
-        Self { record, deed, notes: Vec::new() }
+    pub(super) fn new(record: &'a R, deed: &'a Deed, progress: Progress<'a>) -> Self {
+        Self { record, deed, notes: Vec::new(), done: 0, progress }
     }
 
     /// Notes that this is going to be asked for; why not, where it is not to be asked for then.
@@ -96,6 +102,8 @@ impl<'a, R: Record> Clerk<'a, R> {
             let note = format!("{}: what came of it is not on record: {error}", target.name);
             self.notes.push(note);
         }
+        self.done += 1;
+        (self.progress)(self.done);
         result
     }
 }

@@ -1,8 +1,12 @@
 //! One table of keys: it feeds what a key does, the footer and the help.
 
+mod bindings;
+
 use std::collections::BTreeMap;
 
 use crate::keys::{Code, Key};
+
+pub use bindings::{BINDINGS, Binding, binding};
 
 /// What a key can mean. The names are those of the config's `[keys]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -118,170 +122,6 @@ impl Action {
     }
 }
 
-/// One row of the table.
-#[derive(Debug, Clone, Copy)]
-pub struct Binding {
-    /// What it does.
-    pub action: Action,
-    /// Name in the config.
-    pub name: &'static str,
-    /// Default keys, as [`Key::parse`] reads them.
-    pub keys: &'static [&'static str],
-    /// One word for the footer.
-    pub short: &'static str,
-    /// A line for the help.
-    pub help: &'static str,
-    /// Heading in the help.
-    pub group: &'static str,
-}
-
-const fn row(
-    action: Action,
-    name: &'static str,
-    keys: &'static [&'static str],
-    short: &'static str,
-    help: &'static str,
-    group: &'static str,
-) -> Binding {
-    Binding { action, name, keys, short, help, group }
-}
-
-/// Heading of the keys that act.
-const ACT: &str = "Act: each asks first";
-
-/// The table.
-pub const BINDINGS: &[Binding] = &[
-    row(Action::Up, "up", &["up", "k"], "up", "row above", "Move"),
-    row(Action::Down, "down", &["down", "j"], "down", "row below", "Move"),
-    row(Action::Left, "left", &["left", "h"], "left", "scroll columns left", "Move"),
-    row(Action::Right, "right", &["right", "l"], "right", "scroll columns right", "Move"),
-    row(Action::PageUp, "page_up", &["pgup", "ctrl-b"], "page up", "page up", "Move"),
-    row(Action::PageDown, "page_down", &["pgdn", "ctrl-f"], "page down", "page down", "Move"),
-    row(Action::First, "first", &["home", "g"], "first", "first row", "Move"),
-    row(Action::Last, "last", &["end", "G"], "last", "last row", "Move"),
-    row(Action::Open, "open", &["enter"], "open", "open the selected row", "Move"),
-    row(
-        Action::Back,
-        "back",
-        &["esc", "backspace"],
-        "back",
-        "one step back; clears a filter, then the marks",
-        "Move",
-    ),
-    row(Action::Overview, "overview", &["1"], "overview", "Overview: what is wrong now", "Screens"),
-    row(Action::Chains, "chains", &["2"], "chains", "Chains: who blocks whom, ranked", "Screens"),
-    row(Action::Locks, "locks", &["3"], "locks", "Locks: held and awaited", "Screens"),
-    row(
-        Action::Tasks,
-        "tasks",
-        &["4"],
-        "tasks",
-        "Tasks: schedules and what runs (where there are task tables)",
-        "Screens",
-    ),
-    row(
-        Action::Leases,
-        "leases",
-        &["5"],
-        "leases",
-        "Leases: who has what and until when (if there are any)",
-        "Screens",
-    ),
-    row(
-        Action::Queue,
-        "queue",
-        &["6"],
-        "queue",
-        "Queue: items and workers; rate limits; id generators",
-        "Screens",
-    ),
-    row(Action::Backends, "backends", &["7"], "backends", "Backends: all sessions and processes", "Screens"),
-    row(Action::Events, "events", &["8"], "events", "Events: what changed, the newest first", "Screens"),
-    row(Action::NextPane, "next_pane", &["tab"], "pane", "next pane", "Screens"),
-    row(Action::PreviousPane, "previous_pane", &["shift-tab"], "pane", "pane before", "Screens"),
-    row(Action::Zoom, "zoom", &["z"], "zoom", "this pane alone, and back", "Screens"),
-    row(
-        Action::Findings,
-        "findings",
-        &["!"],
-        "findings",
-        "everything that is wrong; Enter jumps there",
-        "Screens",
-    ),
-    row(Action::Help, "help", &["?", "f1"], "help", "this help", "Screens"),
-    row(Action::Filter, "filter", &["/"], "filter", "filter: text, column:value, !not, wait>30", "Rows"),
-    row(Action::Sort, "sort", &["s"], "sort", "choose the column to sort by; again reverses", "Rows"),
-    row(Action::Mark, "mark", &["space"], "mark", "mark the row and go to the next", "Rows"),
-    row(
-        Action::MarkAll,
-        "mark_all",
-        &["*"],
-        "mark all",
-        "mark all rows that pass the filter now; again unmarks",
-        "Rows",
-    ),
-    row(
-        Action::Follow,
-        "follow",
-        &["f"],
-        "follow",
-        "stay with this backend, lock or task on every screen",
-        "Rows",
-    ),
-    row(
-        Action::AllLocks,
-        "all_locks",
-        &["a"],
-        "all locks",
-        "all lock types, or advisory locks alone",
-        "Rows",
-    ),
-    row(Action::Copy, "copy", &["y"], "copy", "copy the marked process ids, or the open row's text", "Rows"),
-    row(Action::Wrap, "wrap", &["w"], "wrap", "wrap long lines in the detail view", "Rows"),
-    row(Action::Cancel, "cancel", &["C"], "cancel", "cancel the query of a session", ACT),
-    row(
-        Action::Terminate,
-        "terminate",
-        &["K"],
-        "terminate",
-        "end a session; of a chain: its root, or all behind it",
-        ACT,
-    ),
-    row(
-        Action::Recover,
-        "recover",
-        &["R"],
-        "recover",
-        "recover tasks whose worker is gone; put a queue item back",
-        ACT,
-    ),
-    row(Action::Unlock, "unlock", &["U"], "unlock", "end somebody else's lease", ACT),
-    row(Action::Enable, "enable", &["E"], "enable/disable", "enable or disable a task", ACT),
-    row(Action::MakeDue, "make_due", &["T"], "make due", "make a task due now", ACT),
-    row(
-        Action::SetAside,
-        "set_aside",
-        &["X"],
-        "set aside",
-        "set a queue item aside: nobody takes it any more",
-        ACT,
-    ),
-    row(Action::Pause, "pause", &["p"], "pause", "hold the screen still; the polling goes on", "Time"),
-    row(Action::Faster, "faster", &["+", "="], "faster", "refresh more often", "Time"),
-    row(Action::Slower, "slower", &["-"], "slower", "refresh less often", "Time"),
-    row(Action::Refresh, "refresh", &["r", "ctrl-l"], "refresh", "refresh now and draw anew", "Time"),
-    row(
-        Action::Mouse,
-        "mouse",
-        &["m"],
-        "mouse",
-        "mouse on or off (off leaves selecting to the terminal)",
-        "Program",
-    ),
-    row(Action::Suspend, "suspend", &["ctrl-z"], "suspend", "suspend", "Program"),
-    row(Action::Quit, "quit", &["q", "ctrl-c"], "quit", "quit", "Program"),
-];
-
 /// A key map that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyMapError {
@@ -387,12 +227,6 @@ impl KeyMap {
     pub fn keys(&self, action: Action) -> &[Key] {
         self.keys.get(&action).map_or(&[], Vec::as_slice)
     }
-}
-
-/// The row of the table for an action.
-#[must_use]
-pub fn binding(action: Action) -> Option<&'static Binding> {
-    BINDINGS.iter().find(|binding| binding.action == action)
 }
 
 /// Whether a key types into a prompt rather than doing something.

@@ -239,6 +239,7 @@ impl Loop {
     /// What the executor answers; after a deed everything may be different.
     fn answered(&self, answer: Answer) -> Message {
         match answer {
+            Answer::Progress(number, done) => Message::Progress(number, done),
             Answer::Reported(report) => {
                 (self.source.refresh)();
                 Message::Reported(report)

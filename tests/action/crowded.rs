@@ -79,7 +79,7 @@ impl Small {
         let notes = Notes::default();
         let executor = Executor::start(lines, notes.clone(), settings());
         let pids = executor.own_pids();
-        let mut hands = Hands { executor, notes };
+        let mut hands = Hands { executor, notes, progress: 0 };
         let target = SessionTarget { blocks: true, ..seen(&self.look, self.holder.pid).await };
         let (fate, detail) = hands.one(Verb::Terminate, What::Session(target)).await;
         assert_eq!(fate, Fate::Done, "{detail}");

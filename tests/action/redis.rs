@@ -46,7 +46,7 @@ async fn a_lock_is_ended_on_all_servers_as_it_was_seen() {
     let urls: Vec<RedisUrl> = servers.iter().map(|server| RedisUrl::parse(&server.url()).unwrap()).collect();
     let notes = Notes::default();
     let settings = Settings { redis: urls.clone(), ..settings() };
-    let mut hands = Hands { executor: Executor::start(Nowhere, notes.clone(), settings), notes };
+    let mut hands = Hands { executor: Executor::start(Nowhere, notes.clone(), settings), notes, progress: 0 };
     set(&urls, "one").await;
     let seen = read(&urls).await;
     let lease = || What::RedisLease(Arc::clone(&seen));
@@ -94,7 +94,7 @@ async fn servers_of_other_sets_are_not_asked() {
     let hands = |redis: &[RedisUrl]| {
         let settings = Settings { redis: redis.to_vec(), ..settings() };
         let notes = Notes::default();
-        Hands { executor: Executor::start(Nowhere, notes.clone(), settings), notes }
+        Hands { executor: Executor::start(Nowhere, notes.clone(), settings), notes, progress: 0 }
     };
     let (fate, told) = hands(&urls[..2]).one(Verb::Unlock, What::RedisLease(Arc::clone(&row))).await;
     assert_eq!(fate, Fate::Refused, "{told}");

@@ -48,6 +48,7 @@ async fn a_session_that_stands_still_is_reported_as_still_there() {
         let told: Vec<_> =
             report.results.iter().map(|result| (result.fate, result.detail.as_str())).collect();
         assert_eq!(told, [(Fate::StillThere, "asked, still there after 1.5s"), (Fate::Done, "ended")]);
+        assert_eq!(hands.progress, 2);
         assert!(is_there(&look, sessions[0].pid).await);
         drop(stopped);
         // The order stands.
@@ -115,7 +116,7 @@ async fn when_the_server_dies_in_the_middle_the_results_say_what_is_known() {
     let notes = Notes::default();
     let second = sessions[1].pid.to_string();
     let crash = Crash { notes: notes.clone(), server: Mutex::new(server), second, own };
-    let mut hands = Hands { executor: Executor::start(line, crash, settings()), notes };
+    let mut hands = Hands { executor: Executor::start(line, crash, settings()), notes, progress: 0 };
     let report = hands.act(deed(Verb::Terminate, targets.clone())).await;
     let fates: Vec<Fate> = report.results.iter().map(|result| result.fate).collect();
     assert_eq!(fates, [Fate::Uncertain, Fate::Uncertain, Fate::NotTried], "{report:?}");

@@ -69,6 +69,8 @@ pub(crate) fn settings() -> Settings {
 pub(crate) struct Hands {
     pub(crate) executor: Executor,
     pub(crate) notes: Notes,
+    /// How often the executor said how far it was with the newest deed.
+    pub(crate) progress: usize,
 }
 
 impl Hands {
@@ -79,14 +81,24 @@ impl Hands {
     }
 
     pub(crate) fn with(lines: impl Lines, notes: Notes) -> Self {
-        Self { executor: Executor::start(lines, notes.clone(), settings()), notes }
+        Self { executor: Executor::start(lines, notes.clone(), settings()), notes, progress: 0 }
     }
 
     pub(crate) async fn act(&mut self, deed: Deed) -> Report {
         assert_eq!(self.executor.order(Order::Act(Arc::new(deed))), None);
-        match self.executor.answer().await.unwrap() {
-            Answer::Reported(report) => Arc::unwrap_or_clone(report),
-            answer @ Answer::RecoveryPlanned(..) => panic!("{answer:?}"),
+        let mut told = Vec::new();
+        loop {
+            match self.executor.answer().await.unwrap() {
+                Answer::Progress(1, done) => told.push(done),
+                Answer::Reported(report) => {
+                    // Each target is counted once; what nobody took in may be missing.
+                    assert!(told.is_sorted_by(|one, next| one < next), "{told:?}");
+                    assert!(told.iter().all(|done| (1..=report.results.len()).contains(done)), "{told:?}");
+                    self.progress = told.len();
+                    return Arc::unwrap_or_clone(report);
+                }
+                answer => panic!("{answer:?}"),
+            }
         }
     }
 

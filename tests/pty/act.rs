@@ -2,6 +2,9 @@
 
 use tokio_postgres::Client;
 
+use locktop::demo::scenario::{Crowd, Stage};
+
+use crate::desk::{Desk, is_there};
 use crate::incident::Incident;
 use crate::support;
 
@@ -11,39 +14,28 @@ async fn count(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-async fn is_there(client: &Client, pid: i32) -> bool {
-    let sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)";
-    client.query_one(sql, &[&pid]).await.unwrap().get(0)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_root_is_ended_and_the_next_one_rises() {
-    let incident = Incident::crowd(30).await;
-    let root = incident.root();
-    let client = support::open(&incident.info()).await.client;
-    let state = tempfile::tempdir().unwrap();
-    let env = [("XDG_STATE_HOME", state.path().to_str().unwrap())];
-    let mut screen = incident.screen((120, 35), &env, &[]);
-    screen.shows("blocks 30, frees 1 now");
-    screen.keys("g");
-    screen.shows_selected(&root.to_string());
-    screen.keys("K");
-    screen.shows(&format!("pg_terminate_backend({root})"));
-    // What is typed before the question has been on the screen for a moment is dropped.
-    support::wait_until("it has ended", async || {
-        screen.keys("y");
-        !is_there(&client, root).await
-    })
-    .await;
-    screen.shows("blocks 29, frees 1 now");
-    let record = state.path().join("locktop/audit.jsonl");
+async fn a_root_of_200_is_ended_and_the_next_one_rises() {
+    let server = support::server().await;
+    let stage = Stage::open(&support::database(server).await).await.unwrap();
+    let crowd = Crowd::default().start(&stage).await.unwrap();
+    let root = crowd.facts().roots[0].pid();
+    let client = support::open(&support::conninfo(server)).await.client;
+    let mut desk = Desk::at((120, 35), &server.conninfo(), &["--screen", "chains"]);
+    desk.screen.shows("blocks 200, frees 1 now");
+    desk.screen.keys("g");
+    desk.screen.shows_selected(&root.to_string());
+    desk.question("K", "y terminate");
+    desk.screen.shows(&format!("pg_terminate_backend({root})"));
+    assert!(is_there(&client, root).await && desk.asked() == 0);
+    desk.screen.keys("y");
+    support::wait_until("it has ended", async || !is_there(&client, root).await).await;
+    desk.screen.shows("blocks 199, frees 1 now");
+    desk.screen.hides("blocks 200");
     support::wait_for("both ends of it to be on record", || {
-        let lines = std::fs::read_to_string(&record).unwrap_or_default();
-        let has = |words: &str| lines.lines().any(|line| line.contains(words));
-        has("\"event\":\"asked\"") && has("\"fate\":\"done\"")
+        desk.asked() == 1 && desk.on_record("\"fate\":\"done\"") == 1
     });
-    screen.keys("q");
-    assert_eq!(screen.wait_exit(), 0);
+    desk.quit();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

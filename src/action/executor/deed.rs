@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 
 use super::{Settings, not_tried, recovery};
 use crate::action::lines::Lines;
-use crate::action::record::{Clerk, Record};
+use crate::action::record::{Clerk, Progress, Record};
 use crate::action::recover;
 use crate::action::session::{self, IN_DOUBT};
 use crate::action::{lease, queue, redis_lease, task};
@@ -21,14 +21,14 @@ pub(super) struct Worker<L, R> {
 }
 
 impl<L: Lines, R: Record> Worker<L, R> {
-    pub(super) async fn act(&self, deed: &Deed) -> Report {
+    pub(super) async fn act(&self, deed: &Deed, progress: Progress<'_>) -> Report {
         let needs_server = deed.targets.iter().any(|target| !matches!(target.what, What::RedisLease(_)));
         let client = match self.lines.client().await {
             Ok(client) => Some(client),
             Err(why) if needs_server => return not_tried(deed, &why),
             Err(_) => None,
         };
-        let mut clerk = Clerk::new(&self.record, deed);
+        let mut clerk = Clerk::new(&self.record, deed, progress);
         let results = match (deed.verb, &client) {
             (Verb::Cancel | Verb::Terminate, Some(client)) => {
                 session::carry_out(client, &mut clerk, self.settings.offset, &self.lines.pids()).await

@@ -42,6 +42,8 @@ pub enum Order {
 /// What it answers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
+    /// Of how many targets of a deed it is known what came of them, by its number. One or the other may be left out.
+    Progress(u64, usize),
     /// What came of a deed.
     Reported(Arc<Report>),
     /// What would be recovered, or in one line why that cannot be told.
@@ -79,7 +81,11 @@ impl Executor {
             let worker = deed::Worker { lines, record, settings };
             while let Some(order) = waiting.recv().await {
                 let answer = match order {
-                    Order::Act(deed) => Answer::Reported(Arc::new(worker.act(&deed).await)),
+                    Order::Act(deed) => {
+                        // Where nobody takes them in fast enough the next one says it all.
+                        let progress = |done| drop(sender.try_send(Answer::Progress(deed.number, done)));
+                        Answer::Reported(Arc::new(worker.act(&deed, &progress).await))
+                    }
                     Order::PlanRecovery { number, schema, request } => {
                         Answer::RecoveryPlanned(number, worker.plan(&schema, &request).await.map(Arc::new))
                     }
