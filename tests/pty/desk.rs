@@ -54,6 +54,15 @@ impl Desk {
         self.screen.shows(answer);
     }
 
+    /// Goes to the first row, which has this in it.
+    pub(crate) fn select_first(&mut self, text: &str) {
+        support::wait_for(&format!("{text} to be selected"), || {
+            // A message that has not been read yet takes a key for itself.
+            self.screen.keys("g");
+            self.screen.contents().lines().any(|line| line.starts_with('>') && line.contains(text))
+        });
+    }
+
     /// Ends the program.
     pub(crate) fn quit(&mut self) {
         self.screen.keys("q");

@@ -55,8 +55,7 @@ impl Scene {
 
     fn select(&self, desk: &mut Desk) {
         desk.screen.shows("blocks 2, ");
-        desk.screen.keys("g");
-        desk.screen.shows_selected(&self.pid.to_string());
+        desk.select_first(&self.pid.to_string());
     }
 
     async fn is_unharmed(&self, desk: &Desk, step: &str) {
@@ -69,7 +68,7 @@ impl Scene {
 fn close(desk: &mut Desk) {
     desk.screen.keys("<esc>");
     desk.screen.shows(NOTHING);
-    // A key takes the message away.
+    // Any key takes the message away.
     desk.screen.keys("g");
     desk.screen.hides(NOTHING);
 }
