@@ -36,7 +36,8 @@ pub struct Source {
     pub table: u32,
     /// `schema.table`.
     pub name: Text,
-    /// Whether its rows are locked by keys of a namespace of their own (locktop's own tables), not by raw ids.
+    /// Whether it is one of locktop's own: its rows are locked by keys of a namespace of their own, not by raw ids, and changed by
+    /// functions.
     pub own_keys: bool,
 }
 

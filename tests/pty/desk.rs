@@ -17,13 +17,22 @@ pub(crate) struct Desk {
 impl Desk {
     /// The program on a server.
     pub(crate) fn at(size: Size, target: &str, arguments: &[&str]) -> Self {
+        Self::with(size, target, arguments, "")
+    }
+
+    /// The same with a config file.
+    pub(crate) fn with(size: Size, target: &str, arguments: &[&str], config: &str) -> Self {
         let state = tempfile::tempdir().unwrap();
+        let home = state.path().join("locktop");
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(home.join("config.toml"), config).unwrap();
         let screen = Self::screen(&state, size, target, arguments);
         Self { screen, state }
     }
 
     fn screen(state: &TempDir, size: Size, target: &str, arguments: &[&str]) -> Screen {
-        let env = [("XDG_STATE_HOME", state.path().to_str().unwrap())];
+        let home = state.path().to_str().unwrap();
+        let env = [("XDG_STATE_HOME", home), ("XDG_CONFIG_HOME", home)];
         let all = [&[target, "--refresh", "0.2s"], arguments].concat();
         Screen::spawn(size, &env, &all)
     }

@@ -7,6 +7,8 @@ use locktop::pg::conninfo::ConnInfo;
 use crate::desk::{Desk, is_there, pid_of};
 use crate::support;
 
+const GRANT: &str = "GRANT pg_signal_backend TO \"ops\"";
+
 /// How to get there as another role.
 fn as_role(server: &EmbeddedServer, role: &str) -> String {
     server.conninfo().replace("user=postgres", &format!("user={role}"))
@@ -29,25 +31,38 @@ async fn what_a_role_may_not_do_is_named_with_its_grant_and_the_rest_is_done() {
     let (_app, foreign) = session(&server, "app", "theirs").await;
     let (_own, own) = session(&server, "ops", "ours").await;
     let mut desk = Desk::at((140, 35), &as_role(&server, "ops"), &["--screen", "backends"]);
-    let grant = "GRANT pg_signal_backend TO \"ops\"";
 
     desk.screen.shows("Backends ·");
-    // One that is another role's: said before, and by the server after.
+    // One that is another role's: there is nothing to ask, and it says why.
     desk.screen.keys("/theirs<enter>");
     desk.select_first(&foreign.to_string());
     desk.screen.keys("K");
-    desk.screen.shows(grant);
-    println!("{}", desk.screen.contents());
-    desk.screen.keys("y");
+    desk.screen.shows(&format!("role \"ops\" may not end sessions of \"app\": {GRANT}"));
+    support::wait_for("the message to be read", || {
+        desk.screen.keys("y");
+        !desk.screen.contents().contains(GRANT)
+    });
     desk.screen.keys("<esc>");
+    desk.screen.hides("/theirs");
 
-    // Together with one of its own.
-    desk.screen.keys("<esc>/rs<enter>");
-    println!("{}", desk.screen.contents());
+    // Together with one of its own: that one is asked about, and done.
+    desk.screen.keys("/client !locktop<enter>");
+    desk.screen.shows("shows 2 of");
     desk.screen.keys("*");
-    desk.screen.keys("K");
-    desk.screen.shows("Terminate");
-    println!("{}", desk.screen.contents());
+    desk.screen.shows("2 marked");
+    desk.question("K", "y terminate");
+    for words in
+        [format!("Terminate {own} ops@ours"), format!("{foreign} app@theirs: role \"ops\""), GRANT.to_owned()]
+    {
+        desk.screen.shows(&words);
+    }
+    desk.screen.keys("y");
+    support::wait_until("its own to have ended", async || !is_there(&admin, own).await).await;
+    support::wait_for("its result", || desk.on_record("\"event\":\"result\"") == 1);
+    // The program goes on.
+    desk.screen.keys("2");
+    desk.screen.shows("Chains ·");
+    assert_eq!(desk.asked(), 1);
     desk.quit();
-    assert!(is_there(&admin, foreign).await && is_there(&admin, own).await);
+    assert!(is_there(&admin, foreign).await);
 }

@@ -38,7 +38,7 @@ pub(super) trait Rows: Clone {
     /// One row of it.
     fn read(fields: &mut Fields<'_>, texts: &mut Texts) -> Result<Option<Self>, DecodeError>;
 
-    /// Whether its rows are locked by keys of a namespace of their own.
+    /// Whether it is one of locktop's own: its rows are locked by keys of a namespace of their own, and changed by functions.
     fn own_keys(_: &Table) -> bool {
         false
     }
