@@ -72,6 +72,16 @@ impl Desk {
         });
     }
 
+    /// Takes a message away with a key that means nothing to anybody. It goes once it has been on the screen for a moment, in which
+    /// nothing is typed.
+    pub(crate) fn take_away(&mut self, message: &str) {
+        support::wait_for("the message to be read", || {
+            self.screen.keys("y");
+            std::thread::sleep(std::time::Duration::from_millis(150));
+            !self.screen.contents().contains(message)
+        });
+    }
+
     /// Ends the program.
     pub(crate) fn quit(&mut self) {
         self.screen.keys("q");

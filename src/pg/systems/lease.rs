@@ -37,10 +37,8 @@ impl Rows for Lease {
     }
 
     fn own_keys(table: &Table) -> bool {
-        // Neither of the published tables has them, and no function that ends a lease.
-        ["token", "acquired_at", "backend_pid", "backend_start"]
-            .iter()
-            .all(|column| table.kind(column).is_some())
+        // The published tables have none of them, nor a function that ends a lease.
+        ["token", "acquired_at", "released_at"].iter().all(|column| table.kind(column).is_some())
     }
 
     fn query(table: &Table) -> Result<String, Text> {
