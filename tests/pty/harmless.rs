@@ -23,7 +23,7 @@ struct Scene {
     look: Client,
     holder: Connection,
     pid: i32,
-    _waiters: Vec<JoinHandle<()>>,
+    waiters: Vec<JoinHandle<()>>,
 }
 
 impl Scene {
@@ -31,7 +31,7 @@ impl Scene {
         let look = support::open(&info).await.client;
         let holder = support::open(&info).await;
         let pid = pid_of(&holder.client).await;
-        let mut scene = Self { info, look, holder, pid, _waiters: Vec::new() };
+        let mut scene = Self { info, look, holder, pid, waiters: Vec::new() };
         scene.block().await;
         scene
     }
@@ -43,7 +43,7 @@ impl Scene {
             let waiter = support::open(&self.info).await;
             let task =
                 async move { drop(waiter.client.batch_execute("SELECT pg_advisory_xact_lock(42)").await) };
-            self._waiters.push(tokio::spawn(task));
+            self.waiters.push(tokio::spawn(task));
         }
         becomes(&self.look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", "2")
             .await;
