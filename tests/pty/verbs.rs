@@ -23,7 +23,7 @@ async fn play(info: &ConnInfo) -> Client {
     schema::install(&mut connection.client, &SchemaName::default()).await.unwrap();
     let admin = session(info).await;
     let setup = format!(
-        "ALTER DATABASE {} SET locktop.orphan_grace = '0';
+        "ALTER DATABASE {} SET locktop.orphan_grace = '0'; SET locktop.orphan_grace = '0';
         INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('report', 'x', now());
         SELECT lease_acquire(7, 'node1', '1 hour');
         INSERT INTO task_queue (task_name) VALUES ('mail');",
