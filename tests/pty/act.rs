@@ -23,8 +23,7 @@ async fn a_root_of_200_is_ended_and_the_next_one_rises() {
     let client = support::open(&support::conninfo(server)).await.client;
     let mut desk = Desk::at((120, 35), &server.conninfo(), &["--screen", "chains"]);
     desk.screen.shows("blocks 200, frees 1 now");
-    desk.screen.keys("g");
-    desk.screen.shows_selected(&root.to_string());
+    desk.select_first(&root.to_string());
     desk.question("K", "y terminate");
     desk.screen.shows(&format!("pg_terminate_backend({root})"));
     assert!(is_there(&client, root).await && desk.asked() == 0);

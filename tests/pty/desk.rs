@@ -17,13 +17,22 @@ pub(crate) struct Desk {
 impl Desk {
     /// The program on a server.
     pub(crate) fn at(size: Size, target: &str, arguments: &[&str]) -> Self {
+        Self::with(size, target, arguments, "")
+    }
+
+    /// The same with a config file.
+    pub(crate) fn with(size: Size, target: &str, arguments: &[&str], config: &str) -> Self {
         let state = tempfile::tempdir().unwrap();
+        let home = state.path().join("locktop");
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(home.join("config.toml"), config).unwrap();
         let screen = Self::screen(&state, size, target, arguments);
         Self { screen, state }
     }
 
     fn screen(state: &TempDir, size: Size, target: &str, arguments: &[&str]) -> Screen {
-        let env = [("XDG_STATE_HOME", state.path().to_str().unwrap())];
+        let home = state.path().to_str().unwrap();
+        let env = [("XDG_STATE_HOME", home), ("XDG_CONFIG_HOME", home)];
         let all = [&[target, "--refresh", "0.2s"], arguments].concat();
         Screen::spawn(size, &env, &all)
     }
@@ -52,6 +61,25 @@ impl Desk {
     pub(crate) fn question(&mut self, key: &str, answer: &str) {
         self.screen.keys(key);
         self.screen.shows(answer);
+    }
+
+    /// Goes to the first row, which has this in it.
+    pub(crate) fn select_first(&mut self, text: &str) {
+        support::wait_for(&format!("{text} to be selected"), || {
+            // A message that has not been read yet takes a key for itself.
+            self.screen.keys("g");
+            self.screen.contents().lines().any(|line| line.starts_with('>') && line.contains(text))
+        });
+    }
+
+    /// Takes a message away with a key that means nothing to anybody. It goes once it has been on the screen for a moment, in which
+    /// nothing is typed.
+    pub(crate) fn take_away(&mut self, message: &str) {
+        support::wait_for("the message to be read", || {
+            self.screen.keys("y");
+            std::thread::sleep(std::time::Duration::from_millis(150));
+            !self.screen.contents().contains(message)
+        });
     }
 
     /// Ends the program.

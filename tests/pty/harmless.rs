@@ -23,7 +23,7 @@ struct Scene {
     look: Client,
     holder: Connection,
     pid: i32,
-    _waiters: Vec<JoinHandle<()>>,
+    waiters: Vec<JoinHandle<()>>,
 }
 
 impl Scene {
@@ -31,7 +31,7 @@ impl Scene {
         let look = support::open(&info).await.client;
         let holder = support::open(&info).await;
         let pid = pid_of(&holder.client).await;
-        let mut scene = Self { info, look, holder, pid, _waiters: Vec::new() };
+        let mut scene = Self { info, look, holder, pid, waiters: Vec::new() };
         scene.block().await;
         scene
     }
@@ -41,10 +41,12 @@ impl Scene {
         self.holder.client.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(42)").await.unwrap();
         for _ in 0..2 {
             let waiter = support::open(&self.info).await;
-            let task = async move { drop(waiter.client.batch_execute("SELECT pg_advisory_xact_lock(42)").await) };
-            self._waiters.push(tokio::spawn(task));
+            let task =
+                async move { drop(waiter.client.batch_execute("SELECT pg_advisory_xact_lock(42)").await) };
+            self.waiters.push(tokio::spawn(task));
         }
-        becomes(&self.look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", "2").await;
+        becomes(&self.look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", "2")
+            .await;
     }
 
     /// Opens the question about the holder, as the only root.
@@ -55,8 +57,7 @@ impl Scene {
 
     fn select(&self, desk: &mut Desk) {
         desk.screen.shows("blocks 2, ");
-        desk.screen.keys("g");
-        desk.screen.shows_selected(&self.pid.to_string());
+        desk.select_first(&self.pid.to_string());
     }
 
     async fn is_unharmed(&self, desk: &Desk, step: &str) {
@@ -69,7 +70,7 @@ impl Scene {
 fn close(desk: &mut Desk) {
     desk.screen.keys("<esc>");
     desk.screen.shows(NOTHING);
-    // A key takes the message away.
+    // Any key takes the message away.
     desk.screen.keys("g");
     desk.screen.hides(NOTHING);
 }

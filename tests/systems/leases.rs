@@ -37,6 +37,12 @@ async fn the_printed_table_and_ours_are_shown_together_on_every_version() {
         assert_eq!(node.execute(TAKE, &[]).await.unwrap(), 1);
         let view = stage.look().await;
         assert_eq!(errors(&view), [None, None], "PostgreSQL {version}");
+        let tables = &view.snapshot.as_ref().unwrap().systems.leases;
+        let own: Vec<_> = tables.iter().map(|table| (&*table.source.name, table.source.own_keys)).collect();
+        assert!(
+            own.contains(&("public.distlock", false)) && own.contains(&("locktop.distlock", true)),
+            "{own:?}"
+        );
         assert_eq!(states(&view), ["held", "free", "expired", "released"], "PostgreSQL {version}");
         let tables = &view.snapshot.as_ref().unwrap().systems.leases;
         let kinds: Vec<_> =

@@ -90,7 +90,13 @@ fn refusal(ground: &Ground<'_>, verb: Verb, row: &TaskRow, schedule: &Schedule) 
         }
         Verb::Enable if schedule.enabled == Some(true) => "is enabled already",
         Verb::Disable if schedule.enabled == Some(false) => "is disabled already",
-        Verb::MakeDue if row.execution.is_some() => "runs: when it is due next is set when it ends",
+        Verb::MakeDue if row.execution.is_some() => match row.state {
+            TaskState::Orphan => {
+                "runs in the log, and its worker is gone: R recovers it, and it is due again"
+            }
+            TaskState::Unknown => "runs in the log, though perhaps nowhere else: due is what does not run",
+            _ => "runs: when it is due next is set when it ends",
+        },
         Verb::MakeDue if is_due => "is due already",
         _ => return None,
     })
@@ -99,9 +105,11 @@ fn refusal(ground: &Ground<'_>, verb: Verb, row: &TaskRow, schedule: &Schedule) 
 /// What does not come of it.
 fn futile(verb: Verb, row: &TaskRow, schedule: &Schedule) -> Option<Caution> {
     let words = match verb {
-        Verb::Disable if row.execution.is_some() => {
-            "it runs, and goes on until it ends; only the next run is stopped"
-        }
+        Verb::Disable if row.execution.is_some() => match row.state {
+            TaskState::Orphan => "it runs in the log, and its worker is gone: R recovers it",
+            TaskState::Unknown => "if it runs, it goes on until it ends; only the next run is stopped",
+            _ => "it runs, and goes on until it ends; only the next run is stopped",
+        },
         Verb::MakeDue if schedule.enabled == Some(false) => "it is disabled: nobody takes it; E enables it",
         Verb::Enable if row.schedule_state == Some(TaskState::Disabled) && schedule.next_run_at.is_none() => {
             "it is due at no time: T makes it due"
