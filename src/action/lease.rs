@@ -74,7 +74,7 @@ fn own(row: &Row<'_>, lease: &LeaseTarget, actor: &Actor) -> String {
         "WITH tried AS MATERIALIZED (SELECT {}(t.id, t.owner, t.ts, t.expired_time, t.token) AS is_done FROM {} AS t WHERE {}), \
          done AS MATERIALIZED (SELECT FROM tried AS r WHERE r.is_done){} \
          SELECT json_build_object('done', (SELECT count(*) FROM done))",
-        row.table.function("lease_force_release"),
+        row.table.beside("lease_force_release"),
         row.table.source(),
         row.is_seen(),
         row.table.audit(actor, "unlocked", "worker_id, detail", &values),

@@ -70,7 +70,7 @@ fn own(row: &Row<'_>, function: &str, actor: &Actor) -> String {
          FROM (SELECT t.id FROM {} AS t WHERE {} FOR UPDATE SKIP LOCKED) AS q CROSS JOIN LATERAL {}(q.id, {}) AS r",
         row.table.source(),
         row.is_seen(),
-        row.table.function(function),
+        row.table.beside(function),
         text(&actor.to_string()),
     )
 }

@@ -65,8 +65,8 @@ impl Table {
         format!("{only}{}.{}", quoted(&self.schema), quoted(&self.name))
     }
 
-    /// A function beside it.
-    pub(super) fn function(&self, name: &str) -> String {
+    /// A function or table beside it.
+    pub(super) fn beside(&self, name: &str) -> String {
         format!("{}.{name}", quoted(&self.schema))
     }
 

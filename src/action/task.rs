@@ -41,7 +41,15 @@ pub(super) async fn change(client: &Client, verb: Verb, task: &TaskTarget, actor
     if verb == Verb::MakeDue && !matches!(table.kind(column), Some(Kind::Zoned | Kind::Time)) {
         return (Fate::Refused, format!("{column} of {} is no time", task.source));
     }
-    let row = Row { table: &table, id: format!("t.id = {}", task.id), conditions: conditions(&table, task) };
+    let mut conditions = conditions(&table, task);
+    if task.is_own && verb == Verb::MakeDue {
+        // Its end sets when it is due next, whatever is set meanwhile.
+        let log = table.beside("task_execution_log");
+        let is_idle =
+            format!("NOT EXISTS (SELECT FROM {log} AS e WHERE e.task_id = t.id AND e.status = 'running')");
+        conditions.push(Condition::new("it runs by now", is_idle));
+    }
+    let row = Row { table: &table, id: format!("t.id = {}", task.id), conditions };
     let audit = if task.is_own {
         table.audit(actor, verb.as_str(), "task_id, detail", "d.id, d.detail")
     } else {

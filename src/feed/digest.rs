@@ -209,7 +209,9 @@ impl Digest {
         // Another attempt that failed is none.
         let is_news = !matches!(self.view.link, Link::Down { .. });
         let lost = is_news.then(|| {
-            let text = format!("the connection was lost: {reason}");
+            // The poll's own words for it begin with as much.
+            let why = reason.strip_prefix("connection lost: ").unwrap_or(reason);
+            let text = format!("the connection was lost: {why}");
             let draft = Draft::new(at, Kind::LinkLost, Severity::Warning, text);
             Draft { subject: Some(Subject::Server), ..draft }
         });

@@ -33,7 +33,8 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
         left.push(format!("following {}  ", followed_name(app, followed)), Tone::Key);
     }
     let room = usize::from(area.width).saturating_sub(right.width() + left.width() + 2);
-    for span in fitting(app, &pieces(app), room).spans {
+    let (pieces, needed) = pieces(app);
+    for span in fitting(app, &pieces, needed, room).spans {
         left.push(span.text, span.tone);
     }
     draw_ends(frame, area, &left, &right, theme);
@@ -73,14 +74,19 @@ fn render_notice(frame: &mut Frame<'_>, area: Rect, notice: &Notice, theme: &The
     }
 }
 
-/// The keys that work here, the most useful first.
-fn pieces(app: &App) -> Vec<Line> {
+/// The keys that work here, the most useful first, and how many of them should be seen whatever else is: those that act.
+fn pieces(app: &App) -> (Vec<Line>, usize) {
     let all = actions(app);
     let first = if app.pages.is_empty() { 2 } else { 1 };
     let acting = dialog::here(app).into_iter().map(|(action, does)| named(app, action, does));
     let keys = |actions: &[Action]| actions.iter().map(|action| keys(app, &[*action])).collect::<Vec<_>>();
     let (head, tail) = all.split_at(first.min(all.len()));
-    keys(head).into_iter().chain(acting).chain(keys(tail)).filter(|line| !line.spans.is_empty()).collect()
+    let shown =
+        |lines: Vec<Line>| lines.into_iter().filter(|line| !line.spans.is_empty()).collect::<Vec<_>>();
+    let mut pieces = shown(keys(head).into_iter().chain(acting).collect());
+    let needed = pieces.len();
+    pieces.extend(shown(keys(tail)));
+    (pieces, needed)
 }
 
 /// A key and what it does here.
@@ -113,9 +119,13 @@ fn actions(app: &App) -> Vec<Action> {
     }
 }
 
-/// As many keys as there is room for, the screens among them.
-fn fitting(app: &App, pieces: &[Line], room: usize) -> Line {
-    let screens = if app.pages.is_empty() { screen_keys(app) } else { Line::new() };
+/// As many keys as there is room for, the screens among them; those in few words where a key that is needed would have no room.
+fn fitting(app: &App, pieces: &[Line], needed: usize, room: usize) -> Line {
+    let mut screens = if app.pages.is_empty() { screen_keys(app) } else { Line::new() };
+    let least: usize = pieces.iter().take(needed).map(|piece| piece.width() + 2).sum();
+    if !screens.spans.is_empty() && least + screens.width() + 2 > room {
+        screens = screens_in_short(app);
+    }
     let room = room.saturating_sub(screens.width() + 2);
     let mut line = Line::new();
     for piece in pieces {
@@ -177,6 +187,15 @@ fn screen_keys(app: &App) -> Line {
         );
     }
     line
+}
+
+/// `1-8`: the first and the last of them.
+fn screens_in_short(app: &App) -> Line {
+    let key = |action| app.settings.keymap.key(action).map(|key| key.to_string());
+    match key(Action::Overview).zip(key(Action::Events)) {
+        Some((first, last)) => Line::new().with(format!("{first}-{last}"), Tone::Key),
+        None => Line::new(),
+    }
 }
 
 fn keys(app: &App, actions: &[Action]) -> Line {

@@ -202,6 +202,10 @@ async fn a_task_is_changed_only_as_it_was_seen() {
             "disable 1 a: is_enabled = false, enable 1 a: is_enabled = true, \
              make_due 1 a: next_run_at = clock_timestamp()"
         );
+        // Its end would set the time anew.
+        own.run("SELECT try_acquire_task_lock(1, 'w')").await;
+        let task = What::Task(own.task().await);
+        own.is(Verb::MakeDue, task, Fate::Changed, "it runs by now").await;
         let mut printed = Place::printed(version).await;
         // As in the article, but for the zone.
         printed

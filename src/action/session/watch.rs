@@ -79,9 +79,10 @@ pub(super) async fn all<R: Record>(
         let is_late = left(start, wait).is_zero();
         let told = |one: &Pending<'_>| match one.done(&rows) {
             Some(done) => Some((Fate::Done, done.to_owned())),
-            None if is_late => {
-                Some((Fate::StillThere, format!("asked, still there after {}", duration(wait.as_secs_f64()))))
-            }
+            None if is_late => Some((
+                Fate::StillThere,
+                format!("it has not happened after {}", duration(wait.as_secs_f64())),
+            )),
             None => None,
         };
         pending = settle(client, clerk, pending, results, told).await;

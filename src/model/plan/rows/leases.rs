@@ -141,12 +141,14 @@ fn in_postgres(ground: &Ground<'_>, table: &TableRows<Lease>, lease: &Lease) -> 
     };
     let mut cautions: Vec<Caution> = Vec::new();
     cautions.extend(old(ground, table.section.error.as_ref(), table.section.taken_at));
+    if lease.token.is_none() {
+        let words = "its table has no tokens: whoever renews it by that owner's name has it back";
+        cautions.push(Caution::new(CautionKind::Futile, words));
+    }
     let does = if source.own_keys {
         let token = lease.token.map(|token| format!(", token {token}")).unwrap_or_default();
         format!("lease_force_release({}{token})", lease.id)
     } else {
-        let words = "its table has no tokens: whoever renews it by that owner's name has it back";
-        cautions.push(Caution::new(CautionKind::Futile, words));
         format!("UPDATE {} SET its term to 0 WHERE it is exactly this row", source.name)
     };
     Ok((What::Lease(target), harmless(&does), cautions))
@@ -184,13 +186,21 @@ pub(super) fn follow(ground: &Ground<'_>, target: &mut LeaseTarget) -> Option<Ch
     let is_held = lease.state(table.section.taken_at.unwrap_or(ground.snapshot.taken_at)) == LeaseState::Held;
     match (lease.renewed_at, lease.term) {
         (Some(renewed_at), Some(term))
-            if is_held && lease.owner.as_ref() == Some(&target.owner) && lease.token == target.token =>
+            if is_held
+                && lease.owner.as_ref() == Some(&target.owner)
+                && lease.token == target.token
+                && is_renewal(target, renewed_at) =>
         {
             (target.renewed_at, target.term) = (renewed_at, term);
             None
         }
         _ => Some(Change::OtherRow),
     }
+}
+
+/// What was over in between was taken anew, perhaps by another process of the same name.
+fn is_renewal(target: &LeaseTarget, renewed_at: crate::model::Timestamp) -> bool {
+    (renewed_at - target.renewed_at).as_seconds_f64() < target.term
 }
 
 pub(super) fn changed_in_redis(ground: &Ground<'_>, then: &RedisLease) -> Option<Change> {
