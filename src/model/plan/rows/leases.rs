@@ -141,8 +141,11 @@ fn in_postgres(ground: &Ground<'_>, table: &TableRows<Lease>, lease: &Lease) -> 
     };
     let mut cautions: Vec<Caution> = Vec::new();
     cautions.extend(old(ground, table.section.error.as_ref(), table.section.taken_at));
-    if lease.token.is_none() {
-        let words = "its table has no tokens: whoever renews it by that owner's name has it back";
+    if !source.own_keys {
+        let words = match lease.token {
+            None => "its table has no tokens: whoever renews it by that owner's name has it back",
+            Some(_) => "whoever renews it by that owner's name, and does not look at the token, has it back",
+        };
         cautions.push(Caution::new(CautionKind::Futile, words));
     }
     let does = if source.own_keys {
