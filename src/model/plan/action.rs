@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::{Change, Confirm, Deed, RecoveryPlan, Scope, Target, Verb};
+use crate::model::Text;
 use crate::model::finding::Subject;
+use crate::model::lease::LeaseId;
 use crate::model::wait_graph::Party;
 
 /// What is going to be done. It is good for as long as every target stays as it was seen; whoever carries it out has the
@@ -41,8 +43,23 @@ pub struct PlannedTarget {
     pub effect: Option<Effect>,
     /// What it breaks.
     pub cautions: Vec<Caution>,
+    /// The lease for which its session was chosen.
+    pub lease: Option<LeaseHeld>,
     /// How it has changed since it was chosen: the server will not act on it any more. Once it is there it stays.
     pub change: Option<Change>,
+}
+
+/// A lease, and who has it: what does not change when it is renewed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseHeld {
+    /// Which.
+    pub id: LeaseId,
+    /// The process of its owner.
+    pub pid: Option<i32>,
+    /// Its owner.
+    pub owner: Option<Text>,
+    /// Its token; none where the table has none.
+    pub token: Option<i64>,
 }
 
 /// What was chosen, and is left alone.
