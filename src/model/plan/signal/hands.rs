@@ -54,7 +54,8 @@ fn row_of<'a>(ground: &Ground<'a>, id: LeaseId) -> Option<&'a LeaseRow> {
     ground.look.view.leases.rows.iter().find(|row| row.id == id)
 }
 
-fn held(row: &LeaseRow) -> LeaseHeld {
+/// What of a lease stays when it is renewed.
+pub(super) fn held(row: &LeaseRow) -> LeaseHeld {
     LeaseHeld { id: row.id, pid: row.owner_pid, owner: row.owner.clone(), token: row.token }
 }
 
