@@ -3,6 +3,7 @@
 mod dialogs;
 mod identity;
 mod screens;
+mod stakes;
 
 use std::cmp::Reverse;
 use std::sync::Arc;

@@ -2,7 +2,9 @@
 
 use chrono::TimeDelta;
 use locktop::model::lock::{LockMode, LockTag, LockType};
+use locktop::model::namespace;
 use locktop::model::plan::{Fate, Seen, SessionTarget, Verb, What};
+use locktop::model::task::TaskKey;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
@@ -133,12 +135,7 @@ async fn who_has_given_its_key_up_is_left_alone() {
         let mut pair = Pair::of(version).await;
         let idle = Session::open(&pair.info).await;
         idle.run("SELECT pg_advisory_lock(72707369), pg_advisory_lock_shared(-3, 7)").await;
-        let datid: u32 = pair
-            .look
-            .query_one("SELECT oid FROM pg_database WHERE datname = current_database()", &[])
-            .await
-            .unwrap()
-            .get(0);
+        let datid = datid(&pair.look).await;
         let key = |classid: u32, objid: u32, objsubid: u16| LockTag {
             database: Some(datid),
             classid: Some(classid),
@@ -172,6 +169,36 @@ async fn who_has_given_its_key_up_is_left_alone() {
         assert_eq!(fate, Fate::Done, "{detail}");
         assert!(is_there(&pair.look, pair.holder.pid).await);
     }
+}
+
+/// A worker goes on to its next item in the same session, and in no transaction as before.
+#[tokio::test]
+async fn a_worker_on_another_item_by_now_is_left_alone() {
+    for version in support::versions() {
+        let mut pair = Pair::of(version).await;
+        let worker = Session::open(&pair.info).await;
+        let datid = datid(&pair.look).await;
+        let key = |item: i64| {
+            let number = namespace::number_of(namespace::QUEUE, item).unwrap();
+            (number, TaskKey::Raw(number).tag(datid))
+        };
+        let ((nine, tag), (ten, next)) = (key(9), key(10));
+        worker.run(&format!("SELECT pg_advisory_lock({nine})")).await;
+        let on = |tag| Some((tag, LockMode::Exclusive));
+        let target =
+            SessionTarget { xact_start: Seen::Any, holds: on(tag), ..seen(&pair.look, worker.pid).await };
+        worker.run(&format!("SELECT pg_advisory_unlock({nine}), pg_advisory_lock({ten})")).await;
+        pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer holds ExclusiveLock").await;
+        assert!(is_there(&pair.look, worker.pid).await, "{version}");
+        let target = SessionTarget { holds: on(next), ..target };
+        let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(target)).await;
+        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+    }
+}
+
+async fn datid(look: &Client) -> u32 {
+    let sql = "SELECT oid FROM pg_database WHERE datname = current_database()";
+    look.query_one(sql, &[]).await.unwrap().get(0)
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ mod words;
 use std::sync::Arc;
 
 use crate::keys::{Code, Key};
-use crate::model::plan::{ActionPlan, Confirm, Target};
+use crate::model::plan::{ActionPlan, CautionKind, Confirm, Planned, Stake, Target};
 use crate::model::view::View;
 
 pub use choice::Choice;
@@ -107,7 +107,8 @@ impl Dialog {
             // Whoever types the id of a lease goes on where he was when it is renewed; it has to be seen all the same.
             let typed = std::mem::take(&mut self.typed);
             self.disarm(revision);
-            if names(&self.plan) == names(&plan) && self.plan.confirm == plan.confirm {
+            let same_loss = cautions(&self.plan) == cautions(&plan);
+            if same_loss && names(&self.plan) == names(&plan) && self.plan.confirm == plan.confirm {
                 self.typed = typed;
             }
         }
@@ -253,21 +254,25 @@ fn names(plan: &ActionPlan) -> Vec<(&str, bool)> {
     plan.rows.iter().map(|row| (row.target.name.as_str(), row.change.is_some())).collect()
 }
 
+/// What is lost by it, and not only that something is.
+fn cautions(plan: &ActionPlan) -> Vec<Vec<(CautionKind, &[Stake])>> {
+    let rows = plan.rows.iter().map(|row| row.cautions.iter());
+    rows.map(|cautions| cautions.map(|caution| (caution.kind, caution.about.as_slice())).collect()).collect()
+}
+
 /// Whether a confirmation of one is one of the other. Ages and counts of others may differ.
 fn is_same(one: &ActionPlan, other: &ActionPlan) -> bool {
     let targets = |plan: &ActionPlan| -> Vec<(Target, bool)> {
         plan.rows.iter().map(|row| (row.target.clone(), row.change.is_some())).collect()
     };
-    let kinds = |plan: &ActionPlan| -> Vec<Vec<_>> {
-        plan.rows.iter().map(|row| row.cautions.iter().map(|caution| caution.kind).collect()).collect()
-    };
     let steps = |plan: &ActionPlan| -> Vec<_> {
         let acts = plan.recovery.iter().flat_map(|plan| plan.acts());
-        acts.map(|row| (row.seen.execution_id, row.step)).collect()
+        let also = |row: &Planned| row.also_ended.iter().map(|also| also.execution_id).collect::<Vec<_>>();
+        acts.map(|row| (row.seen.execution_id, row.step, also(row))).collect()
     };
     one.verb == other.verb
         && one.confirm == other.confirm
         && targets(one) == targets(other)
-        && kinds(one) == kinds(other)
+        && cautions(one) == cautions(other)
         && steps(one) == steps(other)
 }

@@ -7,13 +7,13 @@ use crate::model::finding::Subject;
 use crate::model::plan::{Deed, Fate, Report, Target, TargetResult, Verb, What};
 
 /// A frame was drawn, and whoever sits there had a moment to see it.
-fn seen(app: &mut App) {
+pub(super) fn seen(app: &mut App) {
     let revision = app.dialog.as_ref().map(|dialog| dialog.revision);
     app.update(Message::Drawn(revision));
 }
 
 /// Presses keys, each after a frame.
-fn slowly(app: &mut App, keys: &str) -> Vec<Effect> {
+pub(super) fn slowly(app: &mut App, keys: &str) -> Vec<Effect> {
     let mut effects = Vec::new();
     for key in Key::parse_all(keys).unwrap() {
         seen(app);
@@ -22,7 +22,7 @@ fn slowly(app: &mut App, keys: &str) -> Vec<Effect> {
     effects
 }
 
-fn deed(effects: &[Effect]) -> Option<&Deed> {
+pub(super) fn deed(effects: &[Effect]) -> Option<&Deed> {
     effects.iter().find_map(|effect| match effect {
         Effect::Act(deed) => Some(&**deed),
         _ => None,

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 
 use super::{Change, Confirm, Deed, RecoveryPlan, Scope, Target, Verb};
+use crate::model::Text;
 use crate::model::finding::Subject;
+use crate::model::lease::LeaseId;
+use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
+use crate::model::work_queue::ItemId;
 
 /// What is going to be done. It is good for as long as every target stays as it was seen; whoever carries it out has the
 /// server compare, in the statement that acts.
@@ -41,8 +45,23 @@ pub struct PlannedTarget {
     pub effect: Option<Effect>,
     /// What it breaks.
     pub cautions: Vec<Caution>,
+    /// The lease for which its session was chosen.
+    pub lease: Option<LeaseHeld>,
     /// How it has changed since it was chosen: the server will not act on it any more. Once it is there it stays.
     pub change: Option<Change>,
+}
+
+/// A lease, and who has it: what does not change when it is renewed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseHeld {
+    /// Which.
+    pub id: LeaseId,
+    /// The process of its owner.
+    pub pid: Option<i32>,
+    /// Its owner.
+    pub owner: Option<Text>,
+    /// Its token; none where the table has none.
+    pub token: Option<i64>,
 }
 
 /// What was chosen, and is left alone.
@@ -78,6 +97,19 @@ pub struct Caution {
     pub kind: CautionKind,
     /// What that means, in one harmless line.
     pub words: String,
+    /// What of the session's it is about: another task, item or lease in its place is another caution, whatever else is the same.
+    pub about: Vec<Stake>,
+}
+
+/// What is lost with a session, by what stays the same for as long as it is the same piece of work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stake {
+    /// An execution of a task.
+    Execution(TaskId, Option<i64>),
+    /// An item of the queue, and which attempt it is.
+    Item(ItemId, Option<i64>),
+    /// A lease, and who has it.
+    Lease(LeaseHeld),
 }
 
 /// What a caution is about. The order is that in which they are told.
@@ -174,7 +206,7 @@ impl ActionPlan {
 
 impl Caution {
     pub(super) fn new(kind: CautionKind, words: impl Into<String>) -> Self {
-        Self { kind, words: words.into() }
+        Self { kind, words: words.into(), about: Vec::new() }
     }
 }
 

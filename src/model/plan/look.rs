@@ -6,7 +6,7 @@ use super::Rights;
 use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::finding::Subject;
-use crate::model::lock::LockTag;
+use crate::model::lock::{LockMode, LockTag};
 use crate::model::prepared::PreparedIndex;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
@@ -75,6 +75,19 @@ impl<'a> Ground<'a> {
     /// Whether that is one of our own sessions.
     pub(super) fn is_own(&self, pid: i32) -> bool {
         self.look.own_pids.contains(&pid) || self.snapshot.server().is_some_and(|own| own.own_pid == pid)
+    }
+
+    /// Whether all locks that are held now are shown.
+    pub(super) fn knows_locks(&self) -> bool {
+        self.snapshot.locks.error.is_none() && self.snapshot.locks_omitted == 0
+    }
+
+    /// Whether a session, or one of its parallel workers, holds a lock in this mode, as far as that is known.
+    pub(super) fn may_hold(&self, pid: i32, (tag, mode): (LockTag, LockMode)) -> bool {
+        let locks = self.snapshot.locks.rows.iter();
+        let mut same = locks.filter(|lock| lock.granted && lock.mode == mode && lock.tag == tag);
+        let group = |holder: i32| self.backend(holder).map_or(holder, Backend::group);
+        !self.knows_locks() || same.any(|lock| lock.pid.map(group) == Some(pid))
     }
 
     /// Seconds from `since` to the snapshot; less than none is none.

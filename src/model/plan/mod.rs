@@ -26,7 +26,7 @@ pub use act::{
     Deed, Fate, ItemTarget, LeaseTarget, Report, Rights, Seen, SessionTarget, Target, TargetResult,
     TaskTarget, Verb, What,
 };
-pub use action::{ActionPlan, Caution, CautionKind, Effect, PlannedTarget, Refused};
+pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
 pub use ask::{Ask, Chosen, Scope};
 pub use change::{Change, still_there};
 pub use confirm::Confirm;

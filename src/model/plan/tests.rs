@@ -1,5 +1,6 @@
 mod breaks;
 mod chains;
+mod hands;
 mod properties;
 mod rows;
 mod sessions;

@@ -78,7 +78,15 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
     });
     let target = Target { what, name, subject };
     let facts = facts(ground, row);
-    Ok(PlannedTarget { target, does: harmless(&does), facts, effect: None, cautions, change: None })
+    Ok(PlannedTarget {
+        target,
+        does: harmless(&does),
+        facts,
+        effect: None,
+        cautions,
+        lease: None,
+        change: None,
+    })
 }
 
 /// Why that cannot be done to an item that is like this.

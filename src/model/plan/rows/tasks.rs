@@ -67,7 +67,15 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarg
     let does = format!("UPDATE {} SET {set_to} WHERE id = {}", set.tables.schedules, row.task.id);
     let target = Target { what: What::Task(target(set, schedule)), name, subject };
     let facts = facts(ground, row, schedule);
-    Ok(PlannedTarget { target, does: harmless(&does), facts, effect: None, cautions, change: None })
+    Ok(PlannedTarget {
+        target,
+        does: harmless(&does),
+        facts,
+        effect: None,
+        cautions,
+        lease: None,
+        change: None,
+    })
 }
 
 fn target(set: &TaskSet, schedule: &Schedule) -> TaskTarget {

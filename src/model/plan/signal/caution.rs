@@ -1,10 +1,12 @@
 //! What ending a session breaks, beside its own work.
 
 use super::choose::Pick;
-use super::work;
+use super::{hands, work};
 use crate::model::backend::{Backend, State};
 use crate::model::plan::look::Ground;
-use crate::model::plan::{Caution, CautionKind, Verb};
+use crate::model::plan::{Caution, CautionKind, Stake, Verb};
+use crate::model::task::TaskRow;
+use crate::model::work_queue::ItemRow;
 use crate::text;
 
 /// From this age on what a transaction has written is much, in seconds.
@@ -151,25 +153,33 @@ fn futile(backend: &Backend) -> Option<Caution> {
 /// What the session has in hand.
 fn owned(ground: &Ground<'_>, pid: i32) -> Vec<Caution> {
     let mut cautions = Vec::new();
-    let mut tell = |kind: CautionKind, names: Vec<String>, what: &str, then: &str| {
+    let mut tell = |kind: CautionKind, owned: Vec<(String, Stake)>, what: &str, then: &str| {
+        let (names, about): (Vec<String>, Vec<Stake>) = owned.into_iter().unzip();
         let told = names.iter().take(TOLD).map(|name| text::one_line(name)).collect::<Vec<_>>().join(", ");
         let more = match names.len() {
             0 => return,
             1..=TOLD => String::new(),
             many => format!(" and {} more", many - TOLD),
         };
-        cautions.push(Caution::new(kind, format!("{what} {told}{more}: {then}")));
+        cautions.push(Caution { about, ..Caution::new(kind, format!("{what} {told}{more}: {then}")) });
     };
-    let tasks = work::tasks(ground, pid).map(|row| row.name(ground.snapshot).to_string()).collect();
+    let execution = |row: &TaskRow| row.execution(ground.snapshot).map(|execution| execution.id);
+    let tasks = work::tasks(ground, pid)
+        .map(|row| (row.name(ground.snapshot).to_string(), Stake::Execution(row.task, execution(row))))
+        .collect();
     tell(
         CautionKind::Task,
         tasks,
         "runs",
         "its worker stops that, and the attempt has failed; R recovers it",
     );
-    let items = work::items(ground, pid).map(|row| row.name(ground.snapshot)).collect();
+    let attempt = |row: &ItemRow| row.item(ground.snapshot).and_then(|item| item.attempt);
+    let items = work::items(ground, pid)
+        .map(|row| (row.name(ground.snapshot), Stake::Item(row.id, attempt(row))))
+        .collect();
     tell(CautionKind::Item, items, "works on", "the attempt is lost; R on the queue puts it back");
-    let leases = work::leases(ground, pid).map(lease_words).collect();
+    let leases =
+        work::leases(ground, pid).map(|row| (lease_words(row), Stake::Lease(hands::held(row)))).collect();
     tell(
         CautionKind::Lease,
         leases,

@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashSet;
 
-use super::refuse;
+use super::{hands, refuse};
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
 use crate::model::plan::look::Ground;
-use crate::model::plan::{Ask, Chosen, Refused, Scope};
+use crate::model::plan::{Ask, Chosen, LeaseHeld, Refused, Scope};
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 
@@ -23,11 +23,13 @@ pub(super) struct Pick {
     pub(super) key_stays: bool,
     /// The parallel worker in whose place it is meant.
     pub(super) via: Option<i32>,
+    /// The lease for which it was chosen.
+    pub(super) lease: Option<LeaseHeld>,
 }
 
 impl Pick {
-    fn new(pid: i32, start: Option<Timestamp>) -> Self {
-        Self { pid, start, holds: None, key_stays: false, via: None }
+    pub(super) fn new(pid: i32, start: Option<Timestamp>) -> Self {
+        Self { pid, start, holds: None, key_stays: false, via: None, lease: None }
     }
 }
 
@@ -38,6 +40,15 @@ pub(super) struct Meant {
     pub(super) refused: Vec<Refused>,
     /// Left out, since the filter hides them.
     pub(super) hidden: usize,
+}
+
+impl Meant {
+    fn take(&mut self, found: Result<Pick, Refused>) {
+        match found {
+            Ok(pick) => self.picks.push(pick),
+            Err(refused) => self.refused.push(refused),
+        }
+    }
 }
 
 /// Who is meant, each once.
@@ -68,7 +79,7 @@ fn lead(ground: &Ground<'_>, pick: &mut Pick) {
     let Some(backend) = ground.backend(pick.pid) else { return };
     if backend.group() != pick.pid && pick.start.is_none_or(|start| backend.backend_start == Some(start)) {
         let via = Some(pick.pid);
-        *pick = Pick { via, holds: pick.holds, ..Pick::new(backend.group(), None) };
+        *pick = Pick { via, holds: pick.holds, lease: pick.lease.take(), ..Pick::new(backend.group(), None) };
     }
 }
 
@@ -92,33 +103,9 @@ fn this(ground: &Ground<'_>, ask: &Ask, chosen: Chosen, meant: &mut Meant) {
             meant.hidden += all - (meant.picks.len() - before);
         }
         Chosen::Prepared(xact) => meant.refused.push(prepared(ground, xact)),
-        Chosen::Task(task, again) => match key_holder(ground, task, again) {
-            Ok(pick) => meant.picks.push(pick),
-            Err(refused) => meant.refused.push(refused),
-        },
-        Chosen::Item(item) => {
-            let row = ground.look.view.queue.rows.iter().find(|row| row.id == item);
-            match row.and_then(|row| row.pid) {
-                Some(pid) => meant.picks.push(Pick::new(pid, None)),
-                None => meant.refused.push(Refused::new(
-                    format!("item {}", item.id),
-                    Subject::Item(item),
-                    "no session is known to work on it",
-                )),
-            }
-        }
-        Chosen::Lease(lease) => {
-            let row = ground.look.view.leases.rows.iter().find(|row| row.id == lease);
-            let name = row.map_or_else(|| "lease".to_owned(), |row| format!("lease {}", row.name));
-            match row.filter(|row| row.owner_alive == Some(true)).and_then(|row| row.owner_pid) {
-                Some(pid) => meant.picks.push(Pick::new(pid, None)),
-                None => meant.refused.push(Refused::new(
-                    crate::text::one_line(&name),
-                    Subject::Lease(lease),
-                    "no session is known to have it; U ends the lease",
-                )),
-            }
-        }
+        Chosen::Task(task, again) => meant.take(key_holder(ground, task, again)),
+        Chosen::Item(item) => meant.take(hands::of_item(ground, item)),
+        Chosen::Lease(lease) => meant.take(hands::of_lease(ground, lease)),
         Chosen::Other => {
             meant.refused.push(Refused::new("this row", Subject::Server, "is about no session"));
         }

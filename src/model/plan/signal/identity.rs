@@ -17,7 +17,7 @@ pub(super) fn of(
     blocks: bool,
 ) -> Result<SessionTarget, String> {
     let backend_start = backend.backend_start.ok_or("when it began is not known")?;
-    if pick.holds.is_some_and(|held| knows_locks(ground) && !holds(ground, pick.pid, held)) {
+    if pick.holds.is_some_and(|held| !ground.may_hold(pick.pid, held)) {
         return Err(format!("{}", Change::HoldsNotAnyMore));
     }
     let is_idle = backend.state == Some(State::Idle) && backend.xact_start.is_none();
@@ -72,28 +72,16 @@ pub(in crate::model::plan) fn changed(
     if verb == Verb::Cancel && backend.state != Some(State::Active) {
         return Some(Change::NotActive);
     }
-    if !knows_locks(ground) {
+    if !ground.knows_locks() {
         return None;
     }
-    if target.holds.is_some_and(|held| !holds(ground, target.pid, held)) {
+    if target.holds.is_some_and(|held| !ground.may_hold(target.pid, held)) {
         return Some(Change::HoldsNotAnyMore);
     }
     if target.blocks && ground.graph.blocked_by(Party::Backend(target.pid)).is_empty() {
         return Some(Change::BlocksNobody);
     }
     None
-}
-
-/// Whether all locks that are held now are shown.
-fn knows_locks(ground: &Ground<'_>) -> bool {
-    ground.snapshot.locks.error.is_none() && ground.snapshot.locks_omitted == 0
-}
-
-/// Whether a session, or one of its parallel workers, holds a lock in this mode.
-fn holds(ground: &Ground<'_>, pid: i32, (tag, mode): (LockTag, LockMode)) -> bool {
-    let locks = ground.snapshot.locks.rows.iter();
-    let mut same = locks.filter(|lock| lock.granted && lock.mode == mode && lock.tag == tag);
-    same.any(|lock| lock.pid.map(|holder| ground.backend(holder).map_or(holder, Backend::group)) == Some(pid))
 }
 
 fn same<T: PartialEq>(seen: &Seen<T>, now: &T) -> bool {

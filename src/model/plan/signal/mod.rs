@@ -4,6 +4,7 @@ mod caution;
 mod choose;
 mod effect;
 mod facts;
+mod hands;
 mod identity;
 mod refuse;
 mod work;
@@ -12,7 +13,7 @@ use rustc_hash::FxHashSet;
 
 use self::choose::{Meant, Pick};
 use super::look::Ground;
-use super::{ActionPlan, Ask, Caution, Confirm, Look, PlannedTarget, Refused, Target, Verb, What};
+use super::{ActionPlan, Ask, Caution, Change, Confirm, Look, PlannedTarget, Refused, Target, Verb, What};
 use crate::model::finding::Subject;
 use crate::model::wait_graph::Party;
 
@@ -55,10 +56,14 @@ pub(super) fn refresh(ground: &Ground<'_>, plan: &mut ActionPlan) {
     let held = facts::Held::of(ground, pids.into_iter());
     for row in &mut plan.rows {
         let What::Session(target) = &row.target.what else { continue };
-        row.change = row.change.take().or_else(|| changed(ground, plan.verb, target));
+        let lost = || row.lease.as_ref().is_some_and(|lease| hands::is_lost(ground, lease));
+        row.change = row
+            .change
+            .or_else(|| changed(ground, plan.verb, target))
+            .or_else(|| lost().then_some(Change::OtherRow));
         if row.change.is_none() {
             let effect = effect_of(ground, plan.verb, &[Party::Backend(target.pid)]);
-            let pick = Pick { pid: target.pid, start: None, holds: None, key_stays: false, via: None };
+            let pick = Pick::new(target.pid, None);
             row.facts = facts::of(ground, target.pid, &held);
             row.cautions = cautions(ground, plan.verb, &pick, &row.cautions);
             row.effect = Some(effect);
@@ -113,6 +118,7 @@ fn planned(
         facts: facts::of(ground, pick.pid, held),
         effect: Some(effect),
         cautions: cautions(ground, ask.verb, pick, &[]),
+        lease: pick.lease.clone(),
         change: None,
     })
 }

@@ -1,6 +1,6 @@
 //! What cannot be signalled, and what signalling breaks.
 
-use super::sessions::{id, identity, one, reason, session};
+use super::sessions::{id, one, reason, session};
 use crate::model::backend::State;
 use crate::model::plan::*;
 use crate::model::view::View;
@@ -131,8 +131,4 @@ fn a_worker_of_the_queue_and_the_owner_of_a_lease_are_told() {
         ]
     );
     assert_eq!(plan.confirm, Confirm::Owner("7".to_owned()));
-    let item = view.queue.rows[0].id;
-    assert_eq!(identity(&one(&view, Verb::Terminate, Chosen::Item(item))).pid, 7);
-    let lease = view.leases.rows[0].id;
-    assert_eq!(identity(&one(&view, Verb::Terminate, Chosen::Lease(lease))).pid, 7);
 }

@@ -1,0 +1,100 @@
+//! The session behind an item or a lease, which may be at something else a moment later.
+
+use super::sessions::{id, identity, look, one, reason};
+use crate::model::backend::State;
+use crate::model::lock::{LockMode, LockTag};
+use crate::model::namespace;
+use crate::model::plan::*;
+use crate::model::view::View;
+use crate::sample::{Builder, advisory, at};
+
+fn key(item: i64) -> LockTag {
+    advisory(namespace::number_of(namespace::QUEUE, item).unwrap())
+}
+
+/// Session 7 is at this item, and holds these keys.
+fn worker(item: i64, keys: &[LockTag]) -> Builder {
+    let mut b = Builder::default();
+    b.session(7, "app@web", State::Idle, 60.0, "SELECT 1");
+    b.item(item, "mail", "processing", 20.0).backend_pid = Some(7);
+    for key in keys {
+        b.lock(7, *key, LockMode::Exclusive, None);
+    }
+    b
+}
+
+fn end_item(view: &View) -> ActionPlan {
+    one(view, Verb::Terminate, Chosen::Item(view.queue.rows[0].id))
+}
+
+#[test]
+fn who_works_on_an_item_has_to_hold_its_key() {
+    let plan = end_item(&worker(9, &[key(9)]).view());
+    let target = identity(&plan);
+    let held = Some((key(9), LockMode::Exclusive));
+    assert_eq!((target.pid, target.holds, target.xact_start), (7, held, Seen::Any), "over all transactions");
+    for (later, change) in [
+        (worker(9, &[key(9), key(10)]), None),
+        (worker(10, &[key(10)]), Some(Change::HoldsNotAnyMore)),
+        (worker(9, &[]), Some(Change::HoldsNotAnyMore)),
+    ] {
+        assert_eq!(still_there(&plan, &look(&later.view())), [change]);
+    }
+    let why = "7 does not hold its key, so nothing would tell whether it is on another item by then; K on the session itself \
+               ends it";
+    for keys in [&[][..], &[key(10)], &[advisory(9)]] {
+        assert_eq!(reason(&end_item(&worker(9, keys).view())), why, "{keys:?}");
+    }
+    let mut b = worker(9, &[]);
+    b.items[0].backend_pid = None;
+    assert_eq!(reason(&end_item(&b.view())), "no session is known to work on it");
+}
+
+#[test]
+fn a_published_item_is_compared_with_its_raw_key_and_the_transaction() {
+    let mut b = worker(9, &[advisory(9)]);
+    b.raw_queue = true;
+    let target = identity(&end_item(&b.view()));
+    assert_eq!(target.holds, Some((advisory(9), LockMode::Exclusive)));
+    let mut b = worker(9, &[advisory(9)]);
+    (b.raw_queue, b.backends[0].state, b.backends[0].xact_start) =
+        (true, Some(State::Active), Some(at(-1.0)));
+    assert_eq!(identity(&end_item(&b.view())).xact_start, Seen::Same(Some(at(-1.0))));
+}
+
+/// Session 7 has a lease, in a transaction or in none.
+fn owner(state: State) -> Builder {
+    let mut b = Builder::default();
+    b.session(7, "app@web", state, 60.0, "SELECT 1");
+    let lease = b.lease("backup", "node1", 60.0, 20.0);
+    (lease.backend_pid, lease.backend_start) = (Some(7), Some(at(-3600.0)));
+    b
+}
+
+fn end_lease(view: &View) -> ActionPlan {
+    one(view, Verb::Terminate, Chosen::Lease(view.leases.rows[0].id))
+}
+
+#[test]
+fn who_has_a_lease_is_ended_in_the_same_transaction_or_not_at_all() {
+    let plan = end_lease(&owner(State::IdleInTransaction).view());
+    assert_eq!(identity(&plan).xact_start, Seen::Same(Some(at(-60.0))));
+    let idle = owner(State::Idle).view();
+    assert_eq!(
+        reason(&end_lease(&idle)),
+        "7 is in no transaction, so nothing would tell whether it still has it by then; U ends the lease, K on the session \
+         itself ends that"
+    );
+    let by_itself = one(&idle, Verb::Terminate, Chosen::Backend(id(7)));
+    assert_eq!(identity(&by_itself).xact_start, Seen::Same(None), "what is meant is the session");
+    let change = |change: fn(&mut Builder)| {
+        let mut b = owner(State::IdleInTransaction);
+        change(&mut b);
+        still_there(&plan, &look(&b.view()))[0]
+    };
+    assert_eq!(change(|b| b.leases[0].renewed_at = Some(at(-1.0))), None, "it was renewed");
+    assert_eq!(change(|b| b.leases[0].owner = Some("node2".into())), Some(Change::OtherRow));
+    assert_eq!(change(|b| b.leases[0].token = Some(13)), Some(Change::OtherRow));
+    assert_eq!(change(|b| b.leases[0].backend_pid = Some(8)), Some(Change::OtherRow));
+    assert_eq!(change(|b| b.leases.clear()), Some(Change::OtherRow));
+}
