@@ -41,10 +41,12 @@ impl Scene {
         self.holder.client.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(42)").await.unwrap();
         for _ in 0..2 {
             let waiter = support::open(&self.info).await;
-            let task = async move { drop(waiter.client.batch_execute("SELECT pg_advisory_xact_lock(42)").await) };
+            let task =
+                async move { drop(waiter.client.batch_execute("SELECT pg_advisory_xact_lock(42)").await) };
             self._waiters.push(tokio::spawn(task));
         }
-        becomes(&self.look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", "2").await;
+        becomes(&self.look, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted", "2")
+            .await;
     }
 
     /// Opens the question about the holder, as the only root.

@@ -41,6 +41,17 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What one is called.
+    pub(super) const fn one(&self) -> &'static str {
+        match self {
+            Self::Sessions(_) => "session",
+            Self::Executions(_) => "execution",
+            Self::Leases(_) => "lease",
+            Self::Tasks(_) => "task",
+            Self::Items(_) => "item",
+        }
+    }
+
     /// What several are called.
     pub(super) const fn noun(&self) -> &'static str {
         match self {

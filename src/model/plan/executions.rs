@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::look::Ground;
 use super::{
     ActionPlan, Caution, CautionKind, Confirm, Look, Planned, PlannedTarget, RecoveryPlan, Refused, Request,
@@ -20,9 +22,16 @@ pub enum Which {
     /// Those of these tasks; where several executions of one run, all but the newest by their own id.
     These(Vec<(TaskId, Option<i64>)>),
     /// All whose session is gone.
-    Orphans,
+    Orphans(Within),
     /// All past their timeout.
-    Slow,
+    Slow(Within),
+}
+
+/// Among which executions all are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Within {
+    /// Those that a filter shows, by the table of their task and their own id; none without a filter.
+    pub shown: Option<FxHashSet<(u32, i64)>>,
 }
 
 /// What to ask the server for: it plans a recovery ([`RecoveryPlan`]) by its own view of what runs.
@@ -32,13 +41,15 @@ pub struct Recovery {
     pub request: Option<(String, Request)>,
     /// What was chosen and cannot be, and why.
     pub refused: Vec<Refused>,
+    /// How many are meant and are left out because the filter hides them.
+    pub hidden: usize,
 }
 
 /// What to ask for. A session that holds the key of a slow execution is ended: that it is past its timeout was seen, and the
 /// server looks again.
 #[must_use]
 pub fn executions(look: &Look<'_>, which: &Which) -> Recovery {
-    let mut recovery = Recovery { request: None, refused: Vec::new() };
+    let mut recovery = Recovery { request: None, refused: Vec::new(), hidden: 0 };
     let Some(ground) = Ground::of(look) else {
         recovery.refused.push(server("nothing has been seen of it yet"));
         return recovery;
@@ -49,20 +60,40 @@ pub fn executions(look: &Look<'_>, which: &Which) -> Recovery {
     }
     match which {
         Which::These(chosen) => these(&ground, chosen, &mut recovery),
-        Which::Orphans | Which::Slow => {
-            let (select, terminate) = match which {
-                Which::Slow => (Selection::Longer(None), true),
-                _ => (Selection::Orphans, false),
-            };
-            match ground.snapshot.task_sets.iter().find_map(schema) {
-                Some(schema) => recovery.request = Some((schema, Request { select, task: None, terminate })),
-                None => recovery.refused.push(server(
-                    "there are no tables of tasks whose executions can be recovered: locktop schema install makes them",
-                )),
-            }
-        }
+        Which::Orphans(within) => all(&ground, TaskState::Orphan, within, &mut recovery),
+        Which::Slow(within) => all(&ground, TaskState::Slow, within, &mut recovery),
     }
     recovery
+}
+
+/// Without a filter the server finds them. With one it is asked for those that are shown: nobody else is meant, and what else
+/// ends with their sessions is told of as such.
+fn all(ground: &Ground<'_>, state: TaskState, within: &Within, recovery: &mut Recovery) {
+    let terminate = state == TaskState::Slow;
+    let Some(set) = ground.snapshot.task_sets.iter().find(|set| schema(set).is_some()) else {
+        recovery.refused.push(server(
+            "there are no tables of tasks whose executions can be recovered: locktop schema install makes them",
+        ));
+        return;
+    };
+    let select = match &within.shown {
+        None if terminate => Selection::Longer(None),
+        None => Selection::Orphans,
+        Some(shown) => {
+            let table = set.tables.table;
+            let rows = ground.look.view.tasks.rows.iter();
+            let all = rows.filter(|row| row.task.table == table && row.state == state);
+            let ids = all.filter_map(|row| row.execution(ground.snapshot)).map(|execution| execution.id);
+            let (ids, hidden): (Vec<_>, Vec<_>) = ids.partition(|id| shown.contains(&(table, *id)));
+            recovery.hidden = hidden.len();
+            if ids.is_empty() {
+                recovery.refused.push(server("none of those that the filter shows is one of these"));
+                return;
+            }
+            Selection::Executions(ids)
+        }
+    };
+    recovery.request = schema(set).map(|schema| (schema, Request { select, task: None, terminate }));
 }
 
 fn server(reason: &str) -> Refused {
