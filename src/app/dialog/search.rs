@@ -24,6 +24,8 @@ pub struct Search {
     within: Within,
     /// How many the filter hides of all that are meant.
     hidden: usize,
+    /// Of which schema they are, where there are several.
+    place: Option<String>,
     /// Whether the sessions of slow ones are ended, where somebody decided that.
     terminate: Option<bool>,
     /// What is asked of the server: the schema, and which executions. None where there is nothing to ask.
@@ -41,11 +43,13 @@ pub struct Search {
 impl Search {
     /// A search for the executions of these tasks.
     pub(super) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
+        let table = chosen.first().map_or(0, |(task, _)| task.table);
         Self {
             which: Which::These(chosen.clone()),
             chosen,
-            within: Within::default(),
+            within: Within { table, shown: None },
             hidden: 0,
+            place: None,
             terminate: None,
             request: None,
             refused: Vec::new(),
@@ -72,6 +76,7 @@ impl Search {
 
     /// What to ask for, by what is shown now.
     pub(in crate::app) fn look(&mut self, look: &Look<'_>) {
+        self.place = plan::place(look, self.within.table);
         let plan::Recovery { mut request, refused, hidden } = plan::executions(look, &self.which);
         if let (Some((_, request)), Some(terminate)) = (&mut request, self.terminate) {
             request.terminate = terminate;
@@ -105,12 +110,18 @@ impl Search {
 
     pub(super) fn choices(&self) -> Vec<Choice> {
         let this = if self.chosen.len() > 1 { "these" } else { "this execution" };
+        let place = self.place.as_deref().map(crate::text::one_line);
+        let all = |what: &str| match &place {
+            Some(place) => format!("all {what} of {place}"),
+            None => format!("all {what}"),
+        };
         let mut choices = vec![
             Choice::one_of('t', this, matches!(self.which, Which::These(_))),
-            Choice::one_of('o', "all orphans", matches!(self.which, Which::Orphans(_))),
-            Choice::one_of('p', "all past their timeout", matches!(self.which, Which::Slow(_))),
+            Choice::one_of('o', all("orphans"), matches!(self.which, Which::Orphans(_))),
+            Choice::one_of('p', all("past their timeout"), matches!(self.which, Which::Slow(_))),
         ];
-        if let Some((_, request)) = self.request.as_ref().filter(|_| !matches!(self.which, Which::Orphans(_)))
+        if let Some((_, request)) =
+            self.request.as_ref().filter(|_| !matches!(self.which, Which::Orphans(_)))
         {
             let title = "end their sessions".to_owned();
             choices.push(Choice { letter: END, title, taken: request.terminate, is_switch: true });

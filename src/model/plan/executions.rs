@@ -10,7 +10,7 @@ use super::{
     Selection, Step, Target, Verb, What,
 };
 use crate::model::finding::Subject;
-use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState};
+use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState, also_of};
 use crate::text;
 
 /// The name of the table of schedules in a schema of ours.
@@ -30,6 +30,8 @@ pub enum Which {
 /// Among which executions all are meant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Within {
+    /// The table of the tasks: that of the row which was chosen.
+    pub table: u32,
     /// Those that a filter shows, by the table of their task and their own id; none without a filter.
     pub shown: Option<FxHashSet<(u32, i64)>>,
 }
@@ -70,9 +72,11 @@ pub fn executions(look: &Look<'_>, which: &Which) -> Recovery {
 /// ends with their sessions is told of as such.
 fn all(ground: &Ground<'_>, state: TaskState, within: &Within, recovery: &mut Recovery) {
     let terminate = state == TaskState::Slow;
-    let Some(set) = ground.snapshot.task_sets.iter().find(|set| schema(set).is_some()) else {
+    let table = within.table;
+    let set = ground.snapshot.task_sets.iter().find(|set| set.tables.table == table);
+    let Some(schema) = set.and_then(schema) else {
         recovery.refused.push(server(
-            "there are no tables of tasks whose executions can be recovered: locktop schema install makes them",
+            "these tables are not those of locktop schema install, the only ones whose executions can be recovered",
         ));
         return;
     };
@@ -80,7 +84,6 @@ fn all(ground: &Ground<'_>, state: TaskState, within: &Within, recovery: &mut Re
         None if terminate => Selection::Longer(None),
         None => Selection::Orphans,
         Some(shown) => {
-            let table = set.tables.table;
             let rows = ground.look.view.tasks.rows.iter();
             let all = rows.filter(|row| row.task.table == table && row.state == state);
             let ids = all.filter_map(|row| row.execution(ground.snapshot)).map(|execution| execution.id);
@@ -93,7 +96,7 @@ fn all(ground: &Ground<'_>, state: TaskState, within: &Within, recovery: &mut Re
             Selection::Executions(ids)
         }
     };
-    recovery.request = schema(set).map(|schema| (schema, Request { select, task: None, terminate }));
+    recovery.request = Some((schema, Request { select, task: None, terminate }));
 }
 
 fn server(reason: &str) -> Refused {
@@ -104,6 +107,14 @@ fn server(reason: &str) -> Refused {
 fn schema(set: &TaskSet) -> Option<String> {
     let schema = set.tables.schedules.strip_suffix(SCHEDULES)?;
     (set.tables.own_keys && set.tables.log.is_some()).then(|| schema.to_owned())
+}
+
+/// The schema of these tables, where there are several whose executions can be recovered.
+#[must_use]
+pub fn place(look: &Look<'_>, table: u32) -> Option<String> {
+    let sets = &look.view.snapshot.as_ref()?.task_sets;
+    let several = sets.iter().filter_map(schema).nth(1).is_some();
+    sets.iter().find(|set| several && set.tables.table == table).and_then(schema)
 }
 
 fn these(ground: &Ground<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut Recovery) {
@@ -156,6 +167,8 @@ fn wanted(ground: &Ground<'_>, row: &TaskRow) -> Result<(String, i64), String> {
         (_, None) => return Err("nothing of it runs".to_owned()),
         (_, Some(execution)) => execution,
     };
+    let also = |set: &TaskSet| also_of(&ground.snapshot.task_sets, set, set.key(execution)?).cloned();
+    let also = row.set(ground.snapshot).and_then(also);
     let Some(schema) = row.set(ground.snapshot).and_then(schema) else {
         return Err(
             "its tables are not those of locktop schema install: they name no session, and their keys are \
@@ -166,7 +179,10 @@ fn wanted(ground: &Ground<'_>, row: &TaskRow) -> Result<(String, i64), String> {
     match row.state {
         TaskState::Orphan | TaskState::Slow => Ok((schema, execution.id)),
         TaskState::Running => Err(format!("runs, within its timeout of {limit}")),
-        _ => Err("whether it runs cannot be told, or not yet: look again in a moment".to_owned()),
+        _ => Err(match also.filter(|_| row.held) {
+            Some(also) => format!("its key is held, and is also that of a task of {}", text::one_line(&also)),
+            None => "whether it runs cannot be told, or not yet: look again in a moment".to_owned(),
+        }),
     }
 }
 
