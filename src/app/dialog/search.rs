@@ -108,6 +108,11 @@ impl Search {
         }
     }
 
+    /// Whether the server said that there is nothing to recover: then there is no session to end either.
+    fn is_nothing(&self) -> bool {
+        matches!(&self.answer, Some(Ok(plan)) if plan.rows.is_empty())
+    }
+
     pub(super) fn choices(&self) -> Vec<Choice> {
         let this = if self.chosen.len() > 1 { "these" } else { "this execution" };
         let place = self.place.as_deref().map(crate::text::one_line);
@@ -121,7 +126,7 @@ impl Search {
             Choice::one_of('p', all("past their timeout"), matches!(self.which, Which::Slow(_))),
         ];
         if let Some((_, request)) =
-            self.request.as_ref().filter(|_| !matches!(self.which, Which::Orphans(_)))
+            self.request.as_ref().filter(|_| !self.is_nothing() && !matches!(self.which, Which::Orphans(_)))
         {
             let title = "end their sessions".to_owned();
             choices.push(Choice { letter: END, title, taken: request.terminate, is_switch: true });

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::finding::Subject;
-use crate::model::plan::{Deed, Fate, Report, Selection, Target, TargetResult, Verb, What};
+use crate::model::plan::{Deed, Fate, RecoveryPlan, Report, Selection, Target, TargetResult, Verb, What};
 
 /// A frame was drawn, and whoever sits there had a moment to see it.
 fn seen(app: &mut App) {
@@ -283,6 +283,24 @@ fn all_orphans_are_those_that_the_filter_shows() {
     assert!(matches!(&request, Some(Selection::Executions(ids)) if ids.len() == 1));
     assert_eq!(hidden, 0);
     assert_eq!(asked("4/state:slow<enter>gRo").1, 1, "the orphan is hidden");
+}
+
+#[test]
+fn where_there_is_nothing_to_recover_no_session_can_be_ended() {
+    let mut app = app(sample::jobs(0.0));
+    let effects = slowly(&mut app, "4Rp");
+    let letters = |app: &App| -> Vec<char> {
+        app.dialog.as_ref().unwrap().choices().iter().map(|choice| choice.letter).collect()
+    };
+    assert_eq!(letters(&app), ['t', 'o', 'p', 'e']);
+    let asked = effects.iter().rev().find_map(|effect| match effect {
+        Effect::PlanRecovery { number, request, .. } => Some((*number, request)),
+        _ => None,
+    });
+    let (number, request) = asked.unwrap();
+    let plan = RecoveryPlan::of("locktop", sample::at(0.0), 30.0, &[], request);
+    app.update(Message::RecoveryPlanned(number, Ok(Arc::new(plan))));
+    assert_eq!(letters(&app), ['t', 'o', 'p']);
 }
 
 fn result(name: &str, fate: Fate, detail: &str) -> TargetResult {
