@@ -4,7 +4,7 @@ use super::{ago, field, fields, heading, party};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::app::table::task_tone;
-use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState};
+use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState, also_of};
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp, lock_key::LockKey};
 use crate::text;
@@ -33,7 +33,7 @@ fn state(scene: &Scene<'_>, row: &TaskRow) -> Line {
         TaskState::Slow => ": past its limit, and its key is held".to_owned(),
         TaskState::Leaked => format!(": its key has been held for at least {seen}, and nothing runs"),
         TaskState::Overdue => ": due, enabled and not started".to_owned(),
-        TaskState::Unknown => unknown(scene, row).to_owned(),
+        TaskState::Unknown => unknown(scene, row),
         _ => String::new(),
     };
     Line::new()
@@ -43,7 +43,7 @@ fn state(scene: &Scene<'_>, row: &TaskRow) -> Line {
 }
 
 /// Why nothing more can be said.
-fn unknown(scene: &Scene<'_>, row: &TaskRow) -> &'static str {
+fn unknown(scene: &Scene<'_>, row: &TaskRow) -> String {
     let set = row.set(scene.snapshot);
     let execution = row.execution(scene.snapshot);
     let number = row.tag.and_then(|tag| LockKey::of(&tag)).and_then(|key| match key {
@@ -51,7 +51,11 @@ fn unknown(scene: &Scene<'_>, row: &TaskRow) -> &'static str {
         LockKey::Pair(..) => None,
     });
     let other = execution.and_then(|one| one.backend_pid).is_some_and(|pid| row.holder != Some(pid));
-    match number {
+    let also = set.zip(number).and_then(|(set, key)| also_of(&scene.snapshot.task_sets, set, key));
+    if let Some(also) = also.filter(|_| row.held && other) {
+        return format!(": its key is held, and is also that of a task of {}", text::one_line(also));
+    }
+    let why = match number {
         _ if scene.snapshot.server().is_none_or(|server| server.in_recovery) => {
             ": a standby does not see the locks of the primary"
         }
@@ -61,7 +65,8 @@ fn unknown(scene: &Scene<'_>, row: &TaskRow) -> &'static str {
         _ if row.held && other => ": its key is held by another session than the log names",
         Some(TaskKey::Raw(_)) => ": nobody holds its key, but a number like this may be anybody's",
         Some(TaskKey::Own(_)) => ": nobody holds its key at the moment",
-    }
+    };
+    why.to_owned()
 }
 
 fn schedule(scene: &Scene<'_>, task: &Schedule) -> Vec<Line> {

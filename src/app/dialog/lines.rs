@@ -58,7 +58,7 @@ impl Dialog {
             lines.extend(self.plan.refused.iter().map(refused));
         }
         lines.extend(hidden(self.order.hidden, "marked row"));
-        lines.extend(hidden(self.plan.hidden, "session"));
+        lines.extend(hidden(self.plan.hidden, self.order.kind.one()));
         lines
     }
 }

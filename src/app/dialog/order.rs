@@ -31,7 +31,7 @@ pub enum Kind {
     /// To sessions.
     Sessions(Ask),
     /// To executions of tasks.
-    Executions(Search),
+    Executions(Box<Search>),
     /// To leases.
     Leases(Vec<LeaseId>),
     /// To tasks.
@@ -41,6 +41,17 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// What one is called.
+    pub(super) const fn one(&self) -> &'static str {
+        match self {
+            Self::Sessions(_) => "session",
+            Self::Executions(_) => "execution",
+            Self::Leases(_) => "lease",
+            Self::Tasks(_) => "task",
+            Self::Items(_) => "item",
+        }
+    }
+
     /// What several are called.
     pub(super) const fn noun(&self) -> &'static str {
         match self {
@@ -108,7 +119,9 @@ pub(super) fn meaning(
         Action::Cancel | Action::Terminate if rows.iter().all(is_other) => return None,
         Action::Cancel => sessions(Verb::Cancel),
         Action::Terminate => sessions(Verb::Terminate),
-        Action::Recover if !tasks.is_empty() => (Verb::Recover, Kind::Executions(Search::new(tasks))),
+        Action::Recover if !tasks.is_empty() => {
+            (Verb::Recover, Kind::Executions(Box::new(Search::new(tasks))))
+        }
         Action::Recover if !items.is_empty() => (Verb::Requeue, Kind::Items(items)),
         Action::SetAside if !items.is_empty() => (Verb::SetAside, Kind::Items(items)),
         Action::Unlock if !leases.is_empty() => (Verb::Unlock, Kind::Leases(leases)),

@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::choice::Choice;
-use crate::model::plan::{self, ActionPlan, Confirm, Look, RecoveryPlan, Refused, Request, Verb, Which};
+use crate::model::plan::{
+    self, ActionPlan, Confirm, Look, RecoveryPlan, Refused, Request, Verb, Which, Within,
+};
 use crate::model::task::{TaskId, TaskState};
 
 /// The letter of the switch that has sessions ended.
@@ -16,6 +20,12 @@ pub struct Search {
     chosen: Vec<(TaskId, Option<i64>)>,
     /// Which are meant.
     which: Which,
+    /// Among which all are looked for.
+    within: Within,
+    /// How many the filter hides of all that are meant.
+    hidden: usize,
+    /// Of which schema they are, where there are several.
+    place: Option<String>,
     /// Whether the sessions of slow ones are ended, where somebody decided that.
     terminate: Option<bool>,
     /// What is asked of the server: the schema, and which executions. None where there is nothing to ask.
@@ -33,9 +43,13 @@ pub struct Search {
 impl Search {
     /// A search for the executions of these tasks.
     pub(super) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
+        let table = chosen.first().map_or(0, |(task, _)| task.table);
         Self {
             which: Which::These(chosen.clone()),
             chosen,
+            within: Within { table, shown: None },
+            hidden: 0,
+            place: None,
             terminate: None,
             request: None,
             refused: Vec::new(),
@@ -43,6 +57,11 @@ impl Search {
             asked: None,
             at: None,
         }
+    }
+
+    /// Leaves out what a filter hides: these are the executions that it shows, each with the table of its task.
+    pub(in crate::app) fn only(&mut self, shown: FxHashSet<(u32, i64)>) {
+        self.within.shown = Some(shown);
     }
 
     /// Why nothing can be recovered, here or elsewhere; none where something may be.
@@ -57,14 +76,15 @@ impl Search {
 
     /// What to ask for, by what is shown now.
     pub(in crate::app) fn look(&mut self, look: &Look<'_>) {
-        let plan::Recovery { mut request, refused } = plan::executions(look, &self.which);
+        self.place = plan::place(look, self.within.table);
+        let plan::Recovery { mut request, refused, hidden } = plan::executions(look, &self.which);
         if let (Some((_, request)), Some(terminate)) = (&mut request, self.terminate) {
             request.terminate = terminate;
         }
         if request != self.request {
             self.forget();
         }
-        (self.request, self.refused) = (request, refused);
+        (self.request, self.refused, self.hidden) = (request, refused, hidden);
     }
 
     /// What would be done, as far as the server has said.
@@ -73,6 +93,7 @@ impl Search {
             Some(Ok(answer)) => plan::recovery(look, Arc::clone(answer)),
             Some(Err(_)) | None => nothing(),
         };
+        plan.hidden = self.hidden;
         plan.refused.splice(0..0, self.refused.iter().cloned());
         plan
     }
@@ -87,14 +108,26 @@ impl Search {
         }
     }
 
+    /// Whether the server said that there is nothing to recover: then there is no session to end either.
+    fn is_nothing(&self) -> bool {
+        matches!(&self.answer, Some(Ok(plan)) if plan.rows.is_empty())
+    }
+
     pub(super) fn choices(&self) -> Vec<Choice> {
         let this = if self.chosen.len() > 1 { "these" } else { "this execution" };
+        let place = self.place.as_deref().map(crate::text::one_line);
+        let all = |what: &str| match &place {
+            Some(place) => format!("all {what} of {place}"),
+            None => format!("all {what}"),
+        };
         let mut choices = vec![
             Choice::one_of('t', this, matches!(self.which, Which::These(_))),
-            Choice::one_of('o', "all orphans", self.which == Which::Orphans),
-            Choice::one_of('p', "all past their timeout", self.which == Which::Slow),
+            Choice::one_of('o', all("orphans"), matches!(self.which, Which::Orphans(_))),
+            Choice::one_of('p', all("past their timeout"), matches!(self.which, Which::Slow(_))),
         ];
-        if let Some((_, request)) = self.request.as_ref().filter(|_| self.which != Which::Orphans) {
+        if let Some((_, request)) =
+            self.request.as_ref().filter(|_| !self.is_nothing() && !matches!(self.which, Which::Orphans(_)))
+        {
             let title = "end their sessions".to_owned();
             choices.push(Choice { letter: END, title, taken: request.terminate, is_switch: true });
         }
@@ -105,8 +138,8 @@ impl Search {
     pub(super) fn choose(&mut self, letter: char) -> bool {
         let which = match letter {
             't' => Which::These(self.chosen.clone()),
-            'o' => Which::Orphans,
-            'p' => Which::Slow,
+            'o' => Which::Orphans(self.within.clone()),
+            'p' => Which::Slow(self.within.clone()),
             END => {
                 let before = self.request.as_ref().is_some_and(|(_, request)| request.terminate);
                 self.terminate = Some(!before);

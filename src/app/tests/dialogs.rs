@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::finding::Subject;
-use crate::model::plan::{Deed, Fate, Report, Target, TargetResult, Verb, What};
+use crate::model::plan::{Deed, Fate, RecoveryPlan, Report, Selection, Target, TargetResult, Verb, What};
 
 /// A frame was drawn, and whoever sits there had a moment to see it.
 pub(super) fn seen(app: &mut App) {
@@ -264,6 +264,43 @@ fn read_only_has_no_such_keys() {
     arrive(&mut app, sample::incident(0.0).view());
     assert_eq!(slowly(&mut app, "CKRUETX!KC<enter>K<enter>K"), []);
     assert!(app.dialog.is_none() && app.notice.is_none());
+}
+
+#[test]
+fn all_orphans_are_those_that_the_filter_shows() {
+    let asked = |keys: &str| {
+        let mut app = app(sample::jobs(0.0));
+        let effects = slowly(&mut app, keys);
+        let request = effects.iter().rev().find_map(|effect| match effect {
+            Effect::PlanRecovery { request, .. } => Some(request.select.clone()),
+            _ => None,
+        });
+        let dialog = app.dialog.as_ref();
+        (request, dialog.unwrap_or_else(|| panic!("{keys}: {}", notice(&app))).plan.hidden)
+    };
+    assert_eq!(asked("4Ro"), (Some(Selection::Orphans), 0));
+    let (request, hidden) = asked("4/state:orphan<enter>gRo");
+    assert!(matches!(&request, Some(Selection::Executions(ids)) if ids.len() == 1));
+    assert_eq!(hidden, 0);
+    assert_eq!(asked("4/state:slow<enter>gRo").1, 1, "the orphan is hidden");
+}
+
+#[test]
+fn where_there_is_nothing_to_recover_no_session_can_be_ended() {
+    let mut app = app(sample::jobs(0.0));
+    let effects = slowly(&mut app, "4Rp");
+    let letters = |app: &App| -> Vec<char> {
+        app.dialog.as_ref().unwrap().choices().iter().map(|choice| choice.letter).collect()
+    };
+    assert_eq!(letters(&app), ['t', 'o', 'p', 'e']);
+    let asked = effects.iter().rev().find_map(|effect| match effect {
+        Effect::PlanRecovery { number, request, .. } => Some((*number, request)),
+        _ => None,
+    });
+    let (number, request) = asked.unwrap();
+    let plan = RecoveryPlan::of("locktop", sample::at(0.0), 30.0, &[], request);
+    app.update(Message::RecoveryPlanned(number, Ok(Arc::new(plan))));
+    assert_eq!(letters(&app), ['t', 'o', 'p']);
 }
 
 fn result(name: &str, fate: Fate, detail: &str) -> TargetResult {

@@ -80,8 +80,12 @@ impl App {
             Ok(order) => order,
             Err(why) => return self.insist(why),
         };
-        if let Kind::Sessions(ask) = &mut order.kind {
-            ask.shown = self.shown_parties(pane);
+        match &mut order.kind {
+            Kind::Sessions(ask) => ask.shown = self.shown_parties(pane),
+            Kind::Executions(search) if pane == Pane::Tasks => {
+                self.shown_executions().into_iter().for_each(|shown| search.only(shown));
+            }
+            _ => {}
         }
         self.pane_mut(pane).keep_selected();
         let plan = self.planned_from(&order, &seen);
@@ -98,6 +102,22 @@ impl App {
         self.with_pane(pane, |state, scene| {
             let ids = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
             ids.filter_map(|id| page::party_of(scene, id)).collect()
+        })
+    }
+
+    /// Which executions a filter shows; none without one.
+    fn shown_executions(&mut self) -> Option<FxHashSet<(u32, i64)>> {
+        if self.pane(Pane::Tasks).filter.is_empty() {
+            return None;
+        }
+        self.with_pane(Pane::Tasks, |state, scene| {
+            let ids = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
+            let execution = |id| {
+                let RowId::Task(task, again) = id else { return None };
+                let row = scene.task(task, again)?;
+                Some((task.table, row.execution(scene.snapshot)?.id))
+            };
+            ids.filter_map(execution).collect()
         })
     }
 

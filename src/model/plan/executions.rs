@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::look::Ground;
 use super::{
     ActionPlan, Caution, CautionKind, Confirm, Look, Planned, PlannedTarget, RecoveryPlan, Refused, Request,
     Selection, Step, Target, Verb, What,
 };
 use crate::model::finding::Subject;
-use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState};
+use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState, also_of};
 use crate::text;
 
 /// The name of the table of schedules in a schema of ours.
@@ -20,9 +22,18 @@ pub enum Which {
     /// Those of these tasks; where several executions of one run, all but the newest by their own id.
     These(Vec<(TaskId, Option<i64>)>),
     /// All whose session is gone.
-    Orphans,
+    Orphans(Within),
     /// All past their timeout.
-    Slow,
+    Slow(Within),
+}
+
+/// Among which executions all are meant.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Within {
+    /// The table of the tasks: that of the row which was chosen.
+    pub table: u32,
+    /// Those that a filter shows, by the table of their task and their own id; none without a filter.
+    pub shown: Option<FxHashSet<(u32, i64)>>,
 }
 
 /// What to ask the server for: it plans a recovery ([`RecoveryPlan`]) by its own view of what runs.
@@ -32,13 +43,15 @@ pub struct Recovery {
     pub request: Option<(String, Request)>,
     /// What was chosen and cannot be, and why.
     pub refused: Vec<Refused>,
+    /// How many are meant and are left out because the filter hides them.
+    pub hidden: usize,
 }
 
 /// What to ask for. A session that holds the key of a slow execution is ended: that it is past its timeout was seen, and the
 /// server looks again.
 #[must_use]
 pub fn executions(look: &Look<'_>, which: &Which) -> Recovery {
-    let mut recovery = Recovery { request: None, refused: Vec::new() };
+    let mut recovery = Recovery { request: None, refused: Vec::new(), hidden: 0 };
     let Some(ground) = Ground::of(look) else {
         recovery.refused.push(server("nothing has been seen of it yet"));
         return recovery;
@@ -49,20 +62,41 @@ pub fn executions(look: &Look<'_>, which: &Which) -> Recovery {
     }
     match which {
         Which::These(chosen) => these(&ground, chosen, &mut recovery),
-        Which::Orphans | Which::Slow => {
-            let (select, terminate) = match which {
-                Which::Slow => (Selection::Longer(None), true),
-                _ => (Selection::Orphans, false),
-            };
-            match ground.snapshot.task_sets.iter().find_map(schema) {
-                Some(schema) => recovery.request = Some((schema, Request { select, task: None, terminate })),
-                None => recovery.refused.push(server(
-                    "there are no tables of tasks whose executions can be recovered: locktop schema install makes them",
-                )),
-            }
-        }
+        Which::Orphans(within) => all(&ground, TaskState::Orphan, within, &mut recovery),
+        Which::Slow(within) => all(&ground, TaskState::Slow, within, &mut recovery),
     }
     recovery
+}
+
+/// Without a filter the server finds them. With one it is asked for those that are shown: nobody else is meant, and what else
+/// ends with their sessions is told of as such.
+fn all(ground: &Ground<'_>, state: TaskState, within: &Within, recovery: &mut Recovery) {
+    let terminate = state == TaskState::Slow;
+    let table = within.table;
+    let set = ground.snapshot.task_sets.iter().find(|set| set.tables.table == table);
+    let Some(schema) = set.and_then(schema) else {
+        recovery.refused.push(server(
+            "these tables are not those of locktop schema install, the only ones whose executions can be recovered",
+        ));
+        return;
+    };
+    let select = match &within.shown {
+        None if terminate => Selection::Longer(None),
+        None => Selection::Orphans,
+        Some(shown) => {
+            let rows = ground.look.view.tasks.rows.iter();
+            let all = rows.filter(|row| row.task.table == table && row.state == state);
+            let ids = all.filter_map(|row| row.execution(ground.snapshot)).map(|execution| execution.id);
+            let (ids, hidden): (Vec<_>, Vec<_>) = ids.partition(|id| shown.contains(&(table, *id)));
+            recovery.hidden = hidden.len();
+            if ids.is_empty() {
+                recovery.refused.push(server("none of those that the filter shows is one of these"));
+                return;
+            }
+            Selection::Executions(ids)
+        }
+    };
+    recovery.request = Some((schema, Request { select, task: None, terminate }));
 }
 
 fn server(reason: &str) -> Refused {
@@ -73,6 +107,14 @@ fn server(reason: &str) -> Refused {
 fn schema(set: &TaskSet) -> Option<String> {
     let schema = set.tables.schedules.strip_suffix(SCHEDULES)?;
     (set.tables.own_keys && set.tables.log.is_some()).then(|| schema.to_owned())
+}
+
+/// The schema of these tables, where there are several whose executions can be recovered.
+#[must_use]
+pub fn place(look: &Look<'_>, table: u32) -> Option<String> {
+    let sets = &look.view.snapshot.as_ref()?.task_sets;
+    let several = sets.iter().filter_map(schema).nth(1).is_some();
+    sets.iter().find(|set| several && set.tables.table == table).and_then(schema)
 }
 
 fn these(ground: &Ground<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut Recovery) {
@@ -125,6 +167,8 @@ fn wanted(ground: &Ground<'_>, row: &TaskRow) -> Result<(String, i64), String> {
         (_, None) => return Err("nothing of it runs".to_owned()),
         (_, Some(execution)) => execution,
     };
+    let also = |set: &TaskSet| also_of(&ground.snapshot.task_sets, set, set.key(execution)?).cloned();
+    let also = row.set(ground.snapshot).and_then(also);
     let Some(schema) = row.set(ground.snapshot).and_then(schema) else {
         return Err(
             "its tables are not those of locktop schema install: they name no session, and their keys are \
@@ -135,7 +179,10 @@ fn wanted(ground: &Ground<'_>, row: &TaskRow) -> Result<(String, i64), String> {
     match row.state {
         TaskState::Orphan | TaskState::Slow => Ok((schema, execution.id)),
         TaskState::Running => Err(format!("runs, within its timeout of {limit}")),
-        _ => Err("whether it runs cannot be told, or not yet: look again in a moment".to_owned()),
+        _ => Err(match also.filter(|_| row.held) {
+            Some(also) => format!("its key is held, and is also that of a task of {}", text::one_line(&also)),
+            None => "whether it runs cannot be told, or not yet: look again in a moment".to_owned(),
+        }),
     }
 }
 

@@ -30,7 +30,7 @@ pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTar
 pub use ask::{Ask, Chosen, Scope};
 pub use change::{Change, still_there};
 pub use confirm::Confirm;
-pub use executions::{Recovery, Which, executions, recovery};
+pub use executions::{Recovery, Which, Within, executions, place, recovery};
 pub use look::Look;
 pub use outcome::{Outcome, RecoveryResult};
 pub use recovery::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};

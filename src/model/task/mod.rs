@@ -15,7 +15,7 @@ mod tests;
 
 pub use board::{Board, Counts, TaskRow};
 pub use key::{LARGEST_ID, NAMESPACE, TaskKey, item_statement_number, statement_number};
-pub use name::name_of;
+pub use name::{also_of, name_of};
 pub use rows::{Execution, Schedule, TaskId, TaskSet, TaskTables};
 pub use state::{Evidence, KeyState, TaskState, of_execution, of_schedule};
 pub use watch::Watch;

@@ -1,6 +1,7 @@
 //! Which task a key belongs to.
 
 use super::{TaskKey, TaskSet};
+use crate::model::Text;
 use crate::model::lock_name::LockName;
 
 /// The name of the task behind a bigint key of the database that the sets were read in. A key of the namespace is
@@ -25,6 +26,16 @@ pub fn name_of(sets: &[TaskSet], number: i64) -> Option<LockName> {
             Some(named(set, number, true, &origin))
         }
     }
+}
+
+/// The other tables, if any, in which there is a task with the same key: who holds it may run that one.
+#[must_use]
+pub fn also_of<'a>(sets: &'a [TaskSet], set: &TaskSet, key: TaskKey) -> Option<&'a Text> {
+    let TaskKey::Own(id) = key else { return None };
+    let is = |other: &&TaskSet| {
+        other.tables.own_keys && other.tables.table != set.tables.table && other.place(id).is_some()
+    };
+    sets.iter().find(is).map(|other| &other.tables.schedules)
 }
 
 fn named(set: &TaskSet, id: i64, uncertain: bool, origin: &str) -> LockName {

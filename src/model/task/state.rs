@@ -66,7 +66,7 @@ pub enum KeyState {
     Free(f64),
     /// Held by the session that the log names, or the log names none.
     Held,
-    /// Held by another session than the log names.
+    /// Held by another session than the log names; or it names none, and a task of other tables has the same key.
     HeldByOther,
 }
 
@@ -75,7 +75,7 @@ pub enum KeyState {
 pub struct Evidence {
     /// A standby: nobody there holds the keys of the primary.
     pub standby: bool,
-    /// The key may be somebody else's: a raw number, or one of two tables.
+    /// Whatever is seen of the key says nothing about this task: it is a raw number, or that of another task.
     pub ambiguous: bool,
     /// The key.
     pub key: KeyState,

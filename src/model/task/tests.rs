@@ -244,9 +244,11 @@ fn a_raw_key_is_never_an_orphan_and_its_name_is_a_guess() {
 }
 
 #[test]
-fn two_tables_with_the_same_keys_are_ambiguous() {
-    let twice = |now: f64| {
-        let mut snapshot = stage(now, false).snapshot();
+fn a_key_of_two_tables_says_as_much_as_ever_while_it_is_free() {
+    let twice = |mut b: Builder, logged: Option<i32>| {
+        let now = b.now;
+        b.executions.iter_mut().for_each(|execution| execution.backend_pid = logged);
+        let mut snapshot = b.snapshot();
         let set = snapshot.task_sets[0].clone();
         let tables = TaskTables {
             table: 9,
@@ -258,9 +260,18 @@ fn two_tables_with_the_same_keys_are_ambiguous() {
         snapshot
     };
     let mut watch = Watch::default();
-    let _ = state(&mut watch, &twice(0.0));
-    assert_eq!(state(&mut watch, &twice(100.0)), TaskState::Unknown);
-    assert!(name_of(&twice(0.0).task_sets, OWN + 1).unwrap().uncertain);
+    let free = |now| twice(stage(now, false), Some(7));
+    let _ = state(&mut watch, &free(0.0));
+    assert_eq!(state(&mut watch, &free(100.0)), TaskState::Orphan);
+    for (logged, is) in
+        [(Some(7), TaskState::Running), (Some(8), TaskState::Unknown), (None, TaskState::Unknown)]
+    {
+        assert_eq!(state(&mut watch, &twice(stage(0.0, true), logged)), is, "held by 7, logged {logged:?}");
+    }
+    let sets = free(0.0).task_sets;
+    assert_eq!(also_of(&sets, &sets[0], TaskKey::Own(1)).map(|name| &**name), Some("jobs.scheduled_tasks"));
+    assert_eq!(also_of(&sets[..1], &sets[0], TaskKey::Own(1)), None);
+    assert!(name_of(&sets, OWN + 1).unwrap().uncertain);
     assert_eq!(name_of(&stage(0.0, false).snapshot().task_sets, OWN + 1).unwrap().to_string(), "sync");
 }
 

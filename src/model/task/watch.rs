@@ -3,7 +3,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::state::{self, Evidence, KeyState};
-use super::{Board, Execution, Schedule, TaskKey, TaskRow, TaskSet, TaskState};
+use super::{Board, Execution, Schedule, TaskKey, TaskRow, TaskSet, TaskState, also_of};
 use crate::model::Timestamp;
 use crate::model::backend::State;
 use crate::model::lock::LockType;
@@ -214,10 +214,13 @@ impl Look<'_> {
     ) -> (TaskState, Option<Timestamp>) {
         let now = self.snapshot.taken_at;
         let seen = key.filter(|_| self.held.is_known && set.executions.error.is_none());
+        // That it is free proves as much as ever; that it is held, where the log names no session, nothing.
+        let shared = seen.is_some_and(|key| also_of(&self.snapshot.task_sets, set, key).is_some());
         let holder = seen.map(|key| self.held.holders.get(&key.number()).copied());
         let (key_state, since) = match holder {
             None => (KeyState::Unseen, None),
             Some(Some(pid)) if is_other(execution.backend_pid, pid) => (KeyState::HeldByOther, None),
+            Some(Some(_)) if execution.backend_pid.is_none() && shared => (KeyState::HeldByOther, None),
             Some(Some(_)) => (KeyState::Held, None),
             Some(None) => {
                 let place = (set.tables.table, execution.id);
@@ -229,21 +232,13 @@ impl Look<'_> {
         let age = execution.started_at.map(|at| (now - at).as_seconds_f64());
         let state = state::of_execution(&Evidence {
             standby: self.standby(),
-            ambiguous: self.is_ambiguous(execution, key),
+            ambiguous: key != TaskKey::own(execution.task_id),
             key: key_state,
             age,
             limit,
             grace: self.thresholds.orphan_grace,
         });
         (state, since)
-    }
-
-    /// Whether a key may be somebody else's.
-    fn is_ambiguous(&self, execution: &Execution, key: Option<TaskKey>) -> bool {
-        let Some(TaskKey::Own(id)) = key else { return true };
-        let owners =
-            self.snapshot.task_sets.iter().filter(|set| set.tables.own_keys && set.place(id).is_some());
-        id != execution.task_id || owners.count() > 1
     }
 
     /// The row of a task that does not run in the log.

@@ -266,15 +266,46 @@ fn only_what_can_be_recovered_is_asked_for() {
         assert_eq!((asked(&recovery), &*recovery.refused[0].reason), (None, reason), "{id}");
     }
     let all = |which: Which| asked(&executions(&look(&view), &which));
-    assert_eq!(all(Which::Orphans), Some((own.clone(), Selection::Orphans, false)));
-    assert_eq!(all(Which::Slow), Some((own, Selection::Longer(None), true)));
+    let table = task_id(&view, 7).table;
+    let any = || Within { table, shown: None };
+    assert_eq!(all(Which::Orphans(any())), Some((own.clone(), Selection::Orphans, false)));
+    assert_eq!(all(Which::Slow(any())), Some((own.clone(), Selection::Longer(None), true)));
+    // A filter hides the others, of which the server would know.
+    let shown =
+        |ids: &[i64]| Within { shown: Some(ids.iter().map(|id| (table, running(*id))).collect()), ..any() };
+    let only = |id: i64, terminate| Some((own.clone(), Selection::Executions(vec![running(id)]), terminate));
+    assert_eq!(all(Which::Orphans(shown(&[1, 3, 7]))), only(7, false));
+    assert_eq!(all(Which::Slow(shown(&[1, 3, 7]))), only(3, true));
+    let hidden = executions(&look(&view), &Which::Orphans(shown(&[1, 3])));
+    assert_eq!((asked(&hidden), hidden.hidden), (None, 1));
+    assert!(hidden.refused[0].reason.starts_with("none of those that the filter shows"));
     assert!(
-        executions(&look(&standby(&view)), &Which::Orphans).refused[0]
+        executions(&look(&standby(&view)), &Which::Orphans(Within::default())).refused[0]
             .reason
             .starts_with("this is a standby")
     );
-    let none = executions(&look(&Builder::default().view()), &Which::Orphans);
+    let none = executions(&look(&Builder::default().view()), &Which::Orphans(any()));
     assert!(none.request.is_none() && none.refused[0].reason.contains("locktop schema install"));
+}
+
+#[test]
+fn all_are_those_of_the_tables_of_the_chosen_row() {
+    let first = jobs(0.0).view();
+    let table = task_id(&first, 7).table;
+    assert_eq!(place(&look(&first), table), None, "there are no others");
+    let view = changed(&first, |snapshot| {
+        let set = snapshot.task_sets[0].clone();
+        let mut tables = (*set.tables).clone();
+        (tables.table, tables.schedules) = (table + 1, "aaa.scheduled_tasks".into());
+        let other =
+            crate::model::task::TaskSet::new(Arc::new(tables), set.tasks.clone(), set.executions.clone());
+        snapshot.task_sets = Arc::new(vec![other, set]);
+    });
+    for (table, schema) in [(table, "locktop"), (table + 1, "aaa")] {
+        let recovery = executions(&look(&view), &Which::Orphans(Within { table, shown: None }));
+        assert_eq!(recovery.request.map(|(schema, _)| schema).as_deref(), Some(schema));
+        assert_eq!(place(&look(&view), table).as_deref(), Some(schema), "it is named");
+    }
 }
 
 #[test]
@@ -295,7 +326,8 @@ fn tables_as_printed_are_not_recovered() {
     let recovery = these(&view, &[7]);
     assert!(recovery.request.is_none());
     assert!(recovery.refused[0].reason.starts_with("its tables are not those of locktop schema install"));
-    assert!(executions(&look(&view), &Which::Slow).request.is_none());
+    let table = task_id(&view, 7).table;
+    assert!(executions(&look(&view), &Which::Slow(Within { table, shown: None })).request.is_none());
     // Its session can be ended for the key that it holds, as anybody's can.
     let ask = Ask::new(Verb::Terminate, vec![Chosen::Task(task_id(&view, 7), None)]);
     assert_eq!(sessions(&look(&view), &ask).rows.len(), 1);
