@@ -8,7 +8,7 @@ WITH members AS MATERIALIZED (
 -- A parallel worker counts as its leader.
 SELECT a.pid, coalesce(a.leader_pid, a.pid) AS leader
   FROM pg_stat_get_activity(NULL) AS a
- WHERE $blocks
+ WHERE $reads_locks
 ),
 own AS MATERIALIZED (
 SELECT m.pid, m.leader

@@ -1,5 +1,6 @@
 //! "Blocks somebody", as the server sees it.
 
+use locktop::model::lock::{LockMode, LockTag, LockType};
 use locktop::model::plan::{Fate, SessionTarget, Verb, What};
 
 use crate::stage::{Hands, Session, is_there, seen};
@@ -68,6 +69,51 @@ async fn a_leader_blocks_with_the_locks_of_its_workers() {
         })
         .await;
         waiter.end().await;
+    }
+}
+
+/// What only a worker has locked, its leader holds.
+#[tokio::test]
+async fn a_leader_holds_the_locks_of_its_workers() {
+    for version in support::versions() {
+        let info = support::database(support::server_of(version).await).await;
+        let look = open(&info).await.client;
+        look.batch_execute(
+            "CREATE TABLE big AS SELECT generate_series(1, 1000) AS id; ALTER TABLE big SET (parallel_workers = 2);
+             CREATE TABLE other (id int);
+             CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS
+             'BEGIN PERFORM FROM other; PERFORM pg_sleep(0.5); RETURN $1; END'",
+        )
+        .await
+        .unwrap();
+        let mut hands = Hands::of(&info).await;
+        let leader = Session::open(&info).await;
+        leader
+            .run(
+                "SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+                 SET parallel_leader_participation = off",
+            )
+            .await;
+        let leader = leader.begin("SELECT sum(slow(id)) FROM big", &look, "IPC").await;
+        let held = "SELECT l.database, l.relation, l.pid FROM pg_locks AS l
+                     WHERE l.relation = 'other'::regclass AND l.granted";
+        support::wait_until("a worker has locked it", async || {
+            !look.query(held, &[]).await.unwrap().is_empty()
+        })
+        .await;
+        let rows = look.query(held, &[]).await.unwrap();
+        assert!(rows.iter().all(|row| row.get::<_, i32>(2) != leader.pid), "{version}");
+        let tag = LockTag {
+            database: Some(rows[0].get(0)),
+            relation: Some(rows[0].get(1)),
+            ..LockTag::new(LockType::Relation)
+        };
+        let seen = seen(&look, leader.pid).await;
+        let of = |mode| SessionTarget { holds: Some((tag, mode)), ..seen.clone() };
+        let (fate, detail) = hands.one(Verb::Terminate, What::Session(of(LockMode::Share))).await;
+        assert_eq!(fate, Fate::Changed, "{version}: {detail}");
+        let (fate, detail) = hands.one(Verb::Terminate, What::Session(of(LockMode::AccessShare))).await;
+        assert_eq!(fate, Fate::Done, "{version}: {detail}");
     }
 }
 

@@ -38,7 +38,7 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
         Signal::Cancel => "t.state IS DISTINCT FROM 'active'",
         Signal::Terminate => "false",
     };
-    let holds = target.holds.map_or_else(|| "true".to_owned(), |(tag, mode)| holds(target.pid, tag, mode));
+    let holds = target.holds.map_or_else(|| "true".to_owned(), |(tag, mode)| holds(tag, mode));
     let pieces = [
         ("$backend_start", moment(Some(target.backend_start))),
         ("$other_transaction", differs("t.xact_start", target.xact_start)),
@@ -108,9 +108,10 @@ fn conflicts() -> String {
     pairs.collect::<Vec<_>>().join(", ")
 }
 
-fn holds(pid: i32, tag: LockTag, mode: LockMode) -> String {
+/// By the session itself, or by one of its parallel workers.
+fn holds(tag: LockTag, mode: LockMode) -> String {
     format!(
-        "EXISTS (SELECT FROM locks AS l WHERE l.pid = {pid} AND l.granted AND l.mode = {} AND l.tag = {})",
+        "EXISTS (SELECT FROM locks AS l JOIN own AS o ON o.pid = l.pid WHERE l.granted AND l.mode = {} AND l.tag = {})",
         text(mode.as_str()),
         text(&text_of(tag)),
     )
