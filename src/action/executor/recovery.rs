@@ -45,7 +45,6 @@ fn told(result: RecoveryResult) -> (Fate, String) {
     let RecoveryResult { outcome, detail, next_run_at, ended_pid, .. } = result;
     let fate = fate(outcome, ended_pid.is_some());
     let then = match (outcome, next_run_at) {
-        (Outcome::GaveUp, _) => "given up, since it was the last attempt".to_owned(),
         (Outcome::Recovered, Some(_)) => "recovered, and its task is due again".to_owned(),
         (Outcome::Recovered, None) => "recovered".to_owned(),
         _ => return (fate, detail),
@@ -56,7 +55,8 @@ fn told(result: RecoveryResult) -> (Fate, String) {
 /// Who was told to end, and holds the key still, has not done what was asked.
 pub(in crate::action) fn fate(outcome: Outcome, is_asked: bool) -> Fate {
     match outcome {
-        Outcome::Recovered | Outcome::GaveUp => Fate::Done,
+        Outcome::Recovered => Fate::Done,
+        Outcome::GaveUp => Fate::GivenUp,
         Outcome::Held if is_asked => Fate::StillThere,
         Outcome::NotRunning | Outcome::NotFound | Outcome::Changed => Fate::Changed,
         Outcome::LeftAlone

@@ -33,6 +33,7 @@ impl Flight {
 fn fate_words(verb: Verb, fate: Fate) -> String {
     match fate {
         Fate::Done => done(verb).to_owned(),
+        Fate::GivenUp => "given up after the last attempt".to_owned(),
         Fate::StillThere => "asked, still there".to_owned(),
         Fate::Changed => "no longer matched".to_owned(),
         Fate::Refused => "refused".to_owned(),
@@ -43,8 +44,15 @@ fn fate_words(verb: Verb, fate: Fate) -> String {
 }
 
 /// The worst first: what somebody has to look after.
-const FATES: [Fate; 6] =
-    [Fate::Uncertain, Fate::StillThere, Fate::Forbidden, Fate::Refused, Fate::Changed, Fate::NotTried];
+const FATES: [Fate; 7] = [
+    Fate::Uncertain,
+    Fate::StillThere,
+    Fate::GivenUp,
+    Fate::Forbidden,
+    Fate::Refused,
+    Fate::Changed,
+    Fate::NotTried,
+];
 
 /// `4312`, `4312 and 2 more`.
 fn names(results: &[&TargetResult]) -> String {
@@ -125,6 +133,11 @@ mod tests {
                 false,
             ),
             (vec![("1 a", Fate::Done, ""), ("2 b", Fate::Done, "")], "2 of 2 terminated", true),
+            (
+                vec![("job-1", Fate::Done, ""), ("job-3", Fate::GivenUp, "")],
+                "1 of 2 terminated; job-3 given up after the last attempt",
+                false,
+            ),
             (
                 vec![("1 a", Fate::Done, ""), ("4312 b", Fate::Changed, "gone"), ("3 c", Fate::Done, "")],
                 "2 of 3 terminated; 4312 no longer matched",

@@ -187,6 +187,8 @@ pub struct Deed {
 pub enum Fate {
     /// The server confirmed it.
     Done,
+    /// The server confirmed it, and what was recovered is not tried again: that was its last attempt.
+    GivenUp,
     /// The server took the order, and it has not happened within the time given.
     StillThere,
     /// The target is not what was seen any more, or gone: nothing was done.
@@ -207,6 +209,7 @@ impl Fate {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Done => "done",
+            Self::GivenUp => "given_up",
             Self::StillThere => "still_there",
             Self::Changed => "changed",
             Self::Refused => "refused",

@@ -141,6 +141,8 @@ pub enum CautionKind {
     Item,
     /// It has a lease.
     Lease,
+    /// It is not tried again.
+    GivesUp,
     /// Much that was written is undone.
     Written,
     /// It does not help, or not at once.

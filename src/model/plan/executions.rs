@@ -239,6 +239,13 @@ fn planned(row: &Planned, name: String, subject: Subject, effect: String) -> Pla
         let words = "its worker's session is gone, not surely its process: what is not fenced in the database may happen twice";
         cautions.push(Caution::new(CautionKind::Owner, words));
     }
+    if seen.gives_up() {
+        let next = if seen.is_scheduled { "runs next by its schedule" } else { "not run again" };
+        cautions.push(Caution::new(
+            CautionKind::GivesUp,
+            format!("this was its last attempt: given up, and {next}"),
+        ));
+    }
     for also in &row.also_ended {
         let words = format!("{} ends with the same session and {}", also.task_name, also.effect);
         cautions.push(Caution::new(CautionKind::Task, text::one_line(&words)));

@@ -360,4 +360,10 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
     assert_eq!((left.rows.len(), left.refused.len(), left.confirm), (1, 1, Confirm::Yes));
     assert!(left.refused[0].reason.starts_with("left alone: pid 4312 holds its key"));
     assert_eq!(plan(&[], true).confirm, Confirm::Nothing);
+    let gives_up = |running: Running| {
+        let kinds = plan(&[running], false).rows.remove(0).cautions;
+        kinds.iter().any(|caution| caution.kind == CautionKind::GivesUp)
+    };
+    let last = Running { attempt: 3, max_attempts: 3, ..orphan() };
+    assert!(gives_up(last.clone()) && !gives_up(Running { attempt: 2, ..last }), "it is said before");
 }
