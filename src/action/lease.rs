@@ -8,6 +8,7 @@ use tokio_postgres::Client;
 use super::actor::Actor;
 use super::message::{moment, text};
 use super::table::{Condition, Kind, Row, Table, Told};
+use crate::pg::trust::TrustedOwners;
 use crate::model::plan::{Fate, LeaseTarget};
 
 /// What is going to be asked, in short.
@@ -22,8 +23,13 @@ pub(super) fn short(lease: &LeaseTarget) -> String {
     )
 }
 
-pub(super) async fn unlock(client: &Client, lease: &LeaseTarget, actor: &Actor) -> (Fate, String) {
-    let table = match Table::find(client, lease.table).await {
+pub(super) async fn unlock(
+    client: &Client,
+    lease: &LeaseTarget,
+    actor: &Actor,
+    owners: &TrustedOwners,
+) -> (Fate, String) {
+    let table = match Table::find(client, lease.table, lease.is_own, owners).await {
         Ok(table) => table,
         Err(told) => return told,
     };

@@ -5,8 +5,9 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio_postgres::{CancelToken, Client, Error};
 
+use super::sections::message;
 use super::{Limits, OpenError};
-use crate::pg::connect::{Connection, connect};
+use crate::pg::connect::{Connection, SearchPath, connect, pin};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::error::ConnectError;
 use crate::pg::{sql, tls};
@@ -70,7 +71,12 @@ impl Opening {
     }
 }
 
-/// Sets the session up. The limits come first, in a message of their own: they read no catalog, and with them in
+/// Sets the session up: the search path before anything else, alone, so that nothing is asked where it could not be pinned.
+pub(super) async fn pinned(client: &Client) -> Result<SearchPath, OpenError> {
+    pin(client).await.map_err(|error| OpenError::Setup(message(&error)))
+}
+
+/// The other settings. The limits come first, in a message of their own: they read no catalog, and with them in
 /// force nothing that follows waits longer for a lock on one.
 pub(super) async fn settings(client: &Client, limits: &Limits) -> Result<(), Error> {
     let (timeouts, settings) =

@@ -70,6 +70,7 @@ impl OpenError {
 pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
     let opening = Opening::connect(info).await?;
     let setup = async {
+        opening::pinned(opening.client()).await?;
         let set = opening::settings(opening.client(), limits).await;
         set.map_err(|error| OpenError::Setup(message(&error)))
     };
