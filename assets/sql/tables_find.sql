@@ -1,6 +1,6 @@
 -- Tables that may be ours: those of the usual names ($2) on the search path ($3), in schema locktop or beside a configured one, and
 -- the configured ones ($1, NULL where the config says nothing). With their columns and their indexes, as one object of JSON each. Nothing
--- here opens a table, so nothing waits for one that is locked; and nothing of a table is evaluated.
+-- here opens a table, so nothing waits for one that is locked; and nothing of a table is evaluated. What is no name is an error of to_regclass.
 --
 -- A stranger is who owns the table, its schema or a part of it without being trusted.
 --
@@ -18,7 +18,8 @@ SELECT g.place,
          ORDER BY pg_catalog.array_position($3::pg_catalog.text[], s.nspname::pg_catalog.text)
          LIMIT 1) AS oid
   FROM pg_catalog.unnest($1::pg_catalog.text[]) WITH ORDINALITY AS g (name, place)
- CROSS JOIN LATERAL (SELECT pg_catalog.parse_ident(g.name) AS parts) AS p
+ CROSS JOIN LATERAL (SELECT CASE WHEN pg_catalog.to_regclass(g.name) IS NULL THEN pg_catalog.parse_ident(g.name)
+                                 ELSE pg_catalog.parse_ident(g.name) END AS parts) AS p
  WHERE g.name IS NOT NULL
 ), candidates AS (
 -- Those of one name on the search path are in its order: the first is the one that is meant.

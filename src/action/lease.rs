@@ -8,8 +8,8 @@ use tokio_postgres::Client;
 use super::actor::Actor;
 use super::message::{moment, text};
 use super::table::{Condition, Kind, Row, Table, Told};
-use crate::pg::trust::TrustedOwners;
 use crate::model::plan::{Fate, LeaseTarget};
+use crate::pg::trust::TrustedOwners;
 
 /// What is going to be asked, in short.
 pub(super) fn short(lease: &LeaseTarget) -> String {

@@ -9,8 +9,8 @@ use tokio_postgres::Client;
 use super::actor::Actor;
 use super::message::{nullable, number, text};
 use super::table::{Answer, Condition, Row, Table, Told};
-use crate::pg::trust::TrustedOwners;
 use crate::model::plan::{Fate, ItemTarget, Verb};
+use crate::pg::trust::TrustedOwners;
 
 /// What is going to be asked, in short.
 pub(super) fn short(verb: Verb, item: &ItemTarget) -> String {

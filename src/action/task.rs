@@ -5,8 +5,8 @@ use tokio_postgres::Client;
 use super::actor::Actor;
 use super::message::{moment, text};
 use super::table::{Condition, Kind, Row, Table, Told};
-use crate::pg::trust::TrustedOwners;
 use crate::model::plan::{Fate, TaskTarget, Verb};
+use crate::pg::trust::TrustedOwners;
 
 /// What is set.
 fn set(verb: Verb) -> Option<&'static str> {

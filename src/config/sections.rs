@@ -92,7 +92,11 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
             );
             continue;
         };
-        reader.only(table, &format!(" in [{section}]"), &["conninfo", "read_only", "refresh", "trusted_owners", "redis"]);
+        reader.only(
+            table,
+            &format!(" in [{section}]"),
+            &["conninfo", "read_only", "refresh", "trusted_owners", "redis"],
+        );
         let Some(conninfo) = get(table, "conninfo") else {
             reader.mistake(
                 &name.span(),

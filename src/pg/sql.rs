@@ -59,6 +59,9 @@ pub(super) const RATE_LIMITS: &str = include_str!("../../assets/sql/rate_limits.
 /// Id generators of one table.
 pub(super) const ID_GENERATORS: &str = include_str!("../../assets/sql/id_generators.sql");
 
+/// The setting of a session of ours that keeps the role's own search path, as a list in JSON.
+pub(super) const PATH: &str = "locktop.path";
+
 /// What the statement is called that guards a table before it is read.
 pub(super) const GUARD: &str = "locktop_guard";
 
@@ -111,10 +114,12 @@ pub(super) const LEARN_QUE: &str = include_str!("../../assets/sql/learn/que.sql"
 /// Keys of Terraform.
 pub(super) const LEARN_TERRAFORM: &str = include_str!("../../assets/sql/learn/terraform.sql");
 
-/// The statements that limit a session, for the simple protocol. None of them reads a catalog.
+/// The statements that limit a session, for the simple protocol, and the search path. None of them reads a catalog.
 pub(super) fn timeouts(statement_timeout: Duration, lock_timeout: Duration) -> String {
     let (statement, lock) = (statement_timeout.as_millis(), lock_timeout.as_millis());
-    format!("SET statement_timeout = {statement}; SET lock_timeout = {lock}")
+    format!(
+        "SET search_path = pg_catalog, pg_temp; SET statement_timeout = {statement}; SET lock_timeout = {lock}"
+    )
 }
 
 /// The statement that sets a session up, for the simple protocol.
@@ -135,7 +140,8 @@ pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     while let Some(at) = rest.find('$') {
         let (before, after) = rest.split_at(at);
         filled.push_str(before);
-        let found = values.iter().filter(|(name, _)| after.starts_with(name)).max_by_key(|(name, _)| name.len());
+        let found =
+            values.iter().filter(|(name, _)| after.starts_with(name)).max_by_key(|(name, _)| name.len());
         match found {
             Some((name, value)) => {
                 filled.push_str(value);
@@ -158,7 +164,9 @@ mod tests {
     #[test]
     fn what_is_put_in_is_not_looked_at_again() {
         let values = [("$table", "\"x$limit\".\"t$1\""), ("$limit", "1001"), ("$tables", "all")];
-        assert_eq!(fill("SELECT $1 FROM $table LIMIT $limit -- $tables $", &values),
-            "SELECT $1 FROM \"x$limit\".\"t$1\" LIMIT 1001 -- all $");
+        assert_eq!(
+            fill("SELECT $1 FROM $table LIMIT $limit -- $tables $", &values),
+            "SELECT $1 FROM \"x$limit\".\"t$1\" LIMIT 1001 -- all $"
+        );
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use postgres_protocol::escape::escape_literal;
 use tokio_postgres::error::DbError;
 
-use super::sql::{fill, without_comments};
+use super::sql::{PATH, fill, without_comments};
 
 /// `pg_database_owner`, whose one member is whoever owns the database (`src/include/catalog/pg_authid.dat`).
 const DATABASE_OWNER: u32 = 6171;
@@ -21,6 +21,10 @@ const DATABASE_OWNER: u32 = 6171;
 const TABLE: &str = include_str!("../../assets/sql/trust/table.sql");
 /// A schema with all that is in it.
 const SCHEMA: &str = include_str!("../../assets/sql/trust/schema.sql");
+/// The tables that a statement has named.
+const LOCKED: &str = include_str!("../../assets/sql/trust/locked.sql");
+/// A search path of schemas that are trusted.
+const TRUSTED_PATH: &str = include_str!("../../assets/sql/trust/path.sql");
 /// How the error of a guard begins, in the value that the server repeats.
 const MARK: &str = "locktop: ";
 
@@ -106,6 +110,33 @@ impl TrustedOwners {
             ],
         )
     }
+
+    /// A statement that fails where a table that this transaction has locked belongs to somebody else. A statement locks what it names as
+    /// soon as it is understood, before it is planned (`parserOpenTable` and `AcquireRewriteLocks`): behind PREPARE it tells what a query
+    /// of the config would read.
+    pub(crate) fn locked_guard(&self) -> String {
+        fill(
+            &without_comments(LOCKED),
+            &[
+                ("$trusts_table", &self.trusts("c.relowner")),
+                ("$trusts_schema", &self.trusts("n.nspowner")),
+                ("$schema_owner", &Self::name("n.nspowner")),
+                ("$mark", MARK),
+            ],
+        )
+    }
+
+    /// A statement that sets the search path, for the transaction, to those schemas of the role's own one that are trusted.
+    pub(crate) fn trusted_path(&self) -> String {
+        fill(
+            &without_comments(TRUSTED_PATH),
+            &[
+                ("$path", PATH),
+                ("$trusts_schema", &self.trusts("n.nspowner")),
+                ("$trusts_creator", &self.trusts("a.grantee")),
+            ],
+        )
+    }
 }
 
 /// What a guard found and what helps, where this error of the server's is one of a guard: its message repeats the value, whatever
@@ -140,8 +171,16 @@ mod tests {
     #[test]
     fn the_servers_words_around_a_reason_are_dropped() {
         for (code, message, expected) in [
-            ("22P02", "invalid input syntax for type integer: \"locktop: it has changed\"", Some("it has changed")),
-            ("22P02", "ungültige Eingabesyntax für Typ integer: »locktop: it has changed«", Some("it has changed")),
+            (
+                "22P02",
+                "invalid input syntax for type integer: \"locktop: it has changed\"",
+                Some("it has changed"),
+            ),
+            (
+                "22P02",
+                "ungültige Eingabesyntax für Typ integer: »locktop: it has changed«",
+                Some("it has changed"),
+            ),
             (
                 "22P02",
                 "invalid input syntax for type integer: \"locktop: table a.b belongs to c\"",
@@ -159,7 +198,8 @@ mod tests {
 
     #[test]
     fn names_cannot_leave_their_literal() {
-        let owners: TrustedOwners = ["a'b".to_owned(), "c\\d".to_owned(), "e\0f".to_owned()].into_iter().collect();
+        let owners: TrustedOwners =
+            ["a'b".to_owned(), "c\\d".to_owned(), "e\0f".to_owned()].into_iter().collect();
         assert_eq!(owners.array(), "ARRAY['a''b',  E'c\\\\d', 'ef']::pg_catalog.text[]");
         assert_eq!(TrustedOwners::default().array(), "ARRAY[]::pg_catalog.text[]");
     }

@@ -91,10 +91,7 @@ pub async fn install_up_to(
 /// # Errors
 /// When the schema is somebody else's, there is something in it that we did not make or that was changed since, something
 /// elsewhere depends on it, its tasks are running or its leases held, a lock is not to be had, or the server refuses. Nothing is changed then.
-pub async fn remove(
-    client: &mut Client,
-    schema: impl Into<Schema>,
-) -> Result<Option<Removed>, SchemaError> {
+pub async fn remove(client: &mut Client, schema: impl Into<Schema>) -> Result<Option<Removed>, SchemaError> {
     let place = schema.into();
     let schema = &place.name;
     let transaction = begin(client, schema).await?;

@@ -59,7 +59,9 @@ impl Notes {
 
 pub(crate) fn settings() -> Settings {
     Settings {
-        actor: Actor { tool: "test".to_owned(), role: "postgres".to_owned(), os_user: None },
+        actor: Actor { tool: "test".to_owned(), role: "postgres".to_owned(), os_user: None
+        trusted_owners: locktop::pg::trust::TrustedOwners::default(),
+    },
         offset: chrono::FixedOffset::east_opt(0).unwrap(),
         redis: Vec::new(),
     }

@@ -51,7 +51,10 @@ impl AuditTables {
     pub(super) async fn find(client: &Client, owners: &TrustedOwners) -> (Self, Vec<String>) {
         let find = fill(
             &without_comments(FIND),
-            &[("$trusts_schema", &owners.trusts("n.nspowner")), ("$trusts_table", &owners.trusts("a.relowner"))],
+            &[
+                ("$trusts_schema", &owners.trusts("n.nspowner")),
+                ("$trusts_table", &owners.trusts("a.relowner")),
+            ],
         );
         let rows = match send(client, Access::ReadOnly, &format!("{HURRY} {find}")).await {
             Ok(rows) => rows,

@@ -73,7 +73,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
             (Verb::Unlock, What::RedisLease(lease), _) => {
                 redis_lease::unlock(lease, &self.settings.redis).await
             }
-            (Verb::Unlock, What::Lease(lease), Some(client)) => lease::unlock(client, lease, actor, owners).await,
+            (Verb::Unlock, What::Lease(lease), Some(client)) => {
+                lease::unlock(client, lease, actor, owners).await
+            }
             (Verb::Enable | Verb::Disable | Verb::MakeDue, What::Task(task), Some(client)) => {
                 task::change(client, deed.verb, task, actor, owners).await
             }

@@ -63,12 +63,7 @@ pub(super) fn recover(
 }
 
 /// Records that the holder of a key is to be ended.
-pub(super) fn ask(
-    schema: &Schema,
-    seen: &Running,
-    (pid, start): (i32, Timestamp),
-    order: &Order,
-) -> String {
+pub(super) fn ask(schema: &Schema, seen: &Running, (pid, start): (i32, Timestamp), order: &Order) -> String {
     let sql = format!(
         "SELECT to_jsonb(r) FROM {}.ask_seen_termination({}, {pid}, {}, {}, {}) r",
         schema.quoted(),
@@ -87,6 +82,7 @@ pub(super) fn terminate(schema: &Schema, audit_id: i64) -> String {
 
 /// Whether a process has a key, without locking anything.
 pub(super) fn holds(schema: &Schema, key: i64, pid: i32) -> String {
-    let sql = format!("SELECT EXISTS (SELECT FROM {}.key_holders({key}) h WHERE h.pid = {pid})", schema.quoted());
+    let sql =
+        format!("SELECT EXISTS (SELECT FROM {}.key_holders({key}) h WHERE h.pid = {pid})", schema.quoted());
     guarded(schema, &sql)
 }

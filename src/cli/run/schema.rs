@@ -17,7 +17,8 @@ impl From<SchemaError> for Failure {
 pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u8, Failure> {
     let (mut connection, _) = open(&settings).await?;
     let client = &mut connection.client;
-    let trusted = |name: &SchemaName| Schema { name: name.clone(), trusted_owners: settings.trusted_owners.clone() };
+    let trusted =
+        |name: &SchemaName| Schema { name: name.clone(), trusted_owners: settings.trusted_owners.clone() };
     let (said, status) = match command {
         SchemaCommand::Install(place) => (install(client, trusted(&place.schema)).await?, 0),
         SchemaCommand::Status(place) => {

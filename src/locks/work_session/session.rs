@@ -51,13 +51,7 @@ impl WorkSession {
         let schema = schema.into();
         let (connection, statements) = open::open(info, &schema, sources).await?;
         let row = connection.client.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).await?;
-        Ok(Self {
-            connection,
-            statements,
-            worker: worker.clone(),
-            schema: schema.name,
-            pid: row.try_get(0)?,
-        })
+        Ok(Self { connection, statements, worker: worker.clone(), schema: schema.name, pid: row.try_get(0)? })
     }
 
     /// The process id of the server's side.

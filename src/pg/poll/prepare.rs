@@ -48,17 +48,17 @@ pub(super) struct Prepared {
 
 /// Sends everything at once, and takes what came back apart.
 pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
-    let path: Arc<[String]> = opening::pinned(client).await?.schemas().into();
+    let own_path = opening::pinned(client).await?;
+    let path: Arc<[String]> = own_path.schemas().into();
     let places = &limits.task_tables;
-    let (finding, reading) =
-        (sql::tables_find(&limits.trusted_owners), sql::reading(&limits.trusted_owners));
+    let (finding, reading) = (sql::tables_find(&limits.trusted_owners), sql::reading(&limits.trusted_owners));
     let found = |places: Vec<Option<String>>, names: &'static [&'static str]| {
         found(client, &finding, places, names, &path)
     };
     // Joined futures send in the order they are written: the settings hold for all that follows.
     let ((version, settings), (identity, databases, roles), main, (narrow, blocking), (lookups, find)) =
         join5(
-            join(client.simple_query("SHOW server_version"), opening::settings(client, limits)),
+            join(client.simple_query("SHOW server_version"), opening::settings(client, limits, &own_path)),
             join3(
                 client.query_typed_one(sql::IDENTITY, &[]),
                 client.query_typed(sql::DATABASES, &[]),
@@ -125,7 +125,8 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
         path: Arc::clone(&path),
     };
     let tasks = Tasks::open(client, places.clone(), find.clone().map(search), task_tables).await;
-    let systems = Systems::open(client, limits.system_tables.clone(), (find, Arc::clone(&path)), system_tables).await;
+    let systems =
+        Systems::open(client, limits.system_tables.clone(), (find, Arc::clone(&path)), system_tables).await;
     Ok(Prepared { statements, lookups, server, names, tasks, systems, clock })
 }
 

@@ -1,8 +1,8 @@
 //! Id generators: `id_generator`.
 
 use super::reader::Rows;
-use crate::model::{Text, Timestamp};
 use crate::model::id_generator::IdGenerator;
+use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;
@@ -28,7 +28,8 @@ impl Rows for IdGenerator {
         let order = if table.has_index(&["worker_id"]) { "ORDER BY t.worker_id" } else { "" };
         let (columns, source) = (columns(table, COLUMNS), source(table));
         let limit = (Self::MOST + 1).to_string();
-        let values = [("$columns", columns.as_str()), ("$table", &source), ("$order", order), ("$limit", &limit)];
+        let values =
+            [("$columns", columns.as_str()), ("$table", &source), ("$order", order), ("$limit", &limit)];
         Ok(fill(&without_comments(sql::ID_GENERATORS), &values))
     }
 

@@ -1,8 +1,8 @@
 //! Leases: `distlock`.
 
 use super::reader::Rows;
-use crate::model::{Text, Timestamp};
 use crate::model::lease::{Lease, Place};
+use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;

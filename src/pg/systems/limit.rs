@@ -1,8 +1,8 @@
 //! Rate limits: `rate_limit`.
 
 use super::reader::Rows;
-use crate::model::{Text, Timestamp};
 use crate::model::rate_limit::RateLimit;
+use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;

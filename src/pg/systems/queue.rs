@@ -135,7 +135,8 @@ impl Rows for StateCount {
 
     /// Counted here. What none of the known statuses is counts as another one, without a name.
     fn of_copy(messages: &[Bytes], texts: &mut Texts, now: Timestamp) -> Result<Vec<Self>, DecodeError> {
-        let items = decoded(messages, COUNTED.len(), texts, |fields, texts| Ok(Some(counted(fields, texts)?)))?;
+        let items =
+            decoded(messages, COUNTED.len(), texts, |fields, texts| Ok(Some(counted(fields, texts)?)))?;
         Ok(count(&items, now))
     }
 
@@ -189,8 +190,12 @@ fn filled(template: &str, values: &[(&str, String)]) -> String {
 }
 
 /// What is copied to be counted.
-const COUNTED: Columns =
-    &[("status", Kind::Text), ("due_at", Kind::Time), ("created_at", Kind::Time), ("completed_at", Kind::Time)];
+const COUNTED: Columns = &[
+    ("status", Kind::Text),
+    ("due_at", Kind::Time),
+    ("created_at", Kind::Time),
+    ("completed_at", Kind::Time),
+];
 
 /// An item, as far as it is counted.
 struct Counted {

@@ -218,7 +218,11 @@ impl Turn<'_> {
         TableRows { source, section, is_cut }
     }
 
-    fn rows<T: Rows>(&mut self, messages: Option<Vec<Bytes>>, is_copy: bool) -> Result<Option<Vec<T>>, Refusal> {
+    fn rows<T: Rows>(
+        &mut self,
+        messages: Option<Vec<Bytes>>,
+        is_copy: bool,
+    ) -> Result<Option<Vec<T>>, Refusal> {
         let Some(messages) = messages else { return Ok(None) };
         let rows = if is_copy {
             T::of_copy(&messages, self.texts, self.taken_at)

@@ -108,7 +108,8 @@ impl Copying {
             }
             Ok((kept, length))
         };
-        let (messages, length) = copy.await.map_err(|error: tokio_postgres::Error| Refusal::Section(error.into()))?;
+        let (messages, length) =
+            copy.await.map_err(|error: tokio_postgres::Error| Refusal::Section(error.into()))?;
         if length > MOST {
             let most = MOST >> 20;
             return Err(Refusal::Guarded(format!("a copy of it has more than {most} MB").into()));
@@ -125,7 +126,8 @@ impl Copying {
 
 /// With its TOAST table: bytes on the disk. None where there is none.
 async fn size(client: &Client, oid: u32) -> Result<Option<i64>, SectionError> {
-    let row = client.query_typed_one("SELECT pg_catalog.pg_table_size($1)", &[(&oid, Type::REGCLASS)]).await?;
+    let row =
+        client.query_typed_one("SELECT pg_catalog.pg_table_size($1)", &[(&oid, Type::REGCLASS)]).await?;
     Ok(int8(raw(&row, 0)))
 }
 
@@ -254,7 +256,8 @@ mod tests {
         let layout = Layout { copied: vec![], wanted: vec![], extra: 0, zone: 3600 };
         let bytes = |number: i64| number.to_be_bytes().to_vec();
         let float = |number: f64| number.to_be_bytes().to_vec();
-        let interval = [&1_500_000_i64.to_be_bytes()[..], &2_i32.to_be_bytes(), &13_i32.to_be_bytes()].concat();
+        let interval =
+            [&1_500_000_i64.to_be_bytes()[..], &2_i32.to_be_bytes(), &13_i32.to_be_bytes()].concat();
         let numeric = |words: &[i16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
         for (kind, oid, value, expected) in [
             (Kind::Int, 21, vec![0xff, 0xff], Some(bytes(-1))),

@@ -117,7 +117,8 @@ impl Table {
             (Some(reason), _) => Err(format!("{name} is not read: {reason}").into()),
             (None, Some(stranger)) if self.is_partitioned => {
                 let remedy = remedy(stranger);
-                Err(format!("{name} is not read: it is partitioned, and {stranger} is not trusted; {remedy}").into())
+                Err(format!("{name} is not read: it is partitioned, and {stranger} is not trusted; {remedy}")
+                    .into())
             }
             (None, _) => Ok(()),
         }
@@ -130,7 +131,12 @@ impl Table {
 
     /// The columns of an index that finds the rows in which a column is this text, those behind the column itself where that
     /// leads it; the one that then begins with `then`, if there is one.
-    pub(in crate::pg) fn index_where(&self, column: &str, is: &str, then: &[&str]) -> Option<&[Option<String>]> {
+    pub(in crate::pg) fn index_where(
+        &self,
+        column: &str,
+        is: &str,
+        then: &[&str],
+    ) -> Option<&[Option<String>]> {
         let rest = |index: &'_ Index| -> Option<usize> {
             match &index.rows {
                 Rows::Where(name, bytes) if name == column && bytes == is.as_bytes() => Some(0),
@@ -152,8 +158,7 @@ mod tests {
         serde_json::from_str(json).unwrap()
     }
 
-    const PENDING: &str =
-        r#"{"is_unique":false,"is_partial":true,"only":["status","112 101 110 100 105 110 103 "],"columns":["created_at","id"]}"#;
+    const PENDING: &str = r#"{"is_unique":false,"is_partial":true,"only":["status","112 101 110 100 105 110 103 "],"columns":["created_at","id"]}"#;
 
     fn all(columns: &str) -> String {
         format!(r#"{{"is_unique":false,"is_partial":false,"only":null,"columns":{columns}}}"#)
@@ -165,16 +170,23 @@ mod tests {
         let columns = vec![Some("id".into()), None];
         assert_eq!(unique, Index { is_unique: true, rows: Rows::All, columns });
         let partial = |only: &str| {
-            index(&format!(r#"{{"is_unique":false,"is_partial":true,"only":{only},"columns":["a\nb"]}}"#)).rows
+            index(&format!(r#"{{"is_unique":false,"is_partial":true,"only":{only},"columns":["a\nb"]}}"#))
+                .rows
         };
-        assert_eq!(partial(r#"["status","112 101 -61 -92 "]"#), Rows::Where("status".into(), "pe\u{e4}".as_bytes().to_vec()));
+        assert_eq!(
+            partial(r#"["status","112 101 -61 -92 "]"#),
+            Rows::Where("status".into(), "pe\u{e4}".as_bytes().to_vec())
+        );
         assert_eq!(partial(r#"["status","x"]"#), Rows::Some);
         assert_eq!(partial("null"), Rows::Some);
     }
 
     #[test]
     fn only_an_index_that_surely_has_the_rows_is_used() {
-        let table = |indexes: &[&str]| Table { indexes: indexes.iter().map(|it| index(it)).collect(), ..Table::default() };
+        let table = |indexes: &[&str]| Table {
+            indexes: indexes.iter().map(|it| index(it)).collect(),
+            ..Table::default()
+        };
         let some = r#"{"is_unique":false,"is_partial":true,"only":null,"columns":["status"]}"#;
         let other = r#"{"is_unique":false,"is_partial":true,"only":["status","97 "],"columns":["status"]}"#;
         for (index, then, expected) in [

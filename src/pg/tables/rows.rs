@@ -98,7 +98,13 @@ mod tests {
     fn a_record_becomes_a_row() {
         let mut buffer = RowBuffer::new();
         // ROW(1::int4, NULL::text, 'ab'::text)
-        buffer.record("00000003000000170000000400000001 00000019ffffffff 00000019000000026162".replace(' ', "").as_str()).unwrap();
+        buffer
+            .record(
+                "00000003000000170000000400000001 00000019ffffffff 00000019000000026162"
+                    .replace(' ', "")
+                    .as_str(),
+            )
+            .unwrap();
         buffer.row(3);
         buffer.value(Some(b"x"));
         buffer.value(None);
