@@ -8,6 +8,7 @@ use locktop::model::finding::Subject;
 use locktop::model::plan::{Deed, Fate, Report, Seen, SessionTarget, Target, TargetResult, Verb, What};
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::trust::TrustedOwners;
 use tokio_postgres::Client;
 
 use crate::support::{open, wait_until};
@@ -59,11 +60,10 @@ impl Notes {
 
 pub(crate) fn settings() -> Settings {
     Settings {
-        actor: Actor { tool: "test".to_owned(), role: "postgres".to_owned(), os_user: None
-        trusted_owners: locktop::pg::trust::TrustedOwners::default(),
-    },
+        actor: Actor { tool: "test".to_owned(), role: "postgres".to_owned(), os_user: None },
         offset: chrono::FixedOffset::east_opt(0).unwrap(),
         redis: Vec::new(),
+        trusted_owners: TrustedOwners::default(),
     }
 }
 
