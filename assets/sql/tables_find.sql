@@ -61,6 +61,7 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
                 (SELECT $part_owner FROM parts AS pt JOIN pg_catalog.pg_class AS p ON p.oid = pt.oid
                   WHERE pt.root = c.oid AND NOT $trusts_part LIMIT 1),
                 CASE WHEN NOT $trusts_schema THEN $schema_owner END)::pg_catalog.text AS stranger,
+       pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text AS owner,
        EXTRACT(timezone FROM pg_catalog.now())::pg_catalog.int8 AS zone,
        (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                  'name', a.attname, 'type', a.atttypid::pg_catalog.int8, 'generated', a.attgenerated)), '[]')

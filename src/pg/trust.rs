@@ -12,6 +12,8 @@ use std::sync::Arc;
 use postgres_protocol::escape::escape_literal;
 use tokio_postgres::error::DbError;
 
+use crate::model::owner::remedy;
+
 use super::sql::{PATH, fill, without_comments};
 
 /// `pg_database_owner`, whose one member is whoever owns the database (`src/include/catalog/pg_authid.dat`).
@@ -51,14 +53,16 @@ impl TrustedOwners {
         format!("ARRAY[{}]::pg_catalog.text[]", names.join(", "))
     }
 
-    /// Whether the role with this OID, an expression of SQL, is trusted. The owner of `public` is `pg_database_owner` from 15 on, which
+    /// Whether the role with this OID, an expression of SQL, is trusted. The role that is connected is the one that logged in, not the
+    /// one that it has become since: who owns a database may have every session begin with another role (`ALTER DATABASE … SET
+    /// role`), and what runs in one that was a superuser's may become that superuser again. The owner of `public` is `pg_database_owner` from 15 on, which
     /// means whoever owns the database.
     pub(crate) fn trusts(&self, oid: &str) -> String {
         format!(
             "EXISTS (SELECT FROM pg_catalog.pg_roles AS tr WHERE tr.oid = \
              CASE WHEN {oid} = {DATABASE_OWNER} THEN (SELECT td.datdba FROM pg_catalog.pg_database AS td \
              WHERE td.datname = pg_catalog.current_database()) ELSE {oid} END \
-             AND (tr.rolsuper OR tr.rolname = current_user OR tr.rolname::pg_catalog.text = ANY ({})))",
+             AND (tr.rolsuper OR tr.rolname = session_user OR tr.rolname::pg_catalog.text = ANY ({})))",
             self.array()
         )
     }
@@ -126,12 +130,13 @@ impl TrustedOwners {
         )
     }
 
-    /// A statement that sets the search path, for the transaction, to those schemas of the role's own one that are trusted.
-    pub(crate) fn trusted_path(&self) -> String {
+    /// A statement that sets the search path, for the transaction or the session, to those schemas of the role's own one that are trusted.
+    pub(crate) fn trusted_path(&self, is_local: bool) -> String {
         fill(
             &without_comments(TRUSTED_PATH),
             &[
                 ("$path", PATH),
+                ("$is_local", if is_local { "true" } else { "false" }),
                 ("$trusts_schema", &self.trusts("n.nspowner")),
                 ("$trusts_creator", &self.trusts("a.grantee")),
             ],
@@ -156,12 +161,6 @@ fn found(code: &str, message: &str) -> Option<String> {
         Some((_, owner)) => format!("{found}, who is not trusted; {}", remedy(owner)),
         None => found.to_owned(),
     })
-}
-
-/// What allows it, to follow what belongs to whom.
-#[must_use]
-pub fn remedy(owner: &str) -> String {
-    format!("--trust-owner {owner}, or trusted_owners = [\"{owner}\"] in the config, allows it")
 }
 
 #[cfg(test)]

@@ -7,4 +7,4 @@ SELECT pg_catalog.set_config('search_path', 'pg_catalog' || coalesce(
            WHERE p.name <> 'pg_catalog' AND $trusts_schema
              AND NOT EXISTS (SELECT FROM pg_catalog.aclexplode(n.nspacl) AS a
                               WHERE a.privilege_type = 'CREATE' AND (a.grantee = 0 OR NOT $trusts_creator))), '')
-         || ', pg_temp', true)
+         || ', pg_temp', $is_local)

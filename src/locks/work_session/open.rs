@@ -66,9 +66,9 @@ pub(super) async fn open(
 ) -> Result<(Listening, All), OpenError> {
     let mut connection = listen(info).await.map_err(OpenError::Connect)?;
     let setup = async {
-        pin(&connection.client).await?;
         // First of all: on a pool's connection nothing may be set that would stay there.
         pooler::refuse_transaction_mode(&connection.client, info).await.map_err(OpenError::Pooler)?;
+        pin(&connection.client).await?;
         prepare(&mut connection.client, info, schema, sources).await
     };
     let statements = tokio::time::timeout(PATIENCE, setup)

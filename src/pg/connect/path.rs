@@ -6,8 +6,9 @@
 
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-/// Neither statement looks anything up, in a catalog or along a path; so nothing of anybody's runs, and no lock is waited for.
-const PIN: &str = "SHOW search_path; SET search_path = pg_catalog, pg_temp; SELECT current_user";
+/// None of these looks anything up, in a catalog or along a path; so nothing of anybody's runs, and no lock is waited for. A string means
+/// what it says, whatever the database's owner has set.
+const PIN: &str = "SHOW search_path; SET search_path = pg_catalog, pg_temp; SET standard_conforming_strings = on; SELECT current_user";
 
 /// The path that a role has by itself: names of schemas, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

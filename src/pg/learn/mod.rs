@@ -110,17 +110,16 @@ impl<'a> Statement<'a> {
 
     /// What its columns are. To be understood is all that happens to it.
     async fn shape(&self, client: &Client, limits: &Limits) -> Result<Shape, LearnError> {
-        let (name, query) = (&self.name, self.query);
         // The server takes one statement here and no more, and does not look at what is in it.
-        let one = format!("PREPARE {name} AS {query}");
+        let one = format!("PREPARE {} AS {}", self.name, self.query);
+        let path = limits.trusted_owners.trusted_path(false);
+        let settings = sql::all_settings(limits.statement_timeout, limits.lock_timeout);
         let asked = async {
             client.prepare(&one).await?;
-            let understood = self.understood(&limits.trusted_owners);
-            let settings = sql::all_settings(limits.statement_timeout, limits.lock_timeout);
-            client.batch_execute(&format!("SET TRANSACTION READ ONLY;\n{understood};\n{settings}")).await?;
-            let prepared = client.prepare(&format!("EXECUTE {name}")).await?;
-            client.batch_execute(&format!("DEALLOCATE {name}")).await?;
-            Ok::<_, tokio_postgres::Error>(prepared)
+            client.batch_execute(&path).await?;
+            let understood = client.prepare(self.query).await;
+            client.batch_execute(&settings).await?;
+            understood
         };
         let prepared = tokio::time::timeout(PATIENCE, asked).await.map_err(|_| LearnError::Silent)??;
         let types: Vec<_> =
@@ -128,19 +127,15 @@ impl<'a> Statement<'a> {
         Shape::of(&types)
     }
 
-    /// The query is understood, which locks what it names and runs nothing; then all of that has to belong to trusted owners.
-    fn understood(&self, owners: &TrustedOwners) -> String {
-        let (name, query, path, guard) =
-            (&self.name, self.query, owners.trusted_path(), owners.locked_guard());
-        format!(
-            "{path};\nPREPARE {name} AS {query}\n;\nSET LOCAL search_path TO pg_catalog, pg_temp;\n{guard}"
-        )
-    }
-
-    /// The same in the transaction in which it is run. Row security is as the role has it: the policies are those owners' too.
+    /// Goes before it in the transaction in which it is run: it is understood, which locks what it names and runs nothing; then all of that
+    /// has to belong to trusted owners. Row security is as the role has it: the policies are those owners' too.
     fn before(&self, owners: &TrustedOwners) -> String {
-        let (understood, path) = (self.understood(owners), owners.trusted_path());
-        format!("{understood};\nDEALLOCATE {};\n{path};\nSET LOCAL row_security TO on;", self.name)
+        let (name, query, path, guard) =
+            (&self.name, self.query, owners.trusted_path(true), owners.locked_guard());
+        format!(
+            "{path};\nPREPARE {name} AS {query}\n;\nSET LOCAL search_path TO pg_catalog, pg_temp;\n{guard};\n\
+             DEALLOCATE {name};\n{path};\nSET LOCAL row_security TO on;"
+        )
     }
 
     /// A prepared statement outlives a transaction that fails.

@@ -107,8 +107,12 @@ impl<T: Rows> Reader<T> {
         let (source, reading) = match chosen {
             Chosen::Refused(name, reason) => (Source { name, ..Source::default() }, Err(reason)),
             Chosen::Table(table) => {
-                let source =
-                    Source { table: table.oid, name: table.label().into(), own_keys: T::own_keys(table) };
+                let source = Source {
+                    table: table.oid,
+                    name: table.label().into(),
+                    own_keys: T::own_keys(table),
+                    owner: table.owner(),
+                };
                 match table.allowed().and_then(|()| plan::<T>(table)) {
                     Ok(plan) => (source, plan.prepare(client).await?),
                     Err(reason) => (source, Err(reason)),

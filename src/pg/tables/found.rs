@@ -5,9 +5,9 @@ use tokio_postgres::Row;
 
 use super::columns::Kind;
 use crate::model::Text;
+use crate::model::owner::{Owner, remedy};
 use crate::pg::decode::value::text;
 use crate::pg::poll::raw;
-use crate::pg::trust::remedy;
 
 /// A table that may be one of ours.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -23,6 +23,9 @@ pub(in crate::pg) struct Table {
     pub(in crate::pg) is_partitioned: bool,
     /// Who owns it, a part of it or its schema, and is not trusted: no statement may name it then.
     pub(in crate::pg) stranger: Option<String>,
+    /// Who owns the table itself.
+    #[serde(default)]
+    pub(in crate::pg) owner: String,
     /// East of UTC, in seconds: what times without a zone mean to the session.
     pub(in crate::pg) zone: i64,
     pub(in crate::pg) columns: Vec<Column>,
@@ -100,6 +103,10 @@ impl Table {
     /// `schema.table` for people.
     pub(in crate::pg) fn label(&self) -> String {
         format!("{}.{}", self.schema, self.name)
+    }
+
+    pub(in crate::pg) fn owner(&self) -> Owner {
+        Owner { name: self.owner.as_str().into(), stranger: self.stranger.as_deref().map(Text::from) }
     }
 
     pub(in crate::pg) fn column(&self, name: &str) -> Option<&Column> {

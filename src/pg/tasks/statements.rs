@@ -59,6 +59,7 @@ pub(super) fn pair(schedules: &Table, log: Option<&Table>) -> Pair {
         log: log.map(|log| log.oid),
         schedules: schedules.label().into(),
         executions: log.map(|log| log.label().into()),
+        owner: schedules.owner(),
         own_keys: log.is_some_and(own) && schedules.kind("max_attempts").is_some(),
     };
     let executions = log.map(|log| log.allowed().and_then(|()| executions_plan(schedules, log)));
