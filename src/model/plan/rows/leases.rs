@@ -102,7 +102,7 @@ fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused
         facts.push(format!("{} wait for its row", text::count(row.waiting.into())));
     }
     let target = Target { what, name, subject };
-    Ok(PlannedTarget { target, does, facts, effect: None, cautions, lease: None, change: None })
+    Ok(PlannedTarget { target, does, facts, effect: None, cautions, lease: None, work: None, change: None })
 }
 
 /// What is sent, what is said, and what it breaks.
