@@ -47,13 +47,15 @@ SELECT $holds AS holds,
        CASE WHEN NOT $blocks THEN true
             WHEN EXISTS (SELECT FROM behind AS b WHERE b.granted) THEN true
             ELSE EXISTS (SELECT FROM queued AS q
-                          WHERE (SELECT o.leader FROM own AS o LIMIT 1) = ANY (pg_blocking_pids(q.pid))) END AS blocks
+                          WHERE (SELECT o.leader FROM own AS o LIMIT 1) = ANY (pg_blocking_pids(q.pid))) END AS blocks,
+       (SELECT m.query_start FROM members AS m WHERE m.pid = $pid) AS query_before,
+       (SELECT m.state_change FROM members AS m WHERE m.pid = $pid) AS state_before
 ),
 cleared AS MATERIALIZED (
-SELECT f.holds, f.blocks, pg_stat_clear_snapshot()::text AS done FROM found AS f
+SELECT f.holds, f.blocks, f.query_before, f.state_before, pg_stat_clear_snapshot()::text AS done FROM found AS f
 ),
 target AS MATERIALIZED (
-SELECT c.holds, c.blocks, a.pid, a.backend_start, a.xact_start, a.query_start, a.state_change, a.state,
+SELECT c.holds, c.blocks, c.query_before, c.state_before, a.pid, a.backend_start, a.xact_start, a.query_start, a.state_change, a.state,
        a.application_name, a.usesysid, a.client_addr, a.client_port
   FROM cleared AS c
   LEFT JOIN LATERAL pg_stat_get_activity(CASE WHEN c.done IS NOT NULL THEN $pid END) AS a ON a.pid = $pid
@@ -71,10 +73,8 @@ SELECT t.*,
             WHEN $not_active THEN 'not_active'
             WHEN t.holds IS NOT TRUE THEN 'released'
             WHEN t.blocks IS NOT TRUE THEN 'blocks_nobody'
-            WHEN $holds_key AND NOT EXISTS (
-                 SELECT FROM members AS m
-                  WHERE m.pid = t.pid
-                    AND (m.query_start, m.state_change) IS NOT DISTINCT FROM (t.query_start, t.state_change)) THEN 'moved'
+            WHEN $holds_key AND (t.query_before IS DISTINCT FROM t.query_start
+                                 OR t.state_before IS DISTINCT FROM t.state_change) THEN 'moved'
             ELSE 'same' END AS word
   FROM target AS t
 )
