@@ -58,7 +58,8 @@ impl Unanswered {
     }
 }
 
-/// Runs statements as one transaction; the first column of each row that they answer with.
+/// Runs statements as one transaction; the first column of each row that they answer with. Compiling one of them first would take longer
+/// than the statement.
 pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
     let access = match access {
         Access::ReadOnly => "READ ONLY",
@@ -68,7 +69,7 @@ pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<V
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, {access};\
          SET LOCAL lock_timeout = {LOCK_TIMEOUT}; SET LOCAL statement_timeout = {STATEMENT_TIMEOUT};\
          SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO';\
-         SET LOCAL IntervalStyle = 'postgres';\n{sql}"
+         SET LOCAL IntervalStyle = 'postgres'; SET LOCAL jit = off;\n{sql}"
     );
     let answer = tokio::time::timeout(PATIENCE, client.simple_query(&message)).await;
     let messages = answer.map_err(|_| Unanswered::Silent)?.map_err(|error| unanswered(&error))?;

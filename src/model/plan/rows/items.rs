@@ -89,6 +89,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
         effect: None,
         cautions,
         lease: None,
+        work: None,
         change: None,
     })
 }

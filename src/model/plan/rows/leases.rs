@@ -108,7 +108,7 @@ fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused
     }
     facts.extend(whose.map(|fact| harmless(&fact)));
     let target = Target { what, name, subject };
-    Ok(PlannedTarget { target, does, facts, effect: None, cautions, lease: None, change: None })
+    Ok(PlannedTarget { target, does, facts, effect: None, cautions, lease: None, work: None, change: None })
 }
 
 /// What is sent, what is said, and what it breaks.

@@ -78,6 +78,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarg
         effect: None,
         cautions,
         lease: None,
+        work: None,
         change: None,
     })
 }
