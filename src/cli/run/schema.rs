@@ -37,6 +37,7 @@ pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u
 async fn install(client: &mut tokio_postgres::Client, schema: Schema) -> Result<String, Failure> {
     let name = shown(&schema.name);
     let done = schema::install(client, schema).await?;
+    let owner = ordinary_role(client).await?;
     let mut said = match done.from {
         Some(version) if version == done.to => {
             format!("The schema {name} has version {version}, the latest: nothing to do.")
@@ -50,7 +51,21 @@ async fn install(client: &mut tokio_postgres::Client, schema: Schema) -> Result<
         None => format!("Installed version {} into the new schema {name}: {} objects.", done.to, done.made),
     };
     said.push_str(&oddities(&done.odd));
+    if let Some(owner) = owner {
+        let owner = one_line(&owner).into_owned();
+        said.push_str(&format!(
+            "\nIt belongs to {owner}. Whoever looks or acts as another role names that one, since what it owns runs with their rights: \
+             trusted_owners = [\"{owner}\"] in the config, or --trust-owner {owner}."
+        ));
+    }
     Ok(said)
+}
+
+/// The role that is connected, unless it is a superuser: what those own everybody trusts.
+async fn ordinary_role(client: &tokio_postgres::Client) -> Result<Option<String>, Failure> {
+    let sql = "SELECT rolname::text FROM pg_catalog.pg_roles WHERE rolname = current_user AND NOT rolsuper";
+    let rows = client.query_typed(sql, &[]).await.map_err(SchemaError::from)?;
+    Ok(rows.first().and_then(|row| row.try_get(0).ok()))
 }
 
 fn describe(state: &State, schema: &SchemaName) -> String {

@@ -102,7 +102,11 @@ fn the_holder_of_a_tasks_key_is_found_by_the_task() {
     let target = identity(&runs);
     assert_eq!(
         (target.pid, target.holds, target.xact_start),
-        (6103, Some((key, LockMode::Exclusive)), Seen::Same(view.snapshot.as_ref().unwrap().backend(6103).unwrap().xact_start))
+        (
+            6103,
+            Some((key, LockMode::Exclusive)),
+            Seen::Same(view.snapshot.as_ref().unwrap().backend(6103).unwrap().xact_start)
+        )
     );
     assert_eq!(runs.confirm, Confirm::Owner("6103".to_owned()), "it is the living owner of a task");
     assert_eq!(runs.rows[0].cautions[0].kind, CautionKind::Task);
@@ -295,7 +299,8 @@ fn who_was_idle_and_ran_something_may_be_somebody_else() {
     // Whoever goes on in the same transaction is the same.
     let root = Chosen::Backend(id(4312));
     let goes_on = |backend: &mut Backend| {
-        (backend.query_start, backend.state_change, backend.state) = (ago(1.0), ago(1.0), Some(State::Active));
+        (backend.query_start, backend.state_change, backend.state) =
+            (ago(1.0), ago(1.0), Some(State::Active));
     };
     assert_eq!(becomes(Verb::Terminate, root, goes_on), None);
 }
