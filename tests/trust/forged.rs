@@ -20,6 +20,9 @@ pub(crate) async fn installed(version: u32, owner: &str) -> Ground {
     ground.run("postgres", &format!("GRANT CREATE ON DATABASE {} TO {owner}", ground.name())).await;
     let mut client = ground.client(owner).await;
     schema::install(&mut client, &SchemaName::default()).await.unwrap();
+    // The server has just been started.
+    let no_grace = format!("ALTER DATABASE {} SET locktop.orphan_grace = '0'", ground.name());
+    ground.run("postgres", &no_grace).await;
     let grants =
         "GRANT USAGE ON SCHEMA locktop TO PUBLIC; GRANT ALL ON ALL TABLES IN SCHEMA locktop TO PUBLIC;
                   GRANT ALL ON ALL SEQUENCES IN SCHEMA locktop TO PUBLIC";

@@ -17,7 +17,8 @@ const ROLES: &str = "
     CREATE ROLE monitor LOGIN IN ROLE pg_monitor;
     CREATE ROLE ops LOGIN IN ROLE pg_monitor, pg_signal_backend;
     CREATE ROLE mallory LOGIN;
-    CREATE ROLE app LOGIN;";
+    CREATE ROLE app LOGIN;
+    CREATE ROLE \"Mallory\" LOGIN;";
 const TRAPS: &str = include_str!("traps.sql");
 /// The tables as published, with a row or two in each.
 const TABLES: [&str; 3] =

@@ -1,10 +1,13 @@
 //! The search path (f) is the database's, or the role's: whoever may set it decides what a name without its schema means.
 
+use locktop::feed::learn::{self, Learner, Query};
+use locktop::model::lock_name::LockNames;
+
 use crate::commands::every_command;
 use crate::ground::{Ground, WATCHERS, is_whole, one_version, watchers};
 use crate::looks::{feed, limits, look, snapshot};
 use crate::pooler::Pooler;
-use crate::support::versions;
+use crate::support::{PATIENCE, versions};
 
 const PATH: &str = include_str!("path.sql");
 
@@ -67,21 +70,65 @@ async fn the_path_of_the_role_is_nobodys_order() {
     }
 }
 
+/// The database of mallory's makes everybody mallory: what is mallory's would be one's own then, and its code knows the way back.
+#[tokio::test]
+async fn the_role_that_the_database_sets_is_not_the_one_that_is_trusted() {
+    for version in one_version() {
+        for setting in ["role", "session_authorization"] {
+            let ground = crate::stored::trapped(version).await;
+            let name = ground.name();
+            ground
+                .run("postgres", &format!("ALTER DATABASE {name} OWNER TO mallory; GRANT mallory TO ops"))
+                .await;
+            let set = format!("ALTER DATABASE {name} SET {setting} = mallory");
+            if ground.client("mallory").await.batch_execute(&set).await.is_err() {
+                // Where the server refuses it, so much the better.
+                continue;
+            }
+            for role in WATCHERS {
+                look(&ground.info(role), &limits(&[])).await;
+                ground.is_clean(&format!("{role}, {setting}"));
+                snapshot(&ground, role, &[]).await;
+                ground.is_clean(&format!("the snapshot of {role}, {setting}"));
+            }
+        }
+    }
+}
+
+/// What the config asks means the server's own functions and operators, too.
+#[tokio::test]
+async fn a_query_of_the_config_calls_nothing_that_only_has_a_name_in_common() {
+    for version in one_version() {
+        let ground = ground(version).await;
+        let query = Query {
+            sql: "SELECT hashtext(lower('A')), 'x' || 'y' WHERE 'a' = lower('A') AND 1 + 1 > 1".to_owned(),
+            database: None,
+            place: "config.toml:1:1".to_owned(),
+        };
+        for role in WATCHERS {
+            let info = ground.info(role);
+            let learner = Learner::new(info, limits(&[]), LockNames::default(), vec![query.clone()]);
+            let learned = learn::once(learner, PATIENCE).await;
+            ground.is_clean(role);
+            assert!(learned.notes.is_empty(), "{:?}", learned.notes);
+        }
+    }
+}
+
 /// A pool may keep what is asked for at the start to itself.
 #[tokio::test]
 async fn the_path_is_pinned_behind_a_pool_that_ignores_what_is_asked_for() {
     for version in one_version() {
         let ground = ground(version).await;
         let info = ground.info("postgres");
-        for mode in ["session", "transaction"] {
-            let pooler = Pooler::start_with(
-                ground.server,
-                mode,
-                "ignore_startup_parameters = options,search_path,extra_float_digits",
-            );
-            let info = locktop::pg::conninfo::ConnInfo::parse(&pooler.target(&info)).unwrap();
-            look(&info, &limits(&[])).await;
-            ground.is_clean(mode);
-        }
+        // One that hands out transactions answers no poll.
+        let pooler = Pooler::start_with(
+            ground.server,
+            "session",
+            "ignore_startup_parameters = options,search_path,role,row_security,extra_float_digits",
+        );
+        let info = locktop::pg::conninfo::ConnInfo::parse(&pooler.target(&info)).unwrap();
+        look(&info, &limits(&[])).await;
+        ground.is_clean("behind a pool");
     }
 }

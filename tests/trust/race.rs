@@ -72,6 +72,17 @@ async fn by_schema(ground: &Ground) -> Swap {
     Swap { there, back }
 }
 
+/// A policy that comes and goes, which makes of a copy of the table a query of it.
+async fn by_policy(ground: &Ground) -> Swap {
+    let (mut there, mut back) = (String::new(), String::new());
+    for name in NAMES {
+        ground.run("mallory", &format!("CREATE POLICY p ON {name} USING (evil.hit('{name} policy'))")).await;
+        there += &format!("ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;");
+        back += &format!("ALTER TABLE {name} DISABLE ROW LEVEL SECURITY;");
+    }
+    Swap { there, back }
+}
+
 /// Swaps until that was done often enough, and looked at often enough meanwhile.
 async fn keep_swapping(client: &Client, swap: &Swap, looked: &AtomicUsize, done: &AtomicBool) -> usize {
     client.batch_execute("SET lock_timeout = '50ms'").await.unwrap();
@@ -120,6 +131,15 @@ async fn a_view_in_the_place_of_a_table_is_not_read() {
         let ground = Ground::with_tables(version).await;
         let swap = by_view(&ground).await;
         race(&ground, &swap, &roles(version)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_policy_that_comes_and_goes_is_not_asked() {
+    for version in one_version() {
+        let ground = Ground::with_tables(version).await;
+        let swap = by_policy(&ground).await;
+        race(&ground, &swap, &["monitor", "ops"]).await;
     }
 }
 

@@ -4,7 +4,7 @@
 use locktop::pg::poll::Limits;
 use locktop::pg::{systems, tasks};
 
-use crate::ground::{Ground, NAMES, is_whole, watchers};
+use crate::ground::{Ground, NAMES, is_whole, one_version, watchers};
 use crate::looks::{ALL, feed, limits, look, rows, snapshot};
 use crate::support::versions;
 
@@ -60,6 +60,20 @@ async fn what_is_stored_with_tables_of_a_trusted_role_is_evaluated() {
             let before = ground.calls().len();
             snapshot(&ground, "boss", &["--trust-owner", "app", "--trust-owner", "mallory"]).await;
             assert!(ground.calls()[before..].iter().any(|call| call.role == "boss"), "{version}");
+        }
+    }
+}
+
+/// Names of roles are compared as they are.
+#[tokio::test]
+async fn to_trust_somebody_of_a_similar_name_is_to_trust_somebody_else() {
+    for version in one_version() {
+        let ground = trapped(version).await;
+        for other in
+            ["Mallory", "MALLORY", "\"mallory\"", "mallory ", "mallor_", "m%", "app,mallory", "public", ""]
+        {
+            look(&ground.info("boss"), &limits(&["app", other])).await;
+            ground.is_clean(other);
         }
     }
 }
