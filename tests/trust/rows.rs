@@ -1,0 +1,189 @@
+//! Tables of a harmless role that nobody has named: the small ones are shown as if it were trusted, the large ones say what to type.
+
+use serde_json::Value;
+
+use crate::forged::installed;
+use crate::ground::{Ground, one_version};
+use crate::looks::snapshot;
+use crate::support::versions;
+
+/// Everything that comes from users' tables, without what is counted from the moment of the look.
+fn told(json: &Value) -> Vec<(&'static str, Value)> {
+    let keys = ["tasks", "executions", "leases", "queue", "sections"];
+    keys.into_iter()
+        .map(|key| {
+            let mut value = json[key].clone();
+            without_ages(&mut value);
+            (key, value)
+        })
+        .collect()
+}
+
+fn without_ages(value: &mut Value) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|key, _| !matches!(key.as_str(), "taken_at"));
+            object.values_mut().for_each(without_ages);
+        }
+        Value::Array(array) => array.iter_mut().for_each(without_ages),
+        _ => {}
+    }
+}
+
+async fn same(ground: &Ground) -> Value {
+    let plain = snapshot(ground, "monitor", &[]).await;
+    let trusted = snapshot(ground, "monitor", &["--trust-owner", "app"]).await;
+    for ((name, plain), (_, trusted)) in told(&plain).into_iter().zip(told(&trusted)) {
+        if let (Value::Array(plain), Value::Array(trusted)) = (&plain, &trusted) {
+            for (plain, trusted) in plain.iter().zip(trusted) {
+                assert_eq!(plain, trusted, "{name}");
+            }
+            assert_eq!(plain.len(), trusted.len(), "{name}");
+        }
+        assert_eq!(plain, trusted, "{name}");
+    }
+    plain
+}
+
+#[tokio::test]
+async fn small_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
+    for version in versions() {
+        let ground = Ground::new(version).await;
+        ground.tables("app").await;
+        let json = same(&ground).await;
+        let count = |key: &str| json[key].as_array().map(Vec::len);
+        assert_eq!(
+            (count("tasks"), count("executions"), count("leases")),
+            (Some(3), Some(3), Some(2)),
+            "{json}"
+        );
+        let queue = &json["queue"];
+        let counts = ["pending", "processing", "failed"].map(|key| queue[key].as_u64());
+        assert_eq!(counts, [Some(1), Some(1), Some(1)], "{queue}");
+        assert_eq!(json["executions"][0]["state"], "unknown", "{json}");
+    }
+}
+
+const OWN: &str = include_str!("own.sql");
+
+#[tokio::test]
+async fn our_own_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
+    for version in versions() {
+        let ground = installed(version, "app").await;
+        ground.run("app", OWN).await;
+        let json = same(&ground).await;
+        assert_eq!(json["tasks"].as_array().map(Vec::len), Some(300), "{json}");
+        let states: std::collections::BTreeSet<&str> =
+            json["tasks"].as_array().unwrap().iter().filter_map(|task| task["state"].as_str()).collect();
+        assert!(states.len() >= 4, "{states:?}");
+        assert!(json["executions"].as_array().unwrap().len() > 100, "{json}");
+    }
+}
+
+const ODD: &str = include_str!("odd.sql");
+
+/// Types and values that are read as one finds them, in a database whose settings change how they are written.
+#[tokio::test]
+async fn odd_rows_are_shown_as_statements_would_show_them() {
+    for version in versions() {
+        let ground = Ground::new(version).await;
+        let name = ground.name();
+        let settings = format!(
+            "ALTER DATABASE {name} SET DateStyle = 'SQL, DMY'; ALTER DATABASE {name} SET IntervalStyle = 'postgres_verbose';
+             ALTER DATABASE {name} SET TimeZone = 'Asia/Kathmandu'; ALTER DATABASE {name} SET extra_float_digits = -15;
+             ALTER DATABASE {name} SET bytea_output = 'escape'; GRANT CREATE ON SCHEMA public TO app"
+        );
+        ground.run("postgres", &settings).await;
+        ground.run("app", ODD).await;
+        let json = same(&ground).await;
+        let count = |key: &str| json[key].as_array().map(Vec::len);
+        assert_eq!((count("tasks"), count("leases")), (Some(7), Some(8)), "{}", json["sections"]);
+    }
+}
+
+const MANY: &str = include_str!("many.sql");
+
+/// More rows than are shown: the same ones are left out.
+#[tokio::test]
+async fn of_many_rows_the_same_are_shown() {
+    for version in one_version() {
+        let ground = Ground::new(version).await;
+        ground.tables("app").await;
+        ground.run("app", MANY).await;
+        let json = same(&ground).await;
+        assert_eq!(json["leases"].as_array().map(Vec::len), Some(1000));
+    }
+}
+
+/// A small table that becomes a large one when it is read: the server keeps such values compressed.
+#[tokio::test]
+async fn a_table_that_swells_when_it_is_read_does_no_harm() {
+    for version in one_version() {
+        let ground = Ground::with_tables(version).await;
+        let swell = "ALTER TABLE distlock ALTER owner SET STORAGE MAIN;
+            INSERT INTO distlock SELECT g, '1 hour', repeat('x', 150000), now() FROM generate_series(10, 3000) g;
+            ALTER TABLE scheduled_tasks ALTER task_name SET STORAGE MAIN;
+            ALTER TABLE scheduled_tasks DROP CONSTRAINT scheduled_tasks_task_name_key;
+            INSERT INTO scheduled_tasks (task_name, task_type) SELECT repeat('x', 150000), 'x' FROM generate_series(10, 3000) g";
+        ground.run("mallory", swell).await;
+        for table in ["distlock", "scheduled_tasks"] {
+            let size: i64 = ground.ask(&format!("pg_relation_size('{table}')")).await.parse().unwrap();
+            assert!(size < 8 << 20, "{table}: {size} bytes");
+        }
+        let start = locktop::clock::monotonic();
+        let target = ground.target("boss");
+        let program = env!("CARGO_BIN_EXE_locktop");
+        // As much memory as a look at any server needs, and a little more.
+        let script = "ulimit -v 1500000; exec \"$@\"";
+        let mut command = std::process::Command::new("/bin/sh");
+        command.args(["-c", script, "sh", program, "-w", "snapshot", "--format", "json", &target]);
+        command.env("XDG_STATE_HOME", "/nonexistent").env("XDG_CONFIG_HOME", "/nonexistent");
+        command
+            .stdin(std::process::Stdio::null())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped());
+        let left = crate::binary::run_beside(command).await;
+        assert_eq!(left.status, Some(0), "{}", left.err);
+        let json: Value = serde_json::from_str(&left.out).unwrap();
+        // The others are there.
+        assert_eq!(json["executions"].as_array().map(Vec::len), Some(3), "after {:?}", start.elapsed());
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+    }
+}
+
+/// Eight megabytes of a stranger's are enough.
+#[tokio::test]
+async fn a_large_table_is_not_read_and_says_whose_it_is() {
+    for version in one_version() {
+        let ground = Ground::new(version).await;
+        ground.tables("app").await;
+        let fill = "INSERT INTO task_execution_log (task_id, worker_id, status, started_at, completed_at, error_message)
+                        SELECT 1, 'w', 'completed', now(), now(), repeat('x', 500) FROM generate_series(1, 20000);
+                    INSERT INTO task_queue (task_name, payload, status) SELECT 'x', to_jsonb(repeat('x', 500)), 'completed'
+                        FROM generate_series(1, 20000)";
+        ground.run("app", fill).await;
+        let json = snapshot(&ground, "monitor", &[]).await;
+        let findings: Vec<&str> = json["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|finding| finding["summary"].as_str())
+            .collect();
+        for table in ["task_execution_log", "task_queue"] {
+            let says = |text: &str| text.contains(table) && text.contains("app") && text.contains("trust");
+            let in_sections = says(&json["sections"].to_string());
+            assert!(
+                in_sections || findings.iter().any(|text| says(text)),
+                "{table}: {} {findings:?}",
+                json["sections"]
+            );
+        }
+        assert_eq!(json["executions"].as_array().map(Vec::len), Some(0), "none that may be old");
+        // The others are as before.
+        assert_eq!(json["tasks"].as_array().map(Vec::len), Some(3));
+        assert_eq!(json["leases"].as_array().map(Vec::len), Some(2));
+        let json = snapshot(&ground, "monitor", &["--trust-owner", "app"]).await;
+        assert!(!json["executions"].as_array().unwrap().is_empty());
+        assert_eq!(json["queue"]["failed"].as_u64(), Some(1));
+    }
+}

@@ -1,0 +1,70 @@
+//! A schema of ours that a trusted role owns, and in which mallory may do something: create objects, or put a trigger on a table.
+
+use locktop::model::plan::Verb;
+
+use crate::commands::every_command;
+use crate::deeds::{act, targets};
+use crate::forged::{installed, signalled};
+use crate::ground::{Ground, one_version, watchers};
+use crate::looks::{limits, look};
+use crate::stage::deed;
+
+const SHARED: &str = include_str!("shared.sql");
+const WORK: &str = "
+    INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at, schedule_cron) VALUES
+        ('gone', 'sql', now() - interval '1 hour', NULL), ('due', 'sql', now() - interval '1 hour', '* * * * *');
+    INSERT INTO locktop.task_execution_log (task_id, worker_id, status, started_at, lock_id, backend_pid, backend_start, attempt, heartbeat_at)
+        VALUES (1, 'w', 'running', now() - interval '2 hours', locktop.task_lock_key(1), 1, now() - interval '3 hours', 1,
+                now() - interval '2 hours');
+    INSERT INTO locktop.task_queue (task_name) VALUES ('mail');
+    SELECT locktop.lease_acquire(7, 'node1', '1 hour');";
+
+/// All that is done in such a schema.
+async fn everything(ground: &Ground, role: &str) {
+    look(&ground.info(role), &limits(&[])).await;
+    ground.is_clean(&format!("{role}, a look"));
+    if role != "monitor" {
+        for verb in [Verb::Cancel, Verb::Terminate] {
+            signalled(ground, role, verb).await;
+            ground.is_clean(&format!("{role}, {verb:?}"));
+        }
+    }
+    for (verb, what) in targets(ground, "locktop", true).await {
+        act(&ground.info(role), deed(verb, vec![what])).await;
+        ground.is_clean(&format!("{role}, {verb:?}"));
+    }
+    every_command(ground, role).await;
+}
+
+#[tokio::test]
+async fn what_a_stranger_added_to_our_schema_is_not_called() {
+    for version in one_version() {
+        for role in watchers(version) {
+            let ground = installed(version, "postgres").await;
+            ground.run("postgres", WORK).await;
+            ground.run("postgres", "GRANT CREATE ON SCHEMA locktop TO mallory").await;
+            ground.run("mallory", SHARED).await;
+            everything(&ground, role).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_strangers_trigger_on_our_tables_is_not_run() {
+    for version in one_version() {
+        for role in watchers(version) {
+            let ground = installed(version, "postgres").await;
+            ground.run("postgres", WORK).await;
+            ground.run("postgres", "GRANT TRIGGER ON ALL TABLES IN SCHEMA locktop TO mallory").await;
+            for table in ["locktop_audit", "scheduled_tasks", "task_execution_log", "task_queue", "distlock"]
+            {
+                let sql = format!(
+                    "CREATE TRIGGER a_row BEFORE INSERT OR UPDATE OR DELETE ON locktop.{table}
+                         FOR EACH ROW EXECUTE FUNCTION evil.on_row('{table} trigger by privilege')"
+                );
+                ground.run("mallory", &sql).await;
+            }
+            everything(&ground, role).await;
+        }
+    }
+}
