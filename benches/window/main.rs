@@ -63,12 +63,16 @@ async fn measure(asks: usize, only: &str) {
         "{:<24}{:<14}{:>8}{:>8}{:>10}{:>8}{:>8}{:>10}{:>10}",
         "", "beside it", "asked", "sent", "as seen", "at end", "later", "nobody", "ms/ask"
     );
-    for (beside, locks, waiters) in [("nothing", 0, 1), ("50,000 locks", LOCKS, 1), ("100 waiters", 0, WAITERS)] {
+    for (beside, locks, waiters) in
+        [("nothing", 0, 1), ("50,000 locks", LOCKS, 1), ("100 waiters", 0, WAITERS)]
+    {
         if !ROWS.iter().any(|row| is_meant(row, beside, only)) {
             continue;
         }
         let others = connect(&info).await.unwrap();
-        let hold = format!("SELECT count(pg_advisory_lock_shared(1, number)) FROM generate_series(1, {locks}) AS number");
+        let hold = format!(
+            "SELECT count(pg_advisory_lock_shared(1, number)) FROM generate_series(1, {locks}) AS number"
+        );
         others.client.batch_execute(&hold).await.unwrap();
         for row in ROWS.iter().filter(|row| is_meant(row, beside, only)) {
             let tally = cell(&info, row, waiters, asks).await;

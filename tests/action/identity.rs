@@ -183,8 +183,7 @@ async fn a_worker_on_another_item_by_now_is_left_alone() {
         let ((nine, tag), (ten, next)) = (key(9), key(10));
         worker.run(&format!("SELECT pg_advisory_lock({nine})")).await;
         let on = |tag| Some((tag, LockMode::Exclusive));
-        let target =
-            SessionTarget { holds: on(tag), ..seen_whatever_it_does(&pair.look, worker.pid).await };
+        let target = SessionTarget { holds: on(tag), ..seen_whatever_it_does(&pair.look, worker.pid).await };
         worker.run(&format!("SELECT pg_advisory_unlock({nine}), pg_advisory_lock({ten})")).await;
         pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer holds ExclusiveLock").await;
         assert!(is_there(&pair.look, worker.pid).await, "{version}");

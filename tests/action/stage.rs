@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use locktop::action::executor::{Answer, Executor, Order, Settings};
 use locktop::action::{Actor, Asked, Lines, Record};
-use locktop::model::finding::Subject;
 use locktop::model::Timestamp;
+use locktop::model::finding::Subject;
 use locktop::model::plan::{self, Deed, Fate, Report, Seen, SessionTarget, Target, TargetResult, Verb, What};
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;

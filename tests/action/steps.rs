@@ -7,7 +7,8 @@ const SIGNAL: &str = include_str!("../../assets/sql/signal.sql");
 
 /// As for the holder of a key whom somebody has to wait for.
 fn filled() -> String {
-    let held = "EXISTS (SELECT FROM locks AS l JOIN own AS o ON o.pid = l.pid WHERE l.granted AND l.tag = 'x')";
+    let held =
+        "EXISTS (SELECT FROM locks AS l JOIN own AS o ON o.pid = l.pid WHERE l.granted AND l.tag = 'x')";
     let mut pieces = [
         ("$backend_start", "now()"),
         ("$other_client", "t.application_name IS DISTINCT FROM 'x'"),
@@ -60,16 +61,32 @@ async fn each_step_reads_what_the_one_before_it_made() {
             ("own", &["CTE Scan on members"]),
             // A condition without a column of it, before the scan below it.
             ("locks", &["One-Time Filter", "CTE Scan on own", "Function Scan on pg_catalog.pg_lock_status"]),
-            ("found", &["CTE Scan on locks", "CTE Scan on behind", "CTE Scan on queued", "CTE Scan on members"]),
+            (
+                "found",
+                &["CTE Scan on locks", "CTE Scan on behind", "CTE Scan on queued", "CTE Scan on members"],
+            ),
             ("cleared", &["CTE Scan on found", "pg_stat_clear_snapshot"]),
-            ("target", &["CTE Scan on cleared", "Function Call: pg_stat_get_activity(CASE WHEN (c.done IS NOT NULL)"]),
+            (
+                "target",
+                &[
+                    "CTE Scan on cleared",
+                    "Function Call: pg_stat_get_activity(CASE WHEN (c.done IS NOT NULL)",
+                ],
+            ),
             ("verdict", &["CTE Scan on target", "'moved'"]),
         ] {
             let step = step(&plan, name);
             assert!(in_order(&step, parts), "{version}, {name}:\n{whole}");
         }
-        assert!(in_order(&whole, &["CTE Scan on verdict", "'same'", "pg_terminate_backend", "CTE members"]), "{whole}");
+        assert!(
+            in_order(&whole, &["CTE Scan on verdict", "'same'", "pg_terminate_backend", "CTE members"]),
+            "{whole}"
+        );
         assert_eq!(whole.matches("pg_terminate_backend").count(), 1, "{whole}");
-        assert_eq!(whole.matches("Function Scan").count(), 3, "{version}: each is read once, the sessions twice:\n{whole}");
+        assert_eq!(
+            whole.matches("Function Scan").count(),
+            3,
+            "{version}: each is read once, the sessions twice:\n{whole}"
+        );
     }
 }

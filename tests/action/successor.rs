@@ -62,9 +62,11 @@ impl Stage {
         let snapshot = view.snapshot.as_deref().unwrap();
         let id = snapshot.backend(pid).unwrap().id();
         let of_user = |tag: &locktop::model::lock::LockTag| tag.virtualxid.is_none();
-        let held = snapshot.locks.rows.iter().find(|lock| {
-            lock.pid == Some(pid) && lock.granted && of_user(&lock.tag)
-        });
+        let held = snapshot
+            .locks
+            .rows
+            .iter()
+            .find(|lock| lock.pid == Some(pid) && lock.granted && of_user(&lock.tag));
         let chosen = match (screen, held) {
             (Screen::Locks, Some(lock)) => Chosen::Holder(id, lock.tag, lock.mode),
             _ => Chosen::Backend(id),

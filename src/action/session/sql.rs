@@ -206,7 +206,11 @@ mod tests {
         SessionTarget {
             pid: 4312,
             backend_start: at,
-            client: Client { application: Some(application.into()), address: Some("[local]".into()), ..Client::default() },
+            client: Client {
+                application: Some(application.into()),
+                address: Some("[local]".into()),
+                ..Client::default()
+            },
             xact_start: Seen::Same(None),
             query_start: Seen::Same(Some(at)),
             state_change: Seen::Any,
@@ -218,13 +222,9 @@ mod tests {
     #[test]
     fn names_are_filled_in_one_pass() {
         let pieces = [("$a", "$b".to_owned()), ("$ab", "two".to_owned()), ("$b", "'$a'".to_owned())];
-        for (template, filled) in [
-            ("$a $b $ab", "$b '$a' two"),
-            ("$abc$", "twoc$"),
-            ("é$a$$b", "é$b$'$a'"),
-            ("$c", "$c"),
-            ("", ""),
-        ] {
+        for (template, filled) in
+            [("$a $b $ab", "$b '$a' two"), ("$abc$", "twoc$"), ("é$a$$b", "é$b$'$a'"), ("$c", "$c"), ("", "")]
+        {
             assert_eq!(fill(template, &pieces), filled, "{template}");
         }
     }
@@ -246,7 +246,10 @@ mod tests {
     fn what_could_not_be_read_of_a_client_is_left_out() {
         let sql = signal(Signal::Terminate, &target("caf\u{fffd}"));
         assert!(!sql.contains("t.application_name IS DISTINCT"), "{sql}");
-        assert!(sql.contains("t.usesysid IS DISTINCT FROM NULL OR t.client_addr IS DISTINCT FROM NULL"), "{sql}");
+        assert!(
+            sql.contains("t.usesysid IS DISTINCT FROM NULL OR t.client_addr IS DISTINCT FROM NULL"),
+            "{sql}"
+        );
         let mut tcp = target("web");
         tcp.client.address = Some("fe80::1".into());
         assert!(signal(Signal::Terminate, &tcp).contains("t.client_addr IS DISTINCT FROM 'fe80::1'::inet"));

@@ -30,12 +30,20 @@ impl Words {
                 (was, is) => format!("its transaction is another one: {}", began(was, is)),
             },
             "query" if is_idle(seen) => {
-                format!("it has run something since: its last query {}", began(was(seen.query_start), now.query_start))
+                format!(
+                    "it has run something since: its last query {}",
+                    began(was(seen.query_start), now.query_start)
+                )
             }
             "state" => {
-                format!("it has run something since: its state {}", began(was(seen.state_change), now.state_change))
+                format!(
+                    "it has run something since: its state {}",
+                    began(was(seen.state_change), now.state_change)
+                )
             }
-            "moved" => "it has run something while its locks were read, and may have given its key up".to_owned(),
+            "moved" => {
+                "it has run something while its locks were read, and may have given its key up".to_owned()
+            }
             "query" => {
                 format!("its query is another one: {}", began(was(seen.query_start), now.query_start))
             }
@@ -179,11 +187,21 @@ mod tests {
             ..unseen()
         };
         for (target, word, application, expected) in [
-            (&idle, "query", "web-1", "it has run something since: its last query began 10:00:00, not 09:00:00"),
+            (
+                &idle,
+                "query",
+                "web-1",
+                "it has run something since: its last query began 10:00:00, not 09:00:00",
+            ),
             (&idle, "state", "web-1", "it has run something since: its state began 10:00:00, not 09:00:00"),
             (&idle, "client", "a\u{1b}[2J", "it serves another client by now: a"),
             (&idle, "client", "", "it serves another client by now: one without a name, not web-1"),
-            (&idle, "client", "web-1", "it serves another client by now: its role or its address is another one"),
+            (
+                &idle,
+                "client",
+                "web-1",
+                "it serves another client by now: its role or its address is another one",
+            ),
             (&idle, "moved", "web-1", "it has run something while its locks were read"),
         ] {
             let said = words.changed(target, &now(word, application));

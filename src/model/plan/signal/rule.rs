@@ -15,9 +15,9 @@
 //! With all of them go the process, when it began, and the client as far as the server knows it ([`Client`][crate::model::plan::Client]).
 //! A lock or a key for which a session was chosen is compared beside that and is never enough: the next client takes the same key.
 
+use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::plan::{Seen, Verb};
-use crate::model::Timestamp;
 
 /// Which times have to be the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -52,7 +52,10 @@ fn an_idle_root_is_known_by_the_key_that_it_blocks_with() {
     let target = identity(&plan(&view, Verb::Terminate, Scope::This, 4977));
     let key = Some((advisory(72_707_369), LockMode::Exclusive));
     assert_eq!((target.holds, target.xact_start, target.blocks), (key, Seen::Same(None), true));
-    assert!(target.query_start != Seen::Any && target.state_change != Seen::Any, "the next one takes the same key");
+    assert!(
+        target.query_start != Seen::Any && target.state_change != Seen::Any,
+        "the next one takes the same key"
+    );
 }
 
 #[test]

@@ -71,7 +71,11 @@ fn a_worker_that_goes_on_with_its_work_is_the_same() {
             state_change: Seen::Same(Some(began)),
             ..then.clone()
         };
-        assert_eq!((again.rows[0].change, identity(&again)), (None, now), "the server compares with the newest");
+        assert_eq!(
+            (again.rows[0].change, identity(&again)),
+            (None, now),
+            "the server compares with the newest"
+        );
         for (change, word) in [
             ((|b| b.items[0].attempt = Some(2)) as fn(&mut Builder), Change::RanSomething),
             (|b| b.items[0].backend_start = Some(at(-9.0)), Change::RanSomething),
