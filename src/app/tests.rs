@@ -2,6 +2,7 @@
 
 mod dialogs;
 mod identity;
+mod pool;
 mod screens;
 mod stakes;
 

@@ -25,6 +25,9 @@ mod mouse;
 mod outage;
 mod panic;
 mod picture;
+mod pool;
+#[path = "../support/pooler.rs"]
+mod pooler;
 mod process;
 mod redis;
 mod rights;

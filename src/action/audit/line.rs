@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::seen::{ClientLine, Holds, Moment, same};
 use crate::action::Actor;
 use crate::model::Timestamp;
-use crate::model::lock::{LockMode, LockTag};
-use crate::model::lock_key::LockKey;
-use crate::model::plan::{Client, Deed, LeaseTarget, Running, Seen, SessionTarget, Target, What};
+use crate::model::plan::{Deed, LeaseTarget, Running, SessionTarget, Target, What};
 use crate::model::redis_lease::{LockValue, RedisLease, shown};
 use crate::pg::conninfo::ConnInfo;
 
@@ -161,30 +160,6 @@ pub(super) enum TargetLine<'a> {
     },
 }
 
-/// Who was behind a session, as far as the server knew.
-#[derive(Debug, Serialize)]
-pub(super) struct ClientLine<'a> {
-    application: Option<&'a str>,
-    usesysid: Option<u32>,
-    address: Option<&'a str>,
-    port: Option<i32>,
-}
-
-/// A time that has to be the same, or none.
-#[derive(Debug, Serialize)]
-pub(super) struct Moment(Option<Timestamp>);
-
-/// A lock that has to be held still.
-#[derive(Debug, Serialize)]
-pub(super) struct Holds {
-    locktype: &'static str,
-    database: Option<u32>,
-    relation: Option<u32>,
-    /// An advisory key as it is written: `815` or `(1, 100)`.
-    key: Option<String>,
-    mode: &'static str,
-}
-
 /// An execution as it was seen.
 #[derive(Debug, Serialize)]
 pub(super) struct Execution<'a> {
@@ -270,29 +245,6 @@ impl<'a> TargetLine<'a> {
     }
 }
 
-impl<'a> ClientLine<'a> {
-    fn of(client: &'a Client) -> Self {
-        Self {
-            application: client.application.as_deref(),
-            usesysid: client.usesysid,
-            address: client.address.as_deref(),
-            port: client.port,
-        }
-    }
-}
-
-impl Holds {
-    fn of((tag, mode): (LockTag, LockMode)) -> Self {
-        Self {
-            locktype: tag.locktype.as_str(),
-            database: tag.database,
-            relation: tag.relation,
-            key: LockKey::of(&tag).map(|key| key.to_string()),
-            mode: mode.as_str(),
-        }
-    }
-}
-
 impl<'a> Execution<'a> {
     fn of(seen: &'a Running) -> Self {
         Self {
@@ -304,13 +256,6 @@ impl<'a> Execution<'a> {
             backend_start: seen.backend_start,
             lock_id: seen.lock_id,
         }
-    }
-}
-
-fn same(seen: Seen<Option<Timestamp>>) -> Option<Moment> {
-    match seen {
-        Seen::Same(at) => Some(Moment(at)),
-        Seen::Any => None,
     }
 }
 

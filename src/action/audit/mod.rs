@@ -36,6 +36,7 @@ mod keeper;
 mod line;
 mod place;
 mod presence;
+mod seen;
 mod store;
 mod table;
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub(super) fn reason(plan: &ActionPlan) -> &str {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "every time in a row may be missing")]
-fn ago(seconds: f64) -> Option<Timestamp> {
+pub(super) fn ago(seconds: f64) -> Option<Timestamp> {
     Some(at(-seconds))
 }
 
@@ -274,50 +274,6 @@ fn a_key_that_was_given_up_is_a_change() {
     let mut b = incident(0.0);
     b.locks.retain(|lock| (lock.pid, lock.tag) != (Some(4977), key));
     assert_eq!(still_there(&plan, &look(&b.view())), [Some(Change::HoldsNotAnyMore)]);
-}
-
-/// What became of a session since it was chosen, by its process id.
-fn becomes(verb: Verb, chosen: Chosen, change: fn(&mut Backend)) -> Option<Change> {
-    let plan = one(&incident(0.0).view(), verb, chosen);
-    let pid = identity(&plan).pid;
-    let mut b = incident(0.0);
-    change(b.backends.iter_mut().find(|backend| backend.pid == pid).unwrap());
-    still_there(&plan, &look(&b.view()))[0]
-}
-
-#[test]
-fn who_was_idle_and_ran_something_may_be_somebody_else() {
-    let key = advisory(72_707_369);
-    let ran = Some(Change::RanSomething);
-    for chosen in [Chosen::Backend(id(5100)), Chosen::Holder(id(4977), key, LockMode::Exclusive)] {
-        let becomes = |change| becomes(Verb::Terminate, chosen, change);
-        assert_eq!(becomes(|_| {}), None);
-        assert_eq!(becomes(|backend| backend.query_start = ago(1.0)), ran);
-        assert_eq!(becomes(|backend| backend.state_change = ago(1.0)), ran);
-        assert_eq!(becomes(|backend| backend.xact_start = ago(1.0)), ran);
-    }
-    // Whoever goes on in the same transaction is the same.
-    let root = Chosen::Backend(id(4312));
-    let goes_on = |backend: &mut Backend| {
-        (backend.query_start, backend.state_change, backend.state) =
-            (ago(1.0), ago(1.0), Some(State::Active));
-    };
-    assert_eq!(becomes(Verb::Terminate, root, goes_on), None);
-}
-
-#[test]
-fn another_client_is_somebody_else_whatever_it_is_in() {
-    for (verb, pid) in [(Verb::Terminate, 4312), (Verb::Terminate, 5100), (Verb::Cancel, 4410)] {
-        for change in [
-            (|backend| backend.application = Some("batch".into())) as fn(&mut Backend),
-            |backend| backend.application = None,
-            |backend| backend.usesysid = Some(11),
-            |backend| backend.client = Some("10.0.3.18".into()),
-            |backend| backend.client_port = Some(1),
-        ] {
-            assert_eq!(becomes(verb, Chosen::Backend(id(pid)), change), Some(Change::OtherClient));
-        }
-    }
 }
 
 #[test]
