@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use postgres_protocol::escape::escape_literal;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
+use super::literal::{plain, unpacked};
 use crate::pg::refusal;
 use crate::schema::words;
 
@@ -55,6 +55,17 @@ impl Unanswered {
 
 /// Runs statements as one transaction; the first column of each row that they answer with.
 pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
+    match send_once(client, access, sql).await {
+        // untranslatable_character: nothing was done, and nothing there has the letters that were sent.
+        Err(error) if error.code() == Some("22P05") => match plain(sql) {
+            Some(plain) => send_once(client, access, &plain).await,
+            None => Err(error),
+        },
+        told => told,
+    }
+}
+
+async fn send_once(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
     let access = match access {
         Access::ReadOnly => "READ ONLY",
         Access::ReadWrite => "READ WRITE",
@@ -71,7 +82,7 @@ pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<V
     for message in messages {
         if let SimpleQueryMessage::Row(row) = message {
             let column = row.try_get(0).map_err(|error| Unanswered::Unread(error.to_string()))?;
-            rows.push(column.unwrap_or_default().to_owned());
+            rows.push(unpacked(column.unwrap_or_default()));
         }
     }
     Ok(rows)
@@ -86,15 +97,7 @@ fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
     }
 }
 
-/// A text in a statement.
-pub(super) fn text(value: &str) -> String {
-    escape_literal(value)
-}
-
-/// A text or NULL.
-pub(super) fn nullable(value: Option<&str>) -> String {
-    value.map_or_else(|| "NULL".to_owned(), text)
-}
+pub(super) use super::literal::{is, is_cut, nullable, packed, shown, text};
 
 /// A number or NULL.
 pub(super) fn number<T: std::fmt::Display>(value: Option<T>) -> String {

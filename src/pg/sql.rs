@@ -85,6 +85,10 @@ pub(super) const LEARN_QUE: &str = include_str!("../../assets/sql/learn/que.sql"
 /// Keys of Terraform.
 pub(super) const LEARN_TERRAFORM: &str = include_str!("../../assets/sql/learn/terraform.sql");
 
+/// For a connection that asks nothing about other databases: the server's words arrive in UTF-8 wherever it can convert them.
+pub(super) const WORDS: &str = "SELECT pg_catalog.set_config('client_encoding', \
+     CASE WHEN pg_catalog.getdatabaseencoding() IN ('UTF8', 'SQL_ASCII', 'MULE_INTERNAL') THEN 'SQL_ASCII' ELSE 'UTF8' END, false)";
+
 /// The statements that limit a session, for the simple protocol. None of them reads a catalog.
 pub(super) fn timeouts(statement_timeout: Duration, lock_timeout: Duration) -> String {
     let (statement, lock) = (statement_timeout.as_millis(), lock_timeout.as_millis());

@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 
 use super::Entry;
 use crate::action::Actor;
-use crate::action::message::{Access, moment, number, send, text};
+use crate::action::message::{Access, moment, number, packed, send, text};
 use crate::action::recover::record_grants;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{SessionTarget, Target, TargetResult, What};
@@ -46,7 +46,7 @@ struct Found {
 impl AuditTables {
     /// Looks for them. Also answers with why something will not be written, in lines for people.
     pub(super) async fn find(client: &Client) -> (Self, Vec<String>) {
-        let rows = match send(client, Access::ReadOnly, &format!("{HURRY} {FIND}")).await {
+        let rows = match send(client, Access::ReadOnly, &find()).await {
             Ok(rows) => rows,
             Err(error) => return (Self::default(), vec![format!("locktop_audit was not found: {error}")]),
         };
@@ -109,6 +109,12 @@ impl AskedRows {
         }
         notes
     }
+}
+
+/// With an answer that arrives as it is stored.
+fn find() -> String {
+    let answer = format!("SELECT {}", packed("to_jsonb(q)"));
+    format!("{HURRY} {}", FIND.replacen("SELECT to_jsonb(q)", &answer, 1))
 }
 
 async fn insert(

@@ -1,7 +1,7 @@
 //! The statements of a recovery.
 
 use super::execute::Order;
-use crate::action::message::{moment, nullable, number, text};
+use crate::action::message::{is, moment, nullable, number, packed, text};
 use crate::model::Timestamp;
 use crate::model::plan::{RecoveryPlan, Running};
 use crate::schema::SchemaName;
@@ -11,12 +11,17 @@ const RUNNING: &str = include_str!("../../../assets/sql/recover_running.sql");
 
 /// Where we are, and what there is of the schema.
 pub(super) fn look(schema: &SchemaName) -> String {
-    LOOK.replace("$name", &text(schema.as_str()))
+    answered(LOOK).replace("$name", &text(schema.as_str()))
 }
 
 /// What runs by the log.
 pub(super) fn running(schema: &SchemaName) -> String {
-    RUNNING.replace("@schema@", &schema.quoted())
+    answered(RUNNING).replace("@schema@", &schema.quoted())
+}
+
+/// With an answer that arrives as it is stored.
+fn answered(statement: &str) -> String {
+    statement.replacen("SELECT to_jsonb(q)", &format!("SELECT {}", packed("to_jsonb(q)")), 1)
 }
 
 /// Whether there is a task of this name.
@@ -25,14 +30,27 @@ pub(super) fn has_task(schema: &SchemaName, name: &str) -> String {
 }
 
 /// What tells an execution from every other one.
-fn identity(seen: &Running) -> String {
+fn identity(schema: &SchemaName, seen: &Running) -> String {
     format!(
         "{}, {}, {}, {}, {}",
         seen.execution_id,
-        text(&seen.worker_id),
+        worker(schema, seen),
         moment(seen.started_at),
         number(seen.backend_pid),
         moment(seen.backend_start),
+    )
+}
+
+/// The worker as it was seen. Where some of its bytes are no text, the one that the row has, if all the rest is the same.
+fn worker(schema: &SchemaName, seen: &Running) -> String {
+    if !seen.worker_id.contains('\u{fffd}') {
+        return text(&seen.worker_id);
+    }
+    format!(
+        "(SELECT e.worker_id FROM {}.task_execution_log AS e WHERE e.id = {} AND {})",
+        schema.quoted(),
+        seen.execution_id,
+        is("e.worker_id", Some(&seen.worker_id)),
     )
 }
 
@@ -46,9 +64,10 @@ pub(super) fn recover(
 ) -> String {
     let seen_at = moment(quiet.then_some(plan.taken_at));
     format!(
-        "SELECT to_jsonb(r) FROM {}.recover_seen_execution({}, {seen_at}, {}, {}) r",
+        "SELECT {} FROM {}.recover_seen_execution({}, {seen_at}, {}, {}) r",
+        packed("to_jsonb(r)"),
         schema.quoted(),
-        identity(seen),
+        identity(schema, seen),
         text(&order.actor.to_string()),
         nullable(order.reason.as_deref()),
     )
@@ -62,9 +81,10 @@ pub(super) fn ask(
     order: &Order,
 ) -> String {
     format!(
-        "SELECT to_jsonb(r) FROM {}.ask_seen_termination({}, {pid}, {}, {}, {}) r",
+        "SELECT {} FROM {}.ask_seen_termination({}, {pid}, {}, {}, {}) r",
+        packed("to_jsonb(r)"),
         schema.quoted(),
-        identity(seen),
+        identity(schema, seen),
         moment(Some(start)),
         text(&order.actor.to_string()),
         nullable(order.reason.as_deref()),

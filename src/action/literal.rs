@@ -1,0 +1,157 @@
+//! Texts in statements and in answers, whatever the encodings of the database and of the connection.
+//!
+//! A connection may convert what it carries or not, and a server checks what it does not convert: one letter beyond ASCII fails a whole
+//! message there. So nothing but ASCII is sent, and nothing else comes back. Both are hexadecimal digits where they have to be.
+
+use std::fmt::Write as _;
+
+use postgres_protocol::escape::escape_literal;
+
+use crate::pg::decode::encoding::Encoding;
+
+/// What a text begins with that is sent as digits of its UTF-8, and what follows them.
+const SENT: (&str, &str) = ("pg_catalog.convert_from(pg_catalog.decode('", "', 'hex'), 'UTF8')");
+/// What an answer begins with that is the name of an encoding and the digits of a text in it.
+const PACKED: &str = "packed ";
+/// A column is read up to so many characters. Where the server takes bytes for characters, they are bytes.
+pub(super) const CUT: usize = 500;
+
+/// A text in a statement. What stands for bytes that were no text is a question mark in it.
+pub(super) fn text(value: &str) -> String {
+    if value.is_ascii() {
+        return escape_literal(value);
+    }
+    format!("{}{}{}", SENT.0, hex(&value.replace('\u{fffd}', "?")), SENT.1)
+}
+
+/// A text or NULL.
+pub(super) fn nullable(value: Option<&str>) -> String {
+    value.map_or_else(|| "NULL".to_owned(), text)
+}
+
+/// A text for people to read.
+pub(super) fn shown(value: Option<&str>) -> String {
+    value.map_or_else(|| "NULL".to_owned(), escape_literal)
+}
+
+/// That a text of the server's is the one that was read. Bytes that were no text are any bytes here: all the rest is compared.
+pub(super) fn is(column: &str, value: Option<&str>) -> String {
+    match value {
+        Some(value) if value.contains('\u{fffd}') => {
+            format!("{} ~ ({})", digits(column), pattern(value))
+        }
+        value => format!("{column} IS NOT DISTINCT FROM {}", nullable(value)),
+    }
+}
+
+/// That a text of a column is the one that was read, which is cut where it is long.
+pub(super) fn is_cut(column: &str, value: Option<&str>) -> String {
+    is(&format!("left({column}, {CUT})"), value)
+}
+
+/// The text as bytes of the database, in digits.
+fn digits(expression: &str) -> String {
+    format!("encode(convert_to({expression}, getdatabaseencoding()), 'hex')")
+}
+
+/// A regular expression over those digits.
+fn pattern(value: &str) -> String {
+    let mut parts = vec!["'^'".to_owned()];
+    for (place, part) in value.split('\u{fffd}').enumerate() {
+        if place > 0 {
+            parts.push("'([0-9a-f]{2})+'".to_owned());
+        }
+        if !part.is_empty() {
+            parts.push(digits(&text(part)));
+        }
+    }
+    parts.push("'$'".to_owned());
+    parts.join(" || ")
+}
+
+/// An expression as an answer that arrives as it is stored.
+pub(super) fn packed(expression: &str) -> String {
+    let digits = digits(&format!("({expression})::text"));
+    format!("'{PACKED}' || getdatabaseencoding() || ' ' || {digits}")
+}
+
+/// The text of an answer.
+pub(super) fn unpacked(answer: &str) -> String {
+    let digits = answer.strip_prefix(PACKED).and_then(|rest| rest.split_once(' '));
+    match digits.and_then(|(encoding, digits)| Some((encoding, bytes(digits)?))) {
+        Some((encoding, bytes)) => Encoding::named(encoding).decode(&bytes).into_owned(),
+        None => answer.to_owned(),
+    }
+}
+
+/// The same statements with question marks for all letters beyond ASCII: for a database that has no place for one of them, which nothing
+/// in it can be equal to. None where there is none.
+pub(super) fn plain(sql: &str) -> Option<String> {
+    let (mut plain, mut rest, mut changed) = (String::with_capacity(sql.len()), sql, false);
+    while let Some((before, after)) = rest.split_once(SENT.0) {
+        plain.push_str(before);
+        plain.push_str(SENT.0);
+        rest = after;
+        let Some((digits, tail)) = after.split_once(SENT.1) else { continue };
+        let Some(text) = bytes(digits).and_then(|bytes| String::from_utf8(bytes).ok()) else { continue };
+        let ascii: String = text.chars().map(|letter| if letter.is_ascii() { letter } else { '?' }).collect();
+        changed |= ascii != text;
+        plain.push_str(&hex(&ascii));
+        plain.push_str(SENT.1);
+        rest = tail;
+    }
+    plain.push_str(rest);
+    changed.then_some(plain)
+}
+
+fn hex(text: &str) -> String {
+    let mut digits = String::with_capacity(2 * text.len());
+    for byte in text.bytes() {
+        let _ = write!(digits, "{byte:02x}");
+    }
+    digits
+}
+
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let byte = |pair: &[u8]| match pair {
+        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    };
+    digits.as_bytes().chunks(2).map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_ascii_is_sent() {
+        assert_eq!(text("it's"), "'it''s'");
+        assert_eq!(text("\u{e9}"), "pg_catalog.convert_from(pg_catalog.decode('c3a9', 'hex'), 'UTF8')");
+        assert_eq!(text("\u{fffd}"), "pg_catalog.convert_from(pg_catalog.decode('3f', 'hex'), 'UTF8')");
+        for value in ["caf\u{e9}", "\u{65e5}\u{fffd}'", "\u{fffd}\u{fffd}"] {
+            assert!(text(value).is_ascii() && is("t.x", Some(value)).is_ascii(), "{value}");
+        }
+        assert_eq!(is("t.x", None), "t.x IS NOT DISTINCT FROM NULL");
+    }
+
+    #[test]
+    fn an_answer_is_read_by_the_encoding_that_it_names() {
+        assert_eq!(unpacked("packed LATIN1 636166e9"), "caf\u{e9}");
+        assert_eq!(unpacked("packed SQL_ASCII 61ff"), "a\u{fffd}");
+        assert_eq!(unpacked("packed EUC_JP c6fc"), "\u{65e5}");
+        for as_it_is in ["t", "{\"a\": 1}", "packed ", "packed LATIN1 6", "packed LATIN1 zz"] {
+            assert_eq!(unpacked(as_it_is), as_it_is);
+        }
+    }
+
+    #[test]
+    fn letters_that_a_database_does_not_have_become_question_marks() {
+        let sql = format!("SELECT {}, {}, 'c3a9'", text("a\u{65e5}b"), text("plain"));
+        let plain = plain(&sql).unwrap();
+        assert!(plain.contains("decode('613f62', 'hex')") && plain.ends_with(", 'plain', 'c3a9'"), "{plain}");
+        assert_eq!(super::plain(&plain), None);
+        assert_eq!(super::plain(&format!("SELECT {}", text(SENT.0))), None);
+    }
+}
