@@ -9,8 +9,11 @@ use postgres_protocol::escape::escape_literal;
 
 use crate::pg::decode::encoding::Encoding;
 
-/// What a text begins with that is sent as digits of its UTF-8, and what follows them.
-const SENT: (&str, &str) = ("pg_catalog.convert_from(pg_catalog.decode('", "', 'hex'), 'UTF8')");
+/// What a text begins with that is sent as digits of its UTF-8.
+const SENT: &str = "pg_catalog.convert_from(pg_catalog.decode('";
+/// What follows them. The server knows more than one name for it: the other one tells what is a note.
+const COMPARED: &str = "', 'hex'), 'UTF8')";
+const NOTED: &str = "', 'hex'), 'UTF-8')";
 /// What an answer begins with that is the name of an encoding and the digits of a text in it.
 const PACKED: &str = "packed ";
 /// A column is read up to so many characters. Where the server takes bytes for characters, they are bytes.
@@ -18,14 +21,23 @@ pub(super) const CUT: usize = 500;
 
 /// A text in a statement. What stands for bytes that were no text is a question mark in it.
 pub(super) fn text(value: &str) -> String {
+    sent(value, COMPARED)
+}
+
+/// A text that is only written down.
+pub(super) fn note(value: &str) -> String {
+    sent(value, NOTED)
+}
+
+fn sent(value: &str, end: &str) -> String {
     if value.is_ascii() {
         return escape_literal(value);
     }
-    format!("{}{}{}", SENT.0, hex(&value.replace('\u{fffd}', "?")), SENT.1)
+    format!("{SENT}{}{end}", hex(&value.replace('\u{fffd}', "?")))
 }
 
 /// A text or NULL.
-pub(super) fn nullable(value: Option<&str>) -> String {
+fn nullable(value: Option<&str>) -> String {
     value.map_or_else(|| "NULL".to_owned(), text)
 }
 
@@ -84,24 +96,33 @@ pub(super) fn unpacked(answer: &str) -> String {
     }
 }
 
-/// The same statements with question marks for all letters beyond ASCII: for a database that has no place for one of them, which nothing
-/// in it can be equal to. None where there is none.
+/// The same statements for a database that has no place for one of the letters that were sent: with question marks for those beyond ASCII, in
+/// notes first, and then in all, since nothing there can be equal to what is compared. None where there are none.
 pub(super) fn plain(sql: &str) -> Option<String> {
-    let (mut plain, mut rest, mut changed) = (String::with_capacity(sql.len()), sql, false);
-    while let Some((before, after)) = rest.split_once(SENT.0) {
-        plain.push_str(before);
-        plain.push_str(SENT.0);
-        rest = after;
-        let Some((digits, tail)) = after.split_once(SENT.1) else { continue };
-        let Some(text) = bytes(digits).and_then(|bytes| String::from_utf8(bytes).ok()) else { continue };
-        let ascii: String = text.chars().map(|letter| if letter.is_ascii() { letter } else { '?' }).collect();
-        changed |= ascii != text;
-        plain.push_str(&hex(&ascii));
-        plain.push_str(SENT.1);
-        rest = tail;
+    without(sql, &[NOTED]).or_else(|| without(sql, &[NOTED, COMPARED]))
+}
+
+fn without(sql: &str, ends: &[&str]) -> Option<String> {
+    let mut parts = sql.split(SENT);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    let mut is_other = false;
+    for part in parts {
+        plain.push_str(SENT);
+        let (digits, end) = part.split_once('\'').unwrap_or((part, ""));
+        let is_meant =
+            ends.iter().any(|meant| meant.strip_prefix('\'').is_some_and(|meant| end.starts_with(meant)));
+        let text = bytes(digits).filter(|_| is_meant).and_then(|bytes| String::from_utf8(bytes).ok());
+        match text.filter(|text| !text.is_ascii()) {
+            Some(text) => {
+                is_other = true;
+                plain.push_str(&hex(&text.replace(|letter: char| !letter.is_ascii(), "?")));
+                plain.push('\'');
+                plain.push_str(end);
+            }
+            None => plain.push_str(part),
+        }
     }
-    plain.push_str(rest);
-    changed.then_some(plain)
+    is_other.then_some(plain)
 }
 
 fn hex(text: &str) -> String {
@@ -148,10 +169,17 @@ mod tests {
 
     #[test]
     fn letters_that_a_database_does_not_have_become_question_marks() {
-        let sql = format!("SELECT {}, {}, 'c3a9'", text("a\u{65e5}b"), text("plain"));
-        let plain = plain(&sql).unwrap();
-        assert!(plain.contains("decode('613f62', 'hex')") && plain.ends_with(", 'plain', 'c3a9'"), "{plain}");
-        assert_eq!(super::plain(&plain), None);
-        assert_eq!(super::plain(&format!("SELECT {}", text(SENT.0))), None);
+        let sql = format!("SELECT {}, {}, {}, 'c3a9'", note("a\u{65e5}b"), text("\u{e9}"), text("plain"));
+        let first = plain(&sql).unwrap();
+        let expected = format!(
+            "SELECT {}, {}, 'plain', 'c3a9'",
+            note("a\u{65e5}b").replace("e697a5", "3f"),
+            text("\u{e9}")
+        );
+        assert_eq!(first, expected, "what is compared stays");
+        let second = plain(&first).unwrap();
+        assert_eq!(second, expected.replace("c3a9', 'hex'", "3f', 'hex'"));
+        assert_eq!(plain(&second), None);
+        assert_eq!(plain(&format!("SELECT {}", text(SENT))), None);
     }
 }

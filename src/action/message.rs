@@ -4,6 +4,7 @@
 //! documentation, "Multiple Statements in a Simple Query"). Nothing is left open when we are cancelled or an error comes in the
 //! middle, no setting stays behind, and a pooler sends all of it to one session.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -55,14 +56,17 @@ impl Unanswered {
 
 /// Runs statements as one transaction; the first column of each row that they answer with.
 pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
-    match send_once(client, access, sql).await {
-        // untranslatable_character: nothing was done, and nothing there has the letters that were sent.
-        Err(error) if error.code() == Some("22P05") => match plain(sql) {
-            Some(plain) => send_once(client, access, &plain).await,
-            None => Err(error),
-        },
-        told => told,
+    let mut told = send_once(client, access, sql).await;
+    let mut sql = Cow::Borrowed(sql);
+    // untranslatable_character: nothing was done, and nothing there has the letters that were sent.
+    while let Err(error) = &told
+        && error.code() == Some("22P05")
+        && let Some(plain) = plain(&sql)
+    {
+        told = send_once(client, access, &plain).await;
+        sql = plain.into();
     }
+    told
 }
 
 async fn send_once(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
@@ -97,7 +101,7 @@ fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
     }
 }
 
-pub(super) use super::literal::{is, is_cut, nullable, packed, shown, text};
+pub(super) use super::literal::{is, is_cut, note, packed, shown, text};
 
 /// A number or NULL.
 pub(super) fn number<T: std::fmt::Display>(value: Option<T>) -> String {

@@ -7,7 +7,7 @@
 use tokio_postgres::Client;
 
 use super::actor::Actor;
-use super::message::{is, is_cut, number, packed, shown, text};
+use super::message::{is, is_cut, note, number, packed, shown};
 use super::table::{Answer, Condition, Row, Table, Told};
 use crate::model::plan::{Fate, ItemTarget, Verb};
 
@@ -72,7 +72,7 @@ fn own(row: &Row<'_>, function: &str, actor: &Actor) -> String {
         row.table.source(),
         row.is_seen(),
         row.table.beside(function),
-        text(&actor.to_string()),
+        note(&actor.to_string()),
     )
 }
 

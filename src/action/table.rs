@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::actor::Actor;
-use super::message::{Access, Unanswered, packed, send, text};
+use super::message::{Access, Unanswered, note, packed, send, text};
 use super::words;
 use crate::model::plan::Fate;
 
@@ -105,7 +105,7 @@ impl Table {
             ", noted AS (INSERT INTO {}.locktop_audit (action, actor, {columns}) SELECT {}, {}, {values} FROM done AS d)",
             quoted(&self.schema),
             text(action),
-            text(&actor.to_string()),
+            note(&actor.to_string()),
         )
     }
 

@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 
 use super::Entry;
 use crate::action::Actor;
-use crate::action::message::{Access, moment, number, packed, send, text};
+use crate::action::message::{Access, moment, note, number, packed, send, text};
 use crate::action::recover::record_grants;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{SessionTarget, Target, TargetResult, What};
@@ -135,11 +135,11 @@ async fn insert(
          VALUES ({}, {}, {}, {}, {}, {})",
         schema.quoted(),
         text(action),
-        text(&actor.to_string()),
+        note(&actor.to_string()),
         session.pid,
         moment(Some(session.backend_start)),
         number(key),
-        text(&detail),
+        note(&detail),
     );
     let sent = send(client, Access::ReadWrite, &sql).await;
     let note = |error| format!("not recorded in {}.locktop_audit: {error}", schema.quoted());

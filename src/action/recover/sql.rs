@@ -1,7 +1,7 @@
 //! The statements of a recovery.
 
 use super::execute::Order;
-use crate::action::message::{is, moment, nullable, number, packed, text};
+use crate::action::message::{is, moment, note, number, packed, text};
 use crate::model::Timestamp;
 use crate::model::plan::{RecoveryPlan, Running};
 use crate::schema::SchemaName;
@@ -68,9 +68,13 @@ pub(super) fn recover(
         packed("to_jsonb(r)"),
         schema.quoted(),
         identity(schema, seen),
-        text(&order.actor.to_string()),
-        nullable(order.reason.as_deref()),
+        note(&order.actor.to_string()),
+        reason(order),
     )
+}
+
+fn reason(order: &Order) -> String {
+    order.reason.as_deref().map_or_else(|| "NULL".to_owned(), note)
 }
 
 /// Records that the holder of a key is to be ended.
@@ -86,8 +90,8 @@ pub(super) fn ask(
         schema.quoted(),
         identity(schema, seen),
         moment(Some(start)),
-        text(&order.actor.to_string()),
-        nullable(order.reason.as_deref()),
+        note(&order.actor.to_string()),
+        reason(order),
     )
 }
 
