@@ -158,7 +158,8 @@ async fn an_ordinary_owner_sees_the_crash_too() {
         let options = Options { version: Some(version), ..Options::default() };
         let server = EmbeddedServer::start(options).await.unwrap();
         let admin = Session::open_plain(&conninfo(&server)).await;
-        admin.run("CREATE ROLE app LOGIN; CREATE DATABASE app OWNER app").await;
+        admin.run("CREATE ROLE app LOGIN").await;
+        admin.run("CREATE DATABASE app OWNER app").await;
         let app = ConnInfo::parse(&server.conninfo().replace("user=postgres", "user=app")).unwrap();
         let app = app.with_dbname("app");
         schema::install(&mut open(&app).await.client, &SchemaName::default()).await.unwrap();

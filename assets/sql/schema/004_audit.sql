@@ -1,6 +1,6 @@
 -- Who writes to the record does not say who he is and when.
 
--- Whoever may write for the owner of the table could take this away, too, and brings rows back as they were: a dump is read so.
+-- The owner of the table could take this away, too, and brings rows back as they were: so a dump is read.
 CREATE FUNCTION @schema@.sign_audit()
 RETURNS trigger
 LANGUAGE plpgsql
