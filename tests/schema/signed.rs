@@ -28,7 +28,8 @@ async fn the_record_says_who_wrote_it_and_when() {
         let said = "SELECT DISTINCT session_role, session_pid, abs(extract(epoch FROM clock_timestamp() - at)) < 60 FROM locktop_audit";
         assert_eq!(owner.ask(said).await, format!("{role}|{}|t", worker.pid), "{version}");
         owner.run(FORGED).await;
-        let last = "SELECT session_role, session_pid, at = '2001-01-01' FROM locktop_audit ORDER BY id DESC LIMIT 1";
+        let last =
+            "SELECT session_role, session_pid, at = '2001-01-01' FROM locktop_audit ORDER BY id DESC LIMIT 1";
         assert_eq!(owner.ask(last).await, "boss|1|t", "{version}");
     }
 }
@@ -49,7 +50,8 @@ async fn leases_are_read_from_a_dump_as_they_were() {
         assert_eq!(owner.ask(read).await, "1|41|t|-\n2|42|t|t", "{version}");
         // A new one is of now, whatever it says of times to come.
         owner.run("INSERT INTO distlock (id, expired_time, owner, ts, acquired_at) VALUES (3, '1 hour', 'c', now(), '2100-01-01')").await;
-        let new = "SELECT abs(extract(epoch FROM clock_timestamp() - acquired_at)) < 60 FROM distlock WHERE id = 3";
+        let new =
+            "SELECT abs(extract(epoch FROM clock_timestamp() - acquired_at)) < 60 FROM distlock WHERE id = 3";
         assert_eq!(owner.ask(new).await, "t", "{version}");
     }
 }
