@@ -194,6 +194,28 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
     }
 }
 
+/// What the server says no with is readable where it can be, and is no end of the connection where it is not.
+#[tokio::test]
+async fn an_error_in_any_bytes_is_an_error() {
+    let version = support::versions()[0];
+    for (number, (encoding, ..)) in NAMES.into_iter().enumerate() {
+        let place = Place::new(version, number, "refused").await;
+        let own = open_plain(&place.info, &Limits::default()).await.unwrap().client;
+        let session = Session::open(&place.info, Limits::default()).await.unwrap();
+        let poll = session.client();
+        let raise = format!("DO $$BEGIN EXECUTE format('SELECT FROM %I', {}); END$$", place.name);
+        for (client, is_own) in [(&own, true), (&*poll, false)] {
+            let error = client.batch_execute(&raise).await.unwrap_err();
+            let said = error.as_db_error().unwrap();
+            assert_eq!(said.code().code(), "42P01", "{encoding}: {said}");
+            if is_own && ["LATIN1", "UTF8"].contains(&encoding) {
+                assert!(said.message().contains("caf\u{e9}"), "{encoding}: {said}");
+            }
+            client.batch_execute("SELECT 1").await.unwrap();
+        }
+    }
+}
+
 /// A worker whose name is no text stops nothing, and its execution is recovered as any other.
 #[tokio::test]
 async fn an_execution_of_any_worker_is_recovered() {
