@@ -17,6 +17,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use locktop::model::backend::Backend;
 use locktop::model::lock::Lock;
 use locktop::pg::decode::backends::Backends;
+use locktop::pg::decode::encoding::Encodings;
 use locktop::pg::decode::locks::{Locks, Reader};
 use locktop::pg::decode::texts::Texts;
 
@@ -101,7 +102,7 @@ fn with_header(mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 }
 
 fn read_backends(messages: &[Vec<u8>], texts: &mut Texts, before: &[Backend]) -> Vec<Backend> {
-    let mut backends = Backends::new(texts, before);
+    let mut backends = Backends::new(texts, before, Encodings::default());
     for message in messages {
         backends.read(message).unwrap();
     }

@@ -9,6 +9,6 @@ fn main() -> ExitCode {
     }
     match locktop::cli::parse(std::env::args_os()) {
         Ok(cli) => locktop::cli::run(&cli),
-        Err(error) => error.exit(),
+        Err(error) => locktop::cli::explain(&error),
     }
 }

@@ -1,6 +1,6 @@
 -- Our schemas with a record of actions, and whether this role may add to it. Reads catalogs only. What somebody untrusted has made to
 -- look like one is none.
-SELECT to_jsonb(q)
+SELECT $answer
   FROM (SELECT n.nspname::text AS schema,
                pg_is_in_recovery() AS in_recovery,
                current_user::text AS role,

@@ -11,4 +11,5 @@ SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
        pg_catalog.pg_has_role(current_user, 'pg_read_all_stats',
                               CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 150000
                                    THEN 'MEMBER' ELSE 'USAGE' END),
-       pg_catalog.clock_timestamp()
+       pg_catalog.clock_timestamp(),
+       pg_catalog.getdatabaseencoding()::pg_catalog.text

@@ -7,7 +7,7 @@ WITH ours AS (
                   AND obj_description(c.oid, 'pg_class') LIKE 'locktop: %') AS is_ours
       FROM pg_namespace n
 )
-SELECT to_jsonb(q)
+SELECT $answer
   FROM (SELECT clock_timestamp() AS taken_at,
                pg_is_in_recovery() AS in_recovery,
                current_user AS role,

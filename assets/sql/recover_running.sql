@@ -1,5 +1,5 @@
 -- What runs by the log of a schema of ours, the oldest first, one JSON object each. Times that are none (infinity) are null.
-SELECT to_jsonb(q)
+SELECT $answer
   FROM (SELECT r.execution_id, r.task_id, r.task_name, r.worker_id, r.state,
                CASE WHEN r.started_at BETWEEN '0001-01-02' AND '9999-12-30' THEN r.started_at END AS started_at,
                CASE WHEN r.heartbeat_at BETWEEN '0001-01-02' AND '9999-12-30' THEN r.heartbeat_at END AS heartbeat_at,

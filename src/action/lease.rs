@@ -6,7 +6,8 @@
 use tokio_postgres::Client;
 
 use super::actor::Actor;
-use super::message::{moment, text};
+use super::literal::CUT;
+use super::message::{is_cut, moment, shown, text};
 use super::table::{Condition, Kind, Row, Table, Told};
 use crate::model::plan::{Fate, LeaseTarget};
 use crate::pg::trust::TrustedOwners;
@@ -14,7 +15,7 @@ use crate::pg::trust::TrustedOwners;
 /// What is going to be asked, in short.
 pub(super) fn short(lease: &LeaseTarget) -> String {
     let token = lease.token.map_or_else(String::new, |token| format!(" and token = {token}"));
-    let (id, owner) = (text(&lease.id), text(&lease.owner));
+    let (id, owner) = (shown(Some(&lease.id)), shown(Some(&lease.owner)));
     let renewed = lease.renewed_at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
     let term = lease.term;
     format!(
@@ -33,16 +34,20 @@ pub(super) async fn unlock(
         Ok(table) => table,
         Err(told) => return told,
     };
-    let row = Row {
-        table: &table,
-        id: format!("t.id::text = {}", text(&lease.id)),
-        conditions: conditions(&table, lease),
-    };
-    let act = if lease.is_own { own(&row, lease, actor) } else { published(&row) };
+    let row = Row { table: &table, id: of_id(&lease.id), conditions: conditions(&table, lease) };
+    let act = if lease.is_own { own(&row, actor) } else { published(&row) };
     match row.act(client, &act, &actor.role, lease.is_own).await {
         Told::Answer(_) => (Fate::Done, format!("the lease of {} has ended", lease.owner)),
         Told::Nothing(fate, detail) => (fate, detail),
     }
+}
+
+/// Which row it is. What was read is cut, and then no index finds it.
+fn of_id(id: &str) -> String {
+    if id.len() < CUT && !id.contains('\u{fffd}') {
+        return format!("t.id::text = {}", text(id));
+    }
+    is_cut("t.id::text", Some(id))
 }
 
 fn conditions(table: &Table, lease: &LeaseTarget) -> Vec<Condition> {
@@ -51,8 +56,7 @@ fn conditions(table: &Table, lease: &LeaseTarget) -> Vec<Condition> {
         _ => "EXTRACT(epoch FROM t.expired_time)::float8",
     };
     let mut all = vec![
-        // What was read is cut there.
-        Condition::same("its owner is another one", "left(t.owner::text, 500)", &text(&lease.owner)),
+        Condition::new("its owner is another one", is_cut("t.owner::text", Some(&lease.owner))),
         Condition::same("it was renewed or taken", "t.ts::timestamptz", &moment(Some(lease.renewed_at))),
         Condition::same("its term is another one", term, &format!("'{}'::float8", lease.term)),
         Condition::new("it has ended by itself", format!("clock_timestamp() < {}", end(table))),
@@ -73,17 +77,17 @@ fn end(table: &Table) -> String {
 }
 
 /// The function of locktop's own schema compares once more, with the row that is there when it writes.
-fn own(row: &Row<'_>, lease: &LeaseTarget, actor: &Actor) -> String {
-    let detail = format!("lease {} of {}, its owner, was ended", lease.id, lease.owner);
-    let values = format!("{}, {}", text(&lease.owner), text(&detail));
+fn own(row: &Row<'_>, actor: &Actor) -> String {
+    // As they are stored, and not as they were read.
+    let values = "d.owner, 'lease ' || d.id || ' of ' || d.owner || ', its owner, was ended'";
     format!(
-        "WITH tried AS MATERIALIZED (SELECT {}(t.id, t.owner, t.ts, t.expired_time, t.token) AS is_done FROM {} AS t WHERE {}), \
-         done AS MATERIALIZED (SELECT FROM tried AS r WHERE r.is_done){} \
+        "WITH tried AS MATERIALIZED (SELECT {}(t.id, t.owner, t.ts, t.expired_time, t.token) AS is_done, t.id::text AS id, t.owner::text AS owner FROM {} AS t WHERE {}), \
+         done AS MATERIALIZED (SELECT r.id, r.owner FROM tried AS r WHERE r.is_done){} \
          SELECT json_build_object('done', (SELECT count(*) FROM done))",
         row.table.beside("lease_force_release"),
         row.table.source(),
         row.is_seen(),
-        row.table.audit(actor, "unlocked", "worker_id, detail", &values),
+        row.table.audit(actor, "unlocked", "worker_id, detail", values),
     )
 }
 

@@ -4,11 +4,12 @@
 //! documentation, "Multiple Statements in a Simple Query"). Nothing is left open when we are cancelled or an error comes in the
 //! middle, no setting stays behind, and a pooler sends all of it to one session.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
-use postgres_protocol::escape::escape_literal;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
+use super::literal::{plain, unpacked};
 use crate::pg::refusal;
 use crate::pg::trust::untrusted;
 use crate::schema::words;
@@ -61,6 +62,20 @@ impl Unanswered {
 /// Runs statements as one transaction; the first column of each row that they answer with. Compiling one of them first would take longer
 /// than the statement.
 pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
+    let mut told = send_once(client, access, sql).await;
+    let mut sql = Cow::Borrowed(sql);
+    // untranslatable_character: nothing was done, and nothing there has the letters that were sent.
+    while let Err(error) = &told
+        && error.code() == Some("22P05")
+        && let Some(plain) = plain(&sql)
+    {
+        told = send_once(client, access, &plain).await;
+        sql = plain.into();
+    }
+    told
+}
+
+async fn send_once(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
     let access = match access {
         Access::ReadOnly => "READ ONLY",
         Access::ReadWrite => "READ WRITE",
@@ -77,7 +92,7 @@ pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<V
     for message in messages {
         if let SimpleQueryMessage::Row(row) = message {
             let column = row.try_get(0).map_err(|error| Unanswered::Unread(error.to_string()))?;
-            rows.push(column.unwrap_or_default().to_owned());
+            rows.push(unpacked(column.unwrap_or_default()));
         }
     }
     Ok(rows)
@@ -95,15 +110,7 @@ fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
     }
 }
 
-/// A text in a statement.
-pub(super) fn text(value: &str) -> String {
-    escape_literal(value)
-}
-
-/// A text or NULL.
-pub(super) fn nullable(value: Option<&str>) -> String {
-    value.map_or_else(|| "NULL".to_owned(), text)
-}
+pub(super) use super::literal::{is, is_cut, note, packed, shown, text};
 
 /// A number or NULL.
 pub(super) fn number<T: std::fmt::Display>(value: Option<T>) -> String {

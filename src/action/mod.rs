@@ -8,6 +8,7 @@ pub mod audit;
 pub mod executor;
 mod lease;
 mod lines;
+mod literal;
 mod message;
 mod queue;
 mod record;

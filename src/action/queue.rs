@@ -7,7 +7,7 @@
 use tokio_postgres::Client;
 
 use super::actor::Actor;
-use super::message::{nullable, number, text};
+use super::message::{is, is_cut, note, number, packed, shown};
 use super::table::{Answer, Condition, Row, Table, Told};
 use crate::model::plan::{Fate, ItemTarget, Verb};
 use crate::pg::trust::TrustedOwners;
@@ -15,8 +15,8 @@ use crate::pg::trust::TrustedOwners;
 /// What is going to be asked, in short.
 pub(super) fn short(verb: Verb, item: &ItemTarget) -> String {
     let (id, source) = (item.id, &item.source);
-    let status = nullable(item.status.as_deref());
-    let worker = nullable(item.worker.as_deref());
+    let status = shown(item.status.as_deref());
+    let worker = shown(item.worker.as_deref());
     let attempt = number(item.attempt);
     let verb = verb.as_str();
     format!(
@@ -58,11 +58,11 @@ fn function(verb: Verb, status: &str) -> Option<&'static str> {
 }
 
 fn conditions(table: &Table, item: &ItemTarget) -> Vec<Condition> {
-    let status = nullable(item.status.as_deref());
-    let mut all = vec![Condition::same("its status has changed", "t.status::text", &status)];
+    let status = is("t.status::text", item.status.as_deref());
+    let mut all = vec![Condition::new("its status has changed", status)];
     if table.has("worker_id") {
-        let worker = nullable(item.worker.as_deref());
-        all.push(Condition::same("another worker has it", "left(t.worker_id::text, 500)", &worker));
+        let worker = is_cut("t.worker_id::text", item.worker.as_deref());
+        all.push(Condition::new("another worker has it", worker));
     }
     if table.has("attempt") {
         all.push(Condition::same("another attempt began", "t.attempt", &number(item.attempt)));
@@ -73,12 +73,13 @@ fn conditions(table: &Table, item: &ItemTarget) -> Vec<Condition> {
 /// The row is locked before the function looks at it, so that it is the one that was seen.
 fn own(row: &Row<'_>, function: &str, actor: &Actor) -> String {
     format!(
-        "SELECT json_build_object('outcome', r.outcome, 'detail', r.detail) \
+        "SELECT {} \
          FROM (SELECT t.id FROM {} AS t WHERE {} FOR UPDATE SKIP LOCKED) AS q CROSS JOIN LATERAL {}(q.id, {}) AS r",
+        packed("json_build_object('outcome', r.outcome, 'detail', r.detail)"),
         row.table.source(),
         row.is_seen(),
         row.table.beside(function),
-        text(&actor.to_string()),
+        note(&actor.to_string()),
     )
 }
 

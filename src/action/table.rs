@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::actor::Actor;
-use super::message::{Access, Unanswered, send, text};
+use super::message::{Access, Unanswered, note, packed, send, text};
 use super::words;
 use crate::model::plan::Fate;
 use crate::pg::trust::TrustedOwners;
@@ -49,11 +49,14 @@ impl Table {
         owners: &TrustedOwners,
     ) -> Result<Self, (Fate, String)> {
         let sql = format!(
-            "SELECT json_build_object('schema', n.nspname, 'name', c.relname, 'is_partitioned', c.relkind = 'p', \
-             'has_audit', to_regclass(format('%I.locktop_audit', n.nspname)) IS NOT NULL, \
-             'columns', (SELECT json_object_agg(a.attname, a.atttypid::int8) FROM pg_attribute AS a \
-                          WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)) \
-             FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = {oid}"
+            "SELECT {} \
+             FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = {oid}",
+            packed(
+                "json_build_object('schema', n.nspname, 'name', c.relname, 'is_partitioned', c.relkind = 'p', \
+                 'has_audit', to_regclass(format('%I.locktop_audit', n.nspname)) IS NOT NULL, \
+                 'columns', (SELECT json_object_agg(a.attname, a.atttypid::int8) FROM pg_attribute AS a \
+                              WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped))"
+            )
         );
         let rows = send(client, Access::ReadOnly, &sql).await;
         let rows = rows.map_err(|error| match error.code() {
@@ -128,7 +131,7 @@ impl Table {
             ", noted AS (INSERT INTO {}.locktop_audit (action, actor, {columns}) SELECT {}, {}, {values} FROM done AS d)",
             quoted(&self.schema),
             text(action),
-            text(&actor.to_string()),
+            note(&actor.to_string()),
         )
     }
 

@@ -3,7 +3,7 @@
 use tokio_postgres::Client;
 
 use super::actor::Actor;
-use super::message::{moment, text};
+use super::message::{is_cut, moment, text};
 use super::table::{Condition, Kind, Row, Table, Told};
 use crate::model::plan::{Fate, TaskTarget, Verb};
 use crate::pg::trust::TrustedOwners;
@@ -62,7 +62,9 @@ pub(super) async fn change(
     } else {
         String::new()
     };
-    let detail = text(&format!("{}: {set}", task.name.as_deref().unwrap_or("a task")));
+    // The name as it is stored.
+    let name = if table.has("task_name") { "t.task_name::text" } else { "NULL" };
+    let detail = format!("coalesce({name}, 'a task') || {}", text(&format!(": {set}")));
     let act = row.update(set, &format!("t.id, {detail} AS detail"), &audit);
     match row.act(client, &act, &actor.role, task.is_own).await {
         Told::Answer(_) => (Fate::Done, done(verb).to_owned()),
@@ -84,11 +86,10 @@ fn conditions(table: &Table, task: &TaskTarget) -> Vec<Condition> {
         let column = "t.next_run_at::timestamptz";
         all.push(Condition::same("it is due at another time", column, &moment(task.next_run_at)));
     }
-    // Bytes that are no UTF-8 were replaced, and cannot be compared.
-    if let Some(name) = task.name.as_deref().filter(|name| !name.contains('\u{fffd}'))
+    if let Some(name) = task.name.as_deref()
         && table.has("task_name")
     {
-        all.push(Condition::same("it has another name", "left(t.task_name::text, 500)", &text(name)));
+        all.push(Condition::new("it has another name", is_cut("t.task_name::text", Some(name))));
     }
     all
 }

@@ -36,6 +36,9 @@ use table::RowId;
 
 use crate::model::view::{Link, View};
 
+/// The smallest terminal that the screens are laid out for. On a smaller one nothing is shown but how to get out.
+pub const SMALLEST: (u16, u16) = (80, 24);
+
 /// What does not change while the program runs.
 #[derive(Debug, Clone)]
 pub struct Settings {

@@ -148,6 +148,16 @@ fn keys_ask_for_what_they_should() {
 }
 
 #[test]
+fn on_a_screen_that_is_too_small_q_quits_whatever_is_open() {
+    for keys in ["", "K", "/x", "?", "!", "7s", "<enter>"] {
+        let mut app = app(sample::incident(0.0));
+        drive(&mut app, keys);
+        app.update(Message::Resize(79, 24));
+        assert_eq!(drive(&mut app, "q"), [Effect::Quit], "{keys:?}");
+    }
+}
+
+#[test]
 fn the_selection_stays_on_its_row_when_the_order_changes() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "7jj");

@@ -22,5 +22,5 @@ pub use output::{check_config, completions, man, print_config, print_path};
 pub use parse::parse;
 pub use password::Prompt;
 pub use recovery::{Limit, RecoverArgs};
-pub use run::run;
+pub use run::{explain, run};
 pub use settings::{Context, Settings, SettingsError};

@@ -95,7 +95,7 @@ async fn pid(client: &Client) -> Option<i32> {
     let asked = client.simple_query("SELECT pg_catalog.pg_backend_pid()");
     let answer = tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()?;
     answer.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
+        SimpleQueryMessage::Row(row) => row.try_get(0).ok()??.parse().ok(),
         _ => None,
     })
 }

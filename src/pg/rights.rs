@@ -2,6 +2,7 @@
 
 use tokio_postgres::Row;
 
+use super::decode::encoding::Encoding;
 use super::decode::value::text;
 use super::poll::raw;
 use crate::model::Text;
@@ -11,8 +12,8 @@ use crate::model::plan::Rights;
 const ROLES: usize = 1000;
 
 /// Puts the rows together; none where the role itself is not among them.
-pub(super) fn rights_of(rows: &[Row]) -> Option<Rights> {
-    of(rows.iter().filter_map(|row| Some((text(raw(row, 0))?, text(raw(row, 1))?))))
+pub(super) fn rights_of(rows: &[Row], encoding: Encoding) -> Option<Rights> {
+    of(rows.iter().filter_map(|row| Some((text(raw(row, 0))?, encoding.shared(raw(row, 1)?)))))
 }
 
 fn of<W: AsRef<str>, N: AsRef<str>>(rows: impl Iterator<Item = (W, N)>) -> Option<Rights> {

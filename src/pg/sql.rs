@@ -114,6 +114,10 @@ pub(super) const LEARN_QUE: &str = include_str!("../../assets/sql/learn/que.sql"
 /// Keys of Terraform.
 pub(super) const LEARN_TERRAFORM: &str = include_str!("../../assets/sql/learn/terraform.sql");
 
+/// For a connection that asks nothing about other databases: the server's words arrive in UTF-8 wherever it can convert them.
+pub(super) const WORDS: &str = "SELECT pg_catalog.set_config('client_encoding', \
+     CASE WHEN pg_catalog.getdatabaseencoding() IN ('UTF8', 'SQL_ASCII', 'MULE_INTERNAL') THEN 'SQL_ASCII' ELSE 'UTF8' END, false)";
+
 /// The statements that limit a session, for the simple protocol, and the search path. None of them reads a catalog.
 pub(super) fn timeouts(statement_timeout: Duration, lock_timeout: Duration) -> String {
     let (statement, lock) = (statement_timeout.as_millis(), lock_timeout.as_millis());
@@ -134,7 +138,7 @@ pub(super) fn all_settings(statement_timeout: Duration, lock_timeout: Duration) 
 
 /// Puts values in place of what stands for them, in one pass: what is put in is never looked at again. Of names that begin alike the
 /// longest counts.
-pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
+pub(crate) fn fill<V: AsRef<str>>(template: &str, values: &[(&str, V)]) -> String {
     let mut filled = String::with_capacity(template.len());
     let mut rest = template;
     while let Some(at) = rest.find('$') {
@@ -144,7 +148,7 @@ pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
             values.iter().filter(|(name, _)| after.starts_with(name)).max_by_key(|(name, _)| name.len());
         match found {
             Some((name, value)) => {
-                filled.push_str(value);
+                filled.push_str(value.as_ref());
                 rest = after.get(name.len()..).unwrap_or_default();
             }
             None => {
@@ -168,5 +172,11 @@ mod tests {
             fill("SELECT $1 FROM $table LIMIT $limit -- $tables $", &values),
             "SELECT $1 FROM \"x$limit\".\"t$1\" LIMIT 1001 -- all $"
         );
+        let values = [("$a", "$b".to_owned()), ("$ab", "two".to_owned()), ("$b", "'$a'".to_owned())];
+        for (template, filled) in
+            [("$a $b $ab", "$b '$a' two"), ("$abc$", "twoc$"), ("é$a$$b", "é$b$'$a'"), ("$c", "$c"), ("", "")]
+        {
+            assert_eq!(fill(template, &values), filled, "{template}");
+        }
     }
 }

@@ -122,10 +122,10 @@ impl TrustedOwners {
         fill(
             &without_comments(LOCKED),
             &[
-                ("$trusts_table", &self.trusts("c.relowner")),
-                ("$trusts_schema", &self.trusts("n.nspowner")),
-                ("$schema_owner", &Self::name("n.nspowner")),
-                ("$mark", MARK),
+                ("$trusts_table", self.trusts("c.relowner")),
+                ("$trusts_schema", self.trusts("n.nspowner")),
+                ("$schema_owner", Self::name("n.nspowner")),
+                ("$mark", MARK.to_owned()),
             ],
         )
     }

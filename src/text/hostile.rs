@@ -4,9 +4,6 @@
 /// no orthography needs as many.
 pub(super) const MAX_MARKS: u8 = 6;
 
-/// Stands for a character that has no shape of its own, or one that gives commands.
-pub(super) const PLACEHOLDER: char = '·';
-
 /// What becomes of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
@@ -18,20 +15,19 @@ pub(super) enum Class {
     Space,
     /// White space that ends a line.
     Newline,
-    /// Only changes the look, and the width, of its neighbours: left out.
-    Drop,
+    /// Its number is shown instead: see [`number`].
+    Number,
     /// This is shown instead.
     Replace(char),
 }
 
 /// Classifies a character.
 ///
-/// - C0 controls and DEL become their pictures (`␛`, U+2400 to U+2421), C1 controls the placeholder.
-/// - Joiners, variation selectors, emoji modifiers and soft hyphens are left out: terminals disagree on the
-///   width of what they make of their neighbours.
-/// - Direction marks and overrides, zero-width spaces, tags and all other characters that Unicode's
-///   `DerivedCoreProperties.txt` calls `Default_Ignorable_Code_Point` become the placeholder: they could make one
-///   text pass for another.
+/// - C0 controls and DEL become their pictures (`␛`, U+2400 to U+2421), C1 controls their number.
+/// - So does whatever is not to be seen: joiners, variation selectors, soft hyphens, direction marks and overrides, zero-width spaces, tags
+///   and all other characters that Unicode's `DerivedCoreProperties.txt` calls `Default_Ignorable_Code_Point`. They could make one
+///   text pass for another, and terminals disagree on the width of what some of them make of their neighbours. For that emoji
+///   modifiers are numbers, too.
 pub(super) fn class(c: char) -> Class {
     match c {
         ' '..='~' => Class::Keep,
@@ -39,8 +35,7 @@ pub(super) fn class(c: char) -> Class {
         '\t' => Class::Space,
         '\0'..='\u{1f}' => Class::Replace(picture(c)),
         '\u{7f}' => Class::Replace('␡'),
-        _ if is_modifier(c) => Class::Drop,
-        _ if c.is_control() || is_invisible(c) => Class::Replace(PLACEHOLDER),
+        _ if c.is_control() || is_unseen(c) => Class::Number,
         // Halfwidth sound marks count as no column in a grapheme and take one on a terminal; the standalone
         // marks are the same for a reader, and everybody agrees on their width.
         '\u{ff9e}' => Class::Replace('\u{309b}'),
@@ -53,7 +48,18 @@ pub(super) fn class(c: char) -> Class {
 
 /// The picture of a C0 control character, `␛` for ESC.
 fn picture(c: char) -> char {
-    char::from_u32(0x2400 + u32::from(c)).unwrap_or(PLACEHOLDER)
+    char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// `<U+200B>`
+pub(super) fn number(c: char) -> String {
+    format!("<U+{:04X}>", u32::from(c))
+}
+
+/// Whether a character is not to be seen by itself.
+#[must_use]
+pub fn is_unseen(c: char) -> bool {
+    is_modifier(c) || is_invisible(c)
 }
 
 /// Changes how its neighbours look, and with that their width.

@@ -18,6 +18,7 @@ mod tests;
 pub use ascii::ascii;
 pub use count::{count, count_short};
 pub use duration::duration;
+pub use hostile::is_unseen;
 pub use one_line::{one_line, one_line_prefix};
 pub use sql::{identifier, literal};
 pub use width::{ASCII_ELLIPSIS, Align, ELLIPSIS, fit, fit_pad, fit_with, width};

@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthChar;
 
-use super::hostile::{Class, MAX_MARKS, class};
+use super::hostile::{Class, MAX_MARKS, class, number};
 use super::width::{ELLIPSIS, width};
 
 /// Makes text of any origin fit for one line of a screen: control characters, newlines, escape sequences and
 /// direction overrides become harmless, runs of white space become one space. Borrowed when nothing changes.
 ///
 /// White space at either end is left out. Escape characters are shown as `␛`, and what follows them as the
-/// text it is. Invisible characters that could disguise a text are shown as `·`; joiners, variation selectors
-/// and soft hyphens are dropped, and so are combining marks beyond the sixth on one character.
+/// text it is. Characters that are not to be seen and could disguise a text are shown as their numbers, `<U+200B>`; combining marks beyond
+/// the sixth on one character are dropped.
 #[must_use]
 pub fn one_line(text: &str) -> Cow<'_, str> {
     if is_plain(text.as_bytes()) {
@@ -111,7 +111,13 @@ impl Line {
                 self.blank = true;
                 return 0;
             }
-            Class::Drop => return 0,
+            Class::Number => {
+                self.marks = 0;
+                let blank = self.blank();
+                let number = number(c);
+                self.out.push_str(&number);
+                return usize::from(blank) + number.len();
+            }
             Class::Mark => {
                 if self.marks >= MAX_MARKS {
                     return 0;
@@ -128,12 +134,18 @@ impl Line {
                 other
             }
         };
+        let blank = self.blank();
+        self.out.push(shown);
+        usize::from(blank) + shown.width().unwrap_or(0)
+    }
+
+    /// Adds the blank before what comes now, if there is one.
+    fn blank(&mut self) -> bool {
         let blank = std::mem::take(&mut self.blank) && !self.out.is_empty();
         if blank {
             self.out.push(' ');
         }
-        self.out.push(shown);
-        usize::from(blank) + shown.width().unwrap_or(0)
+        blank
     }
 
     /// The line, borrowed where `text` begins with it.

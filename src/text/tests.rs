@@ -109,16 +109,16 @@ fn one_line_by_example() {
         ("select 1", "select 1"),
         ("  select\r\n\t1 ;\n", "select 1 ;"),
         ("\x1b[2Jhello\x07", "␛[2Jhello␇"),
-        ("a\0b\u{7f}\u{9b}c", "a␀b␡·c"),
-        ("user\u{202e}txt.exe", "user·txt.exe"),
-        ("❤\u{fe0f} 👍\u{1f3fd} re\u{ad}port", "❤ 👍 report"),
+        ("a\0b\u{7f}\u{9b}c", "a␀b␡<U+009B>c"),
+        ("user\u{202e}txt.exe", "user<U+202E>txt.exe"),
+        ("❤\u{fe0f} 👍\u{1f3fd} re\u{ad}port", "❤<U+FE0F> 👍<U+1F3FD> re<U+00AD>port"),
         ("报表\u{3000}生成任务", "报表 生成任务"),
         ("e\u{301}te\u{301}", "e\u{301}te\u{301}"),
         (
             "a\u{300}\u{300}\u{300}\u{300}\u{300}\u{300}\u{300}\u{300}b",
             "a\u{300}\u{300}\u{300}\u{300}\u{300}\u{300}b",
         ),
-        ("\u{feff}bom\u{200b}", "·bom·"),
+        ("\u{feff}bom\u{200b}", "<U+FEFF>bom<U+200B>"),
     ] {
         assert_eq!(one_line(text), line, "{text:?}");
     }

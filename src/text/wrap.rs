@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::hostile::{Class, MAX_MARKS, class};
+use super::hostile::{Class, MAX_MARKS, class, number};
 use super::width::ELLIPSIS;
 
 /// Columns from one tab stop to the next.
@@ -35,7 +35,13 @@ fn harmless(text: &str) -> String {
     let mut rest = text.chars().peekable();
     while let Some(c) = rest.next() {
         let shown = match class(c) {
-            Class::Drop => continue,
+            Class::Number => {
+                marks = 0;
+                let number = number(c);
+                column += number.len();
+                out.push_str(&number);
+                continue;
+            }
             Class::Newline => {
                 if c == '\r' {
                     rest.next_if_eq(&'\n');

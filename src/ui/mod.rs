@@ -23,12 +23,10 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use crate::app::App;
+pub use crate::app::SMALLEST;
 use crate::app::line::{Line, Tone};
 use theme::Theme;
 use viewport::Viewport;
-
-/// The smallest terminal that the screens are laid out for.
-pub const SMALLEST: (u16, u16) = (80, 24);
 
 /// Draws the whole screen.
 pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: &Theme) {

@@ -10,6 +10,7 @@
 
 mod blocks;
 mod crowded;
+mod encodings;
 mod identity;
 mod pooled;
 #[path = "../support/pooler.rs"]

@@ -31,6 +31,30 @@ async fn a_pipe_that_closes_is_no_failure() {
     assert!(left.out.starts_with("PostgreSQL ") && left.out.lines().count() == 1, "{}", left.out);
 }
 
+/// What cannot be written is a failure, with a line that says so.
+#[tokio::test]
+async fn an_output_that_takes_nothing_is_a_failure() {
+    let target = server().await.conninfo();
+    for (command, expected) in [
+        ("\"$0\" snapshot \"$1\" >&-", "locktop: standard output is closed\n"),
+        ("\"$0\" snapshot \"$1\" >/dev/full", "locktop: No space left on device (os error 28)\n"),
+        ("\"$0\" --help >/dev/full", "locktop: No space left on device (os error 28)\n"),
+        ("\"$0\" --version >/dev/full", "locktop: No space left on device (os error 28)\n"),
+        ("\"$0\" config print >/dev/full", "locktop: No space left on device (os error 28)\n"),
+    ] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command, env!("CARGO_BIN_EXE_locktop"), &target]).env("HOME", "/nonexistent");
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let left = run_beside(shell).await;
+        assert_eq!((left.status, left.err.as_str()), (Some(1), expected), "{command}");
+    }
+    // Whoever throws it away on purpose gets no failure.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "\"$0\" snapshot \"$1\" >/dev/null", env!("CARGO_BIN_EXE_locktop"), &target]);
+    shell.env("HOME", "/nonexistent").stdin(Stdio::null()).stderr(Stdio::piped());
+    assert_eq!(run_beside(shell).await.status, Some(0));
+}
+
 /// In a terminal the table is as wide as that, and in characters that it has.
 #[tokio::test]
 async fn the_table_fits_where_it_goes() {

@@ -118,3 +118,30 @@ async fn the_dashboard_needs_a_terminal() {
     assert_eq!((left.status, left.out.as_str()), (Some(1), ""));
     is_one_line(&left.err, &["needs a terminal".to_owned(), "locktop snapshot".to_owned()]);
 }
+
+/// A password in a URI with a mistake in it is repeated nowhere.
+#[tokio::test]
+async fn a_mistyped_uri_is_not_repeated() {
+    for uri in [
+        "postgresq://alice:s3cret@db/app",
+        "postgres:/alice:s3cret@db/app",
+        "postgresql//alice:s3cret@db/app",
+        "alice:s3cret@db/app",
+        "postgres:alice:s3cret=1@db/app",
+        "postgres:/alice:s3cret@db/app?sslmode=require",
+        "postgresql://alice:s3cret@db:x/app",
+        "postgresql://alice:s3cret%zz@db/app",
+    ] {
+        for arguments in [
+            &["snapshot", uri][..],
+            &["-d", uri, "snapshot"],
+            &["snapshot", "app", uri],
+            &["app", "snapshot", uri],
+            &["-d", "app", "snapshot", uri],
+        ] {
+            let left = run_beside(locktop(arguments)).await;
+            assert_eq!((left.status, left.out.as_str()), (Some(2), ""), "{arguments:?}: {}", left.err);
+            assert!(!left.err.is_empty() && !left.err.contains("s3cret"), "{arguments:?}: {}", left.err);
+        }
+    }
+}

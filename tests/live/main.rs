@@ -21,6 +21,7 @@ mod document;
 mod encodings;
 mod frees;
 mod frozen;
+mod garbled;
 #[path = "../action/stage.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod hands;

@@ -52,3 +52,14 @@ fn without_a_terminal_it_names_what_does_not_need_one() {
         assert!(output.stdout.is_empty());
     }
 }
+
+/// A terminal that knows no escape sequences is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_dumb_terminal_is_refused_as_none() {
+    let incident = Incident::crowd(1).await;
+    let mut screen = incident.screen((80, 24), &[("TERM", "dumb")], &[]);
+    assert_eq!(screen.wait_exit(), 1);
+    let said = String::from_utf8_lossy(&screen.seen().raw).into_owned();
+    assert!(said.contains("TERM is \"dumb\"") && said.contains("locktop snapshot"), "{said:?}");
+    assert!(!said.contains('\u{1b}'), "{said:?}");
+}

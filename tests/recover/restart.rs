@@ -7,6 +7,7 @@ use locktop::model::task::TaskState;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
 use locktop::model::work_queue::ItemState;
+use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session as Poll};
 use locktop::schema::{self, SchemaName};
 
@@ -146,6 +147,51 @@ async fn after_a_crash_of_one_session_the_grace_is_counted_anew_for_all() {
         let session = Session::open(&info).await;
         assert_eq!(session.ask("SELECT pg_postmaster_start_time()").await, before, "{version}");
         assert_eq!(session.ask("SELECT up_since() > pg_postmaster_start_time() + interval '1 s'").await, "t");
+        orphan_exactly_after_the_grace(&session).await;
+    }
+}
+
+/// The same where an ordinary role owns the schema, from which the start of the launchers is hidden.
+#[tokio::test]
+async fn an_ordinary_owner_sees_the_crash_too() {
+    for version in versions() {
+        let options = Options { version: Some(version), ..Options::default() };
+        let server = EmbeddedServer::start(options).await.unwrap();
+        let admin = Session::open_plain(&conninfo(&server)).await;
+        admin.run("CREATE ROLE app LOGIN").await;
+        admin.run("CREATE DATABASE app OWNER app").await;
+        let app = ConnInfo::parse(&server.conninfo().replace("user=postgres", "user=app")).unwrap();
+        let app = app.with_dbname("app");
+        schema::install(&mut open(&app).await.client, &SchemaName::default()).await.unwrap();
+        let worker = Session::open(&app).await;
+        let hidden = "SELECT count(*) FROM pg_stat_get_activity(NULL) WHERE backend_type LIKE '% launcher'";
+        assert_eq!(worker.ask(hidden).await, "0", "{version}");
+        worker
+            .run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('report', 'x', now())")
+            .await;
+        assert_eq!(worker.ask("SELECT task_name FROM fetch_tasks('w')").await, "report");
+        worker
+            .run("UPDATE task_execution_log SET started_at = now() - interval '2 hours', heartbeat_at = now() - interval '1 hour'")
+            .await;
+        work_on_an_item(&worker).await;
+        wait_until("the server to be up for a while", async || {
+            worker.ask("SELECT clock_timestamp() > up_since() + interval '1 s'").await == "t"
+        })
+        .await;
+        let before = worker.ask("SELECT clock_timestamp()").await;
+        let victim = rustix::process::Pid::from_raw(admin.pid).unwrap();
+        rustix::process::kill_process(victim, rustix::process::Signal::KILL).unwrap();
+        wait_until("the server to take connections again", async || {
+            worker.connection.client.simple_query("SELECT 1").await.is_err()
+                && locktop::pg::connect::connect(&app).await.is_ok()
+        })
+        .await;
+        let session = Session::open(&app).await;
+        let since = format!("SELECT up_since() > '{before}' AND up_since() < clock_timestamp()");
+        assert_eq!(session.ask(&since).await, "t", "{version}");
+        let own =
+            "SELECT up_since() <= (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())";
+        assert_eq!(session.ask(own).await, "t", "{version}: no session of now is older");
         orphan_exactly_after_the_grace(&session).await;
     }
 }

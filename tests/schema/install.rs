@@ -133,7 +133,7 @@ async fn an_upgrade_applies_what_is_missing_and_ends_where_a_new_one_does() {
             panic!()
         };
         assert_eq!(upgraded, fresh);
-        assert_eq!(session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await, "1\n2\n3");
+        assert_eq!(session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await, "1\n2\n3\n4");
         assert_eq!(session.ask("SELECT action FROM locktop.locktop_audit").await, "kept");
         // Two at once: the second finds it done.
         let mut second = Session::open_plain(&info).await;
@@ -182,7 +182,8 @@ async fn an_upgrade_loses_no_row() {
                     AND relname <> ALL ('{tables}')"
             );
             let new = session.ask(&new).await;
-            assert!(new.contains("task_queue"), "{new}");
+            assert_eq!(new.contains("task_queue"), from < 3, "{new}");
+            let new = if new == "-" { "{}".to_owned() } else { new };
             assert_eq!(session.ask(&CONTENT.replace("{NEW}", &new)).await, before, "{version} from {from}");
             assert!(
                 schema::state(&mut session.connection.client, &schema).await.unwrap().is_current(),

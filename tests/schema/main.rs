@@ -20,6 +20,7 @@ mod race;
 mod recovery;
 mod recovery_races;
 mod release;
+mod signed;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminate;

@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 
 use super::Entry;
 use crate::action::Actor;
-use crate::action::message::{Access, moment, number, send, text};
+use crate::action::message::{Access, moment, note, number, packed, send, text};
 use crate::action::recover::record_grants;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{SessionTarget, Target, TargetResult, What};
@@ -49,14 +49,7 @@ struct Found {
 impl AuditTables {
     /// Looks for them. Also answers with why something will not be written, in lines for people.
     pub(super) async fn find(client: &Client, owners: &TrustedOwners) -> (Self, Vec<String>) {
-        let find = fill(
-            &without_comments(FIND),
-            &[
-                ("$trusts_schema", &owners.trusts("n.nspowner")),
-                ("$trusts_table", &owners.trusts("a.relowner")),
-            ],
-        );
-        let rows = match send(client, Access::ReadOnly, &format!("{HURRY} {find}")).await {
+        let rows = match send(client, Access::ReadOnly, &find(owners)).await {
             Ok(rows) => rows,
             Err(error) => return (Self::default(), vec![format!("locktop_audit was not found: {error}")]),
         };
@@ -123,6 +116,17 @@ impl AskedRows {
     }
 }
 
+/// With an answer that arrives as it is stored.
+fn find(owners: &TrustedOwners) -> String {
+    let answer = packed("to_jsonb(q)");
+    let values = [
+        ("$answer", answer.as_str()),
+        ("$trusts_schema", &owners.trusts("n.nspowner")),
+        ("$trusts_table", &owners.trusts("a.relowner")),
+    ];
+    format!("{HURRY} {}", fill(&without_comments(FIND), &values))
+}
+
 async fn insert(
     client: &Client,
     schema: &Schema,
@@ -142,11 +146,11 @@ async fn insert(
         schema.guard(),
         schema.quoted(),
         text(action),
-        text(&actor.to_string()),
+        note(&actor.to_string()),
         session.pid,
         moment(Some(session.backend_start)),
         number(key),
-        text(&detail),
+        note(&detail),
     );
     let sent = send(client, Access::ReadWrite, &sql).await;
     let note = |error| format!("not recorded in {}.locktop_audit: {error}", schema.quoted());

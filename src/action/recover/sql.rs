@@ -1,7 +1,7 @@
 //! The statements of a recovery.
 
 use super::execute::Order;
-use crate::action::message::{moment, nullable, number, text};
+use crate::action::message::{is, moment, note, number, packed, text};
 use crate::model::Timestamp;
 use crate::model::plan::{RecoveryPlan, Running};
 use crate::pg::{fill, without_comments};
@@ -12,7 +12,8 @@ const RUNNING: &str = include_str!("../../../assets/sql/recover_running.sql");
 
 /// Where we are, and what there is of the schema.
 pub(super) fn look(schema: &Schema) -> String {
-    fill(&without_comments(LOOK), &[("$name", &text(schema.name.as_str()))])
+    let (name, answer) = (text(schema.name.as_str()), packed("to_jsonb(q)"));
+    fill(&without_comments(LOOK), &[("$name", &name), ("$answer", &answer)])
 }
 
 /// A statement that reads, calls or writes something in the schema, behind what fails where that is not to be trusted.
@@ -22,7 +23,8 @@ fn guarded(schema: &Schema, sql: &str) -> String {
 
 /// What runs by the log.
 pub(super) fn running(schema: &Schema) -> String {
-    guarded(schema, &fill(&without_comments(RUNNING), &[("$schema", &schema.quoted())]))
+    let (name, answer) = (schema.quoted(), packed("to_jsonb(q)"));
+    guarded(schema, &fill(&without_comments(RUNNING), &[("$schema", &name), ("$answer", &answer)]))
 }
 
 /// Whether there is a task of this name.
@@ -32,14 +34,27 @@ pub(super) fn has_task(schema: &Schema, name: &str) -> String {
 }
 
 /// What tells an execution from every other one.
-fn identity(seen: &Running) -> String {
+fn identity(schema: &Schema, seen: &Running) -> String {
     format!(
         "{}, {}, {}, {}, {}",
         seen.execution_id,
-        text(&seen.worker_id),
+        worker(schema, seen),
         moment(seen.started_at),
         number(seen.backend_pid),
         moment(seen.backend_start),
+    )
+}
+
+/// The worker as it was seen. Where some of its bytes are no text, the one that the row has, if all the rest is the same.
+fn worker(schema: &Schema, seen: &Running) -> String {
+    if !seen.worker_id.contains('\u{fffd}') {
+        return text(&seen.worker_id);
+    }
+    format!(
+        "(SELECT e.worker_id FROM {}.task_execution_log AS e WHERE e.id = {} AND {})",
+        schema.quoted(),
+        seen.execution_id,
+        is("e.worker_id", Some(&seen.worker_id)),
     )
 }
 
@@ -53,24 +68,30 @@ pub(super) fn recover(
 ) -> String {
     let seen_at = moment(quiet.then_some(plan.taken_at));
     let sql = format!(
-        "SELECT to_jsonb(r) FROM {}.recover_seen_execution({}, {seen_at}, {}, {}) r",
+        "SELECT {} FROM {}.recover_seen_execution({}, {seen_at}, {}, {}) r",
+        packed("to_jsonb(r)"),
         schema.quoted(),
-        identity(seen),
-        text(&order.actor.to_string()),
-        nullable(order.reason.as_deref()),
+        identity(schema, seen),
+        note(&order.actor.to_string()),
+        reason(order),
     );
     guarded(schema, &sql)
+}
+
+fn reason(order: &Order) -> String {
+    order.reason.as_deref().map_or_else(|| "NULL".to_owned(), note)
 }
 
 /// Records that the holder of a key is to be ended.
 pub(super) fn ask(schema: &Schema, seen: &Running, (pid, start): (i32, Timestamp), order: &Order) -> String {
     let sql = format!(
-        "SELECT to_jsonb(r) FROM {}.ask_seen_termination({}, {pid}, {}, {}, {}) r",
+        "SELECT {} FROM {}.ask_seen_termination({}, {pid}, {}, {}, {}) r",
+        packed("to_jsonb(r)"),
         schema.quoted(),
-        identity(seen),
+        identity(schema, seen),
         moment(Some(start)),
-        text(&order.actor.to_string()),
-        nullable(order.reason.as_deref()),
+        note(&order.actor.to_string()),
+        reason(order),
     );
     guarded(schema, &sql)
 }

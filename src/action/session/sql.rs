@@ -2,10 +2,11 @@
 
 use std::net::IpAddr;
 
-use crate::action::message::{moment, nullable, number, text};
+use crate::action::message::{is, moment, number, text};
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::plan::{Client, Seen, SessionTarget, Verb};
+use crate::pg::{fill, without_comments};
 use crate::text::one_line;
 
 const SIGNAL: &str = include_str!("../../../assets/sql/signal.sql");
@@ -57,34 +58,16 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
         ("$signal", signal.function().to_owned()),
         ("$pid", target.pid.to_string()),
     ];
-    let lines: Vec<&str> = SIGNAL.lines().filter(|line| !line.starts_with("--")).collect();
     // The planner does not know how many locks there are: each with each of fifty thousand would take a minute.
-    let sql = format!("SET LOCAL enable_nestloop = off;\n{}", lines.join("\n"));
+    let sql = format!("SET LOCAL enable_nestloop = off;\n{}", without_comments(SIGNAL));
     fill(&sql, &pieces)
-}
-
-/// Puts values in the place of names, in one pass: what is in a value stays as it is. Of names that begin alike the longest counts.
-fn fill(template: &str, pieces: &[(&str, String)]) -> String {
-    let mut pieces: Vec<_> = pieces.iter().collect();
-    pieces.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-    let mut filled = String::with_capacity(template.len() * 2);
-    let mut rest = template;
-    while let Some((before, from)) = rest.find('$').and_then(|at| rest.split_at_checked(at)) {
-        filled.push_str(before);
-        let named = pieces.iter().find_map(|(name, value)| Some((value.as_str(), from.strip_prefix(name)?)));
-        let (value, left) = named.unwrap_or_else(|| from.split_at_checked(1).unwrap_or((from, "")));
-        filled.push_str(value);
-        rest = left;
-    }
-    filled.push_str(rest);
-    filled
 }
 
 /// Whether somebody else is behind the session, as far as the server knows.
 fn other_client(seen: &Client) -> String {
     let mut differ = Vec::new();
     if let Some(name) = seen.comparable_application() {
-        differ.push(format!("t.application_name IS DISTINCT FROM {}", nullable(name)));
+        differ.push(format!("NOT ({})", is("t.application_name", name)));
     }
     let address = seen.address.as_deref().and_then(|text| text.parse::<IpAddr>().ok());
     let address = address.map_or_else(|| "NULL".to_owned(), |address| format!("'{address}'::inet"));
@@ -216,16 +199,6 @@ mod tests {
             state_change: Seen::Any,
             holds: None,
             blocks: false,
-        }
-    }
-
-    #[test]
-    fn names_are_filled_in_one_pass() {
-        let pieces = [("$a", "$b".to_owned()), ("$ab", "two".to_owned()), ("$b", "'$a'".to_owned())];
-        for (template, filled) in
-            [("$a $b $ab", "$b '$a' two"), ("$abc$", "twoc$"), ("é$a$$b", "é$b$'$a'"), ("$c", "$c"), ("", "")]
-        {
-            assert_eq!(fill(template, &pieces), filled, "{template}");
         }
     }
 

@@ -12,7 +12,7 @@ use super::index::Index;
 use super::keymap::Action;
 use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
-use super::{App, Notice};
+use super::{App, Notice, SMALLEST};
 use crate::keys::Key;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
@@ -107,7 +107,18 @@ impl App {
         Update { effects: Vec::new(), redraw }
     }
 
+    /// Whether nothing of the screens is to be seen.
+    fn is_too_small(&self) -> bool {
+        self.size.0 < SMALLEST.0 || self.size.1 < SMALLEST.1
+    }
+
     fn key(&mut self, key: Key) -> Update {
+        // A question or a filter that nobody sees does not take it: that is what the screen says.
+        if self.is_too_small()
+            && (key == Key::char('q') || self.settings.keymap.action(key) == Some(Action::Quit))
+        {
+            return Update::effect(Effect::Quit);
+        }
         if let Some(notice) = self.notice.as_ref().filter(|notice| notice.takes_key) {
             if notice.seen {
                 self.notice = None;

@@ -37,13 +37,12 @@ pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
 
 /// Refuses without a terminal, before anything is started.
 pub(super) fn needs_terminal() -> Result<(), Failure> {
-    if terminal::is_there() {
-        return Ok(());
-    }
-    Err(Failure::Other(
-        "the dashboard needs a terminal on standard input and output; \"locktop snapshot\" prints one look and ends"
-            .to_owned(),
-    ))
+    let why = match terminal::is_there() {
+        true if std::env::var_os("TERM").is_none_or(|term| term != "dumb") => return Ok(()),
+        true => "the dashboard needs a terminal with a cursor, and TERM is \"dumb\"",
+        false => "the dashboard needs a terminal on standard input and output",
+    };
+    Err(Failure::Other(format!("{why}; \"locktop snapshot\" prints one look and ends")))
 }
 
 /// Connects and shows the screens until somebody ends them.

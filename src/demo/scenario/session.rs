@@ -40,7 +40,9 @@ impl Session {
         );
         let answer = client.simple_query(&hello).await.map_err(ScenarioError::statement(&hello))?;
         let row = answer.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => Some((row.get(0)?.parse().ok()?, row.get(1)?.to_owned())),
+            SimpleQueryMessage::Row(row) => {
+                Some((row.try_get(0).ok()??.parse().ok()?, row.try_get(1).ok()??.to_owned()))
+            }
             _ => None,
         });
         let refused =

@@ -180,7 +180,7 @@ impl Session {
         }
         let rows = answer?;
         Ok(rows.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+            SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
             _ => None,
         }))
     }

@@ -82,7 +82,7 @@ async fn ask(
 ) -> Result<Option<String>, AdvisoryError> {
     let rows = within(limit, sql, transaction.simple_query(sql)).await?;
     Ok(rows.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten().map(str::to_owned),
         _ => None,
     }))
 }

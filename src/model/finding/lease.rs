@@ -1,9 +1,12 @@
-//! Leases that ended and were not given back.
+//! Leases that ended and were not given back, and those that do not end when they should.
 
 use super::look::Look;
 use super::{Finding, Severity, Subject};
 use crate::model::lease::{LeaseRow, LeaseState};
 use crate::text;
+
+/// A lease that has more seconds left than its term and these was written by another clock.
+const SLACK: f64 = 2.0;
 
 /// More expired leases than this have one cause, such as owners that are all gone, and are one finding.
 const SINGLY: usize = 3;
@@ -13,7 +16,13 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let board = look.scene.leases;
     let expired = || board.rows.iter().filter(|row| row.state == LeaseState::Expired);
     let count = board.counts.of(LeaseState::Expired) as usize;
-    if count <= SINGLY { expired().map(|row| one(look, row)).collect() } else { many(look, expired(), count) }
+    let mut findings = if count <= SINGLY {
+        expired().map(|row| one(look, row)).collect()
+    } else {
+        many(look, expired(), count)
+    };
+    findings.extend(ahead(look));
+    findings
 }
 
 /// `lease 7 of node1 expired 41s ago and was not given back`
@@ -40,6 +49,28 @@ fn many<'a>(look: &Look<'_>, rows: impl Iterator<Item = &'a LeaseRow>, count: us
         new(row, &summary).short(format!("{number} leases expired, first {name} of {owner}{age} ago"))
     };
     first.map(finding).into_iter().collect()
+}
+
+/// `lease 7 of node1 ends in 1h00m, later than its term of 1.0s allows: the clock was set back`, of the one that has the longest to go.
+fn ahead(look: &Look<'_>) -> Option<Finding> {
+    let now = look.scene.snapshot.taken_at;
+    let left = |row: &LeaseRow| row.expires_at.map_or(0.0, |end| (end - now).as_seconds_f64());
+    let is_beyond = |row: &&LeaseRow| {
+        row.state == LeaseState::Held && row.term.is_some_and(|term| left(row) > term + SLACK)
+    };
+    let rows: Vec<_> = look.scene.leases.rows.iter().filter(is_beyond).collect();
+    let row = rows.iter().max_by(|one, other| left(one).total_cmp(&left(other)))?;
+    let (name, owner) = (text::one_line(&row.name), words(row));
+    let (ends, term) = (text::duration(left(row)), text::duration(row.term.unwrap_or_default()));
+    let more = match rows.len() {
+        1 => String::new(),
+        count => format!(" ({} such leases)", text::count(count as u64)),
+    };
+    let summary = format!(
+        "lease {name} of {owner} ends in {ends}, later than its term of {term} allows: the clock was set back{more}"
+    );
+    let finding = Finding::new("lease_ahead", Severity::Warning, &summary, Subject::Lease(row.id));
+    Some(finding.short(format!("lease {name} of {owner} ends in {ends}, its term is {term}{more}")))
 }
 
 fn words(row: &LeaseRow) -> String {

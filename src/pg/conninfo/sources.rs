@@ -135,7 +135,13 @@ pub(super) fn gather(sources: &Sources<'_>) -> Result<Settings, ConnInfoError> {
 /// Whether `text` is a connection string and no plain name.
 #[must_use]
 pub fn is_connection_string(text: &str) -> bool {
-    text.contains("://") || text.contains('=')
+    text.contains("://") || text.contains('=') || is_mistyped(text)
+}
+
+/// Whether `text` is hardly anything but a URI with a mistake in its beginning: what it says may be a password.
+fn is_mistyped(text: &str) -> bool {
+    let head = text.split(['=', ' ']).next().unwrap_or_default();
+    head.contains(':') && text.contains('@')
 }
 
 /// Reads a URI, a key=value string or a database name.
@@ -143,7 +149,7 @@ fn parse(text: &str, origin: Origin) -> Result<Settings, ConnInfoError> {
     let mut settings = Settings::default();
     let pairs = if let Some(rest) = uri::strip_scheme(text) {
         uri::parse(rest)?
-    } else if text.contains("://") {
+    } else if text.contains("://") || is_mistyped(text) {
         return Err(ConnInfoError::Syntax("a URI begins with postgresql:// or postgres://".to_owned()));
     } else if text.contains('=') {
         key_value::parse(text)?

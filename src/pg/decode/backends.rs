@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::DecodeError;
 use super::copy::{CopyReader, Fields};
+use super::encoding::{Encoding, Encodings};
 use super::texts::Texts;
 use super::value::{inet, int4, int8, oid, text, timestamp};
 use crate::model::Text;
@@ -22,17 +23,20 @@ pub struct Backends<'a> {
     roles: Vec<Option<u32>>,
     texts: &'a mut Texts,
     before: FxHashMap<i32, &'a Backend>,
+    encodings: Encodings,
 }
 
 impl<'a> Backends<'a> {
-    /// `texts` are shared with earlier polls; so are the queries of `before`, where they are the same.
-    pub fn new(texts: &'a mut Texts, before: &'a [Backend]) -> Self {
+    /// `texts` are shared with earlier polls; so are the queries of `before`, where they are the same. A query is in the encoding of its
+    /// session's database.
+    pub fn new(texts: &'a mut Texts, before: &'a [Backend], encodings: Encodings) -> Self {
         Self {
             reader: CopyReader::default(),
             rows: Vec::with_capacity(before.len() + 8),
             roles: Vec::with_capacity(before.len() + 8),
             texts,
             before: before.iter().map(|backend| (backend.pid, backend)).collect(),
+            encodings,
         }
     }
 
@@ -41,9 +45,9 @@ impl<'a> Backends<'a> {
     /// # Errors
     /// When it is not what the protocol promises.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
-        let Self { reader, rows, roles, texts, before } = self;
+        let Self { reader, rows, roles, texts, before, encodings } = self;
         reader.read(message, COLUMNS, |fields| {
-            if let Some((backend, role)) = row(fields, texts, before)? {
+            if let Some((backend, role)) = row(fields, texts, before, encodings)? {
                 rows.push(backend);
                 roles.push(role);
             }
@@ -62,6 +66,7 @@ fn row(
     fields: &mut Fields<'_>,
     texts: &mut Texts,
     before: &FxHashMap<i32, &Backend>,
+    encodings: &Encodings,
 ) -> Result<Option<(Backend, Option<u32>)>, DecodeError> {
     let Some(pid) = int4(fields.value()?) else { return Ok(None) };
     let backend_start = timestamp(fields.value()?);
@@ -92,18 +97,23 @@ fn row(
         backend_xid: oid(fields.value()?),
         backend_xmin: oid(fields.value()?),
         query_id: int8(fields.value()?),
-        query: query(fields.value()?, before.get(&pid).and_then(|old| old.query.as_ref())),
+        query: query(
+            fields.value()?,
+            before.get(&pid).and_then(|old| old.query.as_ref()),
+            encodings.of(datid),
+        ),
     };
     Ok(Some((backend, role)))
 }
 
 /// The query of the poll before where it is the same: queries are the bulk of the text, and most stay.
-fn query(bytes: Option<&[u8]>, before: Option<&Text>) -> Option<Text> {
+fn query(bytes: Option<&[u8]>, before: Option<&Text>, encoding: Encoding) -> Option<Text> {
     let bytes = bytes?;
-    if let Some(before) = before.filter(|before| before.as_bytes() == bytes) {
+    let is_same = |before: &&Text| encoding.is_utf8() && before.as_bytes() == bytes;
+    if let Some(before) = before.filter(is_same) {
         return Some(Arc::clone(before));
     }
-    let text = String::from_utf8_lossy(bytes);
+    let text = encoding.decode(bytes);
     Some(match before {
         Some(before) if **before == *text => Arc::clone(before),
         _ => (&*text).into(),

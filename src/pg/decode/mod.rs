@@ -1,12 +1,13 @@
 //! From the bytes of the server to the rows of the model.
 //!
 //! The large sections arrive as binary COPY: one message a row, no allocation a row, every value decoded from the
-//! bytes where they lie. Nothing here fails because of what a value says: text that is no UTF-8 is decoded with
-//! replacement characters, an infinite timestamp is none, NULL is a value, an unknown word is `Other` or its row is
+//! bytes where they lie. Nothing here fails because of what a value says: text is read by its database's encoding, with
+//! replacement characters for what is none, an infinite timestamp is none, NULL is a value, an unknown word is `Other` or its row is
 //! left out. Only bytes that are not what the protocol promises are an error.
 
 pub mod backends;
 pub mod copy;
+pub mod encoding;
 pub mod locks;
 pub mod prepared;
 mod rows;

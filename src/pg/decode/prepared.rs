@@ -2,7 +2,8 @@
 
 use super::DecodeError;
 use super::copy::CopyReader;
-use super::value::{oid, text, timestamp};
+use super::encoding::Encodings;
+use super::value::{oid, timestamp};
 use crate::model::Text;
 use crate::model::lock::Prepared;
 
@@ -14,20 +15,28 @@ const COLUMNS: usize = 5;
 pub struct PreparedRows {
     reader: CopyReader,
     rows: Vec<(Prepared, Option<u32>, Option<u32>)>,
+    encodings: Encodings,
 }
 
 impl PreparedRows {
+    /// None so far. A name is in the encoding of the database of its transaction.
+    #[must_use]
+    pub fn of(encodings: Encodings) -> Self {
+        Self { encodings, ..Self::default() }
+    }
+
     /// Decodes one message.
     ///
     /// # Errors
     /// When it is not what the protocol promises.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
-        let Self { reader, rows } = self;
+        let Self { reader, rows, encodings } = self;
         reader.read(message, COLUMNS, |fields| {
             let transaction = oid(fields.value()?);
-            let gid = text(fields.value()?);
+            let gid = fields.value()?;
             let prepared = timestamp(fields.value()?);
             let (owner, database) = (oid(fields.value()?), oid(fields.value()?));
+            let gid = encodings.of(database).text(gid);
             if let (Some(transaction), Some(gid)) = (transaction, gid) {
                 let row =
                     Prepared { transaction, gid: (&*gid).into(), prepared, owner: None, database: None };

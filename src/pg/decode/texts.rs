@@ -4,22 +4,30 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::value;
+use super::encoding::Encoding;
 use crate::model::Text;
 
 /// More different texts than this and the store begins anew: applications may name themselves after anything.
 const LIMIT: usize = 8192;
 
-/// Texts that were seen before.
+/// Texts that were seen before, and how those to come are encoded.
 #[derive(Debug, Default)]
 pub struct Texts {
+    encoding: Encoding,
     known: FxHashSet<Text>,
 }
 
 impl Texts {
+    /// None so far; those to come are of a database with this encoding.
+    #[must_use]
+    pub fn of(encoding: Encoding) -> Self {
+        Self { encoding, ..Self::default() }
+    }
+
     /// The text in `bytes`, none for NULL.
     pub fn get(&mut self, bytes: Option<&[u8]>) -> Option<Text> {
-        value::text(bytes).map(|text| self.intern(&text))
+        let encoding = self.encoding;
+        encoding.text(bytes).map(|text| self.intern(&text))
     }
 
     /// The shared copy of `text`.

@@ -3,6 +3,7 @@
 use super::sections::raw;
 use crate::model::snapshot::Server;
 use crate::model::{Text, Timestamp};
+use crate::pg::decode::encoding::Encoding;
 use crate::pg::decode::value::{boolean, int4, oid, text, timestamp};
 
 /// The server's clock in the row of `assets/sql/identity.sql`.
@@ -10,9 +11,15 @@ pub(super) fn clock_of(row: &tokio_postgres::Row) -> Option<Timestamp> {
     timestamp(raw(row, 10))
 }
 
+/// The encoding of the own database in the row of `assets/sql/identity.sql`.
+pub(super) fn encoding_of(row: &tokio_postgres::Row) -> Encoding {
+    text(raw(row, 11)).map(|name| Encoding::named(&name)).unwrap_or_default()
+}
+
 /// The row of `assets/sql/identity.sql`.
 pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
-    let words = |column| text(raw(row, column)).unwrap_or_default();
+    let encoding = encoding_of(row);
+    let words = |column| raw(row, column).map(|bytes| encoding.shared(bytes)).unwrap_or_default();
     let version: Text = words(1).split_whitespace().next().unwrap_or_default().into();
     let positive =
         |column| int4(raw(row, column)).and_then(|value| u32::try_from(value).ok()).unwrap_or_default();

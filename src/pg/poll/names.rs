@@ -16,6 +16,7 @@ use crate::clock;
 use crate::model::Text;
 use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
+use crate::pg::decode::encoding::{Encoding, Encodings};
 use crate::pg::decode::value::{boolean, oid, text};
 use crate::pg::rights::rights_of;
 
@@ -47,10 +48,17 @@ struct Asked {
     rights: bool,
 }
 
+/// The databases of a server: their names, and how each has its text.
+#[derive(Debug, Default)]
+pub(super) struct Databases {
+    names: ByOid,
+    encodings: Encodings,
+}
+
 /// What one question brought.
 #[derive(Debug, Default)]
 struct Found {
-    databases: Option<ByOid>,
+    databases: Option<Databases>,
     roles: Option<ByOid>,
     relations: Vec<((u32, u32), Text)>,
     rights: Option<Rights>,
@@ -61,6 +69,9 @@ struct Found {
 pub(super) struct NameCache {
     /// OID of our own database: relations of others cannot be looked up from here.
     datid: u32,
+    /// Of our own database.
+    encoding: Encoding,
+    encodings: Encodings,
     names: Arc<Names>,
     roles: ByOid,
     /// What the role may do; none before it was told.
@@ -73,10 +84,13 @@ pub(super) struct NameCache {
 }
 
 impl NameCache {
-    pub(super) fn new(datid: u32, databases: ByOid, roles: ByOid) -> Self {
+    pub(super) fn new(datid: u32, encoding: Encoding, databases: Databases, roles: ByOid) -> Self {
+        let Databases { names, encodings } = databases;
         Self {
             datid,
-            names: Arc::new(Names { databases, ..Names::default() }),
+            encoding,
+            encodings,
+            names: Arc::new(Names { databases: names, ..Names::default() }),
             roles,
             rights: None,
             asked: Asked::default(),
@@ -88,6 +102,11 @@ impl NameCache {
 
     pub(super) fn names(&self) -> Arc<Names> {
         Arc::clone(&self.names)
+    }
+
+    /// Those of all databases.
+    pub(super) fn encodings(&self) -> Encodings {
+        self.encodings.clone()
     }
 
     pub(super) fn database(&self, oid: u32) -> Option<Text> {
@@ -160,6 +179,7 @@ impl NameCache {
                 client: Arc::clone(client),
                 lookups: lookups.clone(),
                 datid: self.datid,
+                encoding: self.encoding,
                 databases,
                 roles: all_roles,
                 relations,
@@ -192,11 +212,15 @@ impl NameCache {
             self.roles = roles;
         }
         let changed = |(oid, name): &((u32, u32), Text)| self.names.relations.get(oid) != Some(name);
-        let news = found.databases.as_ref().is_some_and(|databases| *databases != self.names.databases);
+        let (databases, encodings) = found.databases.map(|found| (found.names, found.encodings)).unzip();
+        if let Some(encodings) = encodings {
+            self.encodings = encodings;
+        }
+        let news = databases.as_ref().is_some_and(|databases| *databases != self.names.databases);
         // Whoever has the names keeps them as they are: what is new goes into a copy.
         if news || found.relations.iter().any(changed) {
             let names = Arc::make_mut(&mut self.names);
-            if let Some(databases) = found.databases {
+            if let Some(databases) = databases {
                 names.databases = databases;
             }
             names.relations.extend(found.relations);
@@ -225,6 +249,7 @@ struct Question {
     client: Arc<Client>,
     lookups: Lookups,
     datid: u32,
+    encoding: Encoding,
     databases: bool,
     roles: bool,
     relations: Vec<u32>,
@@ -235,37 +260,45 @@ impl Question {
     async fn ask(self) -> Result<Found, tokio_postgres::Error> {
         let mut found = Found::default();
         if let Some(statement) = self.lookups.databases.filter(|_| self.databases) {
-            found.databases = Some(by_oid(&self.client.query(&statement, &[]).await?));
+            found.databases = Some(databases(&self.client.query(&statement, &[]).await?, self.encoding));
         }
         if let Some(statement) = self.lookups.roles.filter(|_| self.roles) {
-            found.roles = Some(by_oid(&self.client.query(&statement, &[]).await?));
+            found.roles = Some(by_oid(&self.client.query(&statement, &[]).await?, self.encoding));
         }
         if let Some(statement) = self.lookups.relations.filter(|_| !self.relations.is_empty()) {
             let rows = self.client.query(&statement, &[&self.relations, &&*self.lookups.path]).await?;
-            found.relations = rows.iter().filter_map(|row| relation(row, self.datid)).collect();
+            found.relations =
+                rows.iter().filter_map(|row| relation(row, self.datid, self.encoding)).collect();
         }
         if let Some(statement) = self.lookups.rights.filter(|_| self.rights) {
             // Names are worth having without it.
             let rows = self.client.query(&statement, &[]).await;
-            found.rights = rows.ok().and_then(|rows| rights_of(&rows));
+            found.rights = rows.ok().and_then(|rows| rights_of(&rows, self.encoding));
         }
         Ok(found)
     }
 }
 
-fn relation(row: &Row, datid: u32) -> Option<((u32, u32), Text)> {
-    let (relation, name) = (oid(raw(row, 0))?, text(raw(row, 1))?);
+fn relation(row: &Row, datid: u32, encoding: Encoding) -> Option<((u32, u32), Text)> {
+    let (relation, name) = (oid(raw(row, 0))?, encoding.text(raw(row, 1))?);
     let database = if boolean(raw(row, 3))? { 0 } else { datid };
-    let name: Text = match text(raw(row, 2)) {
+    let name: Text = match encoding.text(raw(row, 2)) {
         Some(schema) => format!("{schema}.{name}").into(),
         None => (&*name).into(),
     };
     Some(((database, relation), name))
 }
 
-/// Rows of OID and name.
-pub(super) fn by_oid(rows: &[Row]) -> ByOid {
-    rows.iter().filter_map(|row| Some((oid(raw(row, 0))?, (&*text(raw(row, 1))?).into()))).collect()
+/// Rows of OID and name, of what all databases share.
+pub(super) fn by_oid(rows: &[Row], encoding: Encoding) -> ByOid {
+    let named = |row| Some((oid(raw(row, 0))?, (&*encoding.shared(raw(row, 1)?)).into()));
+    rows.iter().filter_map(named).collect()
+}
+
+/// The same with the encoding of each.
+pub(super) fn databases(rows: &[Row], encoding: Encoding) -> Databases {
+    let encoded = |row| Some((oid(raw(row, 0))?, Encoding::named(&text(raw(row, 2))?)));
+    Databases { names: by_oid(rows, encoding), encodings: rows.iter().filter_map(encoded).collect() }
 }
 
 #[cfg(test)]
@@ -273,7 +306,7 @@ mod tests {
     use super::*;
 
     fn cache() -> NameCache {
-        let mut cache = NameCache::new(5, ByOid::default(), ByOid::default());
+        let mut cache = NameCache::new(5, Encoding::default(), Databases::default(), ByOid::default());
         let relations = (1..=3).map(|oid| ((5, oid), Text::from(format!("t{oid}")))).collect();
         cache.learn(Found { relations, ..Found::default() });
         cache
@@ -296,7 +329,7 @@ mod tests {
         let mut cache = cache();
         let before = cache.names();
         let same = || Found { relations: vec![((5, 1), "t1".into())], ..Found::default() };
-        cache.learn(Found { databases: Some(ByOid::default()), ..same() });
+        cache.learn(Found { databases: Some(Databases::default()), ..same() });
         assert!(Arc::ptr_eq(&before, &cache.names()));
         cache.learn(Found { relations: vec![((5, 1), "renamed".into())], ..same() });
         assert_eq!(cache.names().relations.get(&(5, 1)), Some(&"renamed".into()));

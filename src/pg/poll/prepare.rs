@@ -6,14 +6,15 @@ use futures_util::future::{join, join3, join4, join5};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
 
-use super::identity::{clock_of, identity_of};
-use super::names::{Lookups, NameCache, by_oid};
+use super::identity::{clock_of, encoding_of, identity_of};
+use super::names::{self, Lookups, NameCache, by_oid};
 use super::opening;
 use super::sections::message;
 use super::{Limits, OpenError};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::snapshot::Server;
+use crate::pg::decode::texts::Texts;
 use crate::pg::sql;
 use crate::pg::systems::{self, Systems};
 use crate::pg::tables::Search;
@@ -94,10 +95,12 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
     settings.map_err(|error| setup(&error))?;
     let identity = identity.map_err(|error| setup(&error))?;
     let server = identity_of(&identity);
+    let encoding = encoding_of(&identity);
     let names = NameCache::new(
         server.datid,
-        by_oid(&databases.unwrap_or_default()),
-        by_oid(&roles.unwrap_or_default()),
+        encoding,
+        names::databases(&databases.unwrap_or_default(), encoding),
+        by_oid(&roles.unwrap_or_default(), encoding),
     );
     let statements = Statements {
         tick: main.0.map_err(|error| setup(&error))?,
@@ -127,6 +130,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
     let tasks = Tasks::open(client, places.clone(), find.clone().map(search), task_tables).await;
     let systems =
         Systems::open(client, limits.system_tables.clone(), (find, Arc::clone(&path)), system_tables).await;
+    let (tasks, systems) = (tasks.with(Texts::of(encoding)), systems.with(Texts::of(encoding)));
     Ok(Prepared { statements, lookups, server, names, tasks, systems, clock })
 }
 
@@ -150,7 +154,7 @@ fn setup(error: &tokio_postgres::Error) -> OpenError {
 /// The one value that `SHOW` answers with.
 fn shown(messages: &[SimpleQueryMessage]) -> String {
     let value = messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0),
+        SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten(),
         _ => None,
     });
     value.unwrap_or_default().to_owned()

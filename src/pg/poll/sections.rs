@@ -15,6 +15,7 @@ use crate::model::wait_graph::Answer;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::backends::Backends;
+use crate::pg::decode::encoding::Encodings;
 use crate::pg::decode::locks::{Locks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
@@ -178,20 +179,25 @@ pub(super) async fn backends(
     client: &Client,
     statement: &Statement,
     texts: &mut Texts,
+    encodings: Encodings,
     before: Option<&Snapshot>,
 ) -> Result<(Vec<Backend>, Vec<Option<u32>>), SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
     let before = before.map_or(&[][..], |snapshot| &snapshot.backends.rows[..]);
-    let mut backends = Backends::new(texts, before);
+    let mut backends = Backends::new(texts, before, encodings);
     while let Some(message) = messages.try_next().await? {
         backends.read(&message)?;
     }
     Ok(backends.finish())
 }
 
-pub(super) async fn prepared(client: &Client, statement: &Statement) -> Result<PreparedRows, SectionError> {
+pub(super) async fn prepared(
+    client: &Client,
+    statement: &Statement,
+    encodings: Encodings,
+) -> Result<PreparedRows, SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
-    let mut prepared = PreparedRows::default();
+    let mut prepared = PreparedRows::of(encodings);
     while let Some(message) = messages.try_next().await? {
         prepared.read(&message)?;
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{join3, join5};
+use futures_util::future::{join, join3, join5};
 use tokio_postgres::Client;
 
 use super::link::Link;
@@ -24,6 +24,7 @@ use crate::pg::decode::locks::Reader;
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::error::ConnectError;
+use crate::pg::sql;
 use crate::pg::systems::{self, Systems};
 use crate::pg::tasks::{self, Tasks};
 
@@ -70,8 +71,11 @@ impl OpenError {
 pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
     let opening = Opening::connect(info).await?;
     let setup = async {
-        let path = opening::pinned(opening.client()).await?;
-        let set = opening::settings(opening.client(), limits, &path).await;
+        let client = opening.client();
+        let path = opening::pinned(client).await?;
+        let (set, words) =
+            join(opening::settings(client, limits, &path), client.batch_execute(sql::WORDS)).await;
+        let set = set.and(words);
         set.map_err(|error| OpenError::Setup(message(&error)))
     };
     opening.within(limits.poll_timeout, setup).await?;
@@ -204,12 +208,13 @@ impl Session {
         let narrow = self.lock_count > self.limits.whole_scan;
         let lock_statement = if narrow { &self.statements.locks_narrow } else { &self.statements.locks };
         let client = &*self.client;
+        let encodings = self.names.encodings();
         let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
         let (answers, locks, backends, prepared, (tasks, systems, tick)) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
             sections::locks(client, lock_statement, reader, before),
-            sections::backends(client, &self.statements.backends, &mut self.texts, before),
-            sections::prepared(client, &self.statements.prepared),
+            sections::backends(client, &self.statements.backends, &mut self.texts, encodings.clone(), before),
+            sections::prepared(client, &self.statements.prepared, encodings),
             join3(
                 self.tasks.read(client, before),
                 self.systems.read(client, before),

@@ -109,7 +109,7 @@ impl Rows for StateCount {
                 ("$known", array(&STATUSES)),
                 ("$most", MOST.to_string()),
             ];
-            parts.push(filled(sql::QUEUE_COUNT_NEWEST, &values));
+            parts.push(fill(&without_comments(sql::QUEUE_COUNT_NEWEST), &values));
         }
         Ok(parts.join("\nUNION ALL\n"))
     }
@@ -181,12 +181,7 @@ fn count_of(table: &Table, status: &str) -> String {
         ("$status", format!("'{status}'")),
         ("$most", MOST.to_string()),
     ];
-    filled(sql::QUEUE_COUNT, &values)
-}
-
-fn filled(template: &str, values: &[(&str, String)]) -> String {
-    let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    fill(&without_comments(template), &values)
+    fill(&without_comments(sql::QUEUE_COUNT), &values)
 }
 
 /// What is copied to be counted.
@@ -338,7 +333,7 @@ fn items_of(table: &Table, status: &str) -> String {
         ("$order", order.to_owned()),
         ("$limit", limit.to_string()),
     ];
-    filled(sql::QUEUE_ITEMS, &values)
+    fill(&without_comments(sql::QUEUE_ITEMS), &values)
 }
 
 fn newest(table: &Table, statuses: &[&str], condition: &str) -> String {
@@ -350,7 +345,7 @@ fn newest(table: &Table, statuses: &[&str], condition: &str) -> String {
         ("$newest", NEWEST.to_string()),
         ("$limit", (PROCESSING + 1).to_string()),
     ];
-    filled(sql::QUEUE_ITEMS_NEWEST, &values)
+    fill(&without_comments(sql::QUEUE_ITEMS_NEWEST), &values)
 }
 
 #[cfg(test)]

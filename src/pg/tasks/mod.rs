@@ -106,6 +106,12 @@ impl Tasks {
         }
     }
 
+    /// With the texts of the own database.
+    pub(super) fn with(mut self, texts: Texts) -> Self {
+        self.texts = texts;
+        self
+    }
+
     /// Looks again when it is time, and waits for the answer for at most `patience`; later ones count from the next
     /// poll on.
     pub(super) async fn look_again(&mut self, client: &Arc<Client>, patience: Duration) {

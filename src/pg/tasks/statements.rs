@@ -126,7 +126,6 @@ fn part(template: &str, log: &Table, schedules: &Table) -> String {
         ("$tasks", LAST_OF.to_string()),
         ("$each", EACH.to_string()),
     ];
-    let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
     fill(&without_comments(template), &values)
 }
 

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde::ser::Error as _;
 use serde_json::ser::{Formatter, Serializer};
 
-/// Writes strings with `\u` escapes in place of what commands a terminal, ends a line for some readers, or turns the
-/// direction of the text around. JSON demands that for the controls below U+0020 alone (RFC 8259, section 7).
+/// Writes strings with `\u` escapes in place of what commands a terminal, ends a line for some readers, turns the direction of the text
+/// around, or is not to be seen. JSON demands that for the controls below U+0020 alone (RFC 8259, section 7).
 struct Harmless;
 
 impl Formatter for Harmless {
@@ -19,9 +19,8 @@ impl Formatter for Harmless {
         let mut written = 0;
         for (at, found) in fragment.match_indices(commands) {
             writer.write_all(fragment.get(written..at).unwrap_or_default().as_bytes())?;
-            for letter in found.chars() {
-                // All of them are in the first plane: four digits are enough.
-                write!(writer, "\\u{:04x}", u32::from(letter))?;
+            for unit in found.encode_utf16() {
+                write!(writer, "\\u{unit:04x}")?;
             }
             written = at + found.len();
         }
@@ -29,17 +28,9 @@ impl Formatter for Harmless {
     }
 }
 
-/// DEL, the C1 controls, the separators of lines and paragraphs, and the controls of direction (`Bidi_Control`).
+/// DEL, the C1 controls, the separators of lines and paragraphs, and what has no shape, the controls of direction among it.
 fn commands(letter: char) -> bool {
-    matches!(
-        letter,
-        '\u{7f}'..='\u{9f}'
-            | '\u{61c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}'
-    )
+    matches!(letter, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}') || crate::text::is_unseen(letter)
 }
 
 /// A value as JSON on one line, in which no character commands a terminal.
@@ -58,12 +49,11 @@ mod tests {
 
     #[test]
     fn what_commands_a_terminal_is_escaped_and_reads_back() {
-        let hostile =
-            "a\u{7f}\u{9b}2J\u{9f}é\u{a0}\u{2028}\u{2029}\u{202e}\u{2066}\u{200f}\u{61c}\u{1b}\"\\\n語😀";
+        let hostile = "a\u{200b}\u{200d}\u{ad}\u{e0041}\u{7f}\u{9b}2J\u{9f}é\u{a0}\u{2028}\u{2029}\u{202e}\u{2066}\u{200f}\u{61c}\u{1b}\"\\\n語😀";
         let written = to_string(&[hostile, "plain", ""]).unwrap();
         assert_eq!(
             written,
-            "[\"a\\u007f\\u009b2J\\u009fé\u{a0}\\u2028\\u2029\\u202e\\u2066\\u200f\\u061c\\u001b\\\"\\\\\\n語😀\",\
+            "[\"a\\u200b\\u200d\\u00ad\\udb40\\udc41\\u007f\\u009b2J\\u009fé\u{a0}\\u2028\\u2029\\u202e\\u2066\\u200f\\u061c\\u001b\\\"\\\\\\n語😀\",\
              \"plain\",\"\"]"
         );
         assert!(!written.contains(char::is_control));

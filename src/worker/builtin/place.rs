@@ -65,5 +65,7 @@ async fn wait(pause: &mut Duration) {
 
 async fn first(client: &Client, sql: &str) -> Result<bool, Error> {
     let answer = client.simple_query(sql).await?;
-    Ok(answer.iter().any(|part| matches!(part, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"))))
+    Ok(answer
+        .iter()
+        .any(|part| matches!(part, SimpleQueryMessage::Row(row) if matches!(row.try_get(0), Ok(Some("t"))))))
 }

@@ -23,6 +23,26 @@ fn a_lease_that_ended_and_was_not_given_back_is_told_with_its_owner() {
 }
 
 #[test]
+fn a_lease_that_outlives_its_term_tells_of_a_clock_that_was_set_back() {
+    let ahead = |b: Builder| {
+        let view = b.view();
+        view.findings.iter().filter(|finding| finding.check == "lease_ahead").cloned().collect::<Vec<_>>()
+    };
+    let mut b = Builder::default();
+    b.lease("1", "node2", 20.0, 8.0);
+    b.lease("2", "node2", 20.0, -1.0);
+    b.lease("3", "", 1.0, -3600.0).owner = None;
+    assert_eq!(ahead(b), []);
+    let mut b = Builder::default();
+    b.lease("6", "node1", 1.0, -60.0);
+    b.lease("7", "node1", 1.0, -3600.0);
+    let findings = ahead(b);
+    let [finding] = findings.as_slice() else { panic!("{findings:?}") };
+    let expected = "lease 7 of node1 ends in 1h00m, later than its term of 1.0s allows: the clock was set back (2 such leases)";
+    assert_eq!((&*finding.summary, finding.severity), (expected, Severity::Warning));
+}
+
+#[test]
 fn many_at_once_have_one_cause_and_are_one_finding() {
     let mut b = Builder::default();
     for id in 0..1200 {

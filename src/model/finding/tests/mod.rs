@@ -259,6 +259,6 @@ fn a_summary_holds_no_control_character() {
         for text in [&finding.summary, &finding.short] {
             assert_eq!(crate::text::one_line(text), **text);
         }
-        assert!(finding.summary.contains("x␛[2J ·y"), "{}", finding.summary);
+        assert!(finding.summary.contains("x␛[2J <U+202E>y"), "{}", finding.summary);
     }
 }

@@ -1,0 +1,285 @@
+//! A server whose answers arrive with bytes in them that it did not send: whatever that makes of them, nothing panics and nothing waits
+//! for longer than its time-outs.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use locktop::clock;
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::model::plan::{Client, Seen, SessionTarget, TaskTarget, Verb, What};
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::{Limits, Session, open_plain};
+use locktop::schema::{self, SchemaName};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::binary::{locktop, run_beside};
+use crate::hands::{Hands, Line, Notes, deed};
+use crate::support::{PATIENCE, conninfo, is_long, open};
+
+/// Runs that are under way at once.
+const AT_ONCE: usize = 8;
+/// A run that has not ended by then hangs: it has a dozen steps, the longest time-out among them being twelve seconds.
+const LONGEST: Duration = Duration::from_secs(90);
+
+/// Numbers that look like chance and are the same for the same seed (SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+/// What happens to what the server says on one connection.
+trait Garble: Send + 'static {
+    fn garble(&mut self, bytes: &mut [u8]);
+}
+
+/// Flips one bit in a byte now and then, after some that stay as they are.
+struct Flips {
+    chance: Chance,
+    whole: u64,
+    one_in: u64,
+}
+
+impl Flips {
+    fn of(seed: u64) -> Self {
+        let mut chance = Chance(seed);
+        let whole = [0, 0, 400, 2_000, 8_000, 20_000][usize::try_from(chance.below(6)).unwrap()];
+        let one_in = [20, 100, 400, 1_500, 6_000][usize::try_from(chance.below(5)).unwrap()];
+        Self { chance, whole, one_in }
+    }
+}
+
+impl Garble for Flips {
+    fn garble(&mut self, bytes: &mut [u8]) {
+        for byte in bytes {
+            if self.whole > 0 {
+                self.whole -= 1;
+            } else if self.chance.below(self.one_in) == 0 {
+                *byte ^= 1 << self.chance.below(8);
+            }
+        }
+    }
+}
+
+/// Puts bytes that are no text in place of a word where it comes for the second time.
+struct Spoils {
+    word: Vec<u8>,
+    seen: usize,
+    spoiled: Arc<AtomicUsize>,
+}
+
+impl Garble for Spoils {
+    fn garble(&mut self, bytes: &mut [u8]) {
+        let mut from = 0;
+        while let Some(at) = bytes[from..].windows(self.word.len()).position(|part| part == self.word) {
+            let word = from + at..from + at + self.word.len();
+            from = word.end;
+            self.seen += 1;
+            if self.seen == 2 {
+                bytes[word].fill(0xff);
+                self.spoiled.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Listens in a directory, and passes on what is said to a server and from it.
+fn proxy<G: Garble>(
+    directory: &Path,
+    server: &EmbeddedServer,
+    mut garble: impl FnMut() -> G + Send + 'static,
+) -> tokio::task::JoinHandle<()> {
+    let listener = UnixListener::bind(directory.join(".s.PGSQL.5432")).unwrap();
+    let socket = server.socket_dir().join(".s.PGSQL.5432");
+    tokio::spawn(async move {
+        let mut pairs = tokio::task::JoinSet::new();
+        while let Ok((client, _)) = listener.accept().await {
+            let Ok(behind) = UnixStream::connect(&socket).await else { return };
+            pairs.spawn(pass(client, behind, garble()));
+        }
+    })
+}
+
+async fn pass(client: UnixStream, server: UnixStream, mut garble: impl Garble) {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_server, mut to_server) = server.into_split();
+    let back = async {
+        let mut buffer = vec![0; 1 << 16];
+        while let Ok(read @ 1..) = from_server.read(&mut buffer).await {
+            garble.garble(&mut buffer[..read]);
+            if to_client.write_all(&buffer[..read]).await.is_err() {
+                return;
+            }
+        }
+    };
+    // As soon as one side has enough both are told.
+    tokio::select! {
+        () = back => {}
+        _ = tokio::io::copy(&mut from_client, &mut to_server) => {}
+    }
+}
+
+/// How far a run came.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Came {
+    opened: bool,
+    polled: bool,
+    acted: bool,
+    printed: bool,
+}
+
+fn limits() -> Limits {
+    Limits { poll_timeout: Duration::from_secs(2), ..Limits::default() }
+}
+
+/// Starts, polls, acts and prints, each on connections through the proxy.
+async fn run(server: &EmbeddedServer, seed: u64, task: &TaskTarget) -> Came {
+    let directory = tempfile::tempdir().unwrap();
+    let mut number = 0;
+    let proxy = proxy(directory.path(), server, move || {
+        number += 1;
+        Flips::of(seed << 8 | number)
+    });
+    let target =
+        format!("host={} user=postgres dbname=garbled connect_timeout=2", directory.path().display());
+    let info = ConnInfo::parse(&target).unwrap();
+    let mut came = Came::default();
+    if let Ok(mut session) = Session::open(&info, limits()).await {
+        came.opened = true;
+        let mut before = None;
+        for _ in 0..5 {
+            match session.poll(before.as_ref()).await {
+                Ok(snapshot) => before = Some(snapshot),
+                Err(_) => break,
+            }
+        }
+        came.polled = before.is_some();
+    }
+    if let Ok(connection) = open_plain(&info, &limits()).await {
+        let line = Line { client: Arc::new(connection.client), pids: Vec::new() };
+        let mut hands = Hands::with(line, Notes::default());
+        let nobody = SessionTarget {
+            pid: 4_000_000,
+            backend_start: task.next_run_at.unwrap(),
+            client: Client::default(),
+            xact_start: Seen::Any,
+            query_start: Seen::Any,
+            state_change: Seen::Any,
+            holds: None,
+            blocks: false,
+        };
+        let verb = if seed.is_multiple_of(2) { Verb::Enable } else { Verb::Disable };
+        hands.act(deed(verb, vec![What::Task(task.clone())])).await;
+        hands.act(deed(Verb::Terminate, vec![What::Session(nobody)])).await;
+        came.acted = true;
+    }
+    let format = ["table", "json"][usize::try_from(seed % 2).unwrap()];
+    let left = run_beside(locktop(&["snapshot", "--format", format, &target])).await;
+    assert!(matches!(left.status, Some(0 | 1)), "seed {seed}: {left:?}");
+    assert!(!left.err.contains("panicked") && left.err.lines().count() <= 1, "seed {seed}: {left:?}");
+    came.printed = left.status == Some(0);
+    proxy.abort();
+    came
+}
+
+async fn garbled_server() -> (EmbeddedServer, TaskTarget) {
+    let server = EmbeddedServer::start(Options::default().with("max_connections", 200)).await.unwrap();
+    let info = conninfo(&server);
+    open(&info).await.client.batch_execute("CREATE DATABASE garbled").await.unwrap();
+    let info = info.with_dbname("garbled");
+    let mut connection = open(&info).await;
+    schema::install(&mut connection.client, &SchemaName::default()).await.unwrap();
+    let rows = "SET search_path = locktop;
+        INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('caf\u{e9}', 'x', '2100-01-01');
+        INSERT INTO task_queue (task_name) VALUES ('a'), ('b'); SELECT FROM lease_acquire(7, 'node1', '1 hour');
+        SELECT FROM try_acquire_task_lock(1, 'w')";
+    connection.client.batch_execute(rows).await.unwrap();
+    let sql = "SELECT 'locktop.scheduled_tasks'::regclass::oid, next_run_at FROM locktop.scheduled_tasks";
+    let row = connection.client.query_one(sql, &[]).await.unwrap();
+    let task = TaskTarget {
+        table: row.get(0),
+        source: "locktop.scheduled_tasks".into(),
+        is_own: true,
+        id: 1,
+        name: Some("caf\u{e9}".into()),
+        enabled: None,
+        next_run_at: row.get(1),
+    };
+    (server, task)
+}
+
+/// Counts what panics from now on, in any thread or task.
+fn count_panics() -> Arc<AtomicUsize> {
+    let count = Arc::<AtomicUsize>::default();
+    let before = std::panic::take_hook();
+    let counting = Arc::clone(&count);
+    std::panic::set_hook(Box::new(move |panic| {
+        counting.fetch_add(1, Ordering::Relaxed);
+        before(panic);
+    }));
+    count
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn flipped_bytes_neither_panic_nor_hang() {
+    let runs = if is_long() { 500 } else { 40 };
+    let (server, task) = garbled_server().await;
+    let (server, task) = (&server, &task);
+    let panics = count_panics();
+    let all = futures_util::stream::iter(0..runs).map(|seed| async move {
+        let start = clock::monotonic();
+        let came = tokio::time::timeout(LONGEST, run(server, seed, task)).await;
+        let came = came.unwrap_or_else(|_| panic!("seed {seed} hangs"));
+        (came, clock::monotonic().duration_since(start))
+    });
+    let (mut count, mut longest) = ([0; 4], Duration::ZERO);
+    let mut all = std::pin::pin!(all.buffer_unordered(AT_ONCE));
+    while let Some((came, took)) = all.next().await {
+        let done = [came.opened, came.polled, came.acted, came.printed];
+        for (count, done) in count.iter_mut().zip(done) {
+            *count += u32::from(done);
+        }
+        longest = longest.max(took);
+    }
+    println!("{runs} runs: opened, polled, acted, printed: {count:?}; the longest took {longest:?}");
+    assert_eq!(panics.load(Ordering::Relaxed), 0);
+    // Flips are rare enough to come further, and not so rare that all goes well.
+    assert!(count.iter().all(|count| (1..u32::try_from(runs).unwrap()).contains(count)), "{count:?}");
+}
+
+/// The answer to the first question of all is no text: whoever asks goes on without it.
+#[tokio::test]
+async fn a_version_that_is_no_text_is_none() {
+    let (server, _) = garbled_server().await;
+    let client = open(&conninfo(&server)).await.client;
+    let version: String = client.query_one("SHOW server_version", &[]).await.unwrap().get(0);
+    let directory = tempfile::tempdir().unwrap();
+    let spoiled = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&spoiled);
+    let proxy = proxy(directory.path(), &server, move || Spoils {
+        word: version.clone().into_bytes(),
+        seen: 0,
+        spoiled: Arc::clone(&count),
+    });
+    let target = format!("host={} user=postgres dbname=garbled", directory.path().display());
+    let start: Instant = clock::monotonic();
+    let left = run_beside(locktop(&["snapshot", &target])).await;
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{left:?}");
+    assert_eq!(spoiled.load(Ordering::Relaxed), 1, "after {:?}", start.elapsed());
+    assert!(start.elapsed() < PATIENCE);
+    proxy.abort();
+}
