@@ -129,25 +129,78 @@ async fn rows_of_a_strangers_tables_are_left_alone() {
     }
 }
 
-/// A trigger on somebody else's table takes no more than a privilege: its function is not the owner's.
+/// A trigger on somebody else's table takes no more than a privilege: its function is not the owner's. Or the function is the server's
+/// own, and the condition is not.
+pub(crate) fn triggers(schema: &str, table: &str, events: &str) -> [String; 2] {
+    [
+        format!(
+            "CREATE TRIGGER a_row BEFORE {events} ON {schema}.{table} FOR EACH ROW
+                 EXECUTE FUNCTION evil.on_row('{table} trigger by privilege')"
+        ),
+        format!(
+            "CREATE TRIGGER a_condition BEFORE {events} ON {schema}.{table} FOR EACH ROW
+                 WHEN (evil.no('{table} condition of a trigger')) EXECUTE FUNCTION suppress_redundant_updates_trigger()"
+        ),
+    ]
+}
+
 #[tokio::test]
 async fn a_trigger_that_is_not_the_owners_is_not_run() {
     for version in one_version() {
-        let ground = Ground::new(version).await;
-        ground.tables("postgres").await;
-        let grants = "GRANT TRIGGER ON ALL TABLES IN SCHEMA public TO mallory; GRANT ALL ON ALL TABLES IN SCHEMA public TO monitor, ops";
-        ground.run("postgres", grants).await;
-        for table in ["scheduled_tasks", "task_queue", "distlock"] {
-            let sql = format!(
-                "CREATE TRIGGER a_row BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION evil.on_row('{table} trigger by privilege')"
-            );
-            ground.run("mallory", &sql).await;
-        }
-        for role in watchers(version) {
-            for (verb, what) in targets(&ground, "public", false).await {
-                let report = act(&ground.info(role), deed(verb, vec![what])).await;
-                ground.is_clean(&format!("{role}, {verb:?}: {report:?}"));
+        for kind in 0..2 {
+            let ground = Ground::new(version).await;
+            ground.tables("postgres").await;
+            let grants = "GRANT TRIGGER ON ALL TABLES IN SCHEMA public TO mallory;
+                          GRANT ALL ON ALL TABLES IN SCHEMA public TO monitor, ops";
+            ground.run("postgres", grants).await;
+            for table in ["scheduled_tasks", "task_queue", "distlock"] {
+                ground.run("mallory", &triggers("public", table, "UPDATE")[kind]).await;
+            }
+            for role in watchers(version) {
+                for (verb, what) in targets(&ground, "public", false).await {
+                    let report = act(&ground.info(role), deed(verb, vec![what])).await;
+                    ground.is_clean(&format!("{role}, {verb:?}: {report:?}"));
+                }
             }
         }
+    }
+}
+
+/// One that comes and goes, between the look at the triggers and the writing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trigger_that_comes_and_goes_is_not_run() {
+    for version in one_version() {
+        let ground = Ground::new(version).await;
+        ground.tables("postgres").await;
+        // Nobody else has any right, so that nothing but the moment counts.
+        ground
+            .run(
+                "postgres",
+                "REVOKE CREATE ON SCHEMA public FROM mallory, PUBLIC; GRANT TRIGGER ON scheduled_tasks TO mallory",
+            )
+            .await;
+        let (name, mallory) = (ground.name().to_owned(), ground.client("mallory").await);
+        mallory.batch_execute("SET lock_timeout = '20ms'").await.unwrap();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let coming = async {
+            let (make, mut count) = (&triggers("public", "scheduled_tasks", "UPDATE")[1], 0);
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                // Somebody writes at the moment: once more.
+                let _ = mallory.batch_execute(make).await;
+                let _ = mallory.batch_execute("DROP TRIGGER IF EXISTS a_condition ON scheduled_tasks").await;
+                count += 1;
+            }
+            count
+        };
+        let acting = async {
+            for _ in 0..if crate::support::is_long() { 1000 } else { 100 } {
+                let mut all = targets(&ground, "public", false).await;
+                let (verb, what) = all.swap_remove(1);
+                act(&ground.info("boss"), deed(verb, vec![what])).await;
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        };
+        let (count, ()) = tokio::join!(coming, acting);
+        ground.is_clean(&format!("{name}, a trigger made {count} times"));
     }
 }

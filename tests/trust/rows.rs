@@ -101,6 +101,32 @@ async fn odd_rows_are_shown_as_statements_would_show_them() {
     }
 }
 
+/// Times without a zone are meant in the database's, summer and winter.
+#[tokio::test]
+async fn times_without_a_zone_are_in_the_databases_zone() {
+    for version in one_version() {
+        for zone in ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "UTC"] {
+            let ground = Ground::new(version).await;
+            let name = ground.name();
+            let settings = format!(
+                "ALTER DATABASE {name} SET TimeZone = '{zone}'; GRANT CREATE ON SCHEMA public TO app"
+            );
+            ground.run("postgres", &settings).await;
+            ground.run("app", SEASONS).await;
+            let json = same(&ground).await;
+            assert_eq!(json["leases"].as_array().map(Vec::len), Some(4), "{zone}");
+        }
+    }
+}
+
+const SEASONS: &str = "
+    CREATE TABLE scheduled_tasks (id integer PRIMARY KEY, task_name text, next_run_at timestamp, last_run_at date);
+    INSERT INTO scheduled_tasks VALUES (1, 'winter', '2026-01-15 12:00', '2026-01-15'), (2, 'summer', '2026-07-15 12:00', '2026-07-15');
+    CREATE TABLE distlock (id integer PRIMARY KEY, expired_time interval, owner text, ts timestamp);
+    INSERT INTO distlock VALUES (1, '1 hour', 'winter', '2026-01-15 12:00'), (2, '1 hour', 'summer', '2026-07-15 12:00'),
+                                (3, '1 mon 1 day', 'skipped', '2026-03-29 02:30'), (4, '6 mons', 'twice', '2026-10-25 02:30');
+    GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;";
+
 const MANY: &str = include_str!("many.sql");
 
 /// More rows than are shown: the same ones are left out.
