@@ -234,6 +234,7 @@ async fn nothing_is_left_on_the_connection() {
             .query_one(
                 "SELECT string_agg(name || '=' || setting, ' ' ORDER BY name), pg_current_xact_id_if_assigned() IS NULL,
                         (SELECT count(*) FROM pg_cursors)
+                        + (SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'locktop%')
                  FROM pg_settings
                  WHERE name IN ('statement_timeout', 'lock_timeout', 'row_security', 'search_path', 'jit',
                                 'transaction_read_only', 'client_encoding')",
@@ -250,7 +251,7 @@ async fn nothing_is_left_on_the_connection() {
     assert_eq!(state().await, before);
     locktop::pg::learn::look_around(&client, &limits).await.unwrap();
     // No transaction is open: this may write.
-    client.batch_execute("CREATE TABLE written (a int)").await.unwrap();
+    client.batch_execute("SET TRANSACTION READ WRITE; CREATE TABLE public.written (a int)").await.unwrap();
     assert_eq!(state().await, before);
 }
 
@@ -366,7 +367,7 @@ async fn a_role_without_rights_is_no_failure() {
         locktop::pg::learn::look_around(&admin, &Limits::default()).await.unwrap().1
     };
     assert_eq!(places.len(), 1, "{places:?}");
-    admin.batch_execute(&format!("RESET ROLE; DROP ROLE {role}")).await.unwrap();
+    admin.batch_execute(&format!("SET TRANSACTION READ WRITE; RESET ROLE; DROP ROLE {role}")).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
--- Our schemas with a record of actions, and whether this role may add to it. Reads catalogs only.
+-- Our schemas with a record of actions, and whether this role may add to it. Reads catalogs only. What somebody untrusted has made to
+-- look like one is none.
 SELECT to_jsonb(q)
   FROM (SELECT n.nspname::text AS schema,
                pg_is_in_recovery() AS in_recovery,
@@ -11,7 +12,8 @@ SELECT to_jsonb(q)
           FROM pg_namespace n
           JOIN pg_class a ON a.relnamespace = n.oid AND a.relname = 'locktop_audit' AND a.relkind = 'r'
           JOIN pg_class m ON m.relnamespace = n.oid AND m.relname = 'locktop_schema' AND m.relkind = 'r'
-         WHERE obj_description(n.oid, 'pg_namespace') LIKE 'locktop: %'
+         WHERE $trusts_schema AND $trusts_table
+           AND obj_description(n.oid, 'pg_namespace') LIKE 'locktop: %'
            AND obj_description(m.oid, 'pg_class') LIKE 'locktop: %'
          ORDER BY n.nspname
          LIMIT 10) q

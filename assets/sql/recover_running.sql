@@ -7,12 +7,12 @@ SELECT to_jsonb(q)
                CASE WHEN isfinite(r.timeout) THEN extract(epoch FROM r.timeout)::double precision END AS timeout_seconds,
                t.attempts + 1 AS attempt, r.max_attempts,
                CASE WHEN isfinite(t.retry_delay)
-                    THEN extract(epoch FROM @schema@.retry_pause(t.retry_delay, t.attempts + 1))::double precision END AS retry_seconds,
+                    THEN extract(epoch FROM $schema.retry_pause(t.retry_delay, t.attempts + 1))::double precision END AS retry_seconds,
                t.schedule_cron IS NOT NULL AS is_scheduled,
                t.is_enabled IS TRUE AS is_enabled,
                r.lock_id, r.holder_pid, h.backend_start AS holder_start, r.held_by_prepared, r.backend_pid, r.backend_start,
-               extract(epoch FROM @schema@.orphan_grace())::double precision AS grace_seconds
-          FROM @schema@.running_tasks r
-          JOIN @schema@.scheduled_tasks t ON t.id = r.task_id
+               extract(epoch FROM $schema.orphan_grace())::double precision AS grace_seconds
+          FROM $schema.running_tasks r
+          JOIN $schema.scheduled_tasks t ON t.id = r.task_id
           LEFT JOIN pg_stat_get_activity(NULL) h ON h.pid = r.holder_pid
          ORDER BY r.started_at, r.execution_id) q

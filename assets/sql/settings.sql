@@ -5,6 +5,8 @@
 -- OID of the database, for locks.sql. No relation is named here, so that a connection that stands gets its settings also while
 -- somebody holds pg_class: to open another one in its place would leave a backend there that waits in its start, where nothing
 -- can be told to it and no time-out holds.
+-- Whoever writes says so (a transaction of his own, READ WRITE). A policy is code of a table's owner: with row_security off it is an
+-- error, and never runs.
 -- The memory is for 50,000 locks, which would go through a file otherwise. The long text at the end is for glibc: once a
 -- block of its size was freed, it no longer gives memory back after every statement, to take it again page by page
 -- (mallopt(3), M_MMAP_THRESHOLD), which costs a tenth of the server's time for a poll.
@@ -12,6 +14,8 @@ SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('idle_session_timeout', '0', false),
        pg_catalog.set_config('idle_in_transaction_session_timeout', '0', false),
        pg_catalog.set_config('default_transaction_isolation', 'read committed', false),
+       pg_catalog.set_config('default_transaction_read_only', 'on', false),
+       pg_catalog.set_config('row_security', 'off', false),
        pg_catalog.set_config('plan_cache_mode', 'force_generic_plan', false),
        pg_catalog.set_config('jit', 'off', false),
        pg_catalog.set_config('work_mem', '16MB', false),

@@ -1,12 +1,13 @@
 -- Looks whether a session is still the one that was seen, in the situation it was seen in, and signals it then: one statement.
 --
 -- What is looked at comes from the functions below the views, so that no catalog has to be opened that somebody has locked. Each
--- step reads what the step before it made, and all are MATERIALIZED: the planner can neither merge nor reorder them. So the locks
--- are read first; then what this transaction saw of pg_stat_activity is thrown away, because it is frozen; then the session is
--- read; and CASE evaluates the signal, which is volatile and depends on that row, only after the verdict.
+-- step reads what the step before it made, and all are MATERIALIZED: the planner can neither merge nor reorder them. So the sessions
+-- are read first, where locks are needed at all, and then the locks; then what this transaction saw of pg_stat_activity is thrown away,
+-- because it is frozen; then the session is read again; and CASE evaluates the signal, which is volatile and depends on that row,
+-- only after the verdict. Who was idle before the locks were read, and has done nothing since, has kept its key.
 WITH members AS MATERIALIZED (
 -- A parallel worker counts as its leader.
-SELECT a.pid, coalesce(a.leader_pid, a.pid) AS leader
+SELECT a.pid, coalesce(a.leader_pid, a.pid) AS leader, a.query_start, a.state_change
   FROM pg_stat_get_activity(NULL) AS a
  WHERE $reads_locks
 ),
@@ -21,7 +22,8 @@ SELECT concat(l.locktype, '/', l.database, '/', l.relation, '/', l.page, '/', l.
               l.classid, '/', l.objid, '/', l.objsubid) AS tag,
        l.mode, l.granted, l.pid
   FROM pg_lock_status() AS l
- WHERE $reads_locks
+ -- A condition that depends on no row of it is looked at before it: the sessions have been read by then.
+ WHERE $reads_locks AND EXISTS (SELECT FROM own AS o)
 ),
 conflicts (asked, held) AS (
 VALUES $conflicts
@@ -45,13 +47,16 @@ SELECT $holds AS holds,
        CASE WHEN NOT $blocks THEN true
             WHEN EXISTS (SELECT FROM behind AS b WHERE b.granted) THEN true
             ELSE EXISTS (SELECT FROM queued AS q
-                          WHERE (SELECT o.leader FROM own AS o LIMIT 1) = ANY (pg_blocking_pids(q.pid))) END AS blocks
+                          WHERE (SELECT o.leader FROM own AS o LIMIT 1) = ANY (pg_blocking_pids(q.pid))) END AS blocks,
+       (SELECT m.query_start FROM members AS m WHERE m.pid = $pid) AS query_before,
+       (SELECT m.state_change FROM members AS m WHERE m.pid = $pid) AS state_before
 ),
 cleared AS MATERIALIZED (
-SELECT f.holds, f.blocks, pg_stat_clear_snapshot()::text AS done FROM found AS f
+SELECT f.holds, f.blocks, f.query_before, f.state_before, pg_stat_clear_snapshot()::text AS done FROM found AS f
 ),
 target AS MATERIALIZED (
-SELECT c.holds, c.blocks, a.pid, a.backend_start, a.xact_start, a.query_start, a.state
+SELECT c.holds, c.blocks, c.query_before, c.state_before, a.pid, a.backend_start, a.xact_start, a.query_start, a.state_change, a.state,
+       a.application_name, a.usesysid, a.client_addr, a.client_port
   FROM cleared AS c
   LEFT JOIN LATERAL pg_stat_get_activity(CASE WHEN c.done IS NOT NULL THEN $pid END) AS a ON a.pid = $pid
 ),
@@ -61,11 +66,15 @@ SELECT t.*,
             WHEN t.pid = pg_backend_pid() THEN 'own'
             WHEN t.backend_start IS NULL THEN 'hidden'
             WHEN t.backend_start <> $backend_start THEN 'session'
+            WHEN $other_client THEN 'client'
             WHEN $other_transaction THEN 'transaction'
             WHEN $other_query THEN 'query'
+            WHEN $other_state THEN 'state'
             WHEN $not_active THEN 'not_active'
             WHEN t.holds IS NOT TRUE THEN 'released'
             WHEN t.blocks IS NOT TRUE THEN 'blocks_nobody'
+            WHEN $holds_key AND (t.query_before IS DISTINCT FROM t.query_start
+                                 OR t.state_before IS DISTINCT FROM t.state_change) THEN 'moved'
             ELSE 'same' END AS word
   FROM target AS t
 )
@@ -75,5 +84,7 @@ SELECT json_build_object(
          'backend_start', v.backend_start,
          'xact_start', v.xact_start,
          'query_start', v.query_start,
-         'state', v.state)
+         'state_change', v.state_change,
+         'state', v.state,
+         'application', v.application_name)
   FROM verdict AS v

@@ -1,7 +1,7 @@
 -- The last executions of the tasks that ran last: through the index on (task_id, started_at).
 SELECT e.*
   FROM (SELECT s.id
-          FROM (SELECT t.id, $last_run_at AS ran FROM $table AS t ORDER BY t.id LIMIT $limit) AS s
+          FROM (SELECT t.id, $last_run_at AS ran FROM $table AS t ORDER BY t.id LIMIT $schedules) AS s
          ORDER BY s.ran DESC NULLS LAST
          LIMIT $tasks) AS s
  CROSS JOIN LATERAL (

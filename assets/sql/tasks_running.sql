@@ -4,4 +4,4 @@
   FROM $log AS t
  WHERE t.status OPERATOR(pg_catalog.=) 'running'
  ORDER BY t.started_at
- LIMIT $limit)
+ LIMIT $running)

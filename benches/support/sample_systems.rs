@@ -30,6 +30,7 @@ impl Builder {
             schedules: "locktop.scheduled_tasks".into(),
             executions: Some("locktop.task_execution_log".into()),
             own_keys: true,
+            ..TaskTables::default()
         };
         let (tasks, executions) = (std::mem::take(&mut self.tasks), std::mem::take(&mut self.executions));
         let section = |rows| Section::fresh(rows, at(self.now));
@@ -171,7 +172,7 @@ impl Builder {
 }
 
 fn table<T>(oid: u32, name: &str, rows: Vec<T>, now: Timestamp) -> Vec<TableRows<T>> {
-    let source = Arc::new(Source { table: oid, name: name.into(), own_keys: false });
+    let source = Arc::new(Source { table: oid, name: name.into(), ..Source::default() });
     let table = |rows| TableRows { source, section: Section::fresh(rows, now), is_cut: false };
     if rows.is_empty() { Vec::new() } else { vec![table(rows)] }
 }

@@ -9,6 +9,7 @@ use super::actor::Actor;
 use super::message::{moment, text};
 use super::table::{Condition, Kind, Row, Table, Told};
 use crate::model::plan::{Fate, LeaseTarget};
+use crate::pg::trust::TrustedOwners;
 
 /// What is going to be asked, in short.
 pub(super) fn short(lease: &LeaseTarget) -> String {
@@ -22,8 +23,13 @@ pub(super) fn short(lease: &LeaseTarget) -> String {
     )
 }
 
-pub(super) async fn unlock(client: &Client, lease: &LeaseTarget, actor: &Actor) -> (Fate, String) {
-    let table = match Table::find(client, lease.table).await {
+pub(super) async fn unlock(
+    client: &Client,
+    lease: &LeaseTarget,
+    actor: &Actor,
+    owners: &TrustedOwners,
+) -> (Fate, String) {
+    let table = match Table::find(client, lease.table, lease.is_own, owners).await {
         Ok(table) => table,
         Err(told) => return told,
     };

@@ -10,6 +10,7 @@ use postgres_protocol::escape::escape_literal;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use crate::pg::refusal;
+use crate::pg::trust::untrusted;
 use crate::schema::words;
 
 /// Longest wait for a lock, in ms. Functions may have a limit of their own.
@@ -32,6 +33,9 @@ pub(super) enum Unanswered {
     /// The server refused, and the transaction was rolled back.
     #[error("{message} ({code})")]
     Refused { code: String, message: String },
+    /// What was to be used belongs to somebody who is not trusted: whose it is, and what helps. Nothing was done.
+    #[error("{0}")]
+    Untrusted(String),
     /// The connection is gone. Whether the transaction was committed is not known.
     #[error("the connection was lost: {0}")]
     Lost(String),
@@ -48,12 +52,14 @@ impl Unanswered {
     pub(super) fn code(&self) -> Option<&str> {
         match self {
             Self::Refused { code, .. } => Some(code),
+            Self::Untrusted(_) => Some("22P02"),
             Self::Lost(_) | Self::Silent | Self::Unread(_) => None,
         }
     }
 }
 
-/// Runs statements as one transaction; the first column of each row that they answer with.
+/// Runs statements as one transaction; the first column of each row that they answer with. Compiling one of them first would take longer
+/// than the statement.
 pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
     let access = match access {
         Access::ReadOnly => "READ ONLY",
@@ -63,7 +69,7 @@ pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<V
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, {access};\
          SET LOCAL lock_timeout = {LOCK_TIMEOUT}; SET LOCAL statement_timeout = {STATEMENT_TIMEOUT};\
          SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO';\
-         SET LOCAL IntervalStyle = 'postgres';\n{sql}"
+         SET LOCAL IntervalStyle = 'postgres'; SET LOCAL jit = off;\n{sql}"
     );
     let answer = tokio::time::timeout(PATIENCE, client.simple_query(&message)).await;
     let messages = answer.map_err(|_| Unanswered::Silent)?.map_err(|error| unanswered(&error))?;
@@ -79,6 +85,9 @@ pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<V
 
 /// The end of the connection may come as an error of the server's (57P01): what was going on then is not known.
 fn unanswered(error: &tokio_postgres::Error) -> Unanswered {
+    if let Some(reason) = error.as_db_error().and_then(untrusted) {
+        return Unanswered::Untrusted(reason);
+    }
     match (refusal(error), error.as_db_error()) {
         (Some(db), _) => Unanswered::Refused { code: db.code().code().to_owned(), message: words(db) },
         (None, Some(db)) => Unanswered::Lost(words(db)),

@@ -10,6 +10,7 @@ use super::actor::Actor;
 use super::message::{nullable, number, text};
 use super::table::{Answer, Condition, Row, Table, Told};
 use crate::model::plan::{Fate, ItemTarget, Verb};
+use crate::pg::trust::TrustedOwners;
 
 /// What is going to be asked, in short.
 pub(super) fn short(verb: Verb, item: &ItemTarget) -> String {
@@ -23,12 +24,18 @@ pub(super) fn short(verb: Verb, item: &ItemTarget) -> String {
     )
 }
 
-pub(super) async fn settle(client: &Client, verb: Verb, item: &ItemTarget, actor: &Actor) -> (Fate, String) {
+pub(super) async fn settle(
+    client: &Client,
+    verb: Verb,
+    item: &ItemTarget,
+    actor: &Actor,
+    owners: &TrustedOwners,
+) -> (Fate, String) {
     let status = item.status.as_deref().unwrap_or_default();
     let Some(function) = function(verb, status) else {
         return (Fate::Refused, format!("{} is not for an item that is {status}", verb.as_str()));
     };
-    let table = match Table::find(client, item.table).await {
+    let table = match Table::find(client, item.table, item.is_own, owners).await {
         Ok(table) => table,
         Err(told) => return told,
     };

@@ -12,12 +12,16 @@ use super::actor::Actor;
 use super::message::{Access, Unanswered, send, text};
 use super::words;
 use crate::model::plan::Fate;
+use crate::pg::trust::TrustedOwners;
 
 /// A table as it is called now.
 #[derive(Debug, Deserialize)]
 pub(super) struct Table {
     #[serde(skip)]
     oid: u32,
+    /// What goes before everything that is done to it.
+    #[serde(skip)]
+    guard: String,
     schema: String,
     name: String,
     is_partitioned: bool,
@@ -38,7 +42,12 @@ pub(super) enum Kind {
 
 impl Table {
     /// Looks it up.
-    pub(super) async fn find(client: &Client, oid: u32) -> Result<Self, (Fate, String)> {
+    pub(super) async fn find(
+        client: &Client,
+        oid: u32,
+        is_own: bool,
+        owners: &TrustedOwners,
+    ) -> Result<Self, (Fate, String)> {
         let sql = format!(
             "SELECT json_build_object('schema', n.nspname, 'name', c.relname, 'is_partitioned', c.relkind = 'p', \
              'has_audit', to_regclass(format('%I.locktop_audit', n.nspname)) IS NOT NULL, \
@@ -56,7 +65,24 @@ impl Table {
         };
         let table: Self = serde_json::from_str(row)
             .map_err(|error| (Fate::Refused, format!("its table cannot be read: {error}")))?;
-        Ok(Self { oid, ..table })
+        let guard = table.guard(oid, is_own, owners);
+        Ok(Self { oid, guard, ..table })
+    }
+
+    /// The table is locked, so that nobody can put another one in its place. Then it has to be the one that was found, of an owner
+    /// who is trusted; and where functions beside it are called, so has all of their schema.
+    fn guard(&self, oid: u32, is_own: bool, owners: &TrustedOwners) -> String {
+        let (schema, name) = (text(&self.schema), text(&self.name));
+        let mut sql = format!(
+            "LOCK TABLE {} IN ACCESS SHARE MODE; {}; ",
+            self.source(),
+            owners.table_guard(&oid.to_string(), &schema, &name, true)
+        );
+        if is_own {
+            sql.push_str(&owners.schema_guard(&schema));
+            sql.push_str("; ");
+        }
+        sql
     }
 
     /// `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
@@ -199,7 +225,8 @@ impl Row<'_> {
     /// Has the server act, and looks what differs where it did nothing.
     pub(super) async fn act(&self, client: &Client, act: &str, role: &str, is_own: bool) -> Told {
         // Times without a zone mean what they mean to the poll.
-        let sql = format!("SET LOCAL TimeZone TO DEFAULT; {act}; {}", self.differs());
+        let guard = &self.table.guard;
+        let sql = format!("SET LOCAL TimeZone TO DEFAULT; {guard}{act}; {}", self.differs());
         let rows = match send(client, Access::ReadWrite, &sql).await {
             Ok(rows) => rows,
             Err(error) => {

@@ -6,6 +6,7 @@ use super::actor::Actor;
 use super::message::{moment, text};
 use super::table::{Condition, Kind, Row, Table, Told};
 use crate::model::plan::{Fate, TaskTarget, Verb};
+use crate::pg::trust::TrustedOwners;
 
 /// What is set.
 fn set(verb: Verb) -> Option<&'static str> {
@@ -26,8 +27,14 @@ pub(super) fn short(verb: Verb, task: &TaskTarget) -> String {
     format!("UPDATE {source} SET {set} WHERE id = {id} if is_enabled = {enabled} and next_run_at = {due}")
 }
 
-pub(super) async fn change(client: &Client, verb: Verb, task: &TaskTarget, actor: &Actor) -> (Fate, String) {
-    let table = match Table::find(client, task.table).await {
+pub(super) async fn change(
+    client: &Client,
+    verb: Verb,
+    task: &TaskTarget,
+    actor: &Actor,
+    owners: &TrustedOwners,
+) -> (Fate, String) {
+    let table = match Table::find(client, task.table, task.is_own, owners).await {
         Ok(table) => table,
         Err(told) => return told,
     };

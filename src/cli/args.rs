@@ -211,6 +211,10 @@ pub struct ConnectArgs {
     /// Ask for the password before connecting.
     #[arg(short = 'W', long, global = true)]
     pub password: bool,
+    /// A role whose tables and functions may be used, beside those of superusers and of the role that connects; may be given more than
+    /// once. What such a role wrote runs with the rights of yours. Small tables of others are copied, which runs nothing.
+    #[arg(long, value_name = "ROLE", global = true)]
+    pub trust_owner: Vec<String>,
     /// A Redis server whose locks are shown with the leases, such as <redis://host>, or <rediss://host> for TLS; several are one set
     /// (Redlock). URLs with commas between them are a set of their own. Others see a command line: a password belongs in the config.
     #[arg(long, value_name = "URL", global = true)]

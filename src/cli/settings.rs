@@ -11,6 +11,7 @@ use crate::config::{
 use crate::model::thresholds::Thresholds;
 use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
 use crate::pg::error::ConnInfoError;
+use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisSets, parse_list};
 
 /// What the settings depend on beside the command line.
@@ -49,6 +50,8 @@ pub struct Settings {
     pub lock_names: Vec<NamedLock>,
     /// Queries for more of them.
     pub lock_name_queries: Vec<LockNameQuery>,
+    /// Whose tables and functions are used, beside those of superusers and of the role that is connected.
+    pub trusted_owners: TrustedOwners,
     /// Where the task tables are.
     pub tables: BTreeMap<&'static str, String>,
     /// The Redis servers to look at; none for none.
@@ -126,6 +129,7 @@ impl Cli {
             thresholds: config.thresholds.clone(),
             lock_names: config.lock_names.clone(),
             lock_name_queries: config.lock_name_queries.clone(),
+            trusted_owners: self.trusted_owners(named, &config),
             tables: config.tables.clone(),
             redis: self.redis(named.and_then(|named| named.redis.as_ref()).unwrap_or(&config.redis))?,
             config,
@@ -217,6 +221,12 @@ impl Cli {
             return Err(SettingsError::Usage("--redis-pattern needs a server: --redis names one".to_owned()));
         }
         Ok(Redis { sets: servers, pattern })
+    }
+
+    /// Those of the command line, and of the target or else of the whole file.
+    fn trusted_owners(&self, named: Option<&Target>, config: &Config) -> TrustedOwners {
+        let of_file = named.and_then(|named| named.trusted_owners.as_ref()).unwrap_or(&config.trusted_owners);
+        self.connect.trust_owner.iter().chain(of_file).cloned().collect()
     }
 
     fn prompt(&self) -> Prompt {

@@ -37,6 +37,8 @@ pub struct Config {
     pub refresh: Duration,
     /// `[targets.NAME]`.
     pub targets: BTreeMap<String, Target>,
+    /// `trusted_owners`: roles whose tables and functions are used.
+    pub trusted_owners: Vec<String>,
     /// `[tables]`: where a table is that is not found by its usual name, by that name.
     pub tables: BTreeMap<&'static str, String>,
     /// `[thresholds]`.
@@ -59,6 +61,7 @@ impl Default for Config {
             path: None,
             refresh: Duration::from_secs(1),
             targets: BTreeMap::new(),
+            trusted_owners: Vec::new(),
             tables: BTreeMap::new(),
             thresholds: Thresholds::default(),
             lock_names: Vec::new(),
@@ -79,6 +82,8 @@ pub struct Target {
     pub read_only: bool,
     /// Its own refresh interval.
     pub refresh: Option<Duration>,
+    /// In place of the file's.
+    pub trusted_owners: Option<Vec<String>>,
     /// `[targets.NAME.redis]`: in place of `[redis]`.
     pub redis: Option<Redis>,
 }
@@ -89,6 +94,7 @@ impl std::fmt::Debug for Target {
             .field("conninfo", &"***")
             .field("read_only", &self.read_only)
             .field("refresh", &self.refresh)
+            .field("trusted_owners", &self.trusted_owners)
             .field("redis", &self.redis)
             .finish()
     }

@@ -17,8 +17,9 @@ use crate::pg::error::ConnInfoError;
 /// What a refresh interval may be.
 const REFRESH_EXPECTED: &str = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
 
-const SECTIONS: [&str; 9] = [
+const SECTIONS: [&str; 10] = [
     "refresh",
+    "trusted_owners",
     "targets",
     "tables",
     "thresholds",
@@ -39,6 +40,7 @@ pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks
     for (key, value) in table {
         match key.get_ref().as_ref() {
             "refresh" => config.refresh = refresh(reader, value).unwrap_or(config.refresh),
+            "trusted_owners" => config.trusted_owners = owners(reader, value).unwrap_or_default(),
             "targets" => targets(reader, value, &mut config),
             "tables" => tables(reader, value, &mut config),
             "thresholds" => thresholds(reader, value, &mut config.thresholds),
@@ -62,6 +64,16 @@ fn refresh(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Duration> {
     found
 }
 
+/// Names of roles, as they are in the catalog.
+fn owners(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Vec<String>> {
+    const EXPECTED: &str = "a list of roles, such as [\"app\"]";
+    let Some(items) = value.get_ref().as_array() else {
+        reader.expected("trusted_owners", value, EXPECTED);
+        return None;
+    };
+    Some(items.iter().filter_map(|item| reader.string("trusted_owners", item, EXPECTED)).collect())
+}
+
 fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     let Some(all) = reader.table("targets", value) else { return };
     for (name, value) in all {
@@ -80,7 +92,11 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
             );
             continue;
         };
-        reader.only(table, &format!(" in [{section}]"), &["conninfo", "read_only", "refresh", "redis"]);
+        reader.only(
+            table,
+            &format!(" in [{section}]"),
+            &["conninfo", "read_only", "refresh", "trusted_owners", "redis"],
+        );
         let Some(conninfo) = get(table, "conninfo") else {
             reader.mistake(
                 &name.span(),
@@ -101,6 +117,7 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
                 .and_then(|value| reader.boolean("read_only", value))
                 .unwrap_or(false),
             refresh: get(table, "refresh").and_then(|value| refresh(reader, value)),
+            trusted_owners: get(table, "trusted_owners").and_then(|value| owners(reader, value)),
             redis: get(table, "redis")
                 .and_then(|value| redis_servers::redis(reader, &format!("{section}.redis"), value)),
         };

@@ -83,7 +83,8 @@ async fn attempt(
     // second connection may have gone to another server.
     let look = format!(
         "BEGIN; SELECT pg_catalog.pg_backend_pid(), (SELECT a.query FROM pg_catalog.pg_stat_get_activity({own}) a \
-         WHERE extract(epoch FROM a.backend_start) = {start} AND a.state <> 'disabled' AND a.query <> '')"
+         WHERE (extract(epoch FROM a.backend_start) OPERATOR(pg_catalog.=) {start}) \
+           AND (a.state OPERATOR(pg_catalog.<>) 'disabled') AND (a.query OPERATOR(pg_catalog.<>) ''))"
     );
     let mut theirs = String::new();
     for _ in 0..2 {

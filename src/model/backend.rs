@@ -88,10 +88,14 @@ pub struct Backend {
     pub database: Option<Text>,
     /// Name of the role.
     pub user: Option<Text>,
+    /// OID of that role.
+    pub usesysid: Option<u32>,
     /// `application_name`.
     pub application: Option<Text>,
     /// Client address, `[local]` for a Unix socket.
     pub client: Option<Text>,
+    /// Its port there; -1 for a Unix socket.
+    pub client_port: Option<i32>,
     /// `client backend`, `autovacuum worker`, `walsender`, …
     pub backend_type: Option<Text>,
     /// What it is doing.

@@ -12,6 +12,7 @@ pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
 pub mod namespace;
+pub mod owner;
 pub mod plan;
 pub mod prepared;
 pub mod rate_limit;

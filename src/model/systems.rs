@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::Text;
 use super::id_generator::IdGenerator;
 use super::lease::Lease;
+use super::owner::Owner;
 use super::rate_limit::RateLimit;
 use super::redis_lease::RedisLeases;
 use super::snapshot::Section;
@@ -39,6 +40,8 @@ pub struct Source {
     /// Whether it is one of locktop's own: its rows are locked by keys of a namespace of their own, not by raw ids, and changed by
     /// the functions of its schema.
     pub own_keys: bool,
+    /// Whose it is.
+    pub owner: Owner,
 }
 
 /// A table and what was read of it.

@@ -13,5 +13,7 @@ pub mod systems;
 mod tables;
 pub mod tasks;
 pub mod tls;
+pub mod trust;
 
 pub(crate) use refusal::refusal;
+pub(crate) use sql::{fill, without_comments};

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use super::trust::TrustedOwners;
+
 /// Session settings; see [`settings`].
 const SETTINGS: &str = include_str!("../../assets/sql/settings.sql");
 /// What stays the same for as long as a connection lives.
@@ -31,7 +33,7 @@ pub(super) const RIGHTS: &str = include_str!("../../assets/sql/rights.sql");
 pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
 
 /// The tables there are of those that a poll reads.
-pub(super) const TABLES_FIND: &str = include_str!("../../assets/sql/tables_find.sql");
+const TABLES_FIND: &str = include_str!("../../assets/sql/tables_find.sql");
 /// Schedules of one table.
 pub(super) const TASKS: &str = include_str!("../../assets/sql/tasks.sql");
 /// The running executions of one log.
@@ -57,12 +59,39 @@ pub(super) const RATE_LIMITS: &str = include_str!("../../assets/sql/rate_limits.
 /// Id generators of one table.
 pub(super) const ID_GENERATORS: &str = include_str!("../../assets/sql/id_generators.sql");
 
+/// The setting of a session of ours that keeps the role's own search path, as a list in JSON.
+pub(super) const PATH: &str = "locktop.path";
+
+/// What the statement is called that guards a table before it is read.
+pub(super) const GUARD: &str = "locktop_guard";
+
+/// Looks for tables: `assets/sql/tables_find.sql`.
+pub(super) fn tables_find(owners: &TrustedOwners) -> String {
+    fill(
+        &without_comments(TABLES_FIND),
+        &[
+            ("$trusts_table", &owners.trusts("c.relowner")),
+            ("$trusts_part", &owners.trusts("p.relowner")),
+            ("$trusts_schema", &owners.trusts("n.nspowner")),
+            ("$table_owner", &TrustedOwners::name("c.relowner")),
+            ("$part_owner", &TrustedOwners::name("p.relowner")),
+            ("$schema_owner", &TrustedOwners::name("n.nspowner")),
+        ],
+    )
+}
+
+/// Prepares what guards a table before it is read, under the name [`GUARD`], and says how tables are read from then on.
+pub(super) fn reading(owners: &TrustedOwners) -> String {
+    let guard = owners.table_guard("$1", "$2", "$3", false);
+    format!("PREPARE {GUARD} (pg_catalog.oid, pg_catalog.name, pg_catalog.name) AS {guard}; {PLANS}")
+}
+
 /// How the tables of users are read: by an index wherever there is one, whatever the planner believes of their rows. Its numbers
 /// are old right after a crowd of rows came or went, and a poll must not read a million rows then.
-pub(super) const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off";
+const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off";
 
-/// A statement without its comments, in which a placeholder may stand for itself.
-pub(super) fn without_comments(statement: &str) -> String {
+/// A statement without its comments.
+pub(crate) fn without_comments(statement: &str) -> String {
     statement.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
 }
 /// What a query for names is sent in; see [`crate::pg::learn`].
@@ -85,10 +114,12 @@ pub(super) const LEARN_QUE: &str = include_str!("../../assets/sql/learn/que.sql"
 /// Keys of Terraform.
 pub(super) const LEARN_TERRAFORM: &str = include_str!("../../assets/sql/learn/terraform.sql");
 
-/// The statements that limit a session, for the simple protocol. None of them reads a catalog.
+/// The statements that limit a session, for the simple protocol, and the search path. None of them reads a catalog.
 pub(super) fn timeouts(statement_timeout: Duration, lock_timeout: Duration) -> String {
     let (statement, lock) = (statement_timeout.as_millis(), lock_timeout.as_millis());
-    format!("SET statement_timeout = {statement}; SET lock_timeout = {lock}")
+    format!(
+        "SET search_path = pg_catalog, pg_temp; SET statement_timeout = {statement}; SET lock_timeout = {lock}"
+    )
 }
 
 /// The statement that sets a session up, for the simple protocol.
@@ -99,4 +130,43 @@ pub(super) fn settings() -> String {
 /// Both, for the end of a longer message.
 pub(super) fn all_settings(statement_timeout: Duration, lock_timeout: Duration) -> String {
     format!("{}; {}", timeouts(statement_timeout, lock_timeout), settings())
+}
+
+/// Puts values in place of what stands for them, in one pass: what is put in is never looked at again. Of names that begin alike the
+/// longest counts.
+pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut filled = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some(at) = rest.find('$') {
+        let (before, after) = rest.split_at(at);
+        filled.push_str(before);
+        let found =
+            values.iter().filter(|(name, _)| after.starts_with(name)).max_by_key(|(name, _)| name.len());
+        match found {
+            Some((name, value)) => {
+                filled.push_str(value);
+                rest = after.get(name.len()..).unwrap_or_default();
+            }
+            None => {
+                filled.push('$');
+                rest = after.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_in_is_not_looked_at_again() {
+        let values = [("$table", "\"x$limit\".\"t$1\""), ("$limit", "1001"), ("$tables", "all")];
+        assert_eq!(
+            fill("SELECT $1 FROM $table LIMIT $limit -- $tables $", &values),
+            "SELECT $1 FROM \"x$limit\".\"t$1\" LIMIT 1001 -- all $"
+        );
+    }
 }

@@ -6,6 +6,7 @@ use tokio_postgres::{Client, Transaction};
 
 use super::error::{SchemaError, words};
 use super::name::SchemaName;
+use super::place::Schema;
 use super::script::{self, LATEST};
 use super::state::{Found, Object, State, look};
 
@@ -41,7 +42,7 @@ pub struct Removed {
 /// # Errors
 /// When the schema is somebody else's or newer, something in it stands in the way, a lock is not to be had, or the server
 /// refuses. Nothing is changed then.
-pub async fn install(client: &mut Client, schema: &SchemaName) -> Result<Installed, SchemaError> {
+pub async fn install(client: &mut Client, schema: impl Into<Schema>) -> Result<Installed, SchemaError> {
     install_up_to(client, schema, LATEST).await
 }
 
@@ -51,11 +52,13 @@ pub async fn install(client: &mut Client, schema: &SchemaName) -> Result<Install
 /// As for [`install`].
 pub async fn install_up_to(
     client: &mut Client,
-    schema: &SchemaName,
+    schema: impl Into<Schema>,
     to: u32,
 ) -> Result<Installed, SchemaError> {
+    let place = schema.into();
+    let schema = &place.name;
     let transaction = begin(client, schema).await?;
-    let (from, before) = match look(&transaction, schema).await? {
+    let (from, before) = match look(&transaction, &place).await? {
         State::Foreign => return Err(SchemaError::Foreign(schema.clone())),
         State::Absent => (None, Vec::new()),
         State::Installed { version, .. } if version > LATEST => {
@@ -73,7 +76,7 @@ pub async fn install_up_to(
     for version in script::versions(schema, after, to) {
         transaction.batch_execute(&version).await?;
     }
-    let State::Installed { version, objects } = look(&transaction, schema).await? else {
+    let State::Installed { version, objects } = look(&transaction, &place).await? else {
         return Err(SchemaError::Server("the new schema is not to be seen".to_owned()));
     };
     transaction.commit().await?;
@@ -88,9 +91,11 @@ pub async fn install_up_to(
 /// # Errors
 /// When the schema is somebody else's, there is something in it that we did not make or that was changed since, something
 /// elsewhere depends on it, its tasks are running or its leases held, a lock is not to be had, or the server refuses. Nothing is changed then.
-pub async fn remove(client: &mut Client, schema: &SchemaName) -> Result<Option<Removed>, SchemaError> {
+pub async fn remove(client: &mut Client, schema: impl Into<Schema>) -> Result<Option<Removed>, SchemaError> {
+    let place = schema.into();
+    let schema = &place.name;
     let transaction = begin(client, schema).await?;
-    let (version, objects) = match look(&transaction, schema).await? {
+    let (version, objects) = match look(&transaction, &place).await? {
         State::Absent => return Ok(None),
         State::Foreign => return Err(SchemaError::Foreign(schema.clone())),
         State::Installed { version, objects } => (version, objects),

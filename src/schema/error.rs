@@ -20,6 +20,14 @@ pub enum SchemaError {
         /// Ours.
         known: u32,
     },
+    /// It, or something in it, belongs to somebody who is not trusted: whose it is, and what helps.
+    #[error("the schema {} is not used: {reason}", .schema.quoted())]
+    Untrusted {
+        /// The schema.
+        schema: SchemaName,
+        /// Whose it is.
+        reason: String,
+    },
     /// There is something in it that locktop did not make, or not as it is.
     #[error("in the schema {} there is {what}: {}", .schema.quoted(), .objects.join(", "))]
     NotOurs {

@@ -10,6 +10,7 @@
 mod change;
 mod error;
 mod name;
+mod place;
 mod script;
 mod state;
 
@@ -17,5 +18,6 @@ pub use change::{Installed, Removed, install, install_up_to, remove};
 pub use error::SchemaError;
 pub(crate) use error::words;
 pub use name::{NameError, SchemaName};
+pub use place::Schema;
 pub use script::{LATEST, script};
 pub use state::{Found, Object, State, state};

@@ -58,12 +58,20 @@ impl SchemaName {
     }
 
     /// The quoted name as a string constant, for functions that read one.
-    pub(super) fn literal(&self) -> String {
-        let text = self.quoted();
-        // An escape string reads the same whatever standard_conforming_strings is.
-        let escape = if text.contains('\\') { "E" } else { "" };
-        format!("{escape}'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+    pub(super) fn quoted_literal(&self) -> String {
+        literal(&self.quoted())
     }
+
+    /// The bare name as a string constant.
+    pub(super) fn literal(&self) -> String {
+        literal(&self.0)
+    }
+}
+
+fn literal(text: &str) -> String {
+    // An escape string reads the same whatever standard_conforming_strings is.
+    let escape = if text.contains('\\') { "E" } else { "" };
+    format!("{escape}'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
 impl Default for SchemaName {
@@ -100,7 +108,7 @@ mod tests {
         ] {
             let schema = SchemaName::new(name).unwrap();
             assert_eq!(
-                (schema.quoted(), schema.literal()),
+                (schema.quoted(), schema.quoted_literal()),
                 (quoted.to_owned(), literal.to_owned()),
                 "{name}"
             );

@@ -101,7 +101,7 @@ pub fn script(schema: &SchemaName) -> String {
 
 /// Puts the name in place of what stands for it, in one pass: a name may look like a placeholder.
 fn fill(text: &str, schema: &SchemaName, version: &str) -> String {
-    let (quoted, literal) = (schema.quoted(), schema.literal());
+    let (quoted, literal) = (schema.quoted(), schema.quoted_literal());
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('@') {

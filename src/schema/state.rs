@@ -4,8 +4,9 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::error::SchemaError;
-use super::name::SchemaName;
+use super::place::Schema;
 use super::script::{self, LATEST};
+use crate::pg::trust::untrusted;
 
 /// How comments begin that are marks of ours.
 const MARK: &str = "locktop: ";
@@ -72,15 +73,19 @@ impl State {
 /// Looks, in a transaction of its own.
 ///
 /// # Errors
-/// When the server cannot be asked, or is too old.
-pub async fn state(client: &mut tokio_postgres::Client, schema: &SchemaName) -> Result<State, SchemaError> {
-    let transaction = client.transaction().await?;
+/// When the server cannot be asked, or is too old, or somebody untrusted owns something in the schema.
+pub async fn state(
+    client: &mut tokio_postgres::Client,
+    schema: impl Into<Schema>,
+) -> Result<State, SchemaError> {
+    let transaction = client.build_transaction().read_only(true).start().await?;
     transaction.batch_execute(script::SETTINGS).await?;
-    look(&transaction, schema).await
+    look(&transaction, &schema.into()).await
 }
 
 /// Looks, in a transaction with [`script::SETTINGS`].
-pub(super) async fn look(transaction: &Transaction<'_>, schema: &SchemaName) -> Result<State, SchemaError> {
+pub(super) async fn look(transaction: &Transaction<'_>, place: &Schema) -> Result<State, SchemaError> {
+    let schema = &place.name;
     let row = transaction
         .query_typed(
             "SELECT current_setting('server_version_num')::int4, current_setting('server_version')",
@@ -108,6 +113,7 @@ pub(super) async fn look(transaction: &Transaction<'_>, schema: &SchemaName) -> 
             return Ok(State::Foreign);
         }
     }
+    guard(transaction, place).await?;
     let version = format!("SELECT coalesce(max(version), 0) FROM {}.locktop_schema", schema.quoted());
     let version: i32 = match transaction.query_typed(&version, &[]).await?.first() {
         Some(row) => row.try_get(0)?,
@@ -125,4 +131,14 @@ pub(super) async fn look(transaction: &Transaction<'_>, schema: &SchemaName) -> 
         objects.push(Object { kind: row.try_get(0)?, identity: row.try_get(1)?, found });
     }
     Ok(State::Installed { version: u32::try_from(version).unwrap_or(0), objects })
+}
+
+/// Nothing in the schema is read, called or written before this.
+async fn guard(transaction: &Transaction<'_>, place: &Schema) -> Result<(), SchemaError> {
+    transaction.batch_execute(&place.guard()).await.map_err(|error| {
+        match error.as_db_error().and_then(untrusted) {
+            Some(reason) => SchemaError::Untrusted { schema: place.name.clone(), reason },
+            None => error.into(),
+        }
+    })
 }

@@ -14,6 +14,7 @@ use super::{Options, Summary, WorkerError};
 use crate::clock;
 use crate::feed::backoff::Backoff;
 use crate::locks::work_session::{OpenError, WorkSession};
+use crate::schema::Schema;
 
 /// Between two attempts while a server has no connection left or is starting up.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -98,7 +99,8 @@ impl<W: Work> Life<W> {
 
     /// None when it was told to quit.
     async fn open(&mut self) -> Option<Result<WorkSession, OpenError>> {
-        let Options { info, schema, id, sources, .. } = &self.options;
+        let Options { info, schema, trusted_owners, id, sources, .. } = &self.options;
+        let schema = Schema { name: schema.clone(), trusted_owners: trusted_owners.clone() };
         tokio::select! {
             biased;
             () = quits(&mut self.quit) => None,

@@ -42,6 +42,7 @@ pub use builtin::Builtin;
 
 use crate::locks::work_session::OpenError;
 use crate::pg::conninfo::ConnInfo;
+use crate::pg::trust::TrustedOwners;
 use crate::schema::SchemaName;
 
 /// How a worker works.
@@ -51,6 +52,8 @@ pub struct Options {
     pub info: ConnInfo,
     /// The schema that they are in.
     pub schema: SchemaName,
+    /// Who may own it, beside superusers and the role that is connected.
+    pub trusted_owners: TrustedOwners,
     /// The worker's name in the log.
     pub id: WorkerId,
     /// Where it takes work from.
@@ -75,6 +78,7 @@ impl Options {
         Self {
             info: info.with_application_name(&format!("locktop worker {id}")),
             schema: SchemaName::default(),
+            trusted_owners: TrustedOwners::default(),
             id,
             sources: Source::ALL.to_vec(),
             concurrency: 1,

@@ -3,7 +3,7 @@
 use locktop::model::lock::{LockMode, LockTag, LockType};
 use locktop::model::plan::{Fate, SessionTarget, Verb, What};
 
-use crate::stage::{Hands, Session, is_there, seen};
+use crate::stage::{Hands, Session, is_there, seen, seen_whatever_it_does};
 use crate::support::{self, open};
 
 #[tokio::test]
@@ -125,8 +125,7 @@ async fn who_has_locked_the_catalogs_can_be_ended() {
         let look = open(&info).await.client;
         let mut hands = Hands::of(&info).await;
         let holder = Session::open(&info).await;
-        let target =
-            SessionTarget { xact_start: locktop::model::plan::Seen::Any, ..seen(&look, holder.pid).await };
+        let target = seen_whatever_it_does(&look, holder.pid).await;
         holder.run("BEGIN; LOCK TABLE pg_class, pg_database IN ACCESS EXCLUSIVE MODE").await;
         let (fate, detail) = hands.one(Verb::Terminate, What::Session(target)).await;
         assert_eq!(fate, Fate::Done, "{version}: {detail}");

@@ -3,12 +3,12 @@
 use chrono::TimeDelta;
 use locktop::model::lock::{LockMode, LockTag, LockType};
 use locktop::model::namespace;
-use locktop::model::plan::{Fate, Seen, SessionTarget, Verb, What};
+use locktop::model::plan::{self, Fate, Seen, SessionTarget, Verb, What};
 use locktop::model::task::TaskKey;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
-use crate::stage::{Hands, Running, Session, is_there, seen};
+use crate::stage::{Hands, Running, Session, is_there, seen, seen_whatever_it_does};
 use crate::support::{self, open};
 
 /// A holder that is idle in its transaction, and one who waits for it.
@@ -158,12 +158,10 @@ async fn who_has_given_its_key_up_is_left_alone() {
             pair.is_left_alone(Verb::Terminate, other, "it no longer holds").await;
         }
         idle.run("SELECT pg_advisory_unlock(72707369)").await;
-        pair.is_left_alone(
-            Verb::Terminate,
-            target.clone(),
-            "it no longer holds ExclusiveLock on its advisory",
-        )
-        .await;
+        pair.is_left_alone(Verb::Terminate, target, "it has run something since: its last query began").await;
+        let target = SessionTarget { holds: big, ..seen(&pair.look, idle.pid).await };
+        let words = "it no longer holds ExclusiveLock on its advisory";
+        pair.is_left_alone(Verb::Terminate, target.clone(), words).await;
         let target = SessionTarget { holds: pairs, ..target };
         let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(target)).await;
         assert_eq!(fate, Fate::Done, "{detail}");
@@ -185,8 +183,7 @@ async fn a_worker_on_another_item_by_now_is_left_alone() {
         let ((nine, tag), (ten, next)) = (key(9), key(10));
         worker.run(&format!("SELECT pg_advisory_lock({nine})")).await;
         let on = |tag| Some((tag, LockMode::Exclusive));
-        let target =
-            SessionTarget { xact_start: Seen::Any, holds: on(tag), ..seen(&pair.look, worker.pid).await };
+        let target = SessionTarget { holds: on(tag), ..seen_whatever_it_does(&pair.look, worker.pid).await };
         worker.run(&format!("SELECT pg_advisory_unlock({nine}), pg_advisory_lock({ten})")).await;
         pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer holds ExclusiveLock").await;
         assert!(is_there(&pair.look, worker.pid).await, "{version}");
@@ -199,6 +196,58 @@ async fn a_worker_on_another_item_by_now_is_left_alone() {
 async fn datid(look: &Client) -> u32 {
     let sql = "SELECT oid FROM pg_database WHERE datname = current_database()";
     look.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+/// The key alone is nobody: a successor on the same backend has the same one.
+#[tokio::test]
+async fn the_holder_of_a_key_that_was_taken_again_is_left_alone() {
+    for version in support::versions() {
+        let mut pair = Pair::of(version).await;
+        let idle = Session::open(&pair.info).await;
+        idle.run("SELECT pg_advisory_lock(77)").await;
+        let key = TaskKey::Raw(77).tag(datid(&pair.look).await);
+        let holds = Some((key, LockMode::Exclusive));
+        let target = SessionTarget { holds, ..seen(&pair.look, idle.pid).await };
+        for moved in ["SELECT pg_advisory_unlock_all(), pg_advisory_lock(77)", ""] {
+            idle.run(moved).await;
+            pair.is_left_alone(Verb::Terminate, target.clone(), "it has run something since: its ").await;
+        }
+        let again = SessionTarget { holds, ..seen(&pair.look, idle.pid).await };
+        // Each of the two times is enough.
+        let query = SessionTarget { state_change: target.state_change, ..again.clone() };
+        pair.is_left_alone(Verb::Terminate, query, "it has run something since: its state began").await;
+        let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(again)).await;
+        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn another_client_is_left_alone_also_in_the_same_transaction() {
+    for version in support::versions() {
+        let mut pair = Pair::of(version).await;
+        let target = pair.target().await;
+        let client = |change: fn(&mut plan::Client)| {
+            let mut other = target.clone();
+            change(&mut other.client);
+            other
+        };
+        for other in [
+            client(|client| client.usesysid = Some(1)),
+            client(|client| client.address = Some("192.0.2.7".into())),
+            client(|client| client.port = Some(7)),
+        ] {
+            let words = "another client by now: its role or its address";
+            pair.is_left_alone(Verb::Terminate, other, words).await;
+        }
+        // A name that could not be read is compared with nothing.
+        let unread = client(|client| client.application = Some("caf\u{fffd}".into()));
+        pair.holder.run("SET application_name = 'the next one'").await;
+        let words = "it serves another client by now: the next one, not ";
+        pair.is_left_alone(Verb::Cancel, target.clone(), words).await;
+        pair.is_left_alone(Verb::Terminate, target, words).await;
+        let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(unread)).await;
+        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+    }
 }
 
 #[tokio::test]

@@ -18,6 +18,8 @@ mod redis;
 mod rights;
 mod slow;
 mod stage;
+mod steps;
+mod successor;
 #[path = "../support/mod.rs"]
 mod support;
 mod tables;

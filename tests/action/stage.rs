@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use locktop::action::executor::{Answer, Executor, Order, Settings};
 use locktop::action::{Actor, Asked, Lines, Record};
+use locktop::model::Timestamp;
 use locktop::model::finding::Subject;
-use locktop::model::plan::{Deed, Fate, Report, Seen, SessionTarget, Target, TargetResult, Verb, What};
+use locktop::model::plan::{self, Deed, Fate, Report, Seen, SessionTarget, Target, TargetResult, Verb, What};
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::trust::TrustedOwners;
 use tokio_postgres::Client;
 
 use crate::support::{open, wait_until};
@@ -62,6 +64,7 @@ pub(crate) fn settings() -> Settings {
         actor: Actor { tool: "test".to_owned(), role: "postgres".to_owned(), os_user: None },
         offset: chrono::FixedOffset::east_opt(0).unwrap(),
         redis: Vec::new(),
+        trusted_owners: TrustedOwners::default(),
     }
 }
 
@@ -180,17 +183,39 @@ impl Running {
     }
 }
 
-/// A session as it is now.
+/// A session as it is now, with what is compared of one that is to be ended.
 pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
-    let sql = "SELECT backend_start, xact_start, query_start FROM pg_stat_activity WHERE pid = $1";
+    let sql = "SELECT backend_start, xact_start, query_start, state_change, application_name, usesysid,
+                      coalesce(host(client_addr), CASE client_port WHEN -1 THEN '[local]' END), client_port
+                 FROM pg_stat_activity WHERE pid = $1";
     let row = look.query_one(sql, &[&pid]).await.unwrap();
+    let text = |at: usize| row.get::<_, Option<&str>>(at).map(Into::into);
+    let xact_start: Option<Timestamp> = row.get(1);
+    let of_idle = |time| if xact_start.is_none() { Seen::Same(time) } else { Seen::Any };
     SessionTarget {
         pid,
         backend_start: row.get(0),
-        xact_start: Seen::Same(row.get(1)),
-        query_start: Seen::Any,
+        client: plan::Client {
+            application: text(4),
+            usesysid: row.get(5),
+            address: text(6),
+            port: row.get(7),
+        },
+        xact_start: Seen::Same(xact_start),
+        query_start: of_idle(row.get(2)),
+        state_change: of_idle(row.get(3)),
         holds: None,
         blocks: false,
+    }
+}
+
+/// The same, and it may do what it likes meanwhile.
+pub(crate) async fn seen_whatever_it_does(look: &Client, pid: i32) -> SessionTarget {
+    SessionTarget {
+        xact_start: Seen::Any,
+        query_start: Seen::Any,
+        state_change: Seen::Any,
+        ..seen(look, pid).await
     }
 }
 

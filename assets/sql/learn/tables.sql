@@ -1,10 +1,10 @@
 -- Tables of software that makes its keys from rows or names: which software, and in which schema they are.
--- Reading one of these runs nothing that its owner wrote: ordinary tables without row security in force, with columns
--- of built-in types.
+-- Only tables of owners who are trusted, for to read one may run what its owner wrote; ordinary ones without row security in force,
+-- with columns of built-in types.
 -- The first row is the database itself.
-(SELECT 'database', pg_catalog.current_database())
+(SELECT 'database', NULL::pg_catalog.text, NULL::pg_catalog.text, pg_catalog.current_database())
 UNION ALL
-(SELECT known.software, n.nspname
+(SELECT known.software, c.relname::pg_catalog.text, c.oid::pg_catalog.text, n.nspname
 FROM (VALUES ('pgmq', 'meta', ARRAY['queue_name text', 'is_partitioned bool']),
              ('good_jobs', 'good_jobs', ARRAY['id uuid', 'serialized_params jsonb', 'performed_at time', 'finished_at time']),
              ('good_jobs_active', 'good_jobs',
@@ -16,6 +16,7 @@ FROM (VALUES ('pgmq', 'meta', ARRAY['queue_name text', 'is_partitioned bool']),
 JOIN pg_catalog.pg_class c ON c.relname = known.relation AND c.relkind = 'r' AND c.relpersistence <> 't'
 JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 WHERE (known.software <> 'pgmq' OR n.nspname = 'pgmq')
+  AND $trusts_table AND $trusts_schema
   AND pg_catalog.has_schema_privilege(n.oid, 'USAGE')
   AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
   AND NOT pg_catalog.row_security_active(c.oid)

@@ -12,12 +12,14 @@ use crate::action::Actor;
 use crate::action::record::{Asked, Record};
 use crate::model::finding::Subject;
 use crate::model::plan::{Target, TargetResult};
+use crate::pg::trust::TrustedOwners;
 
 /// Keeps the record of what is done on behalf of somebody to one server.
 #[derive(Debug)]
 pub struct Keeper {
     directory: Option<PathBuf>,
     actor: Actor,
+    trusted_owners: TrustedOwners,
     state: Mutex<State>,
 }
 
@@ -58,7 +60,13 @@ impl Keeper {
             notes: Vec::new(),
             said: BTreeSet::new(),
         };
-        Self { directory, actor, state: Mutex::new(state) }
+        Self { directory, actor, trusted_owners: TrustedOwners::default(), state: Mutex::new(state) }
+    }
+
+    /// Also writes to tables of these owners, where they are locktop's.
+    #[must_use]
+    pub fn trusting(self, trusted_owners: TrustedOwners) -> Self {
+        Self { trusted_owners, ..self }
     }
 
     /// What processes that are gone asked for and did not live to see, each once: [`Audit::unfinished`]. Where there is no record
@@ -101,7 +109,7 @@ impl Keeper {
             if state.server.system_identifier.is_none() {
                 state.server.system_identifier = system_identifier(client).await;
             }
-            let (tables, notes) = AuditTables::find(client).await;
+            let (tables, notes) = AuditTables::find(client, &self.trusted_owners).await;
             state.tables = tables;
             state.note(notes);
         }

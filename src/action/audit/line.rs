@@ -7,7 +7,7 @@ use crate::action::Actor;
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::lock_key::LockKey;
-use crate::model::plan::{Deed, LeaseTarget, Running, Seen, SessionTarget, Target, What};
+use crate::model::plan::{Client, Deed, LeaseTarget, Running, Seen, SessionTarget, Target, What};
 use crate::model::redis_lease::{LockValue, RedisLease, shown};
 use crate::pg::conninfo::ConnInfo;
 
@@ -115,6 +115,9 @@ pub(super) enum TargetLine<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         query_start: Option<Moment>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        state_change: Option<Moment>,
+        client: ClientLine<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         holds: Option<Holds>,
         blocks: bool,
     },
@@ -156,6 +159,15 @@ pub(super) enum TargetLine<'a> {
         #[serde(flatten)]
         seen: Option<Execution<'a>>,
     },
+}
+
+/// Who was behind a session, as far as the server knew.
+#[derive(Debug, Serialize)]
+pub(super) struct ClientLine<'a> {
+    application: Option<&'a str>,
+    usesysid: Option<u32>,
+    address: Option<&'a str>,
+    port: Option<i32>,
 }
 
 /// A time that has to be the same, or none.
@@ -218,12 +230,14 @@ impl<'a> TargetLine<'a> {
         }
     }
 
-    fn session(session: &SessionTarget) -> Self {
+    fn session(session: &'a SessionTarget) -> Self {
         Self::Session {
             pid: session.pid,
             backend_start: session.backend_start,
             xact_start: same(session.xact_start),
             query_start: same(session.query_start),
+            state_change: same(session.state_change),
+            client: ClientLine::of(&session.client),
             holds: session.holds.map(Holds::of),
             blocks: session.blocks,
         }
@@ -252,6 +266,17 @@ impl<'a> TargetLine<'a> {
             value_sha256: value.map(|bytes| hex(&Sha256::digest(bytes))),
             votes: lease.votes,
             servers: lease.servers,
+        }
+    }
+}
+
+impl<'a> ClientLine<'a> {
+    fn of(client: &'a Client) -> Self {
+        Self {
+            application: client.application.as_deref(),
+            usesysid: client.usesysid,
+            address: client.address.as_deref(),
+            port: client.port,
         }
     }
 }

@@ -14,7 +14,9 @@ use crate::action::message::{Access, moment, number, send, text};
 use crate::action::recover::record_grants;
 use crate::model::lock_key::LockKey;
 use crate::model::plan::{SessionTarget, Target, TargetResult, What};
-use crate::schema::SchemaName;
+use crate::pg::trust::TrustedOwners;
+use crate::pg::{fill, without_comments};
+use crate::schema::{Schema, SchemaName};
 use crate::text::one_line;
 
 /// The schemas of ours that there are, and whether this role may add to their record.
@@ -26,12 +28,13 @@ const HURRY: &str = "SET LOCAL lock_timeout = 300; SET LOCAL statement_timeout =
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AuditTables {
     schemas: Vec<SchemaName>,
+    owners: TrustedOwners,
 }
 
 /// The rows that say that something was asked: where they could be written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct AskedRows {
-    schemas: Vec<SchemaName>,
+    schemas: Vec<Schema>,
 }
 
 /// A schema of ours.
@@ -45,12 +48,20 @@ struct Found {
 
 impl AuditTables {
     /// Looks for them. Also answers with why something will not be written, in lines for people.
-    pub(super) async fn find(client: &Client) -> (Self, Vec<String>) {
-        let rows = match send(client, Access::ReadOnly, &format!("{HURRY} {FIND}")).await {
+    pub(super) async fn find(client: &Client, owners: &TrustedOwners) -> (Self, Vec<String>) {
+        let find = fill(
+            &without_comments(FIND),
+            &[
+                ("$trusts_schema", &owners.trusts("n.nspowner")),
+                ("$trusts_table", &owners.trusts("a.relowner")),
+            ],
+        );
+        let rows = match send(client, Access::ReadOnly, &format!("{HURRY} {find}")).await {
             Ok(rows) => rows,
             Err(error) => return (Self::default(), vec![format!("locktop_audit was not found: {error}")]),
         };
         let (mut tables, mut notes) = (Self::default(), Vec::new());
+        tables.owners = owners.clone();
         for row in rows {
             let Ok(found) = serde_json::from_str::<Found>(&row) else { continue };
             let Ok(schema) = SchemaName::new(&found.schema) else { continue };
@@ -81,9 +92,10 @@ impl AuditTables {
         let (mut rows, mut notes) = (AskedRows::default(), Vec::new());
         let What::Session(session) = &target.what else { return (rows, notes) };
         let detail = format!("{} {} (record {})", entry.verb, entry.name, entry.id);
-        for schema in &self.schemas {
-            match insert(client, schema, actor, session, ("asked", &detail)).await {
-                Ok(()) => rows.schemas.push(schema.clone()),
+        for name in &self.schemas {
+            let schema = Schema { name: name.clone(), trusted_owners: self.owners.clone() };
+            match insert(client, &schema, actor, session, ("asked", &detail)).await {
+                Ok(()) => rows.schemas.push(schema),
                 Err(note) => notes.push(note),
             }
         }
@@ -113,7 +125,7 @@ impl AskedRows {
 
 async fn insert(
     client: &Client,
-    schema: &SchemaName,
+    schema: &Schema,
     actor: &Actor,
     session: &SessionTarget,
     (action, detail): (&str, &str),
@@ -125,8 +137,9 @@ async fn insert(
     // A NUL ends a statement.
     let detail = detail.replace('\0', "");
     let sql = format!(
-        "{HURRY} INSERT INTO {}.locktop_audit (action, actor, target_pid, target_start, lock_id, detail)
+        "{HURRY} {}; INSERT INTO {}.locktop_audit (action, actor, target_pid, target_start, lock_id, detail)
          VALUES ({}, {}, {}, {}, {}, {})",
+        schema.guard(),
         schema.quoted(),
         text(action),
         text(&actor.to_string()),

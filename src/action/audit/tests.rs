@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::*;
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
-use crate::model::plan::{Fate, Seen, SessionTarget, Verb, What};
+use crate::model::plan::{Client, Fate, Seen, SessionTarget, Verb, What};
 
 fn actor() -> Actor {
     Actor { tool: "locktop".to_owned(), role: "ops".to_owned(), os_user: Some("ann".to_owned()) }
@@ -32,8 +32,10 @@ fn target(name: &str) -> Target {
     let session = SessionTarget {
         pid: 4312,
         backend_start: start,
+        client: Client { application: Some(name.into()), usesysid: Some(10), ..Client::default() },
         xact_start: Seen::Same(None),
         query_start: Seen::Any,
+        state_change: Seen::Any,
         holds: None,
         blocks: true,
     };
@@ -73,7 +75,8 @@ async fn what_is_asked_is_there_before_its_result() {
     assert_eq!(first[0]["who"]["pid"], std::process::id());
     assert_eq!(first[0]["server"]["address"], "db:5432");
     let seen = serde_json::json!({"kind": "session", "pid": 4312, "backend_start": "2026-11-21T03:00:00.123456Z",
-                                  "xact_start": null, "blocks": true});
+                                  "xact_start": null, "blocks": true,
+                                  "client": {"application": "4312 app@web", "usesysid": 10, "address": null, "port": null}});
     assert_eq!(first[0]["target"], seen, "what need not be the same is left out");
     assert_eq!(first[0]["id"], asked.id());
     audit.end(asked, &outcome(Fate::Done)).await.unwrap();

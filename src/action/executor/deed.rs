@@ -11,7 +11,7 @@ use crate::action::recover;
 use crate::action::session::{self, IN_DOUBT};
 use crate::action::{lease, queue, redis_lease, task};
 use crate::model::plan::{Deed, Fate, RecoveryPlan, Report, Request, Target, Verb, What};
-use crate::schema::SchemaName;
+use crate::schema::{Schema, SchemaName};
 
 /// Who does it.
 pub(super) struct Worker<L, R> {
@@ -68,20 +68,22 @@ impl<L: Lines, R: Record> Worker<L, R> {
     }
 
     async fn one(&self, client: Option<&Client>, deed: &Deed, target: &Target) -> (Fate, String) {
-        let actor = &self.settings.actor;
+        let Settings { actor, trusted_owners: owners, .. } = &self.settings;
         match (deed.verb, &target.what, client) {
             (Verb::Unlock, What::RedisLease(lease), _) => {
                 redis_lease::unlock(lease, &self.settings.redis).await
             }
-            (Verb::Unlock, What::Lease(lease), Some(client)) => lease::unlock(client, lease, actor).await,
+            (Verb::Unlock, What::Lease(lease), Some(client)) => {
+                lease::unlock(client, lease, actor, owners).await
+            }
             (Verb::Enable | Verb::Disable | Verb::MakeDue, What::Task(task), Some(client)) => {
-                task::change(client, deed.verb, task, actor).await
+                task::change(client, deed.verb, task, actor, owners).await
             }
             (Verb::Requeue | Verb::SetAside, What::Item(item), Some(client)) => {
-                queue::settle(client, deed.verb, item, actor).await
+                queue::settle(client, deed.verb, item, actor, owners).await
             }
             (Verb::Recover, What::Execution { id }, Some(client)) => {
-                recovery::one(client, deed, *id, actor).await
+                recovery::one(client, deed, *id, actor, owners).await
             }
             _ => (Fate::Refused, format!("{} is not for this", deed.verb.as_str())),
         }
@@ -100,8 +102,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
     }
 
     pub(super) async fn plan(&self, schema: &str, request: &Request) -> Result<RecoveryPlan, String> {
-        let schema = SchemaName::new(schema).map_err(|error| error.to_string())?;
+        let name = SchemaName::new(schema).map_err(|error| error.to_string())?;
+        let schema = Schema { name, trusted_owners: self.settings.trusted_owners.clone() };
         let client = self.lines.client().await?;
-        recover::plan(&client, &schema, request).await.map_err(|error| error.to_string())
+        recover::plan(&client, schema, request).await.map_err(|error| error.to_string())
     }
 }

@@ -18,6 +18,7 @@ use super::actor::Actor;
 use super::lines::Lines;
 use super::record::Record;
 use crate::model::plan::{Deed, Fate, RecoveryPlan, Report, Request, TargetResult};
+use crate::pg::trust::TrustedOwners;
 use crate::redis::RedisUrl;
 
 /// Deeds that wait for their turn. A person confirms each.
@@ -59,6 +60,8 @@ pub struct Settings {
     pub offset: chrono::FixedOffset,
     /// The Redis servers, in the order in which they are read: one set after the other.
     pub redis: Vec<RedisUrl>,
+    /// Whose tables and functions may be used, beside those of superusers and of the role that is connected.
+    pub trusted_owners: TrustedOwners,
 }
 
 /// The executor. Dropping it ends it, whatever it is doing.

@@ -7,7 +7,8 @@ use tokio_postgres::Client;
 use crate::action::actor::Actor;
 use crate::action::recover::{self, Order};
 use crate::model::plan::{Deed, Fate, Outcome, Planned, RecoveryPlan, RecoveryResult, Step};
-use crate::schema::SchemaName;
+use crate::pg::trust::TrustedOwners;
+use crate::schema::{Schema, SchemaName};
 
 /// What is going to be asked, in short.
 pub(in crate::action) fn short(deed: &Deed, id: i64) -> String {
@@ -28,12 +29,18 @@ fn planned(deed: &Deed, id: i64) -> Option<(&RecoveryPlan, &Planned)> {
     Some((plan, plan.row(id)?))
 }
 
-pub(super) async fn one(client: &Client, deed: &Deed, id: i64, actor: &Actor) -> (Fate, String) {
+pub(super) async fn one(
+    client: &Client,
+    deed: &Deed,
+    id: i64,
+    actor: &Actor,
+    owners: &TrustedOwners,
+) -> (Fate, String) {
     let Some((plan, row)) = planned(deed, id) else {
         return (Fate::Refused, "there is no plan for it".to_owned());
     };
     let schema = match SchemaName::new(&plan.schema) {
-        Ok(schema) => schema,
+        Ok(name) => Schema { name, trusted_owners: owners.clone() },
         Err(error) => return (Fate::Refused, error.to_string()),
     };
     let wait = Duration::try_from_secs_f64(deed.wait).unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::action::message::{Access, Unanswered, send};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::plan::{Outcome, Planned, RecoveryPlan, RecoveryResult, Running, Step};
-use crate::schema::SchemaName;
+use crate::schema::Schema;
 
 /// Between two looks whether a key is free.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -43,11 +43,12 @@ struct Answer {
 /// is lost, the rest is not tried.
 pub async fn execute(
     client: &Client,
-    schema: &SchemaName,
+    schema: impl Into<Schema>,
     plan: &RecoveryPlan,
     order: &Order,
     mut told: impl FnMut(&RecoveryResult),
 ) -> Vec<RecoveryResult> {
+    let schema = &schema.into();
     let mut results: Vec<RecoveryResult> = Vec::with_capacity(plan.rows.len());
     for row in &plan.rows {
         let result = if in_doubt(&results) && row.acts() {
@@ -75,7 +76,7 @@ pub(super) fn not_tried(row: &Planned) -> RecoveryResult {
 /// Does what a plan says to one execution.
 pub async fn execute_one(
     client: &Client,
-    schema: &SchemaName,
+    schema: &Schema,
     plan: &RecoveryPlan,
     row: &Planned,
     order: &Order,
@@ -95,7 +96,7 @@ pub async fn execute_one(
 /// One execution.
 struct One<'a> {
     client: &'a Client,
-    schema: &'a SchemaName,
+    schema: &'a Schema,
     plan: &'a RecoveryPlan,
     seen: &'a Running,
     order: &'a Order,
@@ -197,7 +198,7 @@ impl One<'_> {
             }
             Some(FORBIDDEN) => {
                 let role = &self.order.actor.role;
-                let grants = grants(self.schema, role, need).join("; ");
+                let grants = grants(&self.schema.name, role, need).join("; ");
                 self.result(Outcome::Forbidden, format!("{error}; what the role needs: {grants}"))
             }
             // lock_not_available

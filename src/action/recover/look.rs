@@ -9,7 +9,7 @@ use super::sql;
 use crate::action::message::{Access, send};
 use crate::model::Timestamp;
 use crate::model::plan::{RecoveryPlan, Request, Running};
-use crate::schema::SchemaName;
+use crate::schema::Schema;
 
 /// Where we are.
 #[derive(Debug, Deserialize)]
@@ -46,9 +46,10 @@ struct Row {
 /// When this is a standby, the schema is not there or not ours, the role may not look, or the server refuses.
 pub async fn plan(
     client: &Client,
-    schema: &SchemaName,
+    schema: impl Into<Schema>,
     request: &Request,
 ) -> Result<RecoveryPlan, RecoverError> {
+    let schema = &schema.into();
     let rows = send(client, Access::ReadOnly, &sql::look(schema)).await;
     let rows = rows.map_err(|error| RecoverError::Server(error.to_string()))?;
     let place: Place = parse(rows.first().map_or("", String::as_str))?;
@@ -56,25 +57,25 @@ pub async fn plan(
     if place.in_recovery {
         return Err(RecoverError::Standby);
     }
-    let name = schema.clone();
+    let name = schema.name.clone();
     match place.found {
         Found::Absent => return Err(RecoverError::NoSchema { schema: name, others, printed }),
         Found::Foreign => return Err(RecoverError::Foreign { schema: name, others, printed }),
         Found::Old => return Err(RecoverError::Old(name)),
         Found::Ours => {}
     }
-    let forbidden = |error| RecoverError::of(&error, schema, &role, Need::Plan);
+    let forbidden = |error| RecoverError::of(&error, &schema.name, &role, Need::Plan);
     if let Some(name) = &request.task {
         let found = send(client, Access::ReadOnly, &sql::has_task(schema, name)).await.map_err(forbidden)?;
         if found.is_empty() {
-            return Err(RecoverError::NoTask { schema: schema.clone(), name: name.clone() });
+            return Err(RecoverError::NoTask { schema: schema.name.clone(), name: name.clone() });
         }
     }
     let rows = send(client, Access::ReadOnly, &sql::running(schema)).await.map_err(forbidden)?;
     let rows = rows.iter().map(|row| parse::<Row>(row)).collect::<Result<Vec<_>, _>>()?;
     let grace = rows.first().map_or(0.0, |row| row.grace_seconds);
     let running: Vec<Running> = rows.into_iter().map(|row| row.running).collect();
-    Ok(RecoveryPlan::of(schema.as_str(), taken_at, grace, &running, request))
+    Ok(RecoveryPlan::of(schema.name.as_str(), taken_at, grace, &running, request))
 }
 
 /// Reads an object of the server's.

@@ -11,18 +11,19 @@ use crate::model::finding::Subject;
 use crate::model::plan::{
     Deed, Outcome, Planned, RecoveryPlan, RecoveryResult, Target, TargetResult, Verb, What,
 };
-use crate::schema::SchemaName;
+use crate::schema::Schema;
 use crate::text::one_line;
 
 /// As [`super::execute`]. What cannot be put on record is not done.
 pub async fn execute_recorded(
     client: &Client,
-    schema: &SchemaName,
+    schema: impl Into<Schema>,
     plan: &RecoveryPlan,
     order: &Order,
     record: &impl Record,
     mut told: impl FnMut(&RecoveryResult),
 ) -> Vec<RecoveryResult> {
+    let schema = &schema.into();
     let deed = Deed {
         number: 1,
         verb: Verb::Recover,

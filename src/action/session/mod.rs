@@ -36,7 +36,9 @@ struct Answer {
     backend_start: Option<Timestamp>,
     xact_start: Option<Timestamp>,
     query_start: Option<Timestamp>,
+    state_change: Option<Timestamp>,
     state: Option<String>,
+    application: Option<String>,
 }
 
 /// What came of asking.

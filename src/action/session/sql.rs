@@ -1,9 +1,12 @@
 //! The statements about sessions.
 
-use crate::action::message::{moment, text};
+use std::net::IpAddr;
+
+use crate::action::message::{moment, nullable, number, text};
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockTag};
-use crate::model::plan::{Seen, SessionTarget, Verb};
+use crate::model::plan::{Client, Seen, SessionTarget, Verb};
+use crate::text::one_line;
 
 const SIGNAL: &str = include_str!("../../../assets/sql/signal.sql");
 
@@ -41,8 +44,11 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
     let holds = target.holds.map_or_else(|| "true".to_owned(), |(tag, mode)| holds(tag, mode));
     let pieces = [
         ("$backend_start", moment(Some(target.backend_start))),
+        ("$other_client", other_client(&target.client)),
         ("$other_transaction", differs("t.xact_start", target.xact_start)),
         ("$other_query", differs("t.query_start", target.query_start)),
+        ("$other_state", differs("t.state_change", target.state_change)),
+        ("$holds_key", target.holds_a_key().to_string()),
         ("$not_active", not_active.to_owned()),
         ("$reads_locks", (target.blocks || target.holds.is_some()).to_string()),
         ("$conflicts", conflicts()),
@@ -54,18 +60,49 @@ pub(super) fn signal(signal: Signal, target: &SessionTarget) -> String {
     let lines: Vec<&str> = SIGNAL.lines().filter(|line| !line.starts_with("--")).collect();
     // The planner does not know how many locks there are: each with each of fifty thousand would take a minute.
     let sql = format!("SET LOCAL enable_nestloop = off;\n{}", lines.join("\n"));
-    pieces.into_iter().fold(sql, |sql, (name, value)| sql.replace(name, &value))
+    fill(&sql, &pieces)
+}
+
+/// Puts values in the place of names, in one pass: what is in a value stays as it is. Of names that begin alike the longest counts.
+fn fill(template: &str, pieces: &[(&str, String)]) -> String {
+    let mut pieces: Vec<_> = pieces.iter().collect();
+    pieces.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+    let mut filled = String::with_capacity(template.len() * 2);
+    let mut rest = template;
+    while let Some((before, from)) = rest.find('$').and_then(|at| rest.split_at_checked(at)) {
+        filled.push_str(before);
+        let named = pieces.iter().find_map(|(name, value)| Some((value.as_str(), from.strip_prefix(name)?)));
+        let (value, left) = named.unwrap_or_else(|| from.split_at_checked(1).unwrap_or((from, "")));
+        filled.push_str(value);
+        rest = left;
+    }
+    filled.push_str(rest);
+    filled
+}
+
+/// Whether somebody else is behind the session, as far as the server knows.
+fn other_client(seen: &Client) -> String {
+    let mut differ = Vec::new();
+    if let Some(name) = seen.comparable_application() {
+        differ.push(format!("t.application_name IS DISTINCT FROM {}", nullable(name)));
+    }
+    let address = seen.address.as_deref().and_then(|text| text.parse::<IpAddr>().ok());
+    let address = address.map_or_else(|| "NULL".to_owned(), |address| format!("'{address}'::inet"));
+    differ.push(format!("t.usesysid IS DISTINCT FROM {}", number(seen.usesysid)));
+    differ.push(format!("t.client_addr IS DISTINCT FROM {address}"));
+    differ.push(format!("t.client_port IS DISTINCT FROM {}", number(seen.port)));
+    differ.join(" OR ")
 }
 
 /// What to do, and where: in short, for the record.
 pub(super) fn short(signal: Signal, target: &SessionTarget) -> String {
-    let mut text = format!("{}({}) if", signal.function(), target.pid);
+    let mut line = format!("{}({}) if", signal.function(), target.pid);
     let mut condition = |words: String| {
-        if !text.ends_with(" if") {
-            text.push_str(" and");
+        if !line.ends_with(" if") {
+            line.push_str(" and");
         }
-        text.push(' ');
-        text.push_str(&words);
+        line.push(' ');
+        line.push_str(&words);
     };
     condition(format!("backend_start = {}", literal(Some(target.backend_start))));
     if let Seen::Same(start) = target.xact_start {
@@ -73,6 +110,12 @@ pub(super) fn short(signal: Signal, target: &SessionTarget) -> String {
     }
     if let Seen::Same(start) = target.query_start {
         condition(format!("query_start = {}", literal(start)));
+    }
+    if let Seen::Same(start) = target.state_change {
+        condition(format!("state_change = {}", literal(start)));
+    }
+    if let Some(name) = target.client.application.as_deref().filter(|name| !name.is_empty()) {
+        condition(format!("application_name = {}", text(&one_line(name))));
     }
     if signal == Signal::Cancel {
         condition("it is active".to_owned());
@@ -83,7 +126,7 @@ pub(super) fn short(signal: Signal, target: &SessionTarget) -> String {
     if target.blocks {
         condition("it blocks somebody".to_owned());
     }
-    text
+    line
 }
 
 fn literal(at: Option<Timestamp>) -> String {
@@ -152,4 +195,63 @@ pub(super) fn rights(pid: i32) -> String {
          FROM (SELECT 1) AS one \
          LEFT JOIN pg_stat_get_activity({pid}) AS a ON true LEFT JOIN pg_roles AS r ON r.oid = a.usesysid"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(application: &str) -> SessionTarget {
+        let at = "2026-01-01T09:00:00Z".parse::<Timestamp>().unwrap();
+        SessionTarget {
+            pid: 4312,
+            backend_start: at,
+            client: Client {
+                application: Some(application.into()),
+                address: Some("[local]".into()),
+                ..Client::default()
+            },
+            xact_start: Seen::Same(None),
+            query_start: Seen::Same(Some(at)),
+            state_change: Seen::Any,
+            holds: None,
+            blocks: false,
+        }
+    }
+
+    #[test]
+    fn names_are_filled_in_one_pass() {
+        let pieces = [("$a", "$b".to_owned()), ("$ab", "two".to_owned()), ("$b", "'$a'".to_owned())];
+        for (template, filled) in
+            [("$a $b $ab", "$b '$a' two"), ("$abc$", "twoc$"), ("é$a$$b", "é$b$'$a'"), ("$c", "$c"), ("", "")]
+        {
+            assert_eq!(fill(template, &pieces), filled, "{template}");
+        }
+    }
+
+    #[test]
+    fn a_statement_has_no_name_left_in_it() {
+        for name in ["web", "$pid $holds", "o'hare\\", "\u{1b}[2J"] {
+            let sql = signal(Signal::Terminate, &target(name));
+            assert!(sql.contains("pg_terminate_backend(v.pid)"), "{sql}");
+            let rest = sql.replace(&text(name), "");
+            assert!(!rest.contains('$'), "{rest}");
+            assert_eq!(sql.contains(&text(name)), true, "{sql}");
+            let short = short(Signal::Terminate, &target(name));
+            assert!(!short.contains('\u{1b}') && short.contains("application_name = "), "{short}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_read_of_a_client_is_left_out() {
+        let sql = signal(Signal::Terminate, &target("caf\u{fffd}"));
+        assert!(!sql.contains("t.application_name IS DISTINCT"), "{sql}");
+        assert!(
+            sql.contains("t.usesysid IS DISTINCT FROM NULL OR t.client_addr IS DISTINCT FROM NULL"),
+            "{sql}"
+        );
+        let mut tcp = target("web");
+        tcp.client.address = Some("fe80::1".into());
+        assert!(signal(Signal::Terminate, &tcp).contains("t.client_addr IS DISTINCT FROM 'fe80::1'::inet"));
+    }
 }

@@ -4,6 +4,7 @@ use super::Answer;
 use super::sql::Signal;
 use crate::model::Timestamp;
 use crate::model::plan::{Seen, SessionTarget};
+use crate::text::one_line;
 
 pub(super) const OWN: &str = "that is a session of locktop's own";
 
@@ -22,11 +23,27 @@ impl Words {
                 let began = began(Some(seen.backend_start), now.backend_start);
                 format!("pid {} is another session: {began}", seen.pid)
             }
+            "client" => Self::client(seen, now),
             "transaction" => match (was(seen.xact_start), now.xact_start) {
                 (Some(_), None) => "its transaction has ended".to_owned(),
                 (None, Some(at)) => format!("it has a transaction now: began {}", self.time(at, TIME)),
                 (was, is) => format!("its transaction is another one: {}", began(was, is)),
             },
+            "query" if is_idle(seen) => {
+                format!(
+                    "it has run something since: its last query {}",
+                    began(was(seen.query_start), now.query_start)
+                )
+            }
+            "state" => {
+                format!(
+                    "it has run something since: its state {}",
+                    began(was(seen.state_change), now.state_change)
+                )
+            }
+            "moved" => {
+                "it has run something while its locks were read, and may have given its key up".to_owned()
+            }
             "query" => {
                 format!("its query is another one: {}", began(was(seen.query_start), now.query_start))
             }
@@ -45,6 +62,19 @@ impl Words {
         }
     }
 
+    /// `it serves another client by now: web-2, not web-1`.
+    fn client(seen: &SessionTarget, now: &Answer) -> String {
+        let name = |name: Option<&str>| match name {
+            Some(name) if !name.is_empty() => one_line(name).into_owned(),
+            _ => "one without a name".to_owned(),
+        };
+        let (was, is) = (name(seen.client.application.as_deref()), name(now.application.as_deref()));
+        if was == is {
+            return "it serves another client by now: its role or its address is another one".to_owned();
+        }
+        format!("it serves another client by now: {is}, not {was}")
+    }
+
     /// `began 14:02:31, not 13:59:40`, as exactly as it takes to see the difference.
     fn began(&self, was: Option<Timestamp>, is: Option<Timestamp>) -> String {
         let both = |format| (was.map(|at| self.time(at, format)), is.map(|at| self.time(at, format)));
@@ -61,6 +91,11 @@ impl Words {
 
 const TIME: &str = "%H:%M:%S";
 
+/// In no transaction: whatever it ran since, another client may have sent.
+fn is_idle(seen: &SessionTarget) -> bool {
+    seen.xact_start == Seen::Same(None)
+}
+
 fn was(seen: Seen<Option<Timestamp>>) -> Option<Timestamp> {
     match seen {
         Seen::Same(at) => at,
@@ -76,6 +111,7 @@ pub(super) fn unsent(signal: Signal) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::plan::Client;
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()
@@ -85,10 +121,25 @@ mod tests {
         SessionTarget {
             pid: 7,
             backend_start: at("2026-01-01T09:00:00Z"),
+            client: Client { application: Some("web-1".into()), ..Client::default() },
             xact_start: Seen::Same(Some(at("2026-01-01T13:59:40Z"))),
             query_start: Seen::Any,
+            state_change: Seen::Any,
             holds: None,
             blocks: true,
+        }
+    }
+
+    fn unseen() -> Answer {
+        Answer {
+            word: String::new(),
+            sent: None,
+            backend_start: None,
+            xact_start: None,
+            query_start: None,
+            state_change: None,
+            state: None,
+            application: None,
         }
     }
 
@@ -100,8 +151,7 @@ mod tests {
             sent: None,
             backend_start: None,
             xact_start: xact_start.map(at),
-            query_start: None,
-            state: None,
+            ..unseen()
         };
         for (now, expected) in [
             (Some("2026-01-01T14:02:31Z"), "its transaction is another one: began 15:02:31, not 14:59:40"),
@@ -117,5 +167,48 @@ mod tests {
         ] {
             assert_eq!(words.changed(&seen(), &answer(now)), expected);
         }
+    }
+
+    #[test]
+    fn who_was_idle_and_ran_something_may_be_somebody_else() {
+        let words = Words { offset: chrono::FixedOffset::east_opt(0).unwrap() };
+        let (nine, ten) = (at("2026-01-01T09:00:00Z"), at("2026-01-01T10:00:00Z"));
+        let idle = SessionTarget {
+            xact_start: Seen::Same(None),
+            query_start: Seen::Same(Some(nine)),
+            state_change: Seen::Same(Some(nine)),
+            ..seen()
+        };
+        let now = |word: &str, application: &str| Answer {
+            word: word.to_owned(),
+            query_start: Some(ten),
+            state_change: Some(ten),
+            application: Some(application.to_owned()),
+            ..unseen()
+        };
+        for (target, word, application, expected) in [
+            (
+                &idle,
+                "query",
+                "web-1",
+                "it has run something since: its last query began 10:00:00, not 09:00:00",
+            ),
+            (&idle, "state", "web-1", "it has run something since: its state began 10:00:00, not 09:00:00"),
+            (&idle, "client", "a\u{1b}[2J", "it serves another client by now: a"),
+            (&idle, "client", "", "it serves another client by now: one without a name, not web-1"),
+            (
+                &idle,
+                "client",
+                "web-1",
+                "it serves another client by now: its role or its address is another one",
+            ),
+            (&idle, "moved", "web-1", "it has run something while its locks were read"),
+        ] {
+            let said = words.changed(target, &now(word, application));
+            assert!(said.starts_with(expected) && !said.contains('\u{1b}'), "{said}");
+        }
+        let query = SessionTarget { query_start: Seen::Same(Some(nine)), ..seen() };
+        let said = words.changed(&query, &now("query", "web-1"));
+        assert_eq!(said, "its query is another one: began 10:00:00, not 09:00:00");
     }
 }

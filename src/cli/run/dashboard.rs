@@ -70,7 +70,11 @@ pub(super) async fn show(
     }
     let executor = spare.as_ref().map(|spare| {
         let lines = Lines { spare: Arc::clone(spare), poll: live.line() };
-        Executor::start(lines, Book::new(&info, live.diary()), hands::settings(settings, &info))
+        Executor::start(
+            lines,
+            Book::new(&info, live.diary(), settings.trusted_owners.clone()),
+            hands::settings(settings, &info),
+        )
     });
     let way = spare.as_ref().map_or(Way::Own, |spare| Way::Spare(Arc::clone(spare)));
     let learner = look::learner(settings, &info);

@@ -11,6 +11,7 @@ use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
 use crate::model::plan::{Fate, TargetResult};
 use crate::pg::conninfo::ConnInfo;
+use crate::pg::trust::TrustedOwners;
 use crate::text::one_line;
 
 pub(super) fn settings(settings: &Settings, info: &ConnInfo) -> executor::Settings {
@@ -18,6 +19,7 @@ pub(super) fn settings(settings: &Settings, info: &ConnInfo) -> executor::Settin
         actor: actor(info),
         offset: clock::offset(),
         redis: settings.redis.sets.servers().cloned().collect(),
+        trusted_owners: settings.trusted_owners.clone(),
     }
 }
 
@@ -58,9 +60,10 @@ impl Record for Book {
 }
 
 impl Book {
-    pub(super) fn new(info: &ConnInfo, diary: Diary) -> Self {
+    pub(super) fn new(info: &ConnInfo, diary: Diary, trusted_owners: TrustedOwners) -> Self {
         let directory = audit::directory(&|name| std::env::var(name).ok());
-        Self { keeper: Keeper::new(directory, actor(info), ServerName::of(info)), diary }
+        let keeper = Keeper::new(directory, actor(info), ServerName::of(info)).trusting(trusted_owners);
+        Self { keeper, diary }
     }
 
     fn tell(&self, kind: Kind, severity: Severity, text: String, asked: &Asked<'_>) {

@@ -123,7 +123,8 @@ pub(super) fn learner(settings: &Settings, info: &ConnInfo) -> Learner {
         place: format!("{}:{}:{}", file.to_string_lossy(), query.at.line, query.at.column),
     };
     let queries = settings.lock_name_queries.iter().map(query).collect();
-    Learner::new(info.clone(), Limits::default(), lock_names(settings), queries)
+    let limits = Limits { trusted_owners: settings.trusted_owners.clone(), ..Limits::default() };
+    Learner::new(info.clone(), limits, lock_names(settings), queries)
 }
 
 /// Names for advisory keys: the config's, then those of well-known software.
@@ -150,7 +151,8 @@ pub(super) fn limits(settings: &Settings) -> Limits {
         limits: place("rate_limit"),
         generators: place("id_generator"),
     };
-    Limits { task_tables, system_tables, ..Limits::default() }
+    let trusted_owners = settings.trusted_owners.clone();
+    Limits { task_tables, system_tables, trusted_owners, ..Limits::default() }
 }
 
 /// The Redis servers to look at, and how; none where there are none.

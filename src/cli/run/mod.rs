@@ -17,9 +17,10 @@ use super::output;
 use super::session;
 use super::settings::{Context, Settings, SettingsError};
 use crate::config::{Checks, ConfigError};
-use crate::pg::connect::{Connection, connect};
+use crate::pg::connect::{Connection, connect, pin};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::error::ConnectError;
+use crate::pg::poll::message;
 use crate::text;
 
 /// Why a command failed: one line for people, and the exit status.
@@ -128,13 +129,16 @@ async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let info = session::ask_first(info, settings.prompt).map_err(failure)?;
-    match connect(&info).await {
-        Ok(connection) => Ok((connection, info)),
+    let (connection, info) = match connect(&info).await {
+        Ok(connection) => (connection, info),
         Err(error) => match session::ask_after(&info, settings.prompt, &error).map_err(failure)? {
-            Some(info) => Ok((connect(&info).await.map_err(failure)?, info)),
-            None => Err(failure(error)),
+            Some(info) => (connect(&info).await.map_err(failure)?, info),
+            None => return Err(failure(error)),
         },
-    }
+    };
+    // Before anything is asked: names in our statements are the server's own.
+    pin(&connection.client).await.map_err(|error| Failure::Other(message(&error)))?;
+    Ok((connection, info))
 }
 
 /// One thread polls, so that a terminal nobody reads never holds the poll up; the screens have the main thread.

@@ -12,6 +12,7 @@ use crate::action::Actor;
 use crate::action::audit::{self, AuditError, Keeper, ServerName};
 use crate::action::recover::{self, Order, RecoverError};
 use crate::model::plan::{RecoveryPlan, RecoveryResult, Request, Selection};
+use crate::schema::Schema;
 use crate::text::{self, one_line};
 use crate::wire;
 
@@ -25,7 +26,9 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     refuse(&settings, arguments)?;
     let (connection, info) = open(&settings).await?;
     let client = &connection.client;
-    let plan = recover::plan(client, &arguments.schema, &request(arguments)).await?;
+    let trusted_owners = settings.trusted_owners.clone();
+    let schema = Schema { name: arguments.schema.clone(), trusted_owners: trusted_owners.clone() };
+    let plan = recover::plan(client, schema.clone(), &request(arguments)).await?;
     let output = Output { settings: &settings, arguments, plan: &plan, broken: Cell::new(None) };
     output.plan();
     if arguments.dry_run || plan.rows.is_empty() {
@@ -33,7 +36,7 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     }
     let actor = Actor::of_process("locktop recover", info.user());
     let directory = audit::directory(&|name| std::env::var(name).ok());
-    let keeper = Keeper::new(directory, actor.clone(), ServerName::of(&info));
+    let keeper = Keeper::new(directory, actor.clone(), ServerName::of(&info)).trusting(trusted_owners);
     if plan.acts().count() > 0 {
         open_record(&keeper).await?;
         if !arguments.yes && !output.is_confirmed()? {
@@ -43,7 +46,7 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     }
     let order = Order { actor, reason: arguments.reason.clone(), wait: arguments.wait };
     let told = |result: &RecoveryResult| output.result(result);
-    let results = recover::execute_recorded(client, &arguments.schema, &plan, &order, &keeper, told).await;
+    let results = recover::execute_recorded(client, schema, &plan, &order, &keeper, told).await;
     let all = results.iter().all(|result| result.outcome.is_settled());
     output.end(&results, u8::from(!all))
 }

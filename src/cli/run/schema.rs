@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::super::args::SchemaCommand;
 use super::super::settings::Settings;
 use super::{Failure, open};
-use crate::schema::{self, Found, LATEST, Object, SchemaError, SchemaName, State};
+use crate::schema::{self, Found, LATEST, Object, Schema, SchemaError, SchemaName, State};
 use crate::text::one_line;
 
 impl From<SchemaError> for Failure {
@@ -17,13 +17,15 @@ impl From<SchemaError> for Failure {
 pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u8, Failure> {
     let (mut connection, _) = open(&settings).await?;
     let client = &mut connection.client;
+    let trusted =
+        |name: &SchemaName| Schema { name: name.clone(), trusted_owners: settings.trusted_owners.clone() };
     let (said, status) = match command {
-        SchemaCommand::Install(place) => (install(client, &place.schema).await?, 0),
+        SchemaCommand::Install(place) => (install(client, trusted(&place.schema)).await?, 0),
         SchemaCommand::Status(place) => {
-            let state = schema::state(client, &place.schema).await?;
+            let state = schema::state(client, trusted(&place.schema)).await?;
             (describe(&state, &place.schema), u8::from(!state.is_current()))
         }
-        SchemaCommand::Drop(place) => (remove(client, &place.schema).await?, 0),
+        SchemaCommand::Drop(place) => (remove(client, trusted(&place.schema)).await?, 0),
         SchemaCommand::Print { schema } => (schema::script(schema), 0),
     };
     let mut out = io::stdout().lock();
@@ -32,9 +34,10 @@ pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u
     Ok(status)
 }
 
-async fn install(client: &mut tokio_postgres::Client, schema: &SchemaName) -> Result<String, Failure> {
+async fn install(client: &mut tokio_postgres::Client, schema: Schema) -> Result<String, Failure> {
+    let name = shown(&schema.name);
     let done = schema::install(client, schema).await?;
-    let name = shown(schema);
+    let owner = ordinary_role(client).await?;
     let mut said = match done.from {
         Some(version) if version == done.to => {
             format!("The schema {name} has version {version}, the latest: nothing to do.")
@@ -48,7 +51,21 @@ async fn install(client: &mut tokio_postgres::Client, schema: &SchemaName) -> Re
         None => format!("Installed version {} into the new schema {name}: {} objects.", done.to, done.made),
     };
     said.push_str(&oddities(&done.odd));
+    if let Some(owner) = owner {
+        let owner = one_line(&owner).into_owned();
+        said.push_str(&format!(
+            "\nIt belongs to {owner}. Whoever looks or acts as another role names that one, since what it owns runs with their rights: \
+             trusted_owners = [\"{owner}\"] in the config, or --trust-owner {owner}."
+        ));
+    }
     Ok(said)
+}
+
+/// The role that is connected, unless it is a superuser: what those own everybody trusts.
+async fn ordinary_role(client: &tokio_postgres::Client) -> Result<Option<String>, Failure> {
+    let sql = "SELECT rolname::text FROM pg_catalog.pg_roles WHERE rolname = current_user AND NOT rolsuper";
+    let rows = client.query_typed(sql, &[]).await.map_err(SchemaError::from)?;
+    Ok(rows.first().and_then(|row| row.try_get(0).ok()))
 }
 
 fn describe(state: &State, schema: &SchemaName) -> String {
@@ -70,8 +87,8 @@ fn describe(state: &State, schema: &SchemaName) -> String {
     }
 }
 
-async fn remove(client: &mut tokio_postgres::Client, schema: &SchemaName) -> Result<String, Failure> {
-    let name = shown(schema);
+async fn remove(client: &mut tokio_postgres::Client, schema: Schema) -> Result<String, Failure> {
+    let name = shown(&schema.name);
     Ok(match schema::remove(client, schema).await? {
         None => format!("There is no schema {name}: nothing to do."),
         Some(removed) => {

@@ -22,7 +22,8 @@ pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8
     let (quit, told) = watch::channel(false);
     let mut ends = ends(quit, arguments.exit_with_stdin)?;
     loop {
-        let options = options(info.clone(), arguments);
+        let options =
+            Options { trusted_owners: settings.trusted_owners.clone(), ..options(info.clone(), arguments) };
         let work = Builtin::new(info.clone(), &arguments.id);
         let outcome = tokio::select! {
             outcome = worker::run(options, work, told.clone()) => outcome,

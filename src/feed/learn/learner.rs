@@ -69,7 +69,7 @@ impl Learner {
 
     fn origin(&self, source: &Source) -> (Text, bool) {
         match source {
-            Source::Software(Place { software, schema }) => {
+            Source::Software(Place { software, schema, .. }) => {
                 (format!("{}, schema {schema}", software.origin()).into(), software.is_small())
             }
             Source::Query(number) => {

@@ -10,9 +10,9 @@ use super::job::bytes;
 use super::news::QUIET;
 use super::source::{Source, Statements};
 use crate::locks::pooler;
-use crate::pg::connect::{Listening, listen};
+use crate::pg::connect::{Listening, listen, pin};
 use crate::pg::conninfo::ConnInfo;
-use crate::schema::{LATEST, SchemaError, SchemaName, State, state};
+use crate::schema::{LATEST, Schema, SchemaError, State, state};
 
 /// Longest time for all of it, after the connection is there.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -61,13 +61,14 @@ impl All {
 /// Connects, makes sure that a session lock can be held there and that the schema is what we know, and listens.
 pub(super) async fn open(
     info: &ConnInfo,
-    schema: &SchemaName,
+    schema: &Schema,
     sources: &[Source],
 ) -> Result<(Listening, All), OpenError> {
     let mut connection = listen(info).await.map_err(OpenError::Connect)?;
     let setup = async {
         // First of all: on a pool's connection nothing may be set that would stay there.
         pooler::refuse_transaction_mode(&connection.client, info).await.map_err(OpenError::Pooler)?;
+        pin(&connection.client).await?;
         prepare(&mut connection.client, info, schema, sources).await
     };
     let statements = tokio::time::timeout(PATIENCE, setup)
@@ -79,7 +80,7 @@ pub(super) async fn open(
 async fn prepare(
     client: &mut Client,
     info: &ConnInfo,
-    schema: &SchemaName,
+    schema: &Schema,
     sources: &[Source],
 ) -> Result<All, OpenError> {
     client.batch_execute(SETTINGS).await?;
@@ -95,12 +96,13 @@ async fn prepare(
     Ok(statements)
 }
 
-async fn check(client: &mut Client, info: &ConnInfo, schema: &SchemaName) -> Result<(), OpenError> {
+async fn check(client: &mut Client, info: &ConnInfo, place: &Schema) -> Result<(), OpenError> {
+    let schema = &place.name;
     let standby = client.query_one("SELECT pg_catalog.pg_is_in_recovery()", &[]).await?;
     if standby.try_get(0)? {
         return Err(OpenError::Standby);
     }
-    match state(client, schema).await {
+    match state(client, place.clone()).await {
         Ok(State::Installed { version, .. }) if version == LATEST => Ok(()),
         Ok(State::Installed { version, .. }) if version < LATEST => {
             Err(OpenError::OldSchema { schema: schema.clone(), found: version })

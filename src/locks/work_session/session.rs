@@ -14,7 +14,7 @@ use super::source::Source;
 use super::worker_id::WorkerId;
 use crate::pg::connect::{Heard, Listening};
 use crate::pg::conninfo::ConnInfo;
-use crate::schema::SchemaName;
+use crate::schema::{Schema, SchemaName};
 use crate::text;
 
 /// A server that has not answered for so long is gone, as far as we can tell. Its own limit for a statement is shorter.
@@ -41,22 +41,17 @@ impl WorkSession {
     ///
     /// # Errors
     /// When there is no connection, or only one through a pooler in transaction mode; when the schema is not there or not of
-    /// this version; when the role may not use it.
+    /// this version; when the role may not use it, or somebody untrusted owns something in it.
     pub async fn open(
         info: &ConnInfo,
-        schema: &SchemaName,
+        schema: impl Into<Schema>,
         worker: &WorkerId,
         sources: &[Source],
     ) -> Result<Self, OpenError> {
-        let (connection, statements) = open::open(info, schema, sources).await?;
+        let schema = schema.into();
+        let (connection, statements) = open::open(info, &schema, sources).await?;
         let row = connection.client.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).await?;
-        Ok(Self {
-            connection,
-            statements,
-            worker: worker.clone(),
-            schema: schema.clone(),
-            pid: row.try_get(0)?,
-        })
+        Ok(Self { connection, statements, worker: worker.clone(), schema: schema.name, pid: row.try_get(0)? })
     }
 
     /// The process id of the server's side.

@@ -4,9 +4,8 @@
 
 use std::sync::Arc;
 
-use super::RecoveryPlan;
+use super::{RecoveryPlan, SessionTarget};
 use crate::model::finding::Subject;
-use crate::model::lock::{LockMode, LockTag};
 use crate::model::redis_lease::RedisLease;
 use crate::model::{Text, Timestamp};
 
@@ -49,32 +48,6 @@ impl Verb {
             Self::MakeDue => "make_due",
         }
     }
-}
-
-/// A session, and the situation that it was seen in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionTarget {
-    /// Its process.
-    pub pid: i32,
-    /// When it began: without that there is no identity and nothing can be asked.
-    pub backend_start: Timestamp,
-    /// Its transaction. In a pool the same session serves somebody else a moment later, in another one.
-    pub xact_start: Seen<Option<Timestamp>>,
-    /// Its query; compared where a query is cancelled, which also has to be active.
-    pub query_start: Seen<Option<Timestamp>>,
-    /// A lock that it has to hold still, in this mode.
-    pub holds: Option<(LockTag, LockMode)>,
-    /// Somebody has to wait for it still, as a holder or as one ahead in a queue.
-    pub blocks: bool,
-}
-
-/// Whether something has to be as it was seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seen<T> {
-    /// It has to be this.
-    Same(T),
-    /// It may have changed.
-    Any,
 }
 
 /// A row of a table of leases.

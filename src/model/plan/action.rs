@@ -47,6 +47,8 @@ pub struct PlannedTarget {
     pub cautions: Vec<Caution>,
     /// The lease for which its session was chosen.
     pub lease: Option<LeaseHeld>,
+    /// What its session works on by tables of our own: while that stays, so does who is behind it, whatever was run for it.
+    pub work: Option<Stake>,
     /// How it has changed since it was chosen: the server will not act on it any more. Once it is there it stays.
     pub change: Option<Change>,
 }

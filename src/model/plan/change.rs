@@ -16,6 +16,10 @@ pub enum Change {
     OtherTransaction,
     /// Its session runs another query.
     OtherQuery,
+    /// Its session is idle, and has run something since: in a pool it may serve somebody else.
+    RanSomething,
+    /// Its session serves another client.
+    OtherClient,
     /// Its session runs no query.
     NotActive,
     /// It has not got the lock any more for which it was chosen.
@@ -33,6 +37,8 @@ impl fmt::Display for Change {
             Self::Hidden => "is hidden from this role by now",
             Self::OtherTransaction => "its transaction has ended",
             Self::OtherQuery => "its query has ended",
+            Self::RanSomething => "has run something since, and may serve somebody else by now",
+            Self::OtherClient => "serves another client by now",
             Self::NotActive => "runs no query any more",
             Self::HoldsNotAnyMore => "does not hold that lock any more",
             Self::BlocksNobody => "blocks nobody any more",

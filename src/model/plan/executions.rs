@@ -257,5 +257,5 @@ fn planned(row: &Planned, name: String, subject: Subject, effect: String) -> Pla
         None => format!("recover_seen_execution({id})"),
     };
     let target = Target { what: What::Execution { id }, name, subject };
-    PlannedTarget { target, does, facts, effect: None, cautions, lease: None, change: None }
+    PlannedTarget { target, does, facts, effect: None, cautions, lease: None, work: None, change: None }
 }

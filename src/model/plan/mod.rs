@@ -17,14 +17,14 @@ mod rights;
 mod rights_words;
 mod rows;
 mod running;
+mod seen;
 mod session;
 mod signal;
 #[cfg(test)]
 mod tests;
 
 pub use act::{
-    Deed, Fate, ItemTarget, LeaseTarget, Report, Rights, Seen, SessionTarget, Target, TargetResult,
-    TaskTarget, Verb, What,
+    Deed, Fate, ItemTarget, LeaseTarget, Report, Rights, Target, TargetResult, TaskTarget, Verb, What,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
 pub use ask::{Ask, Chosen, Scope};
@@ -37,5 +37,6 @@ pub use recovery::{Others, Planned, Reason, RecoveryPlan, Request, Selection, St
 pub use rights::{Lack, Needs};
 pub use rows::{items, leases, tasks, toggle};
 pub use running::{RunState, Running};
+pub use seen::{Client, Seen, SessionTarget};
 pub use session::AlsoEnded;
 pub use signal::sessions;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::TaskKey;
+use crate::model::owner::Owner;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
 
@@ -96,6 +97,8 @@ pub struct TaskTables {
     pub executions: Option<Text>,
     /// Whether a task is locked by a key of its own namespace (locktop's own tables), not by its raw id.
     pub own_keys: bool,
+    /// Whose the table of schedules is.
+    pub owner: Owner,
 }
 
 /// A pair of tables and what was read of them.

@@ -8,6 +8,7 @@ mod attempt;
 mod diagnose;
 mod heard;
 mod listen;
+mod path;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use super::tls::{Connector, Stage};
 use attempt::{Attempt, Failure};
 pub use heard::{Heard, Notification, Notifications};
 pub use listen::{Listening, listen};
+pub use path::{SearchPath, pin};
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]

@@ -10,18 +10,21 @@ mod rows;
 mod software;
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
+use postgres_protocol::escape::escape_literal;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::poll::{Limits, message};
 use super::sql;
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
+use crate::pg::trust::{TrustedOwners, untrusted};
 
 use rows::Shape;
-pub use software::{Place, Software};
+pub use software::{Place, Relation, Software};
 
 /// Rows of one query that are read; what follows is not.
 pub const ROWS: usize = 10_000;
@@ -33,11 +36,14 @@ const PATIENCE: Duration = Duration::from_millis(1500);
 /// the documentation of CREATE FUNCTION, and `row_security`.)
 const TRUSTED: &str = "SET LOCAL search_path TO pg_catalog, pg_temp;\nSET LOCAL row_security TO off;";
 
+/// The last column of what is fetched: other statements of the message have rows too.
+const NAME: &str = "locktop_name";
+
 /// A query without an answer, or with one that is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum LearnError {
     /// The server refused.
-    #[error("{}", message(.0))]
+    #[error("{}", said(.0))]
     Server(#[from] tokio_postgres::Error),
     /// Columns of other numbers or types than wanted.
     #[error("expected (key bigint, name text) or (classid int, objid int, name text), got {0}")]
@@ -57,6 +63,11 @@ pub enum LearnError {
     Silent,
 }
 
+/// What the server said; of a guard, what it found.
+fn said(error: &tokio_postgres::Error) -> String {
+    error.as_db_error().and_then(untrusted).unwrap_or_else(|| message(error))
+}
+
 /// What a query brought.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
@@ -71,13 +82,67 @@ pub struct Answer {
 /// # Errors
 /// When the server refuses it, it takes too long, or its rows are not keys and names.
 pub async fn ask(client: &Client, limits: &Limits, query: &str) -> Result<Answer, LearnError> {
-    // The server takes one statement here and no more, and says what its columns are.
-    let prepared = tokio::time::timeout(PATIENCE, client.prepare(query)).await;
-    let prepared = prepared.map_err(|_| LearnError::Silent)??;
-    let types: Vec<_> =
-        prepared.columns().iter().map(|column| (column.name(), column.type_().clone())).collect();
-    let shape = Shape::of(&types)?;
-    rows::answer(shape, fetch(client, &framed(shape.columns(), "", query, limits)).await?)
+    let statement = Statement::new(query);
+    let asked = async {
+        let shape = statement.shape(client, limits).await?;
+        let before = statement.before(&limits.trusted_owners);
+        rows::answer(shape, fetch(client, &framed(shape.columns(), &before, query, limits)).await?)
+    };
+    let answer = asked.await;
+    if answer.is_err() {
+        statement.forget(client).await;
+    }
+    answer
+}
+
+/// A query of the config, prepared for nothing but to see which tables it names.
+struct Statement<'a> {
+    name: String,
+    query: &'a str,
+}
+
+impl<'a> Statement<'a> {
+    fn new(query: &'a str) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self { name: format!("locktop_named_{number}"), query: trimmed(query) }
+    }
+
+    /// What its columns are. To be understood is all that happens to it.
+    async fn shape(&self, client: &Client, limits: &Limits) -> Result<Shape, LearnError> {
+        // The server takes one statement here and no more, and does not look at what is in it.
+        let one = format!("PREPARE {} AS {}", self.name, self.query);
+        let path = limits.trusted_owners.trusted_path(false);
+        let settings = sql::all_settings(limits.statement_timeout, limits.lock_timeout);
+        let asked = async {
+            client.prepare(&one).await?;
+            client.batch_execute(&path).await?;
+            let understood = client.prepare(self.query).await;
+            client.batch_execute(&settings).await?;
+            understood
+        };
+        let prepared = tokio::time::timeout(PATIENCE, asked).await.map_err(|_| LearnError::Silent)??;
+        let types: Vec<_> =
+            prepared.columns().iter().map(|column| (column.name(), column.type_().clone())).collect();
+        Shape::of(&types)
+    }
+
+    /// Goes before it in the transaction in which it is run: it is understood, which locks what it names and runs nothing; then all of that
+    /// has to belong to trusted owners. Row security is as the role has it: the policies are those owners' too.
+    fn before(&self, owners: &TrustedOwners) -> String {
+        let (name, query, path, guard) =
+            (&self.name, self.query, owners.trusted_path(true), owners.locked_guard());
+        format!(
+            "{path};\nPREPARE {name} AS {query}\n;\nSET LOCAL search_path TO pg_catalog, pg_temp;\n{guard};\n\
+             DEALLOCATE {name};\n{path};\nSET LOCAL row_security TO on;"
+        )
+    }
+
+    /// A prepared statement outlives a transaction that fails.
+    async fn forget(&self, client: &Client) {
+        let deallocate = format!("DEALLOCATE {}", self.name);
+        let _ = tokio::time::timeout(PATIENCE, client.batch_execute(&deallocate)).await;
+    }
 }
 
 /// Reads a table of well-known software.
@@ -87,7 +152,17 @@ pub async fn ask(client: &Client, limits: &Limits, query: &str) -> Result<Answer
 pub async fn ask_software(client: &Client, limits: &Limits, place: &Place) -> Result<Answer, LearnError> {
     let query =
         place.software.query().replace("FROM ONLY ", &format!("FROM ONLY {}.", quoted(&place.schema)));
-    let text = framed(Shape::Bigint.columns(), TRUSTED, &query, limits);
+    let before = match &place.table {
+        // Locked first, so that it is the one that was looked at when it is read.
+        Some(table) => {
+            let (schema, name) = (escape_literal(&place.schema), escape_literal(&table.name));
+            let guard = limits.trusted_owners.table_guard(&table.oid.to_string(), &schema, &name, false);
+            let table = format!("{}.{}", quoted(&place.schema), quoted(&table.name));
+            format!("{TRUSTED}\nLOCK TABLE ONLY {table} IN ACCESS SHARE MODE;\n{guard};")
+        }
+        None => TRUSTED.to_owned(),
+    };
+    let text = framed(Shape::Bigint.columns(), &before, &query, limits);
     rows::answer(Shape::Bigint, fetch(client, &text).await?)
 }
 
@@ -96,15 +171,28 @@ pub async fn ask_software(client: &Client, limits: &Limits, place: &Place) -> Re
 /// # Errors
 /// When the catalogs cannot be read.
 pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<Place>), LearnError> {
-    let rows = fetch(client, &framed(&["software", "schema"], TRUSTED, sql::LEARN_TABLES, limits)).await?;
+    let owners = &limits.trusted_owners;
+    let tables = sql::fill(
+        &sql::without_comments(sql::LEARN_TABLES),
+        &[("$trusts_table", &owners.trusts("c.relowner")), ("$trusts_schema", &owners.trusts("n.nspowner"))],
+    );
+    let rows =
+        fetch(client, &framed(&["software", "relation", "oid", "schema"], TRUSTED, &tables, limits)).await?;
     let mut database = Text::default();
-    let mut places = vec![Place { software: Software::PgPartman, schema: "pg_catalog".into() }];
+    let mut places = vec![Place { software: Software::PgPartman, schema: "pg_catalog".into(), table: None }];
     for mut row in rows {
-        let (Some(name), Some(Some(kind))) = (row.pop().flatten(), row.pop()) else { continue };
+        let (Some(name), oid, relation, Some(Some(kind))) =
+            (row.pop().flatten(), row.pop().flatten(), row.pop().flatten(), row.pop())
+        else {
+            continue;
+        };
         let name = rows::from_hex(&name);
-        match Software::of(&kind) {
-            Some(software) => places.push(Place { software, schema: name.into() }),
-            None => database = name.into(),
+        match (Software::of(&kind), oid.and_then(|oid| oid.parse().ok()), relation) {
+            (Some(software), Some(oid), Some(relation)) => {
+                let table = Some(Relation { oid, name: relation.into() });
+                places.push(Place { software, schema: name.into(), table });
+            }
+            _ => database = name.into(),
         }
     }
     Ok((database, places))
@@ -113,21 +201,22 @@ pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<
 /// A row as the simple protocol has it: texts and NULLs.
 type Row = Vec<Option<String>>;
 
-/// The rows of a framed query: those of the first statement that has any.
+/// The rows of a framed query.
 async fn fetch(client: &Client, text: &str) -> Result<Vec<Row>, LearnError> {
     let read = async {
         let mut messages = pin!(client.simple_query_raw(text).await?);
         let mut rows = Vec::new();
-        let (mut begun, mut done) = (false, false);
+        let mut is_query = false;
         // To the end, even so: only then is it certain that none of the statements failed.
         while let Some(message) = messages.try_next().await? {
             match message {
-                SimpleQueryMessage::Row(row) if !done => {
+                SimpleQueryMessage::Row(row) if is_query => {
                     let value = |column| row.try_get(column).ok().flatten().map(str::to_owned);
                     rows.push((0..row.len()).map(value).collect());
                 }
-                SimpleQueryMessage::RowDescription(_) => begun = true,
-                SimpleQueryMessage::CommandComplete(_) => done = begun,
+                SimpleQueryMessage::RowDescription(columns) => {
+                    is_query = columns.last().is_some_and(|column| column.name() == NAME);
+                }
                 _ => {}
             }
         }
@@ -138,35 +227,35 @@ async fn fetch(client: &Client, text: &str) -> Result<Vec<Row>, LearnError> {
 
 /// A query in the message that is sent. Its last column is the name.
 fn framed(columns: &[&str], before: &str, query: &str, limits: &Limits) -> String {
-    let frame: String = uncommented(sql::LEARN_FRAME);
+    let frame = sql::without_comments(sql::LEARN_FRAME);
     let number = columns.len();
     let selected = columns.iter().enumerate().map(|(place, column)| {
         if place + 1 == number {
             format!(
-                "pg_catalog.encode(pg_catalog.textsend(pg_catalog.left({column}::pg_catalog.text, {})), 'hex')",
+                "pg_catalog.encode(pg_catalog.textsend(pg_catalog.left({column}::pg_catalog.text, {})), 'hex') AS {NAME}",
                 rows::NAME
             )
         } else {
             format!("pg_catalog.left({column}::pg_catalog.text, {})", rows::KEY)
         }
     });
-    let frame = frame
-        .replace("$columns", &selected.collect::<Vec<_>>().join(", "))
-        .replace("$names", &columns.join(", "))
-        .replace("$settings", &sql::all_settings(limits.statement_timeout, limits.lock_timeout));
-    // Last, and not one into the other: what is in them is not ours.
-    let query = query.trim_end_matches(|end: char| end == ';' || end.is_whitespace());
-    frame.split_once("$query").map_or_else(String::new, |(head, tail)| {
-        format!("{}{query}{tail}", head.replacen("$before", before, 1))
-    })
+    let values = [
+        ("$before", before),
+        ("$columns", &selected.collect::<Vec<_>>().join(", ")),
+        ("$query", trimmed(query)),
+        ("$names", &columns.join(", ")),
+        ("$settings", &sql::all_settings(limits.statement_timeout, limits.lock_timeout)),
+    ];
+    sql::fill(&frame, &values)
 }
 
-fn uncommented(sql: &str) -> String {
-    sql.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
+/// A query without its end.
+fn trimmed(query: &str) -> &str {
+    query.trim_end_matches(|end: char| end == ';' || end.is_whitespace())
 }
 
 fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+    postgres_protocol::escape::escape_identifier(name)
 }
 
 #[cfg(test)]

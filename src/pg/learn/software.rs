@@ -29,6 +29,17 @@ pub struct Place {
     pub software: Software,
     /// The schema of its table.
     pub schema: Text,
+    /// The table; none where no table is read.
+    pub table: Option<Relation>,
+}
+
+/// A table that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Relation {
+    /// Its OID.
+    pub oid: u32,
+    /// What it is called.
+    pub name: Text,
 }
 
 impl Software {

@@ -24,6 +24,7 @@ use crate::model::Timestamp;
 use crate::model::snapshot::Snapshot;
 use crate::pg::systems;
 use crate::pg::tasks::Places;
+use crate::pg::trust::TrustedOwners;
 
 /// How far a poll may go.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +41,8 @@ pub struct Limits {
     pub whole_scan: u64,
     /// How long a snapshot waits for names that are not known yet; later ones come with the next.
     pub name_patience: Duration,
+    /// Whose tables are read by statements, beside those of superusers and of the role that is connected.
+    pub trusted_owners: TrustedOwners,
     /// Where the config says that the task tables are.
     pub task_tables: Places,
     /// The same for the other lock systems.
@@ -55,6 +58,7 @@ impl Default for Limits {
             ask: 100,
             whole_scan: 50_000,
             name_patience: Duration::from_millis(30),
+            trusted_owners: TrustedOwners::default(),
             task_tables: Places::default(),
             system_tables: systems::Places::default(),
         }

@@ -27,6 +27,8 @@ const REST: Duration = Duration::from_secs(2);
 /// The statements that look names up; one that the role may not use is none.
 #[derive(Debug, Clone)]
 pub(super) struct Lookups {
+    /// Schemas of which a relation goes without its schema's name.
+    pub(super) path: Arc<[String]>,
     pub(super) databases: Option<Statement>,
     pub(super) roles: Option<Statement>,
     pub(super) relations: Option<Statement>,
@@ -239,7 +241,7 @@ impl Question {
             found.roles = Some(by_oid(&self.client.query(&statement, &[]).await?));
         }
         if let Some(statement) = self.lookups.relations.filter(|_| !self.relations.is_empty()) {
-            let rows = self.client.query(&statement, &[&self.relations]).await?;
+            let rows = self.client.query(&statement, &[&self.relations, &&*self.lookups.path]).await?;
             found.relations = rows.iter().filter_map(|row| relation(row, self.datid)).collect();
         }
         if let Some(statement) = self.lookups.rights.filter(|_| self.rights) {

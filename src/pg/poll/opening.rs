@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use postgres_protocol::escape::escape_literal;
 use tokio::task::AbortHandle;
 use tokio_postgres::{CancelToken, Client, Error};
 
+use super::sections::message;
 use super::{Limits, OpenError};
-use crate::pg::connect::{Connection, connect};
+use crate::pg::connect::{Connection, SearchPath, connect, pin};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::error::ConnectError;
+use crate::pg::sql::PATH;
 use crate::pg::{sql, tls};
 
 /// Longest time for asking the server to give up what it is doing.
@@ -70,14 +73,30 @@ impl Opening {
     }
 }
 
-/// Sets the session up. The limits come first, in a message of their own: they read no catalog, and with them in
+/// Sets the session up: the search path before anything else, alone, so that nothing is asked where it could not be pinned.
+pub(super) async fn pinned(client: &Client) -> Result<SearchPath, OpenError> {
+    pin(client).await.map_err(|error| OpenError::Setup(message(&error)))
+}
+
+/// The role's own path, for queries of the config: they may name tables along it.
+async fn keep(client: &Client, path: &SearchPath) -> Result<(), Error> {
+    let names = serde_json::Value::from(path.schemas().to_vec()).to_string();
+    let sql = format!("SELECT pg_catalog.set_config('{PATH}', {}, false)", escape_literal(&names));
+    client.batch_execute(&sql).await
+}
+
+/// The other settings. The limits come first, in a message of their own: they read no catalog, and with them in
 /// force nothing that follows waits longer for a lock on one.
-pub(super) async fn settings(client: &Client, limits: &Limits) -> Result<(), Error> {
+pub(super) async fn settings(client: &Client, limits: &Limits, path: &SearchPath) -> Result<(), Error> {
     let (timeouts, settings) =
         (sql::timeouts(limits.statement_timeout, limits.lock_timeout), sql::settings());
-    let (timeouts, settings) =
-        futures_util::future::join(client.batch_execute(&timeouts), client.batch_execute(&settings)).await;
-    timeouts.and(settings)
+    let (timeouts, settings, kept) = futures_util::future::join3(
+        client.batch_execute(&timeouts),
+        client.batch_execute(&settings),
+        keep(client, path),
+    )
+    .await;
+    timeouts.and(settings).and(kept)
 }
 
 /// Best effort: a server that does not hear this either cannot be helped.

@@ -1,5 +1,7 @@
 //! What a connection needs before its first poll, in one round trip.
 
+use std::sync::Arc;
+
 use futures_util::future::{join, join3, join4, join5};
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
@@ -46,11 +48,17 @@ pub(super) struct Prepared {
 
 /// Sends everything at once, and takes what came back apart.
 pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
+    let own_path = opening::pinned(client).await?;
+    let path: Arc<[String]> = own_path.schemas().into();
     let places = &limits.task_tables;
+    let (finding, reading) = (sql::tables_find(&limits.trusted_owners), sql::reading(&limits.trusted_owners));
+    let found = |places: Vec<Option<String>>, names: &'static [&'static str]| {
+        found(client, &finding, places, names, &path)
+    };
     // Joined futures send in the order they are written: the settings hold for all that follows.
     let ((version, settings), (identity, databases, roles), main, (narrow, blocking), (lookups, find)) =
         join5(
-            join(client.simple_query("SHOW server_version"), opening::settings(client, limits)),
+            join(client.simple_query("SHOW server_version"), opening::settings(client, limits, &own_path)),
             join3(
                 client.query_typed_one(sql::IDENTITY, &[]),
                 client.query_typed(sql::DATABASES, &[]),
@@ -67,14 +75,14 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
                 join4(
                     client.prepare(sql::DATABASES),
                     client.prepare(sql::ROLES),
-                    client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY]),
+                    client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY, Type::TEXT_ARRAY]),
                     client.prepare(sql::RIGHTS),
                 ),
                 Box::pin(join4(
-                    client.batch_execute(sql::PLANS),
-                    client.prepare_typed(sql::TABLES_FIND, &[Type::TEXT_ARRAY, Type::TEXT_ARRAY]),
-                    found(client, &places.list(), &tasks::NAMES),
-                    found(client, &limits.system_tables.list(), &systems::NAMES),
+                    client.batch_execute(&reading),
+                    client.prepare_typed(&finding, &[Type::TEXT_ARRAY; 3]),
+                    found(places.list(), &tasks::NAMES),
+                    found(limits.system_tables.list(), &systems::NAMES),
                 )),
             ),
         )
@@ -100,6 +108,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
         blocking: blocking.ok(),
     };
     let lookups = Lookups {
+        path: Arc::clone(&path),
         databases: lookups.0.ok(),
         roles: lookups.1.ok(),
         relations: lookups.2.ok(),
@@ -109,15 +118,29 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
     let (plans, find, task_tables, system_tables) = find;
     plans.map_err(|error| setup(&error))?;
     let find = find.ok();
-    let search = |find: Statement| Search { find, places: places.list(), names: tasks::NAMES.to_vec() };
+    let search = |find: Statement| Search {
+        find,
+        places: places.list(),
+        names: tasks::NAMES.to_vec(),
+        path: Arc::clone(&path),
+    };
     let tasks = Tasks::open(client, places.clone(), find.clone().map(search), task_tables).await;
-    let systems = Systems::open(client, limits.system_tables.clone(), find, system_tables).await;
+    let systems =
+        Systems::open(client, limits.system_tables.clone(), (find, Arc::clone(&path)), system_tables).await;
     Ok(Prepared { statements, lookups, server, names, tasks, systems, clock })
 }
 
 /// Looks for tables, before the statement for that is prepared.
-async fn found(client: &Client, places: &[Option<String>], names: &[&str]) -> Result<Vec<Row>, Error> {
-    client.query_typed(sql::TABLES_FIND, &[(&places, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY)]).await
+async fn found(
+    client: &Client,
+    find: &str,
+    places: Vec<Option<String>>,
+    names: &[&str],
+    path: &[String],
+) -> Result<Vec<Row>, Error> {
+    let (places, names, path) =
+        ((&places, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY), (&path, Type::TEXT_ARRAY));
+    client.query_typed(find, &[(places.0, places.1), (names.0, names.1), (path.0, path.1)]).await
 }
 
 fn setup(error: &tokio_postgres::Error) -> OpenError {

@@ -70,7 +70,8 @@ impl OpenError {
 pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
     let opening = Opening::connect(info).await?;
     let setup = async {
-        let set = opening::settings(opening.client(), limits).await;
+        let path = opening::pinned(opening.client()).await?;
+        let set = opening::settings(opening.client(), limits, &path).await;
         set.map_err(|error| OpenError::Setup(message(&error)))
     };
     opening.within(limits.poll_timeout, setup).await?;

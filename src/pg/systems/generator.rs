@@ -1,13 +1,13 @@
 //! Id generators: `id_generator`.
 
 use super::reader::Rows;
-use crate::model::Text;
 use crate::model::id_generator::IdGenerator;
+use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::int8;
-use crate::pg::sql;
+use crate::pg::sql::{self, fill, without_comments};
 use crate::pg::tables::{Columns, Kind, Table, columns, source};
 
 const COLUMNS: Columns = &[("worker_id", Kind::Int), ("sequence", Kind::Int), ("last_timestamp", Kind::Int)];
@@ -26,11 +26,20 @@ impl Rows for IdGenerator {
 
     fn query(table: &Table) -> Result<String, Text> {
         let order = if table.has_index(&["worker_id"]) { "ORDER BY t.worker_id" } else { "" };
-        Ok(sql::without_comments(sql::ID_GENERATORS)
-            .replace("$columns", &columns(table, COLUMNS))
-            .replace("$table", &source(table))
-            .replace("$order", order)
-            .replace("$limit", &(Self::MOST + 1).to_string()))
+        let (columns, source) = (columns(table, COLUMNS), source(table));
+        let limit = (Self::MOST + 1).to_string();
+        let values =
+            [("$columns", columns.as_str()), ("$table", &source), ("$order", order), ("$limit", &limit)];
+        Ok(fill(&without_comments(sql::ID_GENERATORS), &values))
+    }
+
+    fn copied() -> Columns {
+        COLUMNS
+    }
+
+    fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows.sort_by_key(|row| row.worker);
+        rows
     }
 
     fn read(fields: &mut Fields<'_>, _: &mut Texts) -> Result<Option<Self>, DecodeError> {

@@ -1,13 +1,13 @@
 //! Leases: `distlock`.
 
 use super::reader::Rows;
-use crate::model::Text;
 use crate::model::lease::{Lease, Place};
+use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{float8, int8, text, timestamp};
-use crate::pg::sql;
+use crate::pg::sql::{self, fill, without_comments};
 use crate::pg::tables::{Columns, Kind, Table, columns, source};
 
 const COLUMNS: Columns = &[
@@ -45,13 +45,35 @@ impl Rows for Lease {
         let order = if table.has_index(&["id"]) { "ORDER BY t.id" } else { "" };
         // The parts of a partitioned table may have rows at the same place.
         let place = if table.is_partitioned { "NULL::pg_catalog.text" } else { "t.ctid::pg_catalog.text" };
-        Ok(sql::without_comments(sql::LEASES)
-            .replace("$columns", &columns(table, COLUMNS))
-            .replace("$end", &end(table))
-            .replace("$place", place)
-            .replace("$table", &source(table))
-            .replace("$order", order)
-            .replace("$limit", &(Self::MOST + 1).to_string()))
+        let (columns, source, end) = (columns(table, COLUMNS), source(table), end(table));
+        let limit = (Self::MOST + 1).to_string();
+        let values = [
+            ("$columns", columns.as_str()),
+            ("$end", &end),
+            ("$place", place),
+            ("$table", &source),
+            ("$order", order),
+            ("$limit", &limit),
+        ];
+        Ok(fill(&without_comments(sql::LEASES), &values))
+    }
+
+    fn copied() -> Columns {
+        COLUMNS
+    }
+
+    const EXTRA: usize = 2;
+
+    /// A number is sorted as one. Where the row is, is not in a copy, and when it ends is computed here.
+    fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows.sort_by(|one, other| {
+            let number = |lease: &Self| lease.id.parse::<i64>().ok();
+            number(one).cmp(&number(other)).then_with(|| one.id.cmp(&other.id))
+        });
+        for lease in &mut rows {
+            lease.expires_at = lease.renewed_at.zip(lease.term).and_then(|(at, term)| end_of(at, term));
+        }
+        rows
     }
 
     fn read(fields: &mut Fields<'_>, texts: &mut Texts) -> Result<Option<Self>, DecodeError> {
@@ -92,6 +114,15 @@ fn end(table: &Table) -> String {
             THEN least(greatest(t.ts::pg_catalog.timestamptz, {first}), {last})
                  OPERATOR(pg_catalog.+) {term} END"
     )
+}
+
+/// The same where the row was copied.
+fn end_of(renewed_at: Timestamp, term: f64) -> Option<Timestamp> {
+    /// A thousand years.
+    const BOUND: f64 = 1000.0 * 365.25 * 86_400.0;
+    #[expect(clippy::cast_possible_truncation, reason = "bounded")]
+    let micros = (term.clamp(-BOUND, BOUND) * 1e6) as i64;
+    renewed_at.checked_add_signed(chrono::TimeDelta::microseconds(micros))
 }
 
 /// `(0,7)`

@@ -1,13 +1,13 @@
 //! Rate limits: `rate_limit`.
 
 use super::reader::Rows;
-use crate::model::Text;
 use crate::model::rate_limit::RateLimit;
+use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{int8, timestamp};
-use crate::pg::sql;
+use crate::pg::sql::{self, fill, without_comments};
 use crate::pg::tables::{Columns, Kind, Table, columns, source};
 
 const COLUMNS: Columns = &[
@@ -41,12 +41,29 @@ impl Rows for RateLimit {
             () if table.has_index(&["key"]) => ("", "ORDER BY t.key"),
             () => ("", ""),
         };
-        Ok(sql::without_comments(sql::RATE_LIMITS)
-            .replace("$columns", &columns(table, COLUMNS))
-            .replace("$table", &source(table))
-            .replace("$where", condition)
-            .replace("$order", order)
-            .replace("$limit", &(Self::MOST + 1).to_string()))
+        let (columns, source) = (columns(table, COLUMNS), source(table));
+        let limit = (Self::MOST + 1).to_string();
+        let values = [
+            ("$columns", columns.as_str()),
+            ("$table", &source),
+            ("$where", condition),
+            ("$order", order),
+            ("$limit", &limit),
+        ];
+        Ok(fill(&without_comments(sql::RATE_LIMITS), &values))
+    }
+
+    fn copied() -> Columns {
+        COLUMNS
+    }
+
+    fn choose(mut rows: Vec<Self>, now: Timestamp) -> Vec<Self> {
+        rows.retain(|row| row.expires_at.is_none_or(|end| end > now));
+        rows.sort_by(|one, other| {
+            let time = |row: &Self| (row.expires_at, row.window_start);
+            time(other).cmp(&time(one)).then_with(|| one.key.cmp(&other.key))
+        });
+        rows
     }
 
     fn read(fields: &mut Fields<'_>, texts: &mut Texts) -> Result<Option<Self>, DecodeError> {

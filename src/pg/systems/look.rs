@@ -1,5 +1,7 @@
 //! Which tables there are, and how each is read.
 
+use std::sync::Arc;
+
 use tokio_postgres::{Client, Row, Statement};
 
 use super::reader::{Reader, Rows};
@@ -14,11 +16,13 @@ pub(super) struct Look {
     pub(super) find: Statement,
     /// What the config says, in the order of [`NAMES`].
     pub(super) places: Vec<Option<String>>,
+    /// Where a name alone is looked for.
+    pub(super) path: Arc<[String]>,
 }
 
 impl Look {
     fn search(&self, places: Vec<Option<String>>) -> Search {
-        Search { find: self.find.clone(), places, names: NAMES.to_vec() }
+        Search { find: self.find.clone(), places, names: NAMES.to_vec(), path: Arc::clone(&self.path) }
     }
 
     /// Finds the tables, and prepares their statements. A name in the config that is no name fails the whole search: then

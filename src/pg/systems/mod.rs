@@ -100,10 +100,10 @@ impl Systems {
     pub(super) async fn open(
         client: &Client,
         places: Places,
-        find: Option<Statement>,
+        (find, path): (Option<Statement>, Arc<[String]>),
         found: Result<Vec<Row>, tokio_postgres::Error>,
     ) -> Self {
-        let search = find.map(|find| look::Look { find, places: places.list() });
+        let search = find.map(|find| look::Look { find, places: places.list(), path });
         let readers = match (&search, found) {
             (_, Ok(rows)) => look::prepared(client, &rows, &places.list(), &[]).await,
             // A name that is no name fails the look itself.

@@ -3,16 +3,17 @@
 //! A queue may have millions of rows. No status is counted beyond ten thousand, and each is counted and read by an index that is
 //! known to find it; what none finds is looked for among the newest rows.
 
+use bytes::Bytes;
 use rustc_hash::FxHashSet;
 
-use super::reader::Rows;
-use crate::model::Text;
+use super::reader::{Rows, decoded};
 use crate::model::work_queue::{Item, StateCount};
+use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{boolean, float8, int8, timestamp};
-use crate::pg::sql;
+use crate::pg::sql::{self, fill, without_comments};
 use crate::pg::tables::{Columns, Kind, Table, columns, source};
 
 /// A status is counted up to this number.
@@ -100,14 +101,15 @@ impl Rows for StateCount {
                     NO_TIME.to_owned()
                 }
             };
-            let text = sql::without_comments(sql::QUEUE_COUNT_NEWEST)
-                .replace("$created", &time(waits_since(table)))
-                .replace("$completed", &time("completed_at"))
-                .replace("$table", &source(table))
-                .replace("$rest", &array(&rest))
-                .replace("$known", &array(&STATUSES))
-                .replace("$most", &MOST.to_string());
-            parts.push(text);
+            let values = [
+                ("$created", time(waits_since(table))),
+                ("$completed", time("completed_at")),
+                ("$table", source(table)),
+                ("$rest", array(&rest)),
+                ("$known", array(&STATUSES)),
+                ("$most", MOST.to_string()),
+            ];
+            parts.push(filled(sql::QUEUE_COUNT_NEWEST, &values));
         }
         Ok(parts.join("\nUNION ALL\n"))
     }
@@ -125,6 +127,17 @@ impl Rows for StateCount {
             oldest_at: timestamp(fields.value()?),
             last_minute: number(int8(fields.value()?)),
         }))
+    }
+
+    fn copied() -> Columns {
+        COUNTED
+    }
+
+    /// Counted here. What none of the known statuses is counts as another one, without a name.
+    fn of_copy(messages: &[Bytes], texts: &mut Texts, now: Timestamp) -> Result<Vec<Self>, DecodeError> {
+        let items =
+            decoded(messages, COUNTED.len(), texts, |fields, texts| Ok(Some(counted(fields, texts)?)))?;
+        Ok(count(&items, now))
     }
 
     fn cost(rows: &[Self]) -> usize {
@@ -160,13 +173,62 @@ fn count_of(table: &Table, status: &str) -> String {
     };
     // What is counted is read of the index alone where it has the time, too.
     let created = if status == "pending" && is_time(table, since) { since } else { "status" };
-    sql::without_comments(sql::QUEUE_COUNT)
-        .replace("$created", created)
-        .replace("$oldest", &oldest)
-        .replace("$recent", &recent)
-        .replace("$table", &from)
-        .replace("$status", &format!("'{status}'"))
-        .replace("$most", &MOST.to_string())
+    let values = [
+        ("$created", created.to_owned()),
+        ("$oldest", oldest),
+        ("$recent", recent),
+        ("$table", from),
+        ("$status", format!("'{status}'")),
+        ("$most", MOST.to_string()),
+    ];
+    filled(sql::QUEUE_COUNT, &values)
+}
+
+fn filled(template: &str, values: &[(&str, String)]) -> String {
+    let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    fill(&without_comments(template), &values)
+}
+
+/// What is copied to be counted.
+const COUNTED: Columns = &[
+    ("status", Kind::Text),
+    ("due_at", Kind::Time),
+    ("created_at", Kind::Time),
+    ("completed_at", Kind::Time),
+];
+
+/// An item, as far as it is counted.
+struct Counted {
+    status: Option<Text>,
+    since: Option<Timestamp>,
+    completed_at: Option<Timestamp>,
+}
+
+fn counted(fields: &mut Fields<'_>, texts: &mut Texts) -> Result<Counted, DecodeError> {
+    let status = texts.get(fields.value()?);
+    let due_at = timestamp(fields.value()?);
+    let created_at = timestamp(fields.value()?);
+    Ok(Counted { status, since: due_at.or(created_at), completed_at: timestamp(fields.value()?) })
+}
+
+/// As the queries count.
+fn count(items: &[Counted], now: Timestamp) -> Vec<StateCount> {
+    let known = STATUSES.map(|status| {
+        let those = || items.iter().filter(move |item| item.status.as_deref() == Some(status));
+        let minute = now - chrono::TimeDelta::minutes(1);
+        let recent = those().filter(|item| item.completed_at.is_some_and(|at| at > minute)).count();
+        StateCount {
+            status: Some(status.into()),
+            count: those().count().min(MOST) as u64,
+            is_more: those().count() > MOST,
+            oldest_at: if status == "pending" { those().filter_map(|item| item.since).min() } else { None },
+            last_minute: (status == "completed").then_some(recent as u64),
+        }
+    });
+    let is_known = |item: &&Counted| item.status.as_deref().is_some_and(|status| STATUSES.contains(&status));
+    let others = items.iter().filter(|item| !is_known(item)).count() as u64;
+    let other = StateCount { count: others, ..StateCount::default() };
+    known.into_iter().chain((others > 0).then_some(other)).collect()
 }
 
 impl Rows for Item {
@@ -226,6 +288,20 @@ impl Rows for Item {
         }))
     }
 
+    fn copied() -> Columns {
+        COLUMNS
+    }
+
+    /// In the order of the queries, so that those of which there are too many are cut where they are cut there.
+    fn choose(mut rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows.sort_by_key(|row| row.due_at.or(row.created_at));
+        rows.sort_by_key(|row| match row.status.as_deref() {
+            Some("failed") => std::cmp::Reverse(row.completed_at),
+            _ => std::cmp::Reverse(None),
+        });
+        rows
+    }
+
     /// Each once: the newest and those before the pending ones may be the same.
     fn tidy(mut rows: Vec<Self>) -> (Vec<Self>, bool) {
         let mut seen = FxHashSet::default();
@@ -255,22 +331,26 @@ fn items_of(table: &Table, status: &str) -> String {
         _ if sorted("created_at") => (PENDING, "ORDER BY t.created_at"),
         _ => (PENDING, ""),
     };
-    sql::without_comments(sql::QUEUE_ITEMS)
-        .replace("$columns", &columns(table, COLUMNS))
-        .replace("$table", &source(table))
-        .replace("$status", &format!("'{status}'"))
-        .replace("$order", order)
-        .replace("$limit", &limit.to_string())
+    let values = [
+        ("$columns", columns(table, COLUMNS)),
+        ("$table", source(table)),
+        ("$status", format!("'{status}'")),
+        ("$order", order.to_owned()),
+        ("$limit", limit.to_string()),
+    ];
+    filled(sql::QUEUE_ITEMS, &values)
 }
 
 fn newest(table: &Table, statuses: &[&str], condition: &str) -> String {
-    sql::without_comments(sql::QUEUE_ITEMS_NEWEST)
-        .replace("$columns", &columns(table, COLUMNS))
-        .replace("$table", &source(table))
-        .replace("$where", condition)
-        .replace("$statuses", &array(statuses))
-        .replace("$newest", &NEWEST.to_string())
-        .replace("$limit", &(PROCESSING + 1).to_string())
+    let values = [
+        ("$columns", columns(table, COLUMNS)),
+        ("$table", source(table)),
+        ("$where", condition.to_owned()),
+        ("$statuses", array(statuses)),
+        ("$newest", NEWEST.to_string()),
+        ("$limit", (PROCESSING + 1).to_string()),
+    ];
+    filled(sql::QUEUE_ITEMS_NEWEST, &values)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::Client;
 
 use super::look::Chosen;
 use crate::model::lock::Lock;
@@ -16,7 +16,7 @@ use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::{CopyReader, Fields};
 use crate::pg::decode::texts::Texts;
 use crate::pg::poll::SectionError;
-use crate::pg::tables::{self, Refusal, Table, blocker, copied, every, has_changed};
+use crate::pg::tables::{self, Columns, Copying, Plan, Reading, Refusal, Table, blocker, every, has_changed};
 
 /// What is read of one kind of table.
 pub(super) trait Rows: Clone {
@@ -34,6 +34,22 @@ pub(super) trait Rows: Clone {
 
     /// The query, made of what the table has.
     fn query(table: &Table) -> Result<String, Text>;
+
+    /// What is copied of a table whose owner is not trusted.
+    fn copied() -> Columns;
+
+    /// Columns of the query behind those: a copy has nothing in them.
+    const EXTRA: usize = 0;
+
+    /// The rows of a copy, in the order of the query, and without those that it leaves out.
+    fn choose(rows: Vec<Self>, _: Timestamp) -> Vec<Self> {
+        rows
+    }
+
+    /// What a copy brought, chosen here.
+    fn of_copy(messages: &[Bytes], texts: &mut Texts, now: Timestamp) -> Result<Vec<Self>, DecodeError> {
+        Ok(Self::choose(decoded(messages, Self::COLUMNS, texts, Self::read)?, now))
+    }
 
     /// One row of it.
     fn read(fields: &mut Fields<'_>, texts: &mut Texts) -> Result<Option<Self>, DecodeError>;
@@ -56,11 +72,28 @@ pub(super) trait Rows: Clone {
     }
 }
 
+/// Rows, those left out that make none.
+pub(super) fn decoded<T>(
+    messages: &[Bytes],
+    columns: usize,
+    texts: &mut Texts,
+    mut read: impl FnMut(&mut Fields<'_>, &mut Texts) -> Result<Option<T>, DecodeError>,
+) -> Result<Vec<T>, DecodeError> {
+    let (mut reader, mut rows) = (CopyReader::default(), Vec::new());
+    for message in messages {
+        reader.read(message, columns, |fields| {
+            rows.extend(read(fields, texts)?);
+            Ok(())
+        })?;
+    }
+    Ok(rows)
+}
+
 /// A table and how to read it; or why it cannot be read.
 #[derive(Debug)]
 pub(super) struct Reader<T> {
     source: Arc<Source>,
-    statement: Result<Statement, Text>,
+    reading: Result<Reading, Text>,
     /// Polls until it is read again.
     rest: u32,
     kind: PhantomData<fn() -> T>,
@@ -71,27 +104,42 @@ pub(super) type Answer = Result<Option<Vec<Bytes>>, Refusal>;
 
 impl<T: Rows> Reader<T> {
     pub(super) async fn prepare(client: &Client, chosen: Chosen<'_>) -> Result<Self, SectionError> {
-        let (source, statement) = match chosen {
+        let (source, reading) = match chosen {
             Chosen::Refused(name, reason) => (Source { name, ..Source::default() }, Err(reason)),
             Chosen::Table(table) => {
-                let source =
-                    Source { table: table.oid, name: table.label().into(), own_keys: T::own_keys(table) };
-                match table.allowed().and_then(|()| T::query(table)) {
-                    Ok(query) => (source, Ok(client.prepare(&tables::copy(&query)).await?)),
+                let source = Source {
+                    table: table.oid,
+                    name: table.label().into(),
+                    own_keys: T::own_keys(table),
+                    owner: table.owner(),
+                };
+                match table.allowed().and_then(|()| plan::<T>(table)) {
+                    Ok(plan) => (source, plan.prepare(client).await?),
                     Err(reason) => (source, Err(reason)),
                 }
             }
         };
-        Ok(Self { source: Arc::new(source), statement, rest: 0, kind: PhantomData })
+        Ok(Self { source: Arc::new(source), reading, rest: 0, kind: PhantomData })
     }
 
     async fn answer(&self, client: &Client, has_old: bool, is_locked: bool) -> Answer {
         if self.rest > 0 && has_old {
             return Ok(None);
         }
-        let statement = self.statement.as_ref().map_err(|reason| Refusal::Unreadable(reason.clone()))?;
-        copied(client, statement, is_locked).await.map(Some)
+        let reading = self.reading.as_ref().map_err(|reason| Refusal::Unreadable(reason.clone()))?;
+        reading.read(client, is_locked).await.map(Some)
     }
+
+    fn is_copy(&self) -> bool {
+        self.reading.as_ref().is_ok_and(Reading::is_copy)
+    }
+}
+
+fn plan<T: Rows>(table: &Table) -> Result<Plan, Text> {
+    if table.stranger.is_some() {
+        return Ok(Plan::Copy(table.clone(), T::copied(), T::EXTRA));
+    }
+    Ok(Plan::query(&[table], &T::query(table)?))
 }
 
 /// What was read of the same table before.
@@ -148,13 +196,18 @@ impl Turn<'_> {
             let section = old.map(|old| old.section.clone()).unwrap_or_default();
             (section, old.is_some_and(|old| old.is_cut))
         };
-        let (section, is_cut) = match answer.and_then(|messages| self.rows::<T>(messages)) {
+        let is_copy = reader.is_copy();
+        let rest = match &answer {
+            Ok(Some(messages)) if is_copy => Copying::rest(messages),
+            _ => 0,
+        };
+        let (section, is_cut) = match answer.and_then(|messages| self.rows::<T>(messages, is_copy)) {
             Ok(None) => {
                 reader.rest = reader.rest.saturating_sub(1);
                 before(old)
             }
             Ok(Some(rows)) => {
-                reader.rest = every(T::cost(&rows), T::EACH);
+                reader.rest = if is_copy { rest } else { every(T::cost(&rows), T::EACH) };
                 let (rows, is_cut) = T::tidy(rows);
                 (Section::fresh(rows, self.taken_at), is_cut)
             }
@@ -169,16 +222,17 @@ impl Turn<'_> {
         TableRows { source, section, is_cut }
     }
 
-    fn rows<T: Rows>(&mut self, messages: Option<Vec<Bytes>>) -> Result<Option<Vec<T>>, Refusal> {
+    fn rows<T: Rows>(
+        &mut self,
+        messages: Option<Vec<Bytes>>,
+        is_copy: bool,
+    ) -> Result<Option<Vec<T>>, Refusal> {
         let Some(messages) = messages else { return Ok(None) };
-        let (mut reader, mut rows) = (CopyReader::default(), Vec::with_capacity(messages.len()));
-        for message in &messages {
-            let read = reader.read(message, T::COLUMNS, |fields| {
-                rows.extend(T::read(fields, self.texts)?);
-                Ok(())
-            });
-            read.map_err(|error| Refusal::Section(error.into()))?;
-        }
-        Ok(Some(rows))
+        let rows = if is_copy {
+            T::of_copy(&messages, self.texts, self.taken_at)
+        } else {
+            decoded(&messages, T::COLUMNS, self.texts, T::read)
+        };
+        rows.map(Some).map_err(|error| Refusal::Section(error.into()))
     }
 }

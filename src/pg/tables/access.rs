@@ -1,11 +1,6 @@
-//! Reading one table, or saying why it was not read.
+//! Why a table was not read.
 
-use std::pin::pin;
-
-use bytes::Bytes;
-use futures_util::TryStreamExt;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Statement};
 
 use crate::model::Text;
 use crate::model::lock::{Lock, LockMode, LockModes, LockType};
@@ -21,6 +16,8 @@ pub(in crate::pg) enum Refusal {
     Locked,
     /// It cannot be read as it is.
     Unreadable(Text),
+    /// It is not, or no longer, one that we read: why, to follow its name.
+    Guarded(Text),
 }
 
 impl Refusal {
@@ -33,27 +30,11 @@ impl Refusal {
     }
 }
 
-/// The messages of a COPY.
-pub(in crate::pg) async fn copied(
-    client: &Client,
-    statement: &Statement,
-    locked: bool,
-) -> Result<Vec<Bytes>, Refusal> {
-    if locked {
-        return Err(Refusal::Locked);
-    }
-    let copy = async {
-        let messages = pin!(client.copy_out(statement).await?);
-        messages.try_collect::<Vec<Bytes>>().await
-    };
-    copy.await.map_err(|error| Refusal::Section(error.into()))
-}
-
 /// Whether the tables should be looked for again. One that is locked is what it was.
 pub(in crate::pg) fn has_changed(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::Locked => false,
-        Refusal::Unreadable(_) => true,
+        Refusal::Unreadable(_) | Refusal::Guarded(_) => true,
         Refusal::Section(error) => error.code() != Some(&SqlState::LOCK_NOT_AVAILABLE),
     }
 }
@@ -67,6 +48,7 @@ pub(in crate::pg) fn reason(refusal: &Refusal, oid: u32, name: &str, locks: &Sec
     match refusal {
         Refusal::Locked => locked().into(),
         Refusal::Unreadable(reason) => reason.clone(),
+        Refusal::Guarded(reason) => format!("{name} is not read: {reason}").into(),
         Refusal::Section(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => locked().into(),
         Refusal::Section(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
             format!("{error}; GRANT SELECT ON {name} would help").into()

@@ -14,14 +14,15 @@ pub(in crate::pg) enum Kind {
 }
 
 impl Kind {
-    pub(in crate::pg) fn of(word: &str) -> Option<Self> {
-        Some(match word {
-            "int" => Self::Int,
-            "text" => Self::Text,
-            "time" => Self::Time,
-            "bool" => Self::Bool,
-            "interval" => Self::Interval,
-            "number" => Self::Number,
+    /// What a type of the server's own is read as, by its OID (`src/include/catalog/pg_type.dat`).
+    pub(in crate::pg) fn of(oid: u32) -> Option<Self> {
+        Some(match oid {
+            20 | 21 | 23 => Self::Int,
+            25 | 1043 => Self::Text,
+            1082 | 1114 | 1184 => Self::Time,
+            16 => Self::Bool,
+            1186 => Self::Interval,
+            700 | 701 | 1700 => Self::Number,
             _ => return None,
         })
     }
@@ -36,13 +37,9 @@ pub(in crate::pg) fn source(table: &Table) -> String {
     format!("{only}{}.{}", quoted(&table.schema), quoted(&table.name))
 }
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// A query as what a poll sends: COPY, in the binary format.
-pub(in crate::pg) fn copy(query: &str) -> String {
-    format!("COPY (\n{query}\n) TO STDOUT (FORMAT binary)")
+/// A name as SQL.
+pub(in crate::pg) fn quoted(name: &str) -> String {
+    postgres_protocol::escape::escape_identifier(name)
 }
 
 /// An expression for each column; NULL for one that is not there, or is something else than it should be.

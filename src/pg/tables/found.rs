@@ -1,14 +1,16 @@
 //! A table that was found: a row of `assets/sql/tables_find.sql`.
 
+use serde::Deserialize;
 use tokio_postgres::Row;
 
 use super::columns::Kind;
 use crate::model::Text;
-use crate::pg::decode::value::{boolean, oid, text};
+use crate::model::owner::{Owner, remedy};
+use crate::pg::decode::value::text;
 use crate::pg::poll::raw;
 
 /// A table that may be one of ours.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub(in crate::pg) struct Table {
     pub(in crate::pg) oid: u32,
     pub(in crate::pg) schema: String,
@@ -19,18 +21,36 @@ pub(in crate::pg) struct Table {
     /// Why it is not read.
     pub(in crate::pg) refused: Option<String>,
     pub(in crate::pg) is_partitioned: bool,
-    /// Names and kinds.
-    pub(in crate::pg) columns: Vec<(String, Kind)>,
+    /// Who owns it, a part of it or its schema, and is not trusted: no statement may name it then.
+    pub(in crate::pg) stranger: Option<String>,
+    /// Who owns the table itself.
+    #[serde(default)]
+    pub(in crate::pg) owner: String,
+    /// East of UTC, in seconds: what times without a zone mean to the session.
+    pub(in crate::pg) zone: i64,
+    pub(in crate::pg) columns: Vec<Column>,
     pub(in crate::pg) indexes: Vec<Index>,
 }
 
+/// A column.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(in crate::pg) struct Column {
+    pub(in crate::pg) name: String,
+    /// OID of its type.
+    #[serde(rename = "type")]
+    pub(in crate::pg) kind: u32,
+    /// How it is computed, if it is: `s` stored, `v` when it is read.
+    pub(in crate::pg) generated: String,
+}
+
 /// A valid B-tree index.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "IndexRow")]
 pub(in crate::pg) struct Index {
     pub(in crate::pg) is_unique: bool,
     pub(in crate::pg) rows: Rows,
-    /// In order.
-    pub(in crate::pg) columns: Vec<String>,
+    /// In order; what is an expression is none.
+    pub(in crate::pg) columns: Vec<Option<String>>,
 }
 
 /// Which rows an index has.
@@ -43,23 +63,24 @@ pub(in crate::pg) enum Rows {
     Some,
 }
 
-impl Index {
-    /// A line of the query: `unique|status=112 101|id task`.
-    pub(in crate::pg) fn parse(line: &str) -> Option<Self> {
-        let mut parts = line.splitn(3, '|');
-        let (unique, rows, columns) = (parts.next()?, parts.next()?.trim(), parts.next()?);
-        let rows = match rows.split_once('=') {
-            _ if rows.is_empty() => Rows::All,
-            Some((column, bytes)) => bytes_of(bytes).map_or(Rows::Some, |it| Rows::Where(column.into(), it)),
+/// An index as the query tells it.
+#[derive(Debug, Deserialize)]
+struct IndexRow {
+    is_unique: bool,
+    is_partial: bool,
+    /// A column, and the bytes that it has to be.
+    only: Option<(String, String)>,
+    columns: Option<Vec<Option<String>>>,
+}
+
+impl From<IndexRow> for Index {
+    fn from(row: IndexRow) -> Self {
+        let rows = match row.only {
+            _ if !row.is_partial => Rows::All,
+            Some((column, bytes)) => bytes_of(&bytes).map_or(Rows::Some, |bytes| Rows::Where(column, bytes)),
             None => Rows::Some,
         };
-        let columns = columns.split(' ').map(str::to_owned).collect();
-        Some(Self { is_unique: unique.trim() == "unique", rows, columns })
-    }
-
-    fn begins_with(&self, columns: &[&str]) -> bool {
-        self.columns.len() >= columns.len()
-            && self.columns.iter().zip(columns).all(|(one, other)| one == other)
+        Self { is_unique: row.is_unique, rows, columns: row.columns.unwrap_or_default() }
     }
 }
 
@@ -69,26 +90,14 @@ fn bytes_of(text: &str) -> Option<Vec<u8>> {
     text.split_whitespace().map(byte).collect()
 }
 
+/// Whether these are the columns that an index begins with.
+fn begins(columns: &[Option<String>], with: &[&str]) -> bool {
+    columns.len() >= with.len() && columns.iter().zip(with).all(|(one, other)| one.as_deref() == Some(other))
+}
+
 impl Table {
     pub(in crate::pg) fn of(row: &Row) -> Option<Self> {
-        let words = |column| text(raw(row, column)).map(std::borrow::Cow::into_owned);
-        let flag = |column| boolean(raw(row, column)).unwrap_or_default();
-        let lines = |column| words(column).unwrap_or_default().lines().map(str::to_owned).collect::<Vec<_>>();
-        let column = |line: &String| {
-            let (name, kind) = line.rsplit_once(' ')?;
-            Some((name.to_owned(), Kind::of(kind)?))
-        };
-        Some(Self {
-            oid: oid(raw(row, 0))?,
-            schema: words(1)?,
-            name: words(2)?,
-            is_visible: flag(3),
-            given: lines(4).iter().filter_map(|place| place.parse().ok()).collect(),
-            refused: words(5),
-            is_partitioned: flag(6),
-            columns: lines(7).iter().filter_map(column).collect(),
-            indexes: lines(8).iter().filter_map(|line| Index::parse(line)).collect(),
-        })
+        serde_json::from_str(&text(raw(row, 0))?).ok()
     }
 
     /// `schema.table` for people.
@@ -96,38 +105,55 @@ impl Table {
         format!("{}.{}", self.schema, self.name)
     }
 
+    pub(in crate::pg) fn owner(&self) -> Owner {
+        Owner { name: self.owner.as_str().into(), stranger: self.stranger.as_deref().map(Text::from) }
+    }
+
+    pub(in crate::pg) fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name && column.generated != "v")
+    }
+
     pub(in crate::pg) fn kind(&self, column: &str) -> Option<Kind> {
-        self.columns.iter().find(|(name, _)| name == column).map(|(_, kind)| *kind)
+        self.column(column).and_then(|column| Kind::of(column.kind))
     }
 
     /// Why it is not read, if it is not.
     pub(in crate::pg) fn allowed(&self) -> Result<(), Text> {
-        match &self.refused {
-            Some(reason) => Err(format!("{} is not read: {reason}", self.label()).into()),
-            None => Ok(()),
+        let name = self.label();
+        match (&self.refused, &self.stranger) {
+            (Some(reason), _) => Err(format!("{name} is not read: {reason}").into()),
+            (None, Some(stranger)) if self.is_partitioned => {
+                let remedy = remedy(stranger);
+                Err(format!("{name} is not read: it is partitioned, and {stranger} is not trusted; {remedy}")
+                    .into())
+            }
+            (None, _) => Ok(()),
         }
     }
 
     /// Whether an index of all rows begins with these columns.
     pub(in crate::pg) fn has_index(&self, columns: &[&str]) -> bool {
-        self.indexes.iter().any(|index| index.rows == Rows::All && index.begins_with(columns))
+        self.indexes.iter().any(|index| index.rows == Rows::All && begins(&index.columns, columns))
     }
 
     /// The columns of an index that finds the rows in which a column is this text, those behind the column itself where that
     /// leads it; the one that then begins with `then`, if there is one.
-    pub(in crate::pg) fn index_where(&self, column: &str, is: &str, then: &[&str]) -> Option<&[String]> {
+    pub(in crate::pg) fn index_where(
+        &self,
+        column: &str,
+        is: &str,
+        then: &[&str],
+    ) -> Option<&[Option<String>]> {
         let rest = |index: &'_ Index| -> Option<usize> {
             match &index.rows {
                 Rows::Where(name, bytes) if name == column && bytes == is.as_bytes() => Some(0),
-                Rows::All if index.begins_with(&[column]) => Some(1),
+                Rows::All if begins(&index.columns, &[column]) => Some(1),
                 _ => None,
             }
         };
         let found = self.indexes.iter().filter_map(|index| index.columns.get(rest(index)?..));
-        let begins = |columns: &&[String]| {
-            columns.len() >= then.len() && columns.iter().zip(then).all(|(one, other)| one == other)
-        };
-        found.clone().find(begins).or_else(|| found.clone().next().filter(|_| then.is_empty()))
+        let fits = found.clone().find(|columns| begins(columns, then));
+        fits.or_else(|| found.clone().next().filter(|_| then.is_empty()))
     }
 }
 
@@ -135,43 +161,67 @@ impl Table {
 mod tests {
     use super::*;
 
+    fn index(json: &str) -> Index {
+        serde_json::from_str(json).unwrap()
+    }
+
+    const PENDING: &str = r#"{"is_unique":false,"is_partial":true,"only":["status","112 101 110 100 105 110 103 "],"columns":["created_at","id"]}"#;
+
+    fn all(columns: &str) -> String {
+        format!(r#"{{"is_unique":false,"is_partial":false,"only":null,"columns":{columns}}}"#)
+    }
+
     #[test]
-    fn an_index_is_read_from_its_line() {
-        let index = |line: &str| Index::parse(line).unwrap();
+    fn an_index_is_what_the_query_tells() {
+        let unique = index(r#"{"is_unique":true,"is_partial":false,"only":null,"columns":["id",null]}"#);
+        let columns = vec![Some("id".into()), None];
+        assert_eq!(unique, Index { is_unique: true, rows: Rows::All, columns });
+        let partial = |only: &str| {
+            index(&format!(r#"{{"is_unique":false,"is_partial":true,"only":{only},"columns":["a\nb"]}}"#))
+                .rows
+        };
         assert_eq!(
-            index("unique||id"),
-            Index { is_unique: true, rows: Rows::All, columns: vec!["id".into()] }
+            partial(r#"["status","112 101 -61 -92 "]"#),
+            Rows::Where("status".into(), "pe\u{e4}".as_bytes().to_vec())
         );
-        let some = index("|status=112 101 -61 -92 |created_at id");
-        assert_eq!(some.rows, Rows::Where("status".into(), "pe\u{e4}".as_bytes().to_vec()));
-        assert_eq!(some.columns, ["created_at", "id"]);
-        assert_eq!(index("|?|id").rows, Rows::Some);
-        assert_eq!(index("|status=x|id").rows, Rows::Some);
-        assert_eq!(Index::parse("nonsense"), None);
+        assert_eq!(partial(r#"["status","x"]"#), Rows::Some);
+        assert_eq!(partial("null"), Rows::Some);
     }
 
     #[test]
     fn only_an_index_that_surely_has_the_rows_is_used() {
-        let table = |lines: &[&str]| Table {
-            indexes: lines.iter().filter_map(|line| Index::parse(line)).collect(),
+        let table = |indexes: &[&str]| Table {
+            indexes: indexes.iter().map(|it| index(it)).collect(),
             ..Table::default()
         };
-        let pending = "|status=112 101 110 100 105 110 103 |created_at id";
-        for (indexes, then, expected) in [
-            (&[pending][..], &["created_at"][..], Some("created_at id")),
-            (&[pending], &[], Some("created_at id")),
-            (&[pending], &["id"], None),
-            (&["||status created_at"], &["created_at"], Some("created_at")),
-            (&["||status"], &[], Some("")),
-            (&["||status"], &["created_at"], None),
-            (&["|?|status"], &[], None),
-            (&["|status=97 |status"], &[], None),
-            (&["||id status"], &[], None),
+        let some = r#"{"is_unique":false,"is_partial":true,"only":null,"columns":["status"]}"#;
+        let other = r#"{"is_unique":false,"is_partial":true,"only":["status","97 "],"columns":["status"]}"#;
+        for (index, then, expected) in [
+            (PENDING, &["created_at"][..], Some("created_at id")),
+            (PENDING, &[], Some("created_at id")),
+            (PENDING, &["id"], None),
+            (&all(r#"["status","created_at"]"#), &["created_at"], Some("created_at")),
+            (&all(r#"["status"]"#), &[], Some("")),
+            (&all(r#"["status"]"#), &["created_at"], None),
+            (&all(r#"["status",null]"#), &["created_at"], None),
+            (some, &["status"], None),
+            (other, &["status"], None),
+            (&all(r#"["id","status"]"#), &["status"], None),
         ] {
-            let table = table(indexes);
-            let found = table.index_where("status", "pending", then).map(|columns| columns.join(" "));
-            assert_eq!(found.as_deref(), expected, "{indexes:?} then {then:?}");
+            let table = table(&[index]);
+            let found = table.index_where("status", "pending", then);
+            let found = found.map(|columns| columns.iter().flatten().cloned().collect::<Vec<_>>().join(" "));
+            assert_eq!(found.as_deref(), expected, "{index} then {then:?}");
         }
-        assert!(table(&["||id"]).has_index(&["id"]) && !table(&["|?|id"]).has_index(&["id"]));
+        assert!(table(&[&all(r#"["id"]"#)]).has_index(&["id"]) && !table(&[some]).has_index(&["status"]));
+    }
+
+    #[test]
+    fn a_columns_name_is_its_own_whatever_is_in_it() {
+        let json = r#"{"oid":1,"schema":"s","name":"t","is_visible":true,"given":[],"refused":null,"is_partitioned":false,
+            "stranger":null,"zone":0,"indexes":[],
+            "columns":[{"name":"id int\nid","type":23,"generated":""},{"name":"id","type":99999,"generated":""}]}"#;
+        let table: Table = serde_json::from_str(json).unwrap();
+        assert_eq!(table.kind("id"), None);
     }
 }

@@ -3,21 +3,26 @@
 //!
 //! What there is, is looked up when a connection is made, again after an error, and now and then, because tables come
 //! and go; statements are made of the columns and indexes that were found. Where nothing was found a poll sends
-//! nothing. Each table is read by a statement of its own, which fails alone; one that was locked at the last look is
+//! nothing. What a table of somebody untrusted has is copied, never queried (`copied`). Each table is read by a statement of its own, which fails alone; one that was locked at the last look is
 //! left in peace, so that only the first poll ever waits for it, and that for `lock_timeout`.
 
 mod access;
 mod columns;
+mod copied;
 mod found;
+mod reading;
+mod rows;
 mod search;
 
 use std::time::Duration;
 
-pub(super) use access::{Refusal, blocker, copied, has_changed, reason};
-pub(super) use columns::{Columns, Kind, columns, copy, source};
-#[cfg(test)]
-pub(super) use found::Index;
+pub(super) use access::{Refusal, blocker, has_changed, reason};
+pub(super) use columns::{Columns, Kind, columns, source};
+pub(super) use copied::Copying;
 pub(super) use found::Table;
+#[cfg(test)]
+pub(super) use found::{Column, Index};
+pub(super) use reading::{Plan, Reading};
 pub(super) use search::{Search, given};
 
 /// The tables are looked for again after this long.

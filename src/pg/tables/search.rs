@@ -1,5 +1,7 @@
 //! Looking for tables.
 
+use std::sync::Arc;
+
 use tokio_postgres::{Client, Row, Statement};
 
 use super::Table;
@@ -11,13 +13,15 @@ pub(in crate::pg) struct Search {
     pub(in crate::pg) find: Statement,
     pub(in crate::pg) places: Vec<Option<String>>,
     pub(in crate::pg) names: Vec<&'static str>,
+    /// Where a name alone is looked for.
+    pub(in crate::pg) path: Arc<[String]>,
 }
 
 impl Search {
     /// # Errors
     /// When a name in the config is no name, and as for any statement.
     pub(in crate::pg) async fn rows(&self, client: &Client) -> Result<Vec<Row>, SectionError> {
-        Ok(client.query(&self.find, &[&self.places, &self.names]).await?)
+        Ok(client.query(&self.find, &[&self.places, &self.names, &&*self.path]).await?)
     }
 }
 

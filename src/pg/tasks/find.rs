@@ -6,7 +6,7 @@ use super::Places;
 use super::statements;
 use crate::model::Text;
 use crate::model::task::TaskTables;
-use crate::pg::tables::{Kind, Table, given};
+use crate::pg::tables::{Kind, Plan, Table, given};
 
 /// Place of the table of schedules in what the config says.
 const SCHEDULES: usize = 0;
@@ -17,10 +17,10 @@ const LOG: usize = 1;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pair {
     pub(super) tables: TaskTables,
-    pub(super) schedules: Result<String, Text>,
-    pub(super) executions: Option<Result<String, Text>>,
+    pub(super) schedules: Result<Plan, Text>,
+    pub(super) executions: Option<Result<Plan, Text>>,
     /// The running executions alone; none where the log has no index for that.
-    pub(super) running: Option<String>,
+    pub(super) running: Option<Plan>,
 }
 
 /// Whether it can be what its name says: a stranger's table may bear the same.
@@ -116,24 +116,24 @@ fn failed(name: &str, reason: &str) -> Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pg::tables::Index;
+    use crate::pg::tables::{Column, Index};
 
     fn table(oid: u32, schema: &str, name: &str, is_visible: bool) -> Table {
-        let columns = "id int\ntask_name text\ntask_id int\nstatus text\nstarted_at time";
-        let column = |line: &str| {
-            let (name, kind) = line.split_once(' ').unwrap();
-            (name.to_owned(), Kind::of(kind).unwrap())
+        let columns = [("id", 23), ("task_name", 25), ("task_id", 23), ("status", 25), ("started_at", 1184)];
+        let column =
+            |(name, kind): (&str, u32)| Column { name: name.to_owned(), kind, generated: String::new() };
+        let index = |columns: &str| {
+            let columns: Vec<&str> = columns.split(' ').collect();
+            let json = serde_json::json!({"is_unique": false, "is_partial": false, "only": null, "columns": columns});
+            serde_json::from_value::<Index>(json).unwrap()
         };
         Table {
             oid,
             schema: schema.to_owned(),
             name: name.to_owned(),
             is_visible,
-            columns: columns.lines().map(column).collect(),
-            indexes: ["||id", "||status started_at", "||task_id started_at"]
-                .iter()
-                .filter_map(|line| Index::parse(line))
-                .collect(),
+            columns: columns.into_iter().map(column).collect(),
+            indexes: ["id", "status started_at", "task_id started_at"].into_iter().map(index).collect(),
             ..Table::default()
         }
     }
@@ -189,7 +189,9 @@ mod tests {
     #[test]
     fn names_are_quoted_and_what_is_absent_is_null() {
         let odd = Table { schema: "a\"b".to_owned(), ..table(1, "", "scheduled_tasks", true) };
-        let text = paired(&[odd], &Places::default())[0].schedules.clone().unwrap();
+        let Plan::Statement(text) = paired(&[odd], &Places::default())[0].schedules.clone().unwrap() else {
+            panic!("its owner is trusted")
+        };
         assert!(text.contains("ONLY \"a\"\"b\".\"scheduled_tasks\""), "{text}");
         assert!(text.contains("NULL::pg_catalog.float8 AS c8"), "{text}");
     }

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Row};
 
 use crate::clock;
 use crate::model::Text;
 use crate::model::task::TaskTables;
 use crate::pg::decode::texts::Texts;
 use crate::pg::poll::{SectionError, message};
-use crate::pg::tables::{RENEW, REST, Search};
+use crate::pg::tables::{Plan, RENEW, REST, Reading, Search};
 
 pub(super) use read::{Found, sections};
 
@@ -46,14 +46,21 @@ pub(super) const NAMES: [&str; 2] = ["scheduled_tasks", "task_execution_log"];
 #[derive(Debug, Clone)]
 pub(super) struct Reader {
     tables: Arc<TaskTables>,
-    schedules: Result<Statement, Text>,
-    executions: Option<Result<Statement, Text>>,
+    schedules: Result<Reading, Text>,
+    executions: Option<Result<Reading, Text>>,
     /// The running executions alone. Without it older ones may be missing.
-    running: Option<Statement>,
+    running: Option<Reading>,
     /// Polls until the schedules are read again.
     schedules_in: u32,
     /// Polls until more than the running executions is read again.
     executions_in: u32,
+}
+
+impl Reader {
+    /// Whether all rows of the log are read whenever it is.
+    fn has_all(&self) -> bool {
+        matches!(&self.executions, Some(Ok(reading)) if reading.is_copy())
+    }
 }
 
 /// The task tables of a session.
@@ -132,11 +139,11 @@ async fn look(client: Arc<Client>, search: Search, places: Places) -> Result<Vec
     prepared(&client, find::pairs(&rows, &places)).await
 }
 
-/// Prepares the statements of each pair.
+/// Makes ready how each pair is read.
 async fn prepared(client: &Client, pairs: Vec<find::Pair>) -> Result<Vec<Reader>, SectionError> {
-    let prepare = async |text: Result<String, Text>| -> Result<Result<Statement, Text>, SectionError> {
-        match text {
-            Ok(text) => Ok(Ok(client.prepare(&text).await?)),
+    let prepare = async |plan: Result<Plan, Text>| -> Result<Result<Reading, Text>, SectionError> {
+        match plan {
+            Ok(plan) => plan.prepare(client).await,
             Err(reason) => Ok(Err(reason)),
         }
     };
@@ -149,7 +156,7 @@ async fn prepared(client: &Client, pairs: Vec<find::Pair>) -> Result<Vec<Reader>
             None => None,
         };
         let running = match running {
-            Some(text) => Some(client.prepare(&text).await?),
+            Some(plan) => plan.prepare(client).await?.ok(),
             None => None,
         };
         let tables = Arc::new(tables);

@@ -14,7 +14,7 @@ use crate::model::task::{Execution, Schedule, TaskSet, TaskTables};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::texts::Texts;
 use crate::pg::poll::SectionError;
-use crate::pg::tables::{self, Refusal, blocker, copied, every, has_changed};
+use crate::pg::tables::{self, Copying, Reading, Refusal, blocker, every, has_changed};
 
 /// Schedules that a poll may read on average: ten thousand are read in every eleventh.
 const TASKS_EACH: usize = 1000;
@@ -24,12 +24,24 @@ const EXECUTIONS_EACH: usize = 501;
 /// What one table brought.
 #[derive(Debug)]
 enum Brought {
-    /// The messages of its COPY.
+    /// Its rows.
     All(Vec<Bytes>),
+    /// The same, but all there are, in no order.
+    Copy(Vec<Bytes>),
     /// The same, of the running executions alone.
     Running(Vec<Bytes>),
     /// It was not asked for this time.
     Nothing,
+}
+
+impl Brought {
+    /// Polls to let pass after it.
+    fn rest(&self) -> u32 {
+        match self {
+            Self::Copy(messages) => Copying::rest(messages),
+            Self::All(_) | Self::Running(_) | Self::Nothing => 0,
+        }
+    }
 }
 
 type Answer = Result<Brought, Refusal>;
@@ -71,18 +83,25 @@ async fn schedules(client: &Client, reader: &Reader, old: Option<&TaskSet>, lock
     if reader.schedules_in > 0 && old.is_some() {
         return Ok(Brought::Nothing);
     }
-    let statement = reader.schedules.as_ref().map_err(|reason| Refusal::Unreadable(reason.clone()))?;
-    copied(client, statement, locked).await.map(Brought::All)
+    let reading = reader.schedules.as_ref().map_err(|reason| Refusal::Unreadable(reason.clone()))?;
+    all(client, reading, locked).await
+}
+
+async fn all(client: &Client, reading: &Reading, locked: bool) -> Answer {
+    let rows = reading.read(client, locked).await?;
+    Ok(if reading.is_copy() { Brought::Copy(rows) } else { Brought::All(rows) })
 }
 
 async fn executions(client: &Client, reader: &Reader, old: Option<&TaskSet>, locked: bool) -> Option<Answer> {
-    let statement = match reader.executions.as_ref()? {
-        Ok(statement) => statement,
+    let reading = match reader.executions.as_ref()? {
+        Ok(reading) => reading,
         Err(reason) => return Some(Err(Refusal::Unreadable(reason.clone()))),
     };
-    Some(match reader.running.as_ref().filter(|_| reader.executions_in > 0 && old.is_some()) {
-        Some(running) => copied(client, running, locked).await.map(Brought::Running),
-        None => copied(client, statement, locked).await.map(Brought::All),
+    let rests = reader.executions_in > 0 && old.is_some();
+    Some(match reader.running.as_ref().filter(|_| rests) {
+        Some(running) => running.read(client, locked).await.map(Brought::Running),
+        None if rests && reading.is_copy() => Ok(Brought::Nothing),
+        None => all(client, reading, locked).await,
     })
 }
 
@@ -138,11 +157,12 @@ struct Turn<'a> {
 impl Turn<'_> {
     fn set(&mut self, schedules: Answer, executions: Option<Answer>) -> TaskSet {
         let (mut tasks_cut, mut running_cut) = (self.old.tasks_cut, self.old.running_cut);
+        let rest = schedules.as_ref().map_or(0, Brought::rest);
         let tasks = match schedules.and_then(|brought| self.schedules(brought)) {
             Ok(Some(mut rows)) => {
                 tasks_cut = rows.len() > TASKS;
                 rows.truncate(TASKS);
-                self.reader.schedules_in = every(rows.len(), TASKS_EACH);
+                self.reader.schedules_in = rest.max(every(rows.len(), TASKS_EACH));
                 Section::fresh(rows, self.taken_at)
             }
             Ok(None) => {
@@ -156,10 +176,14 @@ impl Turn<'_> {
         };
         let executions = match executions.map(|answer| answer.and_then(|brought| self.executions(brought))) {
             None => Section::default(),
-            Some(Ok(rows)) => {
+            Some(Ok(Some(rows))) => {
                 let running = rows.iter().filter(|execution| execution.is_running()).count();
-                running_cut = self.reader.running.is_none() || running > RUNNING;
+                running_cut = !self.reader.has_all() && (self.reader.running.is_none() || running > RUNNING);
                 Section::fresh(rows, self.taken_at)
+            }
+            Some(Ok(None)) => {
+                self.reader.executions_in = self.reader.executions_in.saturating_sub(1);
+                self.old.executions.clone()
             }
             Some(Err(refusal)) => {
                 self.reader.executions_in = 0;
@@ -171,31 +195,40 @@ impl Turn<'_> {
 
     /// None where they were not asked for.
     fn schedules(&mut self, brought: Brought) -> Result<Option<Vec<Schedule>>, Refusal> {
-        match brought {
-            Brought::All(messages) | Brought::Running(messages) => rows::schedules(&messages, self.texts)
-                .map(Some)
-                .map_err(|error| Refusal::Section(error.into())),
-            Brought::Nothing => Ok(None),
+        let (messages, in_order) = match brought {
+            Brought::All(messages) | Brought::Running(messages) => (messages, true),
+            Brought::Copy(messages) => (messages, false),
+            Brought::Nothing => return Ok(None),
+        };
+        let read = rows::schedules(&messages, self.texts);
+        let mut rows = read.map_err(|error| Refusal::Section(error.into()))?;
+        if !in_order {
+            rows.sort_by_key(|row| row.id);
         }
+        Ok(Some(rows))
     }
 
-    /// Those that were read; where these are the running ones alone, with those that were over before.
-    fn executions(&mut self, brought: Brought) -> Result<Vec<Execution>, Refusal> {
+    /// Those that were read; where these are the running ones alone, with those that were over before. None where they were not
+    /// asked for.
+    fn executions(&mut self, brought: Brought) -> Result<Option<Vec<Execution>>, Refusal> {
+        let rest = brought.rest();
         let (messages, all) = match brought {
-            Brought::All(messages) => (messages, true),
+            Brought::All(messages) | Brought::Copy(messages) => (messages, true),
             Brought::Running(messages) => (messages, false),
-            Brought::Nothing => (Vec::new(), false),
+            Brought::Nothing => return Ok(None),
         };
         let read = rows::executions(&messages, self.texts);
         let mut rows = read.map_err(|error| Refusal::Section(error.into()))?;
         if all {
-            self.reader.executions_in = every(rows.len(), EXECUTIONS_EACH);
+            // A copy brings every row there is, and its bytes are what counts.
+            let every = if self.reader.has_all() { 0 } else { every(rows.len(), EXECUTIONS_EACH) };
+            self.reader.executions_in = rest.max(every);
         } else {
             self.reader.executions_in = self.reader.executions_in.saturating_sub(1);
             let over = self.old.executions.rows.iter().filter(|execution| !execution.is_running());
             rows.extend(over.cloned());
         }
-        Ok(rows::last_of_each(rows))
+        Ok(Some(rows::last_of_each(rows)))
     }
 
     /// One line for the section. A lock is told with its holder. Where the tables may not be what they were, they are

@@ -3,8 +3,8 @@
 use super::find::Pair;
 use crate::model::Text;
 use crate::model::task::TaskTables;
-use crate::pg::sql;
-use crate::pg::tables::{self, Columns, Kind, Table, columns, source};
+use crate::pg::sql::{self, fill, without_comments};
+use crate::pg::tables::{Columns, Kind, Plan, Table, columns, source};
 
 /// Schedules that are read at most.
 pub(super) const TASKS: usize = 10_000;
@@ -59,27 +59,34 @@ pub(super) fn pair(schedules: &Table, log: Option<&Table>) -> Pair {
         log: log.map(|log| log.oid),
         schedules: schedules.label().into(),
         executions: log.map(|log| log.label().into()),
+        owner: schedules.owner(),
         own_keys: log.is_some_and(own) && schedules.kind("max_attempts").is_some(),
     };
-    let executions = log.map(|log| log.allowed().and_then(|()| executions_text(schedules, log)));
-    let running = log.filter(|log| has_running_index(log) && log.allowed().is_ok());
+    let executions = log.map(|log| log.allowed().and_then(|()| executions_plan(schedules, log)));
+    let running = log.filter(|log| log.stranger.is_none() && has_running_index(log) && log.allowed().is_ok());
     Pair {
         tables,
-        schedules: schedules.allowed().map(|()| tasks_text(schedules)),
+        schedules: schedules.allowed().map(|()| tasks_plan(schedules)),
         executions,
-        running: running.map(|log| copy(&running_part(), log)),
+        running: running.map(|log| Plan::query(&[log], &part(sql::TASKS_RUNNING, log, schedules))),
     }
 }
 
-fn tasks_text(table: &Table) -> String {
-    sql::without_comments(sql::TASKS)
-        .replace("$columns", &columns(table, SCHEDULE))
-        .replace("$table", &source(table))
-        .replace("$limit", &(TASKS + 1).to_string())
+fn tasks_plan(table: &Table) -> Plan {
+    if table.stranger.is_some() {
+        return Plan::Copy(table.clone(), SCHEDULE, 0);
+    }
+    let (columns, source) = (columns(table, SCHEDULE), source(table));
+    let limit = (TASKS + 1).to_string();
+    let values = [("$columns", columns.as_str()), ("$table", &source), ("$limit", &limit)];
+    Plan::query(&[table], &fill(&without_comments(sql::TASKS), &values))
 }
 
 /// The running executions, then the last ones of each task; each by an index, for a log only grows.
-fn executions_text(schedules: &Table, log: &Table) -> Result<String, Text> {
+fn executions_plan(schedules: &Table, log: &Table) -> Result<Plan, Text> {
+    if log.stranger.is_some() {
+        return Ok(Plan::Copy(log.clone(), EXECUTION, 0));
+    }
     let by_status = has_running_index(log);
     let by_task = log.kind("started_at").is_some() && log.has_index(&["task_id", "started_at"]);
     let by_id = log.has_index(&["id"]);
@@ -91,31 +98,36 @@ fn executions_text(schedules: &Table, log: &Table) -> Result<String, Text> {
         .into());
     }
     let mut parts = Vec::new();
+    let mut tables = vec![log];
     if by_status {
-        parts.push(running_part());
+        parts.push(part(sql::TASKS_RUNNING, log, schedules));
     }
-    if by_task && by_status {
-        let last_run = if schedules.kind("last_run_at").is_some() { "t.last_run_at" } else { "NULL" };
-        let text = sql::without_comments(sql::TASKS_LAST)
-            .replace("$last_run_at", last_run)
-            .replace("$table", &source(schedules))
-            .replace("$limit", &TASKS.to_string())
-            .replace("$tasks", &LAST_OF.to_string())
-            .replace("$each", &EACH.to_string());
-        parts.push(text);
+    if by_task && by_status && schedules.stranger.is_none() {
+        parts.push(part(sql::TASKS_LAST, log, schedules));
+        tables.push(schedules);
     } else if by_id {
-        parts.push(sql::without_comments(sql::TASKS_NEWEST).replace("$newest", &NEWEST.to_string()));
+        parts.push(part(sql::TASKS_NEWEST, log, schedules));
     }
-    Ok(copy(&parts.join("\nUNION ALL\n"), log))
+    Ok(Plan::query(&tables, &parts.join("\nUNION ALL\n")))
 }
 
-fn running_part() -> String {
-    sql::without_comments(sql::TASKS_RUNNING).replace("$limit", &(RUNNING + 1).to_string())
-}
-
-fn copy(query: &str, log: &Table) -> String {
-    let query = query.replace("$columns", &columns(log, EXECUTION)).replace("$log", &source(log));
-    tables::copy(&query)
+/// One part of the query of the log.
+fn part(template: &str, log: &Table, schedules: &Table) -> String {
+    let last_run_at = if schedules.kind("last_run_at").is_some() { "t.last_run_at" } else { "NULL" };
+    let running = (RUNNING + 1).to_string();
+    let values = [
+        ("$columns", columns(log, EXECUTION)),
+        ("$log", source(log)),
+        ("$table", source(schedules)),
+        ("$last_run_at", last_run_at.to_owned()),
+        ("$running", running),
+        ("$newest", NEWEST.to_string()),
+        ("$schedules", TASKS.to_string()),
+        ("$tasks", LAST_OF.to_string()),
+        ("$each", EACH.to_string()),
+    ];
+    let values: Vec<(&str, &str)> = values.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    fill(&without_comments(template), &values)
 }
 
 fn has_running_index(log: &Table) -> bool {

@@ -53,7 +53,7 @@ pub(super) async fn open(info: &ConnInfo, key: i64, why: &mut String) -> Result<
 /// a statement that is one by itself began when it was sent.
 pub(super) async fn close(client: &Client, key: i64) -> Result<bool, Error> {
     let sql = format!(
-        "SELECT pg_catalog.now() < pg_catalog.statement_timestamp() FROM pg_catalog.pg_advisory_unlock({key})"
+        "SELECT pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp() FROM pg_catalog.pg_advisory_unlock({key})"
     );
     first(client, &sql).await
 }

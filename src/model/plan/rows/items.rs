@@ -50,6 +50,9 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
     if let Some(reason) = refusal(verb, row) {
         return Err(refused(reason));
     }
+    if let Some(reason) = table.source.owner.refusal(&table.source.name) {
+        return Err(refused(harmless(&reason)));
+    }
     if item.status.is_none() {
         return Err(refused("its table does not say how it is, so nothing can be compared".to_owned()));
     }
@@ -77,7 +80,8 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
         worker: item.worker.clone(),
     });
     let target = Target { what, name, subject };
-    let facts = facts(ground, row);
+    let mut facts = facts(ground, row);
+    facts.extend(table.source.owner.fact(&table.source.name).map(|fact| harmless(&fact)));
     Ok(PlannedTarget {
         target,
         does: harmless(&does),
@@ -85,6 +89,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
         effect: None,
         cautions,
         lease: None,
+        work: None,
         change: None,
     })
 }

@@ -59,6 +59,7 @@ fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused
     let name = harmless(&format!("lease {} of {}", row.name, row.source));
     let subject = Subject::Lease(row.id);
     let refused = |reason: &str| Refused::new(name.clone(), subject.clone(), reason);
+    let mut whose = None;
     let (what, does, mut cautions) = if &*row.source == REDIS {
         let lease = in_redis(ground, row.id).ok_or_else(|| refused("is not there any more"))?;
         redis(&lease).map_err(refused)?
@@ -75,6 +76,10 @@ fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused
             return Err(refused(&whole.reason));
         }
         let (table, lease) = in_table(ground, row).ok_or_else(|| refused("is not there any more"))?;
+        if let Some(reason) = table.source.owner.refusal(&table.source.name) {
+            return Err(refused(&harmless(&reason)));
+        }
+        whose = table.source.owner.fact(&table.source.name);
         in_postgres(ground, table, lease).map_err(refused)?
     };
     let alive = match row.owner_alive {
@@ -101,8 +106,9 @@ fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused
     if row.waiting > 0 {
         facts.push(format!("{} wait for its row", text::count(row.waiting.into())));
     }
+    facts.extend(whose.map(|fact| harmless(&fact)));
     let target = Target { what, name, subject };
-    Ok(PlannedTarget { target, does, facts, effect: None, cautions, lease: None, change: None })
+    Ok(PlannedTarget { target, does, facts, effect: None, cautions, lease: None, work: None, change: None })
 }
 
 /// What is sent, what is said, and what it breaks.

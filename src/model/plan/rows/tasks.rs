@@ -55,6 +55,9 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarg
     if let Some(reason) = refusal(ground, verb, row, schedule) {
         return Err(refused(reason));
     }
+    if let Some(reason) = set.tables.owner.refusal(&set.tables.schedules) {
+        return Err(refused(&harmless(&reason)));
+    }
     let mut cautions: Vec<Caution> =
         old(ground, set.tasks.error.as_ref(), set.tasks.taken_at).into_iter().collect();
     cautions.extend(futile(verb, row, schedule));
@@ -66,7 +69,8 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarg
     };
     let does = format!("UPDATE {} SET {set_to} WHERE id = {}", set.tables.schedules, row.task.id);
     let target = Target { what: What::Task(target(set, schedule)), name, subject };
-    let facts = facts(ground, row, schedule);
+    let mut facts = facts(ground, row, schedule);
+    facts.extend(set.tables.owner.fact(&set.tables.schedules).map(|fact| harmless(&fact)));
     Ok(PlannedTarget {
         target,
         does: harmless(&does),
@@ -74,6 +78,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarg
         effect: None,
         cautions,
         lease: None,
+        work: None,
         change: None,
     })
 }

@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashSet;
 
-use super::{hands, refuse};
+use super::{hands, refuse, work};
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
 use crate::model::plan::look::Ground;
-use crate::model::plan::{Ask, Chosen, LeaseHeld, Refused, Scope};
+use crate::model::plan::{Ask, Chosen, LeaseHeld, Refused, Scope, Stake};
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 
@@ -19,8 +19,8 @@ pub(super) struct Pick {
     pub(super) start: Option<Timestamp>,
     /// The lock for which it was chosen.
     pub(super) holds: Option<(LockTag, LockMode)>,
-    /// That lock is the session's, whatever transaction it is in.
-    pub(super) key_stays: bool,
+    /// What it was chosen for, where that is recorded in tables of our own.
+    pub(super) work: Option<Stake>,
     /// The parallel worker in whose place it is meant.
     pub(super) via: Option<i32>,
     /// The lease for which it was chosen.
@@ -29,7 +29,7 @@ pub(super) struct Pick {
 
 impl Pick {
     pub(super) fn new(pid: i32, start: Option<Timestamp>) -> Self {
-        Self { pid, start, holds: None, key_stays: false, via: None, lease: None }
+        Self { pid, start, holds: None, work: None, via: None, lease: None }
     }
 }
 
@@ -141,13 +141,8 @@ fn key_holder(ground: &Ground<'_>, task: TaskId, again: Option<i64>) -> Result<P
     let name = crate::text::one_line(&row.name(ground.snapshot)).into_owned();
     match (row.holder, row.tag) {
         (Some(pid), Some(tag)) => {
-            let set = row.set(ground.snapshot);
-            Ok(Pick {
-                holds: Some((tag, LockMode::Exclusive)),
-                // A key of our own tables is the session's: its worker keeps it over all its transactions.
-                key_stays: set.is_some_and(|set| set.tables.own_keys),
-                ..Pick::new(pid, None)
-            })
+            let holds = Some((tag, LockMode::Exclusive));
+            Ok(Pick { holds, work: work::of_task(ground, row), ..Pick::new(pid, None) })
         }
         (None, _) if row.held => Err(refused(name, "a prepared transaction holds its key, not a session")),
         _ => Err(refused(name, "nobody holds its key: there is no session to end")),

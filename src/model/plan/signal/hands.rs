@@ -3,6 +3,7 @@
 //! A worker goes on to the next item within moments, in the same session: what ties the session to the row has to be compared too.
 
 use super::choose::Pick;
+use super::work;
 use crate::model::finding::Subject;
 use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::LockMode;
@@ -27,8 +28,7 @@ pub(super) fn of_item(ground: &Ground<'_>, id: ItemId) -> Result<Pick, Refused> 
     }
     let own_keys = ground.snapshot.systems.items.get(row.table).is_some_and(|table| table.source.own_keys);
     let start = row.item(ground.snapshot).and_then(|item| item.backend_start).filter(|_| own_keys);
-    // A key of our own tables is the session's: its worker keeps it over all its transactions.
-    Ok(Pick { holds, key_stays: own_keys, ..Pick::new(pid, start) })
+    Ok(Pick { holds, work: work::of_item(ground, row), ..Pick::new(pid, start) })
 }
 
 /// Who has a lease. The server cannot compare that where it signals: the transaction has to be the same, in which nothing that

@@ -1,11 +1,16 @@
 //! What tells the situation that was seen from every other one.
 
 use super::choose::Pick;
+use super::{rule, work};
+use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{LockMode, LockTag, LockType};
 use crate::model::plan::look::Ground;
-use crate::model::plan::{Ask, Change, Seen, SessionTarget, Verb};
+use crate::model::plan::{Ask, Change, Client, Seen, SessionTarget, Stake, Verb};
 use crate::model::wait_graph::Party;
+
+/// Nothing at all is shown of what it does.
+const UNKNOWN: &str = "what it does is not known (track_activities is off there), so nothing would tell it from the next client of a pool";
 
 /// The identity of a session and of what it was seen in. In a pool the same session serves somebody else a moment later, so
 /// the process alone is none.
@@ -20,22 +25,27 @@ pub(super) fn of(
     if pick.holds.is_some_and(|held| !ground.may_hold(pick.pid, held)) {
         return Err(format!("{}", Change::HoldsNotAnyMore));
     }
-    let is_idle = backend.state == Some(State::Idle) && backend.xact_start.is_none();
-    // Who holds an advisory lock outside a transaction holds it by its session, over all its transactions: then the lock is
-    // the situation, and what its session does at the moment is not.
-    let awaited = || if is_idle && blocks { awaited_key(ground, Party::Backend(pick.pid)) } else { None };
-    let holds = pick.holds.or_else(awaited);
-    let is_advisory = holds.is_some_and(|(tag, _)| tag.locktype == LockType::Advisory);
-    let key_stays = is_advisory && (is_idle || pick.key_stays) && ask.verb == Verb::Terminate;
-    let xact_start = if key_stays { Seen::Any } else { Seen::Same(backend.xact_start) };
-    let waits_only =
-        ask.is_of_chains() && !blocks && ground.graph.wait_of(Party::Backend(pick.pid)).is_some();
-    let query_start =
-        if ask.verb == Verb::Cancel || waits_only { Seen::Same(backend.query_start) } else { Seen::Any };
+    let party = Party::Backend(pick.pid);
+    // Who blocks others while it is in no transaction does so with a lock of its session's.
+    let awaited = || if blocks && backend.xact_start.is_none() { awaited_key(ground, party) } else { None };
+    let waits_only = ask.is_of_chains() && !blocks && ground.graph.wait_of(party).is_some();
+    let compared = rule::compared(ask.verb, backend, waits_only);
     if ask.verb == Verb::Cancel && backend.query_start.is_none() {
         return Err("when its query began is not known".to_owned());
     }
-    Ok(SessionTarget { pid: pick.pid, backend_start, xact_start, query_start, holds, blocks })
+    if !rule::is_known(backend) {
+        return Err(UNKNOWN.to_owned());
+    }
+    Ok(SessionTarget {
+        pid: pick.pid,
+        backend_start,
+        client: Client::of(backend),
+        xact_start: Seen::Same(backend.xact_start),
+        query_start: rule::seen(compared.query, backend.query_start),
+        state_change: rule::seen(compared.state, backend.state_change),
+        holds: pick.holds.or_else(awaited),
+        blocks,
+    })
 }
 
 /// The advisory lock that a party holds and most wait for.
@@ -63,11 +73,11 @@ pub(in crate::model::plan) fn changed(
         Some(start) if start != target.backend_start => return Some(Change::Gone),
         Some(_) => {}
     }
-    if !same(&target.xact_start, &backend.xact_start) {
-        return Some(Change::OtherTransaction);
+    if !target.client.may_be(&Client::of(backend)) {
+        return Some(Change::OtherClient);
     }
-    if !same(&target.query_start, &backend.query_start) {
-        return Some(Change::OtherQuery);
+    if let Some(change) = moved_on(target, backend) {
+        return Some(change);
     }
     if verb == Verb::Cancel && backend.state != Some(State::Active) {
         return Some(Change::NotActive);
@@ -84,7 +94,41 @@ pub(in crate::model::plan) fn changed(
     None
 }
 
-fn same<T: PartialEq>(seen: &Seen<T>, now: &T) -> bool {
+/// The same session as it is now, where it has gone on, and is on the same work still. In a transaction that cannot be told: the next one
+/// may be just about to take the key in it.
+pub(super) fn again(
+    ground: &Ground<'_>,
+    verb: Verb,
+    target: &SessionTarget,
+    work: Option<&Stake>,
+) -> Option<SessionTarget> {
+    let is_on = |work| work::is_on(ground, target.pid, work);
+    let backend = ground.backend(target.pid).filter(|backend| backend.xact_start.is_none())?;
+    moved_on(target, backend).filter(|_| verb == Verb::Terminate && work.is_some_and(is_on))?;
+    let compared = rule::compared(verb, backend, false);
+    let again = SessionTarget {
+        xact_start: Seen::Same(backend.xact_start),
+        query_start: rule::seen(compared.query, backend.query_start),
+        state_change: rule::seen(compared.state, backend.state_change),
+        ..target.clone()
+    };
+    changed(ground, verb, &again).is_none().then_some(again)
+}
+
+/// Whether it is at something else by now.
+fn moved_on(target: &SessionTarget, backend: &Backend) -> Option<Change> {
+    let was_idle = target.xact_start == Seen::Same(None);
+    let other = |change: Change| Some(if was_idle { Change::RanSomething } else { change });
+    if !same(target.xact_start, backend.xact_start) {
+        return other(Change::OtherTransaction);
+    }
+    if !same(target.query_start, backend.query_start) {
+        return other(Change::OtherQuery);
+    }
+    if same(target.state_change, backend.state_change) { None } else { Some(Change::RanSomething) }
+}
+
+fn same(seen: Seen<Option<Timestamp>>, now: Option<Timestamp>) -> bool {
     match seen {
         Seen::Same(then) => then == now,
         Seen::Any => true,

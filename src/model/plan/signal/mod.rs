@@ -7,6 +7,7 @@ mod facts;
 mod hands;
 mod identity;
 mod refuse;
+mod rule;
 mod work;
 
 use rustc_hash::FxHashSet;
@@ -55,16 +56,22 @@ pub(super) fn refresh(ground: &Ground<'_>, plan: &mut ActionPlan) {
     let pids: Vec<i32> = plan.rows.iter().filter_map(pid_of).collect();
     let held = facts::Held::of(ground, pids.into_iter());
     for row in &mut plan.rows {
-        let What::Session(target) = &row.target.what else { continue };
+        let What::Session(target) = &mut row.target.what else { continue };
+        if let Some(again) = identity::again(ground, plan.verb, target, row.work.as_ref()) {
+            *target = again;
+        }
+        let target = &*target;
         let lost = || row.lease.as_ref().is_some_and(|lease| hands::is_lost(ground, lease));
         row.change = row
             .change
             .or_else(|| changed(ground, plan.verb, target))
             .or_else(|| lost().then_some(Change::OtherRow));
         if row.change.is_none() {
-            let effect = effect_of(ground, plan.verb, &[Party::Backend(target.pid)]);
-            let pick = Pick::new(target.pid, None);
-            row.facts = facts::of(ground, target.pid, &held);
+            let pid = target.pid;
+            let effect = effect_of(ground, plan.verb, &[Party::Backend(pid)]);
+            let pick = Pick::new(pid, None);
+            row.target.name = ground.name(pid);
+            row.facts = facts::of(ground, pid, &held);
             row.cautions = cautions(ground, plan.verb, &pick, &row.cautions);
             row.effect = Some(effect);
         }
@@ -119,6 +126,7 @@ fn planned(
         effect: Some(effect),
         cautions: cautions(ground, ask.verb, pick, &[]),
         lease: pick.lease.clone(),
+        work: pick.work.clone().or_else(|| work::of(ground, pick.pid)),
         change: None,
     })
 }

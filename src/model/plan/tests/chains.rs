@@ -51,7 +51,11 @@ fn an_idle_root_is_known_by_the_key_that_it_blocks_with() {
     let view = incident(0.0).view();
     let target = identity(&plan(&view, Verb::Terminate, Scope::This, 4977));
     let key = Some((advisory(72_707_369), LockMode::Exclusive));
-    assert_eq!((target.holds, target.xact_start, target.blocks), (key, Seen::Any, true));
+    assert_eq!((target.holds, target.xact_start, target.blocks), (key, Seen::Same(None), true));
+    assert!(
+        target.query_start != Seen::Any && target.state_change != Seen::Any,
+        "the next one takes the same key"
+    );
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn who_works_on_an_item_has_to_hold_its_key() {
     let plan = end_item(&worker(9, &[key(9)]).view());
     let target = identity(&plan);
     let held = Some((key(9), LockMode::Exclusive));
-    assert_eq!((target.pid, target.holds, target.xact_start), (7, held, Seen::Any), "over all transactions");
+    assert_eq!((target.pid, target.holds, target.xact_start), (7, held, Seen::Same(None)));
     for (later, change) in [
         (worker(9, &[key(9), key(10)]), None),
         (worker(10, &[key(10)]), Some(Change::HoldsNotAnyMore)),
@@ -48,6 +48,46 @@ fn who_works_on_an_item_has_to_hold_its_key() {
     let mut b = worker(9, &[]);
     b.items[0].backend_pid = None;
     assert_eq!(reason(&end_item(&b.view())), "no session is known to work on it");
+}
+
+/// Its heartbeats come on the same session, and whoever is to end it has to type its process id.
+#[test]
+fn a_worker_that_goes_on_with_its_work_is_the_same() {
+    let began = at(-1.0);
+    let later = |change: fn(&mut Builder)| {
+        let mut b = worker(9, &[key(9)]);
+        (b.backends[0].query_start, b.backends[0].state_change) = (Some(began), Some(began));
+        change(&mut b);
+        b.view()
+    };
+    for plan in [
+        end_item(&worker(9, &[key(9)]).view()),
+        one(&worker(9, &[key(9)]).view(), Verb::Terminate, Chosen::Backend(id(7))),
+    ] {
+        let then = identity(&plan);
+        let again = plan.refreshed(&look(&later(|_| {})));
+        let now = SessionTarget {
+            query_start: Seen::Same(Some(began)),
+            state_change: Seen::Same(Some(began)),
+            ..then.clone()
+        };
+        assert_eq!(
+            (again.rows[0].change, identity(&again)),
+            (None, now),
+            "the server compares with the newest"
+        );
+        for (change, word) in [
+            ((|b| b.items[0].attempt = Some(2)) as fn(&mut Builder), Change::RanSomething),
+            (|b| b.items[0].backend_start = Some(at(-9.0)), Change::RanSomething),
+            (|b| b.items.clear(), Change::RanSomething),
+            (|b| b.raw_queue = true, Change::RanSomething),
+            (|b| b.backends[0].xact_start = Some(at(-1.0)), Change::RanSomething),
+            (|b| b.backends[0].application = Some("batch".into()), Change::OtherClient),
+            (|b| b.backends[0].backend_start = Some(at(-9.0)), Change::Gone),
+        ] {
+            assert_eq!(still_there(&plan, &look(&later(change))), [Some(word)]);
+        }
+    }
 }
 
 #[test]

@@ -57,8 +57,15 @@ fn the_identity_is_that_of_the_situation() {
     let whole = SessionTarget {
         pid: 4312,
         backend_start: at(-3600.0),
+        client: Client {
+            application: Some("web-3".into()),
+            usesysid: Some(10),
+            address: Some("10.0.3.17".into()),
+            port: Some(44_312),
+        },
         xact_start: Seen::Same(ago(192.0)),
         query_start: Seen::Any,
+        state_change: Seen::Any,
         holds: None,
         blocks: false,
     };
@@ -76,9 +83,10 @@ fn the_holder_of_a_lock_has_to_hold_it_still() {
     let (key, accounts) = (advisory(72_707_369), relation(2001));
     let plan = one(&view, Verb::Terminate, Chosen::Holder(id(4977), key, LockMode::Exclusive));
     let holder = identity(&plan);
-    // By its session: whatever transaction it is in by then.
-    let seen = (holder.xact_start, holder.holds);
-    assert_eq!(seen, (Seen::Any, Some((key, LockMode::Exclusive))));
+    // And nothing may have been run in its session since.
+    let seen = (holder.xact_start, holder.query_start, holder.state_change, holder.holds);
+    let since = Seen::Same(ago(41.0));
+    assert_eq!(seen, (Seen::Same(None), since, since, Some((key, LockMode::Exclusive))));
     let in_transaction =
         identity(&one(&view, Verb::Terminate, Chosen::Holder(id(4312), accounts, LockMode::RowExclusive)));
     let seen = (in_transaction.xact_start, in_transaction.holds);
@@ -94,7 +102,11 @@ fn the_holder_of_a_tasks_key_is_found_by_the_task() {
     let target = identity(&runs);
     assert_eq!(
         (target.pid, target.holds, target.xact_start),
-        (6103, Some((key, LockMode::Exclusive)), Seen::Any)
+        (
+            6103,
+            Some((key, LockMode::Exclusive)),
+            Seen::Same(view.snapshot.as_ref().unwrap().backend(6103).unwrap().xact_start)
+        )
     );
     assert_eq!(runs.confirm, Confirm::Owner("6103".to_owned()), "it is the living owner of a task");
     assert_eq!(runs.rows[0].cautions[0].kind, CautionKind::Task);
@@ -260,11 +272,61 @@ fn a_key_that_was_given_up_is_a_change() {
     let chosen = Chosen::Holder(id(4977), key, LockMode::Exclusive);
     let plan = one(&incident(0.0).view(), Verb::Terminate, chosen);
     let mut b = incident(0.0);
-    b.backends.iter_mut().find(|backend| backend.pid == 4977).unwrap().xact_start = Some(at(-1.0));
-    assert_eq!(still_there(&plan, &look(&b.view())), [None], "it may begin a transaction");
-    let mut b = incident(0.0);
     b.locks.retain(|lock| (lock.pid, lock.tag) != (Some(4977), key));
     assert_eq!(still_there(&plan, &look(&b.view())), [Some(Change::HoldsNotAnyMore)]);
+}
+
+/// What became of a session since it was chosen, by its process id.
+fn becomes(verb: Verb, chosen: Chosen, change: fn(&mut Backend)) -> Option<Change> {
+    let plan = one(&incident(0.0).view(), verb, chosen);
+    let pid = identity(&plan).pid;
+    let mut b = incident(0.0);
+    change(b.backends.iter_mut().find(|backend| backend.pid == pid).unwrap());
+    still_there(&plan, &look(&b.view()))[0]
+}
+
+#[test]
+fn who_was_idle_and_ran_something_may_be_somebody_else() {
+    let key = advisory(72_707_369);
+    let ran = Some(Change::RanSomething);
+    for chosen in [Chosen::Backend(id(5100)), Chosen::Holder(id(4977), key, LockMode::Exclusive)] {
+        let becomes = |change| becomes(Verb::Terminate, chosen, change);
+        assert_eq!(becomes(|_| {}), None);
+        assert_eq!(becomes(|backend| backend.query_start = ago(1.0)), ran);
+        assert_eq!(becomes(|backend| backend.state_change = ago(1.0)), ran);
+        assert_eq!(becomes(|backend| backend.xact_start = ago(1.0)), ran);
+    }
+    // Whoever goes on in the same transaction is the same.
+    let root = Chosen::Backend(id(4312));
+    let goes_on = |backend: &mut Backend| {
+        (backend.query_start, backend.state_change, backend.state) =
+            (ago(1.0), ago(1.0), Some(State::Active));
+    };
+    assert_eq!(becomes(Verb::Terminate, root, goes_on), None);
+}
+
+#[test]
+fn another_client_is_somebody_else_whatever_it_is_in() {
+    for (verb, pid) in [(Verb::Terminate, 4312), (Verb::Terminate, 5100), (Verb::Cancel, 4410)] {
+        for change in [
+            (|backend| backend.application = Some("batch".into())) as fn(&mut Backend),
+            |backend| backend.application = None,
+            |backend| backend.usesysid = Some(11),
+            |backend| backend.client = Some("10.0.3.18".into()),
+            |backend| backend.client_port = Some(1),
+        ] {
+            assert_eq!(becomes(verb, Chosen::Backend(id(pid)), change), Some(Change::OtherClient));
+        }
+    }
+}
+
+#[test]
+fn a_session_of_which_nothing_is_shown_is_left_alone() {
+    let off = session(State::Disabled, |backend| {
+        (backend.xact_start, backend.query_start, backend.state_change) = (None, None, None);
+    });
+    let plan = one(&off, Verb::Terminate, Chosen::Backend(id(7)));
+    assert!(reason(&plan).starts_with("what it does is not known (track_activities is off there)"));
 }
 
 #[test]

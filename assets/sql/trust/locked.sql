@@ -1,0 +1,21 @@
+-- Fails where a relation that this transaction has locked, which a statement does as soon as it names it, or a part of one, belongs to
+-- somebody whom we do not trust. Its error repeats the reason; without one it has no row.
+WITH RECURSIVE named (oid) AS (
+SELECT l.relation
+  FROM pg_catalog.pg_locks AS l
+ WHERE l.locktype = 'relation' AND l.pid = pg_catalog.pg_backend_pid() AND l.granted
+   AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())
+ UNION
+SELECT i.inhrelid
+  FROM named AS n
+  JOIN pg_catalog.pg_inherits AS i ON i.inhparent = n.oid
+)
+SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
+  FROM (SELECT (SELECT pg_catalog.format('table %s.%s belongs to %s', n.nspname, c.relname,
+                                         CASE WHEN $trusts_table THEN $schema_owner ELSE pg_catalog.pg_get_userbyid(c.relowner) END)
+                  FROM named
+                  JOIN pg_catalog.pg_class AS c ON c.oid = named.oid
+                  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+                 WHERE NOT $trusts_table OR (NOT $trusts_schema AND c.relkind <> 'i')
+                 LIMIT 1) AS reason) AS w
+ WHERE w.reason IS NOT NULL

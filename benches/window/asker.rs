@@ -1,0 +1,181 @@
+//! Looks, and asks for what it saw.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktop::action::executor::{Answer, Executor, Order, Settings};
+use locktop::action::{Actor, Asked, Lines, Record};
+use locktop::clock;
+use locktop::model::Timestamp;
+use locktop::model::finding::Subject;
+use locktop::model::lock::LockMode;
+use locktop::model::plan::{self, Deed, Fate, Seen, SessionTarget, Target, TargetResult, Verb, What};
+use locktop::model::task::TaskKey;
+use locktop::pg::connect::{Connection, connect};
+use locktop::pg::conninfo::ConnInfo;
+use tokio_postgres::{Client, Statement};
+
+use crate::victim::{Hit, KEY, Kind, Victim};
+
+/// Where a session that was signalled has to be hit by then.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: &str = "SELECT backend_start, xact_start, query_start, state_change, application_name, usesysid, client_port, state, query
+                      FROM pg_catalog.pg_stat_get_activity($1)";
+
+/// What came of all that was asked.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) asked: usize,
+    pub(crate) sent: usize,
+    /// Hit in the situation that was seen.
+    pub(crate) seen: usize,
+    /// Hit in the statement that ended it.
+    pub(crate) end: usize,
+    /// Hit when it was over.
+    pub(crate) later: usize,
+    /// Nobody was hit: a query had ended, and a cancellation is nothing to who runs none.
+    pub(crate) nobody: usize,
+    pub(crate) seconds: f64,
+}
+
+struct Line(Arc<Client>);
+
+impl Lines for Line {
+    async fn client(&self) -> Result<Arc<Client>, String> {
+        Ok(Arc::clone(&self.0))
+    }
+
+    fn pids(&self) -> Vec<i32> {
+        Vec::new()
+    }
+}
+
+struct NoRecord;
+
+impl Record for NoRecord {
+    async fn asked(&self, _: Option<&Client>, _: &Asked<'_>) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn told(&self, _: Option<&Client>, _: &Asked<'_>, _: &TargetResult) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+pub(crate) struct Asker {
+    verb: Verb,
+    kind: Kind,
+    blocks: bool,
+    look: Connection,
+    statement: Statement,
+    datid: u32,
+    executor: Executor,
+}
+
+impl Asker {
+    pub(crate) async fn of(info: &ConnInfo, verb: Verb, kind: Kind, blocks: bool) -> Self {
+        let look = connect(info).await.unwrap();
+        let statement = look.client.prepare(LOOK).await.unwrap();
+        let own = "SELECT oid FROM pg_database WHERE datname = current_database()";
+        let datid = look.client.query_one(own, &[]).await.unwrap().get(0);
+        let settings = Settings {
+            actor: Actor { tool: "bench".to_owned(), role: "postgres".to_owned(), os_user: None },
+            offset: chrono::FixedOffset::east_opt(0).unwrap(),
+            redis: Vec::new(),
+        };
+        let line = Line(Arc::new(connect(info).await.unwrap().client));
+        let executor = Executor::start(line, NoRecord, settings);
+        Self { verb, kind, blocks, look, statement, datid, executor }
+    }
+
+    /// The situation that the session is in, and its number; none where it is between two.
+    async fn seen(&self, pid: i32) -> Option<(SessionTarget, u64)> {
+        let row = self.look.client.query_opt(&self.statement, &[&pid]).await.unwrap()?;
+        let (state, query): (Option<&str>, Option<&str>) = (row.get(7), row.get(8));
+        let number = query?.split_once("/* ")?.1.split_once(" */")?.0.parse().ok()?;
+        let expected = match self.kind {
+            Kind::Query => "active",
+            Kind::Transaction => "idle in transaction",
+            Kind::Key => "idle",
+        };
+        let (is_key, is_query) = (self.kind == Kind::Key, self.verb == Verb::Cancel);
+        let if_compared = |is: bool, time: Option<Timestamp>| if is { Seen::Same(time) } else { Seen::Any };
+        let key = (TaskKey::Raw(KEY).tag(self.datid), LockMode::Exclusive);
+        let target = SessionTarget {
+            pid,
+            backend_start: row.get::<_, Option<Timestamp>>(0)?,
+            client: plan::Client {
+                application: row.get::<_, Option<&str>>(4).map(Into::into),
+                usesysid: row.get(5),
+                address: Some("[local]".into()),
+                port: row.get(6),
+            },
+            xact_start: Seen::Same(row.get(1)),
+            query_start: if_compared(is_key || is_query, row.get(2)),
+            state_change: if_compared(is_key, row.get(3)),
+            holds: is_key.then_some(key),
+            blocks: self.blocks,
+        };
+        (state? == expected).then_some((target, number))
+    }
+
+    async fn act(&mut self, target: SessionTarget) -> Fate {
+        let target = Target { name: String::new(), what: What::Session(target), subject: Subject::Server };
+        // Where it was hit, the session says itself.
+        let deed = Deed { number: 1, verb: self.verb, targets: vec![target], recovery: None, wait: 0.0 };
+        assert_eq!(self.executor.order(Order::Act(Arc::new(deed))), None);
+        loop {
+            if let Answer::Reported(report) = self.executor.answer().await.unwrap() {
+                return report.results[0].fate;
+            }
+        }
+    }
+
+    pub(crate) async fn ask(&mut self, victim: &Victim, asks: usize) -> Tally {
+        let mut tally = Tally::default();
+        while tally.asked < asks {
+            let Some((target, number)) = self.seen(victim.pid()).await else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            let start = clock::monotonic();
+            let fate = self.act(target).await;
+            tally.asked += 1;
+            tally.seconds += start.elapsed().as_secs_f64();
+            match fate {
+                Fate::Done | Fate::StillThere => {
+                    tally.sent += 1;
+                    self.count(&mut tally, victim, number).await;
+                }
+                Fate::Changed | Fate::Refused => {}
+                other => panic!("{other:?}"),
+            }
+            // As long as it takes to ask, on the average.
+            let mean = tally.seconds / tally.asked as f64;
+            victim.dwell(Duration::from_secs_f64(2.0 * mean));
+        }
+        tally
+    }
+
+    async fn count(&self, tally: &mut Tally, victim: &Victim, number: u64) {
+        let (start, now) = (clock::monotonic(), victim.number());
+        loop {
+            let hits = victim.hits();
+            if let Some(hit) = hits.first() {
+                assert_eq!(hits.len(), 1, "{hits:?}");
+                match *hit {
+                    Hit::In(at) if at == number => tally.seen += 1,
+                    Hit::AtEnd(at) if at == number => tally.end += 1,
+                    Hit::In(_) | Hit::AtEnd(_) | Hit::After(_) => tally.later += 1,
+                }
+                return;
+            }
+            if self.verb == Verb::Cancel && victim.number() > now + 2 {
+                tally.nobody += 1;
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "{number} was signalled, and nobody hit");
+            tokio::time::sleep(Duration::from_micros(200)).await;
+        }
+    }
+}

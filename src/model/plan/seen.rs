@@ -1,0 +1,125 @@
+//! A session as it was seen: what the server compares before it signals. Which of it has to be the same, `signal::rule` decides.
+
+use crate::model::backend::Backend;
+use crate::model::lock::{LockMode, LockTag, LockType};
+use crate::model::{Text, Timestamp};
+
+/// A session, and the situation that it was seen in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionTarget {
+    /// Its process.
+    pub pid: i32,
+    /// When it began: without that there is no identity and nothing can be asked.
+    pub backend_start: Timestamp,
+    /// Who is behind it.
+    pub client: Client,
+    /// Its transaction. In a pool the same session serves somebody else a moment later, in another one.
+    pub xact_start: Seen<Option<Timestamp>>,
+    /// Its query, or the last one; a query that is to be cancelled also has to be active.
+    pub query_start: Seen<Option<Timestamp>>,
+    /// When it began to be in the state that it is in.
+    pub state_change: Seen<Option<Timestamp>>,
+    /// A lock that it has to hold still, in this mode.
+    pub holds: Option<(LockTag, LockMode)>,
+    /// Somebody has to wait for it still, as a holder or as one ahead in a queue.
+    pub blocks: bool,
+}
+
+impl SessionTarget {
+    /// Whether the lock is one that a session can give up in the middle of a transaction, by a statement.
+    #[must_use]
+    pub fn holds_a_key(&self) -> bool {
+        self.holds.is_some_and(|(tag, _)| tag.locktype == LockType::Advisory)
+    }
+}
+
+/// Who is behind a session. A pool tells its clients' names to the server at the most, and not always those: another one is somebody
+/// else, and the same one proves nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Client {
+    /// `application_name`.
+    pub application: Option<Text>,
+    /// OID of the role that it logged in as.
+    pub usesysid: Option<u32>,
+    /// Its address, `[local]` for a Unix socket.
+    pub address: Option<Text>,
+    /// Its port there.
+    pub port: Option<i32>,
+}
+
+impl Client {
+    /// As a row of `pg_stat_activity` has it.
+    #[must_use]
+    pub fn of(backend: &Backend) -> Self {
+        Self {
+            application: backend.application.clone(),
+            usesysid: backend.usesysid,
+            address: backend.client.clone(),
+            port: backend.client_port,
+        }
+    }
+
+    /// The name, where it can be compared: bytes that could not be read stand in it as U+FFFD, whatever they were.
+    #[must_use]
+    pub fn comparable_application(&self) -> Option<Option<&str>> {
+        let name = self.application.as_deref();
+        let is_read = name.is_none_or(|name| !name.contains(char::REPLACEMENT_CHARACTER));
+        is_read.then_some(name)
+    }
+
+    /// Whether nothing tells one from the other.
+    #[must_use]
+    pub fn may_be(&self, other: &Self) -> bool {
+        let (was, is) = (self.comparable_application(), other.comparable_application());
+        (was.is_none() || is.is_none() || was == is)
+            && (self.usesysid, &self.address, self.port) == (other.usesysid, &other.address, other.port)
+    }
+}
+
+/// Whether something has to be as it was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen<T> {
+    /// It has to be this.
+    Same(T),
+    /// It may have changed.
+    Any,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(application: Option<&str>, usesysid: u32, address: &str, port: i32) -> Client {
+        Client {
+            application: application.map(Into::into),
+            usesysid: Some(usesysid),
+            address: Some(address.into()),
+            port: Some(port),
+        }
+    }
+
+    #[test]
+    fn each_part_tells_a_client_from_another() {
+        let seen = client(Some("web"), 10, "10.0.0.1", 5000);
+        for (other, may_be) in [
+            (seen.clone(), true),
+            (client(Some("web-2"), 10, "10.0.0.1", 5000), false),
+            (client(None, 10, "10.0.0.1", 5000), false),
+            (client(Some("web"), 11, "10.0.0.1", 5000), false),
+            (client(Some("web"), 10, "[local]", 5000), false),
+            (client(Some("web"), 10, "10.0.0.1", 5001), false),
+            (Client::default(), false),
+        ] {
+            assert_eq!((seen.may_be(&other), other.may_be(&seen)), (may_be, may_be), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_could_not_be_read_is_compared_with_nothing() {
+        let unread = client(Some("caf\u{fffd}"), 10, "10.0.0.1", 5000);
+        assert_eq!(unread.comparable_application(), None);
+        assert!(unread.may_be(&client(Some("café"), 10, "10.0.0.1", 5000)));
+        assert!(client(None, 10, "10.0.0.1", 5000).may_be(&unread));
+        assert!(!unread.may_be(&client(Some("caf\u{fffd}"), 10, "10.0.0.1", 5001)), "the rest is");
+    }
+}

@@ -1,0 +1,97 @@
+//! The search path: pinned before anything else is asked.
+//!
+//! Whoever owns a database may set `search_path` for all who connect to it (`ALTER DATABASE … SET`), and put operators of his own before
+//! those of the server. With the pinned path every name in a statement of ours is the server's. What the role's own path was, is kept: it
+//! says which tables are meant by a name alone.
+
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+/// None of these looks anything up, in a catalog or along a path; so nothing of anybody's runs, and no lock is waited for. A string means
+/// what it says, whatever the database's owner has set.
+const PIN: &str = "SHOW search_path; SET search_path = pg_catalog, pg_temp; SET standard_conforming_strings = on; SELECT current_user";
+
+/// The path that a role has by itself: names of schemas, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SearchPath(Vec<String>);
+
+impl SearchPath {
+    /// The names of the schemas, `pg_catalog` first where the path does not say otherwise, as the server has it.
+    #[must_use]
+    pub fn schemas(&self) -> &[String] {
+        &self.0
+    }
+
+    /// What `SHOW search_path` answers, for a role. (`SplitIdentifierString` in `src/backend/utils/adt/varlena.c`.)
+    fn parse(text: &str, role: &str) -> Self {
+        let mut schemas: Vec<String> = Vec::new();
+        let mut rest = text.trim_start();
+        while !rest.is_empty() {
+            let (name, after) = match rest.strip_prefix('"') {
+                Some(quoted) => unquote(quoted),
+                None => {
+                    let (name, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+                    (name.trim_end().to_lowercase(), after)
+                }
+            };
+            let name = if name == "$user" { role.to_owned() } else { name };
+            if !name.is_empty() && !schemas.contains(&name) {
+                schemas.push(name);
+            }
+            rest = after.trim_start().strip_prefix(',').unwrap_or_default().trim_start();
+        }
+        if !schemas.iter().any(|name| name == "pg_catalog") {
+            schemas.insert(0, "pg_catalog".to_owned());
+        }
+        Self(schemas)
+    }
+}
+
+/// A name in quotation marks, without the first of them; and what follows.
+fn unquote(text: &str) -> (String, &str) {
+    let mut name = String::new();
+    let mut rest = text;
+    while let Some((part, after)) = rest.split_once('"') {
+        name.push_str(part);
+        match after.strip_prefix('"') {
+            Some(more) => {
+                name.push('"');
+                rest = more;
+            }
+            None => return (name, after),
+        }
+    }
+    (name, "")
+}
+
+/// Pins the path of a new connection, before anything else is asked on it.
+///
+/// # Errors
+/// When the server refuses, or the connection breaks: then nothing else may be asked.
+pub async fn pin(client: &Client) -> Result<SearchPath, tokio_postgres::Error> {
+    let messages = client.simple_query(PIN).await?;
+    let mut values = messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.try_get(0).ok().flatten(),
+        _ => None,
+    });
+    let (path, role) = (values.next().unwrap_or_default(), values.next().unwrap_or_default());
+    Ok(SearchPath::parse(path, role))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_read_as_the_server_reads_it() {
+        for (text, expected) in [
+            ("\"$user\", public", &["pg_catalog", "ann", "public"][..]),
+            ("", &["pg_catalog"]),
+            ("\"\"", &["pg_catalog"]),
+            ("Jobs ,\"My \"\"Jobs\"\", x\", pg_catalog", &["jobs", "My \"Jobs\", x", "pg_catalog"]),
+            ("public, public", &["pg_catalog", "public"]),
+            ("\"open", &["pg_catalog"]),
+        ] {
+            assert_eq!(SearchPath::parse(text, "ann").schemas(), expected, "{text}");
+        }
+    }
+}

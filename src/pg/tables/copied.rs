@@ -1,0 +1,282 @@
+//! Reading the table of somebody whom we do not trust: a COPY of the table itself is not planned, and so evaluates nothing that its owner
+//! wrote: no predicate, expression, default, rule, trigger or policy. Views, foreign and partitioned tables it refuses by itself, so that
+//! nothing is gained by putting another one in its place. (`DoCopy` in `src/backend/commands/copy.c`; the output functions of types
+//! are the server's own, since only a superuser makes others.)
+//!
+//! It brings the whole table, in the columns' own types. So it has to be a small one, and what a query would choose is chosen here.
+
+use std::pin::pin;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Statement};
+
+use super::columns::quoted;
+use super::rows::RowBuffer;
+use super::{Columns, Kind, Refusal, Table};
+use crate::model::Text;
+use crate::model::owner::remedy;
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::copy::CopyReader;
+use crate::pg::decode::value::{float8, int2, int4, int8};
+use crate::pg::poll::{SectionError, raw};
+
+/// Bytes of a table, with what is stored beside it, that are copied at most.
+const LIMIT: i64 = 8 << 20;
+/// Bytes of the copy itself: what is stored may be compressed.
+const MOST: usize = 32 << 20;
+/// Bytes that a poll may copy on average.
+const EACH: usize = 64 << 10;
+/// Polls that are let pass at most between two copies.
+const LONGEST: u32 = 30;
+/// Characters of a text that are kept, as in the queries.
+const CHARACTERS: usize = 500;
+
+/// The copy of a table, prepared.
+#[derive(Debug, Clone)]
+pub(in crate::pg) struct Copying {
+    statement: Statement,
+    layout: Layout,
+}
+
+/// What becomes of the columns.
+#[derive(Debug, Clone)]
+struct Layout {
+    /// What is copied.
+    copied: Vec<u32>,
+    /// What is wanted, and which of those copied it is made of.
+    wanted: Vec<(Kind, Option<usize>)>,
+    /// Columns behind these, which are always NULL.
+    extra: usize,
+    /// East of UTC, in seconds.
+    zone: i64,
+}
+
+impl Copying {
+    /// Prepares it; or says why the table is not read.
+    pub(in crate::pg) async fn prepare(
+        client: &Client,
+        table: &Table,
+        wanted: Columns,
+        extra: usize,
+    ) -> Result<Result<Self, Text>, SectionError> {
+        let name = table.label();
+        let owner = table.stranger.as_deref().unwrap_or_default();
+        match size(client, table.oid).await {
+            Ok(Some(size)) if size <= LIMIT => {}
+            Ok(Some(size)) => {
+                let (size, limit, remedy) = (size >> 20, LIMIT >> 20, remedy(owner));
+                let reason = format!(
+                    "{name} is not read: {owner} is not trusted, and it has {size} MB, more than {limit}; {remedy}"
+                );
+                return Ok(Err(reason.into()));
+            }
+            Ok(None) => return Ok(Err(format!("{name} is gone").into())),
+            Err(error) if error.is_refused() => {
+                return Ok(Err(format!("the size of {name} cannot be seen: {error}").into()));
+            }
+            Err(error) => return Err(error),
+        }
+        let mut names = Vec::new();
+        let mut layout = Layout { copied: Vec::new(), wanted: Vec::new(), extra, zone: table.zone };
+        for (name, kind) in wanted {
+            let column = table.column(name).filter(|column| column.generated.is_empty());
+            let place = column.filter(|column| fits(*kind, column.kind)).map(|column| {
+                names.push(quoted(&column.name));
+                layout.copied.push(column.kind);
+                layout.copied.len() - 1
+            });
+            layout.wanted.push((*kind, place));
+        }
+        let (schema, table) = (quoted(&table.schema), quoted(&table.name));
+        let sql = format!("COPY {schema}.{table} ({}) TO STDOUT (FORMAT binary)", names.join(", "));
+        Ok(Ok(Self { statement: client.prepare(&sql).await?, layout }))
+    }
+
+    /// The rows, as a query of the wanted columns would bring them.
+    pub(super) async fn read(&self, client: &Client) -> Result<Vec<Bytes>, Refusal> {
+        let copy = async {
+            let mut messages = pin!(client.copy_out(&self.statement).await?);
+            let (mut kept, mut length) = (Vec::new(), 0);
+            while let Some(message) = messages.try_next().await? {
+                length += message.len();
+                if length > MOST {
+                    break;
+                }
+                kept.push(message);
+            }
+            Ok((kept, length))
+        };
+        let (messages, length) =
+            copy.await.map_err(|error: tokio_postgres::Error| Refusal::Section(error.into()))?;
+        if length > MOST {
+            let most = MOST >> 20;
+            return Err(Refusal::Guarded(format!("a copy of it has more than {most} MB").into()));
+        }
+        self.layout.rows(&messages).map_err(|error| Refusal::Section(error.into()))
+    }
+
+    /// Polls to let pass after so much.
+    pub(in crate::pg) fn rest(messages: &[Bytes]) -> u32 {
+        let bytes: usize = messages.iter().map(Bytes::len).sum();
+        u32::try_from(bytes / EACH).unwrap_or(u32::MAX).min(LONGEST)
+    }
+}
+
+/// With its TOAST table: bytes on the disk. None where there is none.
+async fn size(client: &Client, oid: u32) -> Result<Option<i64>, SectionError> {
+    let row =
+        client.query_typed_one("SELECT pg_catalog.pg_table_size($1)", &[(&oid, Type::REGCLASS)]).await?;
+    Ok(int8(raw(&row, 0)))
+}
+
+/// Whether a type can be read so: as in the queries, a number may stand for a text, and for seconds.
+fn fits(wanted: Kind, oid: u32) -> bool {
+    match (wanted, Kind::of(oid)) {
+        (Kind::Text, Some(Kind::Int)) | (Kind::Interval, Some(Kind::Int | Kind::Number)) => true,
+        (wanted, Some(kind)) => wanted == kind,
+        (_, None) => false,
+    }
+}
+
+impl Layout {
+    fn rows(&self, messages: &[Bytes]) -> Result<Vec<Bytes>, DecodeError> {
+        let (mut reader, mut rows) = (CopyReader::default(), RowBuffer::new());
+        for message in messages {
+            reader.read(message, self.copied.len(), |fields| {
+                let mut values = Vec::with_capacity(self.copied.len());
+                for oid in &self.copied {
+                    values.push(fields.value()?.map(|value| (*oid, value)));
+                }
+                rows.row(self.wanted.len() + self.extra);
+                for (kind, place) in &self.wanted {
+                    let value = place.and_then(|place| values.get(place).copied().flatten());
+                    let value = value.and_then(|(oid, value)| self.value(*kind, oid, value));
+                    // A flag that is not said is not set.
+                    let value = value.or_else(|| (*kind == Kind::Bool && place.is_some()).then(|| vec![0]));
+                    rows.value(value.as_deref());
+                }
+                (0..self.extra).for_each(|_| rows.value(None));
+                Ok(())
+            })?;
+        }
+        Ok(rows.finish())
+    }
+
+    /// A value as the queries' casts would make it.
+    fn value(&self, wanted: Kind, oid: u32, value: &[u8]) -> Option<Vec<u8>> {
+        match wanted {
+            Kind::Int => integer(oid, value).map(|number| number.to_be_bytes().to_vec()),
+            Kind::Text => match Kind::of(oid) {
+                Some(Kind::Int) => integer(oid, value).map(|number| number.to_string().into_bytes()),
+                _ => Some(cut(value).to_vec()),
+            },
+            Kind::Time => moment(oid, value, self.zone).map(|micros| micros.to_be_bytes().to_vec()),
+            Kind::Bool => Some(value.to_vec()),
+            Kind::Interval | Kind::Number => seconds(oid, value).map(|number| number.to_be_bytes().to_vec()),
+        }
+    }
+}
+
+fn integer(oid: u32, value: &[u8]) -> Option<i64> {
+    match oid {
+        21 => int2(Some(value)).map(i64::from),
+        23 => int4(Some(value)).map(i64::from),
+        _ => int8(Some(value)),
+    }
+}
+
+/// The first characters; of what is no UTF-8, the first bytes.
+fn cut(value: &[u8]) -> &[u8] {
+    let end = match std::str::from_utf8(value) {
+        Ok(text) => text.char_indices().nth(CHARACTERS).map(|(at, _)| at),
+        Err(_) => Some(CHARACTERS),
+    };
+    end.and_then(|end| value.get(..end)).unwrap_or(value)
+}
+
+/// Microseconds since 2000 in UTC; infinite ones stay so.
+fn moment(oid: u32, value: &[u8], zone: i64) -> Option<i64> {
+    let local = match oid {
+        1184 => return int8(Some(value)),
+        1082 => match int4(Some(value))? {
+            i32::MAX => i64::MAX,
+            i32::MIN => i64::MIN,
+            days => i64::from(days) * 86_400_000_000,
+        },
+        _ => int8(Some(value))?,
+    };
+    if local == i64::MAX || local == i64::MIN {
+        return Some(local);
+    }
+    local.checked_sub(zone * 1_000_000)
+}
+
+/// A number, or the seconds of an interval as `EXTRACT(epoch …)` counts them.
+#[expect(clippy::cast_precision_loss, reason = "seconds on a screen")]
+fn seconds(oid: u32, value: &[u8]) -> Option<f64> {
+    match oid {
+        20 | 21 | 23 => integer(oid, value).map(|number| number as f64),
+        700 => Some(f64::from(f32::from_be_bytes(value.try_into().ok()?))),
+        701 => float8(Some(value)),
+        1700 => numeric(value),
+        1186 => {
+            let (micros, rest) = value.split_first_chunk::<8>()?;
+            let (days, months) = rest.split_first_chunk::<4>()?;
+            let (days, months) = (i32::from_be_bytes(*days), int4(Some(months))?);
+            let days = f64::from(days) + f64::from(months / 12) * 365.25 + f64::from(months % 12) * 30.0;
+            Some(i64::from_be_bytes(*micros) as f64 / 1e6 + days * 86_400.0)
+        }
+        _ => None,
+    }
+}
+
+/// `numeric_send`: the number of digits to the base of 10000, the weight of the first, the sign, the scale, the digits.
+fn numeric(value: &[u8]) -> Option<f64> {
+    let words = value.chunks_exact(2).map(|pair| int2(Some(pair))).collect::<Option<Vec<i16>>>()?;
+    let (&[_, weight, sign, _], digits) = words.split_first_chunk::<4>()?;
+    let places = (0_i32..).map(|place| 10_000_f64.powi(i32::from(weight) - place));
+    let sum: f64 = digits.iter().zip(places).map(|(digit, place)| f64::from(*digit) * place).sum();
+    match sign.cast_unsigned() {
+        0 => Some(sum),
+        0x4000 => Some(-sum),
+        0xd000 => Some(f64::INFINITY),
+        0xf000 => Some(f64::NEG_INFINITY),
+        _ => Some(f64::NAN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_what_the_servers_casts_make_of_them() {
+        let layout = Layout { copied: vec![], wanted: vec![], extra: 0, zone: 3600 };
+        let bytes = |number: i64| number.to_be_bytes().to_vec();
+        let float = |number: f64| number.to_be_bytes().to_vec();
+        let interval =
+            [&1_500_000_i64.to_be_bytes()[..], &2_i32.to_be_bytes(), &13_i32.to_be_bytes()].concat();
+        let numeric = |words: &[i16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+        for (kind, oid, value, expected) in [
+            (Kind::Int, 21, vec![0xff, 0xff], Some(bytes(-1))),
+            (Kind::Int, 23, vec![0, 0, 1, 0], Some(bytes(256))),
+            (Kind::Int, 23, vec![0, 0, 1], None),
+            (Kind::Text, 20, bytes(-7), Some(b"-7".to_vec())),
+            (Kind::Text, 25, "ä".repeat(600).into_bytes(), Some("ä".repeat(500).into_bytes())),
+            (Kind::Text, 1043, vec![0xff; 600], Some(vec![0xff; 500])),
+            (Kind::Time, 1184, bytes(5), Some(bytes(5))),
+            (Kind::Time, 1114, bytes(3_600_000_005), Some(bytes(5))),
+            (Kind::Time, 1114, bytes(i64::MAX), Some(bytes(i64::MAX))),
+            (Kind::Time, 1082, vec![0, 0, 0, 1], Some(bytes(82_800_000_000))),
+            (Kind::Time, 1082, vec![0x7f, 0xff, 0xff, 0xff], Some(bytes(i64::MAX))),
+            (Kind::Interval, 1186, interval, Some(float(1.5 + (2.0 + 365.25 + 30.0) * 86_400.0))),
+            (Kind::Interval, 23, vec![0, 0, 0, 9], Some(float(9.0))),
+            (Kind::Interval, 1700, numeric(&[2, 0, 0, 2, 12, 5000]), Some(float(12.5))),
+            (Kind::Interval, 1700, numeric(&[1, 1, 0x4000, 0, 3]), Some(float(-30_000.0))),
+        ] {
+            assert_eq!(layout.value(kind, oid, &value), expected, "{kind:?} of {oid}: {value:?}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! How a table is read: by a statement where its owner is trusted, else by a copy of the table itself.
+
+use std::fmt::Write as _;
+use std::pin::pin;
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use postgres_protocol::escape::escape_literal;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use super::columns::source;
+use super::copied::Copying;
+use super::rows::RowBuffer;
+use super::{Columns, Refusal, Table};
+use crate::model::Text;
+use crate::pg::poll::SectionError;
+use crate::pg::sql::GUARD;
+use crate::pg::trust::untrusted;
+
+/// How a table is read.
+#[derive(Debug, Clone)]
+pub(in crate::pg) enum Reading {
+    /// A whole transaction in one message.
+    Statement(String),
+    /// A copy of a table that we do not trust.
+    Copy(Copying),
+}
+
+/// How a table is going to be read.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::pg) enum Plan {
+    /// As in [`Reading`].
+    Statement(String),
+    /// By copying these columns of it, with so many behind them that are always NULL.
+    Copy(Table, Columns, usize),
+}
+
+impl Plan {
+    /// Makes it ready; or says why the table is not read.
+    pub(in crate::pg) async fn prepare(self, client: &Client) -> Result<Result<Reading, Text>, SectionError> {
+        Ok(match self {
+            Self::Statement(sql) => Ok(Reading::Statement(sql)),
+            Self::Copy(table, columns, extra) => {
+                Copying::prepare(client, &table, columns, extra).await?.map(Reading::Copy)
+            }
+        })
+    }
+
+    /// A query of tables that are trusted. Each is locked, which takes no more than reading it does, then looked at once more, and
+    /// only then is the query planned: all in one message, which is one transaction, so that no table can be another one by then.
+    /// (PostgreSQL's documentation, "Multiple Statements in a Simple Query".)
+    pub(in crate::pg) fn query(tables: &[&Table], query: &str) -> Self {
+        let mut sql = String::from("SET TRANSACTION READ ONLY;\n");
+        for table in tables {
+            let _ = writeln!(sql, "LOCK TABLE {} IN ACCESS SHARE MODE;", source(table));
+        }
+        for table in tables {
+            let (schema, name) = (escape_literal(&table.schema), escape_literal(&table.name));
+            let _ = writeln!(sql, "EXECUTE {GUARD}({}, {schema}, {name});", table.oid);
+        }
+        sql.push_str("SELECT pg_catalog.encode(pg_catalog.record_send(q), 'hex') AS found FROM (\n");
+        sql.push_str(query);
+        sql.push_str("\n) AS q");
+        Self::Statement(sql)
+    }
+}
+
+impl Reading {
+    /// Reads it, unless it was locked at the last look: what comes is the messages of a binary COPY.
+    pub(in crate::pg) async fn read(&self, client: &Client, locked: bool) -> Result<Vec<Bytes>, Refusal> {
+        match self {
+            _ if locked => Err(Refusal::Locked),
+            Self::Statement(sql) => queried(client, sql).await,
+            Self::Copy(copying) => copying.read(client).await,
+        }
+    }
+
+    /// Whether these are all rows of the table.
+    pub(in crate::pg) fn is_copy(&self) -> bool {
+        matches!(self, Self::Copy(_))
+    }
+}
+
+async fn queried(client: &Client, sql: &str) -> Result<Vec<Bytes>, Refusal> {
+    let refused = |error: tokio_postgres::Error| {
+        let guarded = error.as_db_error().and_then(untrusted);
+        guarded.map_or_else(|| Refusal::Section(error.into()), |reason| Refusal::Guarded(reason.into()))
+    };
+    let mut messages = pin!(client.simple_query_raw(sql).await.map_err(refused)?);
+    let mut rows = RowBuffer::new();
+    let mut is_found = false;
+    while let Some(message) = messages.try_next().await.map_err(refused)? {
+        match message {
+            // The guards answer first, with a column of another name.
+            SimpleQueryMessage::RowDescription(columns) => {
+                is_found = columns.iter().any(|column| column.name() == "found");
+            }
+            SimpleQueryMessage::Row(row) if is_found => {
+                let row = row.try_get(0).map_err(refused)?.unwrap_or_default();
+                rows.record(row).map_err(|error| Refusal::Section(error.into()))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(rows.finish())
+}
