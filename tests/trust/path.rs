@@ -130,17 +130,5 @@ async fn the_path_is_pinned_behind_a_pool_that_ignores_what_is_asked_for() {
         let info = locktop::pg::conninfo::ConnInfo::parse(&pooler.target(&info)).unwrap();
         look(&info, &limits(&[])).await;
         ground.is_clean("behind a pool");
-        // One session for whoever comes, and nothing is set back in between.
-        let pooler = Pooler::start_with(
-            ground.server,
-            "session",
-            "ignore_startup_parameters = options,search_path,role,row_security,extra_float_digits\ndefault_pool_size = 2\n\
-             server_reset_query =",
-        );
-        let info = locktop::pg::conninfo::ConnInfo::parse(&pooler.target(&ground.info("postgres"))).unwrap();
-        for _ in 0..3 {
-            look(&info, &limits(&[])).await;
-            ground.is_clean("behind a pool, once more");
-        }
     }
 }
