@@ -30,19 +30,34 @@ fn without_ages(value: &mut Value) {
     }
 }
 
-async fn same(ground: &Ground) -> Value {
+async fn same(ground: &Ground, may_be_more: &[&str]) -> Value {
     let plain = snapshot(ground, "monitor", &[]).await;
     let trusted = snapshot(ground, "monitor", &["--trust-owner", "app"]).await;
     for ((name, plain), (_, trusted)) in told(&plain).into_iter().zip(told(&trusted)) {
-        if let (Value::Array(plain), Value::Array(trusted)) = (&plain, &trusted) {
-            for (plain, trusted) in plain.iter().zip(trusted) {
-                assert_eq!(plain, trusted, "{name}");
-            }
-            assert_eq!(plain.len(), trusted.len(), "{name}");
-        }
-        assert_eq!(plain, trusted, "{name}");
+        let (plain, trusted) = (lines(&plain), lines(&trusted));
+        let more: Vec<_> = plain.iter().filter(|line| !trusted.contains(line)).collect();
+        let less: Vec<_> = trusted.iter().filter(|line| !plain.contains(line)).collect();
+        let is_more = more.is_empty() || may_be_more.contains(&name);
+        assert!(
+            is_more && less.is_empty() && plain.len() >= trusted.len(),
+            "{name}: {} by a copy, {} by a statement\nonly by a copy {}: {:#?}\nonly by a statement {}: {:#?}",
+            plain.len(),
+            trusted.len(),
+            more.len(),
+            more.iter().take(5).collect::<Vec<_>>(),
+            less.len(),
+            less.iter().take(5).collect::<Vec<_>>()
+        );
     }
     plain
+}
+
+/// Each row as text: in which order they come counts only where a screen sorts them.
+fn lines(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(rows) => rows.iter().map(ToString::to_string).collect(),
+        value => vec![value.to_string()],
+    }
 }
 
 #[tokio::test]
@@ -50,7 +65,7 @@ async fn small_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
     for version in versions() {
         let ground = Ground::new(version).await;
         ground.tables("app").await;
-        let json = same(&ground).await;
+        let json = same(&ground, &[]).await;
         let count = |key: &str| json[key].as_array().map(Vec::len);
         assert_eq!(
             (count("tasks"), count("executions"), count("leases")),
@@ -71,7 +86,7 @@ async fn our_own_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
     for version in versions() {
         let ground = installed(version, "app").await;
         ground.run("app", OWN).await;
-        let json = same(&ground).await;
+        let json = same(&ground, &[]).await;
         assert_eq!(json["tasks"].as_array().map(Vec::len), Some(300), "{json}");
         let states: std::collections::BTreeSet<&str> =
             json["tasks"].as_array().unwrap().iter().filter_map(|task| task["state"].as_str()).collect();
@@ -95,7 +110,7 @@ async fn odd_rows_are_shown_as_statements_would_show_them() {
         );
         ground.run("postgres", &settings).await;
         ground.run("app", ODD).await;
-        let json = same(&ground).await;
+        let json = same(&ground, &[]).await;
         let count = |key: &str| json[key].as_array().map(Vec::len);
         assert_eq!((count("tasks"), count("leases")), (Some(7), Some(8)), "{}", json["sections"]);
     }
@@ -113,7 +128,7 @@ async fn times_without_a_zone_are_in_the_databases_zone() {
             );
             ground.run("postgres", &settings).await;
             ground.run("app", SEASONS).await;
-            let json = same(&ground).await;
+            let json = same(&ground, &[]).await;
             assert_eq!(json["leases"].as_array().map(Vec::len), Some(4), "{zone}");
         }
     }
@@ -129,14 +144,14 @@ const SEASONS: &str = "
 
 const MANY: &str = include_str!("many.sql");
 
-/// More rows than are shown: the same ones are left out.
+/// More rows than are shown: the same ones are left out. Of the executions a copy has all at hand, and shows the last ones of each task.
 #[tokio::test]
 async fn of_many_rows_the_same_are_shown() {
     for version in one_version() {
         let ground = Ground::new(version).await;
         ground.tables("app").await;
         ground.run("app", MANY).await;
-        let json = same(&ground).await;
+        let json = same(&ground, &["executions"]).await;
         assert_eq!(json["leases"].as_array().map(Vec::len), Some(1000));
     }
 }
@@ -210,6 +225,6 @@ async fn a_large_table_is_not_read_and_says_whose_it_is() {
         assert_eq!(json["leases"].as_array().map(Vec::len), Some(2));
         let json = snapshot(&ground, "monitor", &["--trust-owner", "app"]).await;
         assert!(!json["executions"].as_array().unwrap().is_empty());
-        assert_eq!(json["queue"]["failed"].as_u64(), Some(1));
+        assert_eq!(json["queue"]["pending"].as_u64(), Some(1));
     }
 }
