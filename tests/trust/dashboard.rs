@@ -9,10 +9,10 @@ use crate::stored::trapped;
 /// Looks until the names are learned, which the second connection does.
 async fn watched(ground: &Ground, role: &str, arguments: &[&str]) {
     let holder = ground.client("app").await;
-    holder.batch_execute("SELECT pg_advisory_lock(17)").await.unwrap();
+    holder.batch_execute("SELECT pg_advisory_lock(hashtext('pg_partman run_maintenance'))").await.unwrap();
     let arguments = [&["--screen", "locks"], arguments].concat();
     let mut desk = Desk::at((120, 35), &ground.target(role), &arguments);
-    desk.screen.shows("Que Cha");
+    desk.screen.shows("pg_part");
     for screen in ["4", "5", "6", "1"] {
         desk.screen.keys(screen);
     }

@@ -1,6 +1,7 @@
 //! What acts on rows, asked for as the dashboard does: statements that the triggers and rules of a table's owner would be a part of.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktop::action::audit::{Keeper, ServerName};
 use locktop::action::executor::{Answer, Executor, Order};
@@ -96,9 +97,13 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
             worker: row.get::<_, Option<String>>(2).map(Into::into),
             attempt: row.get(3),
         };
-        for verb in [Verb::Requeue, Verb::SetAside] {
-            all.push((verb, What::Item(item.clone())));
-        }
+        let verbs: &[Verb] = match item.status.as_deref() {
+            Some("pending") => &[Verb::SetAside],
+            Some("processing") => &[Verb::Requeue, Verb::SetAside],
+            Some("failed") => &[Verb::Requeue],
+            _ => &[],
+        };
+        all.extend(verbs.iter().map(|verb| (*verb, What::Item(item.clone()))));
     }
     all
 }
@@ -129,25 +134,81 @@ async fn rows_of_a_strangers_tables_are_left_alone() {
     }
 }
 
-/// A trigger on somebody else's table takes no more than a privilege: its function is not the owner's.
+/// A trigger on somebody else's table takes no more than a privilege: its function is not the owner's. Or the function is the server's
+/// own, and the condition is not.
+pub(crate) fn triggers(schema: &str, table: &str, events: &str) -> [String; 2] {
+    [
+        format!(
+            "CREATE TRIGGER a_row BEFORE {events} ON {schema}.{table} FOR EACH ROW
+                 EXECUTE FUNCTION evil.on_row('{table} trigger by privilege')"
+        ),
+        format!(
+            "CREATE TRIGGER a_condition BEFORE {events} ON {schema}.{table} FOR EACH ROW
+                 WHEN (evil.no('{table} condition of a trigger')) EXECUTE FUNCTION suppress_redundant_updates_trigger()"
+        ),
+    ]
+}
+
 #[tokio::test]
 async fn a_trigger_that_is_not_the_owners_is_not_run() {
     for version in one_version() {
-        let ground = Ground::new(version).await;
-        ground.tables("postgres").await;
-        let grants = "GRANT TRIGGER ON ALL TABLES IN SCHEMA public TO mallory; GRANT ALL ON ALL TABLES IN SCHEMA public TO monitor, ops";
-        ground.run("postgres", grants).await;
-        for table in ["scheduled_tasks", "task_queue", "distlock"] {
-            let sql = format!(
-                "CREATE TRIGGER a_row BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION evil.on_row('{table} trigger by privilege')"
-            );
-            ground.run("mallory", &sql).await;
-        }
-        for role in watchers(version) {
-            for (verb, what) in targets(&ground, "public", false).await {
-                let report = act(&ground.info(role), deed(verb, vec![what])).await;
-                ground.is_clean(&format!("{role}, {verb:?}: {report:?}"));
+        for kind in 0..2 {
+            let ground = Ground::new(version).await;
+            ground.tables("postgres").await;
+            let grants = "GRANT TRIGGER ON ALL TABLES IN SCHEMA public TO mallory;
+                          GRANT ALL ON ALL TABLES IN SCHEMA public TO monitor, ops";
+            ground.run("postgres", grants).await;
+            for table in ["scheduled_tasks", "task_queue", "distlock"] {
+                ground.run("mallory", &triggers("public", table, "UPDATE")[kind]).await;
+            }
+            for role in watchers(version) {
+                for (verb, what) in targets(&ground, "public", false).await {
+                    let report = act(&ground.info(role), deed(verb, vec![what])).await;
+                    ground.is_clean(&format!("{role}, {verb:?}: {report:?}"));
+                }
             }
         }
     }
+}
+
+/// One that comes and goes, between the look at the triggers and the writing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trigger_that_comes_and_goes_is_not_run() {
+    for version in one_version() {
+        for kind in 0..2 {
+            let ground = Ground::new(version).await;
+            ground.tables("postgres").await;
+            // Nobody else has any right, so that nothing but the moment counts.
+            let grants = "REVOKE CREATE ON SCHEMA public FROM mallory, PUBLIC; GRANT TRIGGER ON scheduled_tasks TO mallory";
+            ground.run("postgres", grants).await;
+            let done = AtomicBool::new(false);
+            let make = &triggers("public", "scheduled_tasks", "UPDATE")[kind];
+            let (count, ()) = tokio::join!(coming_and_going(&ground, make, &done), acting(&ground, &done));
+            ground.is_clean(&format!("a trigger made {count} times"));
+        }
+    }
+}
+
+async fn coming_and_going(ground: &Ground, make: &str, done: &AtomicBool) -> usize {
+    let mallory = ground.client("mallory").await;
+    mallory.batch_execute("SET lock_timeout = '20ms'").await.unwrap();
+    let mut count = 0;
+    while !done.load(Ordering::Relaxed) {
+        // Somebody writes at the moment: once more.
+        let _ = mallory.batch_execute(make).await;
+        let drop = "DROP TRIGGER IF EXISTS a_row ON scheduled_tasks; DROP TRIGGER IF EXISTS a_condition ON scheduled_tasks";
+        let _ = mallory.batch_execute(drop).await;
+        count += 1;
+    }
+    count
+}
+
+async fn acting(ground: &Ground, done: &AtomicBool) {
+    let info = ground.info("boss");
+    for _ in 0..if crate::support::is_long() { 1000 } else { 50 } {
+        let mut all = targets(ground, "public", false).await;
+        let (verb, what) = all.swap_remove(1);
+        act(&info, deed(verb, vec![what])).await;
+    }
+    done.store(true, Ordering::Relaxed);
 }

@@ -6,7 +6,7 @@ use locktop::schema::{self, SchemaName};
 
 use crate::commands::every_command;
 use crate::deeds::{act, answered, names_the_owner, refuses, targets};
-use crate::ground::{Ground, watchers};
+use crate::ground::{Ground, one_version, watchers};
 use crate::looks::{command, limits, look};
 use crate::stage::{Session, deed, seen};
 use crate::support::versions;
@@ -15,24 +15,35 @@ use crate::support::versions;
 const FORGED: &str = include_str!("forged.sql");
 
 /// A database with locktop's schema, which is this role's.
-pub(crate) async fn installed(version: u32, owner: &str) -> Ground {
-    let ground = Ground::new(version).await;
+pub(crate) async fn installed(version: u32, owner: &'static str) -> Ground {
+    let ground = Ground::like(version, owner, async |ground| install(ground, owner).await).await;
+    without_grace(&ground).await;
+    ground
+}
+
+async fn install(ground: &Ground, owner: &str) {
     ground.run("postgres", &format!("GRANT CREATE ON DATABASE {} TO {owner}", ground.name())).await;
     let mut client = ground.client(owner).await;
     schema::install(&mut client, &SchemaName::default()).await.unwrap();
-    // The server has just been started.
-    let no_grace = format!("ALTER DATABASE {} SET locktop.orphan_grace = '0'", ground.name());
-    ground.run("postgres", &no_grace).await;
     let grants =
         "GRANT USAGE ON SCHEMA locktop TO PUBLIC; GRANT ALL ON ALL TABLES IN SCHEMA locktop TO PUBLIC;
                   GRANT ALL ON ALL SEQUENCES IN SCHEMA locktop TO PUBLIC";
     client.batch_execute(grants).await.unwrap();
-    ground
+}
+
+/// The server has just been started.
+async fn without_grace(ground: &Ground) {
+    let set = format!("ALTER DATABASE {} SET locktop.orphan_grace = '0'", ground.name());
+    ground.run("postgres", &set).await;
 }
 
 async fn forged(version: u32) -> Ground {
-    let ground = installed(version, "mallory").await;
-    ground.run("mallory", FORGED).await;
+    let ground = Ground::like(version, "forged", async |ground| {
+        install(ground, "mallory").await;
+        ground.run("mallory", FORGED).await;
+    })
+    .await;
+    without_grace(&ground).await;
     ground
 }
 
@@ -109,7 +120,7 @@ async fn nobody_looks_into_a_forged_schema_or_acts_on_it() {
 /// With its owner trusted, it is a schema like any other, and its code runs.
 #[tokio::test]
 async fn a_schema_of_a_trusted_role_is_run() {
-    for version in versions() {
+    for version in one_version() {
         let ground = forged(version).await;
         for arguments in [
             &["recover", "--dry-run", "--trust-owner", "mallory"][..],

@@ -1,13 +1,14 @@
 //! A database, the roles that everything is about, and what the server's log says of calls.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::pg::conninfo::ConnInfo;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 use tokio_postgres::Client;
 
-use crate::support::{database, is_long, open, versions};
+use crate::support::{database, is_long, open, versions, wait_until};
 
 /// A superuser, somebody who may see everything, and somebody who may also signal.
 pub(crate) const WATCHERS: [&str; 3] = ["boss", "monitor", "ops"];
@@ -113,9 +114,29 @@ impl Ground {
 
     /// The same with all tables, which are mallory's.
     pub(crate) async fn with_tables(version: u32) -> Self {
-        let ground = Self::new(version).await;
-        ground.tables("mallory").await;
-        ground
+        Self::like(version, "tables", async |ground| ground.tables("mallory").await).await
+    }
+
+    /// A database as `build` makes it out of a new one, which it does once for each version.
+    pub(crate) async fn like(version: u32, what: &'static str, build: impl AsyncFn(&Self)) -> Self {
+        static MADE: Mutex<BTreeMap<(u32, &'static str), String>> = Mutex::const_new(BTreeMap::new());
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let template = MADE.lock().await.get(&(version, what)).cloned();
+        let template = if let Some(name) = template {
+            name
+        } else {
+            let ground = Self::new(version).await;
+            build(&ground).await;
+            MADE.lock().await.entry((version, what)).or_insert_with(|| ground.name().to_owned()).clone()
+        };
+        let name = format!("like_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let server = server_of(version).await;
+        let info = crate::support::conninfo(server);
+        let admin = open(&info).await;
+        let sql = format!("CREATE DATABASE {name} TEMPLATE {template}");
+        // The sessions that built it may need a moment to be gone, and others copy it, too.
+        wait_until("the template to be free", async || admin.client.batch_execute(&sql).await.is_ok()).await;
+        Self { server, info: info.with_dbname(&name) }
     }
 
     /// All tables, of this role, for everybody to read.

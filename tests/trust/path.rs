@@ -7,14 +7,18 @@ use crate::commands::every_command;
 use crate::ground::{Ground, WATCHERS, is_whole, one_version, watchers};
 use crate::looks::{feed, limits, look, snapshot};
 use crate::pooler::Pooler;
+use crate::stored::{trap, trapped};
 use crate::support::{PATIENCE, versions};
 
 const PATH: &str = include_str!("path.sql");
 
 /// A database of mallory's, in which everything means something else, and a check is evaluated by the planner, too.
 async fn ground(version: u32) -> Ground {
-    let ground = crate::stored::trapped(version).await;
-    ground.run("mallory", PATH).await;
+    let ground = Ground::like(version, "path", async |ground| {
+        trap(ground).await;
+        ground.run("mallory", PATH).await;
+    })
+    .await;
     let name = ground.name();
     ground.run("postgres", &format!("ALTER DATABASE {name} OWNER TO mallory")).await;
     let set = format!(
@@ -75,7 +79,7 @@ async fn the_path_of_the_role_is_nobodys_order() {
 async fn the_role_that_the_database_sets_is_not_the_one_that_is_trusted() {
     for version in one_version() {
         for setting in ["role", "session_authorization"] {
-            let ground = crate::stored::trapped(version).await;
+            let ground = trapped(version).await;
             let name = ground.name();
             ground
                 .run("postgres", &format!("ALTER DATABASE {name} OWNER TO mallory; GRANT mallory TO ops"))

@@ -88,6 +88,11 @@ async fn keep_swapping(client: &Client, swap: &Swap, looked: &AtomicUsize, done:
     client.batch_execute("SET lock_timeout = '50ms'").await.unwrap();
     let mut count = 0;
     while count < swaps() || looked.load(Ordering::Relaxed) < swaps() / 5 {
+        if count > 50 * (looked.load(Ordering::Relaxed) + 1) {
+            // Its catalogs would be full of what was, and nobody would be any the wiser.
+            tokio::task::yield_now().await;
+            continue;
+        }
         let sql = if count % 2 == 0 { &swap.there } else { &swap.back };
         // Somebody reads it at the moment: once more.
         if client.batch_execute(&format!("BEGIN; {sql} COMMIT")).await.is_ok() {

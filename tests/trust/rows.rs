@@ -30,19 +30,44 @@ fn without_ages(value: &mut Value) {
     }
 }
 
-async fn same(ground: &Ground) -> Value {
+/// The same, but for the rows of `more`, of which a copy may show more, and for the numbers of `exact`, which it knows better.
+async fn same(ground: &Ground, more: &[&str], exact: &[&str]) -> Value {
     let plain = snapshot(ground, "monitor", &[]).await;
     let trusted = snapshot(ground, "monitor", &["--trust-owner", "app"]).await;
     for ((name, plain), (_, trusted)) in told(&plain).into_iter().zip(told(&trusted)) {
-        if let (Value::Array(plain), Value::Array(trusted)) = (&plain, &trusted) {
-            for (plain, trusted) in plain.iter().zip(trusted) {
-                assert_eq!(plain, trusted, "{name}");
-            }
-            assert_eq!(plain.len(), trusted.len(), "{name}");
+        if exact.contains(&name) {
+            continue;
         }
-        assert_eq!(plain, trusted, "{name}");
+        let may_be_more = more.contains(&name);
+        let (plain, trusted) = (lines(&plain), lines(&trusted));
+        let more: Vec<_> = plain.iter().filter(|line| !trusted.contains(line)).collect();
+        let less: Vec<_> = trusted.iter().filter(|line| !plain.contains(line)).collect();
+        let is_more = more.is_empty() || may_be_more;
+        assert!(
+            is_more && less.is_empty() && plain.len() >= trusted.len(),
+            "{name}: {} by a copy, {} by a statement\nonly by a copy {}: {:#?}\nonly by a statement {}: {:#?}",
+            plain.len(),
+            trusted.len(),
+            more.len(),
+            more.iter().take(5).collect::<Vec<_>>(),
+            less.len(),
+            less.iter().take(5).collect::<Vec<_>>()
+        );
     }
     plain
+}
+
+/// Each row as text: in which order they come counts only where a screen sorts them.
+fn lines(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(rows) => rows.iter().map(ToString::to_string).collect(),
+        value => vec![value.to_string()],
+    }
+}
+
+/// Items of each status.
+fn counts(json: &Value) -> [u64; 4] {
+    ["pending", "processing", "completed", "failed"].map(|status| json["queue"][status].as_u64().unwrap())
 }
 
 #[tokio::test]
@@ -50,16 +75,14 @@ async fn small_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
     for version in versions() {
         let ground = Ground::new(version).await;
         ground.tables("app").await;
-        let json = same(&ground).await;
+        let json = same(&ground, &[], &[]).await;
         let count = |key: &str| json[key].as_array().map(Vec::len);
         assert_eq!(
             (count("tasks"), count("executions"), count("leases")),
             (Some(3), Some(3), Some(2)),
             "{json}"
         );
-        let queue = &json["queue"];
-        let counts = ["pending", "processing", "failed"].map(|key| queue[key].as_u64());
-        assert_eq!(counts, [Some(1), Some(1), Some(1)], "{queue}");
+        assert_eq!(counts(&json), [1, 1, 1, 1], "{}", json["queue"]);
         assert_eq!(json["executions"][0]["state"], "unknown", "{json}");
     }
 }
@@ -68,10 +91,10 @@ const OWN: &str = include_str!("own.sql");
 
 #[tokio::test]
 async fn our_own_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
-    for version in versions() {
+    for version in one_version() {
         let ground = installed(version, "app").await;
         ground.run("app", OWN).await;
-        let json = same(&ground).await;
+        let json = same(&ground, &[], &[]).await;
         assert_eq!(json["tasks"].as_array().map(Vec::len), Some(300), "{json}");
         let states: std::collections::BTreeSet<&str> =
             json["tasks"].as_array().unwrap().iter().filter_map(|task| task["state"].as_str()).collect();
@@ -85,7 +108,7 @@ const ODD: &str = include_str!("odd.sql");
 /// Types and values that are read as one finds them, in a database whose settings change how they are written.
 #[tokio::test]
 async fn odd_rows_are_shown_as_statements_would_show_them() {
-    for version in versions() {
+    for version in one_version() {
         let ground = Ground::new(version).await;
         let name = ground.name();
         let settings = format!(
@@ -95,22 +118,50 @@ async fn odd_rows_are_shown_as_statements_would_show_them() {
         );
         ground.run("postgres", &settings).await;
         ground.run("app", ODD).await;
-        let json = same(&ground).await;
+        let json = same(&ground, &[], &["queue"]).await;
+        assert_eq!(counts(&json), [1, 1, 1, 1], "{}", json["queue"]);
         let count = |key: &str| json[key].as_array().map(Vec::len);
         assert_eq!((count("tasks"), count("leases")), (Some(7), Some(8)), "{}", json["sections"]);
     }
 }
 
+/// Times without a zone are meant in the database's, summer and winter.
+#[tokio::test]
+async fn times_without_a_zone_are_in_the_databases_zone() {
+    for version in one_version() {
+        for zone in ["Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "UTC"] {
+            let ground = Ground::new(version).await;
+            let name = ground.name();
+            let settings = format!(
+                "ALTER DATABASE {name} SET TimeZone = '{zone}'; GRANT CREATE ON SCHEMA public TO app"
+            );
+            ground.run("postgres", &settings).await;
+            ground.run("app", SEASONS).await;
+            let json = same(&ground, &[], &[]).await;
+            assert_eq!(json["leases"].as_array().map(Vec::len), Some(4), "{zone}");
+        }
+    }
+}
+
+const SEASONS: &str = "
+    CREATE TABLE scheduled_tasks (id integer PRIMARY KEY, task_name text, next_run_at timestamp, last_run_at date);
+    INSERT INTO scheduled_tasks VALUES (1, 'winter', '2026-01-15 12:00', '2026-01-15'), (2, 'summer', '2026-07-15 12:00', '2026-07-15');
+    CREATE TABLE distlock (id integer PRIMARY KEY, expired_time interval, owner text, ts timestamp);
+    INSERT INTO distlock VALUES (1, '1 hour', 'winter', '2026-01-15 12:00'), (2, '1 hour', 'summer', '2026-07-15 12:00'),
+                                (3, '1 mon 1 day', 'skipped', '2026-03-29 02:30'), (4, '6 mons', 'twice', '2026-10-25 02:30');
+    GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;";
+
 const MANY: &str = include_str!("many.sql");
 
-/// More rows than are shown: the same ones are left out.
+/// More rows than are shown: the same ones are left out. Of the executions a copy has all at hand, and shows the last ones of each task.
 #[tokio::test]
 async fn of_many_rows_the_same_are_shown() {
     for version in one_version() {
         let ground = Ground::new(version).await;
         ground.tables("app").await;
         ground.run("app", MANY).await;
-        let json = same(&ground).await;
+        let json = same(&ground, &["executions"], &["queue"]).await;
+        assert_eq!(counts(&json), [6001, 6001, 6001, 6001], "{}", json["queue"]);
         assert_eq!(json["leases"].as_array().map(Vec::len), Some(1000));
     }
 }
@@ -121,10 +172,10 @@ async fn a_table_that_swells_when_it_is_read_does_no_harm() {
     for version in one_version() {
         let ground = Ground::with_tables(version).await;
         let swell = "ALTER TABLE distlock ALTER owner SET STORAGE MAIN;
-            INSERT INTO distlock SELECT g, '1 hour', repeat('x', 150000), now() FROM generate_series(10, 3000) g;
+            INSERT INTO distlock SELECT g, '1 hour', repeat('x', 150000), now() FROM generate_series(10, 2000) g;
             ALTER TABLE scheduled_tasks ALTER task_name SET STORAGE MAIN;
             ALTER TABLE scheduled_tasks DROP CONSTRAINT scheduled_tasks_task_name_key;
-            INSERT INTO scheduled_tasks (task_name, task_type) SELECT repeat('x', 150000), 'x' FROM generate_series(10, 3000) g";
+            INSERT INTO scheduled_tasks (task_name, task_type) SELECT repeat('x', 150000), 'x' FROM generate_series(10, 2000) g";
         ground.run("mallory", swell).await;
         for table in ["distlock", "scheduled_tasks"] {
             let size: i64 = ground.ask(&format!("pg_relation_size('{table}')")).await.parse().unwrap();
@@ -184,6 +235,6 @@ async fn a_large_table_is_not_read_and_says_whose_it_is() {
         assert_eq!(json["leases"].as_array().map(Vec::len), Some(2));
         let json = snapshot(&ground, "monitor", &["--trust-owner", "app"]).await;
         assert!(!json["executions"].as_array().unwrap().is_empty());
-        assert_eq!(json["queue"]["failed"].as_u64(), Some(1));
+        assert_eq!(json["queue"]["pending"].as_u64(), Some(1));
     }
 }

@@ -10,11 +10,14 @@ use crate::support::versions;
 
 /// Everything at once on all tables of mallory's.
 pub(crate) async fn trapped(version: u32) -> Ground {
-    let ground = Ground::with_tables(version).await;
+    Ground::like(version, "traps", trap).await
+}
+
+pub(crate) async fn trap(ground: &Ground) {
+    ground.tables("mallory").await;
     for name in NAMES {
         ground.run("mallory", &format!("CALL evil.trap('{name}')")).await;
     }
-    ground
 }
 
 #[tokio::test]

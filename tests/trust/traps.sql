@@ -9,6 +9,8 @@ BEGIN
 END $f$;
 CREATE FUNCTION evil.zero(tag text) RETURNS integer LANGUAGE plpgsql IMMUTABLE AS
     $f$ BEGIN PERFORM evil.hit(tag); RETURN 0; END $f$;
+CREATE FUNCTION evil.no(tag text) RETURNS boolean LANGUAGE plpgsql AS
+    $f$ BEGIN PERFORM evil.hit(tag); RETURN false; END $f$;
 CREATE FUNCTION evil.on_row() RETURNS trigger LANGUAGE plpgsql AS
     $f$ BEGIN PERFORM evil.hit(TG_ARGV[0]); IF TG_OP = 'DELETE' THEN RETURN OLD; END IF; RETURN NEW; END $f$;
 
