@@ -8,7 +8,7 @@ use locktop::action::audit::{Keeper, ServerName};
 use locktop::action::{Actor, Asked, Record};
 use locktop::model::backend::BackendId;
 use locktop::model::finding::Subject;
-use locktop::model::plan::{Client, Deed, Fate, Seen, SessionTarget, Target, TargetResult, Verb, What};
+use locktop::model::plan::{self, Deed, Fate, Seen, SessionTarget, Target, TargetResult, Verb, What};
 use locktop::pg::conninfo::ConnInfo;
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -84,7 +84,7 @@ async fn without_a_record_nothing_is_done() {
 fn target(pid: i32) -> Target {
     let start = "2026-11-21T03:00:00.123456Z".parse().unwrap();
     let session = SessionTarget {
-        client: Client::default(),
+        client: plan::Client::default(),
         state_change: Seen::Any,
         pid,
         backend_start: start,
