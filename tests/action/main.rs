@@ -24,3 +24,4 @@ mod successor;
 #[path = "../support/mod.rs"]
 mod support;
 mod tables;
+mod tcp;
