@@ -45,7 +45,7 @@ pub(crate) async fn feed(info: &ConnInfo, limits: &Limits, read_only: bool) -> A
     let (names_in, names) = watch::channel(learner.learned());
     let mut told = names_in.subscribe();
     let settings = Settings { limits: limits.clone(), learned: Some(names), ..Settings::default() };
-    let live = Live::connect(info.clone(), settings, |_| {}).await.unwrap();
+    let live = Box::pin(Live::connect(info.clone(), settings, |_| {})).await.unwrap();
     let (views_in, mut views) = watch::channel(live.view());
     let spare = (!read_only).then(|| Arc::new(Spare::keep(info.clone(), limits.clone(), views.clone())));
     let way = spare.clone().map_or(Way::Own, Way::Spare);

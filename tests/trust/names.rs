@@ -76,17 +76,17 @@ async fn a_schema_with_the_name_of_a_placeholder_is_only_that() {
         let mut sql = String::new();
         for (placeholder, _) in PLACEHOLDERS {
             let schema = format!("\"x{placeholder}\"");
-            sql += &format!("CREATE SCHEMA {schema}; GRANT USAGE ON SCHEMA {schema} TO PUBLIC;");
+            sql.extend([format!("CREATE SCHEMA {schema}; GRANT USAGE ON SCHEMA {schema} TO PUBLIC;")]);
             for table in TABLES {
-                sql += &format!(
+                sql.extend([format!(
                     "CREATE TABLE {schema}.{table} (LIKE public.{table} INCLUDING ALL);
                      INSERT INTO {schema}.{table} SELECT * FROM public.{table};"
-                );
+                )]);
             }
-            sql += &format!(
+            sql.extend([format!(
                 "CREATE TABLE {schema}.states (id bigint PRIMARY KEY, name text, data text);
                  GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO PUBLIC;"
-            );
+            )]);
         }
         let others: std::collections::BTreeSet<String> = PLACEHOLDERS
             .iter()
@@ -95,13 +95,13 @@ async fn a_schema_with_the_name_of_a_placeholder_is_only_that() {
         let mut traps = String::new();
         for other in &others {
             let schema = format!("\"{}\"", other.replace('"', "\"\""));
-            sql += &format!("CREATE SCHEMA {schema} AUTHORIZATION mallory;");
-            traps += &format!("GRANT USAGE ON SCHEMA {schema} TO PUBLIC;");
+            sql.extend([format!("CREATE SCHEMA {schema} AUTHORIZATION mallory;")]);
+            traps.extend([format!("GRANT USAGE ON SCHEMA {schema} TO PUBLIC;")]);
             for table in TABLES {
-                traps += &format!(
+                traps.extend([format!(
                     "CREATE VIEW {schema}.{table} AS SELECT *, '(0,1)'::tid AS ctid FROM public.{table} WHERE evil.hit('{table} in another schema');
                      GRANT SELECT ON {schema}.{table} TO PUBLIC;"
-                );
+                )]);
             }
         }
         ground.run("postgres", &sql).await;

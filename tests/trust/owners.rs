@@ -73,8 +73,8 @@ async fn views_and_foreign_tables_are_not_read() {
         for table in crate::ground::NAMES {
             let (schema, name) = table.split_once('.').unwrap();
             let kind = if table.len() % 2 == 0 { "view" } else { "table" };
-            sql += &format!("ALTER TABLE {table} RENAME TO {name}_away;");
-            sql += &if kind == "view" {
+            sql.extend([format!("ALTER TABLE {table} RENAME TO {name}_away;")]);
+            sql.extend([if kind == "view" {
                 format!(
                     "CREATE VIEW {table} AS SELECT * FROM {schema}.{name}_away WHERE evil.hit('view {table}');"
                 )
@@ -84,8 +84,8 @@ async fn views_and_foreign_tables_are_not_read() {
                          task_name text, task_id integer, status text, owner text, ts timestamptz, key text, count integer,
                          CHECK (evil.hit('check of foreign {table}'))) SERVER elsewhere;"
                 )
-            };
-            sql += &format!("GRANT SELECT ON {table} TO PUBLIC;");
+            }]);
+            sql.extend([format!("GRANT SELECT ON {table} TO PUBLIC;")]);
         }
         ground.run("mallory", &sql).await;
         for role in watchers(version) {

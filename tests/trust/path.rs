@@ -111,8 +111,8 @@ async fn a_query_of_the_config_calls_nothing_that_only_has_a_name_in_common() {
         };
         for role in WATCHERS {
             let info = ground.info(role);
-            let learner = Learner::new(info, limits(&[]), LockNames::default(), vec![query.clone()]);
-            let learned = learn::once(learner, PATIENCE).await;
+            let asking = Learner::new(info, limits(&[]), LockNames::default(), vec![query.clone()]);
+            let learned = learn::once(asking, PATIENCE).await;
             ground.is_clean(role);
             assert!(learned.notes.is_empty(), "{:?}", learned.notes);
         }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::Session;
+use tokio::sync::Notify;
 use tokio_postgres::Client;
 
 use crate::ground::{Ground, NAMES, is_whole, one_version};
@@ -30,10 +31,12 @@ async fn by_view(ground: &Ground) -> Swap {
         );
         ground.run("mallory", &trap).await;
         let plain = name.split_once('.').unwrap().1;
-        there +=
-            &format!("ALTER TABLE {name} RENAME TO {plain}_away; ALTER VIEW {name}_trap RENAME TO {plain};");
-        back +=
-            &format!("ALTER VIEW {name} RENAME TO {plain}_trap; ALTER TABLE {name}_away RENAME TO {plain};");
+        there.extend([format!(
+            "ALTER TABLE {name} RENAME TO {plain}_away; ALTER VIEW {name}_trap RENAME TO {plain};"
+        )]);
+        back.extend([format!(
+            "ALTER VIEW {name} RENAME TO {plain}_trap; ALTER TABLE {name}_away RENAME TO {plain};"
+        )]);
     }
     Swap { there, back }
 }
@@ -54,12 +57,12 @@ async fn by_schema(ground: &Ground) -> Swap {
              CREATE SCHEMA {schema}_trap AUTHORIZATION mallory; GRANT USAGE ON SCHEMA {schema}_trap TO PUBLIC"
         );
         ground.run("postgres", &sql).await;
-        there += &format!(
+        there.extend([format!(
             "ALTER SCHEMA {schema} RENAME TO {schema}_away; ALTER SCHEMA {schema}_trap RENAME TO {schema};"
-        );
-        back += &format!(
+        )]);
+        back.extend([format!(
             "ALTER SCHEMA {schema} RENAME TO {schema}_trap; ALTER SCHEMA {schema}_away RENAME TO {schema};"
-        );
+        )]);
     }
     for name in NAMES {
         let name = name.replace("public.", "locktop.");
@@ -77,20 +80,25 @@ async fn by_policy(ground: &Ground) -> Swap {
     let (mut there, mut back) = (String::new(), String::new());
     for name in NAMES {
         ground.run("mallory", &format!("CREATE POLICY p ON {name} USING (evil.hit('{name} policy'))")).await;
-        there += &format!("ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;");
-        back += &format!("ALTER TABLE {name} DISABLE ROW LEVEL SECURITY;");
+        there.extend([format!("ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;")]);
+        back.extend([format!("ALTER TABLE {name} DISABLE ROW LEVEL SECURITY;")]);
     }
     Swap { there, back }
 }
 
 /// Swaps until that was done often enough, and looked at often enough meanwhile.
-async fn keep_swapping(client: &Client, swap: &Swap, looked: &AtomicUsize, done: &AtomicBool) -> usize {
+async fn keep_swapping(
+    client: &Client,
+    swap: &Swap,
+    looked: &AtomicUsize,
+    (turn, done): (&Notify, &AtomicBool),
+) -> usize {
     client.batch_execute("SET lock_timeout = '50ms'").await.unwrap();
     let mut count = 0;
     while count < swaps() || looked.load(Ordering::Relaxed) < swaps() / 5 {
         if count > 50 * (looked.load(Ordering::Relaxed) + 1) {
             // Its catalogs would be full of what was, and nobody would be any the wiser.
-            tokio::task::yield_now().await;
+            turn.notified().await;
             continue;
         }
         let sql = if count % 2 == 0 { &swap.there } else { &swap.back };
@@ -106,22 +114,23 @@ async fn keep_swapping(client: &Client, swap: &Swap, looked: &AtomicUsize, done:
 }
 
 /// Sessions that begin, and one that goes on.
-async fn keep_looking(infos: &[ConnInfo], looked: &AtomicUsize, done: &AtomicBool) {
+async fn keep_looking(infos: &[ConnInfo], looked: &AtomicUsize, (turn, done): (&Notify, &AtomicBool)) {
     let mut session = Session::open(&infos[0], limits(&[])).await.unwrap();
     let mut last = None;
     while !done.load(Ordering::Relaxed) {
         let info = &infos[looked.fetch_add(1, Ordering::Relaxed) % infos.len()];
         look(info, &limits(&[])).await;
         last = Some(session.poll(last.as_ref()).await.unwrap());
+        turn.notify_one();
     }
 }
 
 async fn race(ground: &Ground, swap: &Swap, roles: &[&str]) {
     let infos: Vec<ConnInfo> = roles.iter().map(|role| ground.info(role)).collect();
-    let (looked, done) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (looked, turn, done) = (AtomicUsize::new(0), Notify::new(), AtomicBool::new(false));
     let mallory = ground.client("mallory").await;
-    let swapping = keep_swapping(&mallory, swap, &looked, &done);
-    let (count, ()) = tokio::join!(swapping, keep_looking(&infos, &looked, &done));
+    let swapping = keep_swapping(&mallory, swap, &looked, (&turn, &done));
+    let (count, ()) = tokio::join!(swapping, keep_looking(&infos, &looked, (&turn, &done)));
     let looked = looked.load(Ordering::Relaxed);
     ground.is_clean(&format!("{count} swaps during {looked} looks"));
 }
