@@ -13,6 +13,7 @@ use locktop::model::plan::{self, Deed, Fate, Seen, SessionTarget, Target, Target
 use locktop::model::task::TaskKey;
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::trust::TrustedOwners;
 use tokio_postgres::{Client, Statement};
 
 use crate::victim::{Hit, KEY, Kind, Victim};
@@ -82,6 +83,7 @@ impl Asker {
             actor: Actor { tool: "bench".to_owned(), role: "postgres".to_owned(), os_user: None },
             offset: chrono::FixedOffset::east_opt(0).unwrap(),
             redis: Vec::new(),
+            trusted_owners: TrustedOwners::default(),
         };
         let line = Line(Arc::new(connect(info).await.unwrap().client));
         let executor = Executor::start(line, NoRecord, settings);
