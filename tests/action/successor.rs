@@ -190,17 +190,17 @@ async fn nobody_else_is_ended(case: &Case) {
 
 #[tokio::test]
 async fn an_idle_client_and_the_next_one() {
-    nobody_else_is_ended(&IDLE).await;
+    Box::pin(nobody_else_is_ended(&IDLE)).await;
 }
 
 #[tokio::test]
 async fn a_client_in_a_transaction_and_the_next_one() {
-    nobody_else_is_ended(&IN_TRANSACTION).await;
+    Box::pin(nobody_else_is_ended(&IN_TRANSACTION)).await;
 }
 
 #[tokio::test]
 async fn the_holder_of_a_key_and_its_successor() {
-    nobody_else_is_ended(&KEY).await;
+    Box::pin(nobody_else_is_ended(&KEY)).await;
 }
 
 #[tokio::test]
