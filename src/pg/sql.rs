@@ -146,16 +146,9 @@ pub(crate) fn fill<V: AsRef<str>>(template: &str, values: &[(&str, V)]) -> Strin
         filled.push_str(before);
         let found =
             values.iter().filter(|(name, _)| after.starts_with(name)).max_by_key(|(name, _)| name.len());
-        match found {
-            Some((name, value)) => {
-                filled.push_str(value.as_ref());
-                rest = after.get(name.len()..).unwrap_or_default();
-            }
-            None => {
-                filled.push('$');
-                rest = after.get(1..).unwrap_or_default();
-            }
-        }
+        let (value, length) = found.map_or(("$", 1), |(name, value)| (value.as_ref(), name.len()));
+        filled.push_str(value);
+        rest = after.get(length..).unwrap_or_default();
     }
     filled.push_str(rest);
     filled

@@ -52,7 +52,7 @@ impl Place {
         }
         let info = conninfo(server).with_dbname(&database);
         schema::install(&mut open(&info).await.client, &SchemaName::default()).await.unwrap();
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         let name = format!("convert_from(decode('{hex}', 'hex'), getdatabaseencoding())");
         let admin = open(&info).await.client;
         admin.batch_execute("SET search_path = locktop").await.unwrap();
@@ -149,7 +149,6 @@ async fn hands(client: Arc<Client>) -> Hands {
 async fn a_row_in_any_bytes_is_shown_and_done_to() {
     let version = support::versions()[0];
     for (number, (encoding, _, shown)) in NAMES.into_iter().enumerate() {
-        println!("{encoding}: {shown:?}");
         let place = Place::new(version, number, "stored").await;
         let mut session = Session::open(&place.info, Limits::default()).await.unwrap();
         let snapshot = session.poll(None).await.unwrap();
@@ -220,8 +219,7 @@ async fn an_error_in_any_bytes_is_an_error() {
 #[tokio::test]
 async fn an_execution_of_any_worker_is_recovered() {
     let version = support::versions()[0];
-    for number in 0..NAMES.len() {
-        let (encoding, _, shown) = NAMES[number];
+    for (number, (encoding, _, shown)) in NAMES.into_iter().enumerate() {
         let place = Place::new(version, number, "recovered").await;
         let schema = SchemaName::default();
         let request = Request { select: Selection::Orphans, task: None, terminate: false };

@@ -4,6 +4,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     missing_docs,
     reason = "a test may"
 )]
@@ -24,3 +25,4 @@ mod successor;
 #[path = "../support/mod.rs"]
 mod support;
 mod tables;
+mod tcp;

@@ -29,7 +29,7 @@ struct Stage {
     info: ConnInfo,
     pool: ConnInfo,
     look: Client,
-    poll: Poll,
+    session: Poll,
     digest: Digest,
     hands: Hands,
     _pooler: Pooler,
@@ -44,15 +44,15 @@ impl Stage {
         let lines = "default_pool_size = 1\nserver_reset_query = DISCARD ALL";
         let pooler = Pooler::start_with(server, "session", lines);
         let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
-        let poll = Poll::open(&info, Limits::default()).await.unwrap();
+        let session = Poll::open(&info, Limits::default()).await.unwrap();
         let digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
         let hands = Hands::of(&info).await;
-        Self { info, pool, look, poll, digest, hands, _pooler: pooler }
+        Self { info, pool, look, session, digest, hands, _pooler: pooler }
     }
 
     /// What the screens show now.
     async fn view(&mut self) -> std::sync::Arc<View> {
-        let snapshot = self.poll.poll(self.digest.snapshot()).await.unwrap();
+        let snapshot = self.session.poll(self.digest.snapshot()).await.unwrap();
         self.digest.snapshot_taken(snapshot)
     }
 

@@ -1,15 +1,33 @@
 //! Cancelling and ending sessions.
 //!
-//! The server compares and signals in one statement (`assets/sql/signal.sql`), which is a transaction of its own: its process and when
-//! it began, its transaction, for a cancellation its query, the lock that it has to hold, and that somebody has to wait for it.
+//! The server compares and signals in one statement (`assets/sql/signal.sql`), which is a transaction of its own: the process and when
+//! it began, who is behind it, its transaction, its query or that it has done nothing since, the lock that it has to hold, and that somebody
+//! has to wait for it. Which of that has to be the same for whom, the rule of the plan says (`model::plan`, the module `signal::rule`).
+//!
+//! # In a pool
+//!
+//! A backend of a pool serves one client after the other, maybe with the same name, and the next one takes the same key: neither of the
+//! two is anybody. Who was in no transaction must have run nothing since, or it may be somebody else.
+//!
+//! # The order of the looks
+//!
+//! The sessions are read first, then the locks, then the session again, just before the signal. Of one that was in no transaction
+//! everything is compared with what was on the screen, so that it has certainly kept its key: nothing was run by which it could have given
+//! it up. One that holds a key in a transaction may not have done anything from the first look to the second. What a transaction has locked
+//! otherwise, it holds to its end, and that is compared.
 //!
 //! # The window that remains
 //!
-//! Between the moment at which the statement reads the session's row of `pg_stat_activity` and the signal, a few microseconds pass: in
-//! those the session may commit and begin its next transaction, and that would be ended. No statement of PostgreSQL's can close this,
-//! because a signal goes to a process and not to a transaction. The locks are read a moment earlier; what a transaction holds, it
-//! holds to its end, so that only a session lock may be given up in between. A client that sends `COMMIT; BEGIN; …` as
-//! one message gets two transactions with the same `xact_start`: these are taken for one.
+//! Between the second look and the signal some time passes, in which the session may go on to something else. No statement of PostgreSQL's
+//! can close this, because a signal goes to a process and not to a transaction. It does not grow with the number of locks and waiters: those
+//! are read before it. How long it is depends on how soon the server's process is given a processor: where others keep it waiting just then, so
+//! much longer. `cargo bench --bench window` counts what falls into it, with sessions that go on as fast as they are asked for.
+//!
+//! Two things are not told apart. A client that sends `COMMIT; BEGIN; …` as one message gets two transactions with the same
+//! `xact_start`: these are taken for one. And a key that is given up by a statement that still runs, in a function for example, is
+//! held by the same client a moment later as far as the server shows.
+//!
+//! That somebody waits is of the moment at which the locks were read: by the signal he may have gone.
 
 mod forbidden;
 mod sql;

@@ -209,7 +209,7 @@ mod tests {
             assert!(sql.contains("pg_terminate_backend(v.pid)"), "{sql}");
             let rest = sql.replace(&text(name), "");
             assert!(!rest.contains('$'), "{rest}");
-            assert_eq!(sql.contains(&text(name)), true, "{sql}");
+            assert!(sql.contains(&text(name)), "{sql}");
             let short = short(Signal::Terminate, &target(name));
             assert!(!short.contains('\u{1b}') && short.contains("application_name = "), "{short}");
         }

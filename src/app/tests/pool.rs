@@ -18,12 +18,13 @@ fn asked_and_changed(keys: &str, pid: i32, change: impl FnOnce(&mut Backend)) ->
     app
 }
 
+type Change = Box<dyn Fn(&mut Backend)>;
+
 #[test]
 fn a_question_closes_when_somebody_else_is_behind_the_backend() {
     let now = Some(sample::at(-0.5));
     let ran = "has run something since, and may serve somebody else by now: nothing was done";
     let other = "serves another client by now: nothing was done";
-    type Change = Box<dyn Fn(&mut Backend)>;
     let changes: [(&str, Change); 7] = [
         (ran, Box::new(move |backend| backend.query_start = now)),
         (ran, Box::new(move |backend| backend.state_change = now)),

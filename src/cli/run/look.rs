@@ -152,7 +152,7 @@ pub(super) fn limits(settings: &Settings) -> Limits {
         generators: place("id_generator"),
     };
     let trusted_owners = settings.trusted_owners.clone();
-    Limits { task_tables, system_tables, trusted_owners, ..Limits::default() }
+    Limits { trusted_owners, task_tables, system_tables, ..Limits::default() }
 }
 
 /// The Redis servers to look at, and how; none where there are none.

@@ -84,24 +84,6 @@ pub fn explain(answer: &clap::Error) -> ExitCode {
     }
 }
 
-/// An error where standard output was closed when the program began: the runtime has put `/dev/null` there, which it can read, too, and
-/// what is written to it is lost.
-fn needs_output() -> Result<(), Failure> {
-    let is_readable =
-        rustix::fs::fcntl_getfl(io::stdout()).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::RDWR));
-    let same = |one: rustix::fs::Stat, other: rustix::fs::Stat| {
-        (one.st_mode, one.st_rdev) == (other.st_mode, other.st_rdev)
-    };
-    let is_null = match (rustix::fs::fstat(io::stdout()), rustix::fs::stat("/dev/null")) {
-        (Ok(output), Ok(null)) => same(output, null),
-        _ => false,
-    };
-    if is_readable && is_null {
-        return Err(Failure::Other("standard output is closed".to_owned()));
-    }
-    Ok(())
-}
-
 fn command(cli: &Cli) -> Result<u8, Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let checks = look::checks();

@@ -1,5 +1,6 @@
 //! `locktop schema …`: locktop's own tables and functions on a server.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use super::super::args::SchemaCommand;
@@ -53,10 +54,11 @@ async fn install(client: &mut tokio_postgres::Client, schema: Schema) -> Result<
     said.push_str(&oddities(&done.odd));
     if let Some(owner) = owner {
         let owner = one_line(&owner).into_owned();
-        said.push_str(&format!(
+        let _ = write!(
+            said,
             "\nIt belongs to {owner}. Whoever looks or acts as another role names that one, since what it owns runs with their rights: \
              trusted_owners = [\"{owner}\"] in the config, or --trust-owner {owner}."
-        ));
+        );
     }
     Ok(said)
 }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use super::super::args::SnapshotFormat;
 use super::super::session;
 use super::super::settings::Settings;
-use super::{Failure, look, needs_output, say};
+use super::{Failure, look, say};
 use crate::feed::once::{OnceError, once_learning};
 use crate::model::view::View;
 use crate::pg::conninfo::ConnInfo;
@@ -16,7 +16,6 @@ use crate::{text, wire};
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 pub(super) async fn run(settings: Settings, format: SnapshotFormat) -> Result<u8, Failure> {
-    needs_output()?;
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let info =

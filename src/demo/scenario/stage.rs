@@ -105,20 +105,22 @@ impl Stage {
         } else {
             self.inner.control.query_one(question, &[]).await
         };
-        let row = row.map_err(ScenarioError::statement(question))?;
-        Ok(row.get::<_, Option<bool>>(0).unwrap_or(false))
+        let answer = row.and_then(|row| row.try_get::<_, Option<bool>>(0));
+        Ok(answer.map_err(ScenarioError::statement(question))?.unwrap_or(false))
     }
 
     /// Numbers that the server answers with, one a row.
     pub(super) async fn numbers(&self, question: &str, pids: &[i32]) -> Result<Vec<i32>, ScenarioError> {
         let rows = self.inner.control.query(question, &[&pids]).await;
-        Ok(rows.map_err(ScenarioError::statement(question))?.iter().map(|row| row.get(0)).collect())
+        let answer = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
+        answer.map_err(ScenarioError::statement(question))
     }
 
     /// Texts that the server answers with, one a row.
     pub(super) async fn texts(&self, question: &str) -> Result<Vec<String>, ScenarioError> {
         let rows = self.inner.control.query(question, &[]).await;
-        Ok(rows.map_err(ScenarioError::statement(question))?.iter().map(|row| row.get(0)).collect())
+        let answer = rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect());
+        answer.map_err(ScenarioError::statement(question))
     }
 
     /// Waits until the answer is yes.
@@ -176,7 +178,7 @@ impl Stage {
         let since = clock::monotonic();
         let count = async |question: &str| {
             let row = self.inner.control.query_one(question, &[&pids, &starts]).await;
-            row.map(|row| row.get::<_, i64>(0)).map_err(ScenarioError::statement(question))
+            row.and_then(|row| row.try_get::<_, i64>(0)).map_err(ScenarioError::statement(question))
         };
         count(&end).await?;
         while count(&left).await? > 0 {

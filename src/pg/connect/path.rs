@@ -26,12 +26,11 @@ impl SearchPath {
         let mut schemas: Vec<String> = Vec::new();
         let mut rest = text.trim_start();
         while !rest.is_empty() {
-            let (name, after) = match rest.strip_prefix('"') {
-                Some(quoted) => unquote(quoted),
-                None => {
-                    let (name, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
-                    (name.trim_end().to_lowercase(), after)
-                }
+            let (name, after) = if let Some(quoted) = rest.strip_prefix('"') {
+                unquote(quoted)
+            } else {
+                let (name, after) = rest.split_at(rest.find(',').unwrap_or(rest.len()));
+                (name.trim_end().to_lowercase(), after)
             };
             let name = if name == "$user" { role.to_owned() } else { name };
             if !name.is_empty() && !schemas.contains(&name) {

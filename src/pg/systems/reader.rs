@@ -137,7 +137,7 @@ impl<T: Rows> Reader<T> {
 
 fn plan<T: Rows>(table: &Table) -> Result<Plan, Text> {
     if table.stranger.is_some() {
-        return Ok(Plan::Copy(table.clone(), T::copied(), T::EXTRA));
+        return Ok(Plan::Copy(Box::new(table.clone()), T::copied(), T::EXTRA));
     }
     Ok(Plan::query(&[table], &T::query(table)?))
 }

@@ -126,8 +126,9 @@ impl Copying {
 
 /// With its TOAST table: bytes on the disk. None where there is none.
 async fn size(client: &Client, oid: u32) -> Result<Option<i64>, SectionError> {
-    let row =
-        client.query_typed_one("SELECT pg_catalog.pg_table_size($1)", &[(&oid, Type::REGCLASS)]).await?;
+    let row = client
+        .query_typed_one("SELECT pg_catalog.pg_table_size($1::pg_catalog.regclass)", &[(&oid, Type::OID)])
+        .await?;
     Ok(int8(raw(&row, 0)))
 }
 

@@ -32,7 +32,7 @@ pub(in crate::pg) enum Plan {
     /// As in [`Reading`].
     Statement(String),
     /// By copying these columns of it, with so many behind them that are always NULL.
-    Copy(Table, Columns, usize),
+    Copy(Box<Table>, Columns, usize),
 }
 
 impl Plan {

@@ -74,7 +74,7 @@ pub(super) fn pair(schedules: &Table, log: Option<&Table>) -> Pair {
 
 fn tasks_plan(table: &Table) -> Plan {
     if table.stranger.is_some() {
-        return Plan::Copy(table.clone(), SCHEDULE, 0);
+        return Plan::Copy(Box::new(table.clone()), SCHEDULE, 0);
     }
     let (columns, source) = (columns(table, SCHEDULE), source(table));
     let limit = (TASKS + 1).to_string();
@@ -85,7 +85,7 @@ fn tasks_plan(table: &Table) -> Plan {
 /// The running executions, then the last ones of each task; each by an index, for a log only grows.
 fn executions_plan(schedules: &Table, log: &Table) -> Result<Plan, Text> {
     if log.stranger.is_some() {
-        return Ok(Plan::Copy(log.clone(), EXECUTION, 0));
+        return Ok(Plan::Copy(Box::new(log.clone()), EXECUTION, 0));
     }
     let by_status = has_running_index(log);
     let by_task = log.kind("started_at").is_some() && log.has_index(&["task_id", "started_at"]);
