@@ -205,7 +205,7 @@ async fn coming_and_going(ground: &Ground, make: &str, done: &AtomicBool) -> usi
 
 async fn acting(ground: &Ground, done: &AtomicBool) {
     let info = ground.info("boss");
-    for _ in 0..if crate::support::is_long() { 1000 } else { 50 } {
+    for _ in 0..if crate::support::is_long() { 300 } else { 50 } {
         let mut all = targets(ground, "public", false).await;
         let (verb, what) = all.swap_remove(1);
         act(&info, deed(verb, vec![what])).await;
