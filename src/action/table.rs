@@ -72,12 +72,12 @@ impl Table {
         Ok(Self { oid, guard, ..table })
     }
 
-    /// The table is locked, so that nobody can put another one in its place. Then it has to be the one that was found, of an owner
+    /// The table is locked as its change would lock it, so that nobody can put another one in its place or make a trigger on it. Then it has to be the one that was found, of an owner
     /// who is trusted; and where functions beside it are called, so has all of their schema.
     fn guard(&self, oid: u32, is_own: bool, owners: &TrustedOwners) -> String {
         let (schema, name) = (text(&self.schema), text(&self.name));
         let mut sql = format!(
-            "LOCK TABLE {} IN ACCESS SHARE MODE; {}; ",
+            "LOCK TABLE {} IN ROW EXCLUSIVE MODE; {}; ",
             self.source(),
             owners.table_guard(&oid.to_string(), &schema, &name, true)
         );

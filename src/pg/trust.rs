@@ -23,6 +23,8 @@ const DATABASE_OWNER: u32 = 6171;
 const TABLE: &str = include_str!("../../assets/sql/trust/table.sql");
 /// A schema with all that is in it.
 const SCHEMA: &str = include_str!("../../assets/sql/trust/schema.sql");
+/// Who owns what a trigger runs.
+const RUNS: &str = include_str!("../../assets/sql/trust/runs.sql");
 /// The tables that a statement has named.
 const LOCKED: &str = include_str!("../../assets/sql/trust/locked.sql");
 /// A search path of schemas that are trusted.
@@ -76,7 +78,8 @@ impl TrustedOwners {
     }
 
     /// A statement that fails unless the table of this OID has this name, is an ordinary or partitioned one, and belongs, with its
-    /// schema and its partitions, to trusted owners. Where it is to be written, the functions of its triggers too. To be sent
+    /// schema and its partitions, to trusted owners. Where it is to be written, what its triggers run
+    /// too: then it has to be locked so that nobody can make another one (ROW EXCLUSIVE). To be sent
     /// in the transaction of what follows, after the table was locked by that name. The name is two literals.
     pub(crate) fn table_guard(&self, oid: &str, schema: &str, name: &str, is_written: bool) -> String {
         fill(
@@ -89,7 +92,8 @@ impl TrustedOwners {
                 ("$trusts_table", &self.trusts("c.relowner")),
                 ("$trusts_schema", &self.trusts("n.nspowner")),
                 ("$trusts_part", &self.trusts("p.relowner")),
-                ("$trusts_trigger", &self.trusts("f.proowner")),
+                ("$runs", &without_comments(RUNS)),
+                ("$trusts_runs", &self.trusts("u.owner")),
                 ("$schema_owner", &Self::name("n.nspowner")),
                 ("$mark", MARK),
             ],
@@ -97,7 +101,7 @@ impl TrustedOwners {
     }
 
     /// A statement that fails unless the schema of this name, a literal, and all that is in it belong to trusted owners, and nobody else
-    /// may put anything there. A schema that is not there passes.
+    /// may put anything there, or make a trigger on its tables. A schema that is not there passes.
     pub(crate) fn schema_guard(&self, schema: &str) -> String {
         fill(
             &without_comments(SCHEMA),
@@ -109,6 +113,8 @@ impl TrustedOwners {
                 ("$trusts_function", &self.trusts("f.proowner")),
                 ("$trusts_operator", &self.trusts("o.oprowner")),
                 ("$trusts_type", &self.trusts("t.typowner")),
+                ("$runs", &without_comments(RUNS)),
+                ("$trusts_runs", &self.trusts("u.owner")),
                 ("$schema_owner", &Self::name("n.nspowner")),
                 ("$mark", MARK),
             ],

@@ -148,7 +148,7 @@ const SEASONS: &str = "
     INSERT INTO scheduled_tasks VALUES (1, 'winter', '2026-01-15 12:00', '2026-01-15'), (2, 'summer', '2026-07-15 12:00', '2026-07-15');
     CREATE TABLE distlock (id integer PRIMARY KEY, expired_time interval, owner text, ts timestamp);
     INSERT INTO distlock VALUES (1, '1 hour', 'winter', '2026-01-15 12:00'), (2, '1 hour', 'summer', '2026-07-15 12:00'),
-                                (3, '1 mon 1 day', 'skipped', '2026-03-29 02:30'), (4, '6 mons', 'twice', '2026-10-25 02:30');
+                                (3, '900 hours', 'skipped', '2026-03-29 02:30'), (4, '4000 hours', 'twice', '2026-10-25 02:30');
     GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC;";
 
 const MANY: &str = include_str!("many.sql");

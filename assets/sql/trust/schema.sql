@@ -26,12 +26,17 @@ SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
                     FROM pg_catalog.pg_type AS t
                    WHERE t.typnamespace = n.oid AND NOT $trusts_type
                    LIMIT 1),
-                 (SELECT pg_catalog.format('the function of a trigger on %s.%s belongs to %s', n.nspname, c.relname,
-                                           pg_catalog.pg_get_userbyid(f.proowner))
+                 (SELECT CASE WHEN a.grantee = 0 THEN pg_catalog.format('every role may make triggers on %s.%s: REVOKE TRIGGER ON %1$I.%2$I FROM PUBLIC', n.nspname, c.relname)
+                              ELSE pg_catalog.format('a right to make triggers on %s.%s belongs to %s', n.nspname, c.relname, pg_catalog.pg_get_userbyid(a.grantee)) END
+                    FROM pg_catalog.pg_class AS c
+                   CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
+                   WHERE c.relnamespace = n.oid AND a.privilege_type = 'TRIGGER' AND (a.grantee = 0 OR NOT $trusts_creator)
+                   LIMIT 1),
+                 (SELECT pg_catalog.format('what a trigger on %s.%s runs belongs to %s', n.nspname, c.relname, pg_catalog.pg_get_userbyid(u.owner))
                     FROM pg_catalog.pg_class AS c
                     JOIN pg_catalog.pg_trigger AS tg ON tg.tgrelid = c.oid
-                    JOIN pg_catalog.pg_proc AS f ON f.oid = tg.tgfoid
-                   WHERE c.relnamespace = n.oid AND NOT $trusts_function
+                   CROSS JOIN LATERAL $runs AS u
+                   WHERE c.relnamespace = n.oid AND NOT $trusts_runs
                    LIMIT 1))
             FROM pg_catalog.pg_namespace AS n
            WHERE n.nspname = $schema) AS reason) AS w

@@ -15,11 +15,11 @@ SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
                             JOIN pg_catalog.pg_class AS p ON p.oid = pt.relid
                            WHERE c.relkind = 'p' AND (p.relkind NOT IN ('r', 'p') OR NOT $trusts_part)
                            LIMIT 1),
-                         (SELECT pg_catalog.format('the function of a trigger on %s.%s belongs to %s', n.nspname, c.relname,
-                                                   pg_catalog.pg_get_userbyid(f.proowner))
+                         (SELECT pg_catalog.format('what a trigger on %s.%s runs belongs to %s', n.nspname, c.relname,
+                                                   pg_catalog.pg_get_userbyid(u.owner))
                             FROM pg_catalog.pg_trigger AS tg
-                            JOIN pg_catalog.pg_proc AS f ON f.oid = tg.tgfoid
-                           WHERE $is_written AND NOT $trusts_trigger
+                           CROSS JOIN LATERAL $runs AS u
+                           WHERE $is_written AND NOT $trusts_runs
                              AND tg.tgrelid IN (SELECT c.oid UNION ALL
                                                 SELECT pt.relid FROM pg_catalog.pg_partition_tree(c.oid) AS pt WHERE c.relkind = 'p')
                            LIMIT 1),

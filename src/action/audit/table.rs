@@ -12,7 +12,9 @@ use super::Entry;
 use crate::action::Actor;
 use crate::action::message::{Access, moment, note, number, packed, send, text};
 use crate::action::recover::record_grants;
+use crate::model::Text;
 use crate::model::lock_key::LockKey;
+use crate::model::owner::Owner;
 use crate::model::plan::{SessionTarget, Target, TargetResult, What};
 use crate::pg::trust::TrustedOwners;
 use crate::pg::{fill, without_comments};
@@ -41,6 +43,8 @@ pub(super) struct AskedRows {
 #[derive(Debug, Deserialize)]
 struct Found {
     schema: String,
+    /// Who owns it without being trusted.
+    stranger: Option<String>,
     in_recovery: bool,
     may_insert: bool,
     role: String,
@@ -60,6 +64,10 @@ impl AuditTables {
             let Ok(schema) = SchemaName::new(&found.schema) else { continue };
             if found.in_recovery {
                 return (tables, vec!["on a standby nothing can be written to locktop_audit".to_owned()]);
+            } else if let Some(stranger) = found.stranger {
+                let owner = Owner { name: Text::default(), stranger: Some(stranger.as_str().into()) };
+                let why = owner.refusal(&format!("{}.locktop_audit", schema.quoted())).unwrap_or_default();
+                notes.push(one_line(&format!("not recorded: {why}")).into_owned());
             } else if found.may_insert {
                 tables.schemas.push(schema);
             } else {
@@ -121,6 +129,7 @@ fn find(owners: &TrustedOwners) -> String {
     let answer = packed("to_jsonb(q)");
     let values = [
         ("$answer", answer.as_str()),
+        ("$schema_owner", &TrustedOwners::name("n.nspowner")),
         ("$trusts_schema", &owners.trusts("n.nspowner")),
         ("$trusts_table", &owners.trusts("a.relowner")),
     ];

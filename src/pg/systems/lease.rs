@@ -116,7 +116,8 @@ fn end(table: &Table) -> String {
     )
 }
 
-/// The same where the row was copied.
+/// The same where the row was copied. The term is in seconds here: one of months has 30 days each, and one of days 24 hours, also where
+/// the zone changes to summer in between.
 fn end_of(renewed_at: Timestamp, term: f64) -> Option<Timestamp> {
     /// A thousand years.
     const BOUND: f64 = 1000.0 * 365.25 * 86_400.0;

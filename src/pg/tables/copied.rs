@@ -13,6 +13,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Statement};
 
 use super::columns::quoted;
+use super::offsets::Offsets;
 use super::rows::RowBuffer;
 use super::{Columns, Kind, Refusal, Table};
 use crate::model::Text;
@@ -114,7 +115,11 @@ impl Copying {
             let most = MOST >> 20;
             return Err(Refusal::Guarded(format!("a copy of it has more than {most} MB").into()));
         }
-        self.layout.rows(&messages).map_err(|error| Refusal::Section(error.into()))
+        let unreadable = |error: DecodeError| Refusal::Section(error.into());
+        let mut offsets = Offsets::new(self.layout.zone);
+        let moments = self.layout.moments(&messages).map_err(unreadable)?;
+        offsets.ask(client, moments).await.map_err(|error| Refusal::Section(error.into()))?;
+        self.layout.rows(&messages, &offsets).map_err(unreadable)
     }
 
     /// Polls to let pass after so much.
@@ -142,7 +147,25 @@ fn fits(wanted: Kind, oid: u32) -> bool {
 }
 
 impl Layout {
-    fn rows(&self, messages: &[Bytes]) -> Result<Vec<Bytes>, DecodeError> {
+    /// The times without a zone.
+    fn moments(&self, messages: &[Bytes]) -> Result<Vec<i64>, DecodeError> {
+        let (mut reader, mut moments) = (CopyReader::default(), Vec::new());
+        if !self.copied.iter().any(|oid| matches!(*oid, 1082 | 1114)) {
+            return Ok(moments);
+        }
+        for message in messages {
+            reader.read(message, self.copied.len(), |fields| {
+                for oid in &self.copied {
+                    let value = fields.value()?;
+                    moments.extend(value.and_then(|value| local(*oid, value)));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(moments)
+    }
+
+    fn rows(&self, messages: &[Bytes], offsets: &Offsets) -> Result<Vec<Bytes>, DecodeError> {
         let (mut reader, mut rows) = (CopyReader::default(), RowBuffer::new());
         for message in messages {
             reader.read(message, self.copied.len(), |fields| {
@@ -153,7 +176,7 @@ impl Layout {
                 rows.row(self.wanted.len() + self.extra);
                 for (kind, place) in &self.wanted {
                     let value = place.and_then(|place| values.get(place).copied().flatten());
-                    let value = value.and_then(|(oid, value)| self.value(*kind, oid, value));
+                    let value = value.and_then(|(oid, value)| converted(*kind, oid, value, offsets));
                     // A flag that is not said is not set.
                     let value = value.or_else(|| (*kind == Kind::Bool && place.is_some()).then(|| vec![0]));
                     rows.value(value.as_deref());
@@ -164,19 +187,19 @@ impl Layout {
         }
         Ok(rows.finish())
     }
+}
 
-    /// A value as the queries' casts would make it.
-    fn value(&self, wanted: Kind, oid: u32, value: &[u8]) -> Option<Vec<u8>> {
-        match wanted {
-            Kind::Int => integer(oid, value).map(|number| number.to_be_bytes().to_vec()),
-            Kind::Text => match Kind::of(oid) {
-                Some(Kind::Int) => integer(oid, value).map(|number| number.to_string().into_bytes()),
-                _ => Some(cut(value).to_vec()),
-            },
-            Kind::Time => moment(oid, value, self.zone).map(|micros| micros.to_be_bytes().to_vec()),
-            Kind::Bool => Some(value.to_vec()),
-            Kind::Interval | Kind::Number => seconds(oid, value).map(|number| number.to_be_bytes().to_vec()),
-        }
+/// A value as the queries' casts would make it.
+fn converted(wanted: Kind, oid: u32, value: &[u8], offsets: &Offsets) -> Option<Vec<u8>> {
+    match wanted {
+        Kind::Int => integer(oid, value).map(|number| number.to_be_bytes().to_vec()),
+        Kind::Text => match Kind::of(oid) {
+            Some(Kind::Int) => integer(oid, value).map(|number| number.to_string().into_bytes()),
+            _ => Some(cut(value).to_vec()),
+        },
+        Kind::Time => moment(oid, value, offsets).map(|micros| micros.to_be_bytes().to_vec()),
+        Kind::Bool => Some(value.to_vec()),
+        Kind::Interval | Kind::Number => seconds(oid, value).map(|number| number.to_be_bytes().to_vec()),
     }
 }
 
@@ -198,20 +221,27 @@ fn cut(value: &[u8]) -> &[u8] {
 }
 
 /// Microseconds since 2000 in UTC; infinite ones stay so.
-fn moment(oid: u32, value: &[u8], zone: i64) -> Option<i64> {
-    let local = match oid {
-        1184 => return int8(Some(value)),
-        1082 => match int4(Some(value))? {
-            i32::MAX => i64::MAX,
-            i32::MIN => i64::MIN,
-            days => i64::from(days) * 86_400_000_000,
-        },
-        _ => int8(Some(value))?,
-    };
-    if local == i64::MAX || local == i64::MIN {
-        return Some(local);
+fn moment(oid: u32, value: &[u8], offsets: &Offsets) -> Option<i64> {
+    if oid == 1184 {
+        return int8(Some(value));
     }
-    local.checked_sub(zone * 1_000_000)
+    match local(oid, value) {
+        Some(local) => local.checked_sub(offsets.of(local) * 1_000_000),
+        None if oid == 1082 => int4(Some(value)).map(|days| if days > 0 { i64::MAX } else { i64::MIN }),
+        None => int8(Some(value)),
+    }
+}
+
+/// Microseconds since 2000 in whatever zone, of a time without one; none where it is infinite.
+fn local(oid: u32, value: &[u8]) -> Option<i64> {
+    match oid {
+        1082 => {
+            let days = int4(Some(value)).filter(|days| *days != i32::MAX && *days != i32::MIN)?;
+            Some(i64::from(days) * 86_400_000_000)
+        }
+        1114 => int8(Some(value)).filter(|micros| *micros != i64::MAX && *micros != i64::MIN),
+        _ => None,
+    }
 }
 
 /// A number, or the seconds of an interval as `EXTRACT(epoch …)` counts them.
@@ -254,7 +284,7 @@ mod tests {
 
     #[test]
     fn values_are_what_the_servers_casts_make_of_them() {
-        let layout = Layout { copied: vec![], wanted: vec![], extra: 0, zone: 3600 };
+        let offsets = Offsets::new(3600);
         let bytes = |number: i64| number.to_be_bytes().to_vec();
         let float = |number: f64| number.to_be_bytes().to_vec();
         let interval =
@@ -277,7 +307,7 @@ mod tests {
             (Kind::Interval, 1700, numeric(&[2, 0, 0, 2, 12, 5000]), Some(float(12.5))),
             (Kind::Interval, 1700, numeric(&[1, 1, 0x4000, 0, 3]), Some(float(-30_000.0))),
         ] {
-            assert_eq!(layout.value(kind, oid, &value), expected, "{kind:?} of {oid}: {value:?}");
+            assert_eq!(converted(kind, oid, &value, &offsets), expected, "{kind:?} of {oid}: {value:?}");
         }
     }
 }

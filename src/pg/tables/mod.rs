@@ -10,6 +10,7 @@ mod access;
 mod columns;
 mod copied;
 mod found;
+mod offsets;
 mod reading;
 mod rows;
 mod search;
