@@ -118,7 +118,7 @@ impl Copying {
         let unreadable = |error: DecodeError| Refusal::Section(error.into());
         let mut offsets = Offsets::new(self.layout.zone);
         let moments = self.layout.moments(&messages).map_err(unreadable)?;
-        offsets.ask(client, moments).await.map_err(|error| Refusal::Section(error.into()))?;
+        offsets.ask(client, moments).await.map_err(Refusal::Section)?;
         self.layout.rows(&messages, &offsets).map_err(unreadable)
     }
 
