@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use postgres_protocol::escape::escape_literal;
 
 use crate::pg::decode::encoding::Encoding;
+use crate::pg::decode::value::unhex;
 
 /// What a text begins with that is sent as digits of its UTF-8.
 const SENT: &str = "pg_catalog.convert_from(pg_catalog.decode('";
@@ -90,7 +91,7 @@ pub(super) fn packed(expression: &str) -> String {
 /// The text of an answer.
 pub(super) fn unpacked(answer: &str) -> String {
     let digits = answer.strip_prefix(PACKED).and_then(|rest| rest.split_once(' '));
-    match digits.and_then(|(encoding, digits)| Some((encoding, bytes(digits)?))) {
+    match digits.and_then(|(encoding, digits)| Some((encoding, unhex(digits)?))) {
         Some((encoding, bytes)) => Encoding::named(encoding).decode(&bytes).into_owned(),
         None => answer.to_owned(),
     }
@@ -111,7 +112,7 @@ fn without(sql: &str, ends: &[&str]) -> Option<String> {
         let (digits, end) = part.split_once('\'').unwrap_or((part, ""));
         let is_meant =
             ends.iter().any(|meant| meant.strip_prefix('\'').is_some_and(|meant| end.starts_with(meant)));
-        let text = bytes(digits).filter(|_| is_meant).and_then(|bytes| String::from_utf8(bytes).ok());
+        let text = unhex(digits).filter(|_| is_meant).and_then(|bytes| String::from_utf8(bytes).ok());
         match text.filter(|text| !text.is_ascii()) {
             Some(text) => {
                 is_other = true;
@@ -131,15 +132,6 @@ fn hex(text: &str) -> String {
         let _ = write!(digits, "{byte:02x}");
     }
     digits
-}
-
-fn bytes(digits: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let byte = |pair: &[u8]| match pair {
-        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-        _ => None,
-    };
-    digits.as_bytes().chunks(2).map(byte).collect()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::pg::decode::DecodeError;
+use crate::pg::decode::value::unhex;
 
 /// How a binary COPY begins: the signature, no flags, no extension.
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -66,15 +67,6 @@ impl RowBuffer {
 fn number(bytes: &[u8]) -> Result<(i32, &[u8]), DecodeError> {
     let (number, rest) = bytes.split_first_chunk::<4>().ok_or(DecodeError::Short)?;
     Ok((i32::from_be_bytes(*number), rest))
-}
-
-fn unhex(digits: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let byte = |pair: &[u8]| match pair {
-        [high, low] => Some(digit(*high)? << 4 | digit(*low)?),
-        _ => None,
-    };
-    digits.as_bytes().chunks(2).map(byte).collect()
 }
 
 #[cfg(test)]
