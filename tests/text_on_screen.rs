@@ -14,7 +14,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-const ROOM: u16 = 60;
+const ROOM: u16 = 200;
 
 /// The column after `text` in a buffer that has room for it.
 fn drawn(text: &str) -> usize {

@@ -185,6 +185,13 @@ impl Running {
 
 /// A session as it is now, with what is compared of one that is to be ended.
 pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
+    // A session answers a moment before it says that it is idle.
+    wait_until("a session that is about to be idle", async || {
+        let sql = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active'
+                                         AND xact_start IS NULL AND backend_type = 'client backend')";
+        look.query_one(sql, &[&pid]).await.unwrap().get(0)
+    })
+    .await;
     let sql = "SELECT backend_start, xact_start, query_start, state_change, application_name, usesysid,
                       coalesce(host(client_addr), CASE client_port WHEN -1 THEN '[local]' END), client_port
                  FROM pg_stat_activity WHERE pid = $1";

@@ -76,7 +76,7 @@ async fn ends_a_worker_of_a_plain_role(
 ) {
     let schema = SchemaName::default();
     stage.admin.run(&grants(&schema, name, Need::Terminate).join("; ")).await;
-    stage.admin.run(&format!("SELECT pg_terminate_backend(backend_pid) FROM task_execution_log; GRANT ALL ON ALL TABLES IN SCHEMA locktop TO \"w {name}\"; GRANT USAGE ON SCHEMA locktop TO \"w {name}\"; GRANT ALL ON ALL SEQUENCES IN SCHEMA locktop TO \"w {name}\"")).await;
+    stage.admin.run(&format!("SELECT pg_terminate_backend(backend_pid) FROM task_execution_log; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA locktop TO \"w {name}\"; GRANT USAGE ON SCHEMA locktop TO \"w {name}\"; GRANT ALL ON ALL SEQUENCES IN SCHEMA locktop TO \"w {name}\"")).await;
     stage.state("slow", "orphan").await;
     stage
         .admin
