@@ -12,4 +12,8 @@ SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
                               CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 150000
                                    THEN 'MEMBER' ELSE 'USAGE' END),
        pg_catalog.clock_timestamp(),
-       pg_catalog.getdatabaseencoding()::pg_catalog.text
+       pg_catalog.getdatabaseencoding()::pg_catalog.text,
+       -- What is no plain interval would fail the statement.
+       CASE WHEN pg_catalog.current_setting('locktop.orphan_grace', true) OPERATOR(pg_catalog.~)
+                 '^ *([0-9]{1,9}([.][0-9]{1,6})?) *(ms|s|secs?|seconds?|mins?|minutes?|h|hours?)? *$|^ *[0-9]{1,4}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)? *$'
+            THEN pg_catalog.date_part('epoch', pg_catalog.current_setting('locktop.orphan_grace', true)::pg_catalog.interval) END

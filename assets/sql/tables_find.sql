@@ -63,6 +63,11 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
                 CASE WHEN NOT $trusts_schema THEN $schema_owner END)::pg_catalog.text AS stranger,
        pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text AS owner,
        EXTRACT(timezone FROM pg_catalog.now())::pg_catalog.int8 AS zone,
+       -- The text of a function is only looked at: one that speaks of the table and takes advisory locks takes them for its rows.
+       EXISTS (SELECT FROM pg_catalog.pg_proc AS f
+                WHERE f.pronamespace = c.relnamespace
+                  AND pg_catalog.strpos(f.prosrc, 'advisory_lock') > 0
+                  AND pg_catalog.strpos(f.prosrc, c.relname::pg_catalog.text) > 0) AS has_function,
        (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                  'name', a.attname, 'type', a.atttypid::pg_catalog.int8, 'generated', a.attgenerated)), '[]')
           FROM pg_catalog.pg_attribute AS a

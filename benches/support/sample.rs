@@ -168,6 +168,7 @@ fn server(connections: usize) -> Server {
         started_at: Some(at(-1_036_800.0)),
         replayed_at: None,
         query_size: 1024,
+        orphan_grace: None,
         sees_all: true,
     }
 }

@@ -54,6 +54,7 @@ impl Builder {
             timeout: Some(timeout),
             max_attempts: Some(3),
             attempts: Some(0),
+            key: None,
         });
         let last = self.tasks.len() - 1;
         &mut self.tasks[last]
@@ -131,6 +132,7 @@ impl Builder {
             error: None,
             timeout: Some(1800.0),
             due_at: None,
+            key: None,
         });
         let last = self.items.len() - 1;
         &mut self.items[last]

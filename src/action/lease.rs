@@ -1,4 +1,4 @@
-//! Ending a lease of somebody else: a compare-and-set on exactly the row that was seen.
+//! Ending a lease of somebody else: a compare-and-set on whose it was when it was seen. Its holder may go on renewing it meanwhile.
 //!
 //! The row stays, with who had it. Nobody is told: its holder finds out when it renews, or when a fenced write is refused.
 //! In a table without tokens whoever renews by name gets it back.
@@ -14,12 +14,14 @@ use crate::pg::trust::TrustedOwners;
 
 /// What is going to be asked, in short.
 pub(super) fn short(lease: &LeaseTarget) -> String {
-    let token = lease.token.map_or_else(String::new, |token| format!(" and token = {token}"));
     let (id, owner) = (shown(Some(&lease.id)), shown(Some(&lease.owner)));
+    if let Some(token) = lease.token {
+        return format!("end lease {id} of {} if owner = {owner} and token = {token}", lease.source);
+    }
     let renewed = lease.renewed_at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
     let term = lease.term;
     format!(
-        "end lease {id} of {} if owner = {owner} and ts = '{renewed}' and expired_time = {term} s{token}",
+        "end lease {id} of {} if owner = {owner} and ts = '{renewed}', or a renewal of that, and expired_time = {term} s",
         lease.source
     )
 }
@@ -57,13 +59,22 @@ fn conditions(table: &Table, lease: &LeaseTarget) -> Vec<Condition> {
     };
     let mut all = vec![
         Condition::new("its owner is another one", is_cut("t.owner::text", Some(&lease.owner))),
-        Condition::same("it was renewed or taken", "t.ts::timestamptz", &moment(Some(lease.renewed_at))),
-        Condition::same("its term is another one", term, &format!("'{}'::float8", lease.term)),
         Condition::new("it has ended by itself", format!("clock_timestamp() < {}", end(table))),
     ];
+    // Owner and token say whose it is, and a renewal changes neither.
+    if let (true, Some(token)) = (table.has("token"), lease.token) {
+        all.push(Condition::same("it was given to somebody else", "t.token", &token.to_string()));
+        return all;
+    }
+    // Without one a renewal is told from a lease that ended and was taken anew, perhaps by another process of the same name, by its time:
+    // it came before the end of what was seen.
+    let (seen, length) = (moment(Some(lease.renewed_at)), lease.term);
+    let ends = format!("({seen} + make_interval(secs => '{length}'::float8))");
+    let renewed = format!("t.ts::timestamptz >= {seen} AND t.ts::timestamptz < {ends}");
+    all.push(Condition::new("it was taken anew", renewed));
+    all.push(Condition::same("its term is another one", term, &format!("'{length}'::float8")));
     if table.has("token") {
-        let token = lease.token.map_or_else(|| "NULL".to_owned(), |token| token.to_string());
-        all.push(Condition::same("it was given to somebody else", "t.token", &token));
+        all.push(Condition::new("it was given to somebody else", "t.token IS NULL"));
     }
     all
 }
@@ -76,12 +87,12 @@ fn end(table: &Table) -> String {
     format!("t.ts::timestamptz + {term}")
 }
 
-/// The function of locktop's own schema compares once more, with the row that is there when it writes.
+/// The row is locked first, so that no renewal comes between; the function of locktop's own schema compares once more.
 fn own(row: &Row<'_>, actor: &Actor) -> String {
     // As they are stored, and not as they were read.
     let values = "d.owner, 'lease ' || d.id || ' of ' || d.owner || ', its owner, was ended'";
     format!(
-        "WITH tried AS MATERIALIZED (SELECT {}(t.id, t.owner, t.ts, t.expired_time, t.token) AS is_done, t.id::text AS id, t.owner::text AS owner FROM {} AS t WHERE {}), \
+        "WITH tried AS MATERIALIZED (SELECT {}(t.id, t.owner, t.ts, t.expired_time, t.token) AS is_done, t.id::text AS id, t.owner::text AS owner FROM (SELECT t.* FROM {} AS t WHERE {} FOR UPDATE) AS t), \
          done AS MATERIALIZED (SELECT r.id, r.owner FROM tried AS r WHERE r.is_done){} \
          SELECT json_build_object('done', (SELECT count(*) FROM done))",
         row.table.beside("lease_force_release"),

@@ -10,6 +10,7 @@ mod lease;
 mod lines;
 mod literal;
 mod message;
+mod published;
 mod queue;
 mod record;
 pub mod recover;

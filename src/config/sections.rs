@@ -31,6 +31,8 @@ const SECTIONS: [&str; 10] = [
 ];
 const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
+/// What is locked for a row of theirs.
+const KEYS: [&str; 2] = ["task_key", "queue_key"];
 const BASES: [&str; 4] = ["dark", "light", "mono", "ansi"];
 
 /// Reads the whole file.
@@ -143,7 +145,15 @@ fn understand(conninfo: &str) -> Result<(), ConnInfoError> {
 
 fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     let Some(table) = reader.table("tables", value) else { return };
-    reader.only(table, " in [tables]", &TABLES);
+    reader.only(table, " in [tables]", &[&TABLES[..], &KEYS[..]].concat());
+    for name in KEYS {
+        let Some(value) = get(table, name) else { continue };
+        let expected =
+            "\"id\", \"lock_id\" or an SQL expression over the row, such as \"hashtext(task_name)\"";
+        if let Some(key) = reader.string(name, value, expected) {
+            config.tables.insert(name, key);
+        }
+    }
     for name in TABLES {
         let Some(value) = get(table, name) else { continue };
         if let Some(place) = reader.string(name, value, "the name of a table, such as \"jobs.tasks\"") {

@@ -8,6 +8,7 @@ use super::backend::Backend;
 use super::lock::{Lock, LockTag, Prepared};
 use super::systems::Systems;
 use super::task::TaskSet;
+use super::thresholds::Thresholds;
 use super::wait_graph::Answer;
 use super::{Text, Timestamp};
 
@@ -49,6 +50,9 @@ impl<T> Section<T> {
     }
 }
 
+/// What `orphan_grace()` of the schema answers where the setting is not there, in seconds.
+const ORPHAN_GRACE: f64 = 30.0;
+
 /// What the server says of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
@@ -80,6 +84,8 @@ pub struct Server {
     pub replayed_at: Option<Timestamp>,
     /// `track_activity_query_size`, bytes: a query of at least this length minus one was cut by the server.
     pub query_size: u32,
+    /// `locktop.orphan_grace` of the database or role, in seconds; none where it is not set, or is no interval.
+    pub orphan_grace: Option<f64>,
     /// Whether the role sees other roles' activity (`pg_read_all_stats`).
     pub sees_all: bool,
 }
@@ -152,6 +158,14 @@ impl Snapshot {
             None => Some(false),
             Some(backend) => backend.backend_start.map(|began| began == start),
         }
+    }
+
+    /// How long the key of a task must have been free, in seconds. For tables of locktop's own the database rules, by the setting
+    /// `locktop.orphan_grace` or its default: there `recover`, workers and the views have only that. For all others the config does.
+    #[must_use]
+    pub fn grace(&self, own: bool, thresholds: &Thresholds) -> f64 {
+        let of_database = || self.server().and_then(|server| server.orphan_grace).unwrap_or(ORPHAN_GRACE);
+        if own { of_database() } else { thresholds.orphan_grace }
     }
 
     /// When the server last came up, was promoted or started anew after a crash: those who held something before lost it then, and may

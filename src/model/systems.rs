@@ -13,6 +13,7 @@ use super::owner::Owner;
 use super::rate_limit::RateLimit;
 use super::redis_lease::RedisLeases;
 use super::snapshot::Section;
+use super::task::KeyRule;
 use super::work_queue::{Item, StateCount};
 
 /// What identifies something by where it is kept and its name there. It is a hash of both: small enough to be selected and marked
@@ -40,6 +41,10 @@ pub struct Source {
     /// Whether it is one of locktop's own: its rows are locked by keys of a namespace of their own, not by raw ids, and changed by
     /// the functions of its schema.
     pub own_keys: bool,
+    /// What is locked for a row, where `own_keys` does not say it.
+    pub key_rule: KeyRule,
+    /// A function in its schema takes advisory locks and names the table.
+    pub has_function: bool,
     /// Whose it is.
     pub owner: Owner,
 }

@@ -253,7 +253,14 @@ fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     // What is left out where there is no room comes last.
     let tasks =
         |states: &[TaskState]| states.iter().filter_map(|state| super::tasks::count(scene, *state)).collect();
-    let mut urgent: Vec<_> = tasks(&[TaskState::Orphan, TaskState::Slow, TaskState::Overdue]);
+    let mut urgent: Vec<_> = tasks(&[
+        TaskState::Orphan,
+        TaskState::MaybeOrphan,
+        TaskState::Slow,
+        TaskState::MaybeSlow,
+        TaskState::Failed,
+        TaskState::Overdue,
+    ]);
     urgent.extend(super::queue::urgent(scene));
     urgent.extend(super::leases::urgent(scene));
     urgent.extend::<Vec<_>>(tasks(&[TaskState::Leaked]));

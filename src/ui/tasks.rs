@@ -8,14 +8,12 @@ use crate::model::task::TaskState;
 /// was left out.
 pub(super) fn facts(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     let counts = &scene.view.tasks.counts;
-    let running = counts.of(TaskState::Running) + counts.of(TaskState::Slow);
+    let running = counts.of(TaskState::Running) + counts.of(TaskState::MaybeRunning);
     let mut facts = staleness(scene);
     facts.push((format!("{running} running"), Tone::Plain));
     facts.extend(urgent(scene));
-    let unknown = counts.of(TaskState::Unknown);
-    if unknown > 0 {
-        facts.push((format!("{unknown} unknown"), Tone::Warning));
-    }
+    let doubtful = [TaskState::LeftOver, TaskState::Settling, TaskState::Unknown];
+    facts.extend(doubtful.into_iter().filter_map(|state| count(scene, state)));
     if scene.snapshot.task_sets.iter().any(|set| set.tasks_cut) {
         facts.push(("more are not read".to_owned(), Tone::Warning));
     }
@@ -27,7 +25,15 @@ pub(super) fn facts(scene: &Scene<'_>) -> Vec<(String, Tone)> {
 
 /// How many need somebody, the worst first.
 fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
-    let states = [TaskState::Orphan, TaskState::Slow, TaskState::Overdue, TaskState::Leaked];
+    let states = [
+        TaskState::Orphan,
+        TaskState::MaybeOrphan,
+        TaskState::Slow,
+        TaskState::MaybeSlow,
+        TaskState::Failed,
+        TaskState::Overdue,
+        TaskState::Leaked,
+    ];
     states.into_iter().filter_map(|state| count(scene, state)).collect()
 }
 

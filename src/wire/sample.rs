@@ -139,6 +139,7 @@ fn server() -> Server {
         started_at: None,
         replayed_at: None,
         query_size: 1024,
+        orphan_grace: None,
         sees_all: true,
     }
 }

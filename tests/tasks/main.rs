@@ -136,7 +136,7 @@ async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
     let own = format!("{}; ALTER TABLE jobs.scheduled_tasks RENAME TO \"Tasks\"", own_tables("jobs"));
     let mut stage = Stage::new(&own).await;
     assert!(stage.look().await.snapshot.as_ref().unwrap().task_sets.is_empty(), "not found by itself");
-    stage.places(Places { schedules: Some("jobs.\"Tasks\"".into()), executions: None }).await;
+    stage.places(Places { schedules: Some("jobs.\"Tasks\"".into()), ..Places::default() }).await;
     let view = stage.look().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert_eq!((&*set.tables.schedules, set.tables.own_keys), ("jobs.Tasks", true));
@@ -156,7 +156,11 @@ async fn the_config_names_tables_and_what_is_wrong_with_them_is_said() {
         ),
     ] {
         stage
-            .places(Places { schedules: schedules.map(Into::into), executions: executions.map(Into::into) })
+            .places(Places {
+                schedules: schedules.map(Into::into),
+                executions: executions.map(Into::into),
+                ..Places::default()
+            })
             .await;
         let view = stage.look().await;
         let set = &view.snapshot.as_ref().unwrap().task_sets[0];

@@ -152,6 +152,15 @@ pub(super) enum TargetLine<'a> {
         attempt: Option<i64>,
         worker: Option<&'a str>,
     },
+    Published {
+        table: u32,
+        source: &'a str,
+        id: i64,
+        task_id: i64,
+        worker: &'a str,
+        started_at: Timestamp,
+        lock_key: i64,
+    },
     Execution {
         id: i64,
         schema: Option<&'a str>,
@@ -185,6 +194,15 @@ impl<'a> TargetLine<'a> {
                 name: task.name.as_deref(),
                 enabled: task.enabled,
                 next_run_at: task.next_run_at,
+            },
+            What::Published(one) => Self::Published {
+                table: one.table,
+                source: &one.source,
+                id: one.id,
+                task_id: one.task_id,
+                worker: &one.worker,
+                started_at: one.started_at,
+                lock_key: one.key,
             },
             What::Item(item) => Self::Item {
                 table: item.table,

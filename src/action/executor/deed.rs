@@ -9,7 +9,7 @@ use crate::action::lines::Lines;
 use crate::action::record::{Clerk, Progress, Record};
 use crate::action::recover;
 use crate::action::session::{self, IN_DOUBT};
-use crate::action::{lease, queue, redis_lease, task};
+use crate::action::{lease, published, queue, redis_lease, task};
 use crate::model::plan::{Deed, Fate, RecoveryPlan, Report, Request, Target, Verb, What};
 use crate::schema::{Schema, SchemaName};
 
@@ -82,6 +82,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
             (Verb::Requeue | Verb::SetAside, What::Item(item), Some(client)) => {
                 queue::settle(client, deed.verb, item, actor, owners).await
             }
+            (Verb::Recover, What::Published(target), Some(client)) => {
+                published::fail(client, target, actor, owners).await
+            }
             (Verb::Recover, What::Execution { id }, Some(client)) => {
                 recovery::one(client, deed, *id, actor, owners).await
             }
@@ -96,6 +99,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
             What::Lease(lease) => lease::short(lease),
             What::Task(task) => task::short(deed.verb, task),
             What::Item(item) => queue::short(deed.verb, item),
+            What::Published(target) => published::short(target),
             What::Execution { id } => recovery::short(deed, *id),
             What::Session(_) => deed.verb.as_str().to_owned(),
         }

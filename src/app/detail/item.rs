@@ -58,6 +58,7 @@ pub(super) fn item(scene: &Scene<'_>, id: ItemId) -> Option<Vec<Line>> {
 /// What a state means, and why nothing more can be said.
 fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
     let table = scene.snapshot.systems.items.get(row.table);
+    let is_printed = table.is_some_and(|table| !table.source.own_keys);
     let words = match row.state {
         ItemState::Slow => {
             return format!(": for longer than the {} that it may take", text::duration(row.limit)).into();
@@ -67,15 +68,22 @@ fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
             return format!(": nobody takes it for another {left}").into();
         }
         ItemState::Settling => ": the session that took it is gone; its worker may not know that yet",
+        ItemState::Lost if is_printed => ": nobody holds the key that its worker took",
         ItemState::Lost => ": the session that took it is gone",
+        ItemState::MaybeLost => {
+            ": nobody holds the number that its key should be; whether its worker took that is not known"
+        }
+        ItemState::MaybeSlow | ItemState::MaybeRunning => {
+            ": somebody holds its key whom nothing ties to its worker"
+        }
         ItemState::Running => "",
         ItemState::Failed => ": set aside; nobody takes it again by itself",
         ItemState::Pending => ": nobody has it",
         ItemState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
             ": its table could not be read"
         }
-        ItemState::Unknown if table.is_some_and(|table| !table.source.own_keys) => {
-            ": nobody holds its key, but a number like this may be anybody's"
+        ItemState::Unknown if is_printed => {
+            ": what is locked for it is not known ([tables] queue_key in the config says it)"
         }
         ItemState::Unknown if item.backend_pid.is_none() => ": its row names no session",
         ItemState::Unknown if scene.snapshot.server().is_none_or(|server| server.in_recovery) => {

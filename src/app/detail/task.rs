@@ -4,7 +4,7 @@ use super::{ago, field, fields, heading, party};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::app::table::task_tone;
-use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState, also_of};
+use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState, evidence};
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp, lock_key::LockKey};
 use crate::text;
@@ -28,45 +28,19 @@ fn words(text: Option<&Text>) -> String {
 /// The state, and why it is called that.
 fn state(scene: &Scene<'_>, row: &TaskRow) -> Line {
     let seen = scene.age(row.since).map(text::duration).unwrap_or_default();
+    let over = row.age(scene.snapshot).is_some_and(|age| age > row.limit);
+    let past = if over && row.execution.is_some() { "past its limit; " } else { "" };
     let why = match row.state {
-        TaskState::Orphan => format!(": running in the log, and its key has been free for at least {seen}"),
-        TaskState::Slow => ": past its limit, and its key is held".to_owned(),
         TaskState::Leaked => format!(": its key has been held for at least {seen}, and nothing runs"),
         TaskState::Overdue => ": due, enabled and not started".to_owned(),
-        TaskState::Unknown => unknown(scene, row),
+        TaskState::Failed => ": its last execution failed, and nothing starts it again".to_owned(),
+        _ if row.execution.is_some() => format!(": {past}{}", evidence(row, scene.snapshot)),
         _ => String::new(),
     };
     Line::new()
         .with(format!("  {:<14} ", "state"), Tone::Dim)
         .with(row.state.as_str(), task_tone(row.state))
         .with(why, Tone::Plain)
-}
-
-/// Why nothing more can be said.
-fn unknown(scene: &Scene<'_>, row: &TaskRow) -> String {
-    let set = row.set(scene.snapshot);
-    let execution = row.execution(scene.snapshot);
-    let number = row.tag.and_then(|tag| LockKey::of(&tag)).and_then(|key| match key {
-        LockKey::Bigint(number) => Some(TaskKey::of(number)),
-        LockKey::Pair(..) => None,
-    });
-    let other = execution.and_then(|one| one.backend_pid).is_some_and(|pid| row.holder != Some(pid));
-    let also = set.zip(number).and_then(|(set, key)| also_of(&scene.snapshot.task_sets, set, key));
-    if let Some(also) = also.filter(|_| row.held && other) {
-        return format!(": its key is held, and is also that of a task of {}", text::one_line(also));
-    }
-    let why = match number {
-        _ if scene.snapshot.server().is_none_or(|server| server.in_recovery) => {
-            ": a standby does not see the locks of the primary"
-        }
-        _ if scene.snapshot.locks.error.is_some() => ": the locks could not be read",
-        _ if set.is_none_or(|set| set.executions.error.is_some()) => ": the log could not be read",
-        None => ": its row stores no key",
-        _ if row.held && other => ": its key is held by another session than the log names",
-        Some(TaskKey::Raw(_)) => ": nobody holds its key, but a number like this may be anybody's",
-        Some(TaskKey::Own(_)) => ": nobody holds its key at the moment",
-    };
-    why.to_owned()
 }
 
 fn schedule(scene: &Scene<'_>, task: &Schedule) -> Vec<Line> {

@@ -62,11 +62,11 @@ fn works(scene: &Scene<'_>, action: Action, row: RowId) -> bool {
         Action::Recover => match row {
             RowId::Task(task, again) => {
                 let state = scene.task(task, again).map(|row| row.state);
-                matches!(state, Some(TaskState::Orphan | TaskState::Slow))
+                matches!(state, Some(TaskState::Orphan | TaskState::MaybeOrphan | TaskState::Slow))
             }
             RowId::Item(id) => {
                 let state = scene.item(id).map(|row| row.state);
-                matches!(state, Some(ItemState::Lost | ItemState::Failed))
+                matches!(state, Some(ItemState::Lost | ItemState::MaybeLost | ItemState::Failed))
             }
             _ => false,
         },
@@ -84,7 +84,10 @@ fn works(scene: &Scene<'_>, action: Action, row: RowId) -> bool {
         Action::SetAside => match row {
             RowId::Item(id) => {
                 let state = scene.item(id).map(|row| row.state);
-                matches!(state, Some(ItemState::Lost | ItemState::Pending | ItemState::Resting))
+                matches!(
+                    state,
+                    Some(ItemState::Lost | ItemState::MaybeLost | ItemState::Pending | ItemState::Resting)
+                )
             }
             _ => false,
         },

@@ -136,7 +136,7 @@ impl Dialog {
                 self.plan.offers.iter().map(choice).collect()
             }
             Kind::Executions(search) => search.choices(),
-            Kind::Leases(_) | Kind::Tasks(_) | Kind::Items(_) => Vec::new(),
+            Kind::Published(_) | Kind::Leases(_) | Kind::Tasks(_) | Kind::Items(_) => Vec::new(),
         }
     }
 
@@ -218,7 +218,7 @@ impl Dialog {
                     return Step::Nothing;
                 }
             }
-            Kind::Leases(_) | Kind::Tasks(_) | Kind::Items(_) => return Step::Nothing,
+            Kind::Published(_) | Kind::Leases(_) | Kind::Tasks(_) | Kind::Items(_) => return Step::Nothing,
         }
         self.scroll = 0;
         Step::Replan
@@ -261,6 +261,16 @@ fn cautions(plan: &ActionPlan) -> Vec<Vec<(CautionKind, &[Stake])>> {
 }
 
 /// Whether a confirmation of one is one of the other. Ages and counts of others may differ.
+fn are_same(one: &[(Target, bool)], other: &[(Target, bool)]) -> bool {
+    let is_same = |(one, changed): &(Target, bool), (other, changes): &(Target, bool)| {
+        changed == changes
+            && one.name == other.name
+            && one.subject == other.subject
+            && one.what.is_same(&other.what)
+    };
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+}
+
 fn is_same(one: &ActionPlan, other: &ActionPlan) -> bool {
     let targets = |plan: &ActionPlan| -> Vec<(Target, bool)> {
         plan.rows.iter().map(|row| (row.target.clone(), row.change.is_some())).collect()
@@ -272,7 +282,7 @@ fn is_same(one: &ActionPlan, other: &ActionPlan) -> bool {
     };
     one.verb == other.verb
         && one.confirm == other.confirm
-        && targets(one) == targets(other)
+        && are_same(&targets(one), &targets(other))
         && cautions(one) == cautions(other)
         && steps(one) == steps(other)
 }

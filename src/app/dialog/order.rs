@@ -32,6 +32,8 @@ pub enum Kind {
     Sessions(Ask),
     /// To executions of tasks.
     Executions(Box<Search>),
+    /// To executions in a published log.
+    Published(Vec<(TaskId, Option<i64>)>),
     /// To leases.
     Leases(Vec<LeaseId>),
     /// To tasks.
@@ -45,7 +47,7 @@ impl Kind {
     pub(super) const fn one(&self) -> &'static str {
         match self {
             Self::Sessions(_) => "session",
-            Self::Executions(_) => "execution",
+            Self::Executions(_) | Self::Published(_) => "execution",
             Self::Leases(_) => "lease",
             Self::Tasks(_) => "task",
             Self::Items(_) => "item",
@@ -56,7 +58,7 @@ impl Kind {
     pub(super) const fn noun(&self) -> &'static str {
         match self {
             Self::Sessions(_) => "sessions",
-            Self::Executions(_) => "executions",
+            Self::Executions(_) | Self::Published(_) => "executions",
             Self::Leases(_) => "leases",
             Self::Tasks(_) => "tasks",
             Self::Items(_) => "items",
@@ -119,6 +121,11 @@ pub(super) fn meaning(
         Action::Cancel | Action::Terminate if rows.iter().all(is_other) => return None,
         Action::Cancel => sessions(Verb::Cancel),
         Action::Terminate => sessions(Verb::Terminate),
+        Action::Recover
+            if !tasks.is_empty() && tasks.iter().all(|(task, _)| plan::is_published(look, task.table)) =>
+        {
+            (Verb::Recover, Kind::Published(tasks))
+        }
         Action::Recover if !tasks.is_empty() => {
             (Verb::Recover, Kind::Executions(Box::new(Search::new(tasks))))
         }
@@ -201,6 +208,7 @@ impl Order {
         match &self.kind {
             Kind::Sessions(ask) => plan::sessions(look, ask),
             Kind::Executions(search) => search.plan(look),
+            Kind::Published(tasks) => plan::published(look, tasks),
             Kind::Leases(leases) => plan::leases(look, leases),
             Kind::Tasks(tasks) => plan::tasks(look, self.verb, tasks),
             Kind::Items(items) => plan::items(look, self.verb, items),

@@ -44,8 +44,13 @@ fn row<'a>(scene: &Scene<'a>, at: u32) -> Option<(&'a ItemRow, &'a Item)> {
 pub(in crate::app) fn tone(state: ItemState) -> Tone {
     match state {
         ItemState::Lost => Tone::Critical,
-        ItemState::Slow | ItemState::Unknown | ItemState::Settling | ItemState::Failed => Tone::Warning,
-        ItemState::Running => Tone::Good,
+        ItemState::MaybeLost
+        | ItemState::Slow
+        | ItemState::MaybeSlow
+        | ItemState::Unknown
+        | ItemState::Settling
+        | ItemState::Failed => Tone::Warning,
+        ItemState::Running | ItemState::MaybeRunning => Tone::Good,
         ItemState::Pending => Tone::Plain,
         ItemState::Resting => Tone::Dim,
     }

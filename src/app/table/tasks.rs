@@ -43,16 +43,26 @@ fn row<'a>(scene: &Scene<'a>, at: u32) -> Option<&'a TaskRow> {
 /// How a state looks.
 pub(in crate::app) fn tone(state: TaskState) -> Tone {
     match state {
-        TaskState::Orphan => Tone::Critical,
-        TaskState::Slow | TaskState::Overdue | TaskState::Leaked | TaskState::Unknown => Tone::Warning,
-        TaskState::Running => Tone::Good,
+        TaskState::Orphan | TaskState::Failed => Tone::Critical,
+        TaskState::MaybeOrphan
+        | TaskState::Slow
+        | TaskState::MaybeSlow
+        | TaskState::Overdue
+        | TaskState::Leaked
+        | TaskState::LeftOver
+        | TaskState::Settling
+        | TaskState::Unknown => Tone::Warning,
+        TaskState::Running | TaskState::MaybeRunning => Tone::Good,
         TaskState::Due => Tone::Plain,
         TaskState::Idle | TaskState::Disabled => Tone::Dim,
     }
 }
 
-/// `in 4m10s`, `12m late`: when it begins, or should have begun. What runs has begun.
+/// `in 4m10s`, `12m ago`: when it begins, or should have begun. What runs has begun; `orphan 18s`: it will be one, if nothing is heard of it.
 fn next(scene: &Scene<'_>, row: &TaskRow) -> Cell {
+    if let Some(left) = row.orphan_in {
+        return Cell::toned(format!("orphan {}", text::duration(left.max(0.0))), Tone::Warning);
+    }
     let waiting = row.execution.is_none() && row.schedule_state != Some(TaskState::Disabled);
     match row.due_in(scene.snapshot).filter(|_| waiting) {
         Some(seconds) if seconds > 0.0 => Cell::plain(format!("in {}", text::duration(seconds))),
@@ -76,9 +86,12 @@ fn gauge(scene: &Scene<'_>, row: &TaskRow, room: u16) -> Cell {
 
 /// `2/3`: the attempt that runs, or how many failed, and how many there are.
 fn attempts(scene: &Scene<'_>, row: &TaskRow) -> Option<String> {
-    let attempt = match row.execution(scene.snapshot) {
-        Some(execution) => execution.attempt,
-        None => row.schedule(scene.snapshot).and_then(|task| task.attempts).filter(|failed| *failed > 0),
+    let attempt = if let Some(execution) = row.execution(scene.snapshot) {
+        execution.attempt
+    } else {
+        let failed = row.schedule(scene.snapshot).and_then(|task| task.attempts);
+        // Given up and begun anew it counts from none; the log knows better.
+        failed.max(Some(i64::from(row.streak.length))).filter(|failed| *failed > 0)
     };
     let most = row.schedule(scene.snapshot).and_then(|task| task.max_attempts);
     match (attempt, most) {

@@ -9,6 +9,7 @@ use crate::config::{Checks, Config, ConfigError, LockNameQuery, Position};
 use crate::feed::learn::{Learner, Query};
 use crate::keys::Key;
 use crate::model::lock_name::LockNames;
+use crate::model::task::KeyRule;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::Limits;
 use crate::pg::systems;
@@ -144,12 +145,18 @@ pub(super) fn lock_names(settings: &Settings) -> LockNames {
 /// How far a poll may go, and where the task tables are.
 pub(super) fn limits(settings: &Settings) -> Limits {
     let place = |name: &str| settings.tables.get(name).cloned();
-    let task_tables = Places { schedules: place("scheduled_tasks"), executions: place("task_execution_log") };
+    let rule = |name: &str| place(name).map_or(KeyRule::Unsaid, |text| KeyRule::parse(&text));
+    let task_tables = Places {
+        schedules: place("scheduled_tasks"),
+        executions: place("task_execution_log"),
+        key_rule: rule("task_key"),
+    };
     let system_tables = systems::Places {
         leases: place("distlock"),
         queue: place("task_queue"),
         limits: place("rate_limit"),
         generators: place("id_generator"),
+        key_rule: rule("queue_key"),
     };
     let trusted_owners = settings.trusted_owners.clone();
     Limits { trusted_owners, task_tables, system_tables, ..Limits::default() }

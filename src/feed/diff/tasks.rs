@@ -147,7 +147,14 @@ fn words(row: &TaskRow) -> Option<(Kind, &'static str, String, Severity)> {
             let more = ": its session is gone".to_owned();
             (Kind::TaskOrphaned, "was orphaned", more, Severity::Critical)
         }
-        TaskState::Slow => {
+        TaskState::MaybeOrphan => {
+            let more = ": it runs in the log, and nobody holds its key".to_owned();
+            (Kind::TaskOrphaned, "is perhaps an orphan", more, Severity::Warning)
+        }
+        TaskState::Failed => {
+            (Kind::TaskEnded, "was given up", ": nothing starts it again".to_owned(), Severity::Warning)
+        }
+        TaskState::Slow | TaskState::MaybeSlow => {
             (Kind::TaskSlow, "became slow", format!(": it runs for longer than {limit}"), Severity::Warning)
         }
         TaskState::Overdue => {

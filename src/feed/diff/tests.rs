@@ -266,7 +266,7 @@ fn a_task_is_orphaned_overdue_and_switched() {
     let lost = |now: f64| {
         tasks(now, |b| {
             let since = now;
-            b.execution(1, "worker-1", "running", since + 60.0, Some(31));
+            b.execution(1, "worker-1", "running", since + 60.0, Some(31)).heartbeat_at = Some(at(0.0));
         })
     };
     let mut story = Story::of(lost(0.0));

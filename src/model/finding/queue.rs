@@ -1,7 +1,7 @@
 //! The work queue: items whose worker is gone, and items that nobody takes.
 
 use super::look::Look;
-use super::{Finding, Severity, Subject};
+use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::work_queue::{ItemRow, ItemState};
 use crate::text;
 
@@ -15,8 +15,37 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         few if few.len() <= SINGLY => few.iter().map(|row| one(look, row)).collect(),
         many => some(look, many).into_iter().collect(),
     };
+    let doubtful: Vec<&ItemRow> = look.scene.queue.rows.iter().filter(|row| is_doubtful(look, row)).collect();
+    findings.extend(doubtful.iter().take(LIMIT).map(|row| self::doubtful(look, row)));
+    findings.extend(Finding::more("lost_item", doubtful.len().saturating_sub(LIMIT)));
     findings.extend(waiting(look));
     findings
+}
+
+/// Perhaps lost; or worked on past its limit by the table, and nothing more certain can be said of it.
+fn is_doubtful(look: &Look<'_>, row: &ItemRow) -> bool {
+    let is_over = || row.run(look.scene.snapshot).is_some_and(|run| run > row.limit);
+    match row.state {
+        ItemState::MaybeLost | ItemState::MaybeSlow => true,
+        ItemState::Settling | ItemState::Unknown => is_over(),
+        _ => false,
+    }
+}
+
+/// `queue item 7 says processing for 50m, nobody holds its key`
+fn doubtful(look: &Look<'_>, row: &ItemRow) -> Finding {
+    let (name, worker, _) = words(look, row);
+    let run =
+        row.run(look.scene.snapshot).map_or_else(String::new, |run| format!(" for {}", text::duration(run)));
+    let why = match (row.state, row.pid) {
+        (ItemState::MaybeLost | ItemState::Settling, _) => "nobody holds its key".to_owned(),
+        (ItemState::MaybeSlow, Some(pid)) => format!("{pid} holds its key, and nothing ties it to {worker}"),
+        (ItemState::MaybeSlow, None) => "a prepared transaction holds its key".to_owned(),
+        _ => "whether it runs cannot be told".to_owned(),
+    };
+    let finding = finding(look, row, &format!("queue {name} says processing{run}, {why}"));
+    let help = (row.state == ItemState::MaybeLost).then_some("recover");
+    Finding { help, ..finding }
 }
 
 /// `queue item 7 (send mail) lost, worker-3 gone 4m10s`: since its last sign of life.

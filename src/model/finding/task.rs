@@ -2,35 +2,46 @@
 
 use super::look::Look;
 use super::{Finding, LIMIT, Severity, Subject};
-use crate::model::task::{TaskRow, TaskState};
+use crate::model::task::{TaskRow, TaskState, evidence};
 use crate::model::words;
 use crate::text;
 
 /// More overdue tasks than this have one cause, such as workers that are all gone, and are one finding.
 const SINGLY: usize = 3;
 
-/// One finding for each orphan, each slow task and each leaked key, and for each overdue task while they are few.
+/// A task that failed so often in a row is one that fails.
+const FAILING: u32 = 3;
+
+/// One finding for each row that needs somebody, and for each overdue task while they are few. What runs in the log past its limit is
+/// never passed over, whoever holds its key: least of all when nobody does.
 pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let board = look.scene.tasks;
-    let wanted = |state: TaskState| {
-        let count = board.counts.of(state);
-        board.rows.iter().filter(move |row| count > 0 && row.state == state)
-    };
     let mut findings = Vec::new();
-    let mut list = |state: TaskState, check: &'static str, finding: fn(&Look<'_>, &TaskRow) -> Finding| {
-        findings.extend(wanted(state).take(LIMIT).map(|row| finding(look, row)));
-        findings.extend(Finding::more(check, wanted(state).count().saturating_sub(LIMIT)));
+    let mut list = |is: &dyn Fn(&TaskRow) -> bool, check, finding: fn(&Look<'_>, &TaskRow) -> Finding| {
+        let rows = || board.rows.iter().filter(|row| is(row));
+        findings.extend(rows().take(LIMIT).map(|row| finding(look, row)));
+        findings.extend(Finding::more(check, rows().count().saturating_sub(LIMIT)));
     };
-    list(TaskState::Orphan, "orphan_task", orphan);
-    list(TaskState::Slow, "slow_task", slow);
-    list(TaskState::Leaked, "leaked_lock", leaked);
-    let overdue: Vec<&TaskRow> = wanted(TaskState::Overdue).collect();
+    list(&|row| row.state == TaskState::Orphan, "orphan_task", orphan);
+    list(&|row| matches!(row.state, TaskState::MaybeOrphan | TaskState::LeftOver), "orphan_task", doubtful);
+    list(&|row| row.state == TaskState::Slow, "slow_task", slow);
+    list(&|row| is_over(look, row), "slow_task", doubtful);
+    list(&|row| row.state == TaskState::Leaked, "leaked_lock", leaked);
+    list(&|row| row.state == TaskState::Failed, "failed_task", failed);
+    list(&|row| row.state != TaskState::Failed && row.streak.length >= FAILING, "failing_task", failing);
+    let overdue: Vec<&TaskRow> = board.rows.iter().filter(|row| row.state == TaskState::Overdue).collect();
     if overdue.len() <= SINGLY {
         findings.extend(overdue.iter().map(|row| overdue_one(look, row)));
     } else {
         findings.extend(overdue_many(look, &overdue));
     }
     findings
+}
+
+/// Past its limit, and nothing more certain can be said of it.
+fn is_over(look: &Look<'_>, row: &TaskRow) -> bool {
+    let doubtful = matches!(row.state, TaskState::MaybeSlow | TaskState::Settling | TaskState::Unknown);
+    doubtful && row.age(look.scene.snapshot).is_some_and(|age| age > row.limit)
 }
 
 fn new(look: &Look<'_>, row: &TaskRow, check: &'static str, words: &str) -> Finding {
@@ -60,6 +71,44 @@ fn slow(look: &Look<'_>, row: &TaskRow) -> Finding {
     let finding = new(look, row, "slow_task", &format!("slow, runs {age} of {limit}{by}"));
     let since = execution.and_then(|execution| execution.started_at);
     Finding { since, help: Some("recover"), ..finding }
+}
+
+/// `sync says running for 50m, nobody holds key 2: it may start again`
+fn doubtful(look: &Look<'_>, row: &TaskRow) -> Finding {
+    let snapshot = look.scene.snapshot;
+    let age = row.age(snapshot).map_or_else(String::new, |age| format!(" for {}", text::duration(age)));
+    let is_orphan = row.state == TaskState::MaybeOrphan;
+    let check = if is_orphan || row.state == TaskState::LeftOver { "orphan_task" } else { "slow_task" };
+    let then = if is_orphan { ": it may start again" } else { "" };
+    let why = evidence(row, snapshot);
+    let finding = new(look, row, check, &format!("says running{age}, {why}{then}"));
+    let name = text::one_line(&row.name(snapshot)).into_owned();
+    let since = row.execution(snapshot).and_then(|execution| execution.started_at);
+    let help = is_orphan.then_some("recover");
+    Finding { since, help, ..finding.short(format!("{name} says running{age}, {}", row.state.as_str())) }
+}
+
+/// The last error, in a few words.
+fn error(look: &Look<'_>, row: &TaskRow) -> String {
+    let error = row.last_failed(look.scene.snapshot).and_then(|execution| execution.error.as_deref());
+    error.map_or_else(String::new, |error| format!(": {}", text::one_line(error)))
+}
+
+fn failed(look: &Look<'_>, row: &TaskRow) -> Finding {
+    let finding =
+        new(look, row, "failed_task", &format!("failed, and is not tried again{}", error(look, row)));
+    let since = row.last_failed(look.scene.snapshot).and_then(|execution| execution.completed_at);
+    let name = text::one_line(&row.name(look.scene.snapshot)).into_owned();
+    Finding { since, help: Some("make_due"), ..finding.short(format!("{name} failed, not tried again")) }
+}
+
+fn failing(look: &Look<'_>, row: &TaskRow) -> Finding {
+    let more = if row.streak.is_open { "at least " } else { "" };
+    let times = format!("failed {more}{} times in a row", row.streak.length);
+    let finding = new(look, row, "failing_task", &format!("{times}{}", error(look, row)));
+    let since = row.last_failed(look.scene.snapshot).and_then(|execution| execution.completed_at);
+    let name = text::one_line(&row.name(look.scene.snapshot)).into_owned();
+    Finding { since, ..finding.short(format!("{name} {times}")) }
 }
 
 fn leaked(look: &Look<'_>, row: &TaskRow) -> Finding {

@@ -109,6 +109,27 @@ pub struct ItemTarget {
     pub worker: Option<Text>,
 }
 
+/// A row of a published log of executions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedTarget {
+    /// OID of the log.
+    pub table: u32,
+    /// `schema.table`, for people.
+    pub source: Text,
+    /// The execution.
+    pub id: i64,
+    /// Its task.
+    pub task_id: i64,
+    /// The task's name.
+    pub name: Option<Text>,
+    /// Who runs it by the log.
+    pub worker: Text,
+    /// Since when.
+    pub started_at: Timestamp,
+    /// The number that its worker locks.
+    pub key: i64,
+}
+
 /// To what something is done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum What {
@@ -122,11 +143,27 @@ pub enum What {
     Task(TaskTarget),
     /// An item of the work queue.
     Item(ItemTarget),
+    /// An execution in a published log.
+    Published(PublishedTarget),
     /// An execution: its row in the plan of the order.
     Execution {
         /// Its id.
         id: i64,
     },
+}
+
+impl What {
+    /// Whether both are the same thing, as far as its identity goes: a lease with a token stays the same when it is renewed.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Lease(one), Self::Lease(other)) if one.token.is_some() => {
+                let renewed = LeaseTarget { renewed_at: other.renewed_at, term: other.term, ..one.clone() };
+                renewed == *other
+            }
+            _ => self == other,
+        }
+    }
 }
 
 /// One target.

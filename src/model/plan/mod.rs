@@ -24,7 +24,8 @@ mod signal;
 mod tests;
 
 pub use act::{
-    Deed, Fate, ItemTarget, LeaseTarget, Report, Rights, Target, TargetResult, TaskTarget, Verb, What,
+    Deed, Fate, ItemTarget, LeaseTarget, PublishedTarget, Report, Rights, Target, TargetResult, TaskTarget,
+    Verb, What,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
 pub use ask::{Ask, Chosen, Scope};
@@ -35,7 +36,7 @@ pub use look::Look;
 pub use outcome::{Outcome, RecoveryResult};
 pub use recovery::{Others, Planned, Reason, RecoveryPlan, Request, Selection, Step};
 pub use rights::{Lack, Needs};
-pub use rows::{items, leases, tasks, toggle};
+pub use rows::{is_published, items, leases, published, tasks, toggle};
 pub use running::{RunState, Running};
 pub use seen::{Client, Seen, SessionTarget};
 pub use session::AlsoEnded;

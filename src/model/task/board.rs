@@ -1,6 +1,6 @@
 //! Every task of a snapshot with its state.
 
-use super::{Execution, Schedule, TaskId, TaskSet, TaskState};
+use super::{Execution, KeyState, Schedule, Streak, TaskId, TaskSet, TaskState};
 use crate::model::lock::LockTag;
 use crate::model::snapshot::Snapshot;
 use crate::model::{Text, Timestamp};
@@ -20,6 +20,12 @@ pub struct TaskRow {
     pub execution: Option<usize>,
     /// How it is.
     pub state: TaskState,
+    /// What is seen of the key of its execution.
+    pub key: KeyState,
+    /// Seconds until it counts as an orphan, while its key is free for less than the grace.
+    pub orphan_in: Option<f64>,
+    /// How its last executions ended.
+    pub streak: Streak,
     /// The state of the schedule alone; none without one.
     pub schedule_state: Option<TaskState>,
     /// The lock on its key, where the key is known.
@@ -45,6 +51,12 @@ impl TaskRow {
     #[must_use]
     pub fn schedule<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Schedule> {
         self.set(snapshot)?.tasks.rows.get(self.schedule?)
+    }
+
+    /// Its last execution that failed, where none has completed since.
+    #[must_use]
+    pub fn last_failed<'a>(&self, snapshot: &'a Snapshot) -> Option<&'a Execution> {
+        self.set(snapshot)?.executions.rows.get(self.streak.last?)
     }
 
     /// Its running execution.

@@ -4,18 +4,24 @@
 //! those of `locktop schema install`. Every column that a table lacks, and every NULL, is simply not known.
 
 mod board;
+mod evidence;
 mod key;
 mod name;
 mod rows;
 mod state;
+mod streak;
 mod watch;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
 pub use board::{Board, Counts, TaskRow};
+pub use evidence::names_worker;
 pub use key::{LARGEST_ID, NAMESPACE, TaskKey, item_statement_number, statement_number};
 pub use name::{also_of, name_of};
-pub use rows::{Execution, Schedule, TaskId, TaskSet, TaskTables};
-pub use state::{Evidence, KeyState, TaskState, of_execution, of_schedule};
+pub use rows::{Execution, KeyRule, Schedule, TaskId, TaskSet, TaskTables};
+pub use state::{Evidence, KeyState, Proof, TaskState, of_execution, of_schedule};
+pub use streak::Streak;
 pub use watch::Watch;
+pub use words::evidence;

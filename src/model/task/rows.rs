@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::TaskKey;
+use super::{Proof, TaskKey};
 use crate::model::owner::Owner;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
@@ -43,6 +43,8 @@ pub struct Schedule {
     pub max_attempts: Option<i64>,
     /// Attempts that failed since it last completed.
     pub attempts: Option<i64>,
+    /// The key of its executions by the config's expression.
+    pub key: Option<i64>,
 }
 
 /// A row of `task_execution_log`.
@@ -84,6 +86,33 @@ impl Execution {
     }
 }
 
+/// What is locked for a task, or an item of the queue: `task_key` and `queue_key` of the config's `[tables]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum KeyRule {
+    /// The config does not say.
+    #[default]
+    Unsaid,
+    /// The id of the row.
+    Id,
+    /// The number in `lock_id`.
+    LockId,
+    /// What this SQL expression over the row gives.
+    Expression(Text),
+}
+
+impl KeyRule {
+    /// As the config has it: `id`, `lock_id` or an SQL expression.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match text.trim() {
+            "" => Self::Unsaid,
+            "id" => Self::Id,
+            "lock_id" => Self::LockId,
+            expression => Self::Expression(expression.into()),
+        }
+    }
+}
+
 /// Which tables belong together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskTables {
@@ -97,6 +126,10 @@ pub struct TaskTables {
     pub executions: Option<Text>,
     /// Whether a task is locked by a key of its own namespace (locktop's own tables), not by its raw id.
     pub own_keys: bool,
+    /// What is locked for a task, where `own_keys` does not say it.
+    pub key_rule: KeyRule,
+    /// A function in the schema of the tables takes advisory locks and names the table: as published, on the id of the row.
+    pub has_function: bool,
     /// Whose the table of schedules is.
     pub owner: Owner,
 }
@@ -159,13 +192,33 @@ impl TaskSet {
         self.executions.error.is_none() && self.executions.taken_at.is_some() && !self.running_cut
     }
 
-    /// The key of an execution: the one that is stored, else that of its task where the set has keys of its own.
+    /// The key of an execution: as the config says, else the one that is stored, else that of its task where something locks it.
     #[must_use]
     pub fn key(&self, execution: &Execution) -> Option<TaskKey> {
-        match execution.lock_id {
-            Some(number) => Some(TaskKey::of(number)),
-            None if self.tables.own_keys => TaskKey::own(execution.task_id),
-            None => None,
+        let stored = execution.lock_id.map(TaskKey::of);
+        match &self.tables.key_rule {
+            _ if self.tables.own_keys => stored.or_else(|| TaskKey::own(execution.task_id)),
+            KeyRule::Id => Some(TaskKey::of(execution.task_id)),
+            KeyRule::Expression(_) => self.task(execution.task_id)?.key.map(TaskKey::of),
+            KeyRule::Unsaid if self.tables.has_function => stored.or(Some(TaskKey::Raw(execution.task_id))),
+            KeyRule::Unsaid | KeyRule::LockId => stored,
+        }
+    }
+
+    /// What proves that this number is what the execution locks; none where that is a guess.
+    #[must_use]
+    pub fn proof(&self, execution: &Execution, key: TaskKey) -> Option<Proof> {
+        if Some(key) == TaskKey::own(execution.task_id) {
+            return Some(Proof::Namespace);
+        }
+        match self.tables.key_rule {
+            _ if self.tables.own_keys => None,
+            KeyRule::Unsaid if execution.lock_id == Some(execution.task_id) => Some(Proof::Row),
+            KeyRule::Unsaid if execution.lock_id.is_none() && self.tables.has_function => {
+                Some(Proof::Function)
+            }
+            KeyRule::Unsaid => None,
+            KeyRule::Id | KeyRule::LockId | KeyRule::Expression(_) => Some(Proof::Config),
         }
     }
 

@@ -8,14 +8,26 @@ use crate::model::Timestamp;
 pub enum TaskState {
     /// Runs in the log, and its key is free: the session that ran it is gone.
     Orphan,
-    /// Runs for longer than it may, and its key is held.
+    /// Runs in the log, and the number that its key should be is free; whether its worker ever took that number is a guess.
+    MaybeOrphan,
+    /// Runs for longer than it may, and its session holds its key.
     Slow,
+    /// Runs in the log for longer than it may, and somebody holds its key whom nothing ties to its worker.
+    MaybeSlow,
+    /// Given up: its last attempts failed, and nothing starts it again.
+    Failed,
     /// Due for longer than a worker should need, and not started.
     Overdue,
     /// Its key is held and nothing runs.
     Leaked,
+    /// Runs in the log, and its key is held for a newer row or another worker: left over.
+    LeftOver,
+    /// Runs in the log, and its key is free, for less than the grace: an orphan soon, unless it ends by itself.
+    Settling,
     /// Runs in the log; whether it really does cannot be told.
     Unknown,
+    /// Runs in the log, and somebody holds its key whom nothing ties to its worker.
+    MaybeRunning,
     /// Runs.
     Running,
     /// Due since a moment ago.
@@ -28,46 +40,105 @@ pub enum TaskState {
 
 impl TaskState {
     /// Every state, the most urgent first.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 15] = [
         Self::Orphan,
+        Self::MaybeOrphan,
         Self::Slow,
+        Self::MaybeSlow,
+        Self::Failed,
         Self::Overdue,
         Self::Leaked,
+        Self::LeftOver,
+        Self::Settling,
         Self::Unknown,
+        Self::MaybeRunning,
         Self::Running,
         Self::Due,
         Self::Idle,
         Self::Disabled,
     ];
 
-    /// Its word.
+    /// Its word on a screen; a guess carries a question mark.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Orphan => "orphan",
+            Self::MaybeOrphan => "orphan?",
             Self::Slow => "slow",
+            Self::MaybeSlow => "slow?",
+            Self::Failed => "failed",
             Self::Overdue => "overdue",
             Self::Leaked => "leaked",
+            Self::LeftOver => "leftover",
+            Self::Settling => "settling",
             Self::Unknown => "unknown",
+            Self::MaybeRunning => "running?",
             Self::Running => "running",
             Self::Due => "due",
             Self::Idle => "idle",
             Self::Disabled => "disabled",
         }
     }
+
+    /// Its word in the JSON: what is a guess on a screen is unknown to a program, which finds the guess beside it.
+    #[must_use]
+    pub const fn certain(self) -> &'static str {
+        match self {
+            Self::MaybeOrphan | Self::MaybeSlow | Self::MaybeRunning | Self::LeftOver => "unknown",
+            state => state.as_str(),
+        }
+    }
+
+    /// What it most likely is, where that is not certain.
+    #[must_use]
+    pub const fn guess(self) -> Option<&'static str> {
+        match self {
+            Self::MaybeOrphan | Self::LeftOver => Some("orphan"),
+            Self::MaybeSlow => Some("slow"),
+            Self::MaybeRunning => Some("running"),
+            _ => None,
+        }
+    }
 }
 
-/// What is seen of the key of a running execution.
+/// What is seen of the key of a running execution, and what that proves of its worker.
+///
+/// A key that is free is held by nobody, so surely not by the worker: the only doubt left is whether the worker ever took that number.
+/// A key that is held may be held by anybody: it speaks for the worker only where something ties the holder to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum KeyState {
-    /// Nothing: no key is stored, or the locks could not be read.
+    /// Nothing: its number is not known, or the locks could not be read.
     Unseen,
-    /// Nobody has held it for this many seconds, as far as was looked.
-    Free(f64),
-    /// Held by the session that the log names, or the log names none.
+    /// Nobody holds it.
+    Free {
+        /// For so many seconds, as far as that is known.
+        seconds: f64,
+        /// Why the number is that of this execution; none where that is a guess.
+        proof: Option<Proof>,
+    },
+    /// Held by the session of its worker.
     Held,
-    /// Held by another session than the log names; or it names none, and a task of other tables has the same key.
+    /// Held by somebody whom nothing ties to its worker.
+    HeldBySomebody,
+    /// Held by another session than the log names.
     HeldByOther,
+    /// Held for another execution, which this one is older than or whose worker holds it.
+    HeldForOther,
+}
+
+/// What proves that an execution locks the number that is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// It is in the namespace of tasks, with the id of this one.
+    Namespace,
+    /// The config says what is locked.
+    Config,
+    /// Its row stores it as `lock_id`, and it is the id of its task, as the published functions have it.
+    Row,
+    /// A function beside the tables locks it.
+    Function,
+    /// The session that held it while this one ran was seen, and has ended.
+    SeenEnding,
 }
 
 /// What an execution that runs in the log is judged by. Durations are in seconds.
@@ -75,8 +146,6 @@ pub enum KeyState {
 pub struct Evidence {
     /// A standby: nobody there holds the keys of the primary.
     pub standby: bool,
-    /// Whatever is seen of the key says nothing about this task: it is a raw number, or that of another task.
-    pub ambiguous: bool,
     /// The key.
     pub key: KeyState,
     /// How long it has run.
@@ -90,29 +159,41 @@ pub struct Evidence {
 /// An execution this young may have begun after the locks were read.
 const YOUNG: f64 = 2.0;
 
-/// The state of an execution that runs in the log.
+/// The state of an execution that runs in the log: the one rule, for the screens, the findings, `snapshot` and what `R` may do.
 #[must_use]
 pub fn of_execution(seen: &Evidence) -> TaskState {
+    let is_over = seen.age.is_some_and(|age| age > seen.limit);
     match seen.key {
         _ if seen.standby => TaskState::Unknown,
-        KeyState::Held if seen.age.is_some_and(|age| age > seen.limit) => TaskState::Slow,
+        KeyState::Held if is_over => TaskState::Slow,
         KeyState::Held => TaskState::Running,
-        KeyState::Free(_) if seen.age.is_some_and(|age| age < YOUNG) => TaskState::Running,
-        KeyState::Free(seconds) if !seen.ambiguous && seconds >= seen.grace => TaskState::Orphan,
-        KeyState::Unseen | KeyState::Free(_) | KeyState::HeldByOther => TaskState::Unknown,
+        KeyState::HeldBySomebody if is_over => TaskState::MaybeSlow,
+        KeyState::HeldBySomebody => TaskState::MaybeRunning,
+        KeyState::Free { .. } if seen.age.is_some_and(|age| age < YOUNG) => TaskState::Running,
+        KeyState::Free { seconds, .. } if seconds < seen.grace => TaskState::Settling,
+        KeyState::Free { proof: Some(_), .. } => TaskState::Orphan,
+        KeyState::Free { proof: None, .. } => TaskState::MaybeOrphan,
+        KeyState::HeldForOther => TaskState::LeftOver,
+        KeyState::Unseen | KeyState::HeldByOther => TaskState::Unknown,
     }
 }
 
-/// The state of a schedule, `running` where an execution of it runs in the log. It is overdue when it has been due for
-/// `patience` seconds.
+/// The state of a schedule, `running` where an execution of it runs in the log, `failed` where the last one that ended did. It is overdue
+/// when it has been due for `patience` seconds; given up when nothing starts it again after a failure.
 #[must_use]
-pub fn of_schedule(task: &Schedule, running: bool, now: Timestamp, patience: f64) -> TaskState {
+pub fn of_schedule(
+    task: &Schedule,
+    (running, failed): (bool, bool),
+    now: Timestamp,
+    patience: f64,
+) -> TaskState {
     let due_for = task.next_run_at.map(|at| (now - at).as_seconds_f64()).filter(|seconds| *seconds >= 0.0);
     match due_for {
         _ if running => TaskState::Running,
         _ if task.enabled == Some(false) => TaskState::Disabled,
         Some(seconds) if seconds >= patience => TaskState::Overdue,
         Some(_) => TaskState::Due,
+        None if failed && task.next_run_at.is_none() => TaskState::Failed,
         None => TaskState::Idle,
     }
 }

@@ -11,6 +11,8 @@ use crate::model::thresholds::Thresholds;
 use crate::model::{Text, Timestamp};
 use crate::sample::{self, Builder, advisory, at};
 
+mod evidence;
+
 const OWN: i64 = 0x4C54 << 48;
 
 #[test]
@@ -35,33 +37,47 @@ fn a_key_says_whose_it_is() {
 
 #[test]
 fn an_execution_is_judged_by_its_key_and_its_age() {
-    use KeyState::{Free, Held, HeldByOther, Unseen};
-    use TaskState::{Orphan, Running, Slow, Unknown};
-    for (standby, ambiguous, key, age, state) in [
-        (false, false, Held, Some(10.0), Running),
-        (false, false, Held, Some(100.0), Running),
-        (false, false, Held, Some(100.1), Slow),
-        (false, true, Held, Some(101.0), Slow),
-        (false, true, Held, Some(1.0), Running),
-        (false, false, Held, None, Running),
-        (false, false, HeldByOther, Some(500.0), Unknown),
-        (false, false, Unseen, Some(500.0), Unknown),
-        (false, false, Free(29.9), Some(500.0), Unknown),
-        (false, false, Free(30.0), Some(500.0), Orphan),
-        (false, false, Free(30.0), None, Orphan),
-        (false, false, Free(0.0), Some(0.5), Running),
-        (false, true, Free(1e9), Some(500.0), Unknown),
-        (true, false, Free(1e9), Some(500.0), Unknown),
-        (true, false, Held, Some(500.0), Unknown),
+    use KeyState::{Held, HeldByOther, HeldBySomebody, HeldForOther, Unseen};
+    use TaskState::{
+        LeftOver, MaybeOrphan, MaybeRunning, MaybeSlow, Orphan, Running, Settling, Slow, Unknown,
+    };
+    let free = |seconds| KeyState::Free { seconds, proof: Some(Proof::Namespace) };
+    let perhaps = |seconds| KeyState::Free { seconds, proof: None };
+    for (standby, key, age, state) in [
+        (false, Held, Some(10.0), Running),
+        (false, Held, Some(100.0), Running),
+        (false, Held, Some(100.1), Slow),
+        (false, Held, None, Running),
+        (false, HeldBySomebody, Some(1.0), MaybeRunning),
+        (false, HeldBySomebody, Some(101.0), MaybeSlow),
+        (false, HeldForOther, Some(1.0), LeftOver),
+        (false, HeldForOther, Some(500.0), LeftOver),
+        (false, HeldByOther, Some(500.0), Unknown),
+        (false, Unseen, Some(500.0), Unknown),
+        (false, free(29.9), Some(500.0), Settling),
+        (false, free(30.0), Some(500.0), Orphan),
+        (false, free(30.0), None, Orphan),
+        (false, free(0.0), Some(0.5), Running),
+        (false, perhaps(29.9), Some(500.0), Settling),
+        (false, perhaps(30.0), Some(50.0), MaybeOrphan),
+        (false, perhaps(1e9), Some(500.0), MaybeOrphan),
+        (true, free(1e9), Some(500.0), Unknown),
+        (true, Held, Some(500.0), Unknown),
     ] {
-        let seen = Evidence { standby, ambiguous, key, age, limit: 100.0, grace: 30.0 };
+        let seen = Evidence { standby, key, age, limit: 100.0, grace: 30.0 };
         assert_eq!(of_execution(&seen), state, "{seen:?}");
     }
 }
 
 #[test]
 fn a_schedule_is_judged_by_the_clock() {
-    use TaskState::{Disabled, Due, Idle, Overdue, Running};
+    use TaskState::{Disabled, Due, Failed, Idle, Overdue, Running};
+    for (enabled, failed, running) in [(Some(true), true, false), (None, true, false)] {
+        let task = Schedule { enabled, ..Schedule::default() };
+        assert_eq!(of_schedule(&task, (running, failed), at(0.0), 60.0), Failed, "nothing starts it again");
+        let again = Schedule { enabled, next_run_at: Some(at(5.0)), ..Schedule::default() };
+        assert_eq!(of_schedule(&again, (running, failed), at(0.0), 60.0), Idle, "it is tried again");
+    }
     for (enabled, due, running, state) in [
         (Some(true), Some(-1.0), false, Idle),
         (Some(true), Some(0.0), false, Due),
@@ -75,7 +91,11 @@ fn a_schedule_is_judged_by_the_clock() {
     ] {
         let next_run_at = due.map(|due: f64| at(-due));
         let task = Schedule { enabled, next_run_at, ..Schedule::default() };
-        assert_eq!(of_schedule(&task, running, at(0.0), 60.0), state, "{enabled:?} {due:?} {running}");
+        assert_eq!(
+            of_schedule(&task, (running, false), at(0.0), 60.0),
+            state,
+            "{enabled:?} {due:?} {running}"
+        );
     }
 }
 
@@ -83,7 +103,7 @@ fn a_schedule_is_judged_by_the_clock() {
 fn stage(now: f64, held: bool) -> Builder {
     let mut b = Builder { now, ..Builder::default() };
     b.task(1, "sync", "sql", 600.0, 100.0 + now);
-    b.execution(1, "worker-1", "running", 100.0 + now, Some(7));
+    b.execution(1, "worker-1", "running", 100.0 + now, Some(7)).heartbeat_at = None;
     b.session(7, "jobs@worker-1", State::Idle, 5.0, "SELECT 1");
     if held {
         b.lock(7, advisory(OWN + 1), LockMode::Exclusive, None);
@@ -95,19 +115,6 @@ fn state(watch: &mut Watch, snapshot: &Snapshot) -> TaskState {
     watch.look(snapshot, &Thresholds::default()).rows[0].state
 }
 
-#[test]
-fn a_key_must_be_seen_free_for_the_whole_grace() {
-    let mut watch = Watch::default();
-    let mut states = |now, held| state(&mut watch, &stage(now, held).snapshot());
-    assert_eq!(states(0.0, true), TaskState::Running);
-    assert_eq!(states(1.0, false), TaskState::Unknown);
-    assert_eq!(states(20.0, true), TaskState::Running, "it was held after all");
-    assert_eq!(states(40.0, false), TaskState::Unknown);
-    assert_eq!(states(69.9, false), TaskState::Unknown);
-    assert_eq!(states(70.0, false), TaskState::Orphan);
-    assert_eq!(states(71.0, true), TaskState::Running);
-}
-
 /// Changes what the server says of itself.
 fn with_server(mut snapshot: Snapshot, change: impl Fn(&mut crate::model::snapshot::Server)) -> Snapshot {
     let mut server = snapshot.server().unwrap().clone();
@@ -117,34 +124,11 @@ fn with_server(mut snapshot: Snapshot, change: impl Fn(&mut crate::model::snapsh
 }
 
 #[test]
-fn the_grace_is_counted_anew_after_a_reconnect_a_restart_and_a_promotion() {
-    type Change = fn(&mut crate::model::snapshot::Server);
-    let changes: [(&str, Change); 3] = [
-        ("reconnect", |server| server.own_pid += 1),
-        ("restart", |server| server.started_at = Some(at(40.0))),
-        ("promotion", |server| server.in_recovery = false),
-    ];
-    for (name, change) in changes {
-        let before: Change = if name == "promotion" { |server| server.in_recovery = true } else { |_| {} };
-        let mut watch = Watch::default();
-        for now in [0.0, 40.0] {
-            let _ = state(&mut watch, &with_server(stage(now, false).snapshot(), before));
-        }
-        let mut after = |now| state(&mut watch, &with_server(stage(now, false).snapshot(), change));
-        assert_eq!(after(41.0), TaskState::Unknown, "{name}");
-        assert_eq!(after(70.0), TaskState::Unknown, "{name}");
-        assert_eq!(after(71.0), TaskState::Orphan, "{name}");
-    }
-}
-
-#[test]
 fn nothing_is_said_of_what_was_not_read_in_this_poll() {
     let mut watch = Watch::default();
-    let _ = state(&mut watch, &stage(0.0, false).snapshot());
     let mut without_locks = stage(40.0, false).snapshot();
     without_locks.locks = without_locks.locks.stale("no".into());
     assert_eq!(state(&mut watch, &without_locks), TaskState::Unknown);
-    assert_eq!(state(&mut watch, &stage(41.0, false).snapshot()), TaskState::Unknown, "counted anew");
     let mut without_log = stage(80.0, false).snapshot();
     let set = without_log.task_sets[0].clone();
     let stale = set.executions.stale("no".into());
@@ -225,22 +209,11 @@ fn raw(mut snapshot: Snapshot, number: Option<i64>) -> Snapshot {
 }
 
 #[test]
-fn a_raw_key_is_never_an_orphan_and_its_name_is_a_guess() {
-    let mut watch = Watch::default();
-    for now in [0.0, 500.0] {
-        assert_eq!(state(&mut watch, &raw(stage(now, false).snapshot(), Some(1))), TaskState::Unknown);
-    }
+fn the_name_of_a_raw_key_is_a_guess() {
     let mut held = stage(0.0, false);
     held.lock(7, advisory(1), LockMode::Exclusive, None);
     let held = raw(held.snapshot(), Some(1));
-    assert_eq!(state(&mut watch, &held), TaskState::Running);
-    let name = name_of(&held.task_sets, 1).unwrap();
-    assert_eq!(name.to_string(), "sync?");
-    assert_eq!(
-        state(&mut watch, &raw(stage(0.0, false).snapshot(), None)),
-        TaskState::Unknown,
-        "no key stored"
-    );
+    assert_eq!(name_of(&held.task_sets, 1).unwrap().to_string(), "sync?");
 }
 
 #[test]

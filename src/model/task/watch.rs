@@ -2,8 +2,10 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::evidence::{KeySeen, Keys, holders_rows};
 use super::state::{self, Evidence, KeyState};
-use super::{Board, Execution, Schedule, TaskKey, TaskRow, TaskSet, TaskState, also_of};
+use super::streak::{Streak, Streaks};
+use super::{Board, Schedule, TaskKey, TaskRow, TaskSet, TaskState};
 use crate::model::Timestamp;
 use crate::model::backend::State;
 use crate::model::lock::LockType;
@@ -17,9 +19,23 @@ use crate::model::thresholds::Thresholds;
 pub struct Watch {
     epoch: Option<Epoch>,
     /// Executions, by set and id, whose key was free at every look since.
-    free: FxHashMap<(u32, i64), Timestamp>,
+    pub(super) free: FxHashMap<(u32, i64), Timestamp>,
+    /// Who held the key of an execution, by set and id, when somebody last did.
+    pub(super) seen: FxHashMap<(u32, i64), Seen>,
     /// Who held which key for nothing at the last look, and at every look since.
     idle: FxHashMap<(i32, i64), Timestamp>,
+}
+
+/// Who was seen to hold the key of an execution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Seen {
+    pub(super) pid: i32,
+    /// When that session began, where this role may see it.
+    pub(super) start: Option<Timestamp>,
+    /// Something tied it to the worker.
+    pub(super) tied: bool,
+    /// It has ended since.
+    pub(super) ended: bool,
 }
 
 /// What must stay the same.
@@ -46,6 +62,7 @@ impl Watch {
         }
         if snapshot.task_sets.is_empty() {
             self.free.clear();
+            self.seen.clear();
             self.idle.clear();
             return Board::default();
         }
@@ -64,11 +81,11 @@ impl Watch {
 
 /// Who holds which bigint key of our own database; none for a prepared transaction.
 #[derive(Debug, Default)]
-struct Held {
+pub(super) struct Held {
     /// The locks are of this snapshot.
-    is_known: bool,
+    pub(super) is_known: bool,
     datid: u32,
-    holders: FxHashMap<i64, Option<i32>>,
+    pub(super) holders: FxHashMap<i64, Option<i32>>,
 }
 
 impl Held {
@@ -88,6 +105,15 @@ impl Held {
 
 /// Keys of the namespace that are held for nothing, by id: by whom, and since when.
 type Leaked = FxHashMap<i64, (i32, Timestamp)>;
+
+/// One set, and what is made of it once.
+struct About<'a> {
+    place: usize,
+    set: &'a TaskSet,
+    streaks: Streaks,
+    /// The executions that their keys are held for.
+    holders_rows: FxHashSet<i64>,
+}
 
 struct Look<'a> {
     before: &'a Watch,
@@ -148,16 +174,22 @@ impl Look<'_> {
             let id = |at: &usize| set.executions.rows.get(*at).map(|execution| execution.id);
             executions.sort_by_key(|at| std::cmp::Reverse(id(at)));
         }
+        let about = About {
+            place,
+            set,
+            streaks: Streaks::of(set),
+            holders_rows: holders_rows(self.before, snapshot, &self.held, set),
+        };
         for (at, task) in set.tasks.rows.iter().enumerate() {
             match running.remove(&task.id) {
-                Some(executions) => self.executions(place, set, (Some(at), task.id), &executions, rows),
-                None => rows.push(self.schedule(place, set, at, task, leaked)),
+                Some(executions) => self.executions(&about, (Some(at), task.id), &executions, rows),
+                None => rows.push(self.schedule(&about, at, task, leaked)),
             }
         }
         let mut strangers: Vec<_> = running.into_iter().collect();
         strangers.sort_by_key(|(id, _)| *id);
         for (id, executions) in strangers {
-            self.executions(place, set, (None, id), &executions, rows);
+            self.executions(&about, (None, id), &executions, rows);
         }
         let first_own = snapshot.task_sets.iter().position(|set| set.tables.own_keys);
         if first_own == Some(place) {
@@ -168,93 +200,90 @@ impl Look<'_> {
     /// The rows of a task that runs in the log.
     fn executions(
         &mut self,
-        place: usize,
-        set: &TaskSet,
+        about: &About<'_>,
         (schedule, id): (Option<usize>, i64),
         executions: &[usize],
         rows: &mut Vec<TaskRow>,
     ) {
+        let set = about.set;
         let task = schedule.and_then(|at| set.tasks.rows.get(at));
         let limit = task.and_then(|task| task.timeout).unwrap_or(self.thresholds.task_timeout);
+        let streak = about.streaks.of_task(id);
         for (number, at) in executions.iter().enumerate() {
             let Some(execution) = set.executions.rows.get(*at) else { continue };
             let key = set.key(execution);
             let holder = key.and_then(|key| self.held.holders.get(&key.number())).copied();
-            let (state, since) = self.judge(set, execution, key, limit);
+            let (state, seen) = self.judge(about, *at, limit);
+            let grace = self.snapshot.grace(set.tables.own_keys, self.thresholds);
+            let orphan_in = match seen.key {
+                KeyState::Free { seconds, .. } if state == TaskState::Settling => Some(grace - seconds),
+                _ => None,
+            };
             rows.push(TaskRow {
                 task: set.task_id(id),
                 again: (number > 0).then_some(execution.id),
-                set: place,
+                set: about.place,
                 schedule,
                 execution: Some(*at),
                 state,
-                schedule_state: task.map(|task| self.state_of(set, task, true)),
+                key: seen.key,
+                orphan_in,
+                schedule_state: task.map(|task| self.state_of(set, task, (true, false))),
+                streak,
                 tag: key.map(|key| key.tag(self.held.datid)),
                 holder: holder.flatten(),
                 held: holder.is_some(),
                 limit,
-                since,
+                since: seen.since,
             });
         }
     }
 
     /// As of when the schedules were read: since then it may have begun.
-    fn state_of(&self, set: &TaskSet, task: &Schedule, running: bool) -> TaskState {
+    fn state_of(&self, set: &TaskSet, task: &Schedule, last: (bool, bool)) -> TaskState {
         let at = set.tasks.taken_at.unwrap_or(self.snapshot.taken_at);
-        state::of_schedule(task, running, at, self.thresholds.task_overdue)
+        state::of_schedule(task, last, at, self.thresholds.task_overdue)
     }
 
-    /// The state of an execution, and since when its key is free.
-    fn judge(
-        &mut self,
-        set: &TaskSet,
-        execution: &Execution,
-        key: Option<TaskKey>,
-        limit: f64,
-    ) -> (TaskState, Option<Timestamp>) {
-        let now = self.snapshot.taken_at;
-        let seen = key.filter(|_| self.held.is_known && set.executions.error.is_none());
-        // That it is free proves as much as ever; that it is held, where the log names no session, nothing.
-        let shared = seen.is_some_and(|key| also_of(&self.snapshot.task_sets, set, key).is_some());
-        let holder = seen.map(|key| self.held.holders.get(&key.number()).copied());
-        let (key_state, since) = match holder {
-            None => (KeyState::Unseen, None),
-            Some(Some(pid)) if is_other(execution.backend_pid, pid) => (KeyState::HeldByOther, None),
-            Some(Some(_)) if execution.backend_pid.is_none() && shared => (KeyState::HeldByOther, None),
-            Some(Some(_)) => (KeyState::Held, None),
-            Some(None) => {
-                let place = (set.tables.table, execution.id);
-                let since = self.before.free.get(&place).copied().unwrap_or(now).min(now);
-                self.after.free.insert(place, since);
-                (KeyState::Free((now - since).as_seconds_f64()), Some(since))
-            }
+    /// The state of an execution, and what is seen of its key.
+    fn judge(&mut self, about: &About<'_>, at: usize, limit: f64) -> (TaskState, KeySeen) {
+        let (now, standby) = (self.snapshot.taken_at, self.standby());
+        let mut keys = Keys {
+            before: self.before,
+            after: &mut *self.after,
+            snapshot: self.snapshot,
+            held: &self.held,
+            set: about.set,
+            holders_rows: &about.holders_rows,
         };
+        let Some(execution) = about.set.executions.rows.get(at) else {
+            return (TaskState::Unknown, KeySeen { key: KeyState::Unseen, since: None });
+        };
+        let seen = keys.of(execution);
+        let grace = self.snapshot.grace(about.set.tables.own_keys, self.thresholds);
         let age = execution.started_at.map(|at| (now - at).as_seconds_f64());
-        let state = state::of_execution(&Evidence {
-            standby: self.standby(),
-            ambiguous: key != TaskKey::own(execution.task_id),
-            key: key_state,
-            age,
-            limit,
-            grace: self.thresholds.orphan_grace,
-        });
-        (state, since)
+        (state::of_execution(&Evidence { standby, key: seen.key, age, limit, grace }), seen)
     }
 
     /// The row of a task that does not run in the log.
-    fn schedule(&self, place: usize, set: &TaskSet, at: usize, task: &Schedule, leaked: &Leaked) -> TaskRow {
+    fn schedule(&self, about: &About<'_>, at: usize, task: &Schedule, leaked: &Leaked) -> TaskRow {
+        let set = about.set;
+        let streak = about.streaks.of_task(task.id);
         let own = set.tables.own_keys;
         let key = if own { TaskKey::own(task.id) } else { Some(TaskKey::Raw(task.id)) };
         let holder = key.and_then(|key| self.held.holders.get(&key.number())).copied();
         let leak = leaked.get(&task.id).filter(|_| own);
-        let schedule_state = self.state_of(set, task, false);
+        let schedule_state = self.state_of(set, task, (false, streak.length > 0));
         TaskRow {
             task: set.task_id(task.id),
             again: None,
-            set: place,
+            set: about.place,
             schedule: Some(at),
             execution: None,
             state: if leak.is_some() { TaskState::Leaked } else { schedule_state },
+            key: KeyState::Unseen,
+            orphan_in: None,
+            streak,
             schedule_state: Some(schedule_state),
             tag: key.map(|key| key.tag(self.held.datid)),
             // Who holds a raw number may do so for any reason.
@@ -279,6 +308,9 @@ impl Look<'_> {
             schedule: None,
             execution: None,
             state: TaskState::Leaked,
+            key: KeyState::Unseen,
+            orphan_in: None,
+            streak: Streak::default(),
             schedule_state: None,
             tag: Some(TaskKey::Own(*id).tag(self.held.datid)),
             holder: Some(*pid),
@@ -287,9 +319,4 @@ impl Look<'_> {
             since: Some(*since),
         }));
     }
-}
-
-/// Whether the holder of a key is surely not the session that the log names.
-fn is_other(logged: Option<i32>, holder: Option<i32>) -> bool {
-    logged.is_some_and(|logged| holder != Some(logged))
 }

@@ -6,8 +6,8 @@ use super::{Item, ItemId, ItemState, StateCount};
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
-use crate::model::systems::TableRows;
-use crate::model::task::TaskKey;
+use crate::model::systems::{Source, TableRows};
+use crate::model::task::{KeyRule, TaskKey, names_worker};
 use crate::model::thresholds::Thresholds;
 use crate::model::{Text, Timestamp, namespace};
 
@@ -219,15 +219,17 @@ struct Look<'a> {
 impl Look<'_> {
     fn row(&self, place: usize, table: &TableRows<Item>, at: usize, item: &Item) -> Option<ItemRow> {
         let own = table.source.own_keys;
-        let key = if own { namespace::number_of(namespace::QUEUE, item.id) } else { Some(item.id) };
-        let holder = key.and_then(|key| self.holders.get(&key).copied());
+        let key = match table.source.key_rule {
+            _ if own => namespace::number_of(namespace::QUEUE, item.id),
+            KeyRule::LockId | KeyRule::Expression(_) => item.key,
+            KeyRule::Id | KeyRule::Unsaid => Some(item.id),
+        };
         let (state, pid) = match item.status.as_deref() {
             Some("processing") if table.section.error.is_some() => (ItemState::Unknown, None),
             Some("processing") if own => self.by_session(item),
-            // A number like this may be anybody's: that it is held fits, that it is free proves nothing.
-            Some("processing") => match holder {
-                Some(pid) if self.snapshot.locks.error.is_none() => (self.works(item), pid),
-                _ => (ItemState::Unknown, None),
+            Some("processing") => match key.filter(|_| self.snapshot.locks.error.is_none()) {
+                Some(key) => self.by_key(&table.source, item, key),
+                None => (ItemState::Unknown, None),
             },
             Some("failed") => (ItemState::Failed, None),
             Some("pending") if item.due_at.is_some_and(|due| due > self.snapshot.taken_at) => {
@@ -256,6 +258,36 @@ impl Look<'_> {
         if is_slow { ItemState::Slow } else { ItemState::Running }
     }
 
+    /// By who holds its number: the rule of [`crate::model::task::KeyState`]. Nobody who holds one is surely not its worker; who does may
+    /// be anybody.
+    fn by_key(&self, source: &Source, item: &Item, key: i64) -> (ItemState, Option<i32>) {
+        if self.snapshot.server().is_none_or(|server| server.in_recovery) {
+            return (ItemState::Unknown, None);
+        }
+        if let Some(pid) = self.holders.get(&key).copied() {
+            let backend = pid.and_then(|pid| self.snapshot.backend(pid));
+            let tied = backend
+                .zip(item.worker.as_deref())
+                .is_some_and(|(backend, worker)| names_worker(backend, worker));
+            let state = match self.works(item) {
+                state if tied => state,
+                ItemState::Slow => ItemState::MaybeSlow,
+                _ => ItemState::MaybeRunning,
+            };
+            return (state, pid);
+        }
+        let since = item.started_at.map(|at| Some(at).max(item.heartbeat_at).max(self.up_since));
+        let free_for = since.and_then(|at| self.age(at));
+        let is_certain = source.key_rule != KeyRule::Unsaid || source.has_function;
+        let state = match free_for {
+            Some(seconds) if seconds < YOUNG => ItemState::Running,
+            Some(seconds) if seconds < self.snapshot.grace(false, self.thresholds) => ItemState::Settling,
+            Some(_) if is_certain => ItemState::Lost,
+            _ => ItemState::MaybeLost,
+        };
+        (state, None)
+    }
+
     /// By the session that the row names. That it is gone counts only where it was looked for after the item was taken, and only after
     /// the grace: a session that is gone is not a worker that has stopped.
     fn by_session(&self, item: &Item) -> (ItemState, Option<i32>) {
@@ -269,7 +301,9 @@ impl Look<'_> {
             Some(false) if is_younger(item.started_at, YOUNG.max(self.snapshot.poll_seconds)) => {
                 (ItemState::Running, None)
             }
-            Some(false) if is_younger(sign, self.thresholds.orphan_grace) => (ItemState::Settling, None),
+            Some(false) if is_younger(sign, self.snapshot.grace(true, self.thresholds)) => {
+                (ItemState::Settling, None)
+            }
             Some(false) => (ItemState::Lost, None),
             None => (ItemState::Unknown, None),
         }

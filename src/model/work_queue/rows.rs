@@ -59,6 +59,8 @@ pub struct Item {
     pub timeout: Option<f64>,
     /// Nobody takes it before then; in the past for one that was never put off.
     pub due_at: Option<Timestamp>,
+    /// The number that the config says is locked for it.
+    pub key: Option<i64>,
 }
 
 impl Item {
@@ -74,12 +76,19 @@ impl Item {
 pub enum ItemState {
     /// Being worked on, as the table has it, and the session that took it is gone for so long that its worker has stopped.
     Lost,
+    /// Being worked on, as the table has it, and the number that its key should be is free; whether its worker ever took that number is
+    /// a guess.
+    MaybeLost,
     /// Being worked on for longer than it may.
     Slow,
+    /// The same, and somebody holds its key whom nothing ties to its worker.
+    MaybeSlow,
     /// Being worked on, as the table has it; whether it really is cannot be told.
     Unknown,
     /// Being worked on, as the table has it, and the session that took it is gone: its worker may not know that yet.
     Settling,
+    /// Being worked on, as the table has it, and somebody holds its key whom nothing ties to its worker.
+    MaybeRunning,
     /// Being worked on.
     Running,
     /// Set aside.
@@ -92,22 +101,28 @@ pub enum ItemState {
 
 impl ItemState {
     /// Every state, the most urgent first.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::Lost,
+        Self::MaybeLost,
         Self::Slow,
+        Self::MaybeSlow,
         Self::Unknown,
         Self::Settling,
+        Self::MaybeRunning,
         Self::Running,
         Self::Failed,
         Self::Pending,
         Self::Resting,
     ];
 
-    /// Its word.
+    /// Its word on a screen; a guess carries a question mark.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Lost => "lost",
+            Self::MaybeLost => "lost?",
+            Self::MaybeSlow => "slow?",
+            Self::MaybeRunning => "running?",
             Self::Slow => "slow",
             Self::Unknown => "unknown",
             Self::Settling => "settling",
@@ -115,6 +130,15 @@ impl ItemState {
             Self::Failed => "failed",
             Self::Pending => "pending",
             Self::Resting => "resting",
+        }
+    }
+
+    /// Its word in the JSON: what is a guess on a screen is unknown to a program.
+    #[must_use]
+    pub const fn certain(self) -> &'static str {
+        match self {
+            Self::MaybeLost | Self::MaybeSlow | Self::MaybeRunning => Self::Unknown.as_str(),
+            state => state.as_str(),
         }
     }
 }

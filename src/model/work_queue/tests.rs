@@ -131,19 +131,30 @@ fn an_item_that_is_not_due_rests_and_does_not_count_as_one_that_waits() {
 }
 
 #[test]
-fn with_raw_ids_a_held_key_fits_and_a_free_one_proves_nothing() {
-    let states = |hold: bool| {
+fn with_raw_ids_a_free_key_is_the_proof_and_a_held_one_may_be_anybodys() {
+    let states = |who: Option<&str>, since: f64, has_function: bool| {
         let mut b = Builder { raw_queue: true, ..Builder::default() };
-        b.item(7, "mail", "processing", 60.0);
-        if hold {
-            b.session(100, "app@worker-1", State::Idle, 1.0, "");
+        b.item(7, "mail", "processing", since).heartbeat_at = None;
+        if let Some(who) = who {
+            b.session(100, who, State::Idle, 1.0, "");
             b.lock(100, sample::advisory(7), LockMode::Exclusive, None);
         }
-        let rows = Board::of(&b.snapshot(), &Thresholds::default()).rows;
+        let mut snapshot = b.snapshot();
+        let mut systems = (*snapshot.systems).clone();
+        let source = crate::model::systems::Source { has_function, ..(*systems.items[0].source).clone() };
+        systems.items[0].source = source.into();
+        snapshot.systems = systems.into();
+        let rows = Board::of(&snapshot, &Thresholds::default()).rows;
         (rows[0].state.as_str(), rows[0].pid)
     };
-    assert_eq!(states(true), ("running", Some(100)));
-    assert_eq!(states(false), ("unknown", None));
+    assert_eq!(states(Some("app@worker-7"), 60.0, false), ("running", Some(100)));
+    assert_eq!(states(Some("app@worker-7"), 3000.0, false), ("slow", Some(100)));
+    assert_eq!(states(Some("app@worker-1"), 60.0, false), ("running?", Some(100)));
+    assert_eq!(states(Some("app@worker-1"), 3000.0, true), ("slow?", Some(100)));
+    assert_eq!(states(None, 1.0, true), ("running", None));
+    assert_eq!(states(None, 20.0, true), ("settling", None));
+    assert_eq!(states(None, 60.0, true), ("lost", None));
+    assert_eq!(states(None, 60.0, false), ("lost?", None));
 }
 
 #[test]

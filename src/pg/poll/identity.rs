@@ -4,7 +4,7 @@ use super::sections::raw;
 use crate::model::snapshot::Server;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::encoding::Encoding;
-use crate::pg::decode::value::{boolean, int4, oid, text, timestamp};
+use crate::pg::decode::value::{boolean, float8, int4, oid, text, timestamp};
 
 /// The server's clock in the row of `assets/sql/identity.sql`.
 pub(super) fn clock_of(row: &tokio_postgres::Row) -> Option<Timestamp> {
@@ -39,6 +39,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         replayed_at: None,
         query_size: bytes_of_setting(&words(8)),
         sees_all: boolean(raw(row, 9)).unwrap_or_default(),
+        orphan_grace: float8(raw(row, 12)).filter(|seconds| seconds.is_finite() && *seconds >= 0.0),
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Statement};
 
 use super::reader::{Reader, Rows};
 use super::{NAMES, Readers};
 use crate::model::Text;
+use crate::model::task::KeyRule;
 use crate::pg::poll::SectionError;
 use crate::pg::tables::{Search, Table, given};
 
@@ -18,6 +19,7 @@ pub(super) struct Look {
     pub(super) places: Vec<Option<String>>,
     /// Where a name alone is looked for.
     pub(super) path: Arc<[String]>,
+    pub(super) key_rule: KeyRule,
 }
 
 impl Look {
@@ -29,7 +31,7 @@ impl Look {
     /// each is tried by itself, and the search is made with the good ones.
     pub(super) async fn run(&self, client: &Client) -> Result<Readers, SectionError> {
         match self.search(self.places.clone()).rows(client).await {
-            Ok(rows) => prepared(client, &rows, &self.places, &[]).await,
+            Ok(rows) => prepared(client, &Table::all(&rows, &self.key_rule), &self.places, &[]).await,
             Err(error) if error.is_refused() && self.places.iter().any(Option::is_some) => {
                 self.each_alone(client).await
             }
@@ -56,19 +58,18 @@ impl Look {
             }
         }
         let rows = self.search(good).rows(client).await?;
-        prepared(client, &rows, &self.places, &bad).await
+        prepared(client, &Table::all(&rows, &self.key_rule), &self.places, &bad).await
     }
 }
 
 /// The readers of all tables. `bad` says what is wrong with places in the config.
 pub(super) async fn prepared(
     client: &Client,
-    rows: &[Row],
+    tables: &[Table],
     places: &[Option<String>],
     bad: &[(usize, Text)],
 ) -> Result<Readers, SectionError> {
-    let tables: Vec<Table> = rows.iter().filter_map(Table::of).collect();
-    let found = Candidates { tables: &tables, places, bad };
+    let found = Candidates { tables, places, bad };
     Ok(Readers {
         leases: found.readers(client).await?,
         counts: found.readers(client).await?,

@@ -18,7 +18,7 @@ use tokio_postgres::{Client, Row, Statement};
 
 use super::decode::texts::Texts;
 use super::poll::SectionError;
-use super::tables::{RENEW, REST};
+use super::tables::{RENEW, REST, Table};
 use crate::clock;
 use crate::model::id_generator::IdGenerator;
 use crate::model::lease::Lease;
@@ -26,6 +26,7 @@ use crate::model::lock::Lock;
 use crate::model::rate_limit::RateLimit;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::{self, TableRows};
+use crate::model::task::KeyRule;
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 use reader::{Answer, Reader, Turn};
@@ -41,6 +42,8 @@ pub struct Places {
     pub limits: Option<String>,
     /// `id_generator`.
     pub generators: Option<String>,
+    /// What is locked for an item of the queue.
+    pub key_rule: KeyRule,
 }
 
 impl Places {
@@ -103,9 +106,11 @@ impl Systems {
         (find, path): (Option<Statement>, Arc<[String]>),
         found: Result<Vec<Row>, tokio_postgres::Error>,
     ) -> Self {
-        let search = find.map(|find| look::Look { find, places: places.list(), path });
+        let key_rule = places.key_rule.clone();
+        let search =
+            find.map(|find| look::Look { find, places: places.list(), path, key_rule: key_rule.clone() });
         let readers = match (&search, found) {
-            (_, Ok(rows)) => look::prepared(client, &rows, &places.list(), &[]).await,
+            (_, Ok(rows)) => look::prepared(client, &Table::all(&rows, &key_rule), &places.list(), &[]).await,
             // A name that is no name fails the look itself.
             (Some(search), Err(error)) if error.as_db_error().is_some() => search.run(client).await,
             (_, Err(error)) => Err(error.into()),

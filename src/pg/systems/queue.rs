@@ -14,7 +14,7 @@ use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{boolean, float8, int8, timestamp};
 use crate::pg::sql::{self, fill, without_comments};
-use crate::pg::tables::{Columns, Kind, Table, columns, source};
+use crate::pg::tables::{Columns, KEY, Kind, Table, columns, source};
 
 /// A status is counted up to this number.
 const MOST: usize = 10_000;
@@ -43,6 +43,7 @@ const COLUMNS: Columns = &[
     ("error_message", Kind::Text),
     ("timeout", Kind::Interval),
     ("due_at", Kind::Time),
+    (KEY, Kind::Int),
 ];
 
 const STATUSES: [&str; 4] = ["pending", "processing", "completed", "failed"];
@@ -280,6 +281,7 @@ impl Rows for Item {
             error: texts.get(fields.value()?),
             timeout: float8(fields.value()?).filter(|seconds| seconds.is_finite()),
             due_at: timestamp(fields.value()?),
+            key: int8(fields.value()?),
         }))
     }
 

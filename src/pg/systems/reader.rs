@@ -111,6 +111,8 @@ impl<T: Rows> Reader<T> {
                     table: table.oid,
                     name: table.label().into(),
                     own_keys: T::own_keys(table),
+                    key_rule: table.key_rule.clone(),
+                    has_function: table.has_function,
                     owner: table.owner(),
                 };
                 match table.allowed().and_then(|()| plan::<T>(table)) {

@@ -1,6 +1,7 @@
 //! Tables and columns as SQL.
 
 use super::Table;
+use crate::model::task::KeyRule;
 
 /// What a column can be read as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +29,9 @@ impl Kind {
     }
 }
 
+/// Stands for the number that the config says is locked for a row, in [`Columns`]: no column has such a name.
+pub(in crate::pg) const KEY: &str = "";
+
 /// What is read of a table, in this order: the name, and what it is read as. An interval is read as seconds.
 pub(in crate::pg) type Columns = &'static [(&'static str, Kind)];
 
@@ -52,6 +56,12 @@ pub(in crate::pg) fn columns(table: &Table, wanted: Columns) -> String {
 }
 
 fn expression(table: &Table, name: &str, wanted: Kind) -> String {
+    match &table.key_rule {
+        // The line ends what may be a comment.
+        KeyRule::Expression(sql) if name == KEY => return format!("({sql}\n)::pg_catalog.int8"),
+        KeyRule::LockId if name == KEY => return expression(table, "lock_id", wanted),
+        _ => {}
+    }
     let column = format!("t.{name}");
     match (wanted, table.kind(name)) {
         (Kind::Int, Some(Kind::Int)) => format!("{column}::pg_catalog.int8"),

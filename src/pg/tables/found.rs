@@ -6,6 +6,7 @@ use tokio_postgres::Row;
 use super::columns::Kind;
 use crate::model::Text;
 use crate::model::owner::{Owner, remedy};
+use crate::model::task::KeyRule;
 use crate::pg::decode::value::text;
 use crate::pg::poll::raw;
 
@@ -28,6 +29,12 @@ pub(in crate::pg) struct Table {
     pub(in crate::pg) owner: String,
     /// East of UTC, in seconds: what times without a zone mean to the session.
     pub(in crate::pg) zone: i64,
+    /// A function in its schema takes advisory locks and names the table.
+    #[serde(default)]
+    pub(in crate::pg) has_function: bool,
+    /// What the config says is locked for a row.
+    #[serde(skip)]
+    pub(in crate::pg) key_rule: KeyRule,
     pub(in crate::pg) columns: Vec<Column>,
     pub(in crate::pg) indexes: Vec<Index>,
 }
@@ -96,8 +103,14 @@ fn begins(columns: &[Option<String>], with: &[&str]) -> bool {
 }
 
 impl Table {
-    pub(in crate::pg) fn of(row: &Row) -> Option<Self> {
+    fn of(row: &Row) -> Option<Self> {
         serde_json::from_str(&text(raw(row, 0))?).ok()
+    }
+
+    /// The tables in these rows; for their own rows the config says that this is locked.
+    pub(in crate::pg) fn all(rows: &[Row], key_rule: &KeyRule) -> Vec<Self> {
+        let tables = rows.iter().filter_map(Self::of);
+        tables.map(|table| Self { key_rule: key_rule.clone(), ..table }).collect()
     }
 
     /// `schema.table` for people.

@@ -18,7 +18,7 @@ mod search;
 use std::time::Duration;
 
 pub(super) use access::{Refusal, blocker, has_changed, reason};
-pub(super) use columns::{Columns, Kind, columns, source};
+pub(super) use columns::{Columns, KEY, Kind, columns, source};
 pub(super) use copied::Copying;
 pub(super) use found::Table;
 #[cfg(test)]

@@ -36,14 +36,13 @@ fn is_executions(table: &Table) -> bool {
 
 /// The pairs: what the config names, else what is on the search path, and what is in schema `locktop`.
 pub(super) fn pairs(rows: &[Row], places: &Places) -> Vec<Pair> {
-    let tables: Vec<Table> = rows.iter().filter_map(Table::of).collect();
-    paired(&tables, places)
+    paired(&Table::all(rows, &places.key_rule), places)
 }
 
 pub(super) fn paired(tables: &[Table], places: &Places) -> Vec<Pair> {
     let schedules = |table: &&Table| table.name == "scheduled_tasks" && is_tasks(table);
     let mut pairs: Vec<Pair> = Vec::new();
-    if places != &Places::default() {
+    if places.is_named() {
         pairs.push(configured(tables, places));
     } else if let Some(table) = tables.iter().filter(schedules).find(|table| table.is_visible) {
         pairs.push(statements::pair(table, log_beside(tables, table)));
@@ -178,10 +177,10 @@ mod tests {
             Table { given: vec![1], ..table(2, "jobs", "things", false) },
             table(3, "jobs", "task_execution_log", false),
         ];
-        let places = Places { schedules: Some("jobs.things".into()), executions: None };
+        let places = Places { schedules: Some("jobs.things".into()), ..Places::default() };
         let found = ("jobs.things".to_owned(), Some("jobs.task_execution_log".to_owned()));
         assert_eq!(names(&tables, &places), [found]);
-        let missing = Places { schedules: Some("nowhere".into()), executions: None };
+        let missing = Places { schedules: Some("nowhere".into()), ..Places::default() };
         let pairs = paired(&tables[..1], &missing);
         assert!(pairs[0].schedules.as_ref().unwrap_err().contains("there is no table nowhere"));
     }

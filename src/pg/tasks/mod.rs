@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Row};
 
 use crate::clock;
 use crate::model::Text;
-use crate::model::task::TaskTables;
+use crate::model::task::{KeyRule, TaskTables};
 use crate::pg::decode::texts::Texts;
 use crate::pg::poll::{SectionError, message};
 use crate::pg::tables::{Plan, RENEW, REST, Reading, Search};
@@ -30,9 +30,16 @@ pub struct Places {
     pub schedules: Option<String>,
     /// `task_execution_log`.
     pub executions: Option<String>,
+    /// What is locked for a task.
+    pub key_rule: KeyRule,
 }
 
 impl Places {
+    /// Whether the config names a table.
+    pub(super) fn is_named(&self) -> bool {
+        self.schedules.is_some() || self.executions.is_some()
+    }
+
     /// The same, in the order in which they are looked for.
     pub(super) fn list(&self) -> Vec<Option<String>> {
         vec![self.schedules.clone(), self.executions.clone()]
@@ -88,7 +95,7 @@ impl Tasks {
         let readers = match found {
             Ok(rows) => prepared(client, find::pairs(&rows, &places)).await,
             // A name that is no name fails the look itself.
-            Err(error) if places != Places::default() && error.as_db_error().is_some() => {
+            Err(error) if places.is_named() && error.as_db_error().is_some() => {
                 prepared(client, vec![find::refused(&places, &message(&error))]).await
             }
             Err(error) => Err(error.into()),

@@ -30,6 +30,7 @@ pub(super) fn schedules(messages: &[bytes::Bytes], texts: &mut Texts) -> Result<
                 timeout: float8(fields.value()?).filter(|seconds| seconds.is_finite()),
                 max_attempts: int8(fields.value()?),
                 attempts: int8(fields.value()?),
+                key: int8(fields.value()?),
             });
             Ok(())
         })?;

@@ -4,7 +4,7 @@ use super::find::Pair;
 use crate::model::Text;
 use crate::model::task::TaskTables;
 use crate::pg::sql::{self, fill, without_comments};
-use crate::pg::tables::{Columns, Kind, Plan, Table, columns, source};
+use crate::pg::tables::{Columns, KEY, Kind, Plan, Table, columns, source};
 
 /// Schedules that are read at most.
 pub(super) const TASKS: usize = 10_000;
@@ -30,6 +30,7 @@ pub(super) const SCHEDULE: Columns = &[
     ("timeout", Kind::Interval),
     ("max_attempts", Kind::Int),
     ("attempts", Kind::Int),
+    (KEY, Kind::Int),
 ];
 
 /// The columns of [`crate::model::task::Execution`].
@@ -61,6 +62,8 @@ pub(super) fn pair(schedules: &Table, log: Option<&Table>) -> Pair {
         executions: log.map(|log| log.label().into()),
         owner: schedules.owner(),
         own_keys: log.is_some_and(own) && schedules.kind("max_attempts").is_some(),
+        key_rule: schedules.key_rule.clone(),
+        has_function: schedules.has_function || log.is_some_and(|log| log.has_function),
     };
     let executions = log.map(|log| log.allowed().and_then(|()| executions_plan(schedules, log)));
     let running = log.filter(|log| log.stranger.is_none() && has_running_index(log) && log.allowed().is_ok());

@@ -88,7 +88,7 @@ pub(super) fn items<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Item<'a>> {
             timeout: item.timeout,
             backend_pid: item.backend_pid,
             error: item.error.as_deref(),
-            state: row.state.as_str(),
+            state: row.state.certain(),
         })
     })
     .collect()

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::rows::{Key, Time};
 use super::{SectionState, readable};
 use crate::model::snapshot::Snapshot;
-use crate::model::task::{TaskId, TaskRow, TaskSet};
+use crate::model::task::{TaskId, TaskRow, TaskSet, evidence};
 use crate::model::view::View;
 use crate::model::{Text, Timestamp};
 
@@ -26,6 +26,8 @@ pub(super) struct Task<'a> {
     timeout: Option<f64>,
     max_attempts: Option<i64>,
     attempts: Option<i64>,
+    /// Its last executions failed, so many in a row, as far as they were read.
+    failed_in_a_row: u32,
     state: &'static str,
 }
 
@@ -48,6 +50,10 @@ pub(super) struct Execution<'a> {
     lock_key: Option<Key>,
     holder_pid: Option<i32>,
     state: &'a str,
+    /// What it most likely is where `state` is unknown.
+    maybe: Option<&'static str>,
+    /// Why it has that state.
+    evidence: Option<String>,
 }
 
 fn text(text: Option<&Text>) -> Option<&str> {
@@ -56,12 +62,13 @@ fn text(text: Option<&Text>) -> Option<&str> {
 
 /// The schedules that could be read.
 pub(super) fn tasks<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Task<'a>> {
-    let mut states: FxHashMap<TaskId, &'static str> = FxHashMap::default();
+    let mut states: FxHashMap<TaskId, (&'static str, u32)> = FxHashMap::default();
     for row in &view.tasks.rows {
         if let Some(state) = row.schedule_state {
-            states.insert(row.task, state.as_str());
+            states.insert(row.task, (state.certain(), row.streak.length));
         }
     }
+    let state = |id: TaskId| states.get(&id).copied().unwrap_or(("idle", 0));
     let of_set = |set: &'a TaskSet| {
         readable(&set.tasks).iter().map(move |task| (set.task_id(task.id), &*set.tables.schedules, task))
     };
@@ -79,7 +86,8 @@ pub(super) fn tasks<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Task<'a>> {
         timeout: task.timeout,
         max_attempts: task.max_attempts,
         attempts: task.attempts,
-        state: states.get(&id).copied().unwrap_or("idle"),
+        failed_in_a_row: state(id).1,
+        state: state(id).0,
     })
     .collect()
 }
@@ -109,7 +117,9 @@ pub(super) fn executions<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Executi
                 recovered_by: text(execution.recovered_by.as_ref()),
                 lock_key: set.key(execution).map(|key| key.lock_key().into()),
                 holder_pid: row.and_then(|row| row.holder),
-                state: row.map_or(status.unwrap_or("unknown"), |row| row.state.as_str()),
+                state: row.map_or(status.unwrap_or("unknown"), |row| row.state.certain()),
+                maybe: row.and_then(|row| row.state.guess()),
+                evidence: row.map(|row| evidence(row, snapshot)),
             });
         }
     }

@@ -37,6 +37,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
     panics::end_the_screens();
     let mut settings = settings;
     let options = options(&settings, arguments)?;
+    let grace = options.tasks.as_ref().map(TasksOptions::orphan_grace);
     if let Some(tasks) = &options.tasks {
         settings.thresholds.orphan_grace = tasks.orphan_grace();
         settings.thresholds.task_overdue = tasks.overdue();
@@ -52,7 +53,11 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         // A launcher's URLs are none that could be wrong, and no two servers have one.
         let _ = settings.redis.sets.add(set.iter().filter_map(|url| RedisUrl::parse(url).ok()).collect());
     }
-    let info = demo.conninfo().clone().with_application_name("locktop");
+    let mut info = demo.conninfo().clone().with_application_name("locktop");
+    if let Some(grace) = grace {
+        // What the workers count with is what is shown and what R counts with.
+        info = info.with_setting("locktop.orphan_grace", &format!("{grace} s"));
+    }
     let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
     let note = demo.server().is_none().then(|| "demo".to_owned());
     let shown = Box::pin(dashboard::show(&settings, info, target, note)).await;

@@ -58,6 +58,7 @@ impl Stage {
             started_at: ago(86_400),
             replayed_at: None,
             query_size: 1024,
+            orphan_grace: None,
             sees_all: true,
         };
         let snapshot = Snapshot {

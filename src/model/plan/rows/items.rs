@@ -59,7 +59,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
     let is_own = table.source.own_keys;
     let mut cautions: Vec<Caution> =
         old(ground, table.section.error.as_ref(), table.section.taken_at).into_iter().collect();
-    if row.state == ItemState::Lost {
+    if matches!(row.state, ItemState::Lost | ItemState::MaybeLost) {
         let words = "its worker's session is gone, not surely its process: what is not fenced in the database may happen twice";
         cautions.push(Caution::new(CautionKind::Owner, words));
         cautions.sort_by_key(|caution| caution.kind);
@@ -100,10 +100,12 @@ fn refusal(verb: Verb, row: &ItemRow) -> Option<String> {
         (ItemState::Pending, Verb::Requeue) => "nobody has it: it is pending already".to_owned(),
         (ItemState::Failed, Verb::SetAside) => "has been set aside already; R puts it back".to_owned(),
         (ItemState::Resting, Verb::Requeue) => "is pending already, and is tried again by itself".to_owned(),
-        (ItemState::Running | ItemState::Slow, _) => match row.pid {
-            Some(pid) => format!("{pid} works on it: end that session first, or it would be done twice"),
-            None => "somebody works on it: it would be done twice".to_owned(),
-        },
+        (ItemState::Running | ItemState::Slow | ItemState::MaybeRunning | ItemState::MaybeSlow, _) => {
+            match row.pid {
+                Some(pid) => format!("{pid} works on it: end that session first, or it would be done twice"),
+                None => "somebody works on it: it would be done twice".to_owned(),
+            }
+        }
         (ItemState::Settling, _) => {
             "the session that took it is gone, but its worker may not have stopped yet: wait a moment"
                 .to_owned()
@@ -111,7 +113,14 @@ fn refusal(verb: Verb, row: &ItemRow) -> Option<String> {
         (ItemState::Unknown, _) => {
             "whether somebody works on it cannot be told, and it might be done twice".to_owned()
         }
-        (ItemState::Lost | ItemState::Pending | ItemState::Resting | ItemState::Failed, _) => return None,
+        (
+            ItemState::Lost
+            | ItemState::MaybeLost
+            | ItemState::Pending
+            | ItemState::Resting
+            | ItemState::Failed,
+            _,
+        ) => return None,
     })
 }
 
@@ -119,6 +128,7 @@ fn facts(ground: &Ground<'_>, row: &ItemRow) -> Vec<String> {
     let Some(item) = row.item(ground.snapshot) else { return Vec::new() };
     let mut facts = vec![match row.state {
         ItemState::Lost => "lost: the session that took it is gone".to_owned(),
+        ItemState::MaybeLost => "lost?: nobody holds its key, if that is what its worker locks".to_owned(),
         state => state.as_str().to_owned(),
     }];
     if let Some(worker) = item.worker.as_deref() {

@@ -207,9 +207,9 @@ pub(super) fn follow(ground: &Ground<'_>, target: &mut LeaseTarget) -> Option<Ch
     }
 }
 
-/// What was over in between was taken anew, perhaps by another process of the same name.
+/// What was over in between was taken anew, perhaps by another process of the same name: that has another token, where there are tokens.
 fn is_renewal(target: &LeaseTarget, renewed_at: crate::model::Timestamp) -> bool {
-    (renewed_at - target.renewed_at).as_seconds_f64() < target.term
+    target.token.is_some() || (renewed_at - target.renewed_at).as_seconds_f64() < target.term
 }
 
 pub(super) fn changed_in_redis(ground: &Ground<'_>, then: &RedisLease) -> Option<Change> {

@@ -2,6 +2,7 @@
 
 mod items;
 mod leases;
+mod published;
 mod tasks;
 
 use super::look::Ground;
@@ -12,6 +13,7 @@ use crate::text;
 
 pub use items::items;
 pub use leases::leases;
+pub use published::{is_published, published};
 pub use tasks::{tasks, toggle};
 
 /// A plan of those that can be done; nobody is taken to own any of them.
@@ -57,6 +59,7 @@ pub(super) fn follow(ground: &Ground<'_>, what: &mut What) -> Option<Change> {
         What::RedisLease(lease) => leases::changed_in_redis(ground, lease),
         What::Task(target) => tasks::changed(ground, target),
         What::Item(target) => items::changed(ground, target),
+        What::Published(target) => published::changed(ground, target),
         // A recovery is planned by what the server was asked for, and compared by it.
         What::Session(_) | What::Execution { .. } => None,
     }

@@ -1,0 +1,72 @@
+//! Failing an execution in a published log, which names no session: only if the row is the one that was seen and nobody holds its key.
+//! Both are locked to the end of the transaction. Nobody is ended. The published tables leave its task due by themselves.
+
+use tokio_postgres::Client;
+
+use super::actor::Actor;
+use super::message::{is_cut, moment, note};
+use super::table::{Condition, Kind, Row, Table, Told};
+use crate::model::plan::{Fate, PublishedTarget};
+use crate::pg::trust::TrustedOwners;
+
+/// What is going to be asked, in short.
+pub(super) fn short(target: &PublishedTarget) -> String {
+    let PublishedTarget { source, id, key, .. } = target;
+    format!(
+        "UPDATE {source} SET status = 'failed' WHERE id = {id} if it still runs and nobody holds key {key}"
+    )
+}
+
+pub(super) async fn fail(
+    client: &Client,
+    target: &PublishedTarget,
+    actor: &Actor,
+    owners: &TrustedOwners,
+) -> (Fate, String) {
+    let table = match Table::find(client, target.table, false, owners).await {
+        Ok(table) => table,
+        Err(told) => return told,
+    };
+    let row = Row { table: &table, id: format!("t.id = {}", target.id), conditions: conditions(target) };
+    match row.act(client, &act(&row, target, actor), &actor.role, false).await {
+        Told::Answer(answer) if answer.is_busy => {
+            let detail = format!("somebody holds key {}: a worker may be working on it", target.key);
+            (Fate::Refused, detail)
+        }
+        Told::Answer(_) => (Fate::Done, "failed in the log".to_owned()),
+        Told::Nothing(fate, detail) => (fate, detail),
+    }
+}
+
+fn conditions(target: &PublishedTarget) -> Vec<Condition> {
+    let started = moment(Some(target.started_at));
+    vec![
+        Condition::new("it has ended", "t.status::text = 'running'"),
+        Condition::new("another worker has it", is_cut("t.worker_id::text", Some(&target.worker))),
+        Condition::same("it began at another time", "t.started_at::timestamptz", &started),
+    ]
+}
+
+/// The row first, then the key, then the change: each reads what the one before found.
+fn act(row: &Row<'_>, target: &PublishedTarget, actor: &Actor) -> String {
+    let source = row.table.source();
+    let mut set = "status = 'failed'".to_owned();
+    if matches!(row.table.kind("completed_at"), Some(Kind::Zoned | Kind::Time)) {
+        set.push_str(", completed_at = clock_timestamp()");
+    }
+    if row.table.has("error_message") {
+        let words = format!("its worker's session was gone: failed by {actor}");
+        set.push_str(", error_message = ");
+        set.push_str(&note(&words));
+    }
+    format!(
+        "WITH seen AS MATERIALIZED (SELECT t.id FROM {source} AS t WHERE {} FOR UPDATE NOWAIT), \
+         free AS MATERIALIZED (SELECT s.id, pg_try_advisory_xact_lock({}::bigint) AS is_free FROM seen AS s), \
+         done AS (UPDATE {source} AS t SET {set} FROM free AS f WHERE f.is_free AND t.id = f.id AND {} RETURNING t.id) \
+         SELECT json_build_object('done', (SELECT count(*) FROM done), \
+                                  'is_busy', EXISTS (SELECT FROM free AS f WHERE NOT f.is_free))",
+        row.is_seen(),
+        target.key,
+        row.table.is_in(),
+    )
+}

@@ -1,0 +1,160 @@
+//! What one look at the locks says of an execution that runs in the log: see [`KeyState`] for the rule.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::state::{KeyState, Proof};
+use super::watch::{Held, Seen, Watch};
+use super::{Execution, TaskKey, TaskSet, also_of};
+use crate::model::Timestamp;
+use crate::model::backend::Backend;
+use crate::model::snapshot::Snapshot;
+
+/// What is seen of the key of an execution.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct KeySeen {
+    /// What it is.
+    pub(super) key: KeyState,
+    /// Since when it has been seen free.
+    pub(super) since: Option<Timestamp>,
+}
+
+impl KeySeen {
+    fn of(key: KeyState) -> Self {
+        Self { key, since: None }
+    }
+}
+
+/// The executions of a set for which their keys are held: of several that run in the log with one key at most one can be the holder's.
+pub(super) fn holders_rows(
+    before: &Watch,
+    snapshot: &Snapshot,
+    held: &Held,
+    set: &TaskSet,
+) -> FxHashSet<i64> {
+    let mut best: FxHashMap<i64, (u8, i64)> = FxHashMap::default();
+    for execution in set.executions.rows.iter().filter(|row| row.is_running()) {
+        let Some(number) = set.key(execution).map(TaskKey::number) else { continue };
+        let Some(pid) = held.holders.get(&number) else { continue };
+        let tie = if execution.backend_pid.is_some() && execution.backend_pid == *pid {
+            2
+        } else {
+            u8::from(is_tied(before, snapshot, set, execution, *pid))
+        };
+        let rank = (tie, execution.id);
+        let known = best.entry(number).or_insert(rank);
+        *known = rank.max(*known);
+    }
+    best.into_values().map(|(_, id)| id).collect()
+}
+
+/// Whether something ties a process to the worker of an execution: its application or its statement names the worker, now or while it
+/// has held the key since.
+fn is_tied(
+    before: &Watch,
+    snapshot: &Snapshot,
+    set: &TaskSet,
+    execution: &Execution,
+    pid: Option<i32>,
+) -> bool {
+    let Some(backend) = pid.and_then(|pid| snapshot.backend(pid)) else { return false };
+    let seen = before.seen.get(&(set.tables.table, execution.id));
+    let was = seen.is_some_and(|seen| {
+        seen.tied && seen.pid == backend.pid && seen.start.is_some() && seen.start == backend.backend_start
+    });
+    was || execution.worker.as_deref().is_some_and(|worker| names_worker(backend, worker))
+}
+
+/// Whether a session's application has the worker's name as a word of its own, or its statement has it in quotes.
+#[must_use]
+pub fn names_worker(backend: &Backend, worker: &str) -> bool {
+    let is_word = |text: &str| {
+        text.match_indices(worker).any(|(at, _)| {
+            let ends = |char: Option<char>| char.is_none_or(|char| !char.is_alphanumeric());
+            let (front, back) = (text.get(..at), text.get(at + worker.len()..));
+            ends(front.and_then(|text| text.chars().next_back()))
+                && ends(back.and_then(|text| text.chars().next()))
+        })
+    };
+    let quoted = |text: &str| text.contains(&format!("'{worker}'"));
+    !worker.is_empty()
+        && (backend.application.as_deref().is_some_and(is_word)
+            || backend.query.as_deref().is_some_and(quoted))
+}
+
+/// One look at the executions of one set.
+pub(super) struct Keys<'a> {
+    pub(super) before: &'a Watch,
+    pub(super) after: &'a mut Watch,
+    pub(super) snapshot: &'a Snapshot,
+    pub(super) held: &'a Held,
+    pub(super) set: &'a TaskSet,
+    pub(super) holders_rows: &'a FxHashSet<i64>,
+}
+
+impl Keys<'_> {
+    pub(super) fn of(&mut self, execution: &Execution) -> KeySeen {
+        let key =
+            self.set.key(execution).filter(|_| self.held.is_known && self.set.executions.error.is_none());
+        match key {
+            None => KeySeen::of(KeyState::Unseen),
+            Some(key) => match self.held.holders.get(&key.number()).copied() {
+                Some(pid) => KeySeen::of(self.is_held(execution, key, pid)),
+                None => self.is_free(execution, key),
+            },
+        }
+    }
+
+    fn is_held(&mut self, execution: &Execution, key: TaskKey, pid: Option<i32>) -> KeyState {
+        let place = (self.set.tables.table, execution.id);
+        let tied = is_tied(self.before, self.snapshot, self.set, execution, pid);
+        if let Some(backend) = pid.and_then(|pid| self.snapshot.backend(pid)) {
+            let seen = Seen { pid: backend.pid, start: backend.backend_start, tied, ended: false };
+            self.after.seen.insert(place, seen);
+        }
+        let logged = execution.backend_pid;
+        // That it is free proves as much as ever; that it is held, where the log names no session, nothing.
+        let shared = also_of(&self.snapshot.task_sets, self.set, key).is_some();
+        match key {
+            _ if !self.holders_rows.contains(&execution.id) => KeyState::HeldForOther,
+            _ if logged.is_some() && logged == pid => KeyState::Held,
+            _ if logged.is_some() => KeyState::HeldByOther,
+            TaskKey::Own(_) if shared => KeyState::HeldByOther,
+            TaskKey::Own(_) => KeyState::Held,
+            TaskKey::Raw(_) if tied => KeyState::Held,
+            TaskKey::Raw(_) => KeyState::HeldBySomebody,
+        }
+    }
+
+    fn is_free(&mut self, execution: &Execution, key: TaskKey) -> KeySeen {
+        let now = self.snapshot.taken_at;
+        let place = (self.set.tables.table, execution.id);
+        let since = self.before.free.get(&place).copied().unwrap_or(now).min(now);
+        self.after.free.insert(place, since);
+        let was_held = self.before.seen.get(&place).map(|seen| {
+            let ended =
+                seen.start.and_then(|start| self.snapshot.has_session(seen.pid, start)) == Some(false);
+            Seen { ended: seen.ended || ended, ..*seen }
+        });
+        self.after.seen.extend(was_held.map(|seen| (place, seen)));
+        let proof = self.set.proof(execution, key);
+        let proof = proof.or_else(|| was_held.filter(|seen| seen.ended).map(|_| Proof::SeenEnding));
+        // What was held a moment ago has not been free for longer. The heartbeats of our own workers come from the session that
+        // holds the key: there the server's word is as good, and the same for everybody.
+        let sign = self.last_sign(execution);
+        let from = match (self.set.tables.own_keys, was_held.is_some()) {
+            (true, _) => sign,
+            (false, true) => None,
+            (false, false) => sign.map(|sign| sign.min(since)),
+        };
+        let seconds = (now - from.unwrap_or(since)).as_seconds_f64();
+        KeySeen { key: KeyState::Free { seconds, proof }, since: Some(since) }
+    }
+
+    /// The last that may have been heard of an execution, or of anybody: nobody who held a key when the server came up still does. None
+    /// where that is not known.
+    fn last_sign(&self, execution: &Execution) -> Option<Timestamp> {
+        let up = self.snapshot.up_since()?;
+        let began = execution.started_at?;
+        Some(up.max(began).max(execution.heartbeat_at.unwrap_or(began)))
+    }
+}

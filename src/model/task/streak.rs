@@ -1,0 +1,48 @@
+//! Executions of a task that failed in a row.
+
+use rustc_hash::FxHashMap;
+
+use super::TaskSet;
+
+/// How often a task has failed since it last completed, as far as its last executions go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Streak {
+    /// Failed executions, the newest first, before one that did not fail; 0 where the last one completed.
+    pub length: u32,
+    /// Nothing older was read: it may be longer.
+    pub is_open: bool,
+    /// Index in the set's executions, of the last one that failed.
+    pub last: Option<usize>,
+}
+
+/// Those of every task of a set.
+#[derive(Debug, Default)]
+pub(super) struct Streaks(FxHashMap<i64, Streak>);
+
+impl Streaks {
+    /// Reads the executions that are over, which come newest first.
+    pub(super) fn of(set: &TaskSet) -> Self {
+        let mut streaks: FxHashMap<i64, Streak> = FxHashMap::default();
+        let over = set.executions.rows.iter().enumerate().filter(|(_, row)| !row.is_running());
+        for (at, execution) in over {
+            let is_failed = execution.status.as_deref() == Some("failed");
+            let streak =
+                streaks.entry(execution.task_id).or_insert(Streak { length: 0, is_open: true, last: None });
+            if !streak.is_open {
+                continue;
+            }
+            if is_failed {
+                streak.length += 1;
+                streak.last.get_or_insert(at);
+            } else {
+                streak.is_open = false;
+            }
+        }
+        Self(streaks)
+    }
+
+    /// That of one task.
+    pub(super) fn of_task(&self, id: i64) -> Streak {
+        self.0.get(&id).copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,169 @@
+//! What a key that is held or free proves, row by row.
+
+use super::*;
+
+type Change = fn(&mut crate::model::snapshot::Server);
+
+/// Locktop's own tables: what the server knows counts from the first look on, as for `recover` and the views.
+#[test]
+fn in_own_tables_a_key_is_free_since_the_last_that_was_heard() {
+    let orphan = TaskState::Orphan;
+    let settling = TaskState::Settling;
+    let cases: [(&str, Option<f64>, Change, TaskState); 6] = [
+        ("began long ago", None, |_| {}, orphan),
+        ("heard of 29 s ago", Some(29.0), |_| {}, settling),
+        ("heard of 31 s ago", Some(31.0), |_| {}, orphan),
+        ("the server came up 10 s ago", None, |server| server.started_at = Some(at(-10.0)), settling),
+        ("the grace of the database", Some(29.0), |server| server.orphan_grace = Some(20.0), orphan),
+        ("a longer one", Some(31.0), |server| server.orphan_grace = Some(60.0), settling),
+    ];
+    for (name, beat, change, expected) in cases {
+        let mut b = stage(0.0, false);
+        b.executions[0].heartbeat_at = beat.map(|ago| at(-ago));
+        let snapshot = with_server(b.snapshot(), change);
+        let row = Watch::default().look(&snapshot, &Thresholds::default()).rows[0].clone();
+        assert_eq!(row.state, expected, "{name}");
+        assert_eq!(row.orphan_in.is_some(), expected == settling, "{name}");
+    }
+}
+
+/// Executions of the published tables, `(id, worker, lock_id, since)`, and who holds what, `(pid, who, query, number)`.
+fn published(
+    now: f64,
+    runs: &[(i64, &str, Option<i64>, f64)],
+    held: &[(i32, &str, &str, i64)],
+    change: impl Fn(&mut TaskTables),
+) -> Snapshot {
+    let mut b = Builder { now, ..Builder::default() };
+    b.task(2, "report", "sql", 1800.0, 100.0 + now).max_attempts = None;
+    for (id, worker, lock_id, since) in runs {
+        let row = b.execution(2, worker, "running", since + now, None);
+        (row.id, row.lock_id, row.heartbeat_at, row.backend_start) = (*id, *lock_id, None, None);
+    }
+    for (pid, who, query, number) in held {
+        b.session(*pid, who, State::Idle, 5.0, query);
+        b.lock(*pid, advisory(*number), LockMode::Exclusive, None);
+    }
+    let mut snapshot = b.snapshot();
+    let set = snapshot.task_sets[0].clone();
+    let mut tables = TaskTables { own_keys: false, ..TaskTables::clone(&set.tables) };
+    change(&mut tables);
+    snapshot.task_sets = Arc::new(vec![TaskSet::new(Arc::new(tables), set.tasks, set.executions)]);
+    snapshot
+}
+
+fn states(snapshot: &Snapshot) -> Vec<&'static str> {
+    let rows = Watch::default().look(snapshot, &Thresholds::default()).rows;
+    rows.iter().map(|row| row.state.as_str()).collect()
+}
+
+/// The tables of the article as printed: `lock_id` is the id of the task.
+#[test]
+fn in_published_tables_a_free_key_is_the_proof_and_a_held_one_may_be_anybodys() {
+    let one = [(10, "worker-001", Some(2), 60.0)];
+    let late = [(10, "worker-001", Some(2), 3000.0)];
+    let both = [(10, "worker-001", Some(2), 3000.0), (11, "worker-002", Some(2), 60.0)];
+    let acquires = "SELECT try_acquire_task_lock(2, 'worker-001')";
+    for (name, runs, held, expected) in [
+        (
+            "its worker holds it, by its application",
+            &one[..],
+            &[(7, "app@worker-001", "", 2)][..],
+            vec!["running"],
+        ),
+        ("its worker holds it, by its statement", &one, &[(7, "app@psql", acquires, 2)], vec!["running"]),
+        ("past its limit", &late, &[(7, "app@worker-001", "", 2)], vec!["slow"]),
+        ("killed", &one, &[], vec!["orphan"]),
+        ("killed past its limit", &late, &[], vec!["orphan"]),
+        ("an unrelated session holds the number", &one, &[(9, "app@psql", "SELECT 1", 2)], vec!["running?"]),
+        ("a worker of a longer name", &one, &[(9, "app@worker-0012", "", 2)], vec!["running?"]),
+        ("the same past its limit", &late, &[(9, "app@psql", "SELECT 1", 2)], vec!["slow?"]),
+        ("another number is held", &one, &[(9, "app@worker-001", acquires, 3)], vec!["orphan"]),
+        (
+            "a left-over row, the newest holds",
+            &both,
+            &[(7, "app@worker-002", "", 2)],
+            vec!["running", "leftover"],
+        ),
+        ("a left-over row, nobody tells who", &both, &[(7, "app@psql", "", 2)], vec!["running?", "leftover"]),
+        ("the older one's worker holds", &both, &[(7, "app@worker-001", "", 2)], vec!["leftover", "slow"]),
+        ("all killed", &both, &[], vec!["orphan", "orphan"]),
+    ] {
+        assert_eq!(states(&published(0.0, runs, held, |_| {})), expected, "{name}");
+    }
+}
+
+#[test]
+fn whether_the_number_is_the_key_is_proved_or_a_guess() {
+    let run = |lock_id| [(10, "w-1", lock_id, 3000.0)];
+    let function = |tables: &mut TaskTables| tables.has_function = true;
+    let by_config = |rule: KeyRule| move |tables: &mut TaskTables| tables.key_rule = rule.clone();
+    let state = |lock_id, change: &dyn Fn(&mut TaskTables)| {
+        states(&published(0.0, &run(lock_id), &[(9, "app@psql", "", 7777)], change))[0]
+    };
+    assert_eq!(state(Some(2), &|_| {}), "orphan", "lock_id is the id of its task");
+    assert_eq!(state(Some(5), &|_| {}), "orphan?", "it is another number");
+    assert_eq!(state(None, &|_| {}), "unknown", "no number at all");
+    assert_eq!(state(None, &function), "orphan", "a function locks the id");
+    assert_eq!(state(Some(5), &function), "orphan?", "what is stored is another number");
+    assert_eq!(state(None, &by_config(KeyRule::Id)), "orphan");
+    assert_eq!(state(Some(5), &by_config(KeyRule::LockId)), "orphan");
+    assert_eq!(state(None, &by_config(KeyRule::LockId)), "unknown");
+    assert_eq!(state(Some(7777), &by_config(KeyRule::LockId)), "slow?", "it is held");
+    assert_eq!(state(Some(7777), &by_config(KeyRule::Id)), "orphan", "the id is what counts");
+    assert_eq!(state(Some(2), &by_config(KeyRule::Expression("x".into()))), "unknown", "which gave nothing");
+}
+
+#[test]
+fn a_session_that_held_the_key_and_was_seen_to_end_is_a_proof() {
+    let run = [(10, "w-1", Some(5), 3000.0)];
+    let at = |now, held: &[(i32, &str, &str, i64)]| published(now, &run, held, |_| {});
+    let mut watch = Watch::default();
+    let mut look = |snapshot: &Snapshot| state(&mut watch, snapshot).as_str();
+    let holder = [(7, "app@psql", "", 5)];
+    assert_eq!(look(&at(0.0, &holder)), "slow?");
+    assert_eq!(look(&at(1.0, &[])), "settling", "it has not been free for long");
+    assert_eq!(look(&at(30.9, &[])), "settling");
+    assert_eq!(look(&at(31.0, &[])), "orphan");
+    assert_eq!(look(&at(32.0, &holder)), "slow?", "held again");
+    // Unlocked by a session that is still there, it may never have been the worker's.
+    let other = [(7, "app@psql", "", 6)];
+    assert_eq!(look(&at(40.0, &other)), "settling");
+    assert_eq!(look(&at(70.0, &other)), "orphan?");
+}
+
+#[test]
+fn who_was_tied_to_the_worker_stays_so_while_he_holds_the_key() {
+    let run = [(10, "worker-001", Some(2), 60.0)];
+    let mut watch = Watch::default();
+    let mut look =
+        |now, query: &str| state(&mut watch, &published(now, &run, &[(7, "app@psql", query, 2)], |_| {}));
+    assert_eq!(look(0.0, "SELECT try_acquire_task_lock(2, 'worker-001')"), TaskState::Running);
+    assert_eq!(look(1.0, "SELECT something_else()"), TaskState::Running);
+    assert_eq!(
+        state(&mut Watch::default(), &published(1.0, &run, &[(7, "app@psql", "SELECT 1", 2)], |_| {})),
+        TaskState::MaybeRunning
+    );
+}
+
+#[test]
+fn what_failed_and_is_not_tried_again_is_said_and_so_is_a_streak() {
+    let board = |statuses: &[&str], next: Option<f64>| {
+        let mut b = Builder::default();
+        b.task(1, "sync", "sql", 600.0, 0.0).next_run_at = next.map(at);
+        for (place, status) in statuses.iter().enumerate() {
+            let row = b.execution(1, "worker-1", status, 100.0, None);
+            (row.id, row.error) =
+                (90 - i64::try_from(place).unwrap(), Some(format!("no {place}").as_str().into()));
+        }
+        let snapshot = b.snapshot();
+        let row = Watch::default().look(&snapshot, &Thresholds::default()).rows[0].clone();
+        let error = row.last_failed(&snapshot).and_then(|execution| execution.error.clone());
+        (row.state.as_str(), row.streak.length, row.streak.is_open, error.map(|error| error.to_string()))
+    };
+    let first = Some("no 0".to_owned());
+    assert_eq!(board(&["failed"], None), ("failed", 1, true, first.clone()));
+    assert_eq!(board(&["failed", "completed", "failed"], None), ("failed", 1, false, first.clone()));
+    assert_eq!(board(&["completed", "failed"], None), ("idle", 0, false, None));
+    assert_eq!(board(&["failed", "failed", "failed"], Some(9.0)), ("idle", 3, true, first));
+}

@@ -1,0 +1,79 @@
+//! What is seen of a task's key, in words.
+
+use super::{KeyState, Proof, TaskRow, also_of};
+use crate::model::lock_key::LockKey;
+use crate::model::snapshot::Snapshot;
+use crate::text::{duration, one_line};
+
+/// Why an execution has the state it has: who holds its key, and what that proves. One line, fit for a screen; empty for what does not
+/// run in the log.
+#[must_use]
+pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
+    let Some(execution) = row.execution(snapshot) else { return String::new() };
+    let key = key(row);
+    let holder = match row.holder {
+        Some(pid) => format!("{pid} holds {key}"),
+        None => format!("a prepared transaction holds {key}"),
+    };
+    match row.key {
+        _ if snapshot.server().is_none_or(|server| server.in_recovery) => {
+            "a standby does not see the locks of the primary".to_owned()
+        }
+        KeyState::Unseen => unseen(row, snapshot).to_owned(),
+        KeyState::Free { proof, .. } => {
+            let seen = row.since.map(|since| (snapshot.taken_at - since).as_seconds_f64());
+            let seen = seen.filter(|seconds| *seconds >= 1.0);
+            let seen =
+                seen.map_or_else(String::new, |seconds| format!(", seen free for {}", duration(seconds)));
+            let then =
+                row.orphan_in.map_or_else(String::new, |left| format!(": an orphan in {}", duration(left)));
+            format!("nobody holds {key}{}{seen}{then}", proved(proof))
+        }
+        KeyState::Held => holder,
+        KeyState::HeldBySomebody => match execution.worker.as_deref() {
+            Some(worker) => format!("{holder}, and nothing ties it to {}", one_line(worker)),
+            None => format!("{holder}, and the log names no worker"),
+        },
+        KeyState::HeldForOther => format!("{holder} for another row of the log: this one is left over"),
+        KeyState::HeldByOther => {
+            let set = row.set(snapshot);
+            let also = set.and_then(|set| also_of(&snapshot.task_sets, set, set.key(execution)?));
+            match (also, execution.backend_pid) {
+                (Some(also), None) => format!("{holder}, which is also that of a task of {}", one_line(also)),
+                (_, Some(logged)) => format!("{holder}, and the log names session {logged}"),
+                (None, None) => holder,
+            }
+        }
+    }
+}
+
+/// `key 2`
+fn key(row: &TaskRow) -> String {
+    match row.tag.and_then(|tag| LockKey::of(&tag)) {
+        Some(LockKey::Bigint(number)) => format!("key {number}"),
+        _ => "its key".to_owned(),
+    }
+}
+
+/// What says that the number is its key.
+fn proved(proof: Option<Proof>) -> &'static str {
+    match proof {
+        Some(Proof::Namespace) => "",
+        Some(Proof::Config) => " (its key by the config)",
+        Some(Proof::Row) => " (the id of its task, and its lock_id)",
+        Some(Proof::Function) => " (which a function beside its table locks)",
+        Some(Proof::SeenEnding) => ", and the session that held it has ended",
+        None => ", if that is what its worker locks",
+    }
+}
+
+/// Why nothing is seen of the key.
+fn unseen(row: &TaskRow, snapshot: &Snapshot) -> &'static str {
+    if snapshot.locks.error.is_some() {
+        "the locks could not be read"
+    } else if row.set(snapshot).is_none_or(|set| set.executions.error.is_some()) {
+        "the log could not be read"
+    } else {
+        "its row stores no key ([tables] task_key in the config says what is locked)"
+    }
+}
