@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use locktop::model::backend::{Backend, State};
 use locktop::model::finding::{self, Finding};
+use locktop::model::held::{self, HeldSince};
 use locktop::model::id_generator::IdGenerator;
 use locktop::model::lease::{self, Lease};
 use locktop::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
@@ -196,8 +197,9 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         .rows
         .iter()
         .filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
-        .filter_map(|lock| Some(((lock.pid?, lock.tag), at(-41.0))))
+        .filter_map(|lock| Some(((lock.pid?, lock.tag), HeldSince { proved: at(-41.0), seen: at(-30.0) })))
         .collect();
+    let runs_since = held::runs(&tasks, &snapshot);
     let waiting_since = (graph.waiting > 0).then(|| at(-171.0));
     View {
         target: TargetId(0),
@@ -213,6 +215,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         events: Arc::default(),
         rights: None,
         held_since: Arc::new(held_since),
+        runs_since: Arc::new(runs_since),
         lock_names: Arc::default(),
     }
 }
@@ -238,6 +241,7 @@ fn findings(
         leases,
         queue,
         deadlocks: &finding::Deadlocks::default(),
+        new_roots: &finding::NewRoots::default(),
         lock_names: &LockNames::default(),
         thresholds: &Thresholds::default(),
     })

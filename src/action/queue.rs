@@ -2,7 +2,7 @@
 //!
 //! In locktop's own table the functions of the schema do it, which never take an item from a session that is there. In a published
 //! table nothing says whose session has an item: what is being worked on is left alone unless nobody has its row locked and
-//! its advisory key, the id as it is, can be had; both are kept to the end of the transaction.
+//! its advisory key, the id as it is unless the config says another, can be had; both are kept to the end of the transaction.
 
 use tokio_postgres::Client;
 
@@ -40,7 +40,7 @@ pub(super) async fn settle(
         Err(told) => return told,
     };
     let row = Row { table: &table, id: format!("t.id = {}", item.id), conditions: conditions(&table, item) };
-    let act = if item.is_own { own(&row, function, actor) } else { published(&row, verb, status) };
+    let act = if item.is_own { own(&row, function, actor) } else { published(&row, verb, item) };
     match row.act(client, &act, &actor.role, item.is_own).await {
         Told::Answer(answer) => told(verb, answer),
         Told::Nothing(fate, detail) => (fate, detail),
@@ -84,8 +84,10 @@ fn own(row: &Row<'_>, function: &str, actor: &Actor) -> String {
 }
 
 /// The row first, then the key, then the change: each reads what the one before found.
-fn published(row: &Row<'_>, verb: Verb, status: &str) -> String {
-    let free = if status == "processing" { "pg_try_advisory_xact_lock(s.id)" } else { "true" };
+fn published(row: &Row<'_>, verb: Verb, item: &ItemTarget) -> String {
+    let key = item.key.unwrap_or(item.id);
+    let locked = format!("pg_try_advisory_xact_lock({key}::bigint)");
+    let free = if item.status.as_deref() == Some("processing") { locked.as_str() } else { "true" };
     let set = published_set(row.table, verb);
     let source = row.table.source();
     format!(

@@ -10,7 +10,8 @@ use super::learn::Learned;
 use super::series;
 use crate::clock;
 use crate::model::event::{Draft, Events, Kind, Told};
-use crate::model::finding::{self, Deadlocks, Scene, Severity, Subject, lock_name_query};
+use crate::model::finding::{self, Deadlocks, NewRoots, Scene, Severity, Subject, lock_name_query};
+use crate::model::held;
 use crate::model::lease;
 use crate::model::lock_name::LockNames;
 use crate::model::plan::Rights;
@@ -36,6 +37,7 @@ pub struct Digest {
     notes: Arc<[Text]>,
     watch: Watch,
     deadlocks: Deadlocks,
+    new_roots: NewRoots,
     held: Held,
     diff: Diff,
     redis: Option<RedisState>,
@@ -62,6 +64,7 @@ impl Digest {
             events: Arc::default(),
             rights: None,
             held_since: Arc::default(),
+            runs_since: Arc::default(),
             lock_names: Arc::new(lock_names),
         };
         Self {
@@ -69,6 +72,7 @@ impl Digest {
             notes: Arc::default(),
             watch: Watch::default(),
             deadlocks: Deadlocks::default(),
+            new_roots: NewRoots::default(),
             held: Held::default(),
             diff: Diff::default(),
             redis: None,
@@ -127,8 +131,10 @@ impl Digest {
             (Arc::clone(&before.graph), Arc::clone(&before.series))
         };
         self.deadlocks.look(&snapshot, &graph);
+        self.new_roots.look(&graph, snapshot.taken_at);
         let held_since = self.held.look(&snapshot);
         let tasks = self.watch.look(&snapshot, &self.thresholds);
+        let runs_since = Arc::new(held::runs(&tasks, &snapshot));
         let leases = lease::Board::of(&snapshot);
         let queue = work_queue::Board::of(&snapshot, &self.thresholds);
         let mut findings = finding::find(Scene {
@@ -138,6 +144,7 @@ impl Digest {
             leases: &leases,
             queue: &queue,
             deadlocks: &self.deadlocks,
+            new_roots: &self.new_roots,
             lock_names: &before.lock_names,
             thresholds: &self.thresholds,
         });
@@ -159,6 +166,7 @@ impl Digest {
             series,
             events,
             held_since,
+            runs_since,
             rights: before.rights.clone(),
             lock_names: Arc::clone(&before.lock_names),
             snapshot: Some(Arc::new(snapshot)),
@@ -205,6 +213,7 @@ impl Digest {
     /// Marks the last snapshot as old.
     pub fn link_lost(&mut self, reason: &str, attempt: u32) -> Arc<View> {
         self.held.forget();
+        self.new_roots.forget();
         let at = self.server_time(clock::monotonic());
         // Another attempt that failed is none.
         let is_news = !matches!(self.view.link, Link::Down { .. });

@@ -1,4 +1,5 @@
-//! Since when each advisory lock is held, as far as that is known: a lower bound, which is never too high.
+//! Since when each advisory lock is held, as far as that is known: a lower bound, which is never too high, and since when it has been
+//! seen at every look.
 //!
 //! A lock that is there in two scans may have been released and taken again in between. It was not where the holder is
 //! in one transaction all the time, or has begun nothing and ended nothing. (A session that releases a lock and takes
@@ -10,11 +11,9 @@ use rustc_hash::FxHashMap;
 
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
+use crate::model::held::{HeldLocks, HeldSince};
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::snapshot::Snapshot;
-
-/// Holder and lock, and when they were first seen together.
-pub type HeldSince = FxHashMap<(i32, LockTag), Timestamp>;
 
 /// What a holder was doing at a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,15 +45,17 @@ impl Doing {
 /// The table, and what is needed to go on with it.
 #[derive(Debug, Default)]
 pub struct Held {
-    since: Arc<HeldSince>,
+    since: Arc<HeldLocks>,
     locks: Arc<Vec<Lock>>,
     holders: FxHashMap<i32, Option<Doing>>,
+    /// When each holder began, where this role may see it.
+    starts: FxHashMap<i32, Timestamp>,
 }
 
 impl Held {
     /// The table for a snapshot. Without locks of this moment it stays as it was.
     #[must_use]
-    pub fn look(&mut self, snapshot: &Snapshot) -> Arc<HeldSince> {
+    pub fn look(&mut self, snapshot: &Snapshot) -> Arc<HeldLocks> {
         if snapshot.locks.error.is_none() {
             self.update(snapshot);
         }
@@ -89,14 +90,21 @@ impl Held {
             return;
         }
         let goes_on = |pid: i32| now.get(&pid).is_some_and(|(goes_on, _)| *goes_on);
-        let mut table = HeldSince::with_capacity_and_hasher(self.since.len(), rustc_hash::FxBuildHasher);
+        let starts: FxHashMap<i32, Timestamp> =
+            backends.iter().filter_map(|backend| Some((backend.pid, backend.backend_start?))).collect();
+        // Where a start is hidden from this role nothing speaks against it.
+        let is_same =
+            |pid: i32| self.starts.get(&pid).zip(starts.get(&pid)).is_none_or(|(before, now)| before == now);
+        let mut table = HeldLocks::with_capacity_and_hasher(self.since.len(), rustc_hash::FxBuildHasher);
         let mut holders: FxHashMap<i32, Option<Doing>> = FxHashMap::default();
         let idle: FxHashMap<i32, Timestamp> =
             backends.iter().filter_map(|backend| Some((backend.pid, idle_since(backend, scan)?))).collect();
         for key in held(locks) {
-            let before = self.since.get(&key).copied().filter(|_| goes_on(key.0));
-            let known = before.or_else(|| idle.get(&key.0).copied());
-            table.insert(key, known.unwrap_or(snapshot.taken_at));
+            let before = self.since.get(&key).copied();
+            let proved = before.map(|before| before.proved).filter(|_| goes_on(key.0));
+            let proved = proved.or_else(|| idle.get(&key.0).copied()).unwrap_or(snapshot.taken_at);
+            let seen = before.filter(|_| is_same(key.0)).map_or(snapshot.taken_at, |before| before.seen);
+            table.insert(key, HeldSince { proved, seen });
             holders.insert(key.0, None);
         }
         for backend in backends {
@@ -104,7 +112,7 @@ impl Held {
                 *doing = Doing::of(backend, scan);
             }
         }
-        *self = Self { since: Arc::new(table), locks: Arc::clone(locks), holders };
+        *self = Self { since: Arc::new(table), locks: Arc::clone(locks), holders, starts };
     }
 }
 

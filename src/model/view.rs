@@ -73,9 +73,10 @@ pub struct View {
     pub events: Arc<super::event::Events>,
     /// What the role of the connection may do and see; none while that is not known.
     pub rights: Option<Arc<super::plan::Rights>>,
-    /// Since when each advisory lock is held by this process without a break, as far as that is known: the age is a
-    /// lower bound.
-    pub held_since: Arc<rustc_hash::FxHashMap<(i32, super::lock::LockTag), Timestamp>>,
+    /// Since when each advisory lock is held by this process, as far as that is known.
+    pub held_since: Arc<super::held::HeldLocks>,
+    /// The locks of what runs, and exactly since when.
+    pub runs_since: Arc<super::held::RunLocks>,
     /// Names for advisory keys: the config's, learned ones and those of well-known software.
     pub lock_names: Arc<super::lock_name::LockNames>,
 }

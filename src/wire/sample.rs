@@ -119,6 +119,7 @@ pub(super) fn view() -> View {
         events: Arc::default(),
         rights: None,
         held_since: Arc::default(),
+        runs_since: Arc::default(),
         lock_names: Arc::default(),
     }
 }

@@ -125,6 +125,7 @@ impl Place {
             status: row.status.clone(),
             worker: row.worker.clone(),
             attempt: row.attempt,
+            key: None,
         }
     }
 

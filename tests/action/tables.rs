@@ -1,6 +1,6 @@
 //! Leases, tasks and items of tables: changed only if the row is exactly the one that was seen.
 
-use locktop::model::plan::{Fate, ItemTarget, LeaseTarget, TaskTarget, Verb, What};
+use locktop::model::plan::{Fate, ItemTarget, LeaseTarget, PublishedTarget, TaskTarget, Verb, What};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
 use tokio_postgres::Client;
@@ -99,6 +99,7 @@ impl Place {
             status: row.get::<_, Option<String>>(1).map(Into::into),
             worker: row.get::<_, Option<String>>(2).map(Into::into),
             attempt: row.get(3),
+            key: None,
         }
     }
 
@@ -127,25 +128,28 @@ async fn a_lease_is_ended_only_as_it_was_seen() {
 
 async fn ended_as_seen(place: &mut Place) {
     let seen = place.lease().await;
-    let micro = chrono::TimeDelta::microseconds(1);
     let mut others = vec![
         (LeaseTarget { owner: "node9".into(), ..seen.clone() }, "its owner is another one"),
-        (LeaseTarget { renewed_at: seen.renewed_at - micro, ..seen.clone() }, "it was renewed"),
-        (LeaseTarget { term: seen.term + 1.0, ..seen.clone() }, "its term is another one"),
         (LeaseTarget { id: "8".into(), ..seen.clone() }, "its row is gone"),
     ];
     if place.is_own {
         let token = seen.token.map(|token| token - 1);
         others.push((LeaseTarget { token, ..seen.clone() }, "it was given to somebody else"));
+    } else {
+        let (second, term) = (chrono::TimeDelta::seconds(1), chrono::TimeDelta::seconds(i64::from(i32::MAX)));
+        let later = LeaseTarget { renewed_at: seen.renewed_at + second, ..seen.clone() };
+        let before = LeaseTarget { renewed_at: seen.renewed_at - term, ..seen.clone() };
+        others.push((later, "it was taken anew"));
+        others.push((before, "it was taken anew"));
+        others.push((LeaseTarget { term: seen.term + 1.0, ..seen.clone() }, "its term is another one"));
     }
     for (other, words) in others {
         place.is(Verb::Unlock, What::Lease(other), Fate::Changed, words).await;
     }
     let gone = LeaseTarget { table: 4_000_000_000, ..seen.clone() };
     place.is(Verb::Unlock, What::Lease(gone), Fate::Changed, "its table is gone").await;
+    // Its holder goes on renewing it meanwhile.
     place.run("UPDATE distlock SET ts = clock_timestamp()").await;
-    place.is(Verb::Unlock, What::Lease(seen), Fate::Changed, "it was renewed or taken").await;
-    let seen = place.lease().await;
     place.is(Verb::Unlock, What::Lease(seen.clone()), Fate::Done, "the lease of node1 has ended").await;
     place.is(Verb::Unlock, What::Lease(seen), Fate::Changed, "since it was seen").await;
     assert_eq!(place.ask("SELECT owner FROM distlock").await, "node1", "who had it stays");
@@ -334,6 +338,48 @@ async fn a_published_item_is_left_alone_while_anybody_may_work_on_it() {
         let keys = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
                     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
         assert_eq!(place.ask(keys).await, "0");
+    }
+}
+
+#[tokio::test]
+async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
+    for version in support::versions() {
+        let mut place = Place::printed(version).await;
+        place.run(include_str!("../tasks/recipe.sql")).await;
+        place.run("DELETE FROM task_execution_log").await;
+        place
+            .run(
+                "INSERT INTO task_execution_log (task_id, worker_id, status, started_at, lock_id)
+                      VALUES (1, 'worker-001', 'running', now() - interval '1 hour', 1)",
+            )
+            .await;
+        let sql = "SELECT id::int8, worker_id, started_at::timestamptz FROM task_execution_log";
+        let row = place.client.query_one(sql, &[]).await.unwrap();
+        let seen = PublishedTarget {
+            table: place.oid("task_execution_log").await,
+            source: "public.task_execution_log".into(),
+            id: row.get(0),
+            task_id: 1,
+            name: Some("a".into()),
+            worker: row.get::<_, String>(1).into(),
+            started_at: row.get(2),
+            key: 1,
+        };
+        let what = |target: &PublishedTarget| What::Published(target.clone());
+        place.run("BEGIN; SELECT FROM task_execution_log FOR UPDATE").await;
+        place.is(Verb::Recover, what(&seen), Fate::Refused, "somebody has its row locked").await;
+        place.run("COMMIT; SELECT pg_advisory_lock(1)").await;
+        place.is(Verb::Recover, what(&seen), Fate::Refused, "somebody holds key 1").await;
+        place.run("SELECT pg_advisory_unlock(1)").await;
+        let other = PublishedTarget { worker: "worker-002".into(), ..seen.clone() };
+        place.is(Verb::Recover, what(&other), Fate::Changed, "another worker has it").await;
+        let micro = chrono::TimeDelta::microseconds(1);
+        let other = PublishedTarget { started_at: seen.started_at + micro, ..seen.clone() };
+        place.is(Verb::Recover, what(&other), Fate::Changed, "it began at another time").await;
+        place.is(Verb::Recover, what(&seen), Fate::Done, "failed in the log").await;
+        let row = "SELECT status || ' ' || (completed_at IS NOT NULL) || ' ' || left(error_message, 30) FROM task_execution_log";
+        assert_eq!(place.ask(row).await, "failed true its worker's session was gone:");
+        place.is(Verb::Recover, what(&seen), Fate::Changed, "it has ended").await;
     }
 }
 

@@ -59,15 +59,15 @@ async fn the_feed_publishes_reconnects_and_obeys() {
         // It cannot be held since before it was taken, and is held since the holder became idle: which it did once more
         // after the answer, since the driver closes its statement then.
         let taken = |view: &View| view.snapshot.as_deref().unwrap().taken_at;
-        let since = second.held_since.get(&(admin_pid, lock.tag)).unwrap();
-        assert!((taken(&first)..=taken(&second)).contains(since), "{since}");
+        let since = second.held_since.get(&(admin_pid, lock.tag)).unwrap().proved;
+        assert!((taken(&first)..=taken(&second)).contains(&since), "{since}");
         assert_eq!(second.series.samples.len(), 2);
         feed.interval.send_replace(Duration::from_millis(20));
         let third = feed.until(|view| view.id > second.id + 3).await;
-        let since = third.held_since.get(&(admin_pid, lock.tag)).unwrap();
-        assert!((taken(&first)..=taken(&third)).contains(since), "{since}");
+        let since = third.held_since.get(&(admin_pid, lock.tag)).unwrap().proved;
+        assert!((taken(&first)..=taken(&third)).contains(&since), "{since}");
         let third = feed.until(|view| view.id > third.id + 3).await;
-        assert_eq!(third.held_since.get(&(admin_pid, lock.tag)), Some(since));
+        assert_eq!(third.held_since.get(&(admin_pid, lock.tag)).map(|held| held.proved), Some(since));
         let own = third.snapshot.as_deref().unwrap().server().unwrap().own_pid;
         admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
         let down = feed.until(|view| matches!(view.link, Link::Down { .. })).await;

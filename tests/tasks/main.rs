@@ -19,24 +19,28 @@ use stage::{OWN, Stage, own_tables};
 const RECIPE: &str = include_str!("recipe.sql");
 
 #[tokio::test]
-async fn the_printed_tables_are_shown_and_nothing_in_them_is_called_an_orphan() {
+async fn the_printed_tables_are_shown_with_what_their_keys_prove() {
     let mut stage = Stage::new(RECIPE).await;
     let worker = stage.client().await;
     let insert = "INSERT INTO task_execution_log (task_id, worker_id, status, lock_id, started_at) VALUES
         (2, 'worker-7', 'running', 2, now() - interval '41 minutes'),
         (1, 'worker-1', 'running', 1, now() - interval '5 minutes')";
+    worker.batch_execute("SET application_name = 'jobs worker-1'").await.unwrap();
     worker.batch_execute(&format!("SELECT pg_advisory_lock(1); {insert}")).await.unwrap();
     let view = stage.look().await;
     let set = &view.snapshot.as_ref().unwrap().task_sets[0];
     assert!(!set.tables.own_keys);
     assert_eq!(&*set.tables.schedules, "public.scheduled_tasks");
     assert_eq!((&set.tasks.error, &set.executions.error), (&None, &None));
-    assert_eq!(stage.states(), ["running", "unknown", "due"]);
+    // The server has only just come up.
+    assert_eq!(stage.states(), ["running", "settling", "due"]);
     let row = &view.tasks.rows[0];
     assert_eq!(row.holder, Some(stage::pid(&worker).await));
     assert_eq!(stage.name(1), Some("数据同步任务?".to_owned()), "a small number may be anybody's");
     stage.later(3600);
-    assert_eq!(stage.states(), ["slow", "unknown", "overdue"], "an hour later");
+    assert_eq!(stage.states(), ["slow", "orphan", "overdue"], "an hour later");
+    let orphan = stage.view().findings.iter().find(|finding| finding.check == "orphan_task").unwrap().clone();
+    assert_eq!(orphan.help, Some("recover"), "{}", orphan.summary);
     let json = stage.json();
     assert_eq!(json["tasks"][0]["name"], "数据同步任务");
     assert_eq!(json["tasks"][0]["state"], "running");
@@ -44,6 +48,28 @@ async fn the_printed_tables_are_shown_and_nothing_in_them_is_called_an_orphan() 
     let executions = json["executions"].as_array().unwrap();
     let mine = executions.iter().find(|execution| execution["task_id"] == 1).unwrap();
     assert_eq!((&mine["state"], &mine["worker_id"]), (&"slow".into(), &"worker-1".into()));
+    let lost = executions.iter().find(|execution| execution["task_id"] == 2).unwrap();
+    let evidence = "nobody holds key 2 (the id of its task, and its lock_id)";
+    assert_eq!(lost["state"], "orphan");
+    assert!(lost["evidence"].as_str().unwrap().starts_with(evidence), "{}", lost["evidence"]);
+    // Somebody else holds the number now, and a left-over row says that it runs, too.
+    let left = "INSERT INTO task_execution_log (task_id, worker_id, status, lock_id, started_at)
+                VALUES (2, 'worker-8', 'running', 2, now() - interval '1 minute')";
+    let other = stage.client().await;
+    for sql in [left, "SET application_name = 'psql'", "SELECT pg_advisory_lock(2)"] {
+        other.batch_execute(sql).await.unwrap();
+    }
+    stage.look().await;
+    assert_eq!(stage.states(), ["running", "running?", "leftover", "due"]);
+    let json = stage.json();
+    let of_task_2 = |key: &str| -> Vec<String> {
+        let executions = json["executions"].as_array().unwrap().iter();
+        executions.filter(|row| row["task_id"] == 2).map(|row| row[key].to_string()).collect()
+    };
+    assert_eq!(
+        (of_task_2("state"), of_task_2("maybe")),
+        (vec!["\"unknown\"".into(); 2], vec!["\"running\"".into(), "\"orphan\"".into()])
+    );
     assert_eq!(mine["lock_key"]["value"], 1);
 }
 
@@ -61,7 +87,7 @@ async fn our_tables_know_orphans_leaks_and_limits() {
     );
     worker.batch_execute(&format!("SELECT pg_advisory_lock({OWN} + 1); {start}")).await.unwrap();
     stage.look().await;
-    assert_eq!(stage.states(), ["running", "unknown", "overdue"]);
+    assert_eq!(stage.states(), ["running", "settling", "overdue"]);
     stage.later(30);
     assert_eq!(stage.states(), ["running", "orphan", "overdue"]);
     stage.later(301);

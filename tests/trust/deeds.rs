@@ -96,6 +96,7 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
             status: row.get::<_, Option<String>>(1).map(Into::into),
             worker: row.get::<_, Option<String>>(2).map(Into::into),
             attempt: row.get(3),
+            key: None,
         };
         let verbs: &[Verb] = match item.status.as_deref() {
             Some("pending") => &[Verb::SetAside],

@@ -134,12 +134,14 @@ pub(crate) fn in_schema(schema: &str, limits: Limits) -> Limits {
         task_tables: tasks::Places {
             schedules: name("scheduled_tasks"),
             executions: name("task_execution_log"),
+            ..Default::default()
         },
         system_tables: systems::Places {
             leases: name("distlock"),
             queue: name("task_queue"),
             limits: name("rate_limit"),
             generators: name("id_generator"),
+            ..Default::default()
         },
         ..limits
     }

@@ -3,6 +3,7 @@
 use super::{LIST, field, fields, heading, party};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
+use crate::app::table::{age_words, lock_age};
 use crate::model::lock::{Lock, LockTag};
 use crate::model::lock_key::LockKey;
 use crate::model::wait_graph::{Party, Queue};
@@ -73,8 +74,7 @@ fn holder_line(scene: &Scene<'_>, lock: &Lock) -> Line {
         None => Party::Prepared(lock.virtualtransaction),
     };
     let state = crate::app::table::root_state(scene, subject, 60);
-    let since = lock.pid.and_then(|pid| scene.view.held_since.get(&(pid, lock.tag)).copied());
-    let age = scene.age(since).map(|age| format!("  held ≥{}", crate::text::duration(age)));
+    let age = lock_age(scene, lock).map(|known| format!("  held {}", age_words(known)));
     Line::new()
         .with(format!("  {:<20} ", lock.mode.short()), Tone::Plain)
         .with(format!("{}  ", party(scene, subject)), Tone::Plain)

@@ -13,7 +13,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "TYPE", name: "type", min: 8, max: 13, right: false, rank: 5 },
     Column { title: "MODE", name: "mode", min: 10, max: 20, right: false, rank: 0 },
     Column { title: "STATE", name: "state", min: 7, max: 7, right: false, rank: 0 },
-    Column { title: "AGE", name: "age", min: 7, max: 8, right: true, rank: 0 },
+    Column { title: "AGE", name: "age", min: 8, max: 11, right: true, rank: 0 },
     Column { title: "WAITERS", name: "waiters", min: 7, max: 7, right: true, rank: 0 },
     Column { title: "PID", name: "pid", min: 8, max: 8, right: false, rank: 0 },
     Column { title: "WHO", name: "who", min: 10, max: 24, right: false, rank: 1 },
@@ -27,7 +27,7 @@ pub(super) const ADVISORY: &[Column] = &[
     Column { title: "MODE", name: "mode", min: 4, max: 9, right: false, rank: 0 },
     Column { title: "PID", name: "pid", min: 8, max: 8, right: false, rank: 0 },
     Column { title: "OWNER", name: "who", min: 10, max: 24, right: false, rank: 0 },
-    Column { title: "HELD", name: "age", min: 8, max: 8, right: true, rank: 0 },
+    Column { title: "HELD", name: "age", min: 11, max: 11, right: true, rank: 0 },
     Column { title: "WAITERS", name: "waiters", min: 7, max: 7, right: true, rank: 0 },
     Column { title: "KEY", name: "key", min: 12, max: 22, right: false, rank: 2 },
     Column { title: "DB", name: "db", min: 6, max: 12, right: false, rank: 3 },
@@ -58,13 +58,40 @@ fn lock<'a>(scene: &Scene<'a>, at: u32) -> Option<&'a Lock> {
     scene.snapshot.locks.rows.get(at as usize)
 }
 
-/// How long it is held or waited for, and whether that is exact.
-fn lock_age(scene: &Scene<'_>, lock: &Lock) -> (Option<f64>, bool) {
+/// How a time is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::app) enum Known {
+    Exactly,
+    /// It may be longer, and is not shorter.
+    AtLeast,
+    /// At every look for so long; in between it may have been released and taken again.
+    Seen,
+}
+
+/// How long a lock is held or waited for, and how that is known.
+pub(in crate::app) fn lock_age(scene: &Scene<'_>, lock: &Lock) -> Option<(f64, Known)> {
     if !lock.granted {
-        return (scene.wait_age(lock.wait_start), true);
+        return scene.wait_age(lock.wait_start).map(|age| (age, Known::Exactly));
     }
-    let since = lock.pid.and_then(|pid| scene.view.held_since.get(&(pid, lock.tag)).copied());
-    (scene.age(since), false)
+    let key = (lock.pid?, lock.tag);
+    if let Some(began) = scene.view.runs_since.get(&key) {
+        return scene.age(Some(*began)).map(|age| (age, Known::Exactly));
+    }
+    let since = scene.view.held_since.get(&key)?;
+    if since.proved <= since.seen {
+        return scene.age(Some(since.proved)).map(|age| (age, Known::AtLeast));
+    }
+    scene.age(Some(since.seen)).map(|age| (age, Known::Seen))
+}
+
+/// `7.2s`, `≥41s`, `seen 12s`
+pub(in crate::app) fn age_words((seconds, known): (f64, Known)) -> String {
+    let age = crate::text::duration(seconds);
+    match known {
+        Known::Exactly => age,
+        Known::AtLeast => format!("≥{age}"),
+        Known::Seen => format!("seen {age}"),
+    }
 }
 
 fn waiters(scene: &Scene<'_>, lock: &Lock) -> Option<usize> {
@@ -92,9 +119,9 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
         "state" if lock.granted => Cell::plain("held"),
         "state" => Cell::toned("waiting", Tone::Warning),
         "age" => match lock_age(scene, lock) {
-            (Some(seconds), true) => age(Some(seconds), Tone::Warning),
-            (Some(seconds), false) => Cell::plain(format!("≥{}", crate::text::duration(seconds))),
-            (None, _) => Cell::none(),
+            Some((seconds, _)) if !lock.granted => age(Some(seconds), Tone::Warning),
+            Some(known) => Cell::plain(age_words(known)),
+            None => Cell::none(),
         },
         "waiters" => match waiters(scene, lock) {
             Some(count) => Cell::toned(count.to_string(), Tone::Warning),
@@ -130,7 +157,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
 pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     let Some(lock) = lock(scene, at) else { return Value::Missing };
     match column {
-        "age" => Value::number(lock_age(scene, lock).0),
+        "age" => Value::number(lock_age(scene, lock).map(|(seconds, _)| seconds)),
         "waiters" => {
             Value::number(waiters(scene, lock).and_then(|count| u32::try_from(count).ok()).map(f64::from))
         }

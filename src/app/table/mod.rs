@@ -36,6 +36,7 @@ pub(in crate::app) use leases::tone as lease_tone;
 pub use limits::limit_rows;
 pub(in crate::app) use limits::tone as limit_tone;
 pub use locks::{advisory_rows, lock_rows};
+pub(in crate::app) use locks::{age_words, lock_age};
 pub use queue::item_rows;
 pub(in crate::app) use queue::tone as item_tone;
 pub use tasks::task_rows;

@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use super::ground::{Ground, TASKS_SCHEMA};
 use super::orders::{Orders, Part};
 use super::play::{self, Play, Shared};
-use super::{TasksError, TasksOptions, WORKERS_GRACE};
+use super::{TasksError, TasksOptions};
 use crate::demo::contest::Place;
 use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
@@ -69,7 +69,7 @@ impl Claim {
         ground.call_witnesses(&client).await?;
         let plan = options.plan();
         ground.sow(&client, &plan).await?;
-        let workers = settings(&info, &ground.schema, &options, options.orphan_grace() * WORKERS_GRACE);
+        let workers = settings(&info, &ground.schema, &options, options.takeover());
         let orders = Orders {
             conninfo: workers.to_key_value(),
             schema: ground.schema.as_str().to_owned(),

@@ -36,6 +36,10 @@ const GRACE: f64 = 30.0;
 const SHORTEST_GRACE: f64 = 1.0;
 /// Workers wait longer than the recovery before they take an orphan over, so that there is something to recover.
 const WORKERS_GRACE: f64 = 3.0;
+/// Seconds for which trouble is left to whoever looks on, before the demo mends it by itself; and the least that workers wait beyond
+/// that.
+const LEFT: f64 = 30.0;
+const LEFT_BEYOND: f64 = 15.0;
 /// Seconds after which a due task counts as overdue on the screens of a demo, before they are scaled.
 const OVERDUE: f64 = 60.0;
 const SHORTEST_OVERDUE: f64 = 2.0;
@@ -87,6 +91,17 @@ impl TasksOptions {
     #[must_use]
     pub fn orphan_grace(&self) -> f64 {
         (GRACE / self.time_scale).max(SHORTEST_GRACE)
+    }
+
+    /// Seconds for which trouble is left alone; none where nobody looks on.
+    fn left(&self) -> f64 {
+        if self.counted { 0.0 } else { LEFT }
+    }
+
+    /// Seconds after which a worker takes an orphan over.
+    fn takeover(&self) -> f64 {
+        let least = if self.counted { 0.0 } else { LEFT + LEFT_BEYOND };
+        (self.orphan_grace() * WORKERS_GRACE).max(least)
     }
 
     /// Seconds after which a due task is overdue.

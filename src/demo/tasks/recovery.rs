@@ -1,4 +1,5 @@
-//! The recovery that goes on beside the workers, as somebody's cron job would do it. Orphans always; whoever is past the timeout is
+//! The recovery that goes on beside the workers, as somebody's cron job would do it; where somebody looks on, he has half a minute to do
+//! it himself first. Orphans always; whoever is past the timeout is
 //! ended where workers are stopped, since one that stands still never ends by itself, and every few seconds where work hangs.
 
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use super::play::Shared;
 use crate::action::Actor;
 use crate::action::recover::{self, Order};
 use crate::clock;
-use crate::model::plan::{Request, Selection};
+use crate::model::Timestamp;
+use crate::model::plan::{Request, RunState, Running, Selection};
 
 /// Between two looks: long enough for an orphan to be seen on a screen, and less where there are many.
 const EVERY: Duration = Duration::from_millis(2_500);
@@ -60,9 +62,20 @@ async fn own(shared: &Shared, client: &Client) {
 /// One look and what follows from it. What is refused or lost is seen again at the next look.
 async fn recover(shared: &Shared, client: &Client, order: &Order, select: Selection, terminate: bool) {
     let request = Request { select, task: None, terminate };
-    if let Ok(plan) = recover::plan(client, &shared.ground.schema, &request).await {
+    if let Ok(mut plan) = recover::plan(client, &shared.ground.schema, &request).await {
+        let (left, now) = (shared.options.left(), plan.taken_at);
+        plan.rows
+            .retain(|row| trouble_for(&row.seen, now) >= left + if terminate { 0.0 } else { plan.grace });
         recover::execute(client, &shared.ground.schema, &plan, order, |_| {}).await;
     }
+}
+
+/// For how many seconds an execution has been in trouble, at the most: past its time, or without a sign of life.
+fn trouble_for(seen: &Running, now: Timestamp) -> f64 {
+    if seen.state == RunState::Slow {
+        return seen.run_seconds.zip(seen.timeout_seconds).map_or(0.0, |(run, limit)| run - limit);
+    }
+    seen.last_seen_at().map_or(f64::INFINITY, |at| (now - at).as_seconds_f64())
 }
 
 /// By the function of the recipe.

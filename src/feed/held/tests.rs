@@ -65,8 +65,27 @@ fn snapshot(seconds: i64, locks: &[Lock], backends: &[Backend]) -> Snapshot {
 fn after(first: Backend, second: Backend) -> i64 {
     let mut held = Held::default();
     let lock = [lock(1, 7, true)];
-    held.look(&snapshot(10, &lock, &[first])).values().for_each(|since| assert_eq!(*since, at(10)));
-    held.look(&snapshot(11, &lock, &[second])).values().next().unwrap().timestamp()
+    held.look(&snapshot(10, &lock, &[first])).values().for_each(|since| assert_eq!(since.proved, at(10)));
+    held.look(&snapshot(11, &lock, &[second])).values().next().unwrap().proved.timestamp()
+}
+
+fn proved(table: &HeldLocks, key: (i32, LockTag)) -> Option<Timestamp> {
+    table.get(&key).map(|since| since.proved)
+}
+
+#[test]
+fn a_lock_is_seen_for_as_long_as_its_holder_is_the_same_process() {
+    let mut held = Held::default();
+    let lock = [lock(1, 7, true)];
+    let mut seen = |now, backend: Backend| {
+        held.look(&snapshot(now, &lock, &[backend])).get(&(1, lock[0].tag)).map(|since| since.seen)
+    };
+    // A worker that does something between any two looks.
+    for now in 10..20 {
+        assert_eq!(seen(now, backend(1, None, now)), Some(at(10)), "{now}");
+    }
+    let other = Backend { backend_start: Some(at(3)), ..backend(1, None, 20) };
+    assert_eq!(seen(20, other), Some(at(20)), "another process of that number");
 }
 
 #[test]
@@ -79,14 +98,14 @@ fn a_lock_keeps_its_time_for_as_long_as_the_holder_stays() {
     assert!(Arc::ptr_eq(&table, &held.look(&snapshot(11, &first, &backends))));
     let second = [lock(3, 8, true), lock(1, 7, true)];
     let table = held.look(&snapshot(12, &second, &backends));
-    assert_eq!(table.get(&(1, first[0].tag)), Some(&at(10)));
-    assert_eq!(table.get(&(3, second[0].tag)), Some(&at(12)));
+    assert_eq!(proved(&table, (1, first[0].tag)), Some(at(10)));
+    assert_eq!(proved(&table, (3, second[0].tag)), Some(at(12)));
     let third = [lock(2, 7, true)];
     let table = held.look(&snapshot(13, &third, &backends));
-    assert_eq!(table.get(&(2, third[0].tag)), Some(&at(13)));
+    assert_eq!(proved(&table, (2, third[0].tag)), Some(at(13)));
     assert_eq!(table.len(), 1, "what is gone is forgotten");
     let table = held.look(&snapshot(14, &first, &backends));
-    assert_eq!(table.get(&(1, first[0].tag)), Some(&at(14)), "it was seen without the lock in between");
+    assert_eq!(proved(&table, (1, first[0].tag)), Some(at(14)), "it was seen without the lock in between");
 }
 
 #[test]
@@ -118,14 +137,14 @@ fn what_could_not_be_read_proves_nothing() {
     let mut stale = snapshot(11, &lock, &[]);
     stale.locks = stale.locks.stale("lock timeout".into());
     assert!(Arc::ptr_eq(&first, &held.look(&stale)));
-    assert_eq!(held.look(&snapshot(12, &lock, &idle)).get(&key), Some(&at(10)));
+    assert_eq!(proved(&held.look(&snapshot(12, &lock, &idle)), key), Some(at(10)));
     let mut stale = snapshot(13, &lock, &idle);
     stale.backends = stale.backends.stale("lock timeout".into());
-    assert_eq!(held.look(&stale).get(&key), Some(&at(13)));
-    assert_eq!(held.look(&snapshot(14, &lock, &idle)).get(&key), Some(&at(14)));
-    assert_eq!(held.look(&snapshot(15, &lock, &idle)).get(&key), Some(&at(14)));
+    assert_eq!(proved(&held.look(&stale), key), Some(at(13)));
+    assert_eq!(proved(&held.look(&snapshot(14, &lock, &idle)), key), Some(at(14)));
+    assert_eq!(proved(&held.look(&snapshot(15, &lock, &idle)), key), Some(at(14)));
     held.forget();
-    assert_eq!(held.look(&snapshot(16, &lock, &idle)).get(&key), Some(&at(16)), "the connection was lost");
+    assert_eq!(proved(&held.look(&snapshot(16, &lock, &idle)), key), Some(at(16)), "the connection was lost");
 }
 
 #[test]
@@ -133,12 +152,12 @@ fn what_an_idle_session_holds_it_held_when_it_became_idle() {
     for (state, xact) in [(State::Idle, None), (State::IdleInTransaction, Some(2))] {
         let idle = Backend { state: Some(state), ..backend(1, xact, 5) };
         let table = Held::default().look(&snapshot(100, &[lock(1, 7, true)], &[idle]));
-        assert_eq!(table.values().copied().collect::<Vec<_>>(), [at(5)], "{state:?}");
+        assert_eq!(table.values().map(|since| since.proved).collect::<Vec<_>>(), [at(5)], "{state:?}");
     }
     let just_now = Backend { state: Some(State::Idle), ..backend(1, None, 100) };
     let table = Held::default().look(&snapshot(100, &[lock(1, 7, true)], &[just_now]));
     assert_eq!(
-        table.values().copied().collect::<Vec<_>>(),
+        table.values().map(|since| since.proved).collect::<Vec<_>>(),
         [at(100)],
         "it may have taken it while the scan went on"
     );

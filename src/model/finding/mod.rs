@@ -14,6 +14,7 @@ mod lease;
 mod limit;
 pub mod lock_name_query;
 mod look;
+mod new_roots;
 mod pile_up;
 mod prepared;
 mod queue;
@@ -43,6 +44,7 @@ use super::{Text, Timestamp};
 pub use deadlocks::Deadlocks;
 use look::Look;
 pub(crate) use look::parties_text;
+pub use new_roots::NewRoots;
 
 /// How bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -118,6 +120,8 @@ pub struct Scene<'a> {
     pub queue: &'a super::work_queue::Board,
     /// What is remembered of deadlocks; it has seen this snapshot.
     pub deadlocks: &'a Deadlocks,
+    /// Since when its roots are ones; it has seen this graph.
+    pub new_roots: &'a NewRoots,
     /// Names for advisory keys.
     pub lock_names: &'a LockNames,
     /// The limits.

@@ -52,11 +52,15 @@ fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
     let comma = if target.is_some() { "," } else { "" };
     let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
     let summary = format!("{pid}{long}{comma} {effect}");
-    let finding = Finding::new(CHECK, severity(look, root, backend), summary, look.subject(root.party));
+    // Who got his lock a moment ago is doing what everybody waited for: nobody is to be ended for that yet.
+    let is_young = look.scene.new_roots.is_young(root.party, look.scene.snapshot.taken_at);
+    let severity = severity(look, root, backend);
+    let severity = if is_young { severity.min(Severity::Info) } else { severity };
+    let finding = Finding::new(CHECK, severity, summary, look.subject(root.party));
     Finding {
         blocked: root.blocked,
         since: root.longest_wait,
-        help: help(backend, held),
+        help: help(backend, held).filter(|_| !is_young),
         ..finding.short(format!("{pid}{short} {effect}{holds}"))
     }
 }

@@ -107,6 +107,8 @@ pub struct ItemTarget {
     pub attempt: Option<i64>,
     /// Who had it.
     pub worker: Option<Text>,
+    /// In a published table, what its worker locks.
+    pub key: Option<i64>,
 }
 
 /// A row of a published log of executions.

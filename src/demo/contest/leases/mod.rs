@@ -37,9 +37,9 @@ pub(super) const KEYS: [&str; 18] = [
 
 const WORKERS: usize = 6;
 const LEASES: i32 = 4;
-/// A term in milliseconds: short where many are to end, and longer where somebody looks on.
+/// A term in milliseconds: short where many are to end, and longer where somebody looks on, who may want to end one by hand.
 const TERM: u64 = 1_000;
-const SHOWN_TERM: u64 = 3_000;
+const SHOWN_TERM: u64 = 15_000;
 
 /// A row a term. `ends` is when it ended or will, unless it is renewed.
 fn tables(place: &Place) -> String {

@@ -130,6 +130,7 @@ impl Stage {
             leases: &self.leases,
             queue: &self.queue,
             deadlocks: &deadlocks,
+            new_roots: &NewRoots::default(),
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,
         })

@@ -78,6 +78,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
         status: item.status.clone(),
         attempt: item.attempt,
         worker: item.worker.clone(),
+        key: item.key.filter(|_| !is_own),
     });
     let target = Target { what, name, subject };
     let mut facts = facts(ground, row);
