@@ -211,14 +211,11 @@ async fn where_there_is_no_schema_of_ours_that_is_said() {
         let session = Session::open_plain(&info).await;
         session.run(PRINTED).await;
         // Tables as an article prints them.
-        let printed = "; executions in the task tables of \"public\" are never recovered, since their keys are bare numbers that may be anybody's";
+        let printed = "; those of the published tables in \"public\" are failed with --schema public";
         assert_eq!(said(&["--yes"]).await, format!("{expected}{printed}"), "{version}");
-        let foreign = said(&["--yes", "--timeout", "--terminate", "--schema", "public"]).await;
-        assert!(
-            foreign.starts_with("locktop: the schema \"public\" was not made by locktop")
-                && foreign.ends_with(printed),
-            "{foreign}"
-        );
+        let ends = on(server, &info, &["--yes", "--timeout", "--terminate", "--schema", "public"]).await;
+        assert_eq!(ends.status, Some(2), "{ends:?}");
+        assert!(ends.err.contains("nobody is ended there"), "{ends:?}");
         assert_eq!(session.ask("SELECT status FROM task_execution_log").await, "running");
         // Of another name, and a hostile one.
         let name = "My \"Jobs\\' $name @schema@";
@@ -229,6 +226,74 @@ async fn where_there_is_no_schema_of_ours_that_is_said() {
         );
         let left = on(server, &info, &["--yes", "--schema", name]).await;
         assert_eq!((left.status, left.out.as_str()), (Some(0), "Nothing to recover.\n"), "{left:?}");
+    }
+}
+
+/// Who holds what, who was killed, what is left over, and who else has a small number: as on the screens.
+#[tokio::test]
+async fn in_published_tables_only_what_nobody_holds_is_failed() {
+    for version in versions() {
+        let server = server_of(version).await;
+        let info = database(server).await;
+        let admin = Session::open_plain(&info).await;
+        admin.run(include_str!("../tasks/recipe.sql")).await;
+        admin
+            .run(
+                "DELETE FROM task_execution_log; DELETE FROM scheduled_tasks;
+                 INSERT INTO scheduled_tasks (id, task_name, task_type, next_run_at)
+                 SELECT i, n, 'x', now() FROM unnest('{holds,killed,late,left,other,guess}'::text[]) WITH ORDINALITY AS u (n, i);
+                 INSERT INTO task_execution_log (task_id, worker_id, status, started_at, lock_id)
+                 SELECT t, 'worker-' || w, 'running', now() - a, l
+                   FROM (VALUES (1, '001', interval '2 minutes', 1), (2, '002', '2 minutes', 2), (3, '003', '2 hours', 3),
+                                (4, '004', '3 hours', 4), (4, '005', '2 minutes', 4), (5, '006', '2 minutes', 5),
+                                (6, '007', '2 minutes', 4711)) AS v (t, w, a, l)",
+            )
+            .await;
+        let holders = [("worker-001", 1), ("worker-005", 4), ("psql", 5)];
+        let mut sessions = Vec::new();
+        for (name, key) in holders {
+            let session = Session::open_plain(&info).await;
+            session.run(&format!("SET application_name = '{name}'")).await;
+            session.run(&format!("SELECT pg_advisory_lock({key})")).await;
+            sessions.push(session);
+        }
+        let config = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(config.path(), "[thresholds]\norphan_grace = \"0s\"\n").unwrap();
+        let config = config.path().to_str().unwrap();
+        let run = async |arguments: &[&str]| {
+            on(server, &info, &[&["--schema", "public", "--config", config], arguments].concat()).await
+        };
+        let plan = json(&run(&["--dry-run", "--timeout", "1s", "--format", "json"]).await);
+        let rows: Vec<(String, String, String)> = plan["plan"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| ["worker_id", "state", "step"].map(|key| row[key].as_str().unwrap().to_owned()).into())
+            .collect();
+        let row =
+            |worker: &str, state: &str, step: &str| (worker.to_owned(), state.to_owned(), step.to_owned());
+        let mut expected = [
+            row("worker-001", "running", "leave"),
+            row("worker-002", "orphan", "recover"),
+            row("worker-003", "orphan", "recover"),
+            row("worker-004", "unknown", "leave"),
+            row("worker-005", "running", "leave"),
+            row("worker-006", "unknown", "leave"),
+            row("worker-007", "unknown", "leave"),
+        ];
+        expected.sort();
+        let mut found = rows;
+        found.sort();
+        assert_eq!(found, expected, "{version}");
+        let left = run(&["--yes"]).await;
+        assert_eq!(left.status, Some(0), "{version} {left:?}");
+        assert!(left.out.ends_with("2 of 2 recovered.\n"), "{left:?}");
+        let failed = "SELECT string_agg(worker_id, ' ' ORDER BY worker_id) FROM task_execution_log WHERE status = 'failed'";
+        assert_eq!(admin.ask(failed).await, "worker-002 worker-003");
+        // Whether its number is its key is a guess: it is taken by its name.
+        let left = run(&["--yes", "--task", "guess"]).await;
+        assert!(left.status == Some(0) && left.out.ends_with("1 of 1 recovered.\n"), "{left:?}");
+        assert_eq!(admin.ask(failed).await, "worker-002 worker-003 worker-007");
     }
 }
 

@@ -76,9 +76,10 @@ fn remedy(others: &[String], printed: &[String]) -> String {
     }
     let mut text = ": \"locktop schema install\" makes one".to_owned();
     if let [name, ..] = printed {
-        text.push_str("; executions in the task tables of \"");
+        text.push_str("; those of the published tables in \"");
         text.push_str(name);
-        text.push_str("\" are never recovered, since their keys are bare numbers that may be anybody's");
+        text.push_str("\" are failed with --schema ");
+        text.push_str(name);
     }
     text
 }

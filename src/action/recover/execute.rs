@@ -9,9 +9,10 @@ use super::grants::{FORBIDDEN, Need, grants};
 use super::sql;
 use crate::action::Actor;
 use crate::action::message::{Access, Unanswered, send};
+use crate::action::published;
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::plan::{Outcome, Planned, RecoveryPlan, RecoveryResult, Running, Step};
+use crate::model::plan::{Fate, Outcome, Planned, RecoveryPlan, RecoveryResult, Running, Step};
 use crate::schema::Schema;
 
 /// Between two looks whether a key is free.
@@ -81,6 +82,10 @@ pub async fn execute_one(
     row: &Planned,
     order: &Order,
 ) -> RecoveryResult {
+    if let Some(target) = row.published.as_ref().and_then(|step| step.target.as_ref()) {
+        let told = published::fail(client, target, &order.actor, &schema.trusted_owners).await;
+        return published_result(row, told);
+    }
     let one = One { client, schema, plan, seen: &row.seen, order };
     match row.step {
         Step::Leave(_) => one.result(Outcome::LeftAlone, row.effect(plan.grace)),
@@ -91,6 +96,18 @@ pub async fn execute_one(
             RecoveryResult { also_ended, ..result }
         }
     }
+}
+
+fn published_result(row: &Planned, (fate, detail): (Fate, String)) -> RecoveryResult {
+    let outcome = match fate {
+        Fate::Done => Outcome::Recovered,
+        Fate::Changed => Outcome::Changed,
+        Fate::Forbidden => Outcome::Forbidden,
+        Fate::Uncertain => Outcome::Uncertain,
+        Fate::NotTried => Outcome::NotTried,
+        Fate::Refused | Fate::StillThere | Fate::GivenUp => Outcome::Failed,
+    };
+    RecoveryResult::new(row.seen.execution_id, outcome, detail)
 }
 
 /// One execution.

@@ -11,7 +11,8 @@ use super::{Failure, look, open, say};
 use crate::action::Actor;
 use crate::action::audit::{self, AuditError, Keeper, ServerName};
 use crate::action::recover::{self, Order, RecoverError};
-use crate::model::plan::{RecoveryPlan, RecoveryResult, Request, Selection};
+use crate::model::plan::{Look, RecoveryPlan, RecoveryResult, Request, Selection, published_plan};
+use crate::pg::conninfo::ConnInfo;
 use crate::schema::Schema;
 use crate::text::{self, one_line};
 use crate::wire;
@@ -28,7 +29,14 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     let client = &connection.client;
     let trusted_owners = settings.trusted_owners.clone();
     let schema = Schema { name: arguments.schema.clone(), trusted_owners: trusted_owners.clone() };
-    let plan = recover::plan(client, schema.clone(), &request(arguments)).await?;
+    let plan = match recover::plan(client, schema.clone(), &request(arguments)).await {
+        Err(RecoverError::Foreign { printed, .. })
+            if printed.contains(&arguments.schema.as_str().to_owned()) =>
+        {
+            published(&settings, info.clone(), arguments).await?
+        }
+        plan => plan?,
+    };
     let output = Output { settings: &settings, arguments, plan: &plan, broken: Cell::new(None) };
     output.plan();
     if arguments.dry_run || plan.rows.is_empty() {
@@ -49,6 +57,30 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     let results = recover::execute_recorded(client, schema, &plan, &order, &keeper, told).await;
     let all = results.iter().all(|result| result.outcome.is_settled());
     output.end(&results, u8::from(!all))
+}
+
+/// The plan for published tables: what the screens show of them.
+async fn published(
+    settings: &Settings,
+    info: ConnInfo,
+    arguments: &RecoverArgs,
+) -> Result<RecoveryPlan, Failure> {
+    if arguments.terminate {
+        let text = "published tables do not say whose session runs a task: nobody is ended there (leave --terminate out)";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let mut settings = settings.clone();
+    for table in ["scheduled_tasks", "task_execution_log"] {
+        let place = format!("{}.{table}", arguments.schema.quoted());
+        settings.tables.insert(table, place);
+    }
+    let view = super::snapshot::take(&settings, info).await?;
+    let look = Look { view: &view, rights: None, own_pids: &[] };
+    let grace = settings.thresholds.orphan_grace;
+    let plan = published_plan(&look, arguments.schema.as_str(), &request(arguments), grace);
+    plan.ok_or_else(|| {
+        Failure::Other(format!("the task tables of the schema {} cannot be read", arguments.schema.quoted()))
+    })
 }
 
 /// Without a record nothing is done. What a command before this one asked for and did not live to see is told.

@@ -51,7 +51,7 @@ fn width() -> Option<usize> {
         .filter(|width| *width > 0)
 }
 
-async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View>, Failure> {
+pub(super) async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View>, Failure> {
     let mut info = info;
     let mut said = String::new();
     loop {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{AlsoEnded, RunState, Running, session};
+use super::{AlsoEnded, PublishedTarget, RunState, Running, session};
 use crate::model::Timestamp;
 use crate::text::duration;
 
@@ -77,6 +77,18 @@ pub struct Planned {
     pub step: Step,
     /// What else ends with the session that is ended, and is not recovered by this plan.
     pub also_ended: Vec<AlsoEnded>,
+    /// What is done to a row of a published log, where the rest of this does not apply.
+    #[serde(skip)]
+    pub published: Option<PublishedStep>,
+}
+
+/// What is done to an execution of a published log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublishedStep {
+    /// In words; or why nothing is.
+    pub effect: String,
+    /// To what; none where nothing is done.
+    pub target: Option<PublishedTarget>,
 }
 
 /// Executions that are not what was asked for, counted.
@@ -118,7 +130,7 @@ impl RecoveryPlan {
             }
             if request.select.takes(seen) {
                 let step = step(seen, request.terminate);
-                plan.rows.push(Planned { seen: seen.clone(), step, also_ended: Vec::new() });
+                plan.rows.push(Planned { seen: seen.clone(), step, also_ended: Vec::new(), published: None });
             } else {
                 plan.others.add(seen.state);
             }
@@ -163,7 +175,7 @@ impl RecoveryPlan {
 }
 
 impl Selection {
-    fn takes(&self, seen: &Running) -> bool {
+    pub(super) fn takes(&self, seen: &Running) -> bool {
         match self {
             Self::Orphans => seen.state == RunState::Orphan,
             Self::Longer(limit) => {
@@ -176,7 +188,7 @@ impl Selection {
 }
 
 impl Others {
-    fn add(&mut self, state: RunState) {
+    pub(super) fn add(&mut self, state: RunState) {
         match state {
             RunState::Settling => self.settling += 1,
             RunState::Slow => self.slow += 1,
@@ -214,6 +226,9 @@ impl Planned {
     /// What is done and what that means, in words; or why nothing is.
     #[must_use]
     pub fn effect(&self, grace: f64) -> String {
+        if let Some(published) = &self.published {
+            return published.effect.clone();
+        }
         match self.step {
             Step::Leave(reason) => self.left_alone(reason, grace),
             Step::Recover => self.consequence(),

@@ -3,6 +3,7 @@
 mod items;
 mod leases;
 mod published;
+mod published_plan;
 mod tasks;
 
 use super::look::Ground;
@@ -14,6 +15,7 @@ use crate::text;
 pub use items::items;
 pub use leases::leases;
 pub use published::{is_published, published};
+pub use published_plan::published_plan;
 pub use tasks::{tasks, toggle};
 
 /// A plan of those that can be done; nobody is taken to own any of them.

@@ -1,0 +1,158 @@
+//! The plan of `locktop recover` for published tables: what the screens say of each row, and what `R` would do.
+
+use super::published;
+use crate::model::plan::{
+    Look, Others, Planned, PublishedStep, Reason, RecoveryPlan, Request, RunState, Running, Step, What,
+};
+use crate::model::snapshot::Snapshot;
+use crate::model::task::{TaskRow, TaskState};
+
+/// What would be done to the executions of the published tables of this schema; none where there are none.
+#[must_use]
+pub fn published_plan(look: &Look<'_>, schema: &str, request: &Request, grace: f64) -> Option<RecoveryPlan> {
+    let snapshot = look.view.snapshot.as_deref()?;
+    let name = format!("{schema}.scheduled_tasks");
+    let is_it = |set: &crate::model::task::TaskSet| !set.tables.own_keys && *set.tables.schedules == *name;
+    let place = snapshot.task_sets.iter().position(is_it)?;
+    let mut plan = RecoveryPlan {
+        schema: schema.to_owned(),
+        taken_at: snapshot.taken_at,
+        grace,
+        rows: Vec::new(),
+        others: Others::default(),
+    };
+    let runs = look.view.tasks.rows.iter().filter(|row| row.set == place);
+    for row in runs {
+        let Some(seen) = running(row, snapshot) else { continue };
+        if request.task.as_ref().is_some_and(|name| *name != seen.task_name) {
+            continue;
+        }
+        // A guess is acted on only where the task is named.
+        let is_named = request.task.is_some() && row.state == TaskState::MaybeOrphan;
+        let seen = if is_named { Running { state: RunState::Orphan, ..seen } } else { seen };
+        if request.select.takes(&seen) {
+            plan.rows.push(planned(look, row, seen));
+        } else {
+            plan.others.add(seen.state);
+        }
+    }
+    plan.rows.sort_by_key(|row| (row.seen.started_at, row.seen.execution_id));
+    Some(plan)
+}
+
+fn planned(look: &Look<'_>, row: &TaskRow, seen: Running) -> Planned {
+    let plan = published(look, &[(row.task, row.again)]);
+    let target = plan.rows.first().map(|row| (row.target.what.clone(), row.cautions.first().cloned()));
+    let (step, effect) = match (target, plan.refused.first()) {
+        (Some((What::Published(_), _)), _) if seen.state != RunState::Orphan => (
+            Step::Leave(Reason::Unknown),
+            "left alone: whether that is its key is a guess (--task NAME takes it)".to_owned(),
+        ),
+        (Some((What::Published(target), _)), _) => {
+            let effect = "failed in the log, if nobody holds its key; its task stays due".to_owned();
+            return Planned {
+                seen,
+                step: Step::Recover,
+                also_ended: Vec::new(),
+                published: Some(PublishedStep { effect, target: Some(target) }),
+            };
+        }
+        (_, Some(refused)) => (Step::Leave(reason(seen.state)), format!("left alone: {}", refused.reason)),
+        _ => (Step::Leave(Reason::Unknown), "left alone".to_owned()),
+    };
+    Planned { seen, step, also_ended: Vec::new(), published: Some(PublishedStep { effect, target: None }) }
+}
+
+fn running(row: &TaskRow, snapshot: &Snapshot) -> Option<Running> {
+    let execution = row.execution(snapshot)?;
+    let key = row.set(snapshot)?.key(execution);
+    let holder = row.holder.and_then(|pid| snapshot.backend(pid));
+    Some(Running {
+        execution_id: execution.id,
+        task_id: execution.task_id,
+        task_name: row.name(snapshot).to_string(),
+        worker_id: execution.worker.as_deref().unwrap_or_default().to_owned(),
+        state: state(row.state),
+        started_at: execution.started_at,
+        heartbeat_at: execution.heartbeat_at,
+        run_seconds: row.age(snapshot),
+        timeout_seconds: Some(row.limit),
+        attempt: 1,
+        max_attempts: 1,
+        retry_seconds: None,
+        is_scheduled: row.schedule(snapshot).is_some_and(|task| task.cron.is_some()),
+        is_enabled: row.schedule(snapshot).and_then(|task| task.enabled).unwrap_or(true),
+        lock_id: key.map(|key| key.number()),
+        holder_pid: row.holder,
+        holder_start: holder.and_then(|backend| backend.backend_start),
+        held_by_prepared: row.held && row.holder.is_none(),
+        backend_pid: execution.backend_pid,
+        backend_start: execution.backend_start,
+    })
+}
+
+fn reason(state: RunState) -> Reason {
+    match state {
+        RunState::Running => Reason::InTime,
+        RunState::Slow => Reason::Held,
+        RunState::Settling => Reason::Settling,
+        RunState::Orphan | RunState::Unknown => Reason::Unknown,
+    }
+}
+
+/// The word of the plan: what is a guess on a screen is unknown to a program.
+fn state(state: TaskState) -> RunState {
+    match state {
+        TaskState::Orphan => RunState::Orphan,
+        TaskState::Slow => RunState::Slow,
+        TaskState::Running => RunState::Running,
+        TaskState::Settling => RunState::Settling,
+        _ => RunState::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::plan::Selection;
+    use crate::model::task::TaskTables;
+    use crate::sample::{self, Builder};
+
+    #[test]
+    fn a_guess_is_taken_only_by_name_and_what_is_held_never() {
+        let view = || {
+            let mut b = Builder::default();
+            for (id, name) in [(1, "sure"), (2, "guess"), (3, "held")] {
+                b.task(id, name, "sql", 1800.0, -60.0);
+                let row = b.execution(id, "w-1", "running", 3000.0, None);
+                (row.lock_id, row.heartbeat_at) = (Some(if id == 2 { 77 } else { id }), None);
+            }
+            b.session(7, "app@psql", crate::model::backend::State::Idle, 5.0, "");
+            b.lock(7, sample::advisory(3), crate::model::lock::LockMode::Exclusive, None);
+            let mut snapshot = b.snapshot();
+            let set = snapshot.task_sets[0].clone();
+            let tables = TaskTables {
+                own_keys: false,
+                schedules: "public.scheduled_tasks".into(),
+                ..TaskTables::clone(&set.tables)
+            };
+            let set = crate::model::task::TaskSet::new(tables.into(), set.tasks, set.executions);
+            snapshot.task_sets = vec![set].into();
+            sample::view(snapshot, 1)
+        };
+        let view = view();
+        let look = Look { view: &view, rights: None, own_pids: &[] };
+        let plan = |select: Selection, task: Option<&str>| {
+            let request = Request { select, task: task.map(str::to_owned), terminate: false };
+            let plan = published_plan(&look, "public", &request, 30.0).unwrap();
+            plan.rows.iter().map(|row| (row.seen.task_name.clone(), row.acts())).collect::<Vec<_>>()
+        };
+        let row = |name: &str, acts| (name.to_owned(), acts);
+        assert_eq!(plan(Selection::Orphans, None), [row("sure", true)]);
+        assert_eq!(plan(Selection::Orphans, Some("guess")), [row("guess", true)]);
+        let all = [row("sure", true), row("guess", false), row("held", false)];
+        assert_eq!(plan(Selection::Longer(None), None), all);
+        let request = Request { select: Selection::Orphans, task: None, terminate: false };
+        assert!(published_plan(&look, "locktop", &request, 30.0).is_none());
+    }
+}
