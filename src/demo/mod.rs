@@ -1,5 +1,6 @@
 //! A server of our own and states of contention to look at: for the demo, for tests and for benches.
 
+mod audience;
 pub mod contest;
 pub mod postgres;
 mod random;
@@ -8,4 +9,5 @@ mod run;
 pub mod scenario;
 pub mod tasks;
 
+pub use audience::Audience;
 pub use run::{Demo, DemoError, DemoOptions, run};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::Audience;
 use super::postgres::{self, EmbeddedError, EmbeddedServer};
 use super::scenario::{Pace, Scenario, ScenarioError, Stage};
 use super::tasks::{Claim, Play, TasksError, TasksOptions};
@@ -15,7 +16,6 @@ use crate::pg::error::ConnInfoError;
 const PAUSE: Duration = Duration::from_secs(2);
 /// Longest that dropping a demo may take.
 const FAREWELL: Duration = Duration::from_secs(5);
-/// How long after one scenario the next one begins, at the start.
 const STAGGER: Duration = Duration::from_millis(700);
 
 /// What to show, and where.
@@ -29,6 +29,10 @@ pub struct DemoOptions {
     pub pace: Pace,
     /// Workers that compete for tasks.
     pub tasks: Option<TasksOptions>,
+    /// How long after one scenario the next one begins, at the start.
+    pub stagger: Duration,
+    /// Who looks on.
+    pub audience: Audience,
     /// The embedded server.
     pub server: postgres::Options,
 }
@@ -36,7 +40,15 @@ pub struct DemoOptions {
 impl Default for DemoOptions {
     fn default() -> Self {
         let server = postgres::Options::default().with("max_connections", 300);
-        Self { url: None, scenarios: Scenario::DEMO.into(), pace: Pace::DEMO, tasks: None, server }
+        Self {
+            url: None,
+            scenarios: Scenario::DEMO.into(),
+            pace: Pace::DEMO,
+            tasks: None,
+            stagger: STAGGER,
+            audience: Audience::default(),
+            server,
+        }
     }
 }
 
@@ -85,9 +97,10 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
     let (quit, told) = watch::channel(false);
     let begin = |(place, scenario): (u32, Scenario)| {
         let (stage, mut told) = (stage.clone(), told.clone());
+        let (audience, delay) = (options.audience.clone(), options.stagger * place);
         tokio::spawn(async move {
             tokio::select! {
-                () = repeat(scenario, stage, options.pace, STAGGER * place) => {}
+                () = repeat(scenario, stage, options.pace, delay, &audience) => {}
                 // Also when the demo was dropped.
                 _ = told.wait_for(|quit| *quit) => {}
             }
@@ -214,10 +227,10 @@ async fn remove(stage: &Stage) -> Result<(), ScenarioError> {
 }
 
 /// Plays a scenario until it is cancelled. When the server goes away it waits for it to come back.
-async fn repeat(scenario: Scenario, mut stage: Stage, pace: Pace, delay: Duration) {
+async fn repeat(scenario: Scenario, mut stage: Stage, pace: Pace, delay: Duration, audience: &Audience) {
     tokio::time::sleep(delay).await;
     loop {
-        if once(scenario, &stage, pace).await.is_err()
+        if once(scenario, &stage, pace, audience).await.is_err()
             && let Ok(again) = stage.reopen().await
         {
             stage = again;
@@ -226,10 +239,17 @@ async fn repeat(scenario: Scenario, mut stage: Stage, pace: Pace, delay: Duratio
     }
 }
 
-async fn once(scenario: Scenario, stage: &Stage, pace: Pace) -> Result<(), ScenarioError> {
+/// It stays until its time is over, or until somebody has put it right, and a moment longer.
+async fn once(
+    scenario: Scenario,
+    stage: &Stage,
+    pace: Pace,
+    audience: &Audience,
+) -> Result<(), ScenarioError> {
     let running = scenario.start(stage, pace).await?;
     if running.lasts() {
-        tokio::time::sleep(pace.hold).await;
+        let _ = tokio::time::timeout(pace.hold, running.put_right()).await;
     }
+    audience.done().await;
     running.dissolve().await
 }

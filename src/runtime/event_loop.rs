@@ -38,6 +38,8 @@ pub struct Source {
     pub set_interval: Box<dyn Fn(f64) + Send>,
     /// Who carries out what somebody confirms; none where nobody may act.
     pub executor: Option<Executor>,
+    /// Is told whether a question is open, or what was confirmed is not done yet.
+    pub asking: Box<dyn Fn(bool) + Send>,
 }
 
 /// How the screens ended.
@@ -194,6 +196,7 @@ impl Loop {
 
     fn message(&mut self, message: Message) -> io::Result<Option<Exit>> {
         let update = self.app.update(message);
+        (self.source.asking)(self.app.is_asking());
         self.dirty |= update.redraw;
         for effect in update.effects {
             match effect {

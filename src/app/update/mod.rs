@@ -226,6 +226,17 @@ impl App {
         Update::redraw()
     }
 
+    /// Says something that stays until a key is pressed, before anything was asked for.
+    pub fn tell(&mut self, text: impl Into<String>) {
+        let _ = self.insist(text);
+    }
+
+    /// Whether a question is open, or what was confirmed is not done yet.
+    #[must_use]
+    pub fn is_asking(&self) -> bool {
+        self.dialog.is_some() || !self.flights.is_empty()
+    }
+
     /// Shows a word to the user that stays until a key is pressed.
     fn insist(&mut self, text: impl Into<String>) -> Update {
         self.notice = Some(Notice { text: text.into(), ticks: None, seen: false, takes_key: false });

@@ -12,6 +12,7 @@ use super::{Failure, look, say};
 use crate::action::executor::Executor;
 use crate::app::App;
 use crate::clock;
+use crate::demo::Audience;
 use crate::feed::learn::{self, Learned, Way};
 use crate::feed::lines::Lines;
 use crate::feed::live::{self, Live, Wishes};
@@ -45,16 +46,33 @@ pub(super) fn needs_terminal() -> Result<(), Failure> {
     Err(Failure::Other(format!("{why}; \"locktop snapshot\" prints one look and ends")))
 }
 
+/// What is said of a demo.
+pub(super) struct Note {
+    /// In the header.
+    pub(super) word: Option<String>,
+    /// What to try.
+    pub(super) hint: String,
+    /// Who waits for whoever looks on.
+    pub(super) audience: Audience,
+}
+
 /// Connects and shows the screens until somebody ends them.
 pub(super) async fn show(
     settings: &Settings,
     info: ConnInfo,
     target: String,
-    note: Option<String>,
+    note: Option<Note>,
 ) -> Result<u8, Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let theme = look::theme(settings, &env)?;
-    let app = app(settings, target, note)?;
+    let (word, hint, asking) = match note {
+        Some(Note { word, hint, audience }) => (word, Some(hint), audience),
+        None => (None, None, Audience::default()),
+    };
+    let mut app = app(settings, target, word)?;
+    if let Some(hint) = hint {
+        app.tell(hint);
+    }
     let (names_in, names) = watch::channel(Learned::default());
     let (live, info) = connect(settings, info, names).await?;
     let (views_in, views) = watch::channel(live.view());
@@ -103,6 +121,7 @@ pub(super) async fn show(
             interval.send_replace(Duration::from_secs_f64(seconds));
         }),
         executor,
+        asking: Box::new(move |asks| asking.asks(asks)),
     };
     let exit = runtime::run(app, theme, source).await;
     feed.abort();

@@ -6,6 +6,11 @@ use super::error::ScenarioError;
 use super::session::{Session, Task};
 use super::stage::Stage;
 
+/// Between two looks whether somebody still waits, and how long it stays as it is then.
+const LOOK: Duration = Duration::from_millis(500);
+const MOMENT: Duration = Duration::from_secs(3);
+const WAITS: &str = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND pid = ANY($1))";
+
 /// How fast a scenario goes.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
@@ -19,7 +24,7 @@ impl Pace {
     /// Built at once, and there until it is stopped: for tests.
     pub const TEST: Self = Self { step: Duration::ZERO, hold: Duration::from_secs(3_600) };
     /// Slow enough to watch.
-    pub const DEMO: Self = Self { step: Duration::from_millis(300), hold: Duration::from_secs(8) };
+    pub const DEMO: Self = Self { step: Duration::from_millis(300), hold: Duration::from_secs(60) };
 
     pub(super) async fn step(self) {
         tokio::time::sleep(self.step).await;
@@ -123,6 +128,16 @@ impl Running {
     /// Whether it lasts until [`Self::dissolve`], and does not end by itself.
     pub(in crate::demo) fn lasts(&self) -> bool {
         self.release != Release::ByItself
+    }
+
+    /// Returns a moment after nobody waits any more, without what happens then by itself.
+    pub(in crate::demo) async fn put_right(&self) {
+        let waiters: Vec<i32> = self.facts.waits.iter().map(|wait| wait.waiter).collect();
+        // An error is a lost server: then the end of the time is the end.
+        while self.stage.ask(WAITS, &waiters).await.unwrap_or(true) {
+            tokio::time::sleep(LOOK).await;
+        }
+        tokio::time::sleep(MOMENT).await;
     }
 
     /// Opens one more session.

@@ -25,6 +25,8 @@ const NEARLY_DONE: f64 = 0.3;
 const PATIENCE: f64 = 8.0;
 /// Longest that a worker stands still.
 const LONGEST: Duration = Duration::from_secs(30);
+/// How many times slower mishaps come where somebody looks on.
+const SHOWN_PACE: u64 = 6;
 /// Mixed into the seed, so that the tasks and this do not go in step.
 const SALT: u64 = 0x6368_616f_7321;
 
@@ -81,7 +83,9 @@ async fn rage(shared: &Arc<Shared>, client: Arc<Client>, random: &mut Random) ->
     let mut naps = JoinSet::new();
     loop {
         let Mishap { gap, act, which, after } = Mishap::next(random, shared.options.crash);
-        tokio::time::sleep(Duration::from_millis(gap)).await;
+        // Where somebody looks on he is to see one after the other.
+        let pace = if shared.options.crash && !shared.options.counted { SHOWN_PACE } else { 1 };
+        tokio::time::sleep(Duration::from_millis(gap * pace)).await;
         while naps.try_join_next().is_some() {}
         let act = if act == Act::Stop && naps.len() >= ASLEEP { Act::Kill } else { act };
         let Some(victim) = choose(shared, &client, act, which).await? else { continue };

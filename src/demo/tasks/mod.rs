@@ -29,6 +29,7 @@ use std::path::PathBuf;
 
 use orders::Plan;
 
+use super::Audience;
 use super::contest::Contest;
 
 /// Seconds that an execution whose key is free is left alone, before they are scaled; and the least that is left of them.
@@ -59,6 +60,8 @@ pub struct TasksOptions {
     pub tasks: usize,
     /// How many times faster than real.
     pub time_scale: f64,
+    /// Who looks on.
+    pub audience: Audience,
     /// Determines the tasks and what is done to the workers.
     pub seed: u64,
     /// Somebody is going to ask for the numbers: nothing that was witnessed is forgotten.
@@ -80,6 +83,7 @@ impl TasksOptions {
             workers: 10,
             tasks: 100,
             time_scale: 60.0,
+            audience: Audience::default(),
             seed: 1,
             counted: false,
             recipe: None,

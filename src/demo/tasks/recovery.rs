@@ -50,6 +50,7 @@ async fn own(shared: &Shared, client: &Client) {
     let mut ended = clock::monotonic();
     while !client.is_closed() {
         let terminate = shared.options.crash || (shared.options.stall && ended.elapsed() >= INDULGENCE);
+        shared.options.audience.done().await;
         recover(shared, client, &order, Selection::Orphans, false).await;
         if terminate {
             ended = clock::monotonic();

@@ -17,6 +17,9 @@ use crate::runtime::panics;
 const CONNECTIONS: usize = 300;
 const EACH: usize = 4;
 
+/// How long after one scenario the next one begins, where somebody looks on.
+const STAGGER: std::time::Duration = std::time::Duration::from_secs(25);
+
 /// What the screens look for, where it is not in the usual schema.
 const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
@@ -42,6 +45,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         settings.thresholds.orphan_grace = tasks.orphan_grace();
         settings.thresholds.task_overdue = tasks.overdue();
     }
+    let (hint, audience) = (hint(&options), options.audience.clone());
     let demo = demo::run(options).await?;
     if let Some(play) = demo.play().filter(|_| demo.server().is_none()) {
         for table in TABLES {
@@ -59,12 +63,32 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
         info = info.with_setting("locktop.orphan_grace", &format!("{grace} s"));
     }
     let target = if demo.server().is_some() { "demo".to_owned() } else { info.describe() };
-    let note = demo.server().is_none().then(|| "demo".to_owned());
-    let shown = Box::pin(dashboard::show(&settings, info, target, note)).await;
+    let word = demo.server().is_none().then(|| "demo".to_owned());
+    let note = dashboard::Note { word, hint, audience };
+    let shown = Box::pin(dashboard::show(&settings, info, target, Some(note))).await;
     let stopped = demo.stop().await;
     let status = shown?;
     stopped?;
     Ok(status)
+}
+
+/// What to try first, in one line.
+fn hint(options: &DemoOptions) -> String {
+    let tasks = options.tasks.as_ref();
+    let what = if options.scenarios.contains(&Scenario::Chain) {
+        "psql-anna forgot to commit and blocks 12: press K, then y"
+    } else if options.scenarios.contains(&Scenario::Convoy) {
+        "a report holds up a migration, and that everybody else: C cancels the report"
+    } else if tasks.is_some_and(|tasks| tasks.crash) {
+        "workers are killed in mid task: 4, then R on an orphan recovers it"
+    } else if tasks.is_some_and(|tasks| tasks.stall) {
+        "some work hangs: 4, then R on a slow task ends its session and recovers it"
+    } else if tasks.is_some_and(|tasks| tasks.contests.contains(&Contest::Leases)) {
+        "six workers compete for four leases: 5, then U ends a lease"
+    } else {
+        "look around with 1 to 8"
+    };
+    format!("demo: {what}. ? helps, q quits")
 }
 
 /// `locktop demo-worker`.
@@ -88,6 +112,8 @@ impl From<TasksError> for Failure {
 fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Failure> {
     let mut options = DemoOptions { url: settings.conninfo.clone(), ..DemoOptions::default() };
     options.server.bin.clone_from(&arguments.pg_bin);
+    // One drama first.
+    options.stagger = STAGGER;
     let connections = CONNECTIONS + EACH * arguments.workers;
     // A demo may run for days: what it has updated is cleaned up.
     options.server = options.server.with("max_connections", connections).with("autovacuum", "on");
@@ -115,6 +141,7 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
             counted: arguments.headless,
             recipe: recipe(arguments)?,
             contests,
+            audience: options.audience.clone(),
             ..TasksOptions::new(std::env::current_exe()?)
         });
     }

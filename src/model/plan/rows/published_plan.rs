@@ -5,7 +5,7 @@ use crate::model::plan::{
     Look, Others, Planned, PublishedStep, Reason, RecoveryPlan, Request, RunState, Running, Step, What,
 };
 use crate::model::snapshot::Snapshot;
-use crate::model::task::{TaskRow, TaskState};
+use crate::model::task::{TaskKey, TaskRow, TaskState};
 
 /// What would be done to the executions of the published tables of this schema; none where there are none.
 #[must_use]
@@ -82,7 +82,7 @@ fn running(row: &TaskRow, snapshot: &Snapshot) -> Option<Running> {
         retry_seconds: None,
         is_scheduled: row.schedule(snapshot).is_some_and(|task| task.cron.is_some()),
         is_enabled: row.schedule(snapshot).and_then(|task| task.enabled).unwrap_or(true),
-        lock_id: key.map(|key| key.number()),
+        lock_id: key.map(TaskKey::number),
         holder_pid: row.holder,
         holder_start: holder.and_then(|backend| backend.backend_start),
         held_by_prepared: row.held && row.holder.is_none(),
