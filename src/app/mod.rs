@@ -7,6 +7,7 @@
 pub mod detail;
 pub mod dialog;
 pub mod filter;
+pub mod help;
 pub mod index;
 pub mod keymap;
 pub mod line;

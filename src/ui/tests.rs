@@ -354,6 +354,36 @@ fn hostile_text_stays_in_its_place() {
     }
 }
 
+/// What the role lacks stands at the end, and the README sends people there.
+#[test]
+fn the_help_can_be_scrolled_to_its_end_at_every_size() {
+    let rights = crate::model::plan::Rights {
+        role: "ops".into(),
+        version_num: 170_002,
+        read_all_stats: true,
+        superusers: vec!["postgres".into()],
+        ..crate::model::plan::Rights::default()
+    };
+    for (width, height) in [(60, 15), (80, 23), (80, 24), (120, 35), (200, 60), (300, 20)] {
+        let view = View { rights: Some(Arc::new(rights.clone())), ..sample::incident(0.0).view() };
+        let mut stage = Stage::new(width, height).view(view);
+        let all = crate::app::help::lines(&stage.app, usize::from(width));
+        assert!(all.iter().all(|line| line.width() <= usize::from(width)), "{width}: a line is cut");
+        for keys in ["?G", "?<pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn>"] {
+            stage = stage.keys(keys);
+            let text = stage.text();
+            assert!(text.contains(all.last().unwrap().plain().trim_end()), "{width}x{height} {keys}: {text}");
+            let scroll = |app: &App| match app.pages.last() {
+                Some(crate::app::page::Page::Help { scroll }) => *scroll,
+                page => panic!("{page:?}"),
+            };
+            let (room, end) = (stage.app.page_rows, scroll(&stage.app));
+            assert_eq!(end, all.len().saturating_sub(room), "{width}x{height}: no further than its end");
+            stage = stage.keys("<esc>");
+        }
+    }
+}
+
 #[test]
 fn theme_mistakes_are_named() {
     let theme = Theme::new(Base::Dark, Depth::Rgb, false);
