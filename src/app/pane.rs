@@ -142,6 +142,12 @@ impl PaneState {
         }
     }
 
+    /// Whether the row that the user had selected is gone.
+    #[must_use]
+    pub fn has_lost_selection(&self) -> bool {
+        self.chosen && self.selected.is_none()
+    }
+
     /// The user means the selected row: from now on the view goes where it goes.
     pub fn keep_selected(&mut self) {
         self.chosen = true;

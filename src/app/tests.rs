@@ -5,6 +5,7 @@ mod identity;
 mod pool;
 mod screens;
 mod stakes;
+mod unselected;
 
 use std::cmp::Reverse;
 use std::sync::Arc;

@@ -23,6 +23,8 @@ pub struct Order {
     pub hidden: usize,
     /// To what.
     pub kind: Kind,
+    /// The row that was selected had just gone: whoever goes on typing may mean that one, so `y` is not enough.
+    pub by_name: bool,
 }
 
 /// To what something is to be done.
@@ -181,7 +183,7 @@ impl Order {
         if matches!(kind, Kind::Sessions(_)) && rows.len() == 1 && is_orphan(look, first) {
             return Err(why_not(look, keymap, action, first));
         }
-        let mut order = Self { verb, pane, rows, hidden, kind };
+        let mut order = Self { verb, pane, rows, hidden, kind, by_name: false };
         if let Kind::Executions(search) = &mut order.kind {
             search.look(look);
             if let Some(why) = search.why_nothing(look) {

@@ -10,7 +10,23 @@ use crate::app::table::{self, RowId};
 const INTERVALS: [f64; 8] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
 impl App {
+    /// Where the focused table is empty, and no filter made it so, the first one on the screen that has rows is moved in.
+    pub(super) fn focus_first_rows(&mut self) -> bool {
+        let here = self.pane(self.focus);
+        if !here.rows.is_empty() || !here.filter.is_empty() {
+            return false;
+        }
+        let panes = self.visible_panes().to_vec();
+        let Some(first) = panes.into_iter().find(|pane| !self.pane(*pane).rows.is_empty()) else {
+            return false;
+        };
+        self.focus = first;
+        self.with_pane(first, |state, scene| state.step(scene, 0));
+        true
+    }
+
     pub(super) fn jump(&mut self, at: usize) -> Update {
+        self.focus_first_rows();
         self.with_pane(self.focus, |state, scene| state.select(scene, at));
         Update::redraw()
     }

@@ -12,6 +12,7 @@ use crate::app::page::{self, FindingId, Page};
 use crate::app::screen::Pane;
 use crate::app::table::RowId;
 use crate::keys::Key;
+use crate::model::finding::Finding;
 use crate::model::plan::{ActionPlan, Change, Look, RecoveryPlan, Report, What};
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
@@ -46,7 +47,38 @@ impl App {
         let rows = self.chosen(pane);
         let shown = self.shown_marks(pane);
         let hidden = self.pane(pane).marks.len().saturating_sub(shown);
-        self.ask(action, pane, rows, hidden)
+        match (rows.is_empty(), hidden) {
+            (true, 0) => self.ask_about_worst(action),
+            (true, _) => self.say("the filter hides every marked row; Esc clears it"),
+            (false, _) => self.ask(action, pane, rows, hidden),
+        }
+    }
+
+    /// Nothing is selected: the key is about the first finding that names it, as the header shows it.
+    fn ask_about_worst(&mut self, action: Action) -> Update {
+        let findings = self.view.as_ref().map(|view| Arc::clone(&view.findings)).unwrap_or_default();
+        let names_it = |finding: &&Finding| dialog::help(finding).is_some_and(|(helps, _)| helps == action);
+        let Some(finding) = findings.iter().find(names_it) else {
+            let key = self.settings.keymap.key(action).map(|key| key.to_string()).unwrap_or_default();
+            return self.say(format!("nothing is selected, and no finding asks for {key}; select a row first"));
+        };
+        // Somebody may have meant the row that has just gone, and type on.
+        let lost = self.pane(self.focus).has_lost_selection();
+        if !self.select_here_if_shown(&finding.subject) {
+            let update = self.jump_to_finding(Some(&page::finding_id(finding)));
+            if self.pane(self.focus).selected.is_none() {
+                return update;
+            }
+        }
+        let rows = self.pane(self.focus).selected.into_iter().collect();
+        let update = self.ask(action, self.focus, rows, 0);
+        match &mut self.dialog {
+            Some(dialog) if lost => {
+                dialog.order.by_name = true;
+                self.refresh_dialog()
+            }
+            _ => update,
+        }
     }
 
     /// A key that acts was pressed on a page: it is about what the page is about, whatever is marked.
@@ -194,9 +226,9 @@ impl App {
                 self.clamp_dialog();
                 Update::redraw()
             }
-            Step::Cancel => {
+            Step::Back => {
                 self.dialog = None;
-                self.say("cancelled: nothing was done")
+                self.say("nothing was done")
             }
             Step::Confirm => self.confirm(),
             Step::Replan => self.choice_changed(),

@@ -84,6 +84,20 @@ impl App {
         self.say("what this finding is about is not there any more")
     }
 
+    /// Selects what a finding is about where it is on the screen already; false where it is not.
+    pub(super) fn select_here_if_shown(&mut self, subject: &Subject) -> bool {
+        let Some(place) = Place::of(subject) else { return false };
+        let focus = self.focus;
+        for pane in self.visible_panes().to_vec() {
+            self.focus = pane;
+            if self.select_place(&place) {
+                return true;
+            }
+        }
+        self.focus = focus;
+        false
+    }
+
     /// Goes to the row of the selected event. One that stands for several, that is about nothing that has a row, or about what is
     /// not there any more, is opened itself.
     pub(super) fn open_event(&mut self, number: u64, count: u32) -> Update {

@@ -186,6 +186,9 @@ impl App {
     }
 
     fn step(&mut self, by: isize) -> Update {
+        if self.focus_first_rows() {
+            return Update::redraw();
+        }
         self.with_pane(self.focus, |state, scene| state.step(scene, by));
         Update::redraw()
     }
