@@ -42,7 +42,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
 
 /// The keys of a question that are the same in all.
 fn render_dialog_keys(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let mut line = Line::new().with("Esc", Tone::Key).with(" cancel", Tone::Plain);
+    let mut line = Line::new().with("Esc", Tone::Key).with(" back", Tone::Plain);
     if app.dialog.as_ref().is_some_and(|dialog| dialog.choices().len() > 1) {
         line.push("  Tab", Tone::Key);
         line.push(" somebody else", Tone::Plain);

@@ -4,7 +4,7 @@ use super::Dialog;
 use super::order::Kind;
 use crate::app::detail::wrapped;
 use crate::app::line::{Line, Tone};
-use crate::model::plan::{ActionPlan, Caution, PlannedTarget, Refused};
+use crate::model::plan::{ActionPlan, Caution, PlannedTarget, Refused, Verb};
 
 /// The widest a dialog gets: longer lines are hard to read.
 const WIDEST: u16 = 112;
@@ -20,17 +20,16 @@ impl Dialog {
     #[must_use]
     pub fn title(&self) -> String {
         let verb = super::verb(self.order.verb);
-        let mut verb: String =
-            verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
+        let verb = verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
+        let of = if self.order.verb == Verb::Cancel { " of" } else { "" };
         match self.plan.rows.as_slice() {
-            [] => {}
-            [only] => verb = format!("{verb} {}", only.target.name),
+            [] => verb,
+            [only] => format!("{verb}{of} {}", only.target.name),
             several => {
                 let count = crate::text::count(several.len() as u64);
-                verb = format!("{verb} {count} {}", self.order.kind.noun());
+                format!("{verb}{of} {count} {}", self.order.kind.noun())
             }
         }
-        verb
     }
 
     /// All it says, for a screen of so many columns.

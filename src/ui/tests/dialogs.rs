@@ -23,6 +23,19 @@ fn queue(width: u16, height: u16) -> Stage {
     Stage::new(width, height).view(sample::systems::queue(0.0).view())
 }
 
+/// "Cancel" is what is done to a query.
+#[test]
+fn no_way_out_of_a_question_is_called_cancel() {
+    for keys in ["K", "jC", "jK", "7 jj K", "7 jj C"] {
+        let text = incident(80, 24).keys(keys).text();
+        assert!(text.contains("[Back] Enter") && text.lines().last().unwrap().starts_with("Esc back"), "{text}");
+        let cancels = text.lines().filter(|line| line.to_lowercase().contains("cancel")).collect::<Vec<_>>();
+        assert!(cancels.iter().all(|line| line.to_lowercase().contains("cancel query")
+            || line.contains("pg_cancel_backend")), "{cancels:?}");
+        assert_eq!(!cancels.is_empty(), keys.contains('C'), "{keys}: {text}");
+    }
+}
+
 #[test]
 fn questions_about_sessions_at_three_sizes() {
     for (width, height) in SIZES {
