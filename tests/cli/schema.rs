@@ -109,6 +109,6 @@ fn keys_of_advisory_locks(json: &Value) {
         .map(|lock| &lock["key"])
         .filter(|key| !key.is_null())
         .collect();
-    assert!(keys.contains(&&serde_json::json!({"kind": "bigint", "value": 72_707_369})), "{keys:?}");
+    assert!(keys.contains(&&serde_json::json!({"kind": "bigint", "value": 72_707_369, "text": "72707369"})), "{keys:?}");
     assert!(keys.contains(&&serde_json::json!({"kind": "pair", "classid": -1, "objid": 100})), "{keys:?}");
 }

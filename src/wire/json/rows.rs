@@ -65,6 +65,7 @@ pub(super) struct BackendRow<'a> {
     backend_xid: Option<u32>,
     backend_xmin: Option<u32>,
     query_id: Option<i64>,
+    query_id_text: Option<String>,
     query: Option<&'a str>,
 }
 
@@ -88,6 +89,7 @@ impl<'a> From<&'a backend::Backend> for BackendRow<'a> {
             backend_xid: row.backend_xid,
             backend_xmin: row.backend_xmin,
             query_id: row.query_id,
+            query_id_text: row.query_id.map(exact),
             query: row.query.as_deref(),
         }
     }
@@ -152,6 +154,7 @@ enum SubjectShape<'a> {
     Item {
         table: u32,
         id: i64,
+        id_text: String,
     },
     Queue,
     RateLimit {
@@ -206,7 +209,7 @@ impl<'a> Finding<'a> {
                     let (source, id) = super::leases::name(view, *id).unzip();
                     SubjectShape::Lease { source, id }
                 }
-                Subject::Item(item) => SubjectShape::Item { table: item.table, id: item.id },
+                Subject::Item(item) => SubjectShape::Item { table: item.table, id: item.id, id_text: exact(item.id) },
                 Subject::Queue => SubjectShape::Queue,
                 Subject::Limit(id) => {
                     let name =
@@ -222,18 +225,23 @@ impl<'a> Finding<'a> {
     }
 }
 
+/// A number as text. Readers that keep numbers as doubles, as jq and JavaScript do, change those beyond 2^53.
+pub(super) fn exact(number: i64) -> String {
+    number.to_string()
+}
+
 /// An advisory key.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Key {
-    Bigint { value: i64 },
+    Bigint { value: i64, text: String },
     Pair { classid: i32, objid: i32 },
 }
 
 impl From<lock_key::LockKey> for Key {
     fn from(key: lock_key::LockKey) -> Self {
         match key {
-            lock_key::LockKey::Bigint(value) => Self::Bigint { value },
+            lock_key::LockKey::Bigint(value) => Self::Bigint { value, text: exact(value) },
             lock_key::LockKey::Pair(classid, objid) => Self::Pair { classid, objid },
         }
     }
