@@ -2,9 +2,9 @@
 //!
 //! Terms are separated by spaces and all must hold. `web` is found anywhere in a row, `who:web` in one column,
 //! `wait>30` compares (seconds, or `2m`, `1h`), and `!` in front turns a term round. Letter case does not matter. Text in
-//! double quotes keeps its spaces. A colon behind a word that is no column of this table is just text.
+//! double quotes keeps its spaces. The whole name of a state means that state and no other. A colon behind a word that is no column of this table is just text.
 
-use super::table::Value;
+use super::table::{Value, is_state};
 
 /// A filter; the empty one lets everything through.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -70,6 +70,12 @@ impl Test {
     fn holds(&self, value: &Value<'_>) -> bool {
         match (self, value) {
             (Self::Contains(needle), Value::Text(text)) => contains(text, needle),
+            // The name of a state means that state: "idle" is another one than "idle in transaction".
+            (Self::Contains(needle), Value::State(state, text)) => {
+                // A doubt about it does not make it another.
+                state.trim_end_matches('?').eq_ignore_ascii_case(needle)
+                    || (!is_state(needle) && (contains(state, needle) || contains(text, needle)))
+            }
             (Self::Contains(needle), Value::Number(number)) => contains(&format!("{number:.0}"), needle),
             (Self::Less(limit), Value::Number(number)) => number < limit,
             (Self::Greater(limit), Value::Number(number)) => number > limit,
@@ -157,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    const COLUMNS: &[&str] = &["pid", "who", "wait", "query"];
+    const COLUMNS: &[&str] = &["pid", "who", "wait", "state", "query"];
 
     fn passes(filter: &str) -> bool {
         Filter::parse(filter, COLUMNS).unwrap().passes(COLUMNS, |column| match column {
@@ -165,6 +171,7 @@ mod tests {
             "who" => Value::Text(Cow::Borrowed("app@Web-3")),
             "wait" => Value::Number(95.0),
             "query" => Value::Text(Cow::Borrowed("SELECT 'Ärger at 10:30' FROM accounts")),
+            "state" => Value::State("idle in transaction".into(), "idle in xact 3m12s".into()),
             _ => Value::Missing,
         })
     }
@@ -194,6 +201,16 @@ mod tests {
             ("ärger", true),
             ("!", false),
             ("who>5", false),
+            ("idle", false),
+            ("!idle", true),
+            ("state:idle", false),
+            ("!state:idle", true),
+            ("state:active", false),
+            ("state:\"idle in transaction\"", true),
+            ("state:\"idle in xact\"", false),
+            ("state:transaction", true),
+            ("state:3m12s", true),
+            ("state:idl", true),
         ] {
             assert_eq!(passes(filter), expected, "{filter:?}");
         }

@@ -77,9 +77,19 @@ impl PaneState {
         if !self.filter.is_empty() {
             let columns: Vec<&'static str> = table::columns(pane).iter().map(|column| column.name).collect();
             let groups = &self.groups;
-            rows.retain(|row| {
-                self.filter.passes(&columns, |column| table::value(scene, groups, *row, column))
-            });
+            let passes = |row: Row| {
+                self.filter.passes(&columns, |column| table::value(scene, groups, row, column))
+            };
+            if pane == Pane::Chains {
+                let lines = rows.iter().filter_map(|row| match row {
+                    Row::Chain(line) => Some(*line),
+                    _ => None,
+                });
+                let kept = table::with_ancestors(&lines.collect::<Vec<_>>(), |line| passes(Row::Chain(line)));
+                rows = kept.into_iter().map(Row::Chain).collect();
+            } else {
+                rows.retain(|row| passes(*row));
+            }
         }
         self.order(pane, scene, &mut rows);
         self.rows = rows;
@@ -102,8 +112,7 @@ impl PaneState {
     fn order(&self, pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
         match (self.sort, pane) {
             (None, Pane::Chains) => {}
-            // What a filter leaves of a forest is a list.
-            (Some(sort), Pane::Chains) if self.filter.is_empty() => {
+            (Some(sort), Pane::Chains) => {
                 sort_trees(rows, |row| table::value(scene, &self.groups, row, sort.column), sort);
             }
             (None, _) => super::order::by_urgency(pane, scene, rows),
@@ -120,6 +129,24 @@ impl PaneState {
     #[must_use]
     pub fn id_at(&self, scene: &Scene<'_>, at: usize) -> Option<RowId> {
         table::id(scene, &self.groups, *self.rows.get(at)?)
+    }
+
+    /// Whether the filter lets the row at a position through; what is only there for a row under it, it does not.
+    #[must_use]
+    pub fn is_hit(&self, at: usize) -> bool {
+        !matches!(self.rows.get(at), Some(Row::Chain(line)) if line.is_context)
+    }
+
+    /// How many rows the filter lets through.
+    #[must_use]
+    pub fn hits(&self) -> usize {
+        (0..self.rows.len()).filter(|at| self.is_hit(*at)).count()
+    }
+
+    /// What the rows are about that the filter lets through.
+    pub fn shown(&self, scene: &Scene<'_>) -> impl Iterator<Item = RowId> {
+        let hits = (0..self.rows.len()).filter(|at| self.is_hit(*at));
+        hits.filter_map(|at| self.id_at(scene, at))
     }
 
     fn find_selected(&mut self, scene: &Scene<'_>) {
@@ -179,7 +206,7 @@ impl PaneState {
 
     /// Marks all rows shown; unmarks them when all are marked.
     pub fn mark_all(&mut self, scene: &Scene<'_>) {
-        let shown: Vec<RowId> = (0..self.rows.len()).filter_map(|at| self.id_at(scene, at)).collect();
+        let shown: Vec<RowId> = self.shown(scene).collect();
         if shown.iter().all(|id| self.marks.contains(id)) {
             for id in &shown {
                 self.marks.remove(id);
@@ -221,9 +248,9 @@ fn compare(a: &Value<'_>, b: &Value<'_>, descending: bool) -> Ordering {
         (Value::Missing, _) => Ordering::Greater,
         (_, Value::Missing) => Ordering::Less,
         (Value::Number(a), Value::Number(b)) => turned(a.total_cmp(b)),
-        (Value::Text(a), Value::Text(b)) => turned(a.cmp(b)),
-        (Value::Number(_), Value::Text(_)) => turned(Ordering::Less),
-        (Value::Text(_), Value::Number(_)) => turned(Ordering::Greater),
+        (Value::Text(a) | Value::State(_, a), Value::Text(b) | Value::State(_, b)) => turned(a.cmp(b)),
+        (Value::Number(_), Value::Text(_) | Value::State(..)) => turned(Ordering::Less),
+        (Value::Text(_) | Value::State(..), Value::Number(_)) => turned(Ordering::Greater),
     }
 }
 

@@ -206,7 +206,7 @@ fn row_facts(app: &App, pane: Pane, scene: &Scene<'_>) -> Vec<(String, Tone)> {
     let mut facts = Vec::new();
     if !state.filter_text.is_empty() {
         let text = crate::text::fit(&state.filter_text, 24).into_owned();
-        facts.push((format!("/{text} shows {} of {}", state.rows.len(), state.total), Tone::Key));
+        facts.push((format!("/{text} shows {} of {}", state.hits(), state.total), Tone::Key));
     }
     if let Some(sort) = state.sort {
         let title = crate::app::table::columns(pane).iter().find(|column| column.name == sort.column);

@@ -126,7 +126,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     match column {
         "pid" => Value::Number(f64::from(backend.pid)),
         "blocks" => Value::number(blocks(scene, Party::Backend(backend.group())).map(f64::from)),
-        "state" => backend.state.map_or(Value::Missing, |state| Value::Text(Cow::Borrowed(state.as_str()))),
+        "state" => backend.state.map_or(Value::Missing, |state| Value::state(state.as_str())),
         "xact" => Value::number(scene.age(backend.xact_start)),
         "time" => Value::number(running(scene, backend)),
         "event" => event(backend).map_or(Value::Missing, |event| Value::Text(Cow::Owned(event))),

@@ -7,6 +7,7 @@ use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::lock::{Lock, LockMode, LockType};
 use crate::model::lock_key::LockKey;
+use crate::model::wait_graph::Party;
 
 pub(super) const COLUMNS: &[Column] = &[
     Column { title: "LOCK", name: "lock", min: 20, max: 40, right: false, rank: 0 },
@@ -114,14 +115,10 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
         "key" => {
             LockKey::of(&lock.tag).map_or_else(Cell::none, |key| Cell::toned(key.to_string(), Tone::Dim))
         }
-        "holder" => match lock.pid {
-            Some(pid) => super::chains::root_state(scene, crate::model::wait_graph::Party::Backend(pid), 40),
-            None => super::chains::root_state(
-                scene,
-                crate::model::wait_graph::Party::Prepared(lock.virtualtransaction),
-                40,
-            ),
-        },
+        "holder" => {
+            let party = lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend);
+            super::chains::root_state(scene, party, 40)
+        }
         "query" => server_text(backend.and_then(|backend| backend.query.as_deref())),
         _ => Cell::none(),
     }
@@ -138,6 +135,10 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
         "type" => Value::Text(Cow::Borrowed(lock.tag.locktype.as_str())),
         "mode" => Value::Text(Cow::Borrowed(lock.mode.as_str())),
         "state" => Value::Text(Cow::Borrowed(if lock.granted { "held" } else { "waiting" })),
+        "holder" => {
+            let party = lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend);
+            super::chains::state_value(scene, party)
+        }
         _ => Value::Text(Cow::Owned(cell(scene, at, column, u16::MAX).text)),
     }
 }

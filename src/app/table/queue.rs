@@ -98,7 +98,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     let Some((row, item)) = row(scene, at) else { return Value::Missing };
     let words = |text: Option<&'a str>| text.map_or(Value::Missing, |text| Value::Text(Cow::Borrowed(text)));
     match column {
-        "state" => Value::Text(Cow::Borrowed(row.state.as_str())),
+        "state" => Value::state(row.state.as_str()),
         "name" => words(item.name.as_deref()),
         "worker" => words(item.worker.as_deref()),
         "run" => Value::number(row.run(scene.snapshot)),

@@ -125,7 +125,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     let execution = row.execution(scene.snapshot);
     let words = |text: Option<&'a str>| text.map_or(Value::Missing, |text| Value::Text(Cow::Borrowed(text)));
     match column {
-        "state" => Value::Text(Cow::Borrowed(row.state.as_str())),
+        "state" => Value::state(row.state.as_str()),
         "task" => Value::Text(Cow::Owned(row.name(scene.snapshot).to_string())),
         "worker" => words(execution.and_then(|execution| execution.worker.as_deref())),
         "run" => Value::number(row.age(scene.snapshot)),

@@ -194,8 +194,7 @@ impl App {
     /// How many marked rows the filter shows.
     pub(super) fn shown_marks(&mut self, pane: Pane) -> usize {
         let count = self.with_pane(pane, |state, scene| {
-            let shown = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
-            shown.filter(|id| state.marks.contains(id)).count()
+            state.shown(scene).filter(|id| state.marks.contains(id)).count()
         });
         count.unwrap_or(0)
     }
@@ -203,11 +202,10 @@ impl App {
     /// The marked rows that the filter shows, else the selected one.
     pub(super) fn chosen(&mut self, pane: Pane) -> Vec<RowId> {
         let marked = self.with_pane(pane, |state, scene| {
-            let shown = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
             if state.marks.is_empty() {
                 Vec::new()
             } else {
-                shown.filter(|id| state.marks.contains(id)).collect()
+                state.shown(scene).filter(|id| state.marks.contains(id)).collect()
             }
         });
         match marked {

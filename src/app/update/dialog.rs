@@ -132,8 +132,7 @@ impl App {
             return None;
         }
         self.with_pane(pane, |state, scene| {
-            let ids = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
-            ids.filter_map(|id| page::party_of(scene, id)).collect()
+            state.shown(scene).filter_map(|id| page::party_of(scene, id)).collect()
         })
     }
 

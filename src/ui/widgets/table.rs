@@ -53,7 +53,11 @@ pub(in crate::ui) fn render(
             let cell = table::cell(&scene, &state.groups, row, column.name, *width);
             let align = if column.right { Align::Right } else { Align::Left };
             let text = crate::text::fit_pad(&cell.text, usize::from(*width), align);
-            let tone = if followed && first { Tone::Key } else { cell.tone };
+            let tone = match cell.tone {
+                _ if followed && first => Tone::Key,
+                _ if !state.is_hit(at) => Tone::Dim,
+                tone => tone,
+            };
             buffer.set_stringn(x, y, text, usize::from(area.right().saturating_sub(x)), theme.style(tone));
             x = x.saturating_add(width + 1);
         }
