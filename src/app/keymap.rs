@@ -55,6 +55,10 @@ pub enum Action {
     Back,
     /// Filter the rows.
     Filter,
+    /// The next row that the filter lets through.
+    NextMatch,
+    /// The one before.
+    PreviousMatch,
     /// Sort the rows.
     Sort,
     /// Mark a row.

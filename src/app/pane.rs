@@ -194,6 +194,25 @@ impl PaneState {
         self.select(scene, self.cursor.saturating_add_signed(by));
     }
 
+    /// Selects the next row that the filter lets through, or the one before, round the end; false where there is none.
+    pub fn step_match(&mut self, scene: &Scene<'_>, forward: bool) -> bool {
+        let count = self.rows.len();
+        // Where nothing is selected, the row at the cursor is one to go to.
+        let skip = usize::from(self.selected.is_some() || !forward);
+        let places = (0..count).map(|step| {
+            let step = (step + skip) % count.max(1);
+            let back = count - step % count.max(1);
+            (self.cursor + if forward { step } else { back }) % count.max(1)
+        });
+        match places.into_iter().find(|at| self.is_hit(*at)) {
+            Some(at) => {
+                self.select(scene, at);
+                true
+            }
+            None => false,
+        }
+    }
+
     /// Marks the selected row, or unmarks it.
     pub fn toggle_mark(&mut self) {
         self.keep_selected();

@@ -57,8 +57,14 @@ const NOTICE_ROWS: u16 = 3;
 
 /// A word to the user, over as many of the rows above as it needs.
 fn render_notice(frame: &mut Frame<'_>, area: Rect, notice: &Notice, theme: &Theme) {
-    let lines = crate::text::lines(&notice.text, usize::from(area.width));
-    let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX).clamp(1, NOTICE_ROWS).min(area.y + 1);
+    let above = Rect { height: area.y + area.height, y: 0, ..area };
+    render_lowest(frame, above, (&notice.text, Tone::Warning), theme);
+}
+
+/// A text in the lowest rows of an area, over what is there.
+fn render_lowest(frame: &mut Frame<'_>, area: Rect, (text, tone): (&str, Tone), theme: &Theme) {
+    let lines = crate::text::lines(text, usize::from(area.width));
+    let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX).clamp(1, NOTICE_ROWS).min(area.height);
     let place = Rect { y: area.bottom().saturating_sub(rows), height: rows, ..area };
     frame.render_widget(Clear, place.intersection(frame.area()));
     let last = usize::from(rows).saturating_sub(1);
@@ -69,8 +75,7 @@ fn render_notice(frame: &mut Frame<'_>, area: Rect, notice: &Notice, theme: &The
             Some(text) => text.clone(),
             None => String::new(),
         };
-        let line = Line::new().with(text, Tone::Warning);
-        draw_line(frame, Rect { y, height: 1, ..area }, &line, theme);
+        draw_line(frame, Rect { y, height: 1, ..area }, &Line::new().with(text, tone), theme);
     }
 }
 
@@ -213,10 +218,11 @@ fn keys(app: &App, actions: &[Action]) -> Line {
 
 fn render_prompt(frame: &mut Frame<'_>, area: Rect, prompt: &Prompt, theme: &Theme) {
     let width = usize::from(area.width);
-    let right = match &prompt.error {
-        Some(error) => Line::new().with(crate::text::fit(error, width / 2).into_owned(), Tone::Critical),
-        None => Line::new().with("Enter keep  Esc undo", Tone::Dim),
-    };
+    if let Some(error) = &prompt.error {
+        let above = Rect { height: area.y, y: 0, ..area };
+        render_lowest(frame, above, (error, Tone::Critical), theme);
+    }
+    let right = Line::new().with("Enter keep  Esc undo", Tone::Dim);
     let room = width.saturating_sub(right.width() + 3);
     let scroll = prompt.input.visual_scroll(room);
     let shown: String = prompt.input.value().chars().skip(scroll).collect();

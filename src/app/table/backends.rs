@@ -23,6 +23,15 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "QUERY", name: "query", min: 10, max: 0, right: false, rank: 0 },
 ];
 
+/// How long it waits for a lock.
+pub(super) const FILTER_ONLY: &[&str] = &["wait"];
+
+fn wait(scene: &Scene<'_>, backend: &Backend) -> Option<f64> {
+    let (_, node) = scene.node(Party::Backend(backend.group()))?;
+    let (queue, waiter) = node.waits?;
+    scene.wait_age(scene.view.graph.queues.get(queue)?.waiters.get(waiter)?.wait_start)
+}
+
 /// Short words for a state, so that the column can be narrow.
 #[must_use]
 pub(super) fn short_state(state: State) -> &'static str {
@@ -129,6 +138,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
         "state" => backend.state.map_or(Value::Missing, |state| Value::state(state.as_str())),
         "xact" => Value::number(scene.age(backend.xact_start)),
         "time" => Value::number(running(scene, backend)),
+        "wait" => Value::number(wait(scene, backend)),
         "event" => event(backend).map_or(Value::Missing, |event| Value::Text(Cow::Owned(event))),
         "db" => text(&backend.database),
         "who" => Value::Text(Cow::Owned(scene.who(backend))),

@@ -23,6 +23,9 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "QUERY", name: "query", min: 8, max: 0, right: false, rank: 6 },
 ];
 
+/// How long it is waited for, and how long it is held: the one age that is on the screen is either.
+pub(super) const FILTER_ONLY: &[&str] = &["wait", "held"];
+
 pub(super) const ADVISORY: &[Column] = &[
     Column { title: "NAME", name: "lock", min: 20, max: 40, right: false, rank: 0 },
     Column { title: "MODE", name: "mode", min: 4, max: 9, right: false, rank: 0 },
@@ -128,6 +131,8 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     let Some(lock) = lock(scene, at) else { return Value::Missing };
     match column {
         "age" => Value::number(lock_age(scene, lock).0),
+        "wait" => Value::number(lock_age(scene, lock).0.filter(|_| !lock.granted)),
+        "held" => Value::number(lock_age(scene, lock).0.filter(|_| lock.granted)),
         "waiters" => {
             Value::number(waiters(scene, lock).and_then(|count| u32::try_from(count).ok()).map(f64::from))
         }

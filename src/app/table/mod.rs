@@ -207,6 +207,16 @@ pub fn columns(pane: Pane) -> &'static [Column] {
     }
 }
 
+/// What a filter may name of a pane beside its columns.
+#[must_use]
+pub fn filter_only(pane: Pane) -> &'static [&'static str] {
+    match pane {
+        Pane::Locks => locks::FILTER_ONLY,
+        Pane::Backends => backends::FILTER_ONLY,
+        _ => &[],
+    }
+}
+
 /// The text of a cell. `room` is the width it has: some say less where it is narrow.
 #[must_use]
 pub fn cell(scene: &Scene<'_>, groups: &[Group], row: Row, column: &str, room: u16) -> Cell {

@@ -70,3 +70,31 @@ fn a_filtered_forest_is_sorted_by_its_roots() {
     assert!(shown.iter().position(|row| row.0 == "4312") < shown.iter().position(|row| row.0 == "4977"));
     assert!(shown.iter().any(|row| row.0.ends_with("└ 4981")), "{shown:?}");
 }
+
+#[test]
+fn n_goes_from_match_to_match_and_round_the_end() {
+    let mut app = app(sample::incident(0.0));
+    for (keys, pid) in [
+        ("2/who:prisma !idle<enter>n", 4980),
+        ("n", 4981),
+        ("n", 4980),
+        ("N", 4981),
+        ("N", 4980),
+        ("kN", 4981),
+    ] {
+        drive(&mut app, keys);
+        assert_eq!(selected_pid(&app), Some(pid), "{keys}");
+    }
+    drive(&mut app, "<esc>n");
+    assert_eq!(app.notice.as_ref().unwrap().text, "no filter is set; / sets one");
+}
+
+#[test]
+fn waits_can_be_filtered_on_every_screen_of_sessions_and_locks() {
+    for (keys, count) in [("2/wait>170", 2), ("7/wait>170", 1), ("3a/wait>170", 1), ("3/held>40", 1), ("3/held>42", 0)] {
+        let mut app = app(sample::incident(0.0));
+        drive(&mut app, &format!("{keys}<enter>"));
+        assert!(app.notice.is_none(), "{keys}: {:?}", app.notice);
+        assert_eq!(app.pane(app.focus).hits(), count, "{keys}");
+    }
+}

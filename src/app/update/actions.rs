@@ -1,6 +1,7 @@
 //! What the keys of a screen do.
 
 use crate::app::App;
+use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, Page};
 use crate::app::screen::{Pane, Screen};
@@ -94,6 +95,16 @@ impl App {
             return Update::none();
         }
         Update::redraw()
+    }
+
+    /// Goes to the next row that the filter lets through, and from the last to the first.
+    pub(super) fn next_match(&mut self, forward: bool) -> Update {
+        let key = self.settings.keymap.key(Action::Filter).map(|key| key.to_string()).unwrap_or_default();
+        if self.pane(self.focus).filter.is_empty() {
+            return self.say(format!("no filter is set; {key} sets one"));
+        }
+        let found = self.with_pane(self.focus, |state, scene| state.step_match(scene, forward));
+        if found == Some(true) { Update::redraw() } else { self.say("no row matches the filter") }
     }
 
     pub(super) fn start_sort(&mut self) -> Update {

@@ -261,6 +261,8 @@ impl App {
             Action::Open => self.open(),
             Action::Back => self.back(),
             Action::Filter => self.start_filter(),
+            Action::NextMatch => self.next_match(true),
+            Action::PreviousMatch => self.next_match(false),
             Action::Sort => self.start_sort(),
             Action::Mark => self.mark(),
             Action::MarkAll => self.mark_all(),
