@@ -5,6 +5,7 @@ mod filters;
 mod identity;
 mod pool;
 mod screens;
+mod signs;
 mod stakes;
 mod unselected;
 

@@ -5,16 +5,19 @@ use ratatui::layout::{Position, Rect};
 use ratatui::widgets::Clear;
 
 use super::theme::Theme;
+use super::viewport::Viewport;
 use super::{draw_ends, draw_line};
 use crate::app::dialog;
 use crate::app::keymap::{self, Action};
 use crate::app::line::{Line, Tone};
+use crate::app::message::Spot;
 use crate::app::page::{Page, Prompt};
 use crate::app::screen::Screen;
 use crate::app::table::RowId;
 use crate::app::{App, Notice};
+use crate::keys::Key;
 
-pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     if let Some(prompt) = &app.prompt {
         return render_prompt(frame, area, prompt, theme);
     }
@@ -38,6 +41,26 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
         left.push(span.text, span.tone);
     }
     draw_ends(frame, area, &left, &right, theme);
+    let width = u16::try_from(right.width()).unwrap_or(u16::MAX).min(area.width);
+    spots(app, Rect { width: area.width.saturating_sub(width + 1), ..area }, &left, viewport);
+    spots(app, Rect { x: area.right() - width, width, ..area }, &right, viewport);
+}
+
+/// Where the keys are that can be clicked, each with its words.
+fn spots(app: &App, area: Rect, line: &Line, viewport: &mut Viewport) {
+    let mut x = area.x;
+    let mut last = None;
+    for span in &line.spans {
+        let width = u16::try_from(crate::text::width(&span.text)).unwrap_or(u16::MAX);
+        let end = x.saturating_add(width).min(area.right());
+        let key = Key::parse(&span.text).ok().filter(|_| span.tone == Tone::Key);
+        let blank = span.text.trim().is_empty();
+        last = if blank { None } else { key.and_then(|key| app.settings.keymap.action(key)).or(last) };
+        if let Some(action) = last {
+            viewport.spot(Rect { x, width: end.saturating_sub(x), ..area }, Spot::Key(action));
+        }
+        x = end;
+    }
 }
 
 /// The keys of a question that are the same in all.

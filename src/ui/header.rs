@@ -10,11 +10,14 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::theme::Theme;
+use super::viewport::Viewport;
 use super::widgets::sparkline;
 use super::{draw_ends, draw_line};
 use crate::app::App;
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
+use crate::app::message::Spot;
+use crate::app::page::finding_id;
 use crate::model::backend::State;
 use crate::model::finding::{Finding, Severity};
 use crate::model::task::TaskState;
@@ -30,13 +33,13 @@ pub(super) fn height(terminal: u16) -> u16 {
     2 + finding_rows(terminal)
 }
 
-pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let row = |at: u16| Rect { y: area.y + at, height: 1, ..area };
     let right = link_line(app, area.width >= 100);
     let room = usize::from(area.width).saturating_sub(right.width() + 1);
     draw_ends(frame, row(0), &server_line(app, room), &right, theme);
     let findings = area.height.saturating_sub(2);
-    render_findings(frame, Rect { y: area.y + 1, height: findings, ..area }, app, theme);
+    render_findings(frame, Rect { y: area.y + 1, height: findings, ..area }, app, viewport, theme);
     draw_line(frame, row(area.height.saturating_sub(1)), &waiting_line(app, area.width), theme);
 }
 
@@ -135,19 +138,23 @@ fn link_line(app: &App, wide: bool) -> Line {
     line
 }
 
-fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let mut lines: Vec<Line> = Vec::new();
     if let Link::Down { reason, attempt } = app.link() {
         let text = format!("{}; trying again (attempt {attempt})", crate::text::one_line(&reason));
         lines.push(Line::new().with("DOWN  ", Tone::Critical).with(text, Tone::Critical));
     }
     let findings = app.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
-    let room = usize::from(area.height).saturating_sub(lines.len());
+    let above = lines.len();
+    let room = usize::from(area.height).saturating_sub(above);
     let mut helps: Vec<Option<Line>> = vec![None; lines.len()];
     helps.extend(findings.iter().take(room).map(|finding| help(app, finding)));
     lines.extend(findings.iter().take(room).map(|finding| finding_line(finding, area.width)));
     if lines.is_empty() && app.scene().is_some() {
         lines.push(Line::new().with("ok    ", Tone::Good).with("nothing needs anybody", Tone::Dim));
+    }
+    for (y, finding) in (area.y..area.bottom()).skip(above).zip(findings) {
+        viewport.spot(Rect { y, height: 1, ..area }, Spot::Finding(finding_id(finding)));
     }
     let hidden = findings.len().saturating_sub(room);
     for (at, line) in (0u16..area.height).zip(&lines) {

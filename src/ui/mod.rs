@@ -38,12 +38,12 @@ pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: 
         let head = header::height(area.height);
         let (header, rest) = split_top(area, head);
         let (body, footer) = split_bottom(rest, 1);
-        header::render(frame, header, app, theme);
+        header::render(frame, header, app, viewport, theme);
         if !pages::render_full(frame, body, app, viewport, theme) {
             body::render(frame, body, app, viewport, theme);
         }
         pages::render_popup(frame, body, app, viewport, theme);
-        footer::render(frame, footer, app, theme);
+        footer::render(frame, footer, app, viewport, theme);
         dialog::render(frame, body, app, viewport, theme);
     }
     if theme.ascii {

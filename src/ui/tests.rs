@@ -354,6 +354,42 @@ fn hostile_text_stays_in_its_place() {
     }
 }
 
+/// Where `text` begins on the screen.
+fn place_of(stage: &mut Stage, text: &str) -> (u16, u16) {
+    let screen = stage.text();
+    let (y, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap();
+    let before = &line[..line.find(text).unwrap()];
+    (u16::try_from(crate::text::width(before)).unwrap(), u16::try_from(y).unwrap())
+}
+
+#[test]
+fn what_can_be_clicked_is_where_it_is_seen() {
+    use crate::app::keymap::Action;
+    use crate::app::message::Spot;
+    use crate::app::screen::Pane;
+    let mut stage = incident(120, 35);
+    let spot = |stage: &mut Stage, text: &str| {
+        let (x, y) = place_of(stage, text);
+        stage.viewport.hit(x, y)
+    };
+    assert!(matches!(spot(&mut stage, "CRIT  4312"), Some(Spot::Finding(("root_blocker", _)))));
+    assert_eq!(spot(&mut stage, "BLOCKS"), Some(Spot::Heading(Pane::Chains, "blocks")));
+    assert_eq!(spot(&mut stage, "? help"), Some(Spot::Key(Action::Help)));
+    assert_eq!(spot(&mut stage, "K terminate"), Some(Spot::Finding(("root_blocker", finding_subject(&stage)))));
+    assert_eq!(spot(&mut stage, "└ 4410"), Some(Spot::Row(Pane::Chains, 1)));
+    let last = u16::try_from(stage.text().lines().count()).unwrap() - 1;
+    let line = stage.text().lines().last().unwrap().to_owned();
+    let digit = crate::text::width(&line[..line.find(" 7 ").unwrap()]) + 1;
+    let hit = stage.viewport.hit(u16::try_from(digit).unwrap(), last);
+    assert_eq!(hit, Some(Spot::Key(Action::Backends)), "{line}");
+    let mut stage = stage.keys("!");
+    assert!(matches!(spot(&mut stage, "prepared transaction"), Some(Spot::Finding(_))));
+}
+
+fn finding_subject(stage: &Stage) -> crate::model::finding::Subject {
+    stage.app.view.as_ref().unwrap().findings[0].subject.clone()
+}
+
 /// What the role lacks stands at the end, and the README sends people there.
 #[test]
 fn the_help_can_be_scrolled_to_its_end_at_every_size() {

@@ -157,7 +157,7 @@ impl Dialog {
     }
 
     pub(in crate::app) fn key(&mut self, key: Key, page: usize) -> Step {
-        if key == Key::plain(Code::Esc) || key == Key::ctrl('c') {
+        if key == Key::plain(Code::Esc) || key == Key::plain(Code::F(10)) || key == Key::ctrl('c') {
             return Step::Back;
         }
         if !self.armed {

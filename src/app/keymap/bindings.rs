@@ -175,11 +175,11 @@ pub const BINDINGS: &[Binding] = &[
         "mouse",
         &["m"],
         "mouse",
-        "mouse on or off (off leaves selecting to the terminal)",
+        "mouse on or off: rows, headings, findings and keys can be clicked; off, the terminal selects text",
         "Program",
     ),
     row(Action::Suspend, "suspend", &["ctrl-z"], "suspend", "suspend", "Program"),
-    row(Action::Quit, "quit", &["q", "ctrl-c"], "quit", "quit", "Program"),
+    row(Action::Quit, "quit", &["q", "ctrl-c", "f10"], "quit", "quit", "Program"),
 ];
 
 /// The row of the table for an action.

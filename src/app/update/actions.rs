@@ -156,16 +156,24 @@ impl App {
         } else {
             INTERVALS.iter().find(|step| **step > self.interval)
         };
-        let Some(next) = next.copied() else { return Update::none() };
+        let Some(next) = next.copied() else {
+            let end = if faster { "shortest" } else { "longest" };
+            return self.say(format!("refresh every {}s: the {end} there is", self.interval));
+        };
         self.interval = next;
+        self.say(format!("refresh every {next}s"));
         Update::effect(Effect::SetInterval(next))
     }
 
     pub(super) fn toggle_all_locks(&mut self) -> Update {
-        if self.screen != Screen::Locks {
+        if self.screen == Screen::Locks {
+            self.all_locks = !self.all_locks;
+        } else {
+            let from = (self.screen, self.focus, None);
             self.go(Screen::Locks);
+            (self.jumped_from, self.all_locks) = (Some(from), true);
+            self.say("Locks, all types; Esc goes back");
         }
-        self.all_locks = !self.all_locks;
         self.pane_mut(Pane::Locks).keep_selected();
         self.invalidate();
         self.refresh_panes();
@@ -182,6 +190,11 @@ impl App {
 
     pub(super) fn toggle_mouse(&mut self) -> Update {
         self.mouse = !self.mouse;
+        self.say(if self.mouse {
+            "mouse on: click a row, a heading, a finding or a key; Shift selects text in most terminals"
+        } else {
+            "mouse off: the terminal selects text again"
+        });
         Update::effect(Effect::Mouse(self.mouse))
     }
 

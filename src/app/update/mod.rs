@@ -3,6 +3,7 @@
 mod actions;
 mod dialog;
 mod jump;
+mod mouse;
 mod pages;
 mod prompt;
 
@@ -27,7 +28,7 @@ impl App {
             Message::View(_, view) => self.view_arrived(view),
             Message::Key(key) => self.key(key),
             Message::Paste(text) => self.paste(&text),
-            Message::Click(pane, at) => self.click(pane, at),
+            Message::Click(spot) => self.click(spot),
             Message::Wheel(pane, by) => self.wheel(pane, by),
             Message::Resize(columns, rows) => {
                 self.size = (columns, rows);
@@ -149,40 +150,6 @@ impl App {
             return self.page_key(action);
         }
         action.map_or_else(Update::none, |action| self.act(action))
-    }
-
-    fn click(&mut self, pane: Pane, at: usize) -> Update {
-        if !self.pages.is_empty()
-            || self.prompt.is_some()
-            || self.dialog.is_some()
-            || !self.visible_panes().contains(&pane)
-        {
-            return Update::none();
-        }
-        self.focus = pane;
-        // Below the last row there is nothing to select.
-        self.with_pane(pane, |state, scene| {
-            if at < state.rows.len() {
-                state.select(scene, at);
-            }
-        });
-        Update::redraw()
-    }
-
-    fn wheel(&mut self, pane: Option<Pane>, by: isize) -> Update {
-        if self.dialog.is_some() {
-            return self.scroll_dialog(by);
-        }
-        if !self.pages.is_empty() {
-            return self.scroll_page(by);
-        }
-        match pane {
-            Some(pane) if self.prompt.is_none() && self.visible_panes().contains(&pane) => {
-                self.focus = pane;
-                self.step(by)
-            }
-            _ => Update::none(),
-        }
     }
 
     fn step(&mut self, by: isize) -> Update {

@@ -129,7 +129,7 @@ impl App {
         match self.pages.last().cloned() {
             Some(Page::Sort { pane, selected }) => {
                 self.pages.pop();
-                self.sort_by(pane, selected)
+                table::columns(pane).get(selected).map_or_else(Update::none, |column| self.sort_by(pane, column.name))
             }
             Some(Page::Findings { chosen, .. }) => self.jump_to_finding(chosen.as_ref()),
             Some(Page::Help { .. }) => self.close_page(),
@@ -138,8 +138,10 @@ impl App {
     }
 
     /// Sorts by a column; by the same one again, the other way round. Numbers begin with the largest.
-    fn sort_by(&mut self, pane: Pane, selected: usize) -> Update {
-        let Some(column) = table::columns(pane).get(selected) else { return Update::none() };
+    pub(super) fn sort_by(&mut self, pane: Pane, name: &str) -> Update {
+        let Some(column) = table::columns(pane).iter().find(|column| column.name == name) else {
+            return Update::none();
+        };
         let all_locks = self.all_locks;
         self.with_pane(pane, |state, scene| {
             let descending = match state.sort {

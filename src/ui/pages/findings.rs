@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::app::App;
 use crate::app::line::{Line, Tone};
+use crate::app::message::Spot;
 use crate::app::page::{self, FindingId};
 use crate::ui::draw_line;
 use crate::ui::header::{finding_line, help};
@@ -40,6 +41,7 @@ pub(super) fn render(
         .collect();
     super::scrolled(frame, area, &format!("Findings · {}", findings.len()), &lines, scroll, theme);
     for (y, finding) in (area.y + 1..area.bottom()).zip(findings.iter().skip(scroll)) {
+        viewport.spot(Rect { y, height: 1, ..area }, Spot::Finding(page::finding_id(finding)));
         // What helps stands at the edge, over the end of a line that is too long.
         let mut right = Line::new().with("  ", Tone::Plain);
         right.spans.extend(help(app, finding).unwrap_or_default().spans);

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::app::App;
 use crate::app::line::Tone;
+use crate::app::message::Spot;
 use crate::app::pane::PaneState;
 use crate::app::screen::Pane;
 use crate::app::table::{self, Column};
@@ -26,7 +27,7 @@ pub(in crate::ui) fn render(
 ) {
     let state = app.pane(pane);
     let columns = fitted(table::columns(pane), state.column_offset, area.width.saturating_sub(MARKER));
-    headings(frame, area, state, &columns, theme);
+    headings(frame, area, (pane, state), &columns, viewport, theme);
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let offset = viewport.offset(pane, state.cursor, state.rows.len(), usize::from(body.height));
     viewport.place(pane, body, offset);
@@ -67,7 +68,14 @@ pub(in crate::ui) fn render(
     }
 }
 
-fn headings(frame: &mut Frame<'_>, area: Rect, state: &PaneState, columns: &[(Column, u16)], theme: &Theme) {
+fn headings(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (pane, state): (Pane, &PaneState),
+    columns: &[(Column, u16)],
+    viewport: &mut Viewport,
+    theme: &Theme,
+) {
     let mut x = area.x + MARKER;
     for (column, width) in columns {
         let arrow = match state.sort {
@@ -85,6 +93,7 @@ fn headings(frame: &mut Frame<'_>, area: Rect, state: &PaneState, columns: &[(Co
         let text = crate::text::fit_pad(&title, usize::from(*width), align);
         let room = usize::from(area.right().saturating_sub(x));
         frame.buffer_mut().set_stringn(x, area.y, text, room, theme.style(Tone::Dim));
+        viewport.spot(Rect { x, y: area.y, width: *width, height: 1 }, Spot::Heading(pane, column.name));
         x = x.saturating_add(width + 1);
     }
 }
