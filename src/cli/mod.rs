@@ -1,8 +1,10 @@
 //! The command line: what was asked for, and the settings that follow from it and the config file.
 
 mod args;
+mod command;
 mod confirm;
 mod demo;
+mod nearby;
 mod output;
 mod parse;
 mod password;

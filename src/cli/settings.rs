@@ -178,6 +178,13 @@ impl Cli {
                 shown(dbname)
             )));
         }
+        if let (Some(word), None, None, None) = (self.target.as_deref(), &self.command, named, &flags.dbname)
+            && let Some(meant) = meant(word)
+        {
+            return Err(SettingsError::Usage(format!(
+                "no command \"{word}\": did you mean {meant}? (-d {word} is the database of that name)"
+            )));
+        }
         Ok((target, named))
     }
 
@@ -251,6 +258,14 @@ impl Cli {
             read_only: inner.read_only || outer.read_only,
         }
     }
+}
+
+/// The command that somebody meant who wrote a word that may be a database's name.
+fn meant(word: &str) -> Option<String> {
+    let command = super::command::command();
+    let names = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let names: Vec<&str> = names.map(clap::Command::get_name).collect();
+    super::nearby::meant(word, names).map(str::to_owned)
 }
 
 /// A target in an error: a connection string may hold a password.
