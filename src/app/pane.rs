@@ -137,6 +137,18 @@ impl PaneState {
         !matches!(self.rows.get(at), Some(Row::Chain(line)) if line.is_context)
     }
 
+    /// Lets go of a row that a new filter does not let through.
+    pub fn select_hits_only(&mut self) {
+        if self.selected.is_some() && !self.is_hit(self.cursor) {
+            self.selected = None;
+        }
+    }
+
+    /// The first row from there on that the filter lets through: nobody looked for those that are only there for it.
+    fn first_hit(&self, from: usize) -> usize {
+        (from..self.rows.len()).chain(0..from).find(|at| self.is_hit(*at)).unwrap_or(from)
+    }
+
     /// How many rows the filter lets through.
     #[must_use]
     pub fn hits(&self) -> usize {
@@ -152,7 +164,7 @@ impl PaneState {
     fn find_selected(&mut self, scene: &Scene<'_>) {
         let Some(selected) = self.selected else {
             if !self.touched && !self.rows.is_empty() {
-                self.select(scene, 0);
+                self.select(scene, self.first_hit(0));
                 self.chosen = false;
             }
             return;
@@ -190,8 +202,10 @@ impl PaneState {
 
     /// Moves the selection. After the selected row vanished the first move selects what is in its place.
     pub fn step(&mut self, scene: &Scene<'_>, by: isize) {
-        let by = if self.selected.is_none() { 0 } else { by };
-        self.select(scene, self.cursor.saturating_add_signed(by));
+        match self.selected {
+            Some(_) => self.select(scene, self.cursor.saturating_add_signed(by)),
+            None => self.select(scene, self.first_hit(self.cursor)),
+        }
     }
 
     /// Selects the next row that the filter lets through, or the one before, round the end; false where there is none.

@@ -155,7 +155,7 @@ fn on_a_screen_that_is_too_small_q_quits_whatever_is_open() {
     for keys in ["", "K", "/x", "?", "!", "7s", "<enter>"] {
         let mut app = app(sample::incident(0.0));
         drive(&mut app, keys);
-        app.update(Message::Resize(79, 24));
+        app.update(Message::Resize(59, 24));
         assert_eq!(drive(&mut app, "q"), [Effect::Quit], "{keys:?}");
     }
 }

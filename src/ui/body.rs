@@ -7,7 +7,7 @@ use super::theme::Theme;
 use super::viewport::Viewport;
 use super::widgets::table;
 use super::{draw_line, split_bottom, split_top};
-use crate::app::App;
+use crate::app::{App, WIDE};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::app::screen::{Pane, Screen};
@@ -15,9 +15,6 @@ use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockType;
 use crate::model::systems::TableRows;
-
-/// From this width on two panes stand side by side.
-const WIDE: u16 = 120;
 
 /// Facts in a title that are shorter than this are shown whole or not at all.
 const SHORT: usize = 24;
@@ -27,13 +24,13 @@ const GAP: u16 = 1;
 
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     // The shares are fixed: a pane that grew with its rows would push the others about.
-    match app.visible_panes() {
+    match app.visible_panes().as_slice() {
         [first, second, third, fourth] if area.width >= WIDE => {
             let (top, bottom) = split_bottom(area, area.height / 2);
             let half = (bottom.width - GAP) / 2;
             let left = Rect { width: bottom.width - GAP - half, ..bottom };
             let right = Rect { x: bottom.right() - half, width: half, ..bottom };
-            let (upper, lower) = split_bottom(right, (right.height * 2 / 5).max(4));
+            let (upper, lower) = split_bottom(right, (right.height * 2 / 5).max(4).min(right.height / 2));
             pane(frame, top, *first, app, viewport, theme);
             pane(frame, left, *second, app, viewport, theme);
             pane(frame, upper, *third, app, viewport, theme);
@@ -59,7 +56,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
             pane(frame, right, *third, app, viewport, theme);
         }
         [first, second, third] => {
-            let (rest, bottom) = split_bottom(area, (area.height * 3 / 10).max(5));
+            let (rest, bottom) = split_bottom(area, (area.height * 3 / 10).max(if area.height < 16 { 4 } else { 5 }));
             let (top, middle) = split_bottom(rest, (area.height / 5).max(4));
             pane(frame, top, *first, app, viewport, theme);
             pane(frame, middle, *second, app, viewport, theme);

@@ -56,7 +56,8 @@ fn spots(app: &App, area: Rect, line: &Line, viewport: &mut Viewport) {
         let key = Key::parse(&span.text).ok().filter(|_| span.tone == Tone::Key);
         let blank = span.text.trim().is_empty();
         last = if blank { None } else { key.and_then(|key| app.settings.keymap.action(key)).or(last) };
-        if let Some(action) = last {
+        // A click beside what was meant ends nothing.
+        if let Some(action) = last.filter(|action| *action != Action::Quit) {
             viewport.spot(Rect { x, width: end.saturating_sub(x), ..area }, Spot::Key(action));
         }
         x = end;
@@ -135,8 +136,12 @@ fn actions(app: &App) -> Vec<Action> {
         None => {
             let mut actions =
                 vec![Action::Open, Action::Filter, Action::Sort, Action::Mark, Action::Follow, Action::Pause];
-            if app.panes().len() > 1 {
-                actions.extend([Action::NextPane, Action::Zoom]);
+            let hidden = app.panes().len() > app.visible_panes().len();
+            match app.panes().len() {
+                0 | 1 => {}
+                // There is more than is seen.
+                _ if hidden && !app.zoom => actions.insert(1, Action::NextPane),
+                _ => actions.extend([Action::NextPane, Action::Zoom]),
             }
             if app.screen == Screen::Locks {
                 actions.push(Action::AllLocks);

@@ -23,16 +23,6 @@ use crate::model::finding::{Finding, Severity};
 use crate::model::task::TaskState;
 use crate::model::view::Link;
 
-/// Lines of findings in the header: always as many, so that nothing below them jumps.
-fn finding_rows(height: u16) -> u16 {
-    if height >= 30 { 3 } else { 1 }
-}
-
-/// How high the header is on a terminal of this height.
-pub(super) fn height(terminal: u16) -> u16 {
-    2 + finding_rows(terminal)
-}
-
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let row = |at: u16| Rect { y: area.y + at, height: 1, ..area };
     let right = link_line(app, area.width >= 100);

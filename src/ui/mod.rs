@@ -35,7 +35,7 @@ pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: 
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         too_small(frame, area, theme);
     } else {
-        let head = header::height(area.height);
+        let head = crate::app::header_rows(area.height);
         let (header, rest) = split_top(area, head);
         let (body, footer) = split_bottom(rest, 1);
         header::render(frame, header, app, viewport, theme);

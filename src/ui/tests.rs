@@ -266,8 +266,8 @@ fn ascii_is_ascii() {
 
 #[test]
 fn no_size_panics_and_below_the_smallest_it_says_so() {
-    for width in [0, 1, 2, 3, 10, 79, 80, 81, 119, 300] {
-        for height in [0, 1, 2, 3, 10, 23, 24, 29, 30, 100] {
+    for width in [0, 1, 3, 10, 59, 60, 79, 80, 119, 300] {
+        for height in [0, 1, 3, 14, 15, 19, 23, 24, 30, 100] {
             for keys in [
                 "",
                 "2",
@@ -294,7 +294,8 @@ fn no_size_panics_and_below_the_smallest_it_says_so() {
             }
         }
     }
-    assert!(incident(79, 24).text().contains("locktop needs 80x24"));
+    assert!(incident(59, 24).text().contains("locktop needs 60x15"));
+    assert!(incident(80, 14).text().contains("this is 80x14"));
 }
 
 #[test]
@@ -308,6 +309,18 @@ fn the_selection_is_seen_without_colours() {
     assert_eq!(reversed.len(), 1);
     for cell in &buffer.content {
         assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset));
+    }
+}
+
+/// A terminal of 80x24 within tmux is 80x23.
+#[test]
+fn a_small_terminal_has_fewer_panes_and_every_service() {
+    for (width, height) in [(80, 23), (60, 15), (120, 18), (80, 16)] {
+        let stage = |keys: &str| Stage::new(width, height).view(sample::systems::leases(0.0).view()).keys(keys);
+        check("small_overview", &mut stage(""));
+        check("small_pane", &mut stage("<shift-tab>"));
+        check("small_ask", &mut stage("2K"));
+        check("small_queue", &mut Stage::new(width, height).view(sample::systems::queue(0.0).view()).keys("6"));
     }
 }
 

@@ -58,8 +58,10 @@ fn what_is_only_there_for_others_is_neither_marked_nor_counted() {
     drive(&mut app, "2/pid:4470<enter>*");
     let pids: Vec<i32> = app.pane(Pane::Chains).marks.iter().copied().filter_map(pid_of).collect();
     assert_eq!((pids, app.pane(Pane::Chains).hits()), (vec![4470], 1));
-    drive(&mut app, "<esc>g /pid:4470<enter>");
-    assert_eq!(drive(&mut app, "y"), [Effect::Copy("4470".into())], "a mark on what blocks it is left out");
+    let mut app = super::app(sample::incident(0.0));
+    drive(&mut app, "2 /pid:4470<enter>j");
+    assert_eq!(app.pane(Pane::Chains).marks.len(), 1, "what blocks it is marked");
+    assert_eq!(drive(&mut app, "y"), [Effect::Copy("4470".into())], "and left out");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::app::message::Spot;
 fn a_filter_finds_each_waiter_of_a_folded_queue() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "2/4470<enter>");
-    assert_eq!(app.pane(Pane::Chains).rows.len(), 1);
+    assert_eq!((app.pane(Pane::Chains).hits(), app.pane(Pane::Chains).rows.len()), (1, 3));
     drive(&mut app, "j");
     assert_eq!(selected_pid(&app), Some(4470));
 }

@@ -171,6 +171,30 @@ fn zoom_shows_one_pane_and_gives_the_other_back() {
 }
 
 #[test]
+fn where_there_is_no_room_for_all_panes_the_focused_one_is_there() {
+    let mut app = app(sample::systems::leases(0.0));
+    let all = [Pane::Chains, Pane::Advisory, Pane::Tasks, Pane::Leases];
+    assert_eq!(app.visible_panes(), all);
+    for (columns, rows, count) in [(80, 23, 4), (80, 20, 4), (80, 19, 3), (60, 15, 2), (120, 15, 3), (120, 16, 4)] {
+        app.update(Message::Resize(columns, rows));
+        for _ in 0..all.len() {
+            let shown = app.visible_panes();
+            assert_eq!(shown.len(), count, "{columns}x{rows}");
+            assert!(shown.contains(&app.focus) && shown.is_sorted_by_key(|pane| all.iter().position(|one| one == pane)));
+            let total = app.pane(app.focus).total;
+            assert_eq!(app.pane(app.focus).rows.len(), total, "it has its rows");
+            assert!(total > 0, "{:?}", app.focus);
+            drive(&mut app, "<tab>");
+        }
+        assert_eq!(app.focus, Pane::Chains);
+    }
+    app.update(Message::Resize(60, 15));
+    let at = app.view.as_ref().unwrap().findings.iter().position(|one| one.check == "expired_lease").unwrap();
+    drive(&mut app, &format!("!{}<enter>1", "j".repeat(at)));
+    assert!(app.visible_panes().contains(&app.focus));
+}
+
+#[test]
 fn a_paste_types_into_a_prompt_and_does_nothing_elsewhere() {
     let mut app = app(sample::incident(0.0));
     assert_eq!(app.update(Message::Paste("q7\n".into())), Update::none());

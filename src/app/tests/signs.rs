@@ -38,6 +38,23 @@ fn all_locks_from_elsewhere_leads_back() {
 }
 
 #[test]
+fn who_is_followed_and_has_no_advisory_lock_is_told_of() {
+    for (pid, words) in [
+        (4312, "4312 has no advisory lock; a shows its other lock"),
+        (5100, "5100 holds no lock and waits for none"),
+        (4977, ""),
+    ] {
+        let mut app = app(sample::incident(0.0));
+        drive(&mut app, &format!("7/pid:{pid}<enter>jf<esc>3"));
+        assert_eq!(notice(&app), words);
+        if pid == 4312 {
+            drive(&mut app, "a");
+            assert_eq!(selected_pid(&app), Some(4312), "there it is");
+        }
+    }
+}
+
+#[test]
 fn f10_quits_and_leaves_a_question() {
     let mut app = app(sample::incident(0.0));
     assert_eq!(drive(&mut app, "K<f10>"), []);

@@ -17,7 +17,7 @@ impl App {
         if !here.rows.is_empty() || !here.filter.is_empty() {
             return false;
         }
-        let panes = self.visible_panes().to_vec();
+        let panes = self.visible_panes();
         let Some(first) = panes.into_iter().find(|pane| !self.pane(*pane).rows.is_empty()) else {
             return false;
         };
@@ -86,6 +86,7 @@ impl App {
             self.go(screen);
             self.focus = focus;
             self.keep_focus();
+            self.refresh_panes();
             if let Some(page) = page {
                 return self.open_page(page);
             }

@@ -88,7 +88,7 @@ impl App {
     pub(super) fn select_here_if_shown(&mut self, subject: &Subject) -> bool {
         let Some(place) = Place::of(subject) else { return false };
         let focus = self.focus;
-        for pane in self.visible_panes().to_vec() {
+        for pane in self.visible_panes() {
             self.focus = pane;
             if self.select_place(&place) {
                 return true;
@@ -121,6 +121,7 @@ impl App {
             self.go(*screen);
             for pane in self.panes() {
                 self.focus = *pane;
+                self.refresh_panes();
                 if let Some(update) = self.select_here(place) {
                     return Some(update);
                 }

@@ -13,6 +13,7 @@ use super::index::Index;
 use super::keymap::Action;
 use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
+use super::table::RowId;
 use super::{App, Notice, SMALLEST};
 use crate::keys::Key;
 use crate::model::snapshot::Snapshot;
@@ -32,6 +33,7 @@ impl App {
             Message::Wheel(pane, by) => self.wheel(pane, by),
             Message::Resize(columns, rows) => {
                 self.size = (columns, rows);
+                self.refresh_panes();
                 self.disarm();
                 Update::redraw()
             }
@@ -175,10 +177,30 @@ impl App {
         self.zoom = false;
         self.keep_focus();
         self.refresh_panes();
-        if let Some(pane) = self.visible_panes().first().copied() {
-            self.go_to_followed(pane);
+        if let Some(pane) = self.visible_panes().first().copied()
+            && !self.go_to_followed(pane)
+            && pane == Pane::Locks
+            && let Some(words) = self.why_no_lock()
+        {
+            return self.say(words);
         }
         Update::redraw()
+    }
+
+    /// Why there is no lock of the backend that is followed.
+    fn why_no_lock(&self) -> Option<String> {
+        let RowId::Backend(followed) = self.follow? else { return None };
+        let scene = self.scene()?;
+        let locks = &scene.snapshot.locks.rows;
+        let count = locks.iter().filter(|lock| lock.pid == Some(followed.pid)).count();
+        let pid = followed.pid;
+        let all = self.settings.keymap.key(Action::AllLocks).map(|key| key.to_string()).unwrap_or_default();
+        Some(match count {
+            0 => format!("{pid} holds no lock and waits for none"),
+            _ if self.all_locks => format!("the filter hides the locks of {pid}"),
+            1 => format!("{pid} has no advisory lock; {all} shows its other lock"),
+            _ => format!("{pid} has no advisory lock; {all} shows its {count} other locks"),
+        })
     }
 
     /// The findings, the worst selected.

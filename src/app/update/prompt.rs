@@ -100,7 +100,10 @@ impl App {
         state.keep_selected();
         state.filter = filter;
         text.clone_into(&mut state.filter_text);
-        self.with_pane(pane, |state, scene| state.rebuild(pane, all_locks, scene));
+        self.with_pane(pane, |state, scene| {
+            state.rebuild(pane, all_locks, scene);
+            state.select_hits_only();
+        });
         None
     }
 }
