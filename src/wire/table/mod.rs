@@ -8,7 +8,7 @@ mod queue;
 pub mod recovery;
 mod tasks;
 
-use crate::model::finding::Severity;
+use crate::model::finding::{Finding, Severity};
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
 use crate::model::view::View;
@@ -29,10 +29,12 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     let mut lines = vec![header(view, snapshot)];
     lines.extend(sections(snapshot));
     lines.extend(findings(view));
-    lines.push(String::new());
-    lines.extend(forest::lines(view, snapshot, &words, &gids));
-    lines.push(String::new());
-    lines.extend(advisory::lines(view, snapshot, &words));
+    if snapshot.locks.error.is_none() {
+        lines.push(String::new());
+        lines.extend(forest::lines(view, snapshot, &words, &gids));
+        lines.push(String::new());
+        lines.extend(advisory::lines(view, snapshot, &words));
+    }
     lines.extend(tasks::lines(view, snapshot));
     lines.extend(leases::lines(view, snapshot));
     lines.extend(queue::lines(view, snapshot));
@@ -61,27 +63,19 @@ fn header(view: &View, snapshot: &Snapshot) -> String {
     )
 }
 
-/// What could not be read, and what was left out.
+/// What could not be read and has no place of its own below, and what was left out.
 fn sections(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, error) in [
-        ("server", &snapshot.server.error),
-        ("backends", &snapshot.backends.error),
-        ("locks", &snapshot.locks.error),
-        ("prepared", &snapshot.prepared.error),
+        ("Server", &snapshot.server.error),
+        ("Sessions", &snapshot.backends.error),
+        ("Locks", &snapshot.locks.error),
+        ("Prepared transactions", &snapshot.prepared.error),
     ] {
-        lines.extend(error.as_ref().map(|error| format!("{name} could not be read: {}", one_line(error))));
+        lines.extend(error.as_ref().map(|error| not_readable(name, error)));
     }
-    for set in snapshot.task_sets.iter() {
-        for error in [&set.tasks.error, &set.executions.error].into_iter().flatten() {
-            lines.push(format!("tasks could not be read: {}", one_line(error)));
-        }
-    }
-    let systems = &snapshot.systems;
-    lines.extend(unread("leases", &systems.leases));
-    lines.extend(unread("queue", &systems.counts));
-    lines.extend(unread("rate limits", &systems.limits));
-    lines.extend(unread("id generators", &systems.generators));
+    lines.extend(unread("Rate limits", &snapshot.systems.limits));
+    lines.extend(unread("Id generators", &snapshot.systems.generators));
     if snapshot.locks_omitted > 0 {
         let number = count(snapshot.locks_omitted);
         lines.push(format!("{number} locks are not shown: nobody waits for them and they are not advisory"));
@@ -89,9 +83,15 @@ fn sections(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-fn unread<T>(name: &str, tables: &[TableRows<T>]) -> Vec<String> {
+/// `Tasks: not readable (permission denied for table …)`: what may not be seen is not said to be empty.
+fn not_readable(what: &str, error: &str) -> String {
+    format!("{what}: not readable ({})", one_line(error))
+}
+
+/// A line for each table that could not be read.
+fn unread<T>(what: &str, tables: &[TableRows<T>]) -> Vec<String> {
     let errors = tables.iter().filter_map(|table| table.section.error.as_ref());
-    errors.map(|error| format!("{name} could not be read: {}", one_line(error))).collect()
+    errors.map(|error| not_readable(what, error)).collect()
 }
 
 fn findings(view: &View) -> Vec<String> {
@@ -100,13 +100,12 @@ fn findings(view: &View) -> Vec<String> {
         Severity::Warning => "WARN",
         Severity::Info => "INFO",
     };
-    let mut lines: Vec<String> = view
-        .findings
-        .iter()
-        .take(FINDINGS)
-        .map(|finding| format!("{}  {}", severity(finding.severity), one_line(&finding.summary)))
-        .collect();
-    lines.extend(more(view.findings.len(), FINDINGS, "findings"));
+    // That a table could not be read is said in its place.
+    let findings: Vec<_> = view.findings.iter().filter(|finding| finding.check != "stale_section").collect();
+    let line =
+        |finding: &&Finding| format!("{}  {}", severity(finding.severity), one_line(&finding.summary));
+    let mut lines: Vec<String> = findings.iter().take(FINDINGS).map(line).collect();
+    lines.extend(more(findings.len(), FINDINGS, "findings"));
     lines
 }
 

@@ -1,6 +1,6 @@
 //! The tasks, those that need somebody first.
 
-use super::{columns, more};
+use super::{columns, more, not_readable};
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskRow, TaskState};
 use crate::model::view::View;
@@ -24,6 +24,15 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
     if snapshot.task_sets.is_empty() {
         return Vec::new();
     }
+    let mut refused: Vec<String> = Vec::new();
+    for set in snapshot.task_sets.iter() {
+        let parts = [("Tasks", &set.tasks.error), ("Executions of tasks", &set.executions.error)];
+        refused.extend(parts.iter().filter_map(|(what, error)| Some(not_readable(what, error.as_ref()?))));
+    }
+    refused.dedup();
+    if !refused.is_empty() {
+        refused.insert(0, String::new());
+    }
     let mut tasks: Vec<&TaskRow> = view.tasks.rows.iter().collect();
     let began = |row: &TaskRow| {
         let execution = row.execution(snapshot).and_then(|execution| execution.started_at);
@@ -39,12 +48,14 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
         .map(|state| format!("{} {}", counts.of(*state), state.as_str()))
         .collect();
     let total = count(tasks.len() as u64);
-    let mut lines = vec![String::new(), format!("Tasks: {total} · {}", numbers.join(" · "))];
-    if tasks.is_empty() {
-        lines.truncate(1);
-        lines.push("No task is scheduled.".to_owned());
-        return lines;
+    if tasks.is_empty() && !refused.is_empty() {
+        return refused;
     }
+    if tasks.is_empty() {
+        return vec![String::new(), "No task is scheduled.".to_owned()];
+    }
+    let mut lines = refused;
+    lines.extend([String::new(), format!("Tasks: {total} · {}", numbers.join(" · "))]);
     let rows: Vec<[String; 7]> = tasks.iter().take(ROWS).map(|row| cells(snapshot, row)).collect();
     lines.extend(columns::laid_out(HEADS, &rows));
     lines.extend(more(tasks.len(), ROWS, "tasks"));

@@ -52,3 +52,46 @@ fn tasks_are_listed_where_there_are_any() {
     let none = render(&sample::view(), None).unwrap();
     assert!(!none.contains("Tasks"), "{none}");
 }
+
+/// What may not be seen is not said to be empty, and not told twice.
+#[test]
+fn a_table_that_may_not_be_read_is_one_line() {
+    let error = "permission denied for table scheduled_tasks; GRANT SELECT ON locktop.scheduled_tasks would help";
+    let mut snapshot = crate::sample::systems::queue(0.0).snapshot();
+    let set = snapshot.task_sets[0].clone();
+    let tasks = crate::model::snapshot::Section::default().stale(error.into());
+    let set = crate::model::task::TaskSet::new(set.tables, tasks, set.executions);
+    snapshot.task_sets = std::sync::Arc::new(vec![set]);
+    let mut systems = (*snapshot.systems).clone();
+    for table in &mut systems.leases {
+        table.section = crate::model::snapshot::Section::default().stale("no lease for you".into());
+    }
+    for table in &mut systems.counts {
+        table.section = crate::model::snapshot::Section::default().stale("no queue for you".into());
+    }
+    for table in &mut systems.items {
+        table.section = crate::model::snapshot::Section::default().stale("no queue for you".into());
+    }
+    snapshot.systems = std::sync::Arc::new(systems);
+    let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
+    for (line, reason) in [
+        (format!("Tasks: not readable ({error})"), error),
+        ("Leases: not readable (no lease for you)".to_owned(), "no lease for you"),
+        ("Work queue: not readable (no queue for you)".to_owned(), "no queue for you"),
+    ] {
+        assert_eq!(text.lines().filter(|one| **one == line).count(), 1, "{line} in {text}");
+        assert_eq!(text.matches(reason).count(), 1, "{reason} in {text}");
+    }
+    for words in ["No task is scheduled", "No lease is known", "pending"] {
+        assert!(!text.contains(words), "{words} in {text}");
+    }
+}
+
+#[test]
+fn without_locks_nothing_is_said_about_who_waits() {
+    let mut snapshot = crate::sample::incident(0.0).snapshot();
+    snapshot.locks = crate::model::snapshot::Section::default().stale("permission denied".into());
+    let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
+    assert!(text.contains("Locks: not readable (permission denied)"), "{text}");
+    assert!(!text.contains("Nobody waits") && !text.contains("No advisory lock"), "{text}");
+}
