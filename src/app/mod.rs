@@ -136,6 +136,8 @@ pub struct App {
     pub interval: f64,
     /// Seconds since the newest view arrived, at the last tick.
     pub silence: f64,
+    /// Seconds until the next attempt to connect, while the connection is down.
+    pub retry: f64,
     /// Long lines of a detail view are wrapped.
     pub wrap: bool,
     /// The terminal reports the mouse.
@@ -181,6 +183,7 @@ impl App {
             follow: None,
             interval,
             silence: 0.0,
+            retry: 0.0,
             wrap: true,
             mouse: false,
             notice: None,

@@ -10,7 +10,7 @@ mod prompt;
 use std::sync::Arc;
 
 use super::index::Index;
-use super::keymap::Action;
+use super::keymap::{self, Action};
 use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
 use super::table::RowId;
@@ -52,8 +52,11 @@ impl App {
     }
 
     fn view_arrived(&mut self, view: Arc<View>) -> Update {
-        if view.link == Link::Live {
-            self.silence = 0.0;
+        match &view.link {
+            Link::Live => self.silence = 0.0,
+            // The same attempt may be told of again, as when something else has happened meanwhile.
+            Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
+            Link::Down { .. } | Link::Connecting => {}
         }
         if self.paused && self.scene().is_some() {
             self.latest = Some(view);
@@ -97,6 +100,7 @@ impl App {
 
     fn tick(&mut self, silence: f64) -> Update {
         let (before, was_stale) = (self.silence, self.is_stale());
+        self.retry = (self.retry - (silence - before).max(0.0)).max(0.0);
         self.silence = silence;
         let mut redraw =
             self.is_stale() != was_stale || (self.is_stale() && before.floor() < silence.floor());
@@ -148,6 +152,10 @@ impl App {
             return self.prompt_key(key);
         }
         let action = self.settings.keymap.action(key);
+        if let Some(would) = self.settings.keymap.unbound(key) {
+            let does = keymap::binding(would).map_or("", |binding| binding.short);
+            return self.say(format!("read-only: {key} ({does}) does nothing here"));
+        }
         if !self.pages.is_empty() {
             return self.page_key(action);
         }

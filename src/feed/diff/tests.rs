@@ -366,8 +366,8 @@ fn an_item_that_lost_its_worker_is_told_once() {
 #[test]
 fn the_connection_is_lost_once_and_the_server_comes_back_anew() {
     let mut story = Story::of(queue(0.0, &[(11, -3.0)]));
-    story.digest.link_lost("server closed the connection", 1);
-    story.digest.link_lost("connection refused", 2);
+    story.digest.link_lost("server closed the connection", 1, std::time::Duration::ZERO);
+    story.digest.link_lost("connection refused", 2, std::time::Duration::ZERO);
     assert_eq!(told(&story.news()), ["link lost: the connection was lost: server closed the connection"]);
     let mut snapshot = empty(20.0).snapshot();
     let mut server = snapshot.server().unwrap().clone();

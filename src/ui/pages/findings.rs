@@ -35,11 +35,13 @@ pub(super) fn render(
         .enumerate()
         .map(|(at, finding)| {
             let mut line = Line::new().with(if Some(at) == selected { "> " } else { "  " }, Tone::Key);
-            line.spans.extend(finding_line(finding, area.width).spans);
+            line.spans.extend(finding_line(app, finding, area.width).spans);
             line
         })
         .collect();
-    super::scrolled(frame, area, &format!("Findings · {}", findings.len()), &lines, scroll, theme);
+    let age = crate::text::duration(app.silence.floor());
+    let old = if app.is_stale() { format!(" · {age} old") } else { String::new() };
+    super::scrolled(frame, area, &format!("Findings · {}{old}", findings.len()), &lines, scroll, theme);
     for (y, finding) in (area.y + 1..area.bottom()).zip(findings.iter().skip(scroll)) {
         viewport.spot(Rect { y, height: 1, ..area }, Spot::Finding(page::finding_id(finding)));
         // What helps stands at the edge, over the end of a line that is too long.
