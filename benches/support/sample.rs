@@ -154,6 +154,8 @@ impl Builder {
 
 fn server(connections: usize) -> Server {
     Server {
+        host: "db.example.com".into(),
+        port: 5432,
         version_num: 170_002,
         version: "17.2".into(),
         in_recovery: false,

@@ -177,7 +177,8 @@ fn term(word: &Word, columns: Columns<'_>) -> Result<Term, FilterError> {
     let Some((at, name)) = separator.and_then(|at| Some((at, rest.get(..at)?))) else {
         return Ok(Term { not, column: None, tests: alternatives(rest, is_quoted(0), Test::contains) });
     };
-    let (separator, operand) = (rest.get(at..=at).unwrap_or_default(), rest.get(at + 1..).unwrap_or_default());
+    let (separator, operand) =
+        (rest.get(at..=at).unwrap_or_default(), rest.get(at + 1..).unwrap_or_default());
     let Some(column) = columns.find(name) else {
         // A word before the sign is a column that is not there; anything else is text, such as 10:30 or a->b.
         if !name.chars().all(|character| character.is_alphabetic() || character == '_') {

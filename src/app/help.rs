@@ -69,6 +69,18 @@ fn role(app: &App) -> Vec<Line> {
         return Vec::new();
     };
     let mut lines = vec![heading("This role")];
+    if app.settings.read_only {
+        let sees =
+            if server.sees_all { "all sessions" } else { "its own sessions; pg_read_all_stats shows all" };
+        let user = crate::text::one_line(&server.user).into_owned();
+        lines.push(entry(&user, format!("sees {sees}"), Tone::Warning));
+        lines.push(entry(
+            "read-only",
+            "ends, cancels and changes nothing, whatever the role may do",
+            Tone::Warning,
+        ));
+        return lines;
+    }
     if let Some(rights) = scene.view.rights.as_deref() {
         lines.extend(rights.words().into_iter().map(|(word, text)| entry(&word, text, Tone::Warning)));
         let tables =

@@ -77,9 +77,8 @@ impl PaneState {
         if !self.filter.is_empty() {
             let columns: Vec<&'static str> = table::columns(pane).iter().map(|column| column.name).collect();
             let groups = &self.groups;
-            let passes = |row: Row| {
-                self.filter.passes(&columns, |column| table::value(scene, groups, row, column))
-            };
+            let passes =
+                |row: Row| self.filter.passes(&columns, |column| table::value(scene, groups, row, column));
             if pane == Pane::Chains {
                 let lines = rows.iter().filter_map(|row| match row {
                     Row::Chain(line) => Some(*line),

@@ -4,7 +4,6 @@ mod args;
 mod command;
 mod confirm;
 mod demo;
-mod nearby;
 mod output;
 mod parse;
 mod password;

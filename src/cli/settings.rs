@@ -9,7 +9,7 @@ use crate::config::{
     Checks, Config, ConfigError, Location, LockNameQuery, NamedLock, Redis, Target, Theme, locate,
 };
 use crate::model::thresholds::Thresholds;
-use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
+use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string, is_nearly};
 use crate::pg::error::ConnInfoError;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisSets, parse_list};
@@ -263,9 +263,8 @@ impl Cli {
 /// The command that somebody meant who wrote a word that may be a database's name.
 fn meant(word: &str) -> Option<String> {
     let command = super::command::command();
-    let names = command.get_subcommands().filter(|command| !command.is_hide_set());
-    let names: Vec<&str> = names.map(clap::Command::get_name).collect();
-    super::nearby::meant(word, names).map(str::to_owned)
+    let mut commands = command.get_subcommands().filter(|command| !command.is_hide_set());
+    commands.find(|command| is_nearly(word, command.get_name())).map(|command| command.get_name().to_owned())
 }
 
 /// A target in an error: a connection string may hold a password.

@@ -73,7 +73,10 @@ fn h_alone_is_told_where_the_help_is() {
     for line in ["-h", "snapshot -h", "--host"] {
         let error = parse(line).unwrap_err();
         let words = error.to_string();
-        assert!(words.contains("-h is the host, as in psql, and takes one: -h HOST. Help is --help or -?"), "{words}");
+        assert!(
+            words.contains("-h is the host, as in psql, and takes one: -h HOST. Help is --help or -?"),
+            "{words}"
+        );
         assert_eq!(error.exit_code(), 2, "{line}");
     }
     assert!(parse("-h --port 5").is_err());

@@ -52,6 +52,10 @@ impl<T> Section<T> {
 /// What the server says of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
+    /// The host that locktop is connected to, as it was given, or the directory of the socket.
+    pub host: Text,
+    /// The port there.
+    pub port: u16,
     /// `server_version_num`, 170002.
     pub version_num: u32,
     /// `server_version` without the packager's words, `17.2`.
@@ -82,6 +86,22 @@ pub struct Server {
     pub query_size: u32,
     /// Whether the role sees other roles' activity (`pg_read_all_stats`).
     pub sees_all: bool,
+}
+
+impl Server {
+    /// `app@db.example.com:5432`: which database of which server.
+    #[must_use]
+    pub fn place(&self) -> String {
+        place(&self.database, &self.host, self.port)
+    }
+}
+
+/// `app@db.example.com:5432`; `app@/run/postgresql:5432` for a socket in that directory.
+#[must_use]
+pub fn place(database: &str, host: &str, port: u16) -> String {
+    let host =
+        if host.contains(':') && !host.starts_with('/') { format!("[{host}]") } else { host.to_owned() };
+    format!("{database}@{host}:{port}")
 }
 
 /// Names of relations and databases by OID, as far as they could be looked up.

@@ -7,10 +7,10 @@ use super::theme::Theme;
 use super::viewport::Viewport;
 use super::widgets::table;
 use super::{draw_line, split_bottom, split_top};
-use crate::app::{App, WIDE};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::app::screen::{Pane, Screen};
+use crate::app::{App, WIDE};
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockType;
@@ -56,7 +56,8 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
             pane(frame, right, *third, app, viewport, theme);
         }
         [first, second, third] => {
-            let (rest, bottom) = split_bottom(area, (area.height * 3 / 10).max(if area.height < 16 { 4 } else { 5 }));
+            let (rest, bottom) =
+                split_bottom(area, (area.height * 3 / 10).max(if area.height < 16 { 4 } else { 5 }));
             let (top, middle) = split_bottom(rest, (area.height / 5).max(4));
             pane(frame, top, *first, app, viewport, theme);
             pane(frame, middle, *second, app, viewport, theme);

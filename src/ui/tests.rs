@@ -244,10 +244,46 @@ fn before_the_first_answer() {
 #[test]
 fn a_lost_connection_is_seen_at_once() {
     let mut view = sample::incident(0.0).view();
-    view.link = Link::Down { reason: "connection refused".into(), attempt: 3 };
+    view.link = Link::Down {
+        reason: "connection refused".into(),
+        attempt: 3,
+        wait: std::time::Duration::from_secs(4),
+    };
     let mut stage = Stage::new(80, 24).view(view);
-    stage.app.update(Message::Tick(14.0));
+    stage.app.update(Message::Tick(1.0));
     check("down", &mut stage);
+}
+
+/// Why there is no connection is read to its end, and when it is tried again is always there.
+#[test]
+fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
+    let reason = "connection to server at \"db.internal.example.com\" (10.0.3.17), port 5432 failed: FATAL: \
+                  remaining connection slots are reserved for roles with the SUPERUSER attribute";
+    for (width, height, whole) in [(60, 15, false), (80, 24, false), (120, 35, true), (200, 60, true)] {
+        let mut view = sample::incident(0.0).view();
+        let wait = std::time::Duration::from_secs(8);
+        view.link = Link::Down { reason: reason.into(), attempt: 5, wait };
+        let mut stage = Stage::new(width, height).view(view);
+        for (silence, when) in [(0.0, "attempt 5 in 8s"), (3.0, "attempt 5 in 5s"), (30.0, "attempt 5 now")] {
+            stage.app.update(Message::Tick(silence));
+            let text = stage.text();
+            let head: Vec<&str> = text.lines().skip(1).take(4).map(str::trim).collect();
+            let head = head.join(" ");
+            assert!(head.contains(when), "{width}x{height}: {text}");
+            assert!(head.contains("DOWN  connection to server at"), "{width}x{height}: {text}");
+            assert_eq!(head.contains("SUPERUSER attribute"), whole, "{width}x{height}: {text}");
+            assert!(
+                !head.contains("CRIT") && !head.contains("K terminate"),
+                "old findings are marked: {text}"
+            );
+        }
+    }
+    let mut view = sample::incident(0.0).view();
+    view.link = Link::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::ZERO };
+    let mut stage = Stage::new(80, 24).view(view).keys("!");
+    stage.app.update(Message::Tick(14.0));
+    let text = stage.text();
+    assert!(text.contains("Findings · 6 · 14s old") && text.contains("(crit) 4312"), "{text}");
 }
 
 #[test]
@@ -316,11 +352,15 @@ fn the_selection_is_seen_without_colours() {
 #[test]
 fn a_small_terminal_has_fewer_panes_and_every_service() {
     for (width, height) in [(80, 23), (60, 15), (120, 18), (80, 16)] {
-        let stage = |keys: &str| Stage::new(width, height).view(sample::systems::leases(0.0).view()).keys(keys);
+        let stage =
+            |keys: &str| Stage::new(width, height).view(sample::systems::leases(0.0).view()).keys(keys);
         check("small_overview", &mut stage(""));
         check("small_pane", &mut stage("<shift-tab>"));
         check("small_ask", &mut stage("2K"));
-        check("small_queue", &mut Stage::new(width, height).view(sample::systems::queue(0.0).view()).keys("6"));
+        check(
+            "small_queue",
+            &mut Stage::new(width, height).view(sample::systems::queue(0.0).view()).keys("6"),
+        );
     }
 }
 
@@ -388,7 +428,10 @@ fn what_can_be_clicked_is_where_it_is_seen() {
     assert!(matches!(spot(&mut stage, "CRIT  4312"), Some(Spot::Finding(("root_blocker", _)))));
     assert_eq!(spot(&mut stage, "BLOCKS"), Some(Spot::Heading(Pane::Chains, "blocks")));
     assert_eq!(spot(&mut stage, "? help"), Some(Spot::Key(Action::Help)));
-    assert_eq!(spot(&mut stage, "K terminate"), Some(Spot::Finding(("root_blocker", finding_subject(&stage)))));
+    assert_eq!(
+        spot(&mut stage, "K terminate"),
+        Some(Spot::Finding(("root_blocker", finding_subject(&stage))))
+    );
     assert_eq!(spot(&mut stage, "└ 4410"), Some(Spot::Row(Pane::Chains, 1)));
     let last = u16::try_from(stage.text().lines().count()).unwrap() - 1;
     let line = stage.text().lines().last().unwrap().to_owned();
@@ -418,7 +461,8 @@ fn the_help_can_be_scrolled_to_its_end_at_every_size() {
         let mut stage = Stage::new(width, height).view(view);
         let all = crate::app::help::lines(&stage.app, usize::from(width));
         assert!(all.iter().all(|line| line.width() <= usize::from(width)), "{width}: a line is cut");
-        for keys in ["?G", "?<pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn>"] {
+        for keys in ["?G", "?<pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn><pgdn>"]
+        {
             stage = stage.keys(keys);
             let text = stage.text();
             assert!(text.contains(all.last().unwrap().plain().trim_end()), "{width}x{height} {keys}: {text}");
@@ -456,6 +500,37 @@ fn locks_that_could_not_be_read_are_not_shown_as_live() {
     assert!(text.contains("20 30s ago: pg_locks cannot be read"), "{text}");
     assert!(text.contains("30s old: permission denied for function pg_lock_status"), "{text}");
     assert!(text.contains("2m51s") && !text.contains("3m21s row") && !text.contains("longest"), "{text}");
+}
+
+/// That nothing can be done is seen before somebody needs it.
+#[test]
+fn read_only_is_seen() {
+    let rights = crate::model::plan::Rights {
+        role: "postgres".into(),
+        superuser: true,
+        read_all_stats: true,
+        ..crate::model::plan::Rights::default()
+    };
+    for (width, height) in [(60, 15), (80, 24), (200, 60)] {
+        let mut stage = Stage::new(width, height);
+        let settings = Settings {
+            target: "app@db.internal.example.com:5432".into(),
+            read_only: true,
+            ..Settings::default()
+        };
+        stage.app = App::new(settings, 1.0);
+        stage.app.update(Message::Resize(width, height));
+        let view = View { rights: Some(Arc::new(rights.clone())), ..sample::incident(0.0).view() };
+        let mut stage = stage.view(view);
+        let text = stage.text();
+        let first = text.lines().next().unwrap();
+        assert!(first.contains("[read-only]") && first.contains(":5432"), "{first}");
+        assert!(!text.contains("K terminate"), "{text}");
+        let help = crate::app::help::lines(&stage.app, 200);
+        let help: Vec<String> = help.iter().map(crate::app::line::Line::plain).collect();
+        assert!(!help.iter().any(|line| line.contains("ends all sessions")), "{help:?}");
+        assert!(help.last().unwrap().contains("ends, cancels and changes nothing"), "{help:?}");
+    }
 }
 
 /// What our role may do is said in the help, and of each session.

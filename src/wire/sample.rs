@@ -125,6 +125,8 @@ pub(super) fn view() -> View {
 
 fn server() -> Server {
     Server {
+        host: "db.example.com".into(),
+        port: 5432,
         version_num: 170_002,
         version: "17.2".into(),
         in_recovery: false,

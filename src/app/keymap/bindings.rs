@@ -138,7 +138,14 @@ pub const BINDINGS: &[Binding] = &[
     ),
     row(Action::Copy, "copy", &["y"], "copy", "copy the marked process ids, or the open row's text", "Rows"),
     row(Action::Wrap, "wrap", &["w"], "wrap", "wrap long lines in the detail view", "Rows"),
-    row(Action::Cancel, "cancel", &["C"], "cancel query", "cancel the query of a session; its transaction and its locks stay", ACT),
+    row(
+        Action::Cancel,
+        "cancel",
+        &["C"],
+        "cancel query",
+        "cancel the query of a session; its transaction and its locks stay",
+        ACT,
+    ),
     row(
         Action::Terminate,
         "terminate",

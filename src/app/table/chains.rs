@@ -130,7 +130,14 @@ pub fn with_ancestors(rows: &[ChainRow], passes: impl Fn(ChainRow) -> bool) -> V
 }
 
 fn line(at: usize, depth: u16, last: bool) -> ChainRow {
-    ChainRow { at: u32::try_from(at).unwrap_or(u32::MAX), folded: false, depth, last, deepest: 0, is_context: false }
+    ChainRow {
+        at: u32::try_from(at).unwrap_or(u32::MAX),
+        folded: false,
+        depth,
+        last,
+        deepest: 0,
+        is_context: false,
+    }
 }
 
 fn children(scene: &Scene<'_>, node: &TreeNode, depth: u16, groups: &mut Vec<Group>) -> Vec<ChainRow> {

@@ -249,7 +249,7 @@ fn without_a_connection_nothing_is_asked_for() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "2K");
     let mut down = sample::incident(0.0).view();
-    down.link = Link::Down { reason: "refused".into(), attempt: 1 };
+    down.link = Link::Down { reason: "refused".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
     arrive(&mut app, down);
     assert_eq!(slowly(&mut app, "y"), []);
     assert!(app.flights.is_empty());
@@ -263,7 +263,8 @@ fn read_only_has_no_such_keys() {
     let mut app = App::new(settings, 1.0);
     arrive(&mut app, sample::incident(0.0).view());
     assert_eq!(slowly(&mut app, "CKRUETX!KC<enter>K<enter>K"), []);
-    assert!(app.dialog.is_none() && app.notice.is_none());
+    assert!(app.dialog.is_none());
+    assert_eq!(notice(&app), "read-only: K (terminate) does nothing here");
 }
 
 #[test]
@@ -405,7 +406,7 @@ proptest! {
                     later += 1.0;
                     let mut view = sample::jobs(later).view();
                     if key == "DOWN" {
-                        view.link = Link::Down { reason: "refused".into(), attempt: 1 };
+                        view.link = Link::Down { reason: "refused".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
                     }
                     Message::View(TargetId(0), Arc::new(view))
                 }

@@ -93,7 +93,9 @@ fn n_goes_from_match_to_match_and_round_the_end() {
 
 #[test]
 fn waits_can_be_filtered_on_every_screen_of_sessions_and_locks() {
-    for (keys, count) in [("2/wait>170", 2), ("7/wait>170", 1), ("3a/wait>170", 1), ("3/held>40", 1), ("3/held>42", 0)] {
+    for (keys, count) in
+        [("2/wait>170", 2), ("7/wait>170", 1), ("3a/wait>170", 1), ("3/held>40", 1), ("3/held>42", 0)]
+    {
         let mut app = app(sample::incident(0.0));
         drive(&mut app, &format!("{keys}<enter>"));
         assert!(app.notice.is_none(), "{keys}: {:?}", app.notice);

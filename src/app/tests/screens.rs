@@ -175,12 +175,17 @@ fn where_there_is_no_room_for_all_panes_the_focused_one_is_there() {
     let mut app = app(sample::systems::leases(0.0));
     let all = [Pane::Chains, Pane::Advisory, Pane::Tasks, Pane::Leases];
     assert_eq!(app.visible_panes(), all);
-    for (columns, rows, count) in [(80, 23, 4), (80, 20, 4), (80, 19, 3), (60, 15, 2), (120, 15, 3), (120, 16, 4)] {
+    for (columns, rows, count) in
+        [(80, 23, 4), (80, 20, 4), (80, 19, 3), (60, 15, 2), (120, 15, 3), (120, 16, 4)]
+    {
         app.update(Message::Resize(columns, rows));
         for _ in 0..all.len() {
             let shown = app.visible_panes();
             assert_eq!(shown.len(), count, "{columns}x{rows}");
-            assert!(shown.contains(&app.focus) && shown.is_sorted_by_key(|pane| all.iter().position(|one| one == pane)));
+            assert!(
+                shown.contains(&app.focus)
+                    && shown.is_sorted_by_key(|pane| all.iter().position(|one| one == pane))
+            );
             let total = app.pane(app.focus).total;
             assert_eq!(app.pane(app.focus).rows.len(), total, "it has its rows");
             assert!(total > 0, "{:?}", app.focus);
@@ -226,7 +231,7 @@ fn old_data_is_called_old() {
     assert!(app.update(Message::Tick(4.0)).redraw);
     assert!(app.is_stale());
     let mut down = sample::incident(0.0).view();
-    down.link = Link::Down { reason: "gone".into(), attempt: 1 };
+    down.link = Link::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
     let mut app = App::new(Settings::default(), 1.0);
     arrive(&mut app, down);
     assert!(app.is_stale());

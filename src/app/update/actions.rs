@@ -218,9 +218,8 @@ impl App {
 
     /// How many marked rows the filter shows.
     pub(super) fn shown_marks(&mut self, pane: Pane) -> usize {
-        let count = self.with_pane(pane, |state, scene| {
-            state.shown(scene).filter(|id| state.marks.contains(id)).count()
-        });
+        let count = self
+            .with_pane(pane, |state, scene| state.shown(scene).filter(|id| state.marks.contains(id)).count());
         count.unwrap_or(0)
     }
 

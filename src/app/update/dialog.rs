@@ -60,7 +60,8 @@ impl App {
         let names_it = |finding: &&Finding| dialog::help(finding).is_some_and(|(helps, _)| helps == action);
         let Some(finding) = findings.iter().find(names_it) else {
             let key = self.settings.keymap.key(action).map(|key| key.to_string()).unwrap_or_default();
-            return self.say(format!("nothing is selected, and no finding asks for {key}; select a row first"));
+            return self
+                .say(format!("nothing is selected, and no finding asks for {key}; select a row first"));
         };
         // Somebody may have meant the row that has just gone, and type on.
         let lost = self.pane(self.focus).has_lost_selection();

@@ -129,7 +129,9 @@ impl App {
         match self.pages.last().cloned() {
             Some(Page::Sort { pane, selected }) => {
                 self.pages.pop();
-                table::columns(pane).get(selected).map_or_else(Update::none, |column| self.sort_by(pane, column.name))
+                table::columns(pane)
+                    .get(selected)
+                    .map_or_else(Update::none, |column| self.sort_by(pane, column.name))
             }
             Some(Page::Findings { chosen, .. }) => self.jump_to_finding(chosen.as_ref()),
             Some(Page::Help { .. }) => self.close_page(),

@@ -24,6 +24,9 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
     let positive =
         |column| int4(raw(row, column)).and_then(|value| u32::try_from(value).ok()).unwrap_or_default();
     Server {
+        // Which host it was the connection knows.
+        host: Text::default(),
+        port: 0,
         version_num: positive(0),
         version,
         in_recovery: false,

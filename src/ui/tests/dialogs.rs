@@ -28,7 +28,10 @@ fn queue(width: u16, height: u16) -> Stage {
 fn no_way_out_of_a_question_is_called_cancel() {
     for keys in ["K", "jC", "jK", "7 jj K", "7 jj C"] {
         let text = incident(80, 24).keys(keys).text();
-        assert!(text.contains("[Back] Enter") && text.lines().last().unwrap().starts_with("Esc back"), "{text}");
+        assert!(
+            text.contains("[Back] Enter") && text.lines().last().unwrap().starts_with("Esc back"),
+            "{text}"
+        );
         let cancels = text.lines().filter(|line| line.to_lowercase().contains("cancel")).collect::<Vec<_>>();
         let is_query = |line: &&str| {
             let line = line.to_lowercase();
@@ -149,7 +152,11 @@ fn a_question_without_a_connection_and_what_comes_of_one_at_three_sizes() {
     for (width, height) in SIZES {
         let mut stage = incident(width, height).keys("2K");
         let mut view = sample::incident(0.0).view();
-        view.link = Link::Down { reason: "connection refused".into(), attempt: 3 };
+        view.link = Link::Down {
+            reason: "connection refused".into(),
+            attempt: 3,
+            wait: std::time::Duration::from_secs(4),
+        };
         stage.app.update(Message::View(TargetId(0), Arc::new(view)));
         check("ask_down", &mut stage);
         let mut stage = incident(width, height).keys("2K<tab>17<enter>");

@@ -23,6 +23,8 @@ impl Serialize for Time {
 
 #[derive(Debug, Serialize)]
 pub(super) struct Server<'a> {
+    host: &'a str,
+    port: u16,
     version_num: u32,
     version: &'a str,
     in_recovery: bool,
@@ -35,6 +37,8 @@ pub(super) struct Server<'a> {
 impl<'a> From<&'a snapshot::Server> for Server<'a> {
     fn from(server: &'a snapshot::Server) -> Self {
         Self {
+            host: &server.host,
+            port: server.port,
             version_num: server.version_num,
             version: &server.version,
             in_recovery: server.in_recovery,
@@ -209,7 +213,9 @@ impl<'a> Finding<'a> {
                     let (source, id) = super::leases::name(view, *id).unzip();
                     SubjectShape::Lease { source, id }
                 }
-                Subject::Item(item) => SubjectShape::Item { table: item.table, id: item.id, id_text: exact(item.id) },
+                Subject::Item(item) => {
+                    SubjectShape::Item { table: item.table, id: item.id, id_text: exact(item.id) }
+                }
                 Subject::Queue => SubjectShape::Queue,
                 Subject::Limit(id) => {
                     let name =

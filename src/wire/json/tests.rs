@@ -38,7 +38,7 @@ fn every_key_of_the_contract_is_there() {
     );
     assert_keys(
         &json["server"],
-        "version_num version in_recovery database connections max_connections deadlocks",
+        "host port version_num version in_recovery database connections max_connections deadlocks",
     );
     assert_keys(
         &json["backends"][0],
@@ -95,7 +95,9 @@ fn assert_exact(value: &Value, place: &str) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 assert_exact(value, &format!("{place}.{name}"));
-                let Some(number) = value.as_i64().filter(|number| number.unsigned_abs() > 1 << 53) else { continue };
+                let Some(number) = value.as_i64().filter(|number| number.unsigned_abs() > 1 << 53) else {
+                    continue;
+                };
                 let beside = if name == "value" { "text".to_owned() } else { format!("{name}_text") };
                 assert_eq!(fields.get(&beside), Some(&json!(number.to_string())), "{place}.{name}");
             }
@@ -191,7 +193,10 @@ fn tasks_and_executions_are_as_the_contract_says() {
     assert_eq!(states("executions"), ["failed", "orphan", "running", "slow", "completed"]);
     let slow = &json["executions"][3];
     assert_eq!((&slow["holder_pid"], &slow["task_name"]), (&json!(6103), &json!("数据清理任务")));
-    assert_eq!(slow["lock_key"], json!({"kind": "bigint", "value": (0x4C54_i64 << 48) + 3, "text": "5500021044926218243"}));
+    assert_eq!(
+        slow["lock_key"],
+        json!({"kind": "bigint", "value": (0x4C54_i64 << 48) + 3, "text": "5500021044926218243"})
+    );
     assert_eq!(json["sections"]["tasks"]["error"], Value::Null);
     assert!(json["sections"]["executions"]["taken_at"].is_string());
     let leaked = json["findings"].as_array().unwrap().iter().find(|one| one["check"] == "leaked_lock");
@@ -224,7 +229,10 @@ fn leases_and_the_queue_are_as_the_contract_says() {
     };
     let lease = json!({"kind": "lease", "source": "locktop.distlock", "id": "8"});
     assert_eq!(subject("expired_lease"), lease);
-    assert_eq!(subject("lost_item"), json!({"kind": "queue_item", "table": 3011, "id": 41_207, "id_text": "41207"}));
+    assert_eq!(
+        subject("lost_item"),
+        json!({"kind": "queue_item", "table": 3011, "id": 41_207, "id_text": "41207"})
+    );
     assert_eq!(subject("queue_pending"), json!({"kind": "queue"}));
     let limit = json!({"kind": "rate_limit", "table": "locktop.rate_limit", "key": "user:123:api"});
     assert_eq!(subject("rate_limit"), limit);

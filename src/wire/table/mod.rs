@@ -56,7 +56,7 @@ fn header(view: &View, snapshot: &Snapshot) -> String {
     format!(
         "PostgreSQL {} {role} · {} as {} · {}/{} connections · {waiting} waiting · {at}",
         one_line(&server.version),
-        one_line(&server.database),
+        one_line(&server.place()),
         one_line(&server.user),
         server.connections,
         server.max_connections,
@@ -102,8 +102,7 @@ fn findings(view: &View) -> Vec<String> {
     };
     // That a table could not be read is said in its place.
     let findings: Vec<_> = view.findings.iter().filter(|finding| finding.check != "stale_section").collect();
-    let line =
-        |finding: &&Finding| format!("{}  {}", severity(finding.severity), one_line(&finding.summary));
+    let line = |finding: &&Finding| format!("{}  {}", severity(finding.severity), one_line(&finding.summary));
     let mut lines: Vec<String> = findings.iter().take(FINDINGS).map(line).collect();
     lines.extend(more(findings.len(), FINDINGS, "findings"));
     lines

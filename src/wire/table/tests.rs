@@ -9,7 +9,7 @@ fn rendered(width: Option<usize>) -> String {
 #[test]
 fn the_whole_table() {
     let expected = "\
-PostgreSQL 17.2 primary · app as monitor · 4/100 connections · 3 waiting · 2023-11-14 22:15:00 UTC
+PostgreSQL 17.2 primary · app@db.example.com:5432 as monitor · 4/100 connections · 3 waiting · 2023-11-14 22:15:00 UTC
 CRIT  prepared transaction 'order 7' blocks 1
 
 PID                 BLOCKS  FREES   WAIT  STATE / WAITS FOR                                DATABASE  WHO            XACT  QUERY
@@ -56,7 +56,8 @@ fn tasks_are_listed_where_there_are_any() {
 /// What may not be seen is not said to be empty, and not told twice.
 #[test]
 fn a_table_that_may_not_be_read_is_one_line() {
-    let error = "permission denied for table scheduled_tasks; GRANT SELECT ON locktop.scheduled_tasks would help";
+    let error =
+        "permission denied for table scheduled_tasks; GRANT SELECT ON locktop.scheduled_tasks would help";
     let mut snapshot = crate::sample::systems::queue(0.0).snapshot();
     let set = snapshot.task_sets[0].clone();
     let tasks = crate::model::snapshot::Section::default().stale(error.into());
