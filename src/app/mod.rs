@@ -280,6 +280,14 @@ impl App {
         detail::lines(&self.scene()?, subject, width, self.wrap)
     }
 
+    /// The lines of a finding and of what it has to say beyond that; none when it is gone.
+    #[must_use]
+    pub fn finding_lines(&self, id: &page::FindingId, width: usize) -> Option<Vec<Line>> {
+        let findings = self.view.as_ref()?.findings.as_slice();
+        let finding = findings.get(page::position(findings, Some(id))?)?;
+        Some(detail::finding(finding, width))
+    }
+
     /// Does something with a table and the scene at once.
     fn with_pane<T>(&mut self, pane: Pane, act: impl FnOnce(&mut PaneState, &Scene<'_>) -> T) -> Option<T> {
         let state = self.panes.get_mut(pane);

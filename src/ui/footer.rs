@@ -130,6 +130,7 @@ fn actions(app: &App) -> Vec<Action> {
     match app.pages.last() {
         Some(Page::Help { .. }) => vec![Action::Back, Action::PageDown, Action::PageUp],
         Some(Page::Findings { .. } | Page::Sort { .. }) => vec![Action::Open, Action::Back],
+        Some(Page::Finding { .. }) => vec![Action::Back, Action::PageDown, Action::Copy],
         Some(Page::Detail { .. }) => {
             vec![Action::Back, Action::PageDown, Action::Follow, Action::Wrap, Action::Copy, Action::Pause]
         }

@@ -165,5 +165,6 @@ fn finding() -> Finding {
         blocked: 1,
         since: None,
         help: None,
+        details: Vec::new(),
     }
 }

@@ -101,6 +101,8 @@ pub struct Finding {
     pub since: Option<Timestamp>,
     /// Name of the action that helps, as the config's `[keys]` has it: `terminate`, `cancel`, `recover`.
     pub help: Option<&'static str>,
+    /// What there is to say beyond one line, where nothing else says it: a harmless line each.
+    pub details: Vec<Text>,
 }
 
 /// What the checks look at.
@@ -174,7 +176,7 @@ impl Finding {
     fn new(check: &'static str, severity: Severity, summary: impl AsRef<str>, subject: Subject) -> Self {
         let summary = Text::from(crate::text::one_line(summary.as_ref()));
         let short = summary.clone();
-        Self { check, severity, summary, short, subject, blocked: 0, since: None, help: None }
+        Self { check, severity, summary, short, subject, blocked: 0, since: None, help: None, details: Vec::new() }
     }
 
     /// With a shorter wording.

@@ -98,6 +98,47 @@ fn a_rising_count_of_deadlocks_names_the_parties_it_saw() {
     assert_eq!(restarted.find(), [], "another server's count");
 }
 
+/// One of the two is gone as soon as the deadlock is broken, and with it who it was.
+#[test]
+fn a_broken_deadlock_keeps_who_its_parties_were_and_over_what() {
+    use crate::sample;
+    let mut crossed = sample::Builder { relations: vec![(2001, "accounts"), (2003, "orders")], ..sample::Builder::default() };
+    for (pid, who, has, wants) in [(4410, "deploy@ci", 2001, 2003), (4466, "app@web", 2003, 2001)] {
+        crossed.session(pid, who, State::Active, 2.0, "LOCK TABLE something");
+        crossed.lock(pid, sample::relation(has), LockMode::AccessExclusive, None);
+        crossed.lock(pid, sample::relation(wants), LockMode::RowExclusive, Some(2.0));
+    }
+    let count = |snapshot: &mut Snapshot, deadlocks| {
+        let mut server = snapshot.server.rows[0].clone();
+        (server.deadlocks, server.deadlocks_of) = (deadlocks, [5].into());
+        snapshot.server = Section::fresh(vec![server], snapshot.taken_at);
+    };
+    let graph = |snapshot: &Snapshot| {
+        WaitGraph::build(crate::model::wait_graph::Input {
+            locks: &snapshot.locks.rows,
+            backends: &snapshot.backends.rows,
+            answers: &[],
+        })
+    };
+    let mut before = crossed.snapshot();
+    count(&mut before, 3);
+    let mut after = sample::Builder { now: 1.0, ..sample::Builder::default() }.snapshot();
+    count(&mut after, 4);
+    let mut stage = Stage::new();
+    let crossing = graph(&before);
+    stage.previous = vec![(before, crossing)];
+    stage.snapshot = after;
+    let found = stage.find();
+    let finding = found.iter().find(|finding| finding.check == "deadlocks").unwrap();
+    let said = [
+        "4410 deploy@ci waited for RowExclusive on orders: LOCK TABLE something",
+        "4466 app@web waited for RowExclusive on accounts: LOCK TABLE something",
+    ];
+    assert_eq!(finding.details.iter().map(|line| &**line).collect::<Vec<_>>(), said);
+    assert_eq!(&*finding.summary, &*format!("the server broke a deadlock: {}; {}", said[0], said[1]));
+    assert_eq!(&*finding.short, "the server broke a deadlock of 4410 and 4466");
+}
+
 #[test]
 fn a_cycle_that_is_still_there_was_not_the_one_that_was_broken() {
     let cycles = vec![vec![Party::Backend(1), Party::Backend(2)]];
