@@ -6,11 +6,11 @@ use ratatui::layout::Rect;
 use super::theme::Theme;
 use super::viewport::Viewport;
 use super::widgets::table;
-use super::{draw_line, split_bottom, split_top};
+use super::{draw_line, layout, split_top};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::app::screen::{Pane, Screen};
-use crate::app::{App, WIDE};
+use crate::app::App;
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockType;
@@ -19,66 +19,36 @@ use crate::model::systems::TableRows;
 /// Facts in a title that are shorter than this are shown whole or not at all.
 const SHORT: usize = 24;
 
-/// Columns between them.
-const GAP: u16 = 1;
-
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
-    // The shares are fixed: a pane that grew with its rows would push the others about.
-    match app.visible_panes().as_slice() {
-        [first, second, third, fourth] if area.width >= WIDE => {
-            let (top, bottom) = split_bottom(area, area.height / 2);
-            let half = (bottom.width - GAP) / 2;
-            let left = Rect { width: bottom.width - GAP - half, ..bottom };
-            let right = Rect { x: bottom.right() - half, width: half, ..bottom };
-            let (upper, lower) = split_bottom(right, (right.height * 2 / 5).max(4).min(right.height / 2));
-            pane(frame, top, *first, app, viewport, theme);
-            pane(frame, left, *second, app, viewport, theme);
-            pane(frame, upper, *third, app, viewport, theme);
-            pane(frame, lower, *fourth, app, viewport, theme);
-        }
-        [first, second, third, fourth] => {
-            let part = (area.height / 5).max(4);
-            let (rest, lowest) = split_bottom(area, part);
-            let (rest, lower) = split_bottom(rest, part);
-            let (top, middle) = split_bottom(rest, part);
-            pane(frame, top, *first, app, viewport, theme);
-            pane(frame, middle, *second, app, viewport, theme);
-            pane(frame, lower, *third, app, viewport, theme);
-            pane(frame, lowest, *fourth, app, viewport, theme);
-        }
-        [first, second, third] if area.width >= WIDE => {
-            let (top, bottom) = split_bottom(area, area.height / 2);
-            let half = (bottom.width - GAP) / 2;
-            let left = Rect { width: bottom.width - GAP - half, ..bottom };
-            let right = Rect { x: bottom.right() - half, width: half, ..bottom };
-            pane(frame, top, *first, app, viewport, theme);
-            pane(frame, left, *second, app, viewport, theme);
-            pane(frame, right, *third, app, viewport, theme);
-        }
-        [first, second, third] => {
-            let (rest, bottom) =
-                split_bottom(area, (area.height * 3 / 10).max(if area.height < 16 { 4 } else { 5 }));
-            let (top, middle) = split_bottom(rest, (area.height / 5).max(4));
-            pane(frame, top, *first, app, viewport, theme);
-            pane(frame, middle, *second, app, viewport, theme);
-            pane(frame, bottom, *third, app, viewport, theme);
-        }
-        [upper, lower] => {
-            let (top, bottom) = split_bottom(area, (area.height / 4).max(5));
-            pane(frame, top, *upper, app, viewport, theme);
-            pane(frame, bottom, *lower, app, viewport, theme);
-        }
-        panes => {
-            if let Some(only) = panes.first() {
-                pane(frame, area, *only, app, viewport, theme);
-            }
+    let panes = app.visible_panes();
+    let calm: Vec<bool> = panes.iter().map(|pane| panes.len() > 1 && is_calm(*pane, app)).collect();
+    for ((pane, area), calm) in panes.iter().zip(layout::areas(area, &calm)).zip(calm) {
+        if calm {
+            draw_calm(frame, area, *pane, app, theme);
+        } else {
+            draw(frame, area, *pane, app, viewport, theme);
         }
     }
 }
 
-fn pane(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut Viewport, theme: &Theme) {
+/// Whether a pane has nothing to show, and no filter hides it.
+fn is_calm(pane: Pane, app: &App) -> bool {
+    let state = app.pane(pane);
+    app.scene().is_some() && state.rows.is_empty() && state.filter.is_empty()
+}
+
+/// `─ Advisory · no advisory lock is held ─────`
+fn draw_calm(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &Theme) {
+    let Some(scene) = app.scene() else { return };
+    let mut facts = vec![(nothing(pane, app, &scene).to_owned(), Tone::Dim)];
+    // Why there is nothing may be that it could not be read.
+    facts.extend(self::facts(pane, app).into_iter().filter(|(_, tone)| *tone == Tone::Past));
+    draw_title(frame, area, (pane, facts), app, theme);
+}
+
+fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let (title, mut rest) = split_top(area, 1);
-    draw_title(frame, title, pane, app, theme);
+    draw_title(frame, title, (pane, facts(pane, app)), app, theme);
     let Some(scene) = app.scene() else { return };
     if pane == Pane::Backends {
         let (line, below) = split_top(rest, 1);
@@ -133,11 +103,17 @@ fn taken<T>(tables: &[TableRows<T>]) -> Option<Timestamp> {
 }
 
 /// `─ Chains · 2 roots · 19 blocked ─────`
-fn draw_title(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &Theme) {
+fn draw_title(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (pane, facts): (Pane, Vec<(String, Tone)>),
+    app: &App,
+    theme: &Theme,
+) {
     let focused = app.focus == pane && app.visible_panes().len() > 1;
     let mut line = Line::new().with("─ ", Tone::Dim);
     line.push(pane.title(), if focused { Tone::Key } else { Tone::Title });
-    for (text, tone) in facts(pane, app) {
+    for (text, tone) in facts {
         let width = crate::text::width(&text);
         // A number without its end is another number: what is short is left out rather than cut.
         if width < SHORT && line.width() + 3 + width > usize::from(area.width) {

@@ -8,6 +8,7 @@ mod dialog;
 mod events;
 mod footer;
 mod header;
+mod layout;
 mod leases;
 mod pages;
 mod queue;

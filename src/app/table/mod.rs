@@ -7,6 +7,7 @@ mod generators;
 mod leases;
 mod limits;
 mod locks;
+mod meaning;
 mod queue;
 mod tasks;
 
@@ -36,6 +37,7 @@ pub(in crate::app) use leases::tone as lease_tone;
 pub use limits::limit_rows;
 pub(in crate::app) use limits::tone as limit_tone;
 pub use locks::{advisory_rows, lock_rows};
+pub use meaning::meaning;
 pub use queue::item_rows;
 pub(in crate::app) use queue::tone as item_tone;
 pub use tasks::task_rows;
@@ -298,6 +300,13 @@ fn fit_names(text: String, room: u16) -> String {
         _ => word.to_owned(),
     };
     text.split(' ').map(short).collect::<Vec<_>>().join(" ")
+}
+
+/// The name of a worker: where it has no room its beginning and its end stay, which tells `worker-0012` from `worker-0013`.
+fn worker(name: Option<&str>, room: u16) -> Cell {
+    let cell = server_text(name);
+    let fitted = crate::text::fit_middle(&cell.text, usize::from(room)).into_owned();
+    Cell { text: fitted, ..cell }
 }
 
 /// Server text as one harmless line.

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::model::{Text, Timestamp};
+use crate::model::Timestamp;
 use crate::model::finding::{self, Severity, Subject};
 use crate::model::lock::{self, LockType};
 use crate::model::snapshot::{self, Snapshot};
@@ -131,7 +131,7 @@ pub(super) struct Finding<'a> {
     check: &'static str,
     severity: &'static str,
     summary: &'a str,
-    details: &'a [Text],
+    details: Vec<&'a str>,
     subject: SubjectShape<'a>,
 }
 
@@ -192,7 +192,7 @@ impl<'a> Finding<'a> {
                 Severity::Critical => "critical",
             },
             summary: &finding.summary,
-            details: &finding.details,
+            details: finding.details.iter().map(|line| &**line).collect(),
             subject: match &finding.subject {
                 Subject::Backend(id) => {
                     SubjectShape::Backend { pid: id.pid, backend_start: id.backend_start.map(Time) }
