@@ -92,7 +92,8 @@ fn columns(app: &App) -> Vec<Line> {
     let mut told = BTreeSet::new();
     let mut lines = Vec::new();
     for pane in panes {
-        let columns = table::columns(pane).iter().map(|column| (column.title, table::meaning(pane, column.name)));
+        let columns =
+            table::columns(pane).iter().map(|column| (column.title, table::meaning(pane, column.name)));
         let new: Vec<_> = columns.filter(|column| told.insert(*column)).collect();
         if !new.is_empty() {
             lines.push(heading(&format!("Columns: {}", pane.title())));

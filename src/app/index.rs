@@ -27,6 +27,8 @@ pub struct Index {
     tasks: FxHashMap<(TaskId, Option<i64>), u32>,
     leases: FxHashMap<LeaseId, u32>,
     items: FxHashMap<ItemId, u32>,
+    /// Something on the server is of another database than the one that locktop is connected to.
+    other_database: bool,
 }
 
 fn position(index: usize) -> u32 {
@@ -61,10 +63,21 @@ impl Index {
         for (at, backend) in snapshot.backends.rows.iter().enumerate() {
             index.backends.insert(backend.pid, position(at));
         }
+        index.other_database = has_other_database(snapshot);
         index.prepared = PreparedIndex::of(snapshot);
         index.rows = AwaitedRows::of(snapshot, &view.graph);
         index
     }
+}
+
+/// Whether a session, a lock or a prepared transaction is of another database than ours.
+fn has_other_database(snapshot: &Snapshot) -> bool {
+    let Some(server) = snapshot.server() else { return true };
+    let backends = snapshot.backends.rows.iter().filter_map(|backend| backend.datid);
+    let locks = snapshot.locks.rows.iter().filter_map(|lock| lock.tag.database);
+    let mut prepared = snapshot.prepared.rows.iter().filter_map(|row| row.database.as_deref());
+    backends.chain(locks).any(|oid| oid != 0 && oid != server.datid)
+        || prepared.any(|database| *database != *server.database)
 }
 
 /// A view and everything needed to put it into words.
@@ -83,6 +96,12 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
+    /// Whether everything is of the database that locktop is connected to: then nobody needs to be told which.
+    #[must_use]
+    pub fn is_one_database(&self) -> bool {
+        !self.index.other_database
+    }
+
     /// Seconds between `since` and the snapshot, by the server's clock.
     #[must_use]
     pub fn age(&self, since: Option<Timestamp>) -> Option<f64> {

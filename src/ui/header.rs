@@ -177,13 +177,13 @@ fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut 
     let mut helps: Vec<Option<Line>> = vec![None; lines.len()];
     helps.extend(findings.iter().take(room).map(|finding| help(app, finding)));
     lines.extend(findings.iter().take(room).map(|finding| finding_line(app, finding, area.width)));
+    let hidden = findings.len().saturating_sub(room);
     if lines.is_empty() && app.scene().is_some() {
         lines.push(Line::new().with("ok    ", Tone::Good).with("nothing needs anybody", Tone::Dim));
     }
     for (y, finding) in (area.y..area.bottom()).skip(above).zip(findings) {
         viewport.spot(Rect { y, height: 1, ..area }, Spot::Finding(finding_id(finding)));
     }
-    let hidden = findings.len().saturating_sub(room);
     for (at, line) in (0u16..area.height).zip(&lines) {
         let last = at + 1 == area.height && above < usize::from(area.height);
         let helps = helps.get(usize::from(at)).and_then(Option::as_ref);
@@ -194,7 +194,23 @@ fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut 
             more.push(format!("{hidden} more: "), Tone::Dim);
             more.push(key.to_string(), Tone::Key);
         }
-        draw_ends(frame, Rect { y: area.y + at, height: 1, ..area }, line, &more, theme);
+        let mut line = line.clone();
+        if let Some(finding) = usize::from(at).checked_sub(above).and_then(|at| findings.get(at)) {
+            about(&mut line, finding, usize::from(area.width).saturating_sub(more.width() + 2));
+        }
+        draw_ends(frame, Rect { y: area.y + at, height: 1, ..area }, &line, &more, theme);
+    }
+}
+
+/// The least room in which it is of use to say more.
+const LEAST: usize = 12;
+
+/// Appends who that is, and what it is about, as far as there is room.
+pub(super) fn about(line: &mut Line, finding: &Finding, room: usize) {
+    let spare = room.saturating_sub(line.width() + 3);
+    if spare >= LEAST && !finding.about.is_empty() {
+        line.push(" · ", Tone::Dim);
+        line.push(crate::text::fit(&finding.about, spare), Tone::Dim);
     }
 }
 

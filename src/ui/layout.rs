@@ -12,13 +12,14 @@ const GAP: u16 = 1;
 /// The areas of panes, in their order; true stands for one that has nothing to show.
 pub(super) fn areas(area: Rect, calm: &[bool]) -> Vec<Rect> {
     match calm {
-        [top, left, right] if area.width >= WIDE => {
-            let (top, bottom) = above(area, *top, *left && *right);
+        // Beside one that has nothing to show the other would have half of the width for nothing.
+        [top, false, false] if area.width >= WIDE => {
+            let (top, bottom) = above(area, *top);
             let (left, right) = beside(bottom);
             vec![top, left, right]
         }
-        [top, left, upper, lower] if area.width >= WIDE => {
-            let (top, bottom) = above(area, *top, *left && *upper && *lower);
+        [top, false, upper, lower] if area.width >= WIDE && !(*upper && *lower) => {
+            let (top, bottom) = above(area, *top);
             let (left, right) = beside(bottom);
             let part = (right.height * 2 / 5).max(4).min(right.height / 2);
             let (upper, lower) = match (*upper, *lower) {
@@ -32,13 +33,9 @@ pub(super) fn areas(area: Rect, calm: &[bool]) -> Vec<Rect> {
     }
 }
 
-/// One pane over the others: half and half, unless either side has nothing to show.
-fn above(area: Rect, top: bool, bottom: bool) -> (Rect, Rect) {
-    match (top, bottom) {
-        (true, _) => split_top(area, 1),
-        (false, true) => split_bottom(area, 2),
-        (false, false) => split_bottom(area, area.height / 2),
-    }
+/// One pane over the others: half and half, unless it has nothing to show.
+fn above(area: Rect, top: bool) -> (Rect, Rect) {
+    if top { split_top(area, 1) } else { split_bottom(area, area.height / 2) }
 }
 
 fn beside(area: Rect) -> (Rect, Rect) {
@@ -50,7 +47,7 @@ fn beside(area: Rect) -> (Rect, Rect) {
 /// One below the other: the first that has something to show takes what the shares of the others leave.
 fn stacked(area: Rect, calm: &[bool]) -> Vec<Rect> {
     let count = calm.len();
-    let first = calm.iter().position(|calm| !calm).unwrap_or(0);
+    let first = calm.iter().position(|calm| !calm).unwrap_or(count.saturating_sub(1));
     let height = |at: usize| match calm.get(at) {
         Some(true) => 1,
         _ => share(area.height, count, at),
@@ -94,10 +91,13 @@ mod tests {
                     for (at, one) in areas.iter().enumerate() {
                         assert_eq!(one.intersection(area), *one, "{width}x{height} {calm:?}");
                         assert!(areas.iter().skip(at + 1).all(|other| !one.intersects(*other)));
-                        assert!(one.height >= if calm[at] { 1 } else { 3 }, "{width}x{height} {calm:?} {areas:?}");
+                        assert!(
+                            one.height >= if calm[at] { 1 } else { 3 },
+                            "{width}x{height} {calm:?} {areas:?}"
+                        );
                     }
                     let covered: u32 = areas.iter().map(|one| one.area()).sum();
-                    let gaps = if width >= WIDE && room > 2 { u32::from(height) } else { 0 };
+                    let gaps = if width >= WIDE { u32::from(height) } else { 0 };
                     assert!(covered + gaps >= area.area(), "{width}x{height} {calm:?} {areas:?}");
                 }
             }

@@ -283,7 +283,7 @@ fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
     let mut stage = Stage::new(80, 24).view(view).keys("!");
     stage.app.update(Message::Tick(14.0));
     let text = stage.text();
-    assert!(text.contains("Findings · 6 · 14s old") && text.contains("(crit) 4312"), "{text}");
+    assert!(text.contains("Findings · 5 · 14s old") && text.contains("(crit) 4312"), "{text}");
 }
 
 #[test]
@@ -353,17 +353,43 @@ fn the_selection_is_seen_without_colours() {
 fn empty_panes_take_a_line_and_names_are_read() {
     for (width, height) in SIZES {
         let mut builder = sample::jobs(0.0);
-        builder.locks.retain(|lock| lock.granted && lock.tag.locktype != crate::model::lock::LockType::Advisory);
+        builder
+            .locks
+            .retain(|lock| lock.granted && lock.tag.locktype != crate::model::lock::LockType::Advisory);
         for execution in &mut builder.executions {
-            execution.worker = execution.worker.as_ref().map(|worker| format!("{worker}@batch-host-0012").into());
+            execution.worker =
+                execution.worker.as_ref().map(|worker| format!("{worker}@batch-host-0012").into());
         }
         let mut stage = Stage::new(width, height).view(builder.view());
         let text = stage.text();
         let lines: Vec<&str> = text.lines().collect();
         let at = |words: &str| lines.iter().position(|line| line.contains(words)).unwrap();
-        assert_eq!(at("─ Chains · nobody waits for a lock ─") + 1, at("─ Advisory · no advisory lock is held ─"));
-        assert!(text.contains("0012") || text.contains("-0012"), "the end of a worker's name tells which: {text}");
+        assert_eq!(
+            at("─ Chains · nobody waits for a lock ─") + 1,
+            at("─ Advisory · no advisory lock is held ─")
+        );
+        assert!(
+            text.contains("0012") || text.contains("-0012"),
+            "the end of a worker's name tells which: {text}"
+        );
         check("calm_overview", &mut stage);
+    }
+}
+
+/// Which database it is says nothing where there is one.
+#[test]
+fn the_database_is_a_column_where_there_are_several() {
+    let heads = |builder: sample::Builder, keys: &str| {
+        let text = Stage::new(200, 60).view(builder.view()).keys(keys).text();
+        let head = text.lines().find(|line| line.contains("PID")).unwrap().to_owned();
+        head.split_whitespace().any(|word| word == "DB")
+    };
+    for keys in ["2", "3a", "7"] {
+        assert!(!heads(sample::incident(0.0), keys), "{keys}");
+        let mut several = sample::incident(0.0);
+        several.backends[0].datid = Some(7);
+        several.backends[0].database = Some("billing".into());
+        assert!(heads(several, keys), "{keys}");
     }
 }
 

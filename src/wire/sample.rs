@@ -165,6 +165,7 @@ fn finding() -> Finding {
         blocked: 1,
         since: None,
         help: None,
+        about: "".into(),
         details: Vec::new(),
     }
 }

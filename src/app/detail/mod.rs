@@ -41,7 +41,8 @@ pub fn finding(finding: &Finding, width: usize) -> Vec<Line> {
     if !finding.details.is_empty() {
         lines.push(Line::new());
     }
-    let detail = |detail: &crate::model::Text| Line::new().with("  ", Tone::Plain).with(&**detail, Tone::Plain);
+    let detail =
+        |detail: &crate::model::Text| Line::new().with("  ", Tone::Plain).with(&**detail, Tone::Plain);
     lines.extend(finding.details.iter().map(detail));
     lines.into_iter().flat_map(|line| wrapped(line, width)).collect()
 }
@@ -72,7 +73,10 @@ pub(in crate::app) fn wrapped(line: Line, width: usize) -> Vec<Line> {
 pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
     match subject {
         RowId::Backend(id) => format!("Backend {}", id.pid),
-        RowId::Prepared(xact) => format!("Prepared transaction {xact}"),
+        RowId::Prepared(xact) => match scene.prepared(xact) {
+            Some(row) => format!("Prepared transaction '{}'", crate::text::one_line(&row.gid)),
+            None => format!("Prepared transaction {xact}"),
+        },
         RowId::Lock(tag, ..) => {
             format!("Lock on {}", scene.lock_label(&tag, crate::app::page::pid_of(subject)))
         }

@@ -136,7 +136,14 @@ pub const BINDINGS: &[Binding] = &[
         "all lock types, or advisory locks alone",
         "Rows",
     ),
-    row(Action::Copy, "copy", &["y"], "copy", "copy the marked process ids, or the open row's text", "Rows"),
+    row(
+        Action::Copy,
+        "copy",
+        &["y"],
+        "copy",
+        "copy the marked process ids, or the open row's text; of a prepared transaction the statement that ends it",
+        "Rows",
+    ),
     row(Action::Wrap, "wrap", &["w"], "wrap", "wrap long lines in the detail view", "Rows"),
     row(
         Action::Cancel,

@@ -83,16 +83,9 @@ fn state_cell(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
     Cell::toned(words, state_tone(state))
 }
 
-/// Role and application; the application alone, which tells more, where both are too long.
-pub(super) fn who(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
-    let who = scene.who(backend);
-    let application = backend.application.as_deref().filter(|text| !text.is_empty() && who.contains('@'));
-    match application {
-        Some(application) if crate::text::width(&who) > usize::from(room) => {
-            Cell::plain(format!("@{}", crate::text::one_line_prefix(application, 100)))
-        }
-        _ => Cell::plain(who),
-    }
+/// Role and application. Where both are too long the end of the application is what goes: whose session it is stays.
+pub(super) fn who(scene: &Scene<'_>, backend: &Backend) -> Cell {
+    Cell::plain(scene.who(backend))
 }
 
 pub(super) fn blocks(scene: &Scene<'_>, party: Party) -> Option<u32> {
@@ -119,7 +112,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
             Cell::toned(crate::text::one_line(&event), if lock { Tone::Warning } else { Tone::Plain })
         }),
         "db" => server_text(backend.database.as_deref()),
-        "who" => who(scene, backend, room),
+        "who" => who(scene, backend),
         "client" => server_text(backend.client.as_deref()),
         "type" => server_text(backend.backend_type.as_deref()),
         "query" => server_text(backend.query.as_deref()),

@@ -328,7 +328,7 @@ pub(super) fn cell(scene: &Scene<'_>, groups: &[Group], row: ChainRow, column: &
             (Party::Prepared(xact), _) => {
                 server_text(scene.prepared(xact).and_then(|row| row.owner.as_deref()))
             }
-            (_, Some(backend)) => super::backends::who(scene, backend, room),
+            (_, Some(backend)) => super::backends::who(scene, backend),
             _ => Cell::none(),
         },
         "db" => match party {

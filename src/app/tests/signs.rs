@@ -54,6 +54,14 @@ fn who_is_followed_and_has_no_advisory_lock_is_told_of() {
     }
 }
 
+/// There is no process to copy the id of.
+#[test]
+fn of_a_prepared_transaction_the_statement_that_ends_it_is_copied() {
+    let mut app = app(sample::incident(0.0));
+    let effects = drive(&mut app, "2/state:order<enter>jy");
+    assert_eq!(effects, [Effect::Copy("ROLLBACK PREPARED 'order-17';".into())]);
+}
+
 #[test]
 fn f10_quits_and_leaves_a_question() {
     let mut app = app(sample::incident(0.0));

@@ -202,6 +202,14 @@ impl App {
     /// Copies the process ids of the marked rows, in the order of the rows; else that of the selected one.
     pub(super) fn copy(&mut self) -> Update {
         let chosen: Vec<RowId> = self.chosen(self.focus);
+        if let [RowId::Prepared(xact)] = chosen.as_slice()
+            && let Some(row) = self.scene().and_then(|scene| scene.prepared(*xact))
+        {
+            // It has no process; what ends it is a statement.
+            let statement = format!("ROLLBACK PREPARED {};", crate::text::literal(&row.gid));
+            self.say(format!("copied {statement}"));
+            return Update::effect(Effect::Copy(statement));
+        }
         let scene = self.scene();
         let pid = |id: &RowId| page::holder_of(scene.as_ref()?, *id);
         let mut pids: Vec<String> = chosen.iter().filter_map(pid).map(|pid| pid.to_string()).collect();

@@ -16,7 +16,9 @@ const MOST_COPIED: usize = 64 * 1024;
 /// Moves what scrolls or is selected on a page.
 fn scroll(page: &mut Page, by: isize) {
     match page {
-        Page::Help { scroll } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. } => *scroll = scroll.saturating_add_signed(by),
+        Page::Help { scroll } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. } => {
+            *scroll = scroll.saturating_add_signed(by)
+        }
         Page::Findings { at, .. } => *at = at.saturating_add_signed(by),
         Page::Sort { selected, .. } => *selected = selected.saturating_add_signed(by),
     }

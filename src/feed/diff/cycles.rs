@@ -57,8 +57,7 @@ fn draft(change: &Change<'_>, parties: &[Party], kind: Kind, severity: Severity,
 pub(super) fn deadlocks(change: &Change<'_>) -> Option<Draft> {
     let (rise, victims) = change.deadlocks.counted_at(change.now())?;
     let deadlocks = if rise == 1 { "a deadlock".to_owned() } else { format!("{} deadlocks", count(rise)) };
-    let who =
-        victims.map_or_else(|| ", whose parties no look saw".to_owned(), |victims| victims.words(rise));
+    let who = victims.map_or_else(|| ", whose parties no look saw".to_owned(), |victims| victims.words(rise));
     let subject = victims.and_then(|victims| victims.parties.first()).map(|party| change.subject(*party));
     let text = format!("the server broke {deadlocks}{who}");
     let draft = Draft::new(change.now(), Kind::Deadlock, Severity::Warning, text);

@@ -177,7 +177,8 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let seen = all.first();
     let parties = seen.map(|seen| seen.names(rise)).unwrap_or_default();
     let short = format!("the server broke {deadlocks}{parties}");
-    let summary = format!("the server broke {deadlocks}{}", seen.map(|seen| seen.words(rise)).unwrap_or_default());
+    let summary =
+        format!("the server broke {deadlocks}{}", seen.map(|seen| seen.words(rise)).unwrap_or_default());
     let subject =
         seen.and_then(|seen| seen.parties.first()).map_or(Subject::Server, |party| look.subject(*party));
     let finding = Finding::new("deadlocks", Severity::Warning, summary, subject).short(short);

@@ -33,6 +33,7 @@ fn prepared(look: &Look<'_>) -> Option<Finding> {
     let summary = format!("prepared transaction '{gid}'{age} holds its locks, nobody waits{more}");
     let finding = Finding::new(CHECK, Severity::Warning, summary, Subject::Server);
     let finding = finding.short(format!("prepared '{}'{age}, nobody waits{more}", text::fit(&gid, 24)));
+    let finding = finding.about(super::prepared::remedy(oldest));
     Some(Finding { since: oldest.prepared, ..finding })
 }
 
@@ -53,5 +54,6 @@ fn idle(look: &Look<'_>) -> Option<Finding> {
     let summary = format!("{} idle in transaction{age}, nobody waits{more}", oldest.pid);
     let finding = Finding::new(CHECK, Severity::Info, summary, Subject::Backend(oldest.id()));
     let finding = finding.short(format!("{} idle in xact{age}, nobody waits{more}", oldest.pid));
+    let finding = finding.about(look.about(oldest.pid, None));
     Some(Finding { since: oldest.state_change, ..finding })
 }

@@ -66,6 +66,7 @@ impl Holder<'_> {
         let summary = format!("{pid} idle{age} holds {target}{more}, nobody waits");
         let finding = Finding::new(CHECK, Severity::Info, summary, Subject::Backend(self.backend.id()));
         let finding = finding.short(format!("{pid} idle{age} holds {target}{more}"));
+        let finding = finding.about(look.about(pid, None));
         Some(Finding { since: Some(self.since), help: Some("terminate"), ..finding })
     }
 }

@@ -48,7 +48,10 @@ fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
     let effect =
         format!("blocks {}, frees {} now", text::count(root.blocked.into()), text::count(root.frees.into()));
     // Where there is little room the name comes last: what is cut then is not the number that ending it would free.
-    let target = held.filter(|_| state == Some(State::Idle)).map(|tag| look.target(tag, Some(pid)));
+    let object = held.map(|tag| look.target(tag, Some(pid)));
+    let target = object.clone().filter(|_| state == Some(State::Idle));
+    // Of an idle session the summary says what it holds.
+    let about = look.about(pid, object.as_deref().filter(|_| target.is_none()));
     let comma = if target.is_some() { "," } else { "" };
     let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
     let summary = format!("{pid}{long}{comma} {effect}");
@@ -57,7 +60,7 @@ fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
         blocked: root.blocked,
         since: root.longest_wait,
         help: help(backend, held),
-        ..finding.short(format!("{pid}{short} {effect}{holds}"))
+        ..finding.short(format!("{pid}{short} {effect}{holds}")).about(about)
     }
 }
 

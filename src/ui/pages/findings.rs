@@ -8,7 +8,7 @@ use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
 use crate::app::page::{self, FindingId};
 use crate::ui::draw_line;
-use crate::ui::header::{finding_line, help};
+use crate::ui::header::{about, finding_line, help};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 
@@ -36,6 +36,8 @@ pub(super) fn render(
         .map(|(at, finding)| {
             let mut line = Line::new().with(if Some(at) == selected { "> " } else { "  " }, Tone::Key);
             line.spans.extend(finding_line(app, finding, area.width).spans);
+            let beside = help(app, finding).map_or(0, |help| help.width() + 2);
+            about(&mut line, finding, usize::from(area.width).saturating_sub(beside));
             line
         })
         .collect();

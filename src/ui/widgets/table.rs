@@ -26,7 +26,9 @@ pub(in crate::ui) fn render(
     theme: &Theme,
 ) {
     let state = app.pane(pane);
-    let columns = fitted(table::columns(pane), state.column_offset, area.width.saturating_sub(MARKER));
+    let one_database = app.scene().is_some_and(|scene| scene.is_one_database());
+    let columns = shown(table::columns(pane), one_database);
+    let columns = fitted(&columns, state.column_offset, area.width.saturating_sub(MARKER));
     headings(frame, area, (pane, state), &columns, viewport, theme);
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let offset = viewport.offset(pane, state.cursor, state.rows.len(), usize::from(body.height));
@@ -96,6 +98,11 @@ fn headings(
         viewport.spot(Rect { x, y: area.y, width: *width, height: 1 }, Spot::Heading(pane, column.name));
         x = x.saturating_add(width + 1);
     }
+}
+
+/// The columns that tell rows apart: the database does only where there are several.
+fn shown(all: &[Column], one_database: bool) -> Vec<Column> {
+    all.iter().filter(|column| !(one_database && column.name == "db")).copied().collect()
 }
 
 /// Chooses the columns that fit into `width`, and how wide each is. The first stays when the others are scrolled.

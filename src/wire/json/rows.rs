@@ -131,6 +131,7 @@ pub(super) struct Finding<'a> {
     check: &'static str,
     severity: &'static str,
     summary: &'a str,
+    about: &'a str,
     details: Vec<&'a str>,
     subject: SubjectShape<'a>,
 }
@@ -192,6 +193,7 @@ impl<'a> Finding<'a> {
                 Severity::Critical => "critical",
             },
             summary: &finding.summary,
+            about: &finding.about,
             details: finding.details.iter().map(|line| &**line).collect(),
             subject: match &finding.subject {
                 Subject::Backend(id) => {

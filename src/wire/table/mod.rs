@@ -102,7 +102,10 @@ fn findings(view: &View) -> Vec<String> {
     };
     // That a table could not be read is said in its place.
     let findings: Vec<_> = view.findings.iter().filter(|finding| finding.check != "stale_section").collect();
-    let line = |finding: &&Finding| format!("{}  {}", severity(finding.severity), one_line(&finding.summary));
+    let line = |finding: &&Finding| {
+        let about = if finding.about.is_empty() { String::new() } else { format!(" · {}", finding.about) };
+        format!("{}  {}{about}", severity(finding.severity), one_line(&finding.summary))
+    };
     let mut lines: Vec<String> = findings.iter().take(FINDINGS).map(line).collect();
     lines.extend(more(findings.len(), FINDINGS, "findings"));
     lines

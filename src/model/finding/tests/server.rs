@@ -102,7 +102,10 @@ fn a_rising_count_of_deadlocks_names_the_parties_it_saw() {
 #[test]
 fn a_broken_deadlock_keeps_who_its_parties_were_and_over_what() {
     use crate::sample;
-    let mut crossed = sample::Builder { relations: vec![(2001, "accounts"), (2003, "orders")], ..sample::Builder::default() };
+    let mut crossed = sample::Builder {
+        relations: vec![(2001, "accounts"), (2003, "orders")],
+        ..sample::Builder::default()
+    };
     for (pid, who, has, wants) in [(4410, "deploy@ci", 2001, 2003), (4466, "app@web", 2003, 2001)] {
         crossed.session(pid, who, State::Active, 2.0, "LOCK TABLE something");
         crossed.lock(pid, sample::relation(has), LockMode::AccessExclusive, None);
