@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::Backend;
 use crate::model::lease::{LeaseId, LeaseRow};
-use crate::model::lock::{LockTag, Prepared, VirtualTransaction};
+use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
 use crate::model::prepared::PreparedIndex;
 use crate::model::snapshot::Snapshot;
@@ -14,6 +14,9 @@ use crate::model::view::View;
 use crate::model::wait_graph::{Party, Queue, Root, TreeNode};
 use crate::model::work_queue::{ItemId, ItemRow};
 use crate::model::{Timestamp, words};
+
+/// Waiters whose statements are looked at for the name of a key.
+const ASKED: usize = 4;
 
 /// Where things are in a view.
 #[derive(Debug, Clone, Default)]
@@ -192,14 +195,29 @@ impl<'a> Scene<'a> {
     /// What a key is called. `pid` is somebody who holds it or waits for it.
     #[must_use]
     pub fn lock_name(&self, tag: &LockTag, pid: Option<i32>) -> Option<LockName> {
-        words::lock_name(self.snapshot, self.names, tag, pid.and_then(|pid| self.backend(pid)))
+        words::lock_name(self.snapshot, self.names, tag, self.namer(tag, pid))
     }
 
     /// What is locked, in words: a relation by its name, an advisory key by its name or number.
     #[must_use]
     pub fn lock_label(&self, tag: &LockTag, pid: Option<i32>) -> String {
-        let holder = pid.and_then(|pid| self.backend(pid));
-        crate::text::one_line(&words::target(self.snapshot, self.names, tag, holder)).into_owned()
+        let namer = self.namer(tag, pid);
+        crate::text::one_line(&words::target(self.snapshot, self.names, tag, namer)).into_owned()
+    }
+
+    /// Whose statement may tell what a key is called: the holder's, or that of one of the first who wait for it.
+    fn namer(&self, tag: &LockTag, pid: Option<i32>) -> Option<&'a Backend> {
+        let own = pid.and_then(|pid| self.backend(pid));
+        if tag.locktype != LockType::Advisory {
+            return own;
+        }
+        let waiters = self.queue(tag).into_iter().flat_map(|queue| queue.waiters.iter().take(ASKED));
+        let mut all = own.into_iter().chain(waiters.filter_map(|waiter| self.backend(waiter.pid)));
+        let is_sure = |backend: &&Backend| {
+            let name = words::lock_name(self.snapshot, self.names, tag, Some(backend));
+            name.is_some_and(|name| !name.uncertain)
+        };
+        all.find(is_sure).or(own)
     }
 
     /// What `waiter` waits for, in words: for a transaction the row behind it, where the waiter's tuple lock tells.

@@ -329,3 +329,27 @@ fn an_item_is_followed_to_its_session_and_its_process_id_is_copied() {
     drive(&mut app, "6");
     assert_eq!(drive(&mut app, "y"), [Effect::Copy("6101".into())]);
 }
+
+/// What waits says what it waits with, and a key made of a literal in its statement has its name.
+#[test]
+fn the_queue_of_a_lock_tells_its_waiters_statements() {
+    let mut b = sample::incident(0.0);
+    let key = sample::advisory(-1_888_902_025);
+    b.session(7001, "app@billing", crate::model::backend::State::Idle, 9.0, "SELECT 1");
+    b.lock(7001, key, LockMode::Exclusive, None);
+    let query = "SELECT pg_advisory_lock(hashtext('invoice:7'))";
+    b.session(7002, "app@billing", crate::model::backend::State::Active, 5.0, query);
+    b.lock(7002, key, LockMode::Exclusive, Some(5.0));
+    let mut app = app(b);
+    drive(&mut app, "3/pid:7001<enter>j<enter>");
+    let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
+    let lines = app.detail_lines(subject, 200).unwrap();
+    let text = lines.iter().map(crate::app::line::Line::plain).collect::<Vec<_>>().join("\n");
+    assert!(text.contains("lock           invoice:7"), "the holder runs something else by now: {text}");
+    assert!(text.contains(query), "{text}");
+    drive(&mut app, "<esc><esc>a/pid:4410<enter>j<enter>");
+    let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
+    let lines = app.detail_lines(subject, 200).unwrap();
+    let text = lines.iter().map(crate::app::line::Line::plain).collect::<Vec<_>>().join("\n");
+    assert!(text.contains("accounts (oid 2001)") && text.contains("ALTER TABLE accounts ADD note"), "{text}");
+}

@@ -31,7 +31,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let target = look.target(look.awaited(&queue.tag, waiter.pid), holder);
         let count = text::count(behind.into());
         let summary =
-            format!("{who} waits{age} for {} on {target}, {count} queue behind it", waiter.mode.short());
+            format!("{who} waits{age} for {} on {target}, {count} behind it", waiter.mode.short());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
         let finding = finding.short(format!("{who} waits{age} for {target}, {count} behind it"));
         let finding = finding.about(choice(look, waiter.party));
@@ -40,7 +40,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }
 
-/// `cancelling it frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE …`: of two remedies somebody has to choose one.
+/// `cancel frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE …`: of two remedies somebody has to choose one.
 fn choice(look: &Look<'_>, party: Party) -> String {
     let graph = look.scene.graph;
     let freed = graph.freed_by_rollback_of(&[party]).iter().filter(|freed| **freed != party).count();
@@ -50,7 +50,7 @@ fn choice(look: &Look<'_>, party: Party) -> String {
     let choice = root.map(|root| {
         let name = party_text(root.party);
         format!(
-            "cancelling it frees {}, ending {name} frees {}",
+            "cancel frees {}, ending {name} frees {}",
             frees(freed as u64),
             frees(root.frees.into())
         )

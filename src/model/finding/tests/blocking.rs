@@ -121,7 +121,7 @@ fn a_convoy_is_those_whom_only_a_waiter_holds_up() {
     let stage = Stage::new().queue(accounts(), &[(4312, LockMode::AccessShare)], waiters);
     let finding = stage.only();
     assert_eq!((finding.check, finding.blocked, finding.help), ("convoy", 5, Some("cancel")));
-    assert_eq!(&*finding.summary, "4410 waits 20s for AccessExclusive on accounts, 5 queue behind it");
+    assert_eq!(&*finding.summary, "4410 waits 20s for AccessExclusive on accounts, 5 behind it");
     assert_eq!(&*finding.short, "4410 waits 20s for accounts, 5 behind it");
 }
 
@@ -215,7 +215,7 @@ fn a_finding_says_whose_session_it_is_over_what_and_what_it_runs() {
     assert_eq!(about("root_blocker", "4977"), "deploy@prisma · SELECT pg_advisory_lock(72707369)");
     assert_eq!(
         about("convoy", "4410"),
-        "cancelling it frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE accounts ADD note text"
+        "cancel frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE accounts ADD note text"
     );
     assert_eq!(about("prepared_transaction", "order-17"), "in app: ROLLBACK PREPARED 'order-17'");
 }
