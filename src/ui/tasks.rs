@@ -8,7 +8,8 @@ use crate::model::task::TaskState;
 /// was left out.
 pub(super) fn facts(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     let counts = &scene.view.tasks.counts;
-    let running = counts.of(TaskState::Running) + counts.of(TaskState::Slow);
+    // Each task is in one state: the numbers add up.
+    let running = counts.of(TaskState::Running);
     let mut facts = staleness(scene);
     facts.push((format!("{running} running"), Tone::Plain));
     facts.extend(urgent(scene));

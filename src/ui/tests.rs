@@ -302,8 +302,8 @@ fn ascii_is_ascii() {
 
 #[test]
 fn no_size_panics_and_below_the_smallest_it_says_so() {
-    for width in [0, 1, 3, 10, 59, 60, 79, 80, 119, 300] {
-        for height in [0, 1, 3, 14, 15, 19, 23, 24, 30, 100] {
+    for width in [0, 1, 59, 60, 80, 119, 300] {
+        for height in [0, 1, 14, 15, 23, 30, 100] {
             for keys in [
                 "",
                 "2",

@@ -90,7 +90,11 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
     let Some(lock) = lock(scene, at) else { return Cell::none() };
     let backend = lock.pid.and_then(|pid| scene.backend(pid));
     match column {
-        "lock" => Cell::plain(super::fit_names(scene.lock_label(&lock.tag, lock.pid), room)),
+        "lock" => {
+            let label = super::fit_names(scene.lock_label(&lock.tag, lock.pid), room);
+            // A number is an advisory key, and TYPE says so.
+            Cell::plain(label.strip_prefix("advisory ").map(str::to_owned).unwrap_or(label))
+        }
         "type" => Cell::plain(lock.tag.locktype.as_str()),
         "mode" => Cell::plain(mode(lock, room)),
         "state" if lock.granted => Cell::plain("held"),

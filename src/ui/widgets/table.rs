@@ -26,8 +26,7 @@ pub(in crate::ui) fn render(
     theme: &Theme,
 ) {
     let state = app.pane(pane);
-    let one_database = app.scene().is_some_and(|scene| scene.is_one_database());
-    let columns = shown(table::columns(pane), one_database);
+    let columns = shown(pane, app);
     let columns = fitted(&columns, state.column_offset, area.width.saturating_sub(MARKER));
     headings(frame, area, (pane, state), &columns, viewport, theme);
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
@@ -100,9 +99,17 @@ fn headings(
     }
 }
 
-/// The columns that tell rows apart: the database does only where there are several.
-fn shown(all: &[Column], one_database: bool) -> Vec<Column> {
-    all.iter().filter(|column| !(one_database && column.name == "db")).copied().collect()
+/// The columns that tell rows apart: the database does only where there are several, and so does the table of a task.
+fn shown(pane: Pane, app: &App) -> Vec<Column> {
+    let scene = app.scene();
+    let one_database = scene.as_ref().is_some_and(|scene| scene.is_one_database());
+    let several_sets = scene.is_some_and(|scene| scene.snapshot.task_sets.len() > 1);
+    let columns = table::columns(pane).iter().filter(|column| !(one_database && column.name == "db")).copied();
+    let needed = |column: Column| match column.name {
+        "table" if several_sets && pane == Pane::Tasks => Column { rank: 0, ..column },
+        _ => column,
+    };
+    columns.map(needed).collect()
 }
 
 /// Chooses the columns that fit into `width`, and how wide each is. The first stays when the others are scrolled.

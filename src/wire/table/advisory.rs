@@ -51,7 +51,7 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>) -> Vec<
     };
     let rows: Vec<[String; 6]> = held.iter().take(ROWS).map(row).collect();
     let mut lines = vec![format!("Advisory locks: {} held", count(held.len() as u64))];
-    lines.extend(columns::laid_out(HEADS, &rows));
+    lines.extend(columns::laid_out(&HEADS, &rows));
     lines.extend(more(held.len(), ROWS, "advisory locks"));
     lines
 }

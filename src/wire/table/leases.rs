@@ -42,7 +42,7 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
     let mut leases: Vec<&LeaseRow> = board.rows.iter().collect();
     leases.sort_by(|a, b| a.urgency(b));
     let rows: Vec<[String; 7]> = leases.iter().take(ROWS).map(|row| cells(row)).collect();
-    lines.extend(columns::laid_out(HEADS, &rows));
+    lines.extend(columns::laid_out(&HEADS, &rows));
     lines.extend(more(leases.len(), ROWS, "leases"));
     lines
 }

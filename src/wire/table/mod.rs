@@ -8,7 +8,7 @@ mod queue;
 pub mod recovery;
 mod tasks;
 
-use crate::model::finding::{Finding, Severity};
+use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
 use crate::model::view::View;
@@ -106,9 +106,22 @@ fn findings(view: &View) -> Vec<String> {
         let about = if finding.about.is_empty() { String::new() } else { format!(" · {}", finding.about) };
         format!("{}  {}{about}", severity(finding.severity), one_line(&finding.summary))
     };
-    let mut lines: Vec<String> = findings.iter().take(FINDINGS).map(line).collect();
+    let shown = findings.iter().take(FINDINGS);
+    let mut lines: Vec<String> =
+        shown.flat_map(|finding| std::iter::once(line(finding)).chain(remedy(finding))).collect();
     lines.extend(more(findings.len(), FINDINGS, "findings"));
     lines
+}
+
+/// The statement that helps against a finding, below it.
+fn remedy(finding: &Finding) -> Option<String> {
+    let Subject::Backend(id) = &finding.subject else { return None };
+    let function = match finding.help? {
+        "terminate" => "pg_terminate_backend",
+        "cancel" => "pg_cancel_backend",
+        _ => return None,
+    };
+    (finding.severity > Severity::Info).then(|| format!("      SELECT {function}({});", id.pid))
 }
 
 /// The line that stands for what a list leaves out.

@@ -43,7 +43,7 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
     items.sort_by_key(|row| row.urgency(snapshot));
     if !items.is_empty() {
         let rows: Vec<[String; 6]> = items.iter().take(ROWS).map(|row| cells(snapshot, row)).collect();
-        lines.extend(columns::laid_out(HEADS, &rows));
+        lines.extend(columns::laid_out(&HEADS, &rows));
         lines.extend(more(items.len(), ROWS, "items"));
     }
     lines

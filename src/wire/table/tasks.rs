@@ -9,7 +9,8 @@ use crate::text::{Align, count, duration, one_line};
 /// Tasks that are shown.
 const ROWS: usize = 50;
 
-const HEADS: [(&str, Align); 7] = [
+/// As many as there are with the table, which is the last.
+const HEADS: [(&str, Align); 8] = [
     ("STATE", Align::Left),
     ("TASK", Align::Left),
     ("WORKER", Align::Left),
@@ -17,6 +18,7 @@ const HEADS: [(&str, Align); 7] = [
     ("LIMIT", Align::Right),
     ("PID", Align::Right),
     ("NEXT", Align::Left),
+    ("TABLE", Align::Left),
 ];
 
 /// Nothing where there are no task tables.
@@ -56,13 +58,16 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
     }
     let mut lines = refused;
     lines.extend([String::new(), format!("Tasks: {total} · {}", numbers.join(" · "))]);
-    let rows: Vec<[String; 7]> = tasks.iter().take(ROWS).map(|row| cells(snapshot, row)).collect();
-    lines.extend(columns::laid_out(HEADS, &rows));
+    // Two tables may have tasks of the same name.
+    let several = snapshot.task_sets.len() > 1;
+    let rows: Vec<Vec<String>> =
+        tasks.iter().take(ROWS).map(|row| cells(snapshot, row, several)).collect();
+    lines.extend(columns::laid_out(HEADS.get(..if several { 8 } else { 7 }).unwrap_or_default(), &rows));
     lines.extend(more(tasks.len(), ROWS, "tasks"));
     lines
 }
 
-fn cells(snapshot: &Snapshot, row: &TaskRow) -> [String; 7] {
+fn cells(snapshot: &Snapshot, row: &TaskRow, several: bool) -> Vec<String> {
     let execution = row.execution(snapshot);
     let worker = execution.and_then(|execution| execution.worker.as_deref()).unwrap_or_default();
     let limit = execution.map(|_| duration(row.limit)).unwrap_or_default();
@@ -71,7 +76,8 @@ fn cells(snapshot: &Snapshot, row: &TaskRow) -> [String; 7] {
         Some(seconds) => format!("{} ago", duration(-seconds)),
         None => String::new(),
     };
-    [
+    let table = row.set(snapshot).map(|set| one_line(&set.tables.schedules).into_owned());
+    let mut cells = vec![
         row.state.as_str().to_owned(),
         one_line(&row.name(snapshot)).into_owned(),
         one_line(worker).into_owned(),
@@ -79,5 +85,9 @@ fn cells(snapshot: &Snapshot, row: &TaskRow) -> [String; 7] {
         limit,
         row.holder.map(|pid| pid.to_string()).unwrap_or_default(),
         next,
-    ]
+    ];
+    if several {
+        cells.push(table.unwrap_or_default());
+    }
+    cells
 }

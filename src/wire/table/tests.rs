@@ -96,3 +96,28 @@ fn without_locks_nothing_is_said_about_who_waits() {
     assert!(text.contains("Locks: not readable (permission denied)"), "{text}");
     assert!(!text.contains("Nobody waits") && !text.contains("No advisory lock"), "{text}");
 }
+
+/// Whoever reads it in a ticket wants to act, and not to count lines.
+#[test]
+fn alike_waiters_are_one_line_and_a_finding_has_its_statement() {
+    let text = render(&crate::sample::incident(0.0).view(), Some(100)).unwrap();
+    assert!(text.lines().all(|line| width(line) <= 100), "{text}");
+    assert!(text.contains("\n      SELECT pg_terminate_backend(4312);\n"), "{text}");
+    assert!(text.contains("\n      SELECT pg_cancel_backend(4410);\n"), "{text}");
+    assert!(text.contains("ROLLBACK PREPARED 'order-17'"), "{text}");
+    assert!(text.contains("  └ queue 16 "), "{text}");
+    assert!(!text.contains("DATABASE"), "there is one: {text}");
+}
+
+/// Two schemas may have a task of one name each.
+#[test]
+fn tasks_of_several_tables_say_which_they_are_of() {
+    let mut snapshot = crate::sample::jobs(0.0).snapshot();
+    let one = snapshot.task_sets[0].clone();
+    let tables = crate::model::task::TaskTables { table: 4001, schedules: "jobs.scheduled_tasks".into(), ..(*one.tables).clone() };
+    let other = crate::model::task::TaskSet::new(std::sync::Arc::new(tables), one.tasks.clone(), one.executions.clone());
+    snapshot.task_sets = std::sync::Arc::new(vec![one.clone(), other]);
+    let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
+    assert!(text.contains("TABLE") && text.contains("jobs.scheduled_tasks"), "{text}");
+    assert!(text.contains(&*one.tables.schedules), "{text}");
+}
