@@ -18,7 +18,7 @@ const SIGNS: [(&str, &str); 14] = [
     ("·10└", "the same, ten levels down, where the column has no room to indent"),
     ("queue 16", "16 sessions that wait for one lock in one mode; Enter lists them"),
     ("+2", "in WAITS FOR: two more block it; in WHO: two other clients among them"),
-    ("name?", "a guess, as for a key that may be anybody's"),
+    ("name?", "a guess: other software may use that key"),
     ("≥41s", "held for at least that long: as long as locktop has seen it"),
     ("3m40s w", "a transaction of that age, which has written"),
     ("10,000+", "at least so many: nobody counts a table of millions at every look"),

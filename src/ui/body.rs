@@ -79,22 +79,22 @@ fn nothing(pane: Pane, app: &App, scene: &Scene<'_>) -> &'static str {
         _ => scene.snapshot.locks.taken_at,
     };
     match pane {
-        _ if !app.pane(pane).filter.is_empty() => "no row passes the filter; Esc clears it",
+        _ if !app.pane(pane).filter.is_empty() => "no row matches the filter; Esc clears it",
         Pane::Tasks if !app.has().tasks => "there are no task tables here; [tables] in the config names some",
         Pane::Leases if !app.has().leases => {
             "there is no table distlock here; [tables] in the config names one"
         }
-        _ if section.is_none() => "could not be read yet",
-        Pane::Chains => "nobody waits for a lock",
-        Pane::Advisory => "no advisory lock is held",
-        Pane::Locks => "no advisory lock is held or awaited; a shows all lock types",
-        Pane::Tasks => "no task is scheduled",
-        Pane::Leases => "no lease is known",
-        Pane::Queue => "nothing is pending, being worked on or set aside",
-        Pane::Limits => "no window is open",
-        Pane::Generators => "no id generator is known",
+        _ if section.is_none() => "not read yet",
+        Pane::Chains => "no session waits for a lock",
+        Pane::Advisory => "no advisory locks held",
+        Pane::Locks => "no advisory locks; a shows all lock types",
+        Pane::Tasks => "no scheduled tasks",
+        Pane::Leases => "no leases",
+        Pane::Queue => "no pending, running or failed items",
+        Pane::Limits => "no open windows",
+        Pane::Generators => "no id generators",
         Pane::Backends => "no backends",
-        Pane::Events => "nothing has happened yet",
+        Pane::Events => "no events yet",
     }
 }
 

@@ -69,7 +69,7 @@ fn render_dialog_keys(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Them
     let mut line = Line::new().with("Esc", Tone::Key).with(" back", Tone::Plain);
     if app.dialog.as_ref().is_some_and(|dialog| dialog.choices().len() > 1) {
         line.push("  Tab", Tone::Key);
-        line.push(" somebody else", Tone::Plain);
+        line.push(" other choice", Tone::Plain);
     }
     line.push("  PgDn PgUp", Tone::Key);
     line.push(" scroll", Tone::Plain);

@@ -179,7 +179,7 @@ fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut 
     lines.extend(findings.iter().take(room).map(|finding| finding_line(app, finding, area.width)));
     let hidden = findings.len().saturating_sub(room);
     if lines.is_empty() && app.scene().is_some() {
-        lines.push(Line::new().with("ok    ", Tone::Good).with("nothing needs anybody", Tone::Dim));
+        lines.push(Line::new().with("ok    ", Tone::Good).with("no problems found", Tone::Dim));
     }
     for (y, finding) in (area.y..area.bottom()).skip(above).zip(findings) {
         viewport.spot(Rect { y, height: 1, ..area }, Spot::Finding(finding_id(finding)));
@@ -252,7 +252,7 @@ fn before(severity: Severity) -> &'static str {
 
 fn waiting_line(app: &App, width: u16) -> Line {
     let Some(scene) = app.scene() else {
-        return Line::new().with("waiting for the first answer of the server", Tone::Dim);
+        return Line::new().with("waiting for the first answer from the server", Tone::Dim);
     };
     let urgent = urgent(&scene);
     let most = usize::from(width / 4).clamp(10, 40);

@@ -365,8 +365,8 @@ fn empty_panes_take_a_line_and_names_are_read() {
         let lines: Vec<&str> = text.lines().collect();
         let at = |words: &str| lines.iter().position(|line| line.contains(words)).unwrap();
         assert_eq!(
-            at("─ Chains · nobody waits for a lock ─") + 1,
-            at("─ Advisory · no advisory lock is held ─")
+            at("─ Chains · no session waits for a lock ─") + 1,
+            at("─ Advisory · no advisory locks held ─")
         );
         assert!(
             text.contains("0012") || text.contains("-0012"),

@@ -114,7 +114,7 @@ async fn leases(desk: &mut Desk, db: &Client) {
     ask(desk, "5", "node1", "U", &["lease_force_release(7, token ", "type 7 to confirm"]);
     // Something else is no confirmation.
     desk.screen.keys("8<enter>");
-    says(desk, "that is something else: nothing was done");
+    says(desk, "does not match: not confirmed");
     becomes(db, "SELECT state FROM leases", "held").await;
     desk.screen.keys("7<enter>");
     becomes(db, "SELECT state FROM leases", "released").await;

@@ -64,18 +64,18 @@ fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
         }
         ItemState::Resting => {
             let left = row.due_in(scene.snapshot).map(text::duration).unwrap_or_default();
-            return format!(": nobody takes it for another {left}").into();
+            return format!(": no worker takes it for another {left}").into();
         }
         ItemState::Settling => ": the session that took it is gone; its worker may not know that yet",
         ItemState::Lost => ": the session that took it is gone",
         ItemState::Running => "",
-        ItemState::Failed => ": set aside; nobody takes it again by itself",
+        ItemState::Failed => ": set aside; no worker takes it again",
         ItemState::Pending => ": nobody has it",
         ItemState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
             ": its table could not be read"
         }
         ItemState::Unknown if table.is_some_and(|table| !table.source.own_keys) => {
-            ": nobody holds its key, but a number like this may be anybody's"
+            ": its key is free, but other software may use a bare number like this"
         }
         ItemState::Unknown if item.backend_pid.is_none() => ": its row names no session",
         ItemState::Unknown if scene.snapshot.server().is_none_or(|server| server.in_recovery) => {

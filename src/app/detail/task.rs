@@ -63,7 +63,7 @@ fn unknown(scene: &Scene<'_>, row: &TaskRow) -> String {
         _ if set.is_none_or(|set| set.executions.error.is_some()) => ": the log could not be read",
         None => ": its row stores no key",
         _ if row.held && other => ": its key is held by another session than the log names",
-        Some(TaskKey::Raw(_)) => ": nobody holds its key, but a number like this may be anybody's",
+        Some(TaskKey::Raw(_)) => ": its key is free, but other software may use a bare number like this",
         Some(TaskKey::Own(_)) => ": nobody holds its key at the moment",
     };
     why.to_owned()

@@ -183,7 +183,7 @@ impl Dialog {
         if self.plan.confirm.accepts(&self.typed) {
             return Step::Confirm;
         }
-        self.word = Some("that is something else: nothing was done".to_owned());
+        self.word = Some("does not match: not confirmed".to_owned());
         self.typed.clear();
         Step::Changed
     }

@@ -176,7 +176,7 @@ impl Order {
         hidden: usize,
     ) -> Result<Self, String> {
         let Some(first) = rows.first().copied() else {
-            return Err("nothing is selected; move to a row first".to_owned());
+            return Err("nothing selected".to_owned());
         };
         let meaning = meaning(look, (action, pane), &rows);
         let (verb, kind) = meaning.ok_or_else(|| why_not(look, keymap, action, first))?;

@@ -169,7 +169,7 @@ pub const BINDINGS: &[Binding] = &[
         "recover tasks whose worker is gone; put a queue item back",
         ACT,
     ),
-    row(Action::Unlock, "unlock", &["U"], "unlock", "end somebody else's lease", ACT),
+    row(Action::Unlock, "unlock", &["U"], "unlock", "end a lease, whoever has it", ACT),
     row(Action::Enable, "enable", &["E"], "enable/disable", "enable or disable a task", ACT),
     row(Action::MakeDue, "make_due", &["T"], "make due", "make a task due now", ACT),
     row(

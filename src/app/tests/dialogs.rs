@@ -169,7 +169,7 @@ fn a_question_closes_when_its_target_is_gone() {
     for (change, word) in [
         (0, "4312 app@web-3: is gone: nothing was done"),
         (1, "4312 app@web-3: its transaction has ended: nothing was done"),
-        (2, "4312 app@web-3: blocks nobody any more: nothing was done"),
+        (2, "4312 app@web-3: no longer blocks anyone: nothing was done"),
     ] {
         for paused in [false, true] {
             let mut app = app(sample::incident(0.0));

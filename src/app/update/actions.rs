@@ -64,7 +64,7 @@ impl App {
         match self.pane(self.focus).selected {
             Some(RowId::Event(number, count)) => self.open_event(number, count),
             Some(subject) => self.open_page(Page::Detail { subject, scroll: 0 }),
-            None => self.say("nothing is selected; move to a row first"),
+            None => self.say("nothing selected"),
         }
     }
 

@@ -104,7 +104,7 @@ impl App {
 
     fn ask(&mut self, action: Action, pane: Pane, rows: Vec<RowId>, hidden: usize) -> Update {
         if rows.is_empty() {
-            return self.say("nothing is selected; move to a row first");
+            return self.say("nothing selected");
         }
         let Some(seen) = self.view.clone() else { return Update::none() };
         let look = Look { view: &seen, rights: seen.rights.as_deref(), own_pids: &self.own_pids };
@@ -173,8 +173,8 @@ impl App {
     pub fn cannot_ask(&self) -> Option<&'static str> {
         match self.link() {
             Link::Live => None,
-            Link::Connecting => Some("not connected yet: nothing can be asked for"),
-            Link::Down { .. } => Some("the connection is down: nothing can be asked for"),
+            Link::Connecting => Some("not connected yet"),
+            Link::Down { .. } => Some("the connection is down: nothing can be done"),
         }
     }
 
@@ -266,7 +266,7 @@ impl App {
         let deed = plan.deed(number, WAIT);
         let count = deed.targets.len();
         if count == 0 {
-            return self.say("nothing to do: nothing was done");
+            return self.say("nothing to do");
         }
         self.unmark(order.pane, &order.rows);
         self.flights.push(Flight { number, verb: order.verb, count, done: 0 });

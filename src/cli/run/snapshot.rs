@@ -15,7 +15,11 @@ use crate::{text, wire};
 /// Between two attempts while the server has no connection left or is starting up.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
-pub(super) async fn run(settings: Settings, format: SnapshotFormat, width: Option<u16>) -> Result<u8, Failure> {
+pub(super) async fn run(
+    settings: Settings,
+    format: SnapshotFormat,
+    width: Option<u16>,
+) -> Result<u8, Failure> {
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let info =

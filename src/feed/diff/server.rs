@@ -33,7 +33,7 @@ fn first(change: &Change<'_>) -> Draft {
     let Moment { snapshot, graph, .. } = change.after;
     let version = snapshot.server().map_or("?", |server| &*server.version);
     let waiting = match graph.waiting {
-        0 => "nobody waits for a lock".to_owned(),
+        0 => "no session waits for a lock".to_owned(),
         waiting => {
             let roots = count(graph.roots.len() as u64);
             format!("{} wait for a lock, roots: {roots}", count(waiting.into()))

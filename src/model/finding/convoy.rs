@@ -30,8 +30,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let holder = queue.holders.first().map(|holder| holder.party.pid());
         let target = look.target(look.awaited(&queue.tag, waiter.pid), holder);
         let count = text::count(behind.into());
-        let summary =
-            format!("{who} waits{age} for {} on {target}, {count} behind it", waiter.mode.short());
+        let summary = format!("{who} waits{age} for {} on {target}, {count} behind it", waiter.mode.short());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
         let finding = finding.short(format!("{who} waits{age} for {target}, {count} behind it"));
         let finding = finding.about(choice(look, waiter.party));
@@ -49,11 +48,7 @@ fn choice(look: &Look<'_>, party: Party) -> String {
     let frees = |number: u64| text::count(number);
     let choice = root.map(|root| {
         let name = party_text(root.party);
-        format!(
-            "cancel frees {}, ending {name} frees {}",
-            frees(freed as u64),
-            frees(root.frees.into())
-        )
+        format!("cancel frees {}, ending {name} frees {}", frees(freed as u64), frees(root.frees.into()))
     });
     let about = look.about(party.pid(), None);
     [choice.unwrap_or_default(), about]

@@ -52,7 +52,8 @@ fn lookup3(text: &[u8], seed: u64) -> (u32, u32) {
     let start = 0x9e37_79b9_u32.wrapping_add(length).wrapping_add(3_923_095);
     let mut state = [start; 3];
     if seed != 0 {
-        let [high, low] = [seed >> 32, seed & 0xffff_ffff].map(|half| u32::try_from(half).unwrap_or_default());
+        let [high, low] =
+            [seed >> 32, seed & 0xffff_ffff].map(|half| u32::try_from(half).unwrap_or_default());
         let [a, b, c] = state;
         state = mix([a.wrapping_add(high), b.wrapping_add(low), c]);
     }

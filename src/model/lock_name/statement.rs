@@ -38,7 +38,9 @@ fn named(literal: String, uncertain: bool, origin: &str) -> LockName {
 
 /// Whether a key is a hash, or one half of it is; without its sign where somebody took that off.
 fn is_hash(key: LockKey, hash: i64) -> bool {
-    let is = |number: i64| number == hash || number.checked_abs() == hash.checked_abs() || number == hash & 0xffff_ffff;
+    let is = |number: i64| {
+        number == hash || number.checked_abs() == hash.checked_abs() || number == hash & 0xffff_ffff
+    };
     match key {
         LockKey::Bigint(number) => is(number),
         LockKey::Pair(high, low) => is(high.into()) || is(low.into()),
@@ -88,10 +90,26 @@ mod tests {
         let extended = hashtextextended(b"invoice:7", 0);
         for (key, statement, name) in [
             (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext('invoice:7'))", Some("invoice:7")),
-            (LockKey::Bigint(hash), "select pg_advisory_xact_lock(hashtext ( 'invoice:7'::text ))", Some("invoice:7")),
-            (LockKey::Bigint(-hash), "SELECT pg_advisory_lock(abs(hashtext('invoice:7')))", Some("invoice:7")),
-            (LockKey::Pair(12, -1_888_902_025), "SELECT pg_advisory_lock(12, hashtext('invoice:7'))", Some("invoice:7")),
-            (LockKey::Bigint(extended), "SELECT pg_advisory_lock(hashtextextended('invoice:7', 0))", Some("invoice:7")),
+            (
+                LockKey::Bigint(hash),
+                "select pg_advisory_xact_lock(hashtext ( 'invoice:7'::text ))",
+                Some("invoice:7"),
+            ),
+            (
+                LockKey::Bigint(-hash),
+                "SELECT pg_advisory_lock(abs(hashtext('invoice:7')))",
+                Some("invoice:7"),
+            ),
+            (
+                LockKey::Pair(12, -1_888_902_025),
+                "SELECT pg_advisory_lock(12, hashtext('invoice:7'))",
+                Some("invoice:7"),
+            ),
+            (
+                LockKey::Bigint(extended),
+                "SELECT pg_advisory_lock(hashtextextended('invoice:7', 0))",
+                Some("invoice:7"),
+            ),
             (LockKey::Bigint(5), "SELECT pg_advisory_lock(hashtext('invoice:7'))", None),
             (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext('invoice:' || 7))", None),
             (LockKey::Bigint(hash), "SELECT my_hashtext('invoice:7')", None),

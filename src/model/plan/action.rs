@@ -200,7 +200,7 @@ impl ActionPlan {
         let changed = || self.rows.iter().filter_map(|row| Some((&row.target.name, row.change.as_ref()?)));
         match (changed().next(), self.refused.first()) {
             (Some((name, change)), _) if self.rows.len() == 1 => Some(format!("{name}: {change}")),
-            (Some(_), _) => Some(format!("none of the {} is as it was shown any more", self.rows.len())),
+            (Some(_), _) => Some(format!("none of the {} is as it was shown", self.rows.len())),
             (None, Some(refused)) if self.refused.len() == 1 => {
                 Some(format!("{}: {}", refused.name, refused.reason))
             }
@@ -208,8 +208,8 @@ impl ActionPlan {
                 let more = self.refused.len() - 1;
                 Some(format!("{}: {}; and {more} more", first.name, first.reason))
             }
-            (None, None) if self.hidden > 0 => Some("the filter hides all that is meant".to_owned()),
-            (None, None) => Some("nothing is selected; move to a row first".to_owned()),
+            (None, None) if self.hidden > 0 => Some("the filter hides all of them".to_owned()),
+            (None, None) => Some("nothing selected".to_owned()),
         }
     }
 }

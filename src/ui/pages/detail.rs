@@ -41,5 +41,5 @@ pub(super) fn render_finding(
 }
 
 fn gone() -> Vec<Line> {
-    vec![Line::new(), Line::new().with("  It is not there any more. Esc goes back.", Tone::Warning)]
+    vec![Line::new(), Line::new().with("  Gone. Esc goes back.", Tone::Warning)]
 }

@@ -24,7 +24,7 @@ pub(super) fn render(
     viewport.page_rows = room;
     let findings = app.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
     if findings.is_empty() {
-        let calm = [Line::new(), Line::new().with("  Nothing needs anybody.", Tone::Good)];
+        let calm = [Line::new(), Line::new().with("  No problems found.", Tone::Good)];
         return super::scrolled(frame, area, "Findings", &calm, 0, theme);
     }
     let selected = page::position(findings, chosen);

@@ -104,7 +104,8 @@ fn shown(pane: Pane, app: &App) -> Vec<Column> {
     let scene = app.scene();
     let one_database = scene.as_ref().is_some_and(|scene| scene.is_one_database());
     let several_sets = scene.is_some_and(|scene| scene.snapshot.task_sets.len() > 1);
-    let columns = table::columns(pane).iter().filter(|column| !(one_database && column.name == "db")).copied();
+    let columns =
+        table::columns(pane).iter().filter(|column| !(one_database && column.name == "db")).copied();
     let needed = |column: Column| match column.name {
         "table" if several_sets && pane == Pane::Tasks => Column { rank: 0, ..column },
         _ => column,

@@ -31,7 +31,7 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>) -> Vec<
         .filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
         .collect();
     if held.is_empty() {
-        return vec!["No advisory lock is held.".to_owned()];
+        return vec!["No advisory locks held.".to_owned()];
     }
     let waiting: FxHashMap<LockTag, usize> =
         view.graph.queues.iter().map(|queue| (queue.tag, queue.waiters.len())).collect();

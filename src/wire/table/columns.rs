@@ -3,14 +3,23 @@
 use crate::text::{Align, fit_pad, width};
 
 /// No column is wider than this, except the last.
-const WIDEST: usize = 48;
+pub(super) const WIDEST: usize = 48;
 
 /// Lays `rows` out under `heads`; the last column has no end. Cells must be one line each.
 pub(super) fn laid_out<R: AsRef<[String]>>(heads: &[(&str, Align)], rows: &[R]) -> Vec<String> {
+    laid_out_within(heads, rows, WIDEST)
+}
+
+/// The same with no column wider than this, except the last.
+pub(super) fn laid_out_within<R: AsRef<[String]>>(
+    heads: &[(&str, Align)],
+    rows: &[R],
+    widest: usize,
+) -> Vec<String> {
     let mut widths: Vec<usize> = heads.iter().map(|(head, _)| width(head)).collect();
     for row in rows {
-        for (widest, cell) in widths.iter_mut().zip(row.as_ref()) {
-            *widest = (*widest).max(width(cell)).min(WIDEST);
+        for (columns, cell) in widths.iter_mut().zip(row.as_ref()) {
+            *columns = (*columns).max(width(cell)).min(widest);
         }
     }
     let line = |cells: &[&str]| {

@@ -35,10 +35,16 @@ const HEADS: [(&str, Align); 9] = [
     ("QUERY", Align::Left),
 ];
 
-pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>, gids: &Gids<'_>) -> Vec<String> {
+pub(super) fn lines(
+    view: &View,
+    snapshot: &Snapshot,
+    words: &Words<'_>,
+    gids: &Gids<'_>,
+    width: Option<usize>,
+) -> Vec<String> {
     let graph = &*view.graph;
     if graph.waiting == 0 {
-        return vec!["Nobody waits for a lock.".to_owned()];
+        return vec!["No session waits for a lock.".to_owned()];
     }
     let mut forest = Forest { graph, snapshot, words, gids, rows: Vec::new() };
     for top in &graph.tree.tops {
@@ -46,13 +52,22 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>, gids: &
     }
     let there_are = forest.rows.len();
     forest.rows.truncate(ROWS);
+    // What is waited for leaves room for who waits and with what.
+    let widest = width.map_or(columns::WIDEST, |width| (width / 4).clamp(16, columns::WIDEST));
     let mut lines = if is_one_database(snapshot, graph) {
-        let without = |row: &[String; 9]| row.iter().enumerate().filter(|(at, _)| *at != DATABASE).map(|(_, cell)| cell.clone()).collect::<Vec<_>>();
+        let without = |row: &[String; 9]| {
+            row.iter()
+                .enumerate()
+                .filter(|(at, _)| *at != DATABASE)
+                .map(|(_, cell)| cell.clone())
+                .collect::<Vec<_>>()
+        };
         let rows: Vec<Vec<String>> = forest.rows.iter().map(without).collect();
-        let heads: Vec<_> = HEADS.iter().enumerate().filter(|(at, _)| *at != DATABASE).map(|(_, head)| *head).collect();
-        columns::laid_out(&heads, &rows)
+        let heads: Vec<_> =
+            HEADS.iter().enumerate().filter(|(at, _)| *at != DATABASE).map(|(_, head)| *head).collect();
+        columns::laid_out_within(&heads, &rows, widest)
     } else {
-        columns::laid_out(&HEADS, &forest.rows)
+        columns::laid_out_within(&HEADS, &forest.rows, widest)
     };
     lines.extend(more(there_are, ROWS, "rows"));
     lines
@@ -65,7 +80,8 @@ const DATABASE: usize = 5;
 fn is_one_database(snapshot: &Snapshot, graph: &WaitGraph) -> bool {
     let Some(server) = snapshot.server() else { return false };
     let backends = snapshot.backends.rows.iter();
-    let involved = backends.filter(|backend| graph.tree.nodes.iter().any(|node| node.party.pid() == backend.pid));
+    let involved =
+        backends.filter(|backend| graph.tree.nodes.iter().any(|node| node.party.pid() == backend.pid));
     involved.take(ROWS).all(|backend| backend.datid.is_none_or(|oid| oid == server.datid))
 }
 

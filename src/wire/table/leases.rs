@@ -30,7 +30,7 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
     lines.extend(unread("Leases", &snapshot.systems.leases));
     if board.rows.is_empty() {
         if lines.len() == 1 {
-            lines.push("No lease is known.".to_owned());
+            lines.push("No leases.".to_owned());
         }
         return lines;
     }

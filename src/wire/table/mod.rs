@@ -31,7 +31,7 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     lines.extend(findings(view));
     if snapshot.locks.error.is_none() {
         lines.push(String::new());
-        lines.extend(forest::lines(view, snapshot, &words, &gids));
+        lines.extend(forest::lines(view, snapshot, &words, &gids, width));
         lines.push(String::new());
         lines.extend(advisory::lines(view, snapshot, &words));
     }
@@ -103,7 +103,8 @@ fn findings(view: &View) -> Vec<String> {
     // That a table could not be read is said in its place.
     let findings: Vec<_> = view.findings.iter().filter(|finding| finding.check != "stale_section").collect();
     let line = |finding: &&Finding| {
-        let about = if finding.about.is_empty() { String::new() } else { format!(" · {}", finding.about) };
+        let is_said = finding.about.is_empty() || is_statement(finding);
+        let about = if is_said { String::new() } else { format!(" · {}", finding.about) };
         format!("{}  {}{about}", severity(finding.severity), one_line(&finding.summary))
     };
     let shown = findings.iter().take(FINDINGS);
@@ -113,8 +114,16 @@ fn findings(view: &View) -> Vec<String> {
     lines
 }
 
+/// Whether what a finding is about is a statement to run: it is not cut.
+fn is_statement(finding: &Finding) -> bool {
+    finding.about.contains("ROLLBACK PREPARED")
+}
+
 /// The statement that helps against a finding, below it.
 fn remedy(finding: &Finding) -> Option<String> {
+    if is_statement(finding) {
+        return Some(format!("      {}", finding.about));
+    }
     let Subject::Backend(id) = &finding.subject else { return None };
     let function = match finding.help? {
         "terminate" => "pg_terminate_backend",

@@ -54,14 +54,13 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
         return refused;
     }
     if tasks.is_empty() {
-        return vec![String::new(), "No task is scheduled.".to_owned()];
+        return vec![String::new(), "No scheduled tasks.".to_owned()];
     }
     let mut lines = refused;
     lines.extend([String::new(), format!("Tasks: {total} · {}", numbers.join(" · "))]);
     // Two tables may have tasks of the same name.
     let several = snapshot.task_sets.len() > 1;
-    let rows: Vec<Vec<String>> =
-        tasks.iter().take(ROWS).map(|row| cells(snapshot, row, several)).collect();
+    let rows: Vec<Vec<String>> = tasks.iter().take(ROWS).map(|row| cells(snapshot, row, several)).collect();
     lines.extend(columns::laid_out(HEADS.get(..if several { 8 } else { 7 }).unwrap_or_default(), &rows));
     lines.extend(more(tasks.len(), ROWS, "tasks"));
     lines
