@@ -12,4 +12,9 @@ SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
                               CASE WHEN pg_catalog.current_setting('server_version_num')::pg_catalog.int4 < 150000
                                    THEN 'MEMBER' ELSE 'USAGE' END),
        pg_catalog.clock_timestamp(),
-       pg_catalog.getdatabaseencoding()::pg_catalog.text
+       pg_catalog.getdatabaseencoding()::pg_catalog.text,
+       -- In the order of their names; what sessions begin with, not what ours has over its kind of socket.
+       (SELECT pg_catalog.string_agg(reset_val, ',' ORDER BY name COLLATE "C")
+          FROM pg_catalog.pg_settings
+         WHERE name IN ('client_connection_check_interval', 'tcp_keepalives_count', 'tcp_keepalives_idle',
+                        'tcp_keepalives_interval'))

@@ -169,6 +169,7 @@ fn server(connections: usize) -> Server {
         deadlocks_of: Arc::default(),
         started_at: Some(at(-1_036_800.0)),
         replayed_at: None,
+        keepalives: locktop::model::snapshot::Keepalives::default(),
         query_size: 1024,
         sees_all: true,
     }

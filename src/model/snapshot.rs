@@ -49,6 +49,28 @@ impl<T> Section<T> {
     }
 }
 
+/// How the server notices that the host of a client is gone; 0 is the default of its system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Keepalives {
+    /// `tcp_keepalives_idle`, seconds.
+    pub idle: u32,
+    /// `tcp_keepalives_interval`, seconds.
+    pub interval: u32,
+    /// `tcp_keepalives_count`.
+    pub count: u32,
+    /// `client_connection_check_interval`, milliseconds; 0 is never.
+    pub check: u32,
+}
+
+impl Keepalives {
+    /// Seconds after which a silent host is given up; none where the system decides.
+    #[must_use]
+    pub fn after(self) -> Option<u32> {
+        let given = self.idle > 0 && self.interval > 0 && self.count > 0;
+        given.then(|| self.idle.saturating_add(self.interval.saturating_mul(self.count)))
+    }
+}
+
 /// What the server says of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
@@ -82,6 +104,8 @@ pub struct Server {
     pub started_at: Option<Timestamp>,
     /// `pg_last_xact_replay_timestamp()`: of a server that has never recovered anything, none.
     pub replayed_at: Option<Timestamp>,
+    /// How it notices that a client's host is gone.
+    pub keepalives: Keepalives,
     /// `track_activity_query_size`, bytes: a query of at least this length minus one was cut by the server.
     pub query_size: u32,
     /// Whether the role sees other roles' activity (`pg_read_all_stats`).

@@ -140,6 +140,7 @@ fn server() -> Server {
         deadlocks_of: [5].into(),
         started_at: None,
         replayed_at: None,
+        keepalives: crate::model::snapshot::Keepalives::default(),
         query_size: 1024,
         sees_all: true,
     }

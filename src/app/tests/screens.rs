@@ -353,3 +353,28 @@ fn the_queue_of_a_lock_tells_its_waiters_statements() {
     let text = lines.iter().map(crate::app::line::Line::plain).collect::<Vec<_>>().join("\n");
     assert!(text.contains("accounts (oid 2001)") && text.contains("ALTER TABLE accounts ADD note"), "{text}");
 }
+
+/// A lock outlives the host of its client for as long as nobody notices.
+#[test]
+fn the_detail_of_a_holder_says_how_long_it_would_outlive_its_host() {
+    let text = |keepalives: crate::model::snapshot::Keepalives, pid: i32| {
+        let mut snapshot = sample::incident(0.0).snapshot();
+        let mut server = snapshot.server().unwrap().clone();
+        server.keepalives = keepalives;
+        snapshot.server = crate::model::snapshot::Section::fresh(vec![server], snapshot.taken_at);
+        let mut app = App::new(Settings::default(), 1.0);
+        arrive(&mut app, sample::view(snapshot, 1));
+        drive(&mut app, &format!("7/pid:{pid}<enter>j<enter>"));
+        let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
+        let lines = app.detail_lines(subject, 200).unwrap();
+        lines.iter().map(crate::app::line::Line::plain).collect::<Vec<_>>().join("\n")
+    };
+    let short = crate::model::snapshot::Keepalives { idle: 60, interval: 10, count: 6, check: 0 };
+    assert!(
+        text(short, 4312).contains("host lost      the server ends it after 2m00s"),
+        "{}",
+        text(short, 4312)
+    );
+    assert!(text(crate::model::snapshot::Keepalives::default(), 4312).contains("on Linux after 2h11m"));
+    assert!(!text(short, 5100).contains("host lost"), "it holds nothing");
+}

@@ -59,6 +59,7 @@ impl Stage {
             deadlocks_of: [5].into(),
             started_at: ago(86_400),
             replayed_at: None,
+            keepalives: crate::model::snapshot::Keepalives::default(),
             query_size: 1024,
             sees_all: true,
         };
