@@ -217,6 +217,38 @@ fn a_view_that_changes_nothing_about_the_target_leaves_what_was_typed() {
     assert_eq!(deed(&slowly(&mut app, "7<enter>")).map(|deed| deed.targets.len()), Some(17));
 }
 
+/// One count that is live and one that is frozen, side by side, are two answers to one question.
+#[test]
+fn the_counts_of_a_question_are_of_one_moment() {
+    let said = |app: &App| {
+        let dialog = app.dialog.as_ref().unwrap();
+        let lines: Vec<String> = dialog.lines(120).iter().map(crate::app::line::Line::plain).collect();
+        let below = dialog.choices().into_iter().find(|choice| choice.letter == 'b').unwrap().title;
+        (lines.join("\n"), below)
+    };
+    let one_more = || {
+        let mut later = sample::incident(1.0);
+        later.session(4999, "app@web-9", crate::model::backend::State::Active, 0.5, "SELECT 1");
+        later.lock(4999, sample::relation(2001), LockMode::AccessShare, Some(0.5));
+        later.view()
+    };
+    let mut app = app(sample::incident(0.0));
+    slowly(&mut app, "2K");
+    let (lines, below) = said(&app);
+    assert!(lines.contains("blocks 17;"), "{lines}");
+    assert_eq!(below, "all 17 shown below it");
+    arrive(&mut app, one_more());
+    let (lines, below) = said(&app);
+    assert!(lines.contains("blocks 18;"), "{lines}");
+    assert_eq!(below, "all 18 shown below it");
+    // What was chosen is what was seen.
+    let mut app = super::app(sample::incident(0.0));
+    slowly(&mut app, "2Kb");
+    arrive(&mut app, one_more());
+    assert_eq!(said(&app).1, "all 17 shown below it");
+    assert_eq!(app.dialog.as_ref().unwrap().plan.rows.len(), 17);
+}
+
 #[test]
 fn a_lease_that_is_renewed_is_seen_again_and_one_that_has_another_owner_is_let_go() {
     let later = |owner: Option<&'static str>| {

@@ -13,7 +13,7 @@ use crate::app::screen::Pane;
 use crate::app::table::RowId;
 use crate::keys::Key;
 use crate::model::finding::Finding;
-use crate::model::plan::{ActionPlan, Change, Look, RecoveryPlan, Report, What};
+use crate::model::plan::{self, ActionPlan, Change, Look, RecoveryPlan, Report, What};
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
 
@@ -191,7 +191,8 @@ impl App {
                 let refreshed = dialog.plan.refreshed(&look);
                 renewed(&refreshed, || dialog.order.plan(&look)).unwrap_or(refreshed)
             }
-            _ => dialog.plan.refreshed(&look),
+            Kind::Sessions(ask) => plan::with_offers(dialog.plan.refreshed(&look), &look, ask),
+            Kind::Tasks(_) | Kind::Items(_) => dialog.plan.refreshed(&look),
         };
         dialog.replan(plan, self.next_number());
         if let Some(why) = dialog.why_over() {

@@ -39,4 +39,4 @@ pub use rows::{items, leases, tasks, toggle};
 pub use running::{RunState, Running};
 pub use seen::{Client, Seen, SessionTarget};
 pub use session::AlsoEnded;
-pub use signal::sessions;
+pub use signal::{sessions, with_offers};

@@ -233,6 +233,11 @@ fn below(ground: &Ground<'_>, party: Party) -> Result<Vec<Party>, String> {
     if found.is_empty() { nobody() } else { Ok(found) }
 }
 
+/// `all 17 shown below it`: what waits behind it may be more, and be shown below somebody else.
+pub(in crate::model::plan) fn below_words(count: usize) -> String {
+    format!("all {} shown below it", crate::text::count(count as u64))
+}
+
 /// Who else could be meant, where one row of the forest was chosen.
 pub(super) fn offers(ground: &Ground<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     let [chosen] = ask.chosen.as_slice() else { return Vec::new() };
@@ -247,7 +252,7 @@ pub(super) fn offers(ground: &Ground<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     let below =
         below(ground, party).map_or(0, |below| below.iter().filter(|party| ask.shows(**party)).count());
     if below > 0 && !is_group {
-        offers.push((Scope::Below, format!("all sessions below it, {}", crate::text::count(below as u64))));
+        offers.push((Scope::Below, below_words(below)));
     }
     if !offers.is_empty() {
         offers.insert(0, (Scope::This, "this one".to_owned()));

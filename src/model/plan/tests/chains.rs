@@ -77,7 +77,7 @@ fn the_root_is_offered_and_meant() {
         [
             (Scope::This, "this one".to_owned()),
             (Scope::Root, "the root, 4312 app@web-3".to_owned()),
-            (Scope::Below, "all sessions below it, 16".to_owned())
+            (Scope::Below, "all 16 shown below it".to_owned())
         ]
     );
     let frees = words(&middle);
