@@ -32,6 +32,8 @@ pub struct Index {
     items: FxHashMap<ItemId, u32>,
     /// Something on the server is of another database than the one that locktop is connected to.
     other_database: bool,
+    /// All sessions but locktop's own are of one role.
+    one_role: bool,
 }
 
 fn position(index: usize) -> u32 {
@@ -67,10 +69,20 @@ impl Index {
             index.backends.insert(backend.pid, position(at));
         }
         index.other_database = has_other_database(snapshot);
+        index.one_role = has_one_role(snapshot);
         index.prepared = PreparedIndex::of(snapshot);
         index.rows = AwaitedRows::of(snapshot, &view.graph);
         index
     }
+}
+
+/// Whether all sessions but locktop's own are of one role.
+fn has_one_role(snapshot: &Snapshot) -> bool {
+    let others =
+        snapshot.backends.rows.iter().filter(|backend| backend.application.as_deref() != Some("locktop"));
+    let mut roles = others.filter_map(|backend| backend.user.as_deref());
+    let first = roles.next();
+    roles.all(|role| Some(role) == first)
 }
 
 /// Whether a session, a lock or a prepared transaction is of another database than ours.
@@ -103,6 +115,12 @@ impl<'a> Scene<'a> {
     #[must_use]
     pub fn is_one_database(&self) -> bool {
         !self.index.other_database
+    }
+
+    /// Whether all sessions are of one role: then it tells nobody apart.
+    #[must_use]
+    pub fn is_one_role(&self) -> bool {
+        self.index.one_role
     }
 
     /// Seconds between `since` and the snapshot, by the server's clock.

@@ -41,7 +41,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
 /// Which server, and what is special about how it is looked at: that nothing can be done stands where everybody sees it.
 fn name(app: &App, room: usize) -> String {
     let target = crate::text::one_line_prefix(&app.settings.target, 500);
-    let mut name = crate::text::fit_middle(&target, (room / 2).clamp(16, 60)).into_owned();
+    let mut name = crate::text::fit_middle(&target, (room * 2 / 5).clamp(16, 48)).into_owned();
     if let Some(note) = &app.settings.note {
         name = format!("{name} [{note}]");
     }

@@ -376,6 +376,20 @@ fn empty_panes_take_a_line_and_names_are_read() {
     }
 }
 
+/// Whose session it is stays when there is little room, unless all are of one role.
+#[test]
+fn of_who_the_role_stays_where_there_are_several() {
+    let screen = |builder: sample::Builder| Stage::new(80, 24).view(builder.view()).keys("2").text();
+    let text = screen(sample::incident(0.0));
+    assert!(text.contains("deploy@pr…") && !text.contains(" @prisma"), "{text}");
+    let mut one = sample::incident(0.0);
+    for backend in &mut one.backends {
+        backend.user = Some("application".into());
+    }
+    let text = screen(one);
+    assert!(text.contains("@prisma") && !text.contains("applicati"), "{text}");
+}
+
 /// Which database it is says nothing where there is one.
 #[test]
 fn the_database_is_a_column_where_there_are_several() {
@@ -529,7 +543,7 @@ fn theme_mistakes_are_named() {
     assert!(colors("critical", "#ff0000").is_ok());
     assert!(colors("critical", "light-red").is_ok());
     assert!(colors("colour", "red").unwrap_err().to_string().contains("unknown colour \"colour\""));
-    assert!(colors("dim", "reddish").unwrap_err().to_string().contains("\"reddish\" is no colour"));
+    assert!(colors("dim", "reddish").unwrap_err().to_string().contains("\"reddish\" is not a colour"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::support;
 
 const SIZE: Size = (100, 30);
 /// A terminal in which there is no room for the question.
-const SMALL: Size = (60, 20);
+const SMALL: Size = (59, 20);
 const ARMED: &str = "y terminate";
 const NOTHING: &str = "nothing was done";
 

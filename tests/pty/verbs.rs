@@ -99,6 +99,11 @@ async fn tasks(desk: &mut Desk, db: &Client) {
         desk.screen.keys("y");
         becomes(db, "SELECT is_enabled FROM scheduled_tasks", enabled).await;
         desk.screen.shows(&format!("report {does}d"));
+        // As it is now, and not as it was a moment ago.
+        let is_off = |line: &str| line.get(1..).is_some_and(|line| line.starts_with(" disabled report"));
+        desk.screen.wait_for("its new state", |screen| {
+            screen.contents().lines().any(is_off) == (enabled == "false")
+        });
     }
 
     db.batch_execute("UPDATE scheduled_tasks SET next_run_at = now() + interval '1 day'").await.unwrap();

@@ -26,7 +26,7 @@ pub(super) fn lines(scene: &Scene<'_>, tag: &LockTag) -> Option<Vec<Line>> {
     lines.push(Line::new());
     match scene.queue(tag) {
         Some(queue) => lines.extend(queue_lines(scene, queue)),
-        None => lines.push(heading("Nobody waits for it")),
+        None => lines.push(heading("No waiters")),
     }
     Some(lines)
 }

@@ -83,9 +83,17 @@ fn state_cell(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
     Cell::toned(words, state_tone(state))
 }
 
-/// Role and application. Where both are too long the end of the application is what goes: whose session it is stays.
-pub(super) fn who(scene: &Scene<'_>, backend: &Backend) -> Cell {
-    Cell::plain(scene.who(backend))
+/// Role and application. Where both are too long the end of the application is what goes: whose session it is stays. Where all
+/// are of one role that says nothing, and the application has its room.
+pub(super) fn who(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
+    let who = scene.who(backend);
+    let application = backend.application.as_deref().filter(|text| !text.is_empty() && who.contains('@'));
+    match application {
+        Some(application) if scene.is_one_role() && crate::text::width(&who) > usize::from(room) => {
+            Cell::plain(format!("@{}", crate::text::one_line_prefix(application, 100)))
+        }
+        _ => Cell::plain(who),
+    }
 }
 
 pub(super) fn blocks(scene: &Scene<'_>, party: Party) -> Option<u32> {
@@ -112,7 +120,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
             Cell::toned(crate::text::one_line(&event), if lock { Tone::Warning } else { Tone::Plain })
         }),
         "db" => server_text(backend.database.as_deref()),
-        "who" => who(scene, backend),
+        "who" => who(scene, backend, room),
         "client" => server_text(backend.client.as_deref()),
         "type" => server_text(backend.backend_type.as_deref()),
         "query" => server_text(backend.query.as_deref()),

@@ -323,12 +323,12 @@ pub(super) fn cell(scene: &Scene<'_>, groups: &[Group], row: ChainRow, column: &
         },
         "wait" => age(wait(scene, &place), Tone::Warning),
         "state" => state(scene, &place, room),
-        "who" if row.folded => Cell::plain(whose(scene, groups, row)),
+        "who" if row.folded => Cell::plain(whose(scene, groups, row, room)),
         "who" => match (party, backend) {
             (Party::Prepared(xact), _) => {
                 server_text(scene.prepared(xact).and_then(|row| row.owner.as_deref()))
             }
-            (_, Some(backend)) => super::backends::who(scene, backend),
+            (_, Some(backend)) => super::backends::who(scene, backend, room),
             _ => Cell::none(),
         },
         "db" => match party {
@@ -354,13 +354,14 @@ fn rollback(scene: &Scene<'_>, xact: crate::model::lock::VirtualTransaction) -> 
 }
 
 /// Who waits in a group: the one name all share, or how many there are.
-fn whose(scene: &Scene<'_>, groups: &[Group], row: ChainRow) -> String {
+fn whose(scene: &Scene<'_>, groups: &[Group], row: ChainRow, room: u16) -> String {
     let Some(group) = groups.get(row.at as usize) else { return String::new() };
     let mut names: Vec<String> = Vec::new();
     // Looking at some is enough to know whether they are alike.
     for member in group.members.iter().take(64) {
         let party = scene.view.graph.tree.nodes.get(*member).map(|node| node.party);
-        let name = party.and_then(|party| scene.backend(party.pid())).map(|backend| scene.who(backend));
+        let backend = party.and_then(|party| scene.backend(party.pid()));
+        let name = backend.map(|backend| super::backends::who(scene, backend, room).text);
         if let Some(name) = name
             && !names.contains(&name)
         {

@@ -113,7 +113,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
             (None, _) => server_text(
                 scene.prepared(lock.virtualtransaction).and_then(|prepared| prepared.owner.as_deref()),
             ),
-            (_, Some(backend)) => super::backends::who(scene, backend),
+            (_, Some(backend)) => super::backends::who(scene, backend, room),
             _ => Cell::none(),
         },
         "db" => server_text(

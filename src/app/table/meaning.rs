@@ -24,7 +24,7 @@ fn common(column: &str) -> Option<&'static str> {
     Some(match column {
         "pid" => "process id of the session",
         "db" => "database",
-        "who" => "role@application",
+        "who" => "role@application; @application where it is too long and all are of one role",
         "query" => "the query it runs, or ran last",
         "xact" => "age of its transaction; w: it has written",
         "blocks" => "sessions that wait behind it, directly or through others",

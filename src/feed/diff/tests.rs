@@ -378,7 +378,7 @@ fn the_connection_is_lost_once_and_the_server_comes_back_anew() {
     snapshot.server = crate::model::snapshot::Section::fresh(vec![server.clone()], snapshot.taken_at);
     let events = story.saw(snapshot.clone());
     let texts = told(&events);
-    assert_eq!(texts[0], "server: the server was started anew, version 17.2, as primary");
+    assert_eq!(texts[0], "server: the server restarted, version 17.2, as primary");
     assert_eq!(events[0].at, at(15.0));
     assert!(texts.contains(&"link: the server answers again".to_owned()), "{texts:?}");
     assert!(texts.iter().any(|text| text.starts_with("wait over: 11 app@web went away")), "{texts:?}");

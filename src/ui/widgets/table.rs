@@ -26,7 +26,7 @@ pub(in crate::ui) fn render(
     theme: &Theme,
 ) {
     let state = app.pane(pane);
-    let columns = shown(pane, app);
+    let columns = comfortable(pane, shown(pane, app), area.width.saturating_sub(MARKER));
     let columns = fitted(&columns, state.column_offset, area.width.saturating_sub(MARKER));
     headings(frame, area, (pane, state), &columns, viewport, theme);
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
@@ -111,6 +111,27 @@ fn shown(pane: Pane, app: &App) -> Vec<Column> {
         _ => column,
     };
     columns.map(needed).collect()
+}
+
+/// From this rank on a column gives way to names that would be cut.
+const DISPENSABLE: u8 = 3;
+
+/// Names of tasks and items are read before what can be done without: that goes while they have not the room they want.
+fn comfortable(pane: Pane, mut columns: Vec<Column>, width: u16) -> Vec<Column> {
+    if !matches!(pane, Pane::Tasks | Pane::Queue) {
+        return columns;
+    }
+    let wants = |column: &Column| match column.max {
+        max if column.right || max < 24 => column.min,
+        max => max.min(column.min + 12),
+    };
+    let wanted = |columns: &[Column]| columns.iter().map(|column| wants(column) + 1).sum::<u16>();
+    while wanted(&columns) > width + 1 {
+        let most = columns.iter().map(|column| column.rank).max().filter(|rank| *rank >= DISPENSABLE);
+        let Some(most) = most else { break };
+        columns.retain(|column| column.rank != most);
+    }
+    columns
 }
 
 /// Chooses the columns that fit into `width`, and how wide each is. The first stays when the others are scrolled.

@@ -52,29 +52,30 @@ pub(super) fn lines(
     }
     let there_are = forest.rows.len();
     forest.rows.truncate(ROWS);
-    // What is waited for leaves room for who waits and with what.
-    let widest = width.map_or(columns::WIDEST, |width| (width / 4).clamp(16, columns::WIDEST));
-    let mut lines = if is_one_database(snapshot, graph) {
-        let without = |row: &[String; 9]| {
-            row.iter()
-                .enumerate()
-                .filter(|(at, _)| *at != DATABASE)
-                .map(|(_, cell)| cell.clone())
-                .collect::<Vec<_>>()
-        };
-        let rows: Vec<Vec<String>> = forest.rows.iter().map(without).collect();
-        let heads: Vec<_> =
-            HEADS.iter().enumerate().filter(|(at, _)| *at != DATABASE).map(|(_, head)| *head).collect();
-        columns::laid_out_within(&heads, &rows, widest)
-    } else {
-        columns::laid_out_within(&HEADS, &forest.rows, widest)
+    // What is waited for leaves room for who waits and with what; where there is little, so does the transaction's age.
+    let narrow =
+        |share: usize| width.map_or(columns::WIDEST, |width| (width / share).clamp(12, columns::WIDEST));
+    let widest = |head: &str| match head {
+        "WHO" => narrow(5),
+        head if head.starts_with("STATE") => narrow(4),
+        _ => columns::WIDEST,
     };
+    let is_narrow = width.is_some_and(|width| width < WIDE);
+    let one_database = is_one_database(snapshot, graph);
+    let is_shown = |head: &str| !(head == "DATABASE" && one_database || head == "XACT" && is_narrow);
+    let shown: Vec<_> = HEADS.into_iter().filter(|(head, _)| is_shown(head)).collect();
+    let cells = |row: &[String; 9]| -> Vec<String> {
+        let cells = HEADS.iter().zip(row).filter(|((head, _), _)| is_shown(head));
+        cells.map(|(_, cell)| cell.clone()).collect()
+    };
+    let rows: Vec<Vec<String>> = forest.rows.iter().map(cells).collect();
+    let mut lines = columns::laid_out_within(&shown, &rows, widest);
     lines.extend(more(there_are, ROWS, "rows"));
     lines
 }
 
-/// Which of the columns is the database.
-const DATABASE: usize = 5;
+/// From this width on there is room for everything.
+const WIDE: usize = 120;
 
 /// Whether all who wait or block are in the database that locktop is connected to: then nobody needs to be told which.
 fn is_one_database(snapshot: &Snapshot, graph: &WaitGraph) -> bool {

@@ -22,7 +22,7 @@ fn an_idle_session_that_holds_a_lock_is_worth_knowing() {
     let mut stage = Stage::new().locks(locks).backends(backends);
     let finding = stage.only();
     assert_eq!((finding.check, finding.severity), ("idle_session_lock", Severity::Info));
-    assert_eq!(&*finding.summary, "7 idle 12m00s holds advisory lock 815 and 1 more, nobody waits");
+    assert_eq!(&*finding.summary, "7 idle 12m00s holds advisory lock 815 and 1 more, no waiters");
     assert_eq!((finding.since, finding.help), (ago(720), Some("terminate")));
 
     stage.snapshot.locks = stage.snapshot.locks.stale("timeout".into());
@@ -263,10 +263,7 @@ fn a_forgotten_transaction_is_worth_knowing_before_anybody_waits() {
     );
     assert_eq!(
         forgotten(&stage),
-        [(
-            "prepared transaction 'order-1' 2h00m holds its locks, nobody waits".to_owned(),
-            Severity::Warning
-        )]
+        [("prepared transaction 'order-1' 2h00m holds locks, no waiters".to_owned(), Severity::Warning)]
     );
     stage.snapshot.prepared.error = Some("denied".into());
     assert_eq!(forgotten(&stage), []);
@@ -277,5 +274,5 @@ fn an_idle_transaction_is_told_before_it_blocks() {
     let idle =
         |pid, seconds| Backend { state_change: ago(seconds), ..backend(pid, State::IdleInTransaction) };
     let stage = Stage::new().backends(vec![idle(7, 120), idle(8, 697), idle(9, 59)]);
-    assert_eq!(&*stage.only().summary, "8 idle in transaction 11m37s, nobody waits, and 1 more");
+    assert_eq!(&*stage.only().summary, "8 idle in transaction 11m37s, no waiters, and 1 more");
 }
