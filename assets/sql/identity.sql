@@ -16,4 +16,9 @@ SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
        -- What is no plain interval would fail the statement.
        CASE WHEN pg_catalog.current_setting('locktop.orphan_grace', true) OPERATOR(pg_catalog.~)
                  '^ *([0-9]{1,9}([.][0-9]{1,6})?) *(ms|s|secs?|seconds?|mins?|minutes?|h|hours?)? *$|^ *[0-9]{1,4}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,6})?)? *$'
-            THEN pg_catalog.date_part('epoch', pg_catalog.current_setting('locktop.orphan_grace', true)::pg_catalog.interval) END
+            THEN pg_catalog.date_part('epoch', pg_catalog.current_setting('locktop.orphan_grace', true)::pg_catalog.interval) END,
+       -- In the order of their names; what sessions begin with, not what ours has over its kind of socket.
+       (SELECT pg_catalog.string_agg(reset_val, ',' ORDER BY name COLLATE "C")
+          FROM pg_catalog.pg_settings
+         WHERE name IN ('client_connection_check_interval', 'tcp_keepalives_count', 'tcp_keepalives_idle',
+                        'tcp_keepalives_interval'))

@@ -112,7 +112,7 @@ fn published_set(table: &Table, verb: Verb) -> String {
 
 fn told(verb: Verb, answer: Answer) -> (Fate, String) {
     if answer.is_busy {
-        let detail = "somebody holds its advisory key: a worker may be working on it".to_owned();
+        let detail = "its advisory key is held: a worker may be working on it".to_owned();
         return (Fate::Refused, detail);
     }
     let detail = answer.detail.unwrap_or_default();

@@ -280,7 +280,7 @@ impl Row<'_> {
                 let grants = self.table.grants(role, is_own);
                 (Fate::Forbidden, format!("{error}; what role {role} needs: {grants}"))
             }
-            Some("55P03") => (Fate::Refused, format!("somebody has its row locked: {error}")),
+            Some("55P03") => (Fate::Refused, format!("its row is locked: {error}")),
             Some(_) => (Fate::Refused, error.to_string()),
             None => (Fate::Uncertain, format!("{error}: whether it was done is not known")),
         }
@@ -302,7 +302,7 @@ fn nothing(look: &str) -> (Fate, String) {
     match (look.rows, differs.is_empty()) {
         (0, _) => (Fate::Changed, "its row is gone".to_owned()),
         (1, false) => (Fate::Changed, format!("since it was seen, {}", words::list(&differs))),
-        (1, true) => (Fate::Refused, "somebody has its row locked".to_owned()),
+        (1, true) => (Fate::Refused, "its row is locked".to_owned()),
         (rows, _) => {
             (Fate::Refused, format!("there are {rows} rows of this id: which one is meant cannot be told"))
         }

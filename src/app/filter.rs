@@ -1,10 +1,11 @@
 //! What is typed behind `/`: which rows are shown.
 //!
-//! Terms are separated by spaces and all must hold. `web` is found anywhere in a row, `who:web` in one column,
-//! `wait>30` compares (seconds, or `2m`, `1h`), and `!` in front turns a term round. Letter case does not matter. Text in
-//! double quotes keeps its spaces. A colon behind a word that is no column of this table is just text.
+//! Terms are separated by spaces and all must hold. `web` is found anywhere in a row, `who:web` in one column, `db=app` is the
+//! whole of one, `web|batch` is either, `wait>30` compares (seconds, or `2m`, `1h`), and `!` in front turns a term round. Letter case
+//! does not matter. The whole name of a state means that state and no other. What stands in double quotes is text as it is, with its
+//! spaces, colons and bars.
 
-use super::table::Value;
+use super::table::{Value, is_state};
 
 /// A filter; the empty one lets everything through.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,35 +17,58 @@ pub struct Filter {
 struct Term {
     not: bool,
     column: Option<&'static str>,
-    test: Test,
+    /// One of them is enough.
+    tests: Vec<Test>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Test {
-    Contains(String),
+    /// Lower case, and whether it is the name of a state.
+    Contains(String, bool),
+    /// Lower case.
+    Is(String),
     Less(f64),
     Greater(f64),
 }
 
-/// A comparison that cannot be understood.
+/// A filter that cannot be understood.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
     /// What is compared with.
-    #[error("\"{0}\" is no number; write seconds (30) or a duration (2m, 1h)")]
+    #[error("\"{0}\" is not a number: write seconds (30) or a duration (2m, 1h)")]
     Number(String),
-    /// What is compared.
-    #[error("no column {0} here; there are {1}")]
-    Column(String, String),
+    /// What is compared, what there is, and the text as it would be searched for.
+    #[error("no column {0} here; columns: {1}. To search for the text, put it in quotes: \"{2}\"")]
+    Column(String, String, String),
+}
+
+/// The columns that a filter may name.
+#[derive(Debug, Clone, Copy)]
+pub struct Columns<'a> {
+    /// Those of the table: a word by itself is looked for in these.
+    pub shown: &'a [&'static str],
+    /// Those that are not on the screen.
+    pub others: &'a [&'static str],
+}
+
+impl Columns<'_> {
+    fn find(&self, name: &str) -> Option<&'static str> {
+        let mut all = self.shown.iter().chain(self.others);
+        all.find(|column| column.eq_ignore_ascii_case(name)).copied()
+    }
+
+    fn list(&self) -> String {
+        self.shown.iter().chain(self.others).copied().collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl Filter {
     /// Reads a filter over a table with these columns.
     ///
     /// # Errors
-    /// When a comparison is not with a number.
-    pub fn parse(text: &str, columns: &[&'static str]) -> Result<Self, FilterError> {
-        let terms =
-            words(text).into_iter().map(|word| term(&word, columns)).collect::<Result<Vec<_>, _>>()?;
+    /// When a comparison is not with a number, or a column is not there.
+    pub fn parse(text: &str, columns: Columns<'_>) -> Result<Self, FilterError> {
+        let terms = words(text).iter().map(|word| term(word, columns)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { terms })
     }
 
@@ -58,24 +82,46 @@ impl Filter {
     pub fn passes<'a>(&self, columns: &[&'static str], value: impl Fn(&'static str) -> Value<'a>) -> bool {
         self.terms.iter().all(|term| {
             let holds = match term.column {
-                Some(column) => term.test.holds(&value(column)),
-                None => columns.iter().any(|column| term.test.holds(&value(column))),
+                Some(column) => term.holds(&value(column)),
+                None => columns.iter().any(|column| term.holds(&value(column))),
             };
             holds != term.not
         })
     }
 }
 
+impl Term {
+    fn holds(&self, value: &Value<'_>) -> bool {
+        self.tests.iter().any(|test| test.holds(value))
+    }
+}
+
 impl Test {
+    fn contains(text: &str) -> Self {
+        Self::Contains(text.to_lowercase(), is_state(text))
+    }
+
     fn holds(&self, value: &Value<'_>) -> bool {
         match (self, value) {
-            (Self::Contains(needle), Value::Text(text)) => contains(text, needle),
-            (Self::Contains(needle), Value::Number(number)) => contains(&format!("{number:.0}"), needle),
+            (Self::Contains(needle, _), Value::Text(text)) => contains(text, needle),
+            // The name of a state means that state: "idle" is another one than "idle in transaction".
+            (Self::Contains(needle, true) | Self::Is(needle), Value::State(state, _)) => is(state, needle),
+            (Self::Contains(needle, false), Value::State(state, text)) => {
+                contains(state, needle) || contains(text, needle)
+            }
+            (Self::Contains(needle, _), Value::Number(number)) => contains(&format!("{number:.0}"), needle),
+            (Self::Is(needle), Value::Text(text)) => text.to_lowercase() == *needle,
+            (Self::Is(needle), Value::Number(number)) => format!("{number:.0}") == *needle,
             (Self::Less(limit), Value::Number(number)) => number < limit,
             (Self::Greater(limit), Value::Number(number)) => number > limit,
             _ => false,
         }
     }
+}
+
+/// Whether that is the state, or the state with a doubt about it.
+fn is(state: &str, name: &str) -> bool {
+    state.trim_end_matches('?').eq_ignore_ascii_case(name)
 }
 
 /// Whether `text` contains `needle`, which is lower case already.
@@ -88,54 +134,72 @@ fn contains(text: &str, needle: &str) -> bool {
     text.to_lowercase().contains(needle)
 }
 
-fn words(text: &str) -> Vec<String> {
+/// What stands between spaces.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Word {
+    text: String,
+    /// How many of its bytes stand before the first quote, where there is one.
+    quoted_from: Option<usize>,
+}
+
+fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
-    let mut word = String::new();
+    let mut word = Word::default();
     let mut quoted = false;
     for character in text.chars() {
         match character {
-            '"' => quoted = !quoted,
+            '"' => {
+                quoted = !quoted;
+                word.quoted_from = word.quoted_from.or(Some(word.text.len()));
+            }
             character if character.is_whitespace() && !quoted => {
-                if !word.is_empty() {
+                if !word.text.is_empty() {
                     words.push(std::mem::take(&mut word));
                 }
             }
-            character => word.push(character),
+            character => word.text.push(character),
         }
     }
-    if !word.is_empty() {
+    if !word.text.is_empty() {
         words.push(word);
     }
     words
 }
 
-fn term(word: &str, columns: &[&'static str]) -> Result<Term, FilterError> {
-    let (not, rest) = match word.strip_prefix('!') {
-        Some(rest) if !rest.is_empty() => (true, rest),
-        _ => (false, word),
+fn term(word: &Word, columns: Columns<'_>) -> Result<Term, FilterError> {
+    let (not, rest) = match word.text.strip_prefix('!') {
+        Some(rest) if !rest.is_empty() && word.quoted_from != Some(0) => (true, rest),
+        _ => (false, word.text.as_str()),
     };
-    let column_of = |name: &str| columns.iter().find(|column| column.eq_ignore_ascii_case(name)).copied();
-    for separator in [':', '>', '<'] {
-        let Some((name, operand)) = rest.split_once(separator) else { continue };
-        let Some(column) = column_of(name) else {
-            // Text may have a colon in it; a word that is compared with a number is a column that is not there.
-            if separator != ':'
-                && name.chars().all(char::is_alphabetic)
-                && !name.is_empty()
-                && number(operand).is_ok()
-            {
-                return Err(FilterError::Column(name.to_owned(), columns.join(" ")));
-            }
-            continue;
-        };
-        let test = match separator {
-            ':' => Test::Contains(operand.to_lowercase()),
-            '>' => Test::Greater(number(operand)?),
-            _ => Test::Less(number(operand)?),
-        };
-        return Ok(Term { not, column: Some(column), test });
-    }
-    Ok(Term { not, column: None, test: Test::Contains(rest.to_lowercase()) })
+    let begins = word.text.len() - rest.len();
+    let is_quoted = |at: usize| word.quoted_from.is_some_and(|from| from <= begins + at);
+    let separator = rest.find([':', '=', '>', '<']).filter(|at| *at > 0 && !is_quoted(*at));
+    let Some((at, name)) = separator.and_then(|at| Some((at, rest.get(..at)?))) else {
+        return Ok(Term { not, column: None, tests: alternatives(rest, is_quoted(0), Test::contains) });
+    };
+    let (separator, operand) =
+        (rest.get(at..=at).unwrap_or_default(), rest.get(at + 1..).unwrap_or_default());
+    let Some(column) = columns.find(name) else {
+        // A word before the sign is a column that is not there; anything else is text, such as 10:30 or a->b.
+        if !name.chars().all(|character| character.is_alphabetic() || character == '_') {
+            return Ok(Term { not, column: None, tests: alternatives(rest, is_quoted(0), Test::contains) });
+        }
+        return Err(FilterError::Column(name.to_owned(), columns.list(), rest.to_owned()));
+    };
+    let verbatim = is_quoted(at + 1);
+    let tests = match separator {
+        ":" => alternatives(operand, verbatim, Test::contains),
+        "=" => alternatives(operand, verbatim, |text| Test::Is(text.to_lowercase())),
+        ">" => vec![Test::Greater(number(operand)?)],
+        _ => vec![Test::Less(number(operand)?)],
+    };
+    Ok(Term { not, column: Some(column), tests })
+}
+
+/// `web|batch`: one test for each; what was in quotes is one.
+fn alternatives(text: &str, verbatim: bool, test: impl Fn(&str) -> Test) -> Vec<Test> {
+    let tests: Vec<Test> = text.split('|').filter(|text| !text.is_empty()).map(&test).collect();
+    if verbatim || tests.is_empty() { vec![test(text)] } else { tests }
 }
 
 fn number(text: &str) -> Result<f64, FilterError> {
@@ -157,14 +221,18 @@ mod tests {
 
     use super::*;
 
-    const COLUMNS: &[&str] = &["pid", "who", "wait", "query"];
+    const COLUMNS: &[&str] = &["pid", "who", "wait", "state", "query"];
+
+    const ALL: Columns<'_> = Columns { shown: COLUMNS, others: &["held"] };
 
     fn passes(filter: &str) -> bool {
-        Filter::parse(filter, COLUMNS).unwrap().passes(COLUMNS, |column| match column {
+        Filter::parse(filter, ALL).unwrap().passes(COLUMNS, |column| match column {
             "pid" => Value::Number(4312.0),
             "who" => Value::Text(Cow::Borrowed("app@Web-3")),
             "wait" => Value::Number(95.0),
+            "held" => Value::Number(7.0),
             "query" => Value::Text(Cow::Borrowed("SELECT 'Ärger at 10:30' FROM accounts")),
+            "state" => Value::State("idle in transaction".into(), "idle in xact 3m12s".into()),
             _ => Value::Missing,
         })
     }
@@ -194,22 +262,60 @@ mod tests {
             ("ärger", true),
             ("!", false),
             ("who>5", false),
+            ("held>5", true),
+            ("held:7", true),
+            ("web|nobody", true),
+            ("nobody|web", true),
+            ("nobody|nothing", false),
+            ("!nobody|web", false),
+            ("who:nobody|web", true),
+            ("who:nobody|nothing", false),
+            ("who=app@web-3", true),
+            ("who=WEB", false),
+            ("!who=web", true),
+            ("pid=4312", true),
+            ("pid=431", false),
+            ("state=idle", false),
+            ("state=\"idle in transaction\"", true),
+            ("|", false),
+            ("\"a|b\"", false),
+            ("\"who:web\"", false),
+            ("\"at 10:30\"", true),
+            ("query:\"at 10:30\"", true),
+            ("!\"at 10:30\"", false),
+            ("a->b", false),
+            ("idle", false),
+            ("!idle", true),
+            ("state:idle", false),
+            ("!state:idle", true),
+            ("state:active", false),
+            ("state:\"idle in transaction\"", true),
+            ("state:\"idle in xact\"", false),
+            ("state:transaction", true),
+            ("state:3m12s", true),
+            ("state:idl", true),
         ] {
             assert_eq!(passes(filter), expected, "{filter:?}");
         }
     }
 
     #[test]
-    fn a_comparison_needs_a_number() {
-        assert!(
-            Filter::parse("age>30", COLUMNS)
-                .unwrap_err()
-                .to_string()
-                .starts_with("no column age here; there are pid who")
-        );
-        assert!(Filter::parse("a->>b", COLUMNS).is_ok(), "text of a query");
+    fn what_cannot_be_understood_is_named() {
+        let error = |filter: &str| Filter::parse(filter, ALL).unwrap_err().to_string();
+        for filter in ["age>30", "age:30", "age=30", "!age:x"] {
+            let text = filter.trim_start_matches('!');
+            assert_eq!(
+                error(filter),
+                format!(
+                    "no column age here; columns: pid who wait state query held. \
+                     To search for the text, put it in quotes: \"{text}\""
+                )
+            );
+            assert!(!passes(&format!("\"{text}\"")), "in quotes it is text");
+        }
+        assert!(Filter::parse("a->>b", ALL).is_ok(), "text of a query");
         for filter in ["wait>", "wait>soon", "wait<1x", "wait>nan", "wait>m"] {
-            assert!(Filter::parse(filter, COLUMNS).is_err(), "{filter:?}");
+            assert!(Filter::parse(filter, ALL).is_err(), "{filter:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::Backend;
 use crate::model::lease::{LeaseId, LeaseRow};
-use crate::model::lock::{LockTag, Prepared, VirtualTransaction};
+use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::lock_name::{LockName, LockNames};
 use crate::model::prepared::PreparedIndex;
 use crate::model::snapshot::Snapshot;
@@ -14,6 +14,9 @@ use crate::model::view::View;
 use crate::model::wait_graph::{Party, Queue, Root, TreeNode};
 use crate::model::work_queue::{ItemId, ItemRow};
 use crate::model::{Timestamp, words};
+
+/// Waiters whose statements are looked at for the name of a key.
+const ASKED: usize = 4;
 
 /// Where things are in a view.
 #[derive(Debug, Clone, Default)]
@@ -27,6 +30,10 @@ pub struct Index {
     tasks: FxHashMap<(TaskId, Option<i64>), u32>,
     leases: FxHashMap<LeaseId, u32>,
     items: FxHashMap<ItemId, u32>,
+    /// Something on the server is of another database than the one that locktop is connected to.
+    other_database: bool,
+    /// All sessions but locktop's own are of one role.
+    one_role: bool,
 }
 
 fn position(index: usize) -> u32 {
@@ -61,10 +68,31 @@ impl Index {
         for (at, backend) in snapshot.backends.rows.iter().enumerate() {
             index.backends.insert(backend.pid, position(at));
         }
+        index.other_database = has_other_database(snapshot);
+        index.one_role = has_one_role(snapshot);
         index.prepared = PreparedIndex::of(snapshot);
         index.rows = AwaitedRows::of(snapshot, &view.graph);
         index
     }
+}
+
+/// Whether all sessions but locktop's own are of one role.
+fn has_one_role(snapshot: &Snapshot) -> bool {
+    let others =
+        snapshot.backends.rows.iter().filter(|backend| backend.application.as_deref() != Some("locktop"));
+    let mut roles = others.filter_map(|backend| backend.user.as_deref());
+    let first = roles.next();
+    roles.all(|role| Some(role) == first)
+}
+
+/// Whether a session, a lock or a prepared transaction is of another database than ours.
+fn has_other_database(snapshot: &Snapshot) -> bool {
+    let Some(server) = snapshot.server() else { return true };
+    let backends = snapshot.backends.rows.iter().filter_map(|backend| backend.datid);
+    let locks = snapshot.locks.rows.iter().filter_map(|lock| lock.tag.database);
+    let mut prepared = snapshot.prepared.rows.iter().filter_map(|row| row.database.as_deref());
+    backends.chain(locks).any(|oid| oid != 0 && oid != server.datid)
+        || prepared.any(|database| *database != *server.database)
 }
 
 /// A view and everything needed to put it into words.
@@ -83,6 +111,18 @@ pub struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
+    /// Whether everything is of the database that locktop is connected to: then nobody needs to be told which.
+    #[must_use]
+    pub fn is_one_database(&self) -> bool {
+        !self.index.other_database
+    }
+
+    /// Whether all sessions are of one role: then it tells nobody apart.
+    #[must_use]
+    pub fn is_one_role(&self) -> bool {
+        self.index.one_role
+    }
+
     /// Seconds between `since` and the snapshot, by the server's clock.
     #[must_use]
     pub fn age(&self, since: Option<Timestamp>) -> Option<f64> {
@@ -173,14 +213,29 @@ impl<'a> Scene<'a> {
     /// What a key is called. `pid` is somebody who holds it or waits for it.
     #[must_use]
     pub fn lock_name(&self, tag: &LockTag, pid: Option<i32>) -> Option<LockName> {
-        words::lock_name(self.snapshot, self.names, tag, pid.and_then(|pid| self.backend(pid)))
+        words::lock_name(self.snapshot, self.names, tag, self.namer(tag, pid))
     }
 
     /// What is locked, in words: a relation by its name, an advisory key by its name or number.
     #[must_use]
     pub fn lock_label(&self, tag: &LockTag, pid: Option<i32>) -> String {
-        let holder = pid.and_then(|pid| self.backend(pid));
-        crate::text::one_line(&words::target(self.snapshot, self.names, tag, holder)).into_owned()
+        let namer = self.namer(tag, pid);
+        crate::text::one_line(&words::target(self.snapshot, self.names, tag, namer)).into_owned()
+    }
+
+    /// Whose statement may tell what a key is called: the holder's, or that of one of the first who wait for it.
+    fn namer(&self, tag: &LockTag, pid: Option<i32>) -> Option<&'a Backend> {
+        let own = pid.and_then(|pid| self.backend(pid));
+        if tag.locktype != LockType::Advisory {
+            return own;
+        }
+        let waiters = self.queue(tag).into_iter().flat_map(|queue| queue.waiters.iter().take(ASKED));
+        let mut all = own.into_iter().chain(waiters.filter_map(|waiter| self.backend(waiter.pid)));
+        let is_sure = |backend: &&Backend| {
+            let name = words::lock_name(self.snapshot, self.names, tag, Some(backend));
+            name.is_some_and(|name| !name.uncertain)
+        };
+        all.find(is_sure).or(own)
     }
 
     /// What `waiter` waits for, in words: for a transaction the row behind it, where the waiter's tuple lock tells.

@@ -55,6 +55,10 @@ pub enum Action {
     Back,
     /// Filter the rows.
     Filter,
+    /// The next row that the filter lets through.
+    NextMatch,
+    /// The one before.
+    PreviousMatch,
     /// Sort the rows.
     Sort,
     /// Mark a row.
@@ -147,12 +151,18 @@ pub enum KeyMapError {
 #[derive(Debug, Clone)]
 pub struct KeyMap {
     by_key: BTreeMap<Key, Action>,
+    /// The keys that act, where they are not bound.
+    unbound: BTreeMap<Key, Action>,
     keys: BTreeMap<Action, Vec<Key>>,
 }
 
 impl Default for KeyMap {
     fn default() -> Self {
-        Self::with(&[]).unwrap_or(Self { by_key: BTreeMap::new(), keys: BTreeMap::new() })
+        Self::with(&[]).unwrap_or(Self {
+            by_key: BTreeMap::new(),
+            unbound: BTreeMap::new(),
+            keys: BTreeMap::new(),
+        })
     }
 }
 
@@ -181,7 +191,7 @@ impl KeyMap {
             }
             chosen.insert(binding.action, keys);
         }
-        let mut map = Self { by_key: BTreeMap::new(), keys: BTreeMap::new() };
+        let mut map = Self { by_key: BTreeMap::new(), unbound: BTreeMap::new(), keys: BTreeMap::new() };
         for binding in BINDINGS {
             let keys = match chosen.remove(&binding.action) {
                 Some(keys) => keys,
@@ -205,9 +215,17 @@ impl KeyMap {
     /// Without the keys that act.
     #[must_use]
     pub fn read_only(mut self) -> Self {
+        let acting = self.by_key.iter().filter(|(_, action)| action.acts());
+        self.unbound = acting.map(|(key, action)| (*key, *action)).collect();
         self.by_key.retain(|_, action| !action.acts());
         self.keys.retain(|action, _| !action.acts());
         self
+    }
+
+    /// What a key would do if anything could be done.
+    #[must_use]
+    pub fn unbound(&self, key: Key) -> Option<Action> {
+        self.unbound.get(&key).copied()
     }
 
     /// What a key does.

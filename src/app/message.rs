@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use super::keymap::Action;
+use super::page::FindingId;
+use super::screen::Pane;
 use crate::keys::Key;
 use crate::model::plan::{Deed, RecoveryPlan, Report, Request};
 use crate::model::view::{TargetId, View};
@@ -15,10 +18,10 @@ pub enum Message {
     Key(Key),
     /// Text was pasted: it is typed into an open prompt, and means nothing anywhere else.
     Paste(String),
-    /// A mouse button was pressed on a row of a table; the row is a position in the pane's rows.
-    Click(super::screen::Pane, usize),
+    /// A mouse button was pressed on something.
+    Click(Spot),
     /// The wheel was turned, over a table if it was over one: down when positive.
-    Wheel(Option<super::screen::Pane>, isize),
+    Wheel(Option<Pane>, isize),
     /// The terminal has another size: columns and rows.
     Resize(u16, u16),
     /// What would be recovered, for the request with this number; or in one line why that cannot be told.
@@ -31,6 +34,19 @@ pub enum Message {
     Drawn(Option<u64>),
     /// Time went by. The seconds since the last view arrived, by the clock of this machine.
     Tick(f64),
+}
+
+/// What is at a place of the screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spot {
+    /// A row of a table: a position in the pane's rows.
+    Row(Pane, usize),
+    /// The heading of a column, by its name.
+    Heading(Pane, &'static str),
+    /// A finding.
+    Finding(FindingId),
+    /// A key in the footer, by what it does.
+    Key(Action),
 }
 
 /// Something the outside is asked to do.

@@ -7,6 +7,7 @@
 pub mod detail;
 pub mod dialog;
 pub mod filter;
+pub mod help;
 pub mod index;
 pub mod keymap;
 pub mod line;
@@ -36,8 +37,21 @@ use table::RowId;
 
 use crate::model::view::{Link, View};
 
-/// The smallest terminal that the screens are laid out for. On a smaller one nothing is shown but how to get out.
-pub const SMALLEST: (u16, u16) = (80, 24);
+/// The smallest terminal that the screens are laid out for. On a smaller one nothing is shown but how to get out. From
+/// 80x24 on all panes of a screen fit; on less it has as many as there is room for.
+pub const SMALLEST: (u16, u16) = (60, 15);
+
+/// From this width on two panes stand side by side.
+pub const WIDE: u16 = 120;
+
+/// The least rows of a pane: its title, the headings, and two rows.
+const PANE_ROWS: u16 = 4;
+
+/// How high the header is on a terminal of this height: always the same, so that nothing below it jumps.
+#[must_use]
+pub const fn header_rows(terminal: u16) -> u16 {
+    if terminal >= 30 { 5 } else { 3 }
+}
 
 /// What does not change while the program runs.
 #[derive(Debug, Clone)]
@@ -122,6 +136,8 @@ pub struct App {
     pub interval: f64,
     /// Seconds since the newest view arrived, at the last tick.
     pub silence: f64,
+    /// Seconds until the next attempt to connect, while the connection is down.
+    pub retry: f64,
     /// Long lines of a detail view are wrapped.
     pub wrap: bool,
     /// The terminal reports the mouse.
@@ -167,6 +183,7 @@ impl App {
             follow: None,
             interval,
             silence: 0.0,
+            retry: 0.0,
             wrap: true,
             mouse: false,
             notice: None,
@@ -195,10 +212,36 @@ impl App {
         scene(&self.settings, self.view.as_deref(), &self.index)
     }
 
-    /// The panes on the screen now.
+    /// The panes on the screen now: those that there is room for, the one with the focus among them.
     #[must_use]
-    pub fn visible_panes(&self) -> &[Pane] {
-        if self.zoom { std::slice::from_ref(&self.focus) } else { self.panes() }
+    pub fn visible_panes(&self) -> Vec<Pane> {
+        let panes = self.panes();
+        if self.zoom {
+            return vec![self.focus];
+        }
+        let mut shown: Vec<Pane> = panes.iter().copied().take(self.room_for_panes()).collect();
+        if panes.contains(&self.focus) && !shown.contains(&self.focus) {
+            shown.pop();
+            shown.push(self.focus);
+        }
+        shown
+    }
+
+    /// How many panes there is room for.
+    fn room_for_panes(&self) -> usize {
+        let body = self.size.1.saturating_sub(header_rows(self.size.1) + 1);
+        let stacked = usize::from(body / PANE_ROWS);
+        let room = if self.size.0 < WIDE {
+            stacked
+        } else {
+            // One above, two side by side below it, and two in the place of the second of these.
+            match stacked {
+                0 | 1 => stacked,
+                2 => 3,
+                _ => 4,
+            }
+        };
+        room.max(1)
     }
 
     /// The panes of the screen.
@@ -237,6 +280,14 @@ impl App {
         detail::lines(&self.scene()?, subject, width, self.wrap)
     }
 
+    /// The lines of a finding and of what it has to say beyond that; none when it is gone.
+    #[must_use]
+    pub fn finding_lines(&self, id: &page::FindingId, width: usize) -> Option<Vec<Line>> {
+        let findings = self.view.as_ref()?.findings.as_slice();
+        let finding = findings.get(page::position(findings, Some(id))?)?;
+        Some(detail::finding(finding, width))
+    }
+
     /// Does something with a table and the scene at once.
     fn with_pane<T>(&mut self, pane: Pane, act: impl FnOnce(&mut PaneState, &Scene<'_>) -> T) -> Option<T> {
         let state = self.panes.get_mut(pane);
@@ -247,7 +298,7 @@ impl App {
     /// Brings the panes on the screen up to date; the others wait until they are looked at.
     fn refresh_panes(&mut self) {
         let all_locks = self.all_locks;
-        for pane in self.visible_panes().to_vec() {
+        for pane in self.visible_panes() {
             if let Some(at) = self.stale.iter().position(|stale| *stale == pane) {
                 self.stale.swap_remove(at);
                 self.with_pane(pane, |state, scene| state.rebuild(pane, all_locks, scene));
@@ -261,15 +312,17 @@ impl App {
         self.stale = Pane::ALL.to_vec();
     }
 
-    fn go_to_followed(&mut self, pane: Pane) {
-        let Some(followed) = self.follow else { return };
-        self.with_pane(pane, |state, scene| {
+    fn go_to_followed(&mut self, pane: Pane) -> bool {
+        let Some(followed) = self.follow else { return false };
+        let found = self.with_pane(pane, |state, scene| {
             let found = (0..state.rows.len())
                 .find(|at| state.id_at(scene, *at).is_some_and(|id| page::same_subject(scene, id, followed)));
             if let Some(at) = found {
                 state.select(scene, at);
             }
+            found.is_some()
         });
+        found.unwrap_or(false)
     }
 }
 

@@ -24,6 +24,13 @@ pub enum Page {
         /// Where it is, or was before it went away.
         at: usize,
     },
+    /// What a finding has to say beyond its line.
+    Finding {
+        /// Which.
+        id: FindingId,
+        /// Lines scrolled out at the top.
+        scroll: usize,
+    },
     /// Everything about one row.
     Detail {
         /// Which.

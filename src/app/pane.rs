@@ -77,9 +77,18 @@ impl PaneState {
         if !self.filter.is_empty() {
             let columns: Vec<&'static str> = table::columns(pane).iter().map(|column| column.name).collect();
             let groups = &self.groups;
-            rows.retain(|row| {
-                self.filter.passes(&columns, |column| table::value(scene, groups, *row, column))
-            });
+            let passes =
+                |row: Row| self.filter.passes(&columns, |column| table::value(scene, groups, row, column));
+            if pane == Pane::Chains {
+                let lines = rows.iter().filter_map(|row| match row {
+                    Row::Chain(line) => Some(*line),
+                    _ => None,
+                });
+                let kept = table::with_ancestors(&lines.collect::<Vec<_>>(), |line| passes(Row::Chain(line)));
+                rows = kept.into_iter().map(Row::Chain).collect();
+            } else {
+                rows.retain(|row| passes(*row));
+            }
         }
         self.order(pane, scene, &mut rows);
         self.rows = rows;
@@ -102,8 +111,7 @@ impl PaneState {
     fn order(&self, pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
         match (self.sort, pane) {
             (None, Pane::Chains) => {}
-            // What a filter leaves of a forest is a list.
-            (Some(sort), Pane::Chains) if self.filter.is_empty() => {
+            (Some(sort), Pane::Chains) => {
                 sort_trees(rows, |row| table::value(scene, &self.groups, row, sort.column), sort);
             }
             (None, _) => super::order::by_urgency(pane, scene, rows),
@@ -122,10 +130,40 @@ impl PaneState {
         table::id(scene, &self.groups, *self.rows.get(at)?)
     }
 
+    /// Whether the filter lets the row at a position through; what is only there for a row under it, it does not.
+    #[must_use]
+    pub fn is_hit(&self, at: usize) -> bool {
+        !matches!(self.rows.get(at), Some(Row::Chain(line)) if line.is_context)
+    }
+
+    /// Lets go of a row that a new filter does not let through.
+    pub fn select_hits_only(&mut self) {
+        if self.selected.is_some() && !self.is_hit(self.cursor) {
+            self.selected = None;
+        }
+    }
+
+    /// The first row from there on that the filter lets through: nobody looked for those that are only there for it.
+    fn first_hit(&self, from: usize) -> usize {
+        (from..self.rows.len()).chain(0..from).find(|at| self.is_hit(*at)).unwrap_or(from)
+    }
+
+    /// How many rows the filter lets through.
+    #[must_use]
+    pub fn hits(&self) -> usize {
+        (0..self.rows.len()).filter(|at| self.is_hit(*at)).count()
+    }
+
+    /// What the rows are about that the filter lets through.
+    pub fn shown(&self, scene: &Scene<'_>) -> impl Iterator<Item = RowId> {
+        let hits = (0..self.rows.len()).filter(|at| self.is_hit(*at));
+        hits.filter_map(|at| self.id_at(scene, at))
+    }
+
     fn find_selected(&mut self, scene: &Scene<'_>) {
         let Some(selected) = self.selected else {
             if !self.touched && !self.rows.is_empty() {
-                self.select(scene, 0);
+                self.select(scene, self.first_hit(0));
                 self.chosen = false;
             }
             return;
@@ -140,6 +178,12 @@ impl PaneState {
             // Gone: better nothing selected than a stranger under the cursor.
             None => self.selected = None,
         }
+    }
+
+    /// Whether the row that the user had selected is gone.
+    #[must_use]
+    pub fn has_lost_selection(&self) -> bool {
+        self.chosen && self.selected.is_none()
     }
 
     /// The user means the selected row: from now on the view goes where it goes.
@@ -157,8 +201,29 @@ impl PaneState {
 
     /// Moves the selection. After the selected row vanished the first move selects what is in its place.
     pub fn step(&mut self, scene: &Scene<'_>, by: isize) {
-        let by = if self.selected.is_none() { 0 } else { by };
-        self.select(scene, self.cursor.saturating_add_signed(by));
+        match self.selected {
+            Some(_) => self.select(scene, self.cursor.saturating_add_signed(by)),
+            None => self.select(scene, self.first_hit(self.cursor)),
+        }
+    }
+
+    /// Selects the next row that the filter lets through, or the one before, round the end; false where there is none.
+    pub fn step_match(&mut self, scene: &Scene<'_>, forward: bool) -> bool {
+        let count = self.rows.len();
+        // Where nothing is selected, the row at the cursor is one to go to.
+        let skip = usize::from(self.selected.is_some() || !forward);
+        let places = (0..count).map(|step| {
+            let step = (step + skip) % count.max(1);
+            let back = count - step % count.max(1);
+            (self.cursor + if forward { step } else { back }) % count.max(1)
+        });
+        match places.into_iter().find(|at| self.is_hit(*at)) {
+            Some(at) => {
+                self.select(scene, at);
+                true
+            }
+            None => false,
+        }
     }
 
     /// Marks the selected row, or unmarks it.
@@ -173,7 +238,7 @@ impl PaneState {
 
     /// Marks all rows shown; unmarks them when all are marked.
     pub fn mark_all(&mut self, scene: &Scene<'_>) {
-        let shown: Vec<RowId> = (0..self.rows.len()).filter_map(|at| self.id_at(scene, at)).collect();
+        let shown: Vec<RowId> = self.shown(scene).collect();
         if shown.iter().all(|id| self.marks.contains(id)) {
             for id in &shown {
                 self.marks.remove(id);
@@ -215,9 +280,9 @@ fn compare(a: &Value<'_>, b: &Value<'_>, descending: bool) -> Ordering {
         (Value::Missing, _) => Ordering::Greater,
         (_, Value::Missing) => Ordering::Less,
         (Value::Number(a), Value::Number(b)) => turned(a.total_cmp(b)),
-        (Value::Text(a), Value::Text(b)) => turned(a.cmp(b)),
-        (Value::Number(_), Value::Text(_)) => turned(Ordering::Less),
-        (Value::Text(_), Value::Number(_)) => turned(Ordering::Greater),
+        (Value::Text(a) | Value::State(_, a), Value::Text(b) | Value::State(_, b)) => turned(a.cmp(b)),
+        (Value::Number(_), Value::Text(_) | Value::State(..)) => turned(Ordering::Less),
+        (Value::Text(_) | Value::State(..), Value::Number(_)) => turned(Ordering::Greater),
     }
 }
 

@@ -1,10 +1,13 @@
 //! Driving the screens by keys: a key string in, state and effects out.
 
 mod dialogs;
+mod filters;
 mod identity;
 mod pool;
 mod screens;
+mod signs;
 mod stakes;
+mod unselected;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -152,7 +155,7 @@ fn on_a_screen_that_is_too_small_q_quits_whatever_is_open() {
     for keys in ["", "K", "/x", "?", "!", "7s", "<enter>"] {
         let mut app = app(sample::incident(0.0));
         drive(&mut app, keys);
-        app.update(Message::Resize(79, 24));
+        app.update(Message::Resize(59, 24));
         assert_eq!(drive(&mut app, "q"), [Effect::Quit], "{keys:?}");
     }
 }

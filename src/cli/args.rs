@@ -254,6 +254,9 @@ pub struct SnapshotArgs {
     /// A table for people or JSON for programs.
     #[arg(long, value_enum, default_value_t = SnapshotFormat::Table)]
     pub format: SnapshotFormat,
+    /// Columns of the table, 0 for lines of any length [default: those of the terminal, or 100 without one]
+    #[arg(long, value_name = "COLUMNS")]
+    pub width: Option<u16>,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
 }

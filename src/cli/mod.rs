@@ -1,6 +1,7 @@
 //! The command line: what was asked for, and the settings that follow from it and the config file.
 
 mod args;
+mod command;
 mod confirm;
 mod demo;
 mod output;

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 
-use super::args::Cli;
+use super::command::command;
 use crate::config::{Checks, Config, ConfigError, DEFAULT_TEXT, Location};
 
 /// Writes the completion script for a shell.
@@ -15,7 +15,7 @@ use crate::config::{Checks, Config, ConfigError, DEFAULT_TEXT, Location};
 pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Result<()> {
     // The generator panics on a writer that fails.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "locktop", &mut script);
+    clap_complete::generate(shell, &mut command(), "locktop", &mut script);
     out.write_all(&script)
 }
 
@@ -24,8 +24,7 @@ pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Resu
 /// # Errors
 /// When it cannot be written.
 pub fn man(out: &mut dyn Write) -> io::Result<()> {
-    let mut command = Cli::command();
-    command.build();
+    let command = command();
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone()).render(&mut page)?;
     for subcommand in command

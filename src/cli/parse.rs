@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 
+use clap::FromArgMatches;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
 
 use super::args::Cli;
+use super::command::command;
 use crate::pg::conninfo::is_connection_string;
 
 /// Reads a command line, the program's name first. An error prints itself and knows its exit status; help and version
@@ -14,21 +15,39 @@ use crate::pg::conninfo::is_connection_string;
 /// # Errors
 /// When it cannot be understood. What may be a password is not repeated.
 pub fn parse(line: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    Cli::try_parse_from(line).map_err(|error| match (error.kind(), error.get(ContextKind::InvalidArg)) {
+    read(line).map_err(|error| match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::InvalidValue, Some(ContextValue::String(text)))
+            if text.contains("--host") && error.get(ContextKind::InvalidValue).is_none_or(is_empty) =>
+        {
+            command().error(
+                ErrorKind::InvalidValue,
+                "-h is the host, as in psql, and takes one: -h HOST. Help is --help or -?",
+            )
+        }
         (ErrorKind::UnknownArgument, Some(ContextValue::String(text)))
             if is_connection_string(text) && !text.starts_with('-') =>
         {
-            Cli::command().error(
+            command().error(
                 ErrorKind::UnknownArgument,
                 "more than one target: a key=value string with spaces in it is written in quotes, as in 'host=db dbname=app'",
             )
         }
         (ErrorKind::TooManyValues, Some(ContextValue::String(text))) if text.contains("--password") => {
-            Cli::command().error(
+            command().error(
                 ErrorKind::TooManyValues,
                 "--password takes no value: it asks for the password (PGPASSWORD or ~/.pgpass give one without asking)",
             )
         }
         _ => error,
     })
+}
+
+fn read(line: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut command = command();
+    let matches = command.try_get_matches_from_mut(line)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+fn is_empty(value: &ContextValue) -> bool {
+    matches!(value, ContextValue::String(text) if text.is_empty())
 }

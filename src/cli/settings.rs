@@ -9,7 +9,7 @@ use crate::config::{
     Checks, Config, ConfigError, Location, LockNameQuery, NamedLock, Redis, Target, Theme, locate,
 };
 use crate::model::thresholds::Thresholds;
-use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
+use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string, is_nearly};
 use crate::pg::error::ConnInfoError;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisSets, parse_list};
@@ -178,6 +178,13 @@ impl Cli {
                 shown(dbname)
             )));
         }
+        if let (Some(word), None, None, None) = (self.target.as_deref(), &self.command, named, &flags.dbname)
+            && let Some(meant) = meant(word)
+        {
+            return Err(SettingsError::Usage(format!(
+                "no command \"{word}\": did you mean {meant}? (-d {word} is the database of that name)"
+            )));
+        }
         Ok((target, named))
     }
 
@@ -251,6 +258,13 @@ impl Cli {
             read_only: inner.read_only || outer.read_only,
         }
     }
+}
+
+/// The command that somebody meant who wrote a word that may be a database's name.
+fn meant(word: &str) -> Option<String> {
+    let command = super::command::command();
+    let mut commands = command.get_subcommands().filter(|command| !command.is_hide_set());
+    commands.find(|command| is_nearly(word, command.get_name())).map(|command| command.get_name().to_owned())
 }
 
 /// A target in an error: a connection string may hold a password.

@@ -69,6 +69,55 @@ fn help_is_not_h() {
 }
 
 #[test]
+fn h_alone_is_told_where_the_help_is() {
+    for line in ["-h", "snapshot -h", "--host"] {
+        let error = parse(line).unwrap_err();
+        let words = error.to_string();
+        assert!(
+            words.contains("-h is the host, as in psql, and takes one: -h HOST. Help is --help or -?"),
+            "{words}"
+        );
+        assert_eq!(error.exit_code(), 2, "{line}");
+    }
+    assert!(parse("-h --port 5").is_err());
+}
+
+#[test]
+fn help_names_the_options_that_a_command_uses() {
+    for (line, has, lacks) in [
+        ("--help", vec!["--host", "--redis", "--trust-owner", "--config"], vec![]),
+        ("snapshot --help", vec!["--host", "--redis <URL>", "--trust-owner", "--config"], vec![]),
+        ("recover --help", vec!["--host", "--trust-owner", "--config"], vec!["--redis"]),
+        ("worker --help", vec!["--host"], vec!["--redis"]),
+        ("schema install --help", vec!["--host"], vec!["--redis"]),
+        ("schema print --help", vec!["--schema"], vec!["--redis", "--host", "--trust-owner"]),
+        ("completions --help", vec!["SHELL"], vec!["--redis", "--host", "--trust-owner"]),
+        ("man --help", vec![], vec!["--redis", "--host"]),
+        ("config check --help", vec!["--config"], vec!["--redis", "--host"]),
+        ("demo --help", vec!["--url"], vec!["--redis <", "--host", "--trust-owner"]),
+    ] {
+        let help = parse(line).unwrap_err().to_string();
+        assert!(has.iter().all(|option| help.contains(option)), "{line}: {help}");
+        assert!(!lacks.iter().any(|option| help.contains(option)), "{line}: {help}");
+    }
+    assert!(parse("recover --redis redis://a app").is_ok(), "what is not shown is taken all the same");
+}
+
+#[test]
+fn a_word_that_is_nearly_a_command_is_asked_about_before_anything_connects() {
+    let error = |line: &str, config: &str| settings(line, config).unwrap_err();
+    let words = "no command \"recvoer\": did you mean recover? (-d recvoer is the database of that name)";
+    assert_eq!(error("recvoer", ""), words);
+    assert_eq!(error("-h db recvoer", ""), words);
+    let config = "[targets.recvoer]\nconninfo = \"host=db port=99 user=ops dbname=app\"\n";
+    assert_eq!(place("recvoer", config), "db:99/app as ops", "a name of the config");
+    for line in ["-h db -p 99 -U ops -d recvoer", "-h db -p 99 -U ops snapshot recvoer"] {
+        assert_eq!(place(line, ""), "db:99/recvoer as ops", "{line}");
+    }
+    assert_eq!(place("-h db -p 99 -U ops app", ""), "db:99/app as ops");
+}
+
+#[test]
 fn bad_flags_exit_with_2() {
     for line in [
         "--nonsense",

@@ -1,7 +1,7 @@
 //! From snapshots to views.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::diary::Entry;
 use super::diff::{Change, Diff, Moment};
@@ -210,8 +210,8 @@ impl Digest {
         taken_at + since(when, came) - since(came, when)
     }
 
-    /// Marks the last snapshot as old.
-    pub fn link_lost(&mut self, reason: &str, attempt: u32) -> Arc<View> {
+    /// Marks the last snapshot as old; the next attempt is made after `wait`.
+    pub fn link_lost(&mut self, reason: &str, attempt: u32, wait: Duration) -> Arc<View> {
         self.held.forget();
         self.new_roots.forget();
         let at = self.server_time(clock::monotonic());
@@ -225,7 +225,7 @@ impl Digest {
             Draft { subject: Some(Subject::Server), ..draft }
         });
         let events = with(&self.view.events, at, lost.into_iter().collect());
-        let link = Link::Down { reason: reason.into(), attempt };
+        let link = Link::Down { reason: reason.into(), attempt, wait };
         self.view = Arc::new(View { id: self.view.id + 1, link, events, ..View::clone(&self.view) });
         self.view()
     }

@@ -216,7 +216,7 @@ impl Live {
         let (mut reason, mut silent) = (reason.to_owned(), false);
         loop {
             let delay = self.backoff.failed(silent);
-            if views.send(self.digest.link_lost(&reason, self.backoff.attempts())).is_err() {
+            if views.send(self.digest.link_lost(&reason, self.backoff.attempts(), delay)).is_err() {
                 return false;
             }
             let Self { info, settings, digest, told, .. } = self;

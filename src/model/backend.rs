@@ -36,6 +36,18 @@ pub enum State {
 }
 
 impl State {
+    /// Every state.
+    pub const ALL: [Self; 8] = [
+        Self::Active,
+        Self::Idle,
+        Self::IdleInTransaction,
+        Self::IdleInTransactionAborted,
+        Self::FastpathFunctionCall,
+        Self::Disabled,
+        Self::Starting,
+        Self::Other,
+    ];
+
     /// The state the server means by `text`.
     #[must_use]
     pub fn parse(text: &str) -> Self {

@@ -41,6 +41,9 @@ pub enum LimitState {
 }
 
 impl LimitState {
+    /// Every state, the most urgent first.
+    pub const ALL: [Self; 5] = [Self::Full, Self::Near, Self::Open, Self::Unknown, Self::Over];
+
     /// Its word.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -53,9 +53,35 @@ impl<T> Section<T> {
 /// What `orphan_grace()` of the schema answers where the setting is not there, in seconds.
 const ORPHAN_GRACE: f64 = 30.0;
 
+/// How the server notices that the host of a client is gone; 0 is the default of its system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Keepalives {
+    /// `tcp_keepalives_idle`, seconds.
+    pub idle: u32,
+    /// `tcp_keepalives_interval`, seconds.
+    pub interval: u32,
+    /// `tcp_keepalives_count`.
+    pub count: u32,
+    /// `client_connection_check_interval`, milliseconds; 0 is never.
+    pub check: u32,
+}
+
+impl Keepalives {
+    /// Seconds after which a silent host is given up; none where the system decides.
+    #[must_use]
+    pub fn after(self) -> Option<u32> {
+        let given = self.idle > 0 && self.interval > 0 && self.count > 0;
+        given.then(|| self.idle.saturating_add(self.interval.saturating_mul(self.count)))
+    }
+}
+
 /// What the server says of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
+    /// The host that locktop is connected to, as it was given, or the directory of the socket.
+    pub host: Text,
+    /// The port there.
+    pub port: u16,
     /// `server_version_num`, 170002.
     pub version_num: u32,
     /// `server_version` without the packager's words, `17.2`.
@@ -82,12 +108,30 @@ pub struct Server {
     pub started_at: Option<Timestamp>,
     /// `pg_last_xact_replay_timestamp()`: of a server that has never recovered anything, none.
     pub replayed_at: Option<Timestamp>,
+    /// How it notices that a client's host is gone.
+    pub keepalives: Keepalives,
     /// `track_activity_query_size`, bytes: a query of at least this length minus one was cut by the server.
     pub query_size: u32,
     /// `locktop.orphan_grace` of the database or role, in seconds; none where it is not set, or is no interval.
     pub orphan_grace: Option<f64>,
     /// Whether the role sees other roles' activity (`pg_read_all_stats`).
     pub sees_all: bool,
+}
+
+impl Server {
+    /// `app@db.example.com:5432`: which database of which server.
+    #[must_use]
+    pub fn place(&self) -> String {
+        place(&self.database, &self.host, self.port)
+    }
+}
+
+/// `app@db.example.com:5432`; `app@/run/postgresql:5432` for a socket in that directory.
+#[must_use]
+pub fn place(database: &str, host: &str, port: u16) -> String {
+    let host =
+        if host.contains(':') && !host.starts_with('/') { format!("[{host}]") } else { host.to_owned() };
+    format!("{database}@{host}:{port}")
 }
 
 /// Names of relations and databases by OID, as far as they could be looked up.

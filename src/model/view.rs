@@ -25,6 +25,8 @@ pub enum Link {
         reason: super::Text,
         /// The number of the next attempt, from 1 on.
         attempt: u32,
+        /// How long after this was told the next attempt is made.
+        wait: std::time::Duration,
     },
 }
 

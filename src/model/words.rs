@@ -5,7 +5,7 @@ use super::lock::{LockTag, LockType};
 use super::lock_key::LockKey;
 use super::lock_name::{Context, LockName, LockNames};
 use super::snapshot::Snapshot;
-use super::{Text, id_generator, task, work_queue};
+use super::{Text, id_generator, namespace, task, work_queue};
 
 /// The name of an advisory lock that `holder` holds or awaits: its application corroborates a guess.
 #[must_use]
@@ -30,8 +30,49 @@ pub fn lock_name(
     if known.as_ref().is_some_and(|known| !known.uncertain) {
         return known;
     }
-    // Among guesses that the database itself has such a task is the better one.
-    row_name(snapshot, tag).or(known)
+    // Among guesses that the database itself has such a task is the better one; better still what the statement says.
+    let statement = holder.and_then(|backend| backend.query.as_deref());
+    let said = || LockNames::in_statement(LockKey::of(tag)?, statement?);
+    let row = row_name(snapshot, tag);
+    match row {
+        Some(row) if !row.uncertain => Some(row),
+        row => said().or(row).or_else(|| hashed_name(snapshot, tag)).or(known),
+    }
+}
+
+/// Numbers below this are ids rather than hashes.
+const SMALLEST_HASH: i64 = 1 << 20;
+
+/// Tasks that are looked through: a name is looked for whenever a lock is shown.
+const HASHED: usize = 1_000;
+
+/// The task of whose name or type a key of the own database is the hash.
+fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
+    let key = LockKey::of(tag)
+        .filter(|key| matches!(key, LockKey::Bigint(number) if number.abs() >= SMALLEST_HASH))?;
+    if tag.database != Some(snapshot.server()?.datid) {
+        return None;
+    }
+    let tasks = snapshot.task_sets.iter().flat_map(|set| set.tasks.rows.iter()).take(HASHED);
+    let texts = tasks.flat_map(|task| {
+        let name = task.name.as_deref().map(|name| ("", name));
+        let kind = task.kind.as_deref().map(|kind| ("task:", kind));
+        name.into_iter().chain(kind)
+    });
+    LockNames::of_hashed(key, texts)
+}
+
+/// What runs the statement of a task or of a queue item holds a key of its own while it does.
+fn statement_of(snapshot: &Snapshot, number: i64) -> Option<LockName> {
+    let in_space = |of: i64| namespace::id_in(u16::try_from(of >> 48).ok()?, number);
+    let task = in_space(task::statement_number(0)).and_then(task::TaskKey::own);
+    let task = task.and_then(|key| task::name_of(&snapshot.task_sets, key.number()));
+    let item = || {
+        let id = in_space(task::item_statement_number(0))?;
+        work_queue::name_of(&snapshot.systems.items, namespace::number_of(namespace::QUEUE, id)?)
+    };
+    let of = task.or_else(item)?;
+    Some(LockName { name: format!("statement of {}", of.name).into(), ..of })
 }
 
 /// The task, queue item or id generator behind a key of the database that locktop is connected to. Among raw numbers what is
@@ -46,7 +87,8 @@ fn row_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     let task = || task::name_of(&snapshot.task_sets, number);
     let item = || work_queue::name_of(&systems.items, number);
     let generator = || id_generator::name_of(&systems.generators, number);
-    if runs { task() } else { item().or_else(task).or_else(generator) }
+    let named = if runs { task() } else { item().or_else(task).or_else(generator) };
+    named.or_else(|| statement_of(snapshot, number))
 }
 
 /// `accounts`, `row of accounts (0,7)`, `Prisma Migrate`, `advisory 42`, `advisory 1 (Airflow migrations?)`, `transaction 771`:

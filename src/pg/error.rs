@@ -175,7 +175,7 @@ pub enum ConnectError {
         message: String,
     },
     /// SQLSTATE 3D000.
-    #[error("{place} has no database \"{database}\" for us: {message} (-d names another)")]
+    #[error("{place} has no database \"{database}\": {message} (-d names another)")]
     NoDatabase {
         /// The place.
         place: String,

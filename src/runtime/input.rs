@@ -16,10 +16,12 @@ pub(super) fn message(event: Event, viewport: &Viewport) -> Option<Message> {
         Event::Paste(text) => Some(Message::Paste(text)),
         Event::Resize(columns, rows) => Some(Message::Resize(columns, rows)),
         Event::Mouse(event) => {
-            let hit = viewport.hit(event.column, event.row);
-            let wheel = |by| Some(Message::Wheel(hit.map(|(pane, _)| pane), by));
+            let pane = viewport.row(event.column, event.row).map(|(pane, _)| pane);
+            let wheel = |by| Some(Message::Wheel(pane, by));
             match event.kind {
-                MouseEventKind::Down(MouseButton::Left) => hit.map(|(pane, at)| Message::Click(pane, at)),
+                MouseEventKind::Down(MouseButton::Left) => {
+                    viewport.hit(event.column, event.row).map(Message::Click)
+                }
                 MouseEventKind::ScrollDown => wheel(WHEEL),
                 MouseEventKind::ScrollUp => wheel(-WHEEL),
                 _ => None,

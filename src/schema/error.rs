@@ -55,7 +55,7 @@ pub enum SchemaError {
         detail: String,
     },
     /// Somebody has something locked that the change needs.
-    #[error("the change needs a lock that somebody else holds, and gave up after 3 s: {0}")]
+    #[error("could not get a lock within 3 s: {0}")]
     Locked(String),
     /// A server before 14.
     #[error("this server is PostgreSQL {0}: locktop's schema needs 14 or later")]

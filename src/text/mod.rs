@@ -21,5 +21,5 @@ pub use duration::duration;
 pub use hostile::is_unseen;
 pub use one_line::{one_line, one_line_prefix};
 pub use sql::{identifier, literal};
-pub use width::{ASCII_ELLIPSIS, Align, ELLIPSIS, fit, fit_pad, fit_with, width};
+pub use width::{ASCII_ELLIPSIS, Align, ELLIPSIS, fit, fit_middle, fit_pad, fit_with, width};
 pub use wrap::lines;

@@ -173,6 +173,22 @@ fn fit_by_example() {
 }
 
 #[test]
+fn what_is_cut_in_its_middle_keeps_both_ends() {
+    for (text, columns, expected) in [
+        ("app@db:5432", 11, "app@db:5432"),
+        ("app@/tmp/run/of/a/long/name:5432", 20, "app@/tmp/r…name:5432"),
+        ("报表@数据库主机:5432", 12, "报表@…:5432"),
+        ("abcdef", 3, "a…f"),
+        ("abcdef", 1, "…"),
+        ("abcdef", 0, ""),
+    ] {
+        let fitted = fit_middle(text, columns);
+        assert!(width(&fitted) <= columns, "{fitted}");
+        assert_eq!(fitted, expected);
+    }
+}
+
+#[test]
 fn lines_by_example() {
     assert_eq!(
         lines("select *\n  from accounts where id = 1\n", 14),

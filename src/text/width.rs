@@ -52,6 +52,27 @@ pub fn fit_with(text: &str, columns: usize, ellipsis: char) -> Cow<'_, str> {
     }
 }
 
+/// `text` in at most `columns` columns, cut in its middle: of a place the name before it and its port behind it stay.
+#[must_use]
+pub fn fit_middle(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let tail_room = columns.saturating_sub(1) / 2;
+    let mut tail = Vec::new();
+    let mut taken = 0;
+    for grapheme in text.graphemes(true).rev() {
+        taken += grapheme.width();
+        if taken > tail_room {
+            break;
+        }
+        tail.push(grapheme);
+    }
+    let tail: String = tail.into_iter().rev().collect();
+    let head = fit(text, columns - width(&tail).min(columns));
+    Cow::Owned(format!("{head}{tail}"))
+}
+
 /// `text` in exactly `columns` columns: cut as [`fit`] does, or filled up with blanks.
 #[must_use]
 pub fn fit_pad(text: &str, columns: usize, align: Align) -> String {

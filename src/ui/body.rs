@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use super::theme::Theme;
 use super::viewport::Viewport;
 use super::widgets::table;
-use super::{draw_line, split_bottom, split_top};
+use super::{draw_line, layout, split_top};
 use crate::app::App;
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
@@ -16,71 +16,39 @@ use crate::model::backend::{Backend, State};
 use crate::model::lock::LockType;
 use crate::model::systems::TableRows;
 
-/// From this width on two panes stand side by side.
-const WIDE: u16 = 120;
-
 /// Facts in a title that are shorter than this are shown whole or not at all.
 const SHORT: usize = 24;
 
-/// Columns between them.
-const GAP: u16 = 1;
-
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
-    // The shares are fixed: a pane that grew with its rows would push the others about.
-    match app.visible_panes() {
-        [first, second, third, fourth] if area.width >= WIDE => {
-            let (top, bottom) = split_bottom(area, area.height / 2);
-            let half = (bottom.width - GAP) / 2;
-            let left = Rect { width: bottom.width - GAP - half, ..bottom };
-            let right = Rect { x: bottom.right() - half, width: half, ..bottom };
-            let (upper, lower) = split_bottom(right, (right.height * 2 / 5).max(4));
-            pane(frame, top, *first, app, viewport, theme);
-            pane(frame, left, *second, app, viewport, theme);
-            pane(frame, upper, *third, app, viewport, theme);
-            pane(frame, lower, *fourth, app, viewport, theme);
-        }
-        [first, second, third, fourth] => {
-            let part = (area.height / 5).max(4);
-            let (rest, lowest) = split_bottom(area, part);
-            let (rest, lower) = split_bottom(rest, part);
-            let (top, middle) = split_bottom(rest, part);
-            pane(frame, top, *first, app, viewport, theme);
-            pane(frame, middle, *second, app, viewport, theme);
-            pane(frame, lower, *third, app, viewport, theme);
-            pane(frame, lowest, *fourth, app, viewport, theme);
-        }
-        [first, second, third] if area.width >= WIDE => {
-            let (top, bottom) = split_bottom(area, area.height / 2);
-            let half = (bottom.width - GAP) / 2;
-            let left = Rect { width: bottom.width - GAP - half, ..bottom };
-            let right = Rect { x: bottom.right() - half, width: half, ..bottom };
-            pane(frame, top, *first, app, viewport, theme);
-            pane(frame, left, *second, app, viewport, theme);
-            pane(frame, right, *third, app, viewport, theme);
-        }
-        [first, second, third] => {
-            let (rest, bottom) = split_bottom(area, (area.height * 3 / 10).max(5));
-            let (top, middle) = split_bottom(rest, (area.height / 5).max(4));
-            pane(frame, top, *first, app, viewport, theme);
-            pane(frame, middle, *second, app, viewport, theme);
-            pane(frame, bottom, *third, app, viewport, theme);
-        }
-        [upper, lower] => {
-            let (top, bottom) = split_bottom(area, (area.height / 4).max(5));
-            pane(frame, top, *upper, app, viewport, theme);
-            pane(frame, bottom, *lower, app, viewport, theme);
-        }
-        panes => {
-            if let Some(only) = panes.first() {
-                pane(frame, area, *only, app, viewport, theme);
-            }
+    let panes = app.visible_panes();
+    let calm: Vec<bool> = panes.iter().map(|pane| panes.len() > 1 && is_calm(*pane, app)).collect();
+    for ((pane, area), calm) in panes.iter().zip(layout::areas(area, &calm)).zip(calm) {
+        if calm {
+            draw_calm(frame, area, *pane, app, theme);
+        } else {
+            draw(frame, area, *pane, app, viewport, theme);
         }
     }
 }
 
-fn pane(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut Viewport, theme: &Theme) {
+/// Whether a pane has nothing to show, and no filter hides it.
+fn is_calm(pane: Pane, app: &App) -> bool {
+    let state = app.pane(pane);
+    app.scene().is_some() && state.rows.is_empty() && state.filter.is_empty()
+}
+
+/// `─ Advisory · no advisory lock is held ─────`
+fn draw_calm(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &Theme) {
+    let Some(scene) = app.scene() else { return };
+    let mut facts = vec![(nothing(pane, app, &scene).to_owned(), Tone::Dim)];
+    // Why there is nothing may be that it could not be read.
+    facts.extend(self::facts(pane, app).into_iter().filter(|(_, tone)| *tone == Tone::Past));
+    draw_title(frame, area, (pane, facts), app, theme);
+}
+
+fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let (title, mut rest) = split_top(area, 1);
-    draw_title(frame, title, pane, app, theme);
+    draw_title(frame, title, (pane, facts(pane, app)), app, theme);
     let Some(scene) = app.scene() else { return };
     if pane == Pane::Backends {
         let (line, below) = split_top(rest, 1);
@@ -111,22 +79,22 @@ fn nothing(pane: Pane, app: &App, scene: &Scene<'_>) -> &'static str {
         _ => scene.snapshot.locks.taken_at,
     };
     match pane {
-        _ if !app.pane(pane).filter.is_empty() => "no row passes the filter; Esc clears it",
+        _ if !app.pane(pane).filter.is_empty() => "no row matches the filter; Esc clears it",
         Pane::Tasks if !app.has().tasks => "there are no task tables here; [tables] in the config names some",
         Pane::Leases if !app.has().leases => {
             "there is no table distlock here; [tables] in the config names one"
         }
-        _ if section.is_none() => "could not be read yet",
-        Pane::Chains => "nobody waits for a lock",
-        Pane::Advisory => "no advisory lock is held",
-        Pane::Locks => "no advisory lock is held or awaited; a shows all lock types",
-        Pane::Tasks => "no task is scheduled",
-        Pane::Leases => "no lease is known",
-        Pane::Queue => "nothing is pending, being worked on or set aside",
-        Pane::Limits => "no window is open",
-        Pane::Generators => "no id generator is known",
+        _ if section.is_none() => "not read yet",
+        Pane::Chains => "no session waits for a lock",
+        Pane::Advisory => "no advisory locks held",
+        Pane::Locks => "no advisory locks; a shows all lock types",
+        Pane::Tasks => "no scheduled tasks",
+        Pane::Leases => "no leases",
+        Pane::Queue => "no pending, running or failed items",
+        Pane::Limits => "no open windows",
+        Pane::Generators => "no id generators",
         Pane::Backends => "no backends",
-        Pane::Events => "nothing has happened yet",
+        Pane::Events => "no events yet",
     }
 }
 
@@ -135,11 +103,17 @@ fn taken<T>(tables: &[TableRows<T>]) -> Option<Timestamp> {
 }
 
 /// `─ Chains · 2 roots · 19 blocked ─────`
-fn draw_title(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &Theme) {
+fn draw_title(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (pane, facts): (Pane, Vec<(String, Tone)>),
+    app: &App,
+    theme: &Theme,
+) {
     let focused = app.focus == pane && app.visible_panes().len() > 1;
     let mut line = Line::new().with("─ ", Tone::Dim);
     line.push(pane.title(), if focused { Tone::Key } else { Tone::Title });
-    for (text, tone) in facts(pane, app) {
+    for (text, tone) in facts {
         let width = crate::text::width(&text);
         // A number without its end is another number: what is short is left out rather than cut.
         if width < SHORT && line.width() + 3 + width > usize::from(area.width) {
@@ -206,7 +180,7 @@ fn row_facts(app: &App, pane: Pane, scene: &Scene<'_>) -> Vec<(String, Tone)> {
     let mut facts = Vec::new();
     if !state.filter_text.is_empty() {
         let text = crate::text::fit(&state.filter_text, 24).into_owned();
-        facts.push((format!("/{text} shows {} of {}", state.rows.len(), state.total), Tone::Key));
+        facts.push((format!("/{text} shows {} of {}", state.hits(), state.total), Tone::Key));
     }
     if let Some(sort) = state.sort {
         let title = crate::app::table::columns(pane).iter().find(|column| column.name == sort.column);

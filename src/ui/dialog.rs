@@ -7,7 +7,7 @@
 //! │ frees        1 at once: 4410 deploy@ci                                 │
 //! │                                                                        │
 //! │ this one   root of the chain   all behind it                     Tab   │
-//! │ [Cancel] Enter     y terminate                                         │
+//! │ [Back] Enter       y terminate                                         │
 //! └────────────────────────────────────────────────────────────────────────┘
 //! ```
 
@@ -99,9 +99,9 @@ fn asked(app: &App, dialog: &Dialog) -> Option<Line> {
     })
 }
 
-/// What can be answered: Cancel, which has the focus, and what confirms.
+/// What can be answered: Back, which has the focus, and what confirms. "Cancel" is what is done to a query, and nothing else.
 fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme: &Theme) {
-    let (label, verb) = ("[Cancel]", dialog::verb(dialog.order.verb));
+    let (label, verb) = ("[Back]", dialog::verb(dialog.order.verb));
     let mut line = Line::new().with(label, Tone::Title).with(" Enter   ", Tone::Dim);
     match (&dialog.plan.confirm, app.cannot_ask()) {
         (_, Some(why)) => line.push(why, Tone::Critical),
@@ -111,7 +111,7 @@ fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme:
             line.push("y", Tone::Key);
             line.push(format!(" {verb}"), Tone::Plain);
         }
-        (Confirm::Count(_) | Confirm::Owner(_), _) => {
+        (Confirm::Count(_) | Confirm::Owner(_) | Confirm::Name(_), _) => {
             let typed = crate::text::one_line(&dialog.typed).into_owned();
             line.push(format!("{verb}: "), Tone::Plain);
             line.push(format!("{}_", crate::text::fit(&typed, 42)), Tone::Key);

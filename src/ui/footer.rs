@@ -5,16 +5,19 @@ use ratatui::layout::{Position, Rect};
 use ratatui::widgets::Clear;
 
 use super::theme::Theme;
+use super::viewport::Viewport;
 use super::{draw_ends, draw_line};
 use crate::app::dialog;
 use crate::app::keymap::{self, Action};
 use crate::app::line::{Line, Tone};
+use crate::app::message::Spot;
 use crate::app::page::{Page, Prompt};
 use crate::app::screen::Screen;
 use crate::app::table::RowId;
 use crate::app::{App, Notice};
+use crate::keys::Key;
 
-pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     if let Some(prompt) = &app.prompt {
         return render_prompt(frame, area, prompt, theme);
     }
@@ -38,14 +41,35 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme
         left.push(span.text, span.tone);
     }
     draw_ends(frame, area, &left, &right, theme);
+    let width = u16::try_from(right.width()).unwrap_or(u16::MAX).min(area.width);
+    spots(app, Rect { width: area.width.saturating_sub(width + 1), ..area }, &left, viewport);
+    spots(app, Rect { x: area.right() - width, width, ..area }, &right, viewport);
+}
+
+/// Where the keys are that can be clicked, each with its words.
+fn spots(app: &App, area: Rect, line: &Line, viewport: &mut Viewport) {
+    let mut x = area.x;
+    let mut last = None;
+    for span in &line.spans {
+        let width = u16::try_from(crate::text::width(&span.text)).unwrap_or(u16::MAX);
+        let end = x.saturating_add(width).min(area.right());
+        let key = Key::parse(&span.text).ok().filter(|_| span.tone == Tone::Key);
+        let blank = span.text.trim().is_empty();
+        last = if blank { None } else { key.and_then(|key| app.settings.keymap.action(key)).or(last) };
+        // A click beside what was meant ends nothing.
+        if let Some(action) = last.filter(|action| *action != Action::Quit) {
+            viewport.spot(Rect { x, width: end.saturating_sub(x), ..area }, Spot::Key(action));
+        }
+        x = end;
+    }
 }
 
 /// The keys of a question that are the same in all.
 fn render_dialog_keys(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let mut line = Line::new().with("Esc", Tone::Key).with(" cancel", Tone::Plain);
+    let mut line = Line::new().with("Esc", Tone::Key).with(" back", Tone::Plain);
     if app.dialog.as_ref().is_some_and(|dialog| dialog.choices().len() > 1) {
         line.push("  Tab", Tone::Key);
-        line.push(" somebody else", Tone::Plain);
+        line.push(" other choice", Tone::Plain);
     }
     line.push("  PgDn PgUp", Tone::Key);
     line.push(" scroll", Tone::Plain);
@@ -57,8 +81,14 @@ const NOTICE_ROWS: u16 = 3;
 
 /// A word to the user, over as many of the rows above as it needs.
 fn render_notice(frame: &mut Frame<'_>, area: Rect, notice: &Notice, theme: &Theme) {
-    let lines = crate::text::lines(&notice.text, usize::from(area.width));
-    let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX).clamp(1, NOTICE_ROWS).min(area.y + 1);
+    let above = Rect { height: area.y + area.height, y: 0, ..area };
+    render_lowest(frame, above, (&notice.text, Tone::Warning), theme);
+}
+
+/// A text in the lowest rows of an area, over what is there.
+fn render_lowest(frame: &mut Frame<'_>, area: Rect, (text, tone): (&str, Tone), theme: &Theme) {
+    let lines = crate::text::lines(text, usize::from(area.width));
+    let rows = u16::try_from(lines.len()).unwrap_or(u16::MAX).clamp(1, NOTICE_ROWS).min(area.height);
     let place = Rect { y: area.bottom().saturating_sub(rows), height: rows, ..area };
     frame.render_widget(Clear, place.intersection(frame.area()));
     let last = usize::from(rows).saturating_sub(1);
@@ -69,8 +99,7 @@ fn render_notice(frame: &mut Frame<'_>, area: Rect, notice: &Notice, theme: &The
             Some(text) => text.clone(),
             None => String::new(),
         };
-        let line = Line::new().with(text, Tone::Warning);
-        draw_line(frame, Rect { y, height: 1, ..area }, &line, theme);
+        draw_line(frame, Rect { y, height: 1, ..area }, &Line::new().with(text, tone), theme);
     }
 }
 
@@ -101,14 +130,19 @@ fn actions(app: &App) -> Vec<Action> {
     match app.pages.last() {
         Some(Page::Help { .. }) => vec![Action::Back, Action::PageDown, Action::PageUp],
         Some(Page::Findings { .. } | Page::Sort { .. }) => vec![Action::Open, Action::Back],
+        Some(Page::Finding { .. }) => vec![Action::Back, Action::PageDown, Action::Copy],
         Some(Page::Detail { .. }) => {
             vec![Action::Back, Action::PageDown, Action::Follow, Action::Wrap, Action::Copy, Action::Pause]
         }
         None => {
             let mut actions =
                 vec![Action::Open, Action::Filter, Action::Sort, Action::Mark, Action::Follow, Action::Pause];
-            if app.panes().len() > 1 {
-                actions.extend([Action::NextPane, Action::Zoom]);
+            let hidden = app.panes().len() > app.visible_panes().len();
+            match app.panes().len() {
+                0 | 1 => {}
+                // There is more than is seen.
+                _ if hidden && !app.zoom => actions.insert(1, Action::NextPane),
+                _ => actions.extend([Action::NextPane, Action::Zoom]),
             }
             if app.screen == Screen::Locks {
                 actions.push(Action::AllLocks);
@@ -213,10 +247,11 @@ fn keys(app: &App, actions: &[Action]) -> Line {
 
 fn render_prompt(frame: &mut Frame<'_>, area: Rect, prompt: &Prompt, theme: &Theme) {
     let width = usize::from(area.width);
-    let right = match &prompt.error {
-        Some(error) => Line::new().with(crate::text::fit(error, width / 2).into_owned(), Tone::Critical),
-        None => Line::new().with("Enter keep  Esc undo", Tone::Dim),
-    };
+    if let Some(error) = &prompt.error {
+        let above = Rect { height: area.y, y: 0, ..area };
+        render_lowest(frame, above, (error, Tone::Critical), theme);
+    }
+    let right = Line::new().with("Enter keep  Esc undo", Tone::Dim);
     let room = width.saturating_sub(right.width() + 3);
     let scroll = prompt.input.visual_scroll(room);
     let shown: String = prompt.input.value().chars().skip(scroll).collect();

@@ -10,44 +10,51 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use super::theme::Theme;
+use super::viewport::Viewport;
 use super::widgets::sparkline;
 use super::{draw_ends, draw_line};
 use crate::app::App;
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
+use crate::app::message::Spot;
+use crate::app::page::finding_id;
 use crate::model::backend::State;
 use crate::model::finding::{Finding, Severity};
 use crate::model::task::TaskState;
 use crate::model::view::Link;
 
-/// Lines of findings in the header: always as many, so that nothing below them jumps.
-fn finding_rows(height: u16) -> u16 {
-    if height >= 30 { 3 } else { 1 }
-}
-
-/// How high the header is on a terminal of this height.
-pub(super) fn height(terminal: u16) -> u16 {
-    2 + finding_rows(terminal)
-}
-
-pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let row = |at: u16| Rect { y: area.y + at, height: 1, ..area };
     let right = link_line(app, area.width >= 100);
     let room = usize::from(area.width).saturating_sub(right.width() + 1);
     draw_ends(frame, row(0), &server_line(app, room), &right, theme);
     let findings = area.height.saturating_sub(2);
-    render_findings(frame, Rect { y: area.y + 1, height: findings, ..area }, app, theme);
+    // What is known of the past is worth less than why there is nothing newer.
+    if why_down(app, area.width, usize::from(findings) + 1).len() > usize::from(findings) {
+        render_findings(frame, Rect { y: area.y + 1, height: findings + 1, ..area }, app, viewport, theme);
+        return;
+    }
+    render_findings(frame, Rect { y: area.y + 1, height: findings, ..area }, app, viewport, theme);
     draw_line(frame, row(area.height.saturating_sub(1)), &waiting_line(app, area.width), theme);
+}
+
+/// Which server, and what is special about how it is looked at: that nothing can be done stands where everybody sees it.
+fn name(app: &App, room: usize) -> String {
+    let target = crate::text::one_line_prefix(&app.settings.target, 500);
+    let mut name = crate::text::fit_middle(&target, (room * 2 / 5).clamp(16, 48)).into_owned();
+    if let Some(note) = &app.settings.note {
+        name = format!("{name} [{note}]");
+    }
+    if app.settings.read_only {
+        name = format!("{name} [read-only]");
+    }
+    name
 }
 
 /// Pieces of the first line, the dispensable ones with a higher number.
 fn server_line(app: &App, room: usize) -> Line {
     let mut pieces: Vec<(u8, String, Tone)> = Vec::new();
-    let target = crate::text::one_line_prefix(&app.settings.target, 30);
-    let mut name = crate::text::fit(&target, 30).into_owned();
-    if let Some(note) = &app.settings.note {
-        name = format!("{name} [{note}]");
-    }
+    let name = name(app, room);
     let Some((scene, server)) = app.scene().and_then(|scene| Some((scene, scene.snapshot.server()?))) else {
         return Line::new().with(name, Tone::Title);
     };
@@ -56,7 +63,10 @@ fn server_line(app: &App, room: usize) -> Line {
     if let Some(up) = scene.age(server.started_at) {
         pieces.push((5, format!("up {}", crate::text::duration(up)), Tone::Dim));
     }
-    pieces.push((4, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
+    // The name of a place has its database in it.
+    if app.settings.target != server.place() {
+        pieces.push((4, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
+    }
     let full = scene.view.findings.iter().any(|finding| finding.check == "connections");
     let tone = if full { Tone::Critical } else { Tone::Plain };
     pieces.push((1, format!("{}/{} conn", server.connections, server.max_connections), tone));
@@ -135,23 +145,47 @@ fn link_line(app: &App, wide: bool) -> Line {
     line
 }
 
-fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let mut lines: Vec<Line> = Vec::new();
-    if let Link::Down { reason, attempt } = app.link() {
-        let text = format!("{}; trying again (attempt {attempt})", crate::text::one_line(&reason));
-        lines.push(Line::new().with("DOWN  ", Tone::Critical).with(text, Tone::Critical));
+/// Why there is no connection, over as many rows as that takes: it is what somebody can do something about.
+fn why_down(app: &App, width: u16, rows: usize) -> Vec<Line> {
+    let Link::Down { reason, attempt, .. } = app.link() else { return Vec::new() };
+    let when = match app.retry.ceil() {
+        soon if soon < 1.0 => "now".to_owned(),
+        seconds => format!("in {seconds}s"),
+    };
+    let text = format!("{}; attempt {attempt} {when}", crate::text::one_line(&reason));
+    let mut said = crate::text::lines(&text, usize::from(width.saturating_sub(6)));
+    // What has no room is cut in the middle: when it is tried again stands at the end.
+    if said.len() > rows {
+        let when = format!("…; attempt {attempt} {when}");
+        said.truncate(rows);
+        if let Some(last) = said.last_mut() {
+            let room = usize::from(width.saturating_sub(6)).saturating_sub(crate::text::width(&when));
+            *last = format!("{}{when}", crate::text::fit(last, room).trim_end_matches('…'));
+        }
     }
+    let head = |at: usize| if at == 0 { "DOWN  " } else { "      " };
+    let line =
+        |(at, text): (usize, String)| Line::new().with(head(at), Tone::Critical).with(text, Tone::Critical);
+    said.into_iter().enumerate().map(line).collect()
+}
+
+fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
+    let mut lines = why_down(app, area.width, usize::from(area.height));
     let findings = app.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
-    let room = usize::from(area.height).saturating_sub(lines.len());
+    let above = lines.len();
+    let room = usize::from(area.height).saturating_sub(above);
     let mut helps: Vec<Option<Line>> = vec![None; lines.len()];
     helps.extend(findings.iter().take(room).map(|finding| help(app, finding)));
-    lines.extend(findings.iter().take(room).map(|finding| finding_line(finding, area.width)));
-    if lines.is_empty() && app.scene().is_some() {
-        lines.push(Line::new().with("ok    ", Tone::Good).with("nothing needs anybody", Tone::Dim));
-    }
+    lines.extend(findings.iter().take(room).map(|finding| finding_line(app, finding, area.width)));
     let hidden = findings.len().saturating_sub(room);
+    if lines.is_empty() && app.scene().is_some() {
+        lines.push(Line::new().with("ok    ", Tone::Good).with("no problems found", Tone::Dim));
+    }
+    for (y, finding) in (area.y..area.bottom()).skip(above).zip(findings) {
+        viewport.spot(Rect { y, height: 1, ..area }, Spot::Finding(finding_id(finding)));
+    }
     for (at, line) in (0u16..area.height).zip(&lines) {
-        let last = at + 1 == area.height;
+        let last = at + 1 == area.height && above < usize::from(area.height);
         let helps = helps.get(usize::from(at)).and_then(Option::as_ref);
         let key = app.settings.keymap.key(crate::app::keymap::Action::Findings);
         let mut more = helps.cloned().unwrap_or_default();
@@ -160,12 +194,31 @@ fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) 
             more.push(format!("{hidden} more: "), Tone::Dim);
             more.push(key.to_string(), Tone::Key);
         }
-        draw_ends(frame, Rect { y: area.y + at, height: 1, ..area }, line, &more, theme);
+        let mut line = line.clone();
+        if let Some(finding) = usize::from(at).checked_sub(above).and_then(|at| findings.get(at)) {
+            about(&mut line, finding, usize::from(area.width).saturating_sub(more.width() + 2));
+        }
+        draw_ends(frame, Rect { y: area.y + at, height: 1, ..area }, &line, &more, theme);
+    }
+}
+
+/// The least room in which it is of use to say more.
+const LEAST: usize = 12;
+
+/// Appends who that is, and what it is about, as far as there is room.
+pub(super) fn about(line: &mut Line, finding: &Finding, room: usize) {
+    let spare = room.saturating_sub(line.width() + 3);
+    if spare >= LEAST && !finding.about.is_empty() {
+        line.push(" · ", Tone::Dim);
+        line.push(crate::text::fit(&finding.about, spare), Tone::Dim);
     }
 }
 
 /// The key that helps: `K terminate`. None where nothing may be done.
 pub(super) fn help(app: &App, finding: &Finding) -> Option<Line> {
+    if app.is_stale() {
+        return None;
+    }
     let (action, does) = crate::app::dialog::help(finding)?;
     let key = app.settings.keymap.key(action)?;
     Some(Line::new().with(key.to_string(), Tone::Key).with(format!(" {does}"), Tone::Plain))
@@ -175,20 +228,31 @@ pub(super) fn help(app: &App, finding: &Finding) -> Option<Line> {
 const BESIDE: usize = 18;
 
 /// A finding as a line. The word says how bad it is, whatever the colours.
-pub(super) fn finding_line(finding: &Finding, width: u16) -> Line {
+pub(super) fn finding_line(app: &App, finding: &Finding, width: u16) -> Line {
     let (word, tone) = match finding.severity {
+        severity if app.is_stale() => (before(severity), Tone::Past),
         Severity::Critical => ("CRIT  ", Tone::Critical),
         Severity::Warning => ("WARN  ", Tone::Warning),
         Severity::Info => ("info  ", Tone::Dim),
     };
     let short = width < 100 || crate::text::width(&finding.summary) + BESIDE > usize::from(width);
     let summary = if short { &finding.short } else { &finding.summary };
-    Line::new().with(word, tone).with(crate::text::one_line(summary), Tone::Plain)
+    let (text, gap) = if app.is_stale() { (Tone::Past, " ") } else { (Tone::Plain, "") };
+    Line::new().with(word, tone).with(format!("{gap}{}", crate::text::one_line(summary)), text)
+}
+
+/// How bad it was when it was last seen.
+fn before(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "(crit)",
+        Severity::Warning => "(warn)",
+        Severity::Info => "(info)",
+    }
 }
 
 fn waiting_line(app: &App, width: u16) -> Line {
     let Some(scene) = app.scene() else {
-        return Line::new().with("waiting for the first answer of the server", Tone::Dim);
+        return Line::new().with("waiting for the first answer from the server", Tone::Dim);
     };
     let urgent = urgent(&scene);
     let most = usize::from(width / 4).clamp(10, 40);

@@ -8,6 +8,7 @@ mod dialog;
 mod events;
 mod footer;
 mod header;
+mod layout;
 mod leases;
 mod pages;
 mod queue;
@@ -35,15 +36,15 @@ pub fn render(frame: &mut Frame<'_>, app: &App, viewport: &mut Viewport, theme: 
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         too_small(frame, area, theme);
     } else {
-        let head = header::height(area.height);
+        let head = crate::app::header_rows(area.height);
         let (header, rest) = split_top(area, head);
         let (body, footer) = split_bottom(rest, 1);
-        header::render(frame, header, app, theme);
+        header::render(frame, header, app, viewport, theme);
         if !pages::render_full(frame, body, app, viewport, theme) {
             body::render(frame, body, app, viewport, theme);
         }
         pages::render_popup(frame, body, app, viewport, theme);
-        footer::render(frame, footer, app, theme);
+        footer::render(frame, footer, app, viewport, theme);
         dialog::render(frame, body, app, viewport, theme);
     }
     if theme.ascii {

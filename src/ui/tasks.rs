@@ -8,6 +8,7 @@ use crate::model::task::TaskState;
 /// was left out.
 pub(super) fn facts(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     let counts = &scene.view.tasks.counts;
+    // Each task is in one state: the numbers add up.
     let running = counts.of(TaskState::Running) + counts.of(TaskState::MaybeRunning);
     let mut facts = staleness(scene);
     facts.push((format!("{running} running"), Tone::Plain));

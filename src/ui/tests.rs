@@ -244,10 +244,46 @@ fn before_the_first_answer() {
 #[test]
 fn a_lost_connection_is_seen_at_once() {
     let mut view = sample::incident(0.0).view();
-    view.link = Link::Down { reason: "connection refused".into(), attempt: 3 };
+    view.link = Link::Down {
+        reason: "connection refused".into(),
+        attempt: 3,
+        wait: std::time::Duration::from_secs(4),
+    };
     let mut stage = Stage::new(80, 24).view(view);
-    stage.app.update(Message::Tick(14.0));
+    stage.app.update(Message::Tick(1.0));
     check("down", &mut stage);
+}
+
+/// Why there is no connection is read to its end, and when it is tried again is always there.
+#[test]
+fn the_reason_of_a_lost_connection_and_the_next_attempt_are_told() {
+    let reason = "connection to server at \"db.internal.example.com\" (10.0.3.17), port 5432 failed: FATAL: \
+                  remaining connection slots are reserved for roles with the SUPERUSER attribute";
+    for (width, height, whole) in [(60, 15, false), (80, 24, false), (120, 35, true), (200, 60, true)] {
+        let mut view = sample::incident(0.0).view();
+        let wait = std::time::Duration::from_secs(8);
+        view.link = Link::Down { reason: reason.into(), attempt: 5, wait };
+        let mut stage = Stage::new(width, height).view(view);
+        for (silence, when) in [(0.0, "attempt 5 in 8s"), (3.0, "attempt 5 in 5s"), (30.0, "attempt 5 now")] {
+            stage.app.update(Message::Tick(silence));
+            let text = stage.text();
+            let head: Vec<&str> = text.lines().skip(1).take(4).map(str::trim).collect();
+            let head = head.join(" ");
+            assert!(head.contains(when), "{width}x{height}: {text}");
+            assert!(head.contains("DOWN  connection to server at"), "{width}x{height}: {text}");
+            assert_eq!(head.contains("SUPERUSER attribute"), whole, "{width}x{height}: {text}");
+            assert!(
+                !head.contains("CRIT") && !head.contains("K terminate"),
+                "old findings are marked: {text}"
+            );
+        }
+    }
+    let mut view = sample::incident(0.0).view();
+    view.link = Link::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::ZERO };
+    let mut stage = Stage::new(80, 24).view(view).keys("!");
+    stage.app.update(Message::Tick(14.0));
+    let text = stage.text();
+    assert!(text.contains("Findings · 5 · 14s old") && text.contains("(crit) 4312"), "{text}");
 }
 
 #[test]
@@ -266,8 +302,8 @@ fn ascii_is_ascii() {
 
 #[test]
 fn no_size_panics_and_below_the_smallest_it_says_so() {
-    for width in [0, 1, 2, 3, 10, 79, 80, 81, 119, 300] {
-        for height in [0, 1, 2, 3, 10, 23, 24, 29, 30, 100] {
+    for width in [0, 1, 59, 60, 80, 119, 300] {
+        for height in [0, 1, 14, 15, 23, 30, 100] {
             for keys in [
                 "",
                 "2",
@@ -294,7 +330,8 @@ fn no_size_panics_and_below_the_smallest_it_says_so() {
             }
         }
     }
-    assert!(incident(79, 24).text().contains("locktop needs 80x24"));
+    assert!(incident(59, 24).text().contains("locktop needs 60x15"));
+    assert!(incident(80, 14).text().contains("this is 80x14"));
 }
 
 #[test]
@@ -308,6 +345,81 @@ fn the_selection_is_seen_without_colours() {
     assert_eq!(reversed.len(), 1);
     for cell in &buffer.content {
         assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset));
+    }
+}
+
+/// What has nothing to show leaves its room to the others, and the names have theirs before what can be done without.
+#[test]
+fn empty_panes_take_a_line_and_names_are_read() {
+    for (width, height) in SIZES {
+        let mut builder = sample::jobs(0.0);
+        builder
+            .locks
+            .retain(|lock| lock.granted && lock.tag.locktype != crate::model::lock::LockType::Advisory);
+        for execution in &mut builder.executions {
+            execution.worker =
+                execution.worker.as_ref().map(|worker| format!("{worker}@batch-host-0012").into());
+        }
+        let mut stage = Stage::new(width, height).view(builder.view());
+        let text = stage.text();
+        let lines: Vec<&str> = text.lines().collect();
+        let at = |words: &str| lines.iter().position(|line| line.contains(words)).unwrap();
+        assert_eq!(
+            at("─ Chains · no session waits for a lock ─") + 1,
+            at("─ Advisory · no advisory locks held ─")
+        );
+        assert!(
+            text.contains("0012") || text.contains("-0012"),
+            "the end of a worker's name tells which: {text}"
+        );
+        check("calm_overview", &mut stage);
+    }
+}
+
+/// Whose session it is stays when there is little room, unless all are of one role.
+#[test]
+fn of_who_the_role_stays_where_there_are_several() {
+    let screen = |builder: sample::Builder| Stage::new(80, 24).view(builder.view()).keys("2").text();
+    let text = screen(sample::incident(0.0));
+    assert!(text.contains("deploy@pr…") && !text.contains(" @prisma"), "{text}");
+    let mut one = sample::incident(0.0);
+    for backend in &mut one.backends {
+        backend.user = Some("application".into());
+    }
+    let text = screen(one);
+    assert!(text.contains("@prisma") && !text.contains("applicati"), "{text}");
+}
+
+/// Which database it is says nothing where there is one.
+#[test]
+fn the_database_is_a_column_where_there_are_several() {
+    let heads = |builder: sample::Builder, keys: &str| {
+        let text = Stage::new(200, 60).view(builder.view()).keys(keys).text();
+        let head = text.lines().find(|line| line.contains("PID")).unwrap().to_owned();
+        head.split_whitespace().any(|word| word == "DB")
+    };
+    for keys in ["2", "3a", "7"] {
+        assert!(!heads(sample::incident(0.0), keys), "{keys}");
+        let mut several = sample::incident(0.0);
+        several.backends[0].datid = Some(7);
+        several.backends[0].database = Some("billing".into());
+        assert!(heads(several, keys), "{keys}");
+    }
+}
+
+/// A terminal of 80x24 within tmux is 80x23.
+#[test]
+fn a_small_terminal_has_fewer_panes_and_every_service() {
+    for (width, height) in [(80, 23), (60, 15), (120, 18), (80, 16)] {
+        let stage =
+            |keys: &str| Stage::new(width, height).view(sample::systems::leases(0.0).view()).keys(keys);
+        check("small_overview", &mut stage(""));
+        check("small_pane", &mut stage("<shift-tab>"));
+        check("small_ask", &mut stage("2K"));
+        check(
+            "small_queue",
+            &mut Stage::new(width, height).view(sample::systems::queue(0.0).view()).keys("6"),
+        );
     }
 }
 
@@ -354,6 +466,74 @@ fn hostile_text_stays_in_its_place() {
     }
 }
 
+/// Where `text` begins on the screen.
+fn place_of(stage: &mut Stage, text: &str) -> (u16, u16) {
+    let screen = stage.text();
+    let (y, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap();
+    let before = &line[..line.find(text).unwrap()];
+    (u16::try_from(crate::text::width(before)).unwrap(), u16::try_from(y).unwrap())
+}
+
+#[test]
+fn what_can_be_clicked_is_where_it_is_seen() {
+    use crate::app::keymap::Action;
+    use crate::app::message::Spot;
+    use crate::app::screen::Pane;
+    let mut stage = incident(120, 35);
+    let spot = |stage: &mut Stage, text: &str| {
+        let (x, y) = place_of(stage, text);
+        stage.viewport.hit(x, y)
+    };
+    assert!(matches!(spot(&mut stage, "CRIT  4312"), Some(Spot::Finding(("root_blocker", _)))));
+    assert_eq!(spot(&mut stage, "BLOCKS"), Some(Spot::Heading(Pane::Chains, "blocks")));
+    assert_eq!(spot(&mut stage, "? help"), Some(Spot::Key(Action::Help)));
+    assert_eq!(
+        spot(&mut stage, "K terminate"),
+        Some(Spot::Finding(("root_blocker", finding_subject(&stage))))
+    );
+    assert_eq!(spot(&mut stage, "└ 4410"), Some(Spot::Row(Pane::Chains, 1)));
+    let last = u16::try_from(stage.text().lines().count()).unwrap() - 1;
+    let line = stage.text().lines().last().unwrap().to_owned();
+    let digit = crate::text::width(&line[..line.find(" 7 ").unwrap()]) + 1;
+    let hit = stage.viewport.hit(u16::try_from(digit).unwrap(), last);
+    assert_eq!(hit, Some(Spot::Key(Action::Backends)), "{line}");
+    let mut stage = stage.keys("!");
+    assert!(matches!(spot(&mut stage, "prepared transaction"), Some(Spot::Finding(_))));
+}
+
+fn finding_subject(stage: &Stage) -> crate::model::finding::Subject {
+    stage.app.view.as_ref().unwrap().findings[0].subject.clone()
+}
+
+#[test]
+fn the_help_can_be_scrolled_to_its_end_at_every_size() {
+    let rights = crate::model::plan::Rights {
+        role: "ops".into(),
+        version_num: 170_002,
+        read_all_stats: true,
+        superusers: vec!["postgres".into()],
+        ..crate::model::plan::Rights::default()
+    };
+    for (width, height) in [(60, 15), (80, 24), (200, 60)] {
+        let view = View { rights: Some(Arc::new(rights.clone())), ..sample::incident(0.0).view() };
+        let mut stage = Stage::new(width, height).view(view);
+        let all = crate::app::help::lines(&stage.app, usize::from(width));
+        assert!(all.iter().all(|line| line.width() <= usize::from(width)), "{width}: a line is cut");
+        for keys in ["?G".to_owned(), format!("?{}", "<pgdn>".repeat(all.len() / 8))] {
+            stage = stage.keys(&keys);
+            let text = stage.text();
+            assert!(text.contains(all.last().unwrap().plain().trim_end()), "{width}x{height} {keys}: {text}");
+            let scroll = |app: &App| match app.pages.last() {
+                Some(crate::app::page::Page::Help { scroll }) => *scroll,
+                page => panic!("{page:?}"),
+            };
+            let (room, end) = (stage.app.page_rows, scroll(&stage.app));
+            assert_eq!(end, all.len().saturating_sub(room), "{width}x{height}: no further than its end");
+            stage = stage.keys("<esc>");
+        }
+    }
+}
+
 #[test]
 fn theme_mistakes_are_named() {
     let theme = Theme::new(Base::Dark, Depth::Rgb, false);
@@ -363,7 +543,7 @@ fn theme_mistakes_are_named() {
     assert!(colors("critical", "#ff0000").is_ok());
     assert!(colors("critical", "light-red").is_ok());
     assert!(colors("colour", "red").unwrap_err().to_string().contains("unknown colour \"colour\""));
-    assert!(colors("dim", "reddish").unwrap_err().to_string().contains("\"reddish\" is no colour"));
+    assert!(colors("dim", "reddish").unwrap_err().to_string().contains("\"reddish\" is not a colour"));
 }
 
 #[test]
@@ -377,6 +557,37 @@ fn locks_that_could_not_be_read_are_not_shown_as_live() {
     assert!(text.contains("20 30s ago: pg_locks cannot be read"), "{text}");
     assert!(text.contains("30s old: permission denied for function pg_lock_status"), "{text}");
     assert!(text.contains("2m51s") && !text.contains("3m21s row") && !text.contains("longest"), "{text}");
+}
+
+/// That nothing can be done is seen before somebody needs it.
+#[test]
+fn read_only_is_seen() {
+    let rights = crate::model::plan::Rights {
+        role: "postgres".into(),
+        superuser: true,
+        read_all_stats: true,
+        ..crate::model::plan::Rights::default()
+    };
+    for (width, height) in [(60, 15), (80, 24), (200, 60)] {
+        let mut stage = Stage::new(width, height);
+        let settings = Settings {
+            target: "app@db.internal.example.com:5432".into(),
+            read_only: true,
+            ..Settings::default()
+        };
+        stage.app = App::new(settings, 1.0);
+        stage.app.update(Message::Resize(width, height));
+        let view = View { rights: Some(Arc::new(rights.clone())), ..sample::incident(0.0).view() };
+        let mut stage = stage.view(view);
+        let text = stage.text();
+        let first = text.lines().next().unwrap();
+        assert!(first.contains("[read-only]") && first.contains(":5432"), "{first}");
+        assert!(!text.contains("K terminate"), "{text}");
+        let help = crate::app::help::lines(&stage.app, 200);
+        let help: Vec<String> = help.iter().map(crate::app::line::Line::plain).collect();
+        assert!(!help.iter().any(|line| line.contains("ends all sessions")), "{help:?}");
+        assert!(help.iter().any(|line| line.contains("ends, cancels and changes nothing")), "{help:?}");
+    }
 }
 
 /// What our role may do is said in the help, and of each session.

@@ -82,7 +82,7 @@ pub enum ThemeError {
     )]
     Meaning(String),
     /// No such colour.
-    #[error("\"{0}\" is no colour; write a name (red, light-blue), a number (0 to 255) or #rrggbb")]
+    #[error("\"{0}\" is not a colour: write a name (red, light-blue), a number (0 to 255) or #rrggbb")]
     Color(String),
 }
 

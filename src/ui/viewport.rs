@@ -1,8 +1,9 @@
 //! What drawing remembers between two frames: how far each table is scrolled, and what lies where for the mouse.
 
-use ratatui::layout::Rect;
+use ratatui::layout::{Position, Rect};
 use rustc_hash::FxHashMap;
 
+use crate::app::message::Spot;
 use crate::app::screen::Pane;
 
 /// How far tables are scrolled, and where they are.
@@ -10,6 +11,7 @@ use crate::app::screen::Pane;
 pub struct Viewport {
     offsets: FxHashMap<Pane, usize>,
     areas: Vec<(Pane, Rect, usize)>,
+    spots: Vec<(Rect, Spot)>,
     /// Rows that a page down moves over in the focused table or the open page.
     pub page_rows: usize,
     /// The revision of the dialog that was drawn; none when there was none, or no room for it.
@@ -19,6 +21,7 @@ pub struct Viewport {
 impl Viewport {
     pub(super) fn begin(&mut self) {
         self.areas.clear();
+        self.spots.clear();
         self.dialog = None;
     }
 
@@ -29,18 +32,31 @@ impl Viewport {
         *offset
     }
 
+    /// The rows of a table, the first of which is at a position among the pane's rows.
     pub(super) fn place(&mut self, pane: Pane, area: Rect, offset: usize) {
         self.areas.push((pane, area, offset));
     }
 
+    /// Something else that can be clicked.
+    pub(super) fn spot(&mut self, area: Rect, spot: Spot) {
+        self.spots.push((area, spot));
+    }
+
     /// The table at a place of the screen, and the position of the row there among its rows.
     #[must_use]
-    pub fn hit(&self, column: u16, row: u16) -> Option<(Pane, usize)> {
-        let (pane, area, offset) = self
-            .areas
-            .iter()
-            .find(|(_, area, _)| area.contains(ratatui::layout::Position { x: column, y: row }))?;
+    pub fn row(&self, column: u16, row: u16) -> Option<(Pane, usize)> {
+        let place = Position { x: column, y: row };
+        let (pane, area, offset) = self.areas.iter().find(|(_, area, _)| area.contains(place))?;
         Some((*pane, offset + usize::from(row - area.y)))
+    }
+
+    /// What is at a place of the screen; what was drawn last lies on top.
+    #[must_use]
+    pub fn hit(&self, column: u16, row: u16) -> Option<Spot> {
+        let place = Position { x: column, y: row };
+        let spot = self.spots.iter().rev().find(|(area, _)| area.contains(place));
+        let row = || self.row(column, row).map(|(pane, at)| Spot::Row(pane, at));
+        spot.map(|(_, spot)| spot.clone()).or_else(row)
     }
 }
 

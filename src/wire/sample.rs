@@ -126,6 +126,8 @@ pub(super) fn view() -> View {
 
 fn server() -> Server {
     Server {
+        host: "db.example.com".into(),
+        port: 5432,
         version_num: 170_002,
         version: "17.2".into(),
         in_recovery: false,
@@ -139,6 +141,7 @@ fn server() -> Server {
         deadlocks_of: [5].into(),
         started_at: None,
         replayed_at: None,
+        keepalives: crate::model::snapshot::Keepalives::default(),
         query_size: 1024,
         orphan_grace: None,
         sees_all: true,
@@ -165,5 +168,7 @@ fn finding() -> Finding {
         blocked: 1,
         since: None,
         help: None,
+        about: "".into(),
+        details: Vec::new(),
     }
 }

@@ -242,7 +242,7 @@ async fn another_client_is_left_alone_also_in_the_same_transaction() {
         // A name that could not be read is compared with nothing.
         let unread = client(|client| client.application = Some("caf\u{fffd}".into()));
         pair.holder.run("SET application_name = 'the next one'").await;
-        let words = "it serves another client by now: the next one, not ";
+        let words = "it now serves another client: the next one, not ";
         pair.is_left_alone(Verb::Cancel, target.clone(), words).await;
         pair.is_left_alone(Verb::Terminate, target, words).await;
         let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(unread)).await;

@@ -320,7 +320,7 @@ async fn a_published_item_is_left_alone_while_anybody_may_work_on_it() {
         let seen = place.item().await;
         // As the article's worker holds it: by the row, then by the key.
         place.run("BEGIN; SELECT FROM task_queue FOR UPDATE").await;
-        place.is(Verb::Requeue, What::Item(seen.clone()), Fate::Refused, "somebody has its row locked").await;
+        place.is(Verb::Requeue, What::Item(seen.clone()), Fate::Refused, "its row is locked").await;
         place.run("COMMIT; SELECT pg_advisory_lock(1)").await;
         for verb in [Verb::Requeue, Verb::SetAside] {
             place.is(verb, What::Item(seen.clone()), Fate::Refused, "somebody holds its advisory key").await;

@@ -44,7 +44,7 @@ async fn another_address_is_somebody_else_and_the_same_is_not() {
     let mut other = target.clone();
     other.client.address = Some("127.0.0.2".into());
     let (fate, detail) = hands.one(Verb::Terminate, What::Session(other)).await;
-    let words = "it serves another client by now: its role or its address is another one";
+    let words = "it now serves another client: its role or its address is another one";
     assert_eq!((fate, detail.as_str()), (Fate::Changed, words));
     let (fate, detail) = hands.one(Verb::Terminate, What::Session(target.clone())).await;
     assert_eq!(fate, Fate::Done, "{detail}");

@@ -64,15 +64,21 @@ async fn the_table_fits_where_it_goes() {
     let work = move || {
         let in_terminal = |locale| Terminal::start_in(locale, &["snapshot", &target]).end();
         let piped = |arguments: &[&str]| run(locktop(&[arguments, &["snapshot", &target]].concat())).out;
-        (in_terminal("C.UTF-8"), in_terminal("C"), piped(&[]), piped(&["--ascii"]))
+        let whole = ["snapshot", "--width", "0", &target];
+        let whole = |before: &[&str]| run(locktop(&[before, &whole].concat())).out;
+        let other = (whole(&[]), whole(&["--ascii"]));
+        (in_terminal("C.UTF-8"), in_terminal("C"), piped(&[]), other)
     };
-    let ((_, utf8), (_, ascii), whole, whole_ascii) = tokio::task::spawn_blocking(work).await.unwrap();
+    let ((_, utf8), (_, ascii), plain, (whole, whole_ascii)) =
+        tokio::task::spawn_blocking(work).await.unwrap();
     for text in [&utf8, &ascii] {
         let widths: Vec<usize> = text.lines().map(locktop::text::width).collect();
         assert!(widths.iter().all(|width| *width <= 80) && widths.contains(&80), "{text}");
     }
     assert!(utf8.contains("└ ") && utf8.contains('…'), "{utf8}");
     assert!(ascii.is_ascii() && ascii.contains("` ") && ascii.contains('~'), "{ascii}");
+    // What goes into a ticket is no wider than that.
+    assert!(plain.lines().all(|line| locktop::text::width(line) <= 100), "{plain}");
     assert!(whole.contains("└ ") && whole.lines().any(|line| line.len() > 120), "{whole}");
     assert!(whole_ascii.is_ascii() && whole_ascii.lines().any(|line| line.len() > 120), "{whole_ascii}");
     running.stop().await.unwrap();

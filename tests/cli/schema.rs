@@ -11,7 +11,7 @@ use crate::support::{database, open, server};
 const DOCUMENT: &str = "format:int taken_at:time server:object backends:array prepared:array locks:array queues:array \
     edges:array edges_omitted:int roots:array cycles:array tasks:array executions:array leases:array queue:object \
     findings:array sections:object";
-const SERVER: &str = "version_num:int version:text in_recovery:bool database:text connections:int max_connections:int \
+const SERVER: &str = "host:text port:int version_num:int version:text in_recovery:bool database:text connections:int max_connections:int \
     deadlocks:int";
 const BACKEND: &str = "pid:int backend_start:time? leader_pid:int? database:text? user:text? application:text? \
     client:text? backend_type:text? state:text? wait_event_type:text? wait_event:text? xact_start:time? \
@@ -109,6 +109,9 @@ fn keys_of_advisory_locks(json: &Value) {
         .map(|lock| &lock["key"])
         .filter(|key| !key.is_null())
         .collect();
-    assert!(keys.contains(&&serde_json::json!({"kind": "bigint", "value": 72_707_369})), "{keys:?}");
+    assert!(
+        keys.contains(&&serde_json::json!({"kind": "bigint", "value": 72_707_369, "text": "72707369"})),
+        "{keys:?}"
+    );
     assert!(keys.contains(&&serde_json::json!({"kind": "pair", "classid": -1, "objid": 100})), "{keys:?}");
 }

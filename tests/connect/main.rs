@@ -119,7 +119,7 @@ async fn what_the_server_does_not_know_or_let_in() {
     assert_eq!(
         database.to_string(),
         format!(
-            "{socket} has no database \"nowhere\" for us: database \"nowhere\" does not exist (-d names another)"
+            "{socket} has no database \"nowhere\": database \"nowhere\" does not exist (-d names another)"
         )
     );
     assert_eq!(database.sqlstate(), Some("3D000"));

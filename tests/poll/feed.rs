@@ -96,7 +96,7 @@ async fn a_server_that_was_killed_is_found_again() {
     let own = live.snapshot.as_deref().unwrap().server().unwrap().own_pid;
     server.kill_hard().await.unwrap();
     let first = feed.until(|view| matches!(view.link, Link::Down { .. })).await;
-    let Link::Down { reason, attempt } = &first.link else { panic!() };
+    let Link::Down { reason, attempt, .. } = &first.link else { panic!() };
     assert!(*attempt == 1 && reason.starts_with("connection lost: "), "{attempt}: {reason}");
     let again = feed.until(|view| matches!(view.link, Link::Down { attempt: 2, .. })).await;
     let Link::Down { reason, .. } = &again.link else { panic!() };

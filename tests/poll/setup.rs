@@ -58,7 +58,7 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
 async fn the_second_connection_rests_while_the_poll_has_none() {
     let server = server().await;
     let (views_in, views) = watch::channel(beginning());
-    let down = Link::Down { reason: "gone".into(), attempt: 1 };
+    let down = Link::Down { reason: "gone".into(), attempt: 1, wait: Duration::ZERO };
     views_in.send_replace(Arc::new(View { link: down, ..View::clone(&beginning()) }));
     let spare = Spare::keep(info(&server), Limits::default(), views);
     let refused = spare.client(Duration::from_millis(300)).await;

@@ -13,9 +13,9 @@ use crate::support;
 
 const SIZE: Size = (100, 30);
 /// A terminal in which there is no room for the question.
-const SMALL: Size = (60, 20);
+const SMALL: Size = (59, 20);
 const ARMED: &str = "y terminate";
-const NOTHING: &str = "cancelled: nothing was done";
+const NOTHING: &str = "nothing was done";
 
 /// Somebody in a transaction, and two who wait for what he holds.
 struct Scene {

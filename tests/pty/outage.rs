@@ -48,7 +48,7 @@ fn is_back(screen: &Screen, root: &str) {
     screen.hides("DOWN");
     screen.wait_for("new data", |screen| {
         let text = screen.contents();
-        !text.contains(root) && text.contains("nobody waits for a lock")
+        !text.contains(root) && text.contains("no session waits for a lock")
     });
 }
 

@@ -41,9 +41,9 @@ async fn it_is_suspended_and_goes_on() {
     goes_on(&mut screen, &root);
     screen.keys("<ctrl-z>");
     wait_for("the program to stop", || is_stopped(screen.pid()));
-    screen.resize((60, 20));
+    screen.resize((59, 20));
     screen.signal(Signal::CONT);
-    screen.shows("this is 60x20");
+    screen.shows("this is 59x20");
     screen.resize((120, 35));
     screen.shows(&root);
     screen.keys("q");

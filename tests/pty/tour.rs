@@ -37,9 +37,9 @@ async fn the_keys_of_screens_and_pages() {
     screen.keys("?");
     screen.shows("Up k");
     screen.keys("G");
-    screen.shows("q Ctrl-C");
+    screen.shows("lost once the grace is over");
     screen.keys("?");
-    screen.hides("q Ctrl-C");
+    screen.hides("lost once the grace is over");
 
     screen.shows("Advisory ·");
     screen.keys("z");
@@ -95,7 +95,7 @@ async fn a_filter_and_an_order_are_set_and_undone() {
     screen.keys("<esc>");
     screen.hides("shows 1 of");
     screen.keys("/blocks>>");
-    screen.shows("is no number");
+    screen.shows("is not a number");
     screen.keys("<esc>");
     screen.hides("/blocks");
 

@@ -99,6 +99,11 @@ async fn tasks(desk: &mut Desk, db: &Client) {
         desk.screen.keys("y");
         becomes(db, "SELECT is_enabled FROM scheduled_tasks", enabled).await;
         desk.screen.shows(&format!("report {does}d"));
+        // As it is now, and not as it was a moment ago.
+        let is_off = |line: &str| line.get(1..).is_some_and(|line| line.starts_with(" disabled report"));
+        desk.screen.wait_for("its new state", |screen| {
+            screen.contents().lines().any(is_off) == (enabled == "false")
+        });
     }
 
     db.batch_execute("UPDATE scheduled_tasks SET next_run_at = now() + interval '1 day'").await.unwrap();
@@ -114,7 +119,7 @@ async fn leases(desk: &mut Desk, db: &Client) {
     ask(desk, "5", "node1", "U", &["lease_force_release(7, token ", "type 7 to confirm"]);
     // Something else is no confirmation.
     desk.screen.keys("8<enter>");
-    says(desk, "that is something else: nothing was done");
+    says(desk, "does not match: not confirmed");
     becomes(db, "SELECT state FROM leases", "held").await;
     desk.screen.keys("7<enter>");
     becomes(db, "SELECT state FROM leases", "released").await;

@@ -111,7 +111,7 @@ async fn a_locked_table_makes_its_own_section_old_and_says_who_holds_it() {
         assert_eq!(json["leases"].as_array().unwrap().len(), 1, "those of the other table");
         assert_eq!(json["sections"]["leases"]["error"], expected);
         assert!(stage.screen_of('5', 120, 35).contains(&format!("{holder} holds AccessExclusiveLock")));
-        assert!(stage.table().contains(&format!("leases could not be read: {expected}")));
+        assert!(stage.table().contains(&format!("Leases: not readable ({expected})")));
     }
     migration.batch_execute("ROLLBACK").await.unwrap();
     stage.look_until("the table is read again", |view| errors(view) == [None, None]).await;

@@ -63,7 +63,7 @@ async fn an_item_is_lost_with_the_session_that_took_it_on_every_version() {
         assert_eq!(view.queue.depth.per_minute, Some(1));
         assert_eq!(view.queue.rows[0].pid, Some(pid(&living).await));
         let waits = view.findings.iter().find(|one| one.check == "queue_pending").unwrap();
-        assert_eq!(&*waits.summary, "work queue: 2 pending, the oldest for 1h00m; 2 being worked on");
+        assert_eq!(&*waits.summary, "work queue: 2 pending, oldest 1h00m; 2 being worked on");
         drop(dying);
         stage.look_until("its session is gone", |view| states(view)[0] == (2, "settling")).await;
         assert!(

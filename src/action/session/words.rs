@@ -70,9 +70,9 @@ impl Words {
         };
         let (was, is) = (name(seen.client.application.as_deref()), name(now.application.as_deref()));
         if was == is {
-            return "it serves another client by now: its role or its address is another one".to_owned();
+            return "it now serves another client: its role or its address is another one".to_owned();
         }
-        format!("it serves another client by now: {is}, not {was}")
+        format!("it now serves another client: {is}, not {was}")
     }
 
     /// `began 14:02:31, not 13:59:40`, as exactly as it takes to see the difference.
@@ -194,13 +194,13 @@ mod tests {
                 "it has run something since: its last query began 10:00:00, not 09:00:00",
             ),
             (&idle, "state", "web-1", "it has run something since: its state began 10:00:00, not 09:00:00"),
-            (&idle, "client", "a\u{1b}[2J", "it serves another client by now: a"),
-            (&idle, "client", "", "it serves another client by now: one without a name, not web-1"),
+            (&idle, "client", "a\u{1b}[2J", "it now serves another client: a"),
+            (&idle, "client", "", "it now serves another client: one without a name, not web-1"),
             (
                 &idle,
                 "client",
                 "web-1",
-                "it serves another client by now: its role or its address is another one",
+                "it now serves another client: its role or its address is another one",
             ),
             (&idle, "moved", "web-1", "it has run something while its locks were read"),
         ] {

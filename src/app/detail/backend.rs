@@ -25,6 +25,21 @@ pub(super) fn lines(scene: &Scene<'_>, id: BackendId, width: usize) -> Option<Ve
     Some(lines)
 }
 
+/// How long what it holds would outlive its client's host; nothing where there is no other host, or it holds nothing.
+fn host_lost(scene: &Scene<'_>, backend: &Backend) -> Option<Line> {
+    let is_remote = backend.client.as_deref().is_some_and(|client| !client.is_empty() && client != "[local]");
+    let holds = || scene.snapshot.locks.rows.iter().any(|lock| lock.granted && lock.pid == Some(backend.pid));
+    if !is_remote || !holds() {
+        return None;
+    }
+    let keepalives = scene.snapshot.server()?.keepalives;
+    let words = match keepalives.after() {
+        Some(seconds) => format!("the server ends it after {} (tcp_keepalives_*)", crate::text::duration(seconds.into())),
+        None => "the server ends it when its system says so: on Linux after 2h11m, unless tcp_keepalives_* are set".to_owned(),
+    };
+    Some(field("host lost", words, Tone::Dim))
+}
+
 fn identity(scene: &Scene<'_>, backend: &Backend) -> Vec<Line> {
     let text = |text: &Option<crate::model::Text>| {
         text.as_deref().map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
@@ -62,6 +77,7 @@ fn identity(scene: &Scene<'_>, backend: &Backend) -> Vec<Line> {
             Tone::Plain,
         ));
     }
+    lines.extend(host_lost(scene, backend));
     lines.push(fields(&[
         ("xmin", number(backend.backend_xmin)),
         ("query id", backend.query_id.map(|id| id.to_string()).unwrap_or_default()),

@@ -65,7 +65,7 @@ fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
         }
         ItemState::Resting => {
             let left = row.due_in(scene.snapshot).map(text::duration).unwrap_or_default();
-            return format!(": nobody takes it for another {left}").into();
+            return format!(": no worker takes it for another {left}").into();
         }
         ItemState::Settling => ": the session that took it is gone; its worker may not know that yet",
         ItemState::Lost if is_printed => ": nobody holds the key that its worker took",
@@ -77,7 +77,7 @@ fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
             ": somebody holds its key whom nothing ties to its worker"
         }
         ItemState::Running => "",
-        ItemState::Failed => ": set aside; nobody takes it again by itself",
+        ItemState::Failed => ": set aside; no worker takes it again",
         ItemState::Pending => ": nobody has it",
         ItemState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
             ": its table could not be read"

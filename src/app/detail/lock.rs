@@ -8,6 +8,9 @@ use crate::model::lock::{Lock, LockTag};
 use crate::model::lock_key::LockKey;
 use crate::model::wait_graph::{Party, Queue};
 
+/// Columns of a waiter's query.
+const QUERY: usize = 300;
+
 pub(super) fn lines(scene: &Scene<'_>, tag: &LockTag) -> Option<Vec<Line>> {
     let rows: Vec<&Lock> = scene.snapshot.locks.rows.iter().filter(|lock| lock.tag == *tag).collect();
     let holder = rows.iter().find(|lock| lock.granted).or(rows.first())?;
@@ -24,7 +27,7 @@ pub(super) fn lines(scene: &Scene<'_>, tag: &LockTag) -> Option<Vec<Line>> {
     lines.push(Line::new());
     match scene.queue(tag) {
         Some(queue) => lines.extend(queue_lines(scene, queue)),
-        None => lines.push(heading("Nobody waits for it")),
+        None => lines.push(heading("No waiters")),
     }
     Some(lines)
 }
@@ -34,13 +37,17 @@ fn what(scene: &Scene<'_>, tag: &LockTag, pid: Option<i32>) -> Vec<Line> {
         let name = scene.snapshot.names.databases.get(&oid);
         name.map_or_else(|| oid.to_string(), |name| crate::text::one_line(name).into_owned())
     });
+    let relation = tag.relation.map(|oid| match scene.snapshot.names.relation(tag) {
+        Some(name) => format!("{} (oid {oid})", crate::text::one_line(name)),
+        None => oid.to_string(),
+    });
     let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
     let mut lines = vec![
         field("lock", scene.lock_label(tag, pid), Tone::Plain),
         fields(&[
             ("type", tag.locktype.as_str().to_owned()),
             ("database", database.unwrap_or_default()),
-            ("relation", number(tag.relation)),
+            ("relation", relation.unwrap_or_default()),
             ("transaction", number(tag.transactionid)),
         ]),
     ];
@@ -88,11 +95,15 @@ fn queue_lines(scene: &Scene<'_>, queue: &Queue) -> Vec<Line> {
     let mut lines = vec![heading(format!("Queue of {}{note}", queue.waiters.len()))];
     for (place, waiter) in queue.waiters.iter().enumerate().take(LIST) {
         let age = scene.wait_age(waiter.wait_start).map(crate::text::duration).unwrap_or_default();
-        lines.push(
-            Line::new()
-                .with(format!("  {:>4}  {age:>6}  ", place + 1), Tone::Warning)
-                .with(format!("{:<20} {}", waiter.mode.short(), party(scene, waiter.party)), Tone::Plain),
-        );
+        let mut line = Line::new()
+            .with(format!("  {:>4}  {age:>6}  ", place + 1), Tone::Warning)
+            .with(format!("{:<20} {}", waiter.mode.short(), party(scene, waiter.party)), Tone::Plain);
+        let query = scene.backend(waiter.pid).and_then(|backend| backend.query.as_deref());
+        if let Some(query) = query.filter(|query| !query.trim().is_empty()) {
+            line.push("  ", Tone::Plain);
+            line.push(crate::text::one_line_prefix(query, QUERY), Tone::Dim);
+        }
+        lines.push(line);
     }
     if queue.waiters.len() > LIST {
         lines.push(Line::new().with(format!("  and {} more", queue.waiters.len() - LIST), Tone::Dim));

@@ -10,6 +10,7 @@ mod task;
 use super::index::Scene;
 use super::line::{Line, Tone};
 use super::table::RowId;
+use crate::model::finding::Finding;
 use crate::model::wait_graph::Party;
 
 /// How many of a list are shown before "and 412 more".
@@ -31,6 +32,19 @@ pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Opt
         RowId::Event(first, count) => event::lines(scene, first, count),
     }?;
     Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
+}
+
+/// A finding, whole, and what it has to say beyond that.
+#[must_use]
+pub fn finding(finding: &Finding, width: usize) -> Vec<Line> {
+    let mut lines = vec![Line::new().with("  ", Tone::Plain).with(&*finding.summary, Tone::Title)];
+    if !finding.details.is_empty() {
+        lines.push(Line::new());
+    }
+    let detail =
+        |detail: &crate::model::Text| Line::new().with("  ", Tone::Plain).with(&**detail, Tone::Plain);
+    lines.extend(finding.details.iter().map(detail));
+    lines.into_iter().flat_map(|line| wrapped(line, width)).collect()
 }
 
 /// A line that is too long, in several: its last piece is wrapped, and what follows stands below its beginning.
@@ -59,7 +73,10 @@ pub(in crate::app) fn wrapped(line: Line, width: usize) -> Vec<Line> {
 pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
     match subject {
         RowId::Backend(id) => format!("Backend {}", id.pid),
-        RowId::Prepared(xact) => format!("Prepared transaction {xact}"),
+        RowId::Prepared(xact) => match scene.prepared(xact) {
+            Some(row) => format!("Prepared transaction '{}'", crate::text::one_line(&row.gid)),
+            None => format!("Prepared transaction {xact}"),
+        },
         RowId::Lock(tag, ..) => {
             format!("Lock on {}", scene.lock_label(&tag, crate::app::page::pid_of(subject)))
         }

@@ -4,7 +4,7 @@ use super::Dialog;
 use super::order::Kind;
 use crate::app::detail::wrapped;
 use crate::app::line::{Line, Tone};
-use crate::model::plan::{ActionPlan, Caution, PlannedTarget, Refused};
+use crate::model::plan::{ActionPlan, Caution, PlannedTarget, Refused, Verb};
 
 /// The widest a dialog gets: longer lines are hard to read.
 const WIDEST: u16 = 112;
@@ -20,17 +20,16 @@ impl Dialog {
     #[must_use]
     pub fn title(&self) -> String {
         let verb = super::verb(self.order.verb);
-        let mut verb: String =
-            verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
+        let verb = verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
+        let of = if self.order.verb == Verb::Cancel { " of" } else { "" };
         match self.plan.rows.as_slice() {
-            [] => {}
-            [only] => verb = format!("{verb} {}", only.target.name),
+            [] => verb,
+            [only] => format!("{verb}{of} {}", only.target.name),
             several => {
                 let count = crate::text::count(several.len() as u64);
-                verb = format!("{verb} {count} {}", self.order.kind.noun());
+                format!("{verb}{of} {count} {}", self.order.kind.noun())
             }
         }
-        verb
     }
 
     /// All it says, for a screen of so many columns.
@@ -53,7 +52,7 @@ impl Dialog {
             several => lines.extend(all(&self.plan, several)),
         }
         if !self.plan.refused.is_empty() {
-            let heading = if self.plan.rows.is_empty() { "Nothing is done:" } else { "Left alone:" };
+            let heading = if self.plan.rows.is_empty() { "Not possible:" } else { "Skipped:" };
             lines.push(Line::new().with(heading, Tone::Title));
             lines.extend(self.plan.refused.iter().map(refused));
         }
@@ -69,19 +68,24 @@ fn field(label: &str, text: impl Into<String>, tone: Tone) -> Line {
 
 fn change(row: &PlannedTarget) -> Option<Line> {
     let words = row.change.as_ref()?.to_string();
-    Some(field("gone", format!("{words}: nothing will be done to it"), Tone::Past))
+    Some(field("changed", format!("{words}: skipped"), Tone::Past))
 }
 
 fn caution(caution: &Caution) -> Line {
     field("!", caution.words.as_str(), Tone::Warning)
 }
 
+/// What is sent: a statement, but to Redis a command.
+fn does(row: &PlannedTarget) -> &'static str {
+    if row.does.starts_with("delete ") { "does" } else { "SQL" }
+}
+
 fn one(row: &PlannedTarget) -> Vec<Line> {
-    let mut lines = vec![field("asks", row.does.as_str(), Tone::Plain)];
+    let mut lines = vec![field(does(row), row.does.as_str(), Tone::Plain)];
     lines.extend(change(row));
-    lines.extend(row.effect.iter().map(|effect| field("then", effect.words.as_str(), Tone::Good)));
+    lines.extend(row.effect.iter().map(|effect| field("effect", effect.words.as_str(), Tone::Good)));
     lines.extend(row.cautions.iter().map(caution));
-    let label = |at: usize| if at == 0 { "now" } else { "" };
+    let label = |at: usize| if at == 0 { "state" } else { "" };
     let facts = row.facts.iter().enumerate();
     lines.extend(facts.map(|(at, fact)| field(label(at), fact.as_str(), Tone::Plain)));
     lines
@@ -95,7 +99,7 @@ fn is_common(rows: &[PlannedTarget], caution: &Caution) -> bool {
 /// Several: together first, then each with what tells it apart and what it breaks.
 fn all(plan: &ActionPlan, rows: &[PlannedTarget]) -> Vec<Line> {
     let mut lines = Vec::new();
-    lines.extend(plan.effect.iter().map(|effect| field("then", effect.words.as_str(), Tone::Good)));
+    lines.extend(plan.effect.iter().map(|effect| field("effect", effect.words.as_str(), Tone::Good)));
     let common = rows.first().into_iter().flat_map(|row| &row.cautions).filter(|one| is_common(rows, one));
     lines.extend(common.map(caution));
     for row in rows {

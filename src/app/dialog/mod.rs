@@ -2,7 +2,7 @@
 //!
 //! Pure. Nothing is done but by a confirmation that was typed while the dialog, as it is now, was on the screen: a dialog
 //! that was not drawn yet, or whose targets have changed since it was drawn, takes no key but those that close it. The
-//! focus is on Cancel.
+//! focus is on Back.
 
 mod choice;
 mod here;
@@ -60,7 +60,7 @@ pub(in crate::app) enum Step {
     /// It looks different.
     Changed,
     /// It closes, and nothing is done.
-    Cancel,
+    Back,
     /// It is to be done.
     Confirm,
     /// Something else is asked for: its plan has to be made anew.
@@ -102,7 +102,10 @@ impl Dialog {
     }
 
     /// Takes a newer plan in; one that is about something else has to be seen first.
-    pub(in crate::app) fn replan(&mut self, plan: ActionPlan, revision: u64) {
+    pub(in crate::app) fn replan(&mut self, mut plan: ActionPlan, revision: u64) {
+        if self.order.by_name {
+            plan.confirm = plan.confirm_by_name();
+        }
         if !is_same(&self.plan, &plan) {
             // Whoever types the id of a lease goes on where he was when it is renewed; it has to be seen all the same.
             let typed = std::mem::take(&mut self.typed);
@@ -150,12 +153,12 @@ impl Dialog {
     /// Whether a word has to be typed, and not a key pressed.
     #[must_use]
     pub fn types(&self) -> bool {
-        matches!(self.plan.confirm, Confirm::Count(_) | Confirm::Owner(_))
+        matches!(self.plan.confirm, Confirm::Count(_) | Confirm::Owner(_) | Confirm::Name(_))
     }
 
     pub(in crate::app) fn key(&mut self, key: Key, page: usize) -> Step {
-        if key == Key::plain(Code::Esc) || key == Key::ctrl('c') {
-            return Step::Cancel;
+        if key == Key::plain(Code::Esc) || key == Key::plain(Code::F(10)) || key == Key::ctrl('c') {
+            return Step::Back;
         }
         if !self.armed {
             return Step::Nothing;
@@ -173,14 +176,14 @@ impl Dialog {
     }
 
     fn enter(&mut self) -> Step {
-        // The focus is on Cancel.
+        // The focus is on Back.
         if !self.types() || self.typed.is_empty() {
-            return Step::Cancel;
+            return Step::Back;
         }
         if self.plan.confirm.accepts(&self.typed) {
             return Step::Confirm;
         }
-        self.word = Some("that is something else: nothing was done".to_owned());
+        self.word = Some("does not match: not confirmed".to_owned());
         self.typed.clear();
         Step::Changed
     }
@@ -196,12 +199,12 @@ impl Dialog {
             return Step::Changed;
         }
         match character {
-            'q' => Step::Cancel,
+            'q' => Step::Back,
             'j' => self.scroll(Code::Down, 1),
             'k' => self.scroll(Code::Up, 1),
             letter if self.choices().iter().any(|choice| choice.letter == letter) => self.choose(letter),
             // Somebody types something else, in which there may be a `y`.
-            _ if self.plan.confirm == Confirm::Yes => Step::Cancel,
+            _ if self.plan.confirm == Confirm::Yes => Step::Back,
             _ => Step::Nothing,
         }
     }

@@ -23,6 +23,8 @@ pub struct Order {
     pub hidden: usize,
     /// To what.
     pub kind: Kind,
+    /// The row that was selected had just gone: whoever goes on typing may mean that one, so `y` is not enough.
+    pub by_name: bool,
 }
 
 /// To what something is to be done.
@@ -181,14 +183,14 @@ impl Order {
         hidden: usize,
     ) -> Result<Self, String> {
         let Some(first) = rows.first().copied() else {
-            return Err("nothing is selected; move to a row first".to_owned());
+            return Err("nothing selected".to_owned());
         };
         let meaning = meaning(look, (action, pane), &rows);
         let (verb, kind) = meaning.ok_or_else(|| why_not(look, keymap, action, first))?;
         if matches!(kind, Kind::Sessions(_)) && rows.len() == 1 && is_orphan(look, first) {
             return Err(why_not(look, keymap, action, first));
         }
-        let mut order = Self { verb, pane, rows, hidden, kind };
+        let mut order = Self { verb, pane, rows, hidden, kind, by_name: false };
         if let Kind::Executions(search) = &mut order.kind {
             search.look(look);
             if let Some(why) = search.why_nothing(look) {

@@ -103,7 +103,7 @@ impl Search {
         match &self.answer {
             Some(Ok(plan)) if plan.rows.is_empty() => Some(("there is nothing to recover".to_owned(), false)),
             Some(Err(why)) => Some((crate::text::one_line(why).into_owned(), true)),
-            None if self.request.is_some() => Some(("looking what there is to recover…".to_owned(), false)),
+            None if self.request.is_some() => Some(("looking for what to recover…".to_owned(), false)),
             Some(Ok(_)) | None => None,
         }
     }

@@ -7,7 +7,7 @@ use crate::model::plan::Verb;
 #[must_use]
 pub const fn verb(verb: Verb) -> &'static str {
     match verb {
-        Verb::Cancel => "cancel",
+        Verb::Cancel => "cancel query",
         Verb::Terminate => "terminate",
         Verb::Recover => "recover",
         Verb::Requeue => "put back",

@@ -93,7 +93,23 @@ pub const BINDINGS: &[Binding] = &[
         "Screens",
     ),
     row(Action::Help, "help", &["?", "f1"], "help", "this help", "Screens"),
-    row(Action::Filter, "filter", &["/"], "filter", "filter: text, column:value, !not, wait>30", "Rows"),
+    row(
+        Action::Filter,
+        "filter",
+        &["/"],
+        "filter",
+        "filter: text, who:web, db=app, web|batch, !idle, wait>30, \"quoted text\"",
+        "Rows",
+    ),
+    row(Action::NextMatch, "next_match", &["n"], "next match", "next row that the filter shows", "Rows"),
+    row(
+        Action::PreviousMatch,
+        "previous_match",
+        &["N"],
+        "match before",
+        "the row before that the filter shows",
+        "Rows",
+    ),
     row(Action::Sort, "sort", &["s"], "sort", "choose the column to sort by; again reverses", "Rows"),
     row(Action::Mark, "mark", &["space"], "mark", "mark the row and go to the next", "Rows"),
     row(
@@ -120,9 +136,23 @@ pub const BINDINGS: &[Binding] = &[
         "all lock types, or advisory locks alone",
         "Rows",
     ),
-    row(Action::Copy, "copy", &["y"], "copy", "copy the marked process ids, or the open row's text", "Rows"),
+    row(
+        Action::Copy,
+        "copy",
+        &["y"],
+        "copy",
+        "copy the marked process ids, or the open row's text; of a prepared transaction the statement that ends it",
+        "Rows",
+    ),
     row(Action::Wrap, "wrap", &["w"], "wrap", "wrap long lines in the detail view", "Rows"),
-    row(Action::Cancel, "cancel", &["C"], "cancel", "cancel the query of a session", ACT),
+    row(
+        Action::Cancel,
+        "cancel",
+        &["C"],
+        "cancel query",
+        "cancel the query of a session; its transaction and its locks stay",
+        ACT,
+    ),
     row(
         Action::Terminate,
         "terminate",
@@ -139,7 +169,7 @@ pub const BINDINGS: &[Binding] = &[
         "recover tasks whose worker is gone; put a queue item back",
         ACT,
     ),
-    row(Action::Unlock, "unlock", &["U"], "unlock", "end somebody else's lease", ACT),
+    row(Action::Unlock, "unlock", &["U"], "unlock", "end a lease, whoever has it", ACT),
     row(Action::Enable, "enable", &["E"], "enable/disable", "enable or disable a task", ACT),
     row(Action::MakeDue, "make_due", &["T"], "make due", "make a task due now", ACT),
     row(
@@ -159,11 +189,11 @@ pub const BINDINGS: &[Binding] = &[
         "mouse",
         &["m"],
         "mouse",
-        "mouse on or off (off leaves selecting to the terminal)",
+        "mouse on or off: rows, headings, findings and keys can be clicked; off, the terminal selects text",
         "Program",
     ),
     row(Action::Suspend, "suspend", &["ctrl-z"], "suspend", "suspend", "Program"),
-    row(Action::Quit, "quit", &["q", "ctrl-c"], "quit", "quit", "Program"),
+    row(Action::Quit, "quit", &["q", "ctrl-c", "f10"], "quit", "quit", "Program"),
 ];
 
 /// The row of the table for an action.

@@ -23,6 +23,15 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "QUERY", name: "query", min: 10, max: 0, right: false, rank: 0 },
 ];
 
+/// How long it waits for a lock.
+pub(super) const FILTER_ONLY: &[&str] = &["wait"];
+
+fn wait(scene: &Scene<'_>, backend: &Backend) -> Option<f64> {
+    let (_, node) = scene.node(Party::Backend(backend.group()))?;
+    let (queue, waiter) = node.waits?;
+    scene.wait_age(scene.view.graph.queues.get(queue)?.waiters.get(waiter)?.wait_start)
+}
+
 /// Short words for a state, so that the column can be narrow.
 #[must_use]
 pub(super) fn short_state(state: State) -> &'static str {
@@ -74,12 +83,13 @@ fn state_cell(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
     Cell::toned(words, state_tone(state))
 }
 
-/// Role and application; the application alone, which tells more, where both are too long.
+/// Role and application. Where both are too long the end of the application is what goes: whose session it is stays. Where all
+/// are of one role that says nothing, and the application has its room.
 pub(super) fn who(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
     let who = scene.who(backend);
     let application = backend.application.as_deref().filter(|text| !text.is_empty() && who.contains('@'));
     match application {
-        Some(application) if crate::text::width(&who) > usize::from(room) => {
+        Some(application) if scene.is_one_role() && crate::text::width(&who) > usize::from(room) => {
             Cell::plain(format!("@{}", crate::text::one_line_prefix(application, 100)))
         }
         _ => Cell::plain(who),
@@ -126,9 +136,10 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     match column {
         "pid" => Value::Number(f64::from(backend.pid)),
         "blocks" => Value::number(blocks(scene, Party::Backend(backend.group())).map(f64::from)),
-        "state" => backend.state.map_or(Value::Missing, |state| Value::Text(Cow::Borrowed(state.as_str()))),
+        "state" => backend.state.map_or(Value::Missing, |state| Value::state(state.as_str())),
         "xact" => Value::number(scene.age(backend.xact_start)),
         "time" => Value::number(running(scene, backend)),
+        "wait" => Value::number(wait(scene, backend)),
         "event" => event(backend).map_or(Value::Missing, |event| Value::Text(Cow::Owned(event))),
         "db" => text(&backend.database),
         "who" => Value::Text(Cow::Owned(scene.who(backend))),

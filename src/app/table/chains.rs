@@ -47,6 +47,8 @@ pub struct ChainRow {
     pub last: bool,
     /// How far in the deepest line of the forest is: all are indented alike.
     pub deepest: u16,
+    /// A filter does not let it through; it is there for what is under it, which it does.
+    pub is_context: bool,
 }
 
 /// Waiters that are alike and block nobody, shown as one line.
@@ -97,8 +99,45 @@ pub fn chain_rows(scene: &Scene<'_>, fold: bool) -> (Vec<ChainRow>, Vec<Group>) 
     (rows, groups)
 }
 
+/// The lines that pass, each under those that it waits behind: whoever looks for a waiter wants to see who blocks it.
+#[must_use]
+pub fn with_ancestors(rows: &[ChainRow], passes: impl Fn(ChainRow) -> bool) -> Vec<ChainRow> {
+    let mut kept: Vec<ChainRow> = Vec::new();
+    // From the end: what is under a line comes first. How far in the parent is that is still wanted, and at which
+    // depths a line below the same parent has been kept.
+    let mut wanted: Option<u16> = None;
+    let mut later: Vec<bool> = Vec::new();
+    for row in rows.iter().rev() {
+        let is_hit = passes(*row);
+        if !is_hit && wanted != Some(row.depth) {
+            continue;
+        }
+        wanted = row.depth.checked_sub(1);
+        let depth = usize::from(row.depth);
+        let last = !later.get(depth).copied().unwrap_or(false);
+        later.resize(depth + 1, false);
+        if let Some(later) = later.last_mut() {
+            *later = true;
+        }
+        kept.push(ChainRow { last, is_context: !is_hit, ..*row });
+    }
+    kept.reverse();
+    let deepest = kept.iter().map(|row| row.depth).max().unwrap_or(0);
+    for row in &mut kept {
+        row.deepest = deepest;
+    }
+    kept
+}
+
 fn line(at: usize, depth: u16, last: bool) -> ChainRow {
-    ChainRow { at: u32::try_from(at).unwrap_or(u32::MAX), folded: false, depth, last, deepest: 0 }
+    ChainRow {
+        at: u32::try_from(at).unwrap_or(u32::MAX),
+        folded: false,
+        depth,
+        last,
+        deepest: 0,
+        is_context: false,
+    }
 }
 
 fn children(scene: &Scene<'_>, node: &TreeNode, depth: u16, groups: &mut Vec<Group>) -> Vec<ChainRow> {
@@ -119,7 +158,8 @@ fn children(scene: &Scene<'_>, node: &TreeNode, depth: u16, groups: &mut Vec<Gro
                 if members.first() == Some(child) {
                     let at = u32::try_from(groups.len()).unwrap_or(u32::MAX);
                     groups.push(Group { members: members.clone(), queue, mode, parent: node.party });
-                    rows.push(ChainRow { at, folded: true, depth, last: false, deepest: 0 });
+                    let line = ChainRow { folded: true, ..line(0, depth, false) };
+                    rows.push(ChainRow { at, ..line });
                 }
             }
             _ => rows.push(line(*child, depth, false)),
@@ -222,6 +262,19 @@ fn backend_state(scene: &Scene<'_>, backend: &Backend, room: usize) -> Cell {
     Cell::toned(crate::text::one_line(&format!("{words} {since}{own}")), state_tone(state))
 }
 
+/// The state of a party that waits for nobody, for the filter.
+pub(super) fn state_value<'a>(scene: &Scene<'a>, party: Party) -> Value<'a> {
+    let said = Cow::Owned(root_state(scene, party, usize::MAX).text);
+    let backend = match party {
+        Party::Backend(pid) => scene.backend(pid),
+        Party::Prepared(_) => None,
+    };
+    match backend.and_then(|backend| backend.state) {
+        Some(state) => Value::State(Cow::Borrowed(state.as_str()), said),
+        None => Value::Text(said),
+    }
+}
+
 fn state(scene: &Scene<'_>, place: &Place<'_>, room: u16) -> Cell {
     let Some(waiter) = place.waiter else { return root_state(scene, place.node.party, usize::from(room)) };
     let tag =
@@ -270,7 +323,7 @@ pub(super) fn cell(scene: &Scene<'_>, groups: &[Group], row: ChainRow, column: &
         },
         "wait" => age(wait(scene, &place), Tone::Warning),
         "state" => state(scene, &place, room),
-        "who" if row.folded => Cell::plain(whose(scene, groups, row)),
+        "who" if row.folded => Cell::plain(whose(scene, groups, row, room)),
         "who" => match (party, backend) {
             (Party::Prepared(xact), _) => {
                 server_text(scene.prepared(xact).and_then(|row| row.owner.as_deref()))
@@ -301,13 +354,14 @@ fn rollback(scene: &Scene<'_>, xact: crate::model::lock::VirtualTransaction) -> 
 }
 
 /// Who waits in a group: the one name all share, or how many there are.
-fn whose(scene: &Scene<'_>, groups: &[Group], row: ChainRow) -> String {
+fn whose(scene: &Scene<'_>, groups: &[Group], row: ChainRow, room: u16) -> String {
     let Some(group) = groups.get(row.at as usize) else { return String::new() };
     let mut names: Vec<String> = Vec::new();
     // Looking at some is enough to know whether they are alike.
     for member in group.members.iter().take(64) {
         let party = scene.view.graph.tree.nodes.get(*member).map(|node| node.party);
-        let name = party.and_then(|party| scene.backend(party.pid())).map(|backend| scene.who(backend));
+        let backend = party.and_then(|party| scene.backend(party.pid()));
+        let name = backend.map(|backend| super::backends::who(scene, backend, room).text);
         if let Some(name) = name
             && !names.contains(&name)
         {
@@ -341,6 +395,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, groups: &[Group], row: ChainRow, colu
             Some(root) => Value::number(scene.wait_age(root.longest_wait)),
             None => Value::number(wait(scene, &place)),
         },
+        "state" if place.waiter.is_none() => state_value(scene, party),
         "xact" => Value::number(scene.age(scene.backend(party.pid()).and_then(|backend| backend.xact_start))),
         _ => Value::Text(Cow::Owned(cell(scene, groups, row, column, u16::MAX).text)),
     }

@@ -125,7 +125,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     let Some(row) = row(scene, at) else { return Value::Missing };
     let words = |text: Option<&'a str>| text.map_or(Value::Missing, |text| Value::Text(Cow::Borrowed(text)));
     match column {
-        "state" => Value::Text(Cow::Owned(state(row).text)),
+        "state" => Value::state(state(row).text),
         "lease" => match row.name.parse::<f64>() {
             Ok(number) if number.is_finite() => Value::Number(number),
             _ => words(Some(&row.name)),

@@ -92,6 +92,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, (table, at): (u32, u32), column: &str
         Value::number(value.map(|value| i32::try_from(value).map_or(f64::from(i32::MAX), f64::from)))
     };
     match column {
+        "state" => Value::state(row.state.as_str()),
         "key" => Value::Text(Cow::Borrowed(&row.limit.key)),
         "count" => number(row.limit.count),
         "limit" => number(row.limit.max_requests),

@@ -7,6 +7,7 @@ use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::lock::{Lock, LockMode, LockType};
 use crate::model::lock_key::LockKey;
+use crate::model::wait_graph::Party;
 
 pub(super) const COLUMNS: &[Column] = &[
     Column { title: "LOCK", name: "lock", min: 20, max: 40, right: false, rank: 0 },
@@ -21,6 +22,9 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "KEY", name: "key", min: 12, max: 22, right: false, rank: 3 },
     Column { title: "QUERY", name: "query", min: 8, max: 0, right: false, rank: 6 },
 ];
+
+/// How long it is waited for, and how long it is held: the one age that is on the screen is either.
+pub(super) const FILTER_ONLY: &[&str] = &["wait", "held"];
 
 pub(super) const ADVISORY: &[Column] = &[
     Column { title: "NAME", name: "lock", min: 20, max: 40, right: false, rank: 0 },
@@ -113,7 +117,11 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
     let Some(lock) = lock(scene, at) else { return Cell::none() };
     let backend = lock.pid.and_then(|pid| scene.backend(pid));
     match column {
-        "lock" => Cell::plain(super::fit_names(scene.lock_label(&lock.tag, lock.pid), room)),
+        "lock" => {
+            let label = super::fit_names(scene.lock_label(&lock.tag, lock.pid), room);
+            // A number is an advisory key, and TYPE says so.
+            Cell::plain(label.strip_prefix("advisory ").map(str::to_owned).unwrap_or(label))
+        }
         "type" => Cell::plain(lock.tag.locktype.as_str()),
         "mode" => Cell::plain(mode(lock, room)),
         "state" if lock.granted => Cell::plain("held"),
@@ -141,14 +149,10 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
         "key" => {
             LockKey::of(&lock.tag).map_or_else(Cell::none, |key| Cell::toned(key.to_string(), Tone::Dim))
         }
-        "holder" => match lock.pid {
-            Some(pid) => super::chains::root_state(scene, crate::model::wait_graph::Party::Backend(pid), 40),
-            None => super::chains::root_state(
-                scene,
-                crate::model::wait_graph::Party::Prepared(lock.virtualtransaction),
-                40,
-            ),
-        },
+        "holder" => {
+            let party = lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend);
+            super::chains::root_state(scene, party, 40)
+        }
         "query" => server_text(backend.and_then(|backend| backend.query.as_deref())),
         _ => Cell::none(),
     }
@@ -158,6 +162,8 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     let Some(lock) = lock(scene, at) else { return Value::Missing };
     match column {
         "age" => Value::number(lock_age(scene, lock).map(|(seconds, _)| seconds)),
+        "wait" => Value::number(lock_age(scene, lock).map(|(seconds, _)| seconds).filter(|_| !lock.granted)),
+        "held" => Value::number(lock_age(scene, lock).map(|(seconds, _)| seconds).filter(|_| lock.granted)),
         "waiters" => {
             Value::number(waiters(scene, lock).and_then(|count| u32::try_from(count).ok()).map(f64::from))
         }
@@ -165,6 +171,10 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
         "type" => Value::Text(Cow::Borrowed(lock.tag.locktype.as_str())),
         "mode" => Value::Text(Cow::Borrowed(lock.mode.as_str())),
         "state" => Value::Text(Cow::Borrowed(if lock.granted { "held" } else { "waiting" })),
+        "holder" => {
+            let party = lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend);
+            super::chains::state_value(scene, party)
+        }
         _ => Value::Text(Cow::Owned(cell(scene, at, column, u16::MAX).text)),
     }
 }

@@ -7,6 +7,7 @@ mod generators;
 mod leases;
 mod limits;
 mod locks;
+mod meaning;
 mod queue;
 mod tasks;
 
@@ -15,18 +16,18 @@ use std::borrow::Cow;
 use super::index::Scene;
 use super::line::Tone;
 use super::screen::Pane;
-use crate::model::backend::BackendId;
+use crate::model::backend::{BackendId, State};
 use crate::model::id_generator::GeneratorId;
-use crate::model::lease::LeaseId;
+use crate::model::lease::{LeaseId, LeaseState};
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
-use crate::model::rate_limit::LimitId;
-use crate::model::task::TaskId;
+use crate::model::rate_limit::{LimitId, LimitState};
+use crate::model::task::{TaskId, TaskState};
 use crate::model::wait_graph::Party;
-use crate::model::work_queue::ItemId;
+use crate::model::work_queue::{ItemId, ItemState};
 
 pub(in crate::app) use crate::text::literal as quote;
 pub(in crate::app) use chains::root_state;
-pub use chains::{ChainRow, Group, chain_rows};
+pub use chains::{ChainRow, Group, chain_rows, with_ancestors};
 pub use events::event_rows;
 pub(in crate::app) use events::{members, time as event_time, tone as event_tone, what as event_text};
 pub use generators::generator_rows;
@@ -37,6 +38,7 @@ pub use limits::limit_rows;
 pub(in crate::app) use limits::tone as limit_tone;
 pub use locks::{advisory_rows, lock_rows};
 pub(in crate::app) use locks::{age_words, lock_age};
+pub use meaning::meaning;
 pub use queue::item_rows;
 pub(in crate::app) use queue::tone as item_tone;
 pub use tasks::task_rows;
@@ -155,6 +157,8 @@ pub enum Value<'a> {
     Number(f64),
     /// Text.
     Text(Cow<'a, str>),
+    /// The name of a state, and all that its cell says.
+    State(Cow<'a, str>, Cow<'a, str>),
 }
 
 impl Value<'_> {
@@ -163,6 +167,30 @@ impl Value<'_> {
     pub fn number(value: Option<f64>) -> Self {
         value.map_or(Self::Missing, Self::Number)
     }
+}
+
+impl<'a> Value<'a> {
+    /// A state whose cell says nothing but its name.
+    #[must_use]
+    pub fn state(name: impl Into<Cow<'a, str>>) -> Self {
+        let name = name.into();
+        Self::State(name.clone(), name)
+    }
+}
+
+/// What a state is called where its own name has no room, and those that are no state of one kind of row.
+const OTHER_STATES: [&str; 4] = ["idle in xact", "idle aborted", "fastpath", "split"];
+
+/// Whether that is the name of a state of any table.
+#[must_use]
+pub fn is_state(word: &str) -> bool {
+    let is = |name: &str| name.eq_ignore_ascii_case(word);
+    State::ALL.iter().any(|state| is(state.as_str()))
+        || TaskState::ALL.iter().any(|state| is(state.as_str()))
+        || ItemState::ALL.iter().any(|state| is(state.as_str()))
+        || LeaseState::ALL.iter().any(|state| is(state.as_str()))
+        || LimitState::ALL.iter().any(|state| is(state.as_str()))
+        || OTHER_STATES.into_iter().any(is)
 }
 
 /// The columns of a pane.
@@ -179,6 +207,16 @@ pub fn columns(pane: Pane) -> &'static [Column] {
         Pane::Generators => generators::COLUMNS,
         Pane::Backends => backends::COLUMNS,
         Pane::Events => events::COLUMNS,
+    }
+}
+
+/// What a filter may name of a pane beside its columns.
+#[must_use]
+pub fn filter_only(pane: Pane) -> &'static [&'static str] {
+    match pane {
+        Pane::Locks => locks::FILTER_ONLY,
+        Pane::Backends => backends::FILTER_ONLY,
+        _ => &[],
     }
 }
 
@@ -263,6 +301,13 @@ fn fit_names(text: String, room: u16) -> String {
         _ => word.to_owned(),
     };
     text.split(' ').map(short).collect::<Vec<_>>().join(" ")
+}
+
+/// The name of a worker: where it has no room its beginning and its end stay, which tells `worker-0012` from `worker-0013`.
+fn worker(name: Option<&str>, room: u16) -> Cell {
+    let cell = server_text(name);
+    let fitted = crate::text::fit_middle(&cell.text, usize::from(room)).into_owned();
+    Cell { text: fitted, ..cell }
 }
 
 /// Server text as one harmless line.

@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use super::{Cell, Column, Row, RowId, Value, age, fit_names, server_text};
+use super::{Cell, Column, Row, RowId, Value, age, fit_names, server_text, worker};
 use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::work_queue::{Item, ItemRow, ItemState};
@@ -17,7 +17,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "STATE", name: "state", min: 8, max: 8, right: false, rank: 0 },
     Column { title: "ITEM", name: "item", min: 8, max: 12, right: false, rank: 0 },
     Column { title: "NAME", name: "name", min: 13, max: 32, right: false, rank: 0 },
-    Column { title: "WORKER", name: "worker", min: 9, max: 20, right: false, rank: 0 },
+    Column { title: "WORKER", name: "worker", min: 11, max: 24, right: false, rank: 0 },
     Column { title: "RUN", name: "run", min: 6, max: 6, right: true, rank: 0 },
     Column { title: "BEAT", name: "beat", min: 6, max: 6, right: true, rank: 1 },
     Column { title: "TRY", name: "try", min: 4, max: 5, right: true, rank: 0 },
@@ -79,7 +79,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
         "state" => Cell::toned(row.state.as_str(), tone(row.state)),
         "item" => Cell::plain(item.id.to_string()),
         "name" => server_text(item.name.as_deref()),
-        "worker" => server_text(item.worker.as_deref()),
+        "worker" => worker(item.worker.as_deref(), room),
         "run" => age(row.run(scene.snapshot), Tone::Plain),
         "beat" => age(beat(scene, item), Tone::Dim),
         "try" => attempts(item).map_or_else(Cell::none, Cell::plain),
@@ -103,7 +103,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     let Some((row, item)) = row(scene, at) else { return Value::Missing };
     let words = |text: Option<&'a str>| text.map_or(Value::Missing, |text| Value::Text(Cow::Borrowed(text)));
     match column {
-        "state" => Value::Text(Cow::Borrowed(row.state.as_str())),
+        "state" => Value::state(row.state.as_str()),
         "name" => words(item.name.as_deref()),
         "worker" => words(item.worker.as_deref()),
         "run" => Value::number(row.run(scene.snapshot)),

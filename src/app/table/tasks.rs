@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use super::{Cell, Column, Row, RowId, Value, age, bar, server_text};
+use super::{Cell, Column, Row, RowId, Value, age, bar, server_text, worker};
 use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::task::{TaskRow, TaskState};
@@ -15,14 +15,14 @@ use crate::text;
 
 pub(super) const COLUMNS: &[Column] = &[
     Column { title: "STATE", name: "state", min: 8, max: 8, right: false, rank: 0 },
-    Column { title: "TASK", name: "task", min: 14, max: 32, right: false, rank: 0 },
-    Column { title: "WORKER", name: "worker", min: 9, max: 20, right: false, rank: 0 },
+    Column { title: "TASK", name: "task", min: 18, max: 36, right: false, rank: 0 },
+    Column { title: "WORKER", name: "worker", min: 12, max: 24, right: false, rank: 0 },
     Column { title: "RUN", name: "run", min: 6, max: 6, right: true, rank: 0 },
     Column { title: "LIMIT", name: "limit", min: 6, max: 6, right: true, rank: 0 },
     Column { title: "OF LIMIT", name: "gauge", min: 14, max: 22, right: false, rank: 4 },
-    Column { title: "NEXT", name: "next", min: 10, max: 10, right: true, rank: 2 },
+    Column { title: "NEXT", name: "next", min: 10, max: 10, right: true, rank: 1 },
     Column { title: "LAST", name: "last", min: 6, max: 6, right: true, rank: 3 },
-    Column { title: "PID", name: "pid", min: 7, max: 8, right: false, rank: 1 },
+    Column { title: "PID", name: "pid", min: 7, max: 8, right: false, rank: 2 },
     Column { title: "TRY", name: "try", min: 4, max: 5, right: true, rank: 5 },
     Column { title: "BEAT", name: "beat", min: 6, max: 6, right: true, rank: 6 },
     Column { title: "TYPE", name: "type", min: 8, max: 14, right: false, rank: 7 },
@@ -115,7 +115,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
     match column {
         "state" => Cell::toned(row.state.as_str(), tone(row.state)),
         "task" => server_text(Some(&row.name(scene.snapshot))),
-        "worker" => server_text(execution.and_then(|execution| execution.worker.as_deref())),
+        "worker" => worker(execution.and_then(|execution| execution.worker.as_deref()), room),
         "run" => age(row.age(scene.snapshot), Tone::Plain),
         "limit" if execution.is_some() || task.is_some_and(|task| task.timeout.is_some()) => {
             age(Some(row.limit), Tone::Dim)
@@ -138,7 +138,7 @@ pub(super) fn value<'a>(scene: &Scene<'a>, at: u32, column: &str) -> Value<'a> {
     let execution = row.execution(scene.snapshot);
     let words = |text: Option<&'a str>| text.map_or(Value::Missing, |text| Value::Text(Cow::Borrowed(text)));
     match column {
-        "state" => Value::Text(Cow::Borrowed(row.state.as_str())),
+        "state" => Value::state(row.state.as_str()),
         "task" => Value::Text(Cow::Owned(row.name(scene.snapshot).to_string())),
         "worker" => words(execution.and_then(|execution| execution.worker.as_deref())),
         "run" => Value::number(row.age(scene.snapshot)),

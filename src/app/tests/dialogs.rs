@@ -169,7 +169,7 @@ fn a_question_closes_when_its_target_is_gone() {
     for (change, word) in [
         (0, "4312 app@web-3: is gone: nothing was done"),
         (1, "4312 app@web-3: its transaction has ended: nothing was done"),
-        (2, "4312 app@web-3: blocks nobody any more: nothing was done"),
+        (2, "4312 app@web-3: no longer blocks anyone: nothing was done"),
     ] {
         for paused in [false, true] {
             let mut app = app(sample::incident(0.0));
@@ -217,6 +217,38 @@ fn a_view_that_changes_nothing_about_the_target_leaves_what_was_typed() {
     assert_eq!(deed(&slowly(&mut app, "7<enter>")).map(|deed| deed.targets.len()), Some(17));
 }
 
+/// One count that is live and one that is frozen, side by side, are two answers to one question.
+#[test]
+fn the_counts_of_a_question_are_of_one_moment() {
+    let said = |app: &App| {
+        let dialog = app.dialog.as_ref().unwrap();
+        let lines: Vec<String> = dialog.lines(120).iter().map(crate::app::line::Line::plain).collect();
+        let below = dialog.choices().into_iter().find(|choice| choice.letter == 'b').unwrap().title;
+        (lines.join("\n"), below)
+    };
+    let one_more = || {
+        let mut later = sample::incident(1.0);
+        later.session(4999, "app@web-9", crate::model::backend::State::Active, 0.5, "SELECT 1");
+        later.lock(4999, sample::relation(2001), LockMode::AccessShare, Some(0.5));
+        later.view()
+    };
+    let mut app = app(sample::incident(0.0));
+    slowly(&mut app, "2K");
+    let (lines, below) = said(&app);
+    assert!(lines.contains("blocks 17;"), "{lines}");
+    assert_eq!(below, "all 17 shown below it");
+    arrive(&mut app, one_more());
+    let (lines, below) = said(&app);
+    assert!(lines.contains("blocks 18;"), "{lines}");
+    assert_eq!(below, "all 18 shown below it");
+    // What was chosen is what was seen.
+    let mut app = super::app(sample::incident(0.0));
+    slowly(&mut app, "2Kb");
+    arrive(&mut app, one_more());
+    assert_eq!(said(&app).1, "all 17 shown below it");
+    assert_eq!(app.dialog.as_ref().unwrap().plan.rows.len(), 17);
+}
+
 #[test]
 fn a_renewal_leaves_the_question_open_and_another_owner_ends_it() {
     let later = |owner: Option<&'static str>| {
@@ -248,7 +280,7 @@ fn without_a_connection_nothing_is_asked_for() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "2K");
     let mut down = sample::incident(0.0).view();
-    down.link = Link::Down { reason: "refused".into(), attempt: 1 };
+    down.link = Link::Down { reason: "refused".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
     arrive(&mut app, down);
     assert_eq!(slowly(&mut app, "y"), []);
     assert!(app.flights.is_empty());
@@ -262,7 +294,8 @@ fn read_only_has_no_such_keys() {
     let mut app = App::new(settings, 1.0);
     arrive(&mut app, sample::incident(0.0).view());
     assert_eq!(slowly(&mut app, "CKRUETX!KC<enter>K<enter>K"), []);
-    assert!(app.dialog.is_none() && app.notice.is_none());
+    assert!(app.dialog.is_none());
+    assert_eq!(notice(&app), "read-only: K (terminate) does nothing here");
 }
 
 #[test]
@@ -404,7 +437,7 @@ proptest! {
                     later += 1.0;
                     let mut view = sample::jobs(later).view();
                     if key == "DOWN" {
-                        view.link = Link::Down { reason: "refused".into(), attempt: 1 };
+                        view.link = Link::Down { reason: "refused".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
                     }
                     Message::View(TargetId(0), Arc::new(view))
                 }

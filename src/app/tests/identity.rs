@@ -1,12 +1,13 @@
 //! Selection by identity, on pages and in queues, and what else a careful look asked for.
 
 use super::*;
+use crate::app::message::Spot;
 
 #[test]
 fn a_filter_finds_each_waiter_of_a_folded_queue() {
     let mut app = app(sample::incident(0.0));
     drive(&mut app, "2/4470<enter>");
-    assert_eq!(app.pane(Pane::Chains).rows.len(), 1);
+    assert_eq!((app.pane(Pane::Chains).hits(), app.pane(Pane::Chains).rows.len()), (1, 3));
     drive(&mut app, "j");
     assert_eq!(selected_pid(&app), Some(4470));
 }
@@ -75,9 +76,9 @@ fn escape_leads_back_to_the_findings_that_a_jump_left() {
 #[test]
 fn a_click_below_the_rows_selects_nothing() {
     let mut app = app(sample::incident(0.0));
-    app.update(Message::Click(Pane::Chains, 500));
+    app.update(Message::Click(Spot::Row(Pane::Chains, 500)));
     assert_eq!(selected_pid(&app), Some(4312));
-    app.update(Message::Click(Pane::Chains, 1));
+    app.update(Message::Click(Spot::Row(Pane::Chains, 1)));
     assert_eq!(selected_pid(&app), Some(4410));
 }
 

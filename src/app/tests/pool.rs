@@ -23,8 +23,8 @@ type Change = Box<dyn Fn(&mut Backend)>;
 #[test]
 fn a_question_closes_when_somebody_else_is_behind_the_backend() {
     let now = Some(sample::at(-0.5));
-    let ran = "has run something since, and may serve somebody else by now: nothing was done";
-    let other = "serves another client by now: nothing was done";
+    let ran = "has run another statement since: it may serve another client: nothing was done";
+    let other = "now serves another client: nothing was done";
     let changes: [(&str, Change); 7] = [
         (ran, Box::new(move |backend| backend.query_start = now)),
         (ran, Box::new(move |backend| backend.state_change = now)),

@@ -171,6 +171,35 @@ fn zoom_shows_one_pane_and_gives_the_other_back() {
 }
 
 #[test]
+fn where_there_is_no_room_for_all_panes_the_focused_one_is_there() {
+    let mut app = app(sample::systems::leases(0.0));
+    let all = [Pane::Chains, Pane::Advisory, Pane::Tasks, Pane::Leases];
+    assert_eq!(app.visible_panes(), all);
+    for (columns, rows, count) in
+        [(80, 23, 4), (80, 20, 4), (80, 19, 3), (60, 15, 2), (120, 15, 3), (120, 16, 4)]
+    {
+        app.update(Message::Resize(columns, rows));
+        for _ in 0..all.len() {
+            let shown = app.visible_panes();
+            assert_eq!(shown.len(), count, "{columns}x{rows}");
+            assert!(
+                shown.contains(&app.focus)
+                    && shown.is_sorted_by_key(|pane| all.iter().position(|one| one == pane))
+            );
+            let total = app.pane(app.focus).total;
+            assert_eq!(app.pane(app.focus).rows.len(), total, "it has its rows");
+            assert!(total > 0, "{:?}", app.focus);
+            drive(&mut app, "<tab>");
+        }
+        assert_eq!(app.focus, Pane::Chains);
+    }
+    app.update(Message::Resize(60, 15));
+    let at = app.view.as_ref().unwrap().findings.iter().position(|one| one.check == "expired_lease").unwrap();
+    drive(&mut app, &format!("!{}<enter>1", "j".repeat(at)));
+    assert!(app.visible_panes().contains(&app.focus));
+}
+
+#[test]
 fn a_paste_types_into_a_prompt_and_does_nothing_elsewhere() {
     let mut app = app(sample::incident(0.0));
     assert_eq!(app.update(Message::Paste("q7\n".into())), Update::none());
@@ -202,7 +231,7 @@ fn old_data_is_called_old() {
     assert!(app.update(Message::Tick(4.0)).redraw);
     assert!(app.is_stale());
     let mut down = sample::incident(0.0).view();
-    down.link = Link::Down { reason: "gone".into(), attempt: 1 };
+    down.link = Link::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
     let mut app = App::new(Settings::default(), 1.0);
     arrive(&mut app, down);
     assert!(app.is_stale());
@@ -299,4 +328,53 @@ fn an_item_is_followed_to_its_session_and_its_process_id_is_copied() {
     assert_eq!(selected_pid(&app), Some(6101), "the session that works on it");
     drive(&mut app, "6");
     assert_eq!(drive(&mut app, "y"), [Effect::Copy("6101".into())]);
+}
+
+/// What waits says what it waits with, and a key made of a literal in its statement has its name.
+#[test]
+fn the_queue_of_a_lock_tells_its_waiters_statements() {
+    let mut b = sample::incident(0.0);
+    let key = sample::advisory(-1_888_902_025);
+    b.session(7001, "app@billing", crate::model::backend::State::Idle, 9.0, "SELECT 1");
+    b.lock(7001, key, LockMode::Exclusive, None);
+    let query = "SELECT pg_advisory_lock(hashtext('invoice:7'))";
+    b.session(7002, "app@billing", crate::model::backend::State::Active, 5.0, query);
+    b.lock(7002, key, LockMode::Exclusive, Some(5.0));
+    let mut app = app(b);
+    drive(&mut app, "3/pid:7001<enter>j<enter>");
+    let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
+    let lines = app.detail_lines(subject, 200).unwrap();
+    let text = lines.iter().map(crate::app::line::Line::plain).collect::<Vec<_>>().join("\n");
+    assert!(text.contains("lock           invoice:7"), "the holder runs something else by now: {text}");
+    assert!(text.contains(query), "{text}");
+    drive(&mut app, "<esc><esc>a/pid:4410<enter>j<enter>");
+    let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
+    let lines = app.detail_lines(subject, 200).unwrap();
+    let text = lines.iter().map(crate::app::line::Line::plain).collect::<Vec<_>>().join("\n");
+    assert!(text.contains("accounts (oid 2001)") && text.contains("ALTER TABLE accounts ADD note"), "{text}");
+}
+
+/// A lock outlives the host of its client for as long as nobody notices.
+#[test]
+fn the_detail_of_a_holder_says_how_long_it_would_outlive_its_host() {
+    let text = |keepalives: crate::model::snapshot::Keepalives, pid: i32| {
+        let mut snapshot = sample::incident(0.0).snapshot();
+        let mut server = snapshot.server().unwrap().clone();
+        server.keepalives = keepalives;
+        snapshot.server = crate::model::snapshot::Section::fresh(vec![server], snapshot.taken_at);
+        let mut app = App::new(Settings::default(), 1.0);
+        arrive(&mut app, sample::view(snapshot, 1));
+        drive(&mut app, &format!("7/pid:{pid}<enter>j<enter>"));
+        let Some(Page::Detail { subject, .. }) = app.pages.last().cloned() else { panic!("no detail") };
+        let lines = app.detail_lines(subject, 200).unwrap();
+        lines.iter().map(crate::app::line::Line::plain).collect::<Vec<_>>().join("\n")
+    };
+    let short = crate::model::snapshot::Keepalives { idle: 60, interval: 10, count: 6, check: 0 };
+    assert!(
+        text(short, 4312).contains("host lost      the server ends it after 2m00s"),
+        "{}",
+        text(short, 4312)
+    );
+    assert!(text(crate::model::snapshot::Keepalives::default(), 4312).contains("on Linux after 2h11m"));
+    assert!(!text(short, 5100).contains("host lost"), "it holds nothing");
 }

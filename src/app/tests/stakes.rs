@@ -73,6 +73,6 @@ fn a_question_about_an_item_closes_when_its_worker_has_the_next() {
     drive(&mut app, "7");
     arrive(&mut app, worker(10, 1, "a").view());
     assert!(app.dialog.is_none());
-    assert!(app.notice.as_ref().unwrap().text.contains("does not hold that lock any more"));
+    assert!(app.notice.as_ref().unwrap().text.contains("no longer holds that lock"));
     assert_eq!(deed(&drive(&mut app, "<enter>")), None);
 }

@@ -1,6 +1,7 @@
 //! What the keys of a screen do.
 
 use crate::app::App;
+use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, Page};
 use crate::app::screen::{Pane, Screen};
@@ -10,7 +11,23 @@ use crate::app::table::{self, RowId};
 const INTERVALS: [f64; 8] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
 impl App {
+    /// Where the focused table is empty, and no filter made it so, the first one on the screen that has rows is moved in.
+    pub(super) fn focus_first_rows(&mut self) -> bool {
+        let here = self.pane(self.focus);
+        if !here.rows.is_empty() || !here.filter.is_empty() {
+            return false;
+        }
+        let panes = self.visible_panes();
+        let Some(first) = panes.into_iter().find(|pane| !self.pane(*pane).rows.is_empty()) else {
+            return false;
+        };
+        self.focus = first;
+        self.with_pane(first, |state, scene| state.step(scene, 0));
+        true
+    }
+
     pub(super) fn jump(&mut self, at: usize) -> Update {
+        self.focus_first_rows();
         self.with_pane(self.focus, |state, scene| state.select(scene, at));
         Update::redraw()
     }
@@ -47,7 +64,7 @@ impl App {
         match self.pane(self.focus).selected {
             Some(RowId::Event(number, count)) => self.open_event(number, count),
             Some(subject) => self.open_page(Page::Detail { subject, scroll: 0 }),
-            None => self.say("nothing is selected; move to a row first"),
+            None => self.say("nothing selected"),
         }
     }
 
@@ -69,6 +86,7 @@ impl App {
             self.go(screen);
             self.focus = focus;
             self.keep_focus();
+            self.refresh_panes();
             if let Some(page) = page {
                 return self.open_page(page);
             }
@@ -78,6 +96,16 @@ impl App {
             return Update::none();
         }
         Update::redraw()
+    }
+
+    /// Goes to the next row that the filter lets through, and from the last to the first.
+    pub(super) fn next_match(&mut self, forward: bool) -> Update {
+        let key = self.settings.keymap.key(Action::Filter).map(|key| key.to_string()).unwrap_or_default();
+        if self.pane(self.focus).filter.is_empty() {
+            return self.say(format!("no filter is set; {key} sets one"));
+        }
+        let found = self.with_pane(self.focus, |state, scene| state.step_match(scene, forward));
+        if found == Some(true) { Update::redraw() } else { self.say("no row matches the filter") }
     }
 
     pub(super) fn start_sort(&mut self) -> Update {
@@ -129,16 +157,24 @@ impl App {
         } else {
             INTERVALS.iter().find(|step| **step > self.interval)
         };
-        let Some(next) = next.copied() else { return Update::none() };
+        let Some(next) = next.copied() else {
+            let end = if faster { "shortest" } else { "longest" };
+            return self.say(format!("refresh every {}s: the {end} there is", self.interval));
+        };
         self.interval = next;
+        self.say(format!("refresh every {next}s"));
         Update::effect(Effect::SetInterval(next))
     }
 
     pub(super) fn toggle_all_locks(&mut self) -> Update {
-        if self.screen != Screen::Locks {
+        if self.screen == Screen::Locks {
+            self.all_locks = !self.all_locks;
+        } else {
+            let from = (self.screen, self.focus, None);
             self.go(Screen::Locks);
+            (self.jumped_from, self.all_locks) = (Some(from), true);
+            self.say("Locks, all types; Esc goes back");
         }
-        self.all_locks = !self.all_locks;
         self.pane_mut(Pane::Locks).keep_selected();
         self.invalidate();
         self.refresh_panes();
@@ -155,12 +191,25 @@ impl App {
 
     pub(super) fn toggle_mouse(&mut self) -> Update {
         self.mouse = !self.mouse;
+        self.say(if self.mouse {
+            "mouse on: click a row, a heading, a finding or a key; Shift selects text in most terminals"
+        } else {
+            "mouse off: the terminal selects text again"
+        });
         Update::effect(Effect::Mouse(self.mouse))
     }
 
     /// Copies the process ids of the marked rows, in the order of the rows; else that of the selected one.
     pub(super) fn copy(&mut self) -> Update {
         let chosen: Vec<RowId> = self.chosen(self.focus);
+        if let [RowId::Prepared(xact)] = chosen.as_slice()
+            && let Some(row) = self.scene().and_then(|scene| scene.prepared(*xact))
+        {
+            // It has no process; what ends it is a statement.
+            let statement = format!("ROLLBACK PREPARED {};", crate::text::literal(&row.gid));
+            self.say(format!("copied {statement}"));
+            return Update::effect(Effect::Copy(statement));
+        }
         let scene = self.scene();
         let pid = |id: &RowId| page::holder_of(scene.as_ref()?, *id);
         let mut pids: Vec<String> = chosen.iter().filter_map(pid).map(|pid| pid.to_string()).collect();
@@ -177,21 +226,18 @@ impl App {
 
     /// How many marked rows the filter shows.
     pub(super) fn shown_marks(&mut self, pane: Pane) -> usize {
-        let count = self.with_pane(pane, |state, scene| {
-            let shown = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
-            shown.filter(|id| state.marks.contains(id)).count()
-        });
+        let count = self
+            .with_pane(pane, |state, scene| state.shown(scene).filter(|id| state.marks.contains(id)).count());
         count.unwrap_or(0)
     }
 
     /// The marked rows that the filter shows, else the selected one.
     pub(super) fn chosen(&mut self, pane: Pane) -> Vec<RowId> {
         let marked = self.with_pane(pane, |state, scene| {
-            let shown = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
             if state.marks.is_empty() {
                 Vec::new()
             } else {
-                shown.filter(|id| state.marks.contains(id)).collect()
+                state.shown(scene).filter(|id| state.marks.contains(id)).collect()
             }
         });
         match marked {

@@ -12,7 +12,8 @@ use crate::app::page::{self, FindingId, Page};
 use crate::app::screen::Pane;
 use crate::app::table::RowId;
 use crate::keys::Key;
-use crate::model::plan::{ActionPlan, Change, Look, RecoveryPlan, Report, What};
+use crate::model::finding::Finding;
+use crate::model::plan::{self, ActionPlan, Change, Look, RecoveryPlan, Report, What};
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
 
@@ -46,7 +47,39 @@ impl App {
         let rows = self.chosen(pane);
         let shown = self.shown_marks(pane);
         let hidden = self.pane(pane).marks.len().saturating_sub(shown);
-        self.ask(action, pane, rows, hidden)
+        match (rows.is_empty(), hidden) {
+            (true, 0) => self.ask_about_worst(action),
+            (true, _) => self.say("the filter hides every marked row; Esc clears it"),
+            (false, _) => self.ask(action, pane, rows, hidden),
+        }
+    }
+
+    /// Nothing is selected: the key is about the first finding that names it, as the header shows it.
+    fn ask_about_worst(&mut self, action: Action) -> Update {
+        let findings = self.view.as_ref().map(|view| Arc::clone(&view.findings)).unwrap_or_default();
+        let names_it = |finding: &&Finding| dialog::help(finding).is_some_and(|(helps, _)| helps == action);
+        let Some(finding) = findings.iter().find(names_it) else {
+            let key = self.settings.keymap.key(action).map(|key| key.to_string()).unwrap_or_default();
+            return self
+                .say(format!("nothing is selected, and no finding asks for {key}; select a row first"));
+        };
+        // Somebody may have meant the row that has just gone, and type on.
+        let lost = self.pane(self.focus).has_lost_selection();
+        if !self.select_here_if_shown(&finding.subject) {
+            let update = self.jump_to_finding(Some(&page::finding_id(finding)));
+            if self.pane(self.focus).selected.is_none() {
+                return update;
+            }
+        }
+        let rows = self.pane(self.focus).selected.into_iter().collect();
+        let update = self.ask(action, self.focus, rows, 0);
+        match &mut self.dialog {
+            Some(dialog) if lost => {
+                dialog.order.by_name = true;
+                self.refresh_dialog()
+            }
+            _ => update,
+        }
     }
 
     /// A key that acts was pressed on a page: it is about what the page is about, whatever is marked.
@@ -71,7 +104,7 @@ impl App {
 
     fn ask(&mut self, action: Action, pane: Pane, rows: Vec<RowId>, hidden: usize) -> Update {
         if rows.is_empty() {
-            return self.say("nothing is selected; move to a row first");
+            return self.say("nothing selected");
         }
         let Some(seen) = self.view.clone() else { return Update::none() };
         let look = Look { view: &seen, rights: seen.rights.as_deref(), own_pids: &self.own_pids };
@@ -100,8 +133,7 @@ impl App {
             return None;
         }
         self.with_pane(pane, |state, scene| {
-            let ids = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
-            ids.filter_map(|id| page::party_of(scene, id)).collect()
+            state.shown(scene).filter_map(|id| page::party_of(scene, id)).collect()
         })
     }
 
@@ -141,8 +173,8 @@ impl App {
     pub fn cannot_ask(&self) -> Option<&'static str> {
         match self.link() {
             Link::Live => None,
-            Link::Connecting => Some("not connected yet: nothing can be asked for"),
-            Link::Down { .. } => Some("the connection is down: nothing can be asked for"),
+            Link::Connecting => Some("not connected yet"),
+            Link::Down { .. } => Some("the connection is down: nothing can be done"),
         }
     }
 
@@ -159,7 +191,8 @@ impl App {
                 let refreshed = dialog.plan.refreshed(&look);
                 renewed(&refreshed, || dialog.order.plan(&look)).unwrap_or(refreshed)
             }
-            _ => dialog.plan.refreshed(&look),
+            Kind::Sessions(ask) => plan::with_offers(dialog.plan.refreshed(&look), &look, ask),
+            Kind::Published(_) | Kind::Tasks(_) | Kind::Items(_) => dialog.plan.refreshed(&look),
         };
         dialog.replan(plan, self.next_number());
         if let Some(why) = dialog.why_over() {
@@ -194,9 +227,9 @@ impl App {
                 self.clamp_dialog();
                 Update::redraw()
             }
-            Step::Cancel => {
+            Step::Back => {
                 self.dialog = None;
-                self.say("cancelled: nothing was done")
+                self.say("nothing was done")
             }
             Step::Confirm => self.confirm(),
             Step::Replan => self.choice_changed(),
@@ -234,7 +267,7 @@ impl App {
         let deed = plan.deed(number, WAIT);
         let count = deed.targets.len();
         if count == 0 {
-            return self.say("nothing to do: nothing was done");
+            return self.say("nothing to do");
         }
         self.unmark(order.pane, &order.rows);
         self.flights.push(Flight { number, verb: order.verb, count, done: 0 });

@@ -70,10 +70,10 @@ impl App {
         let findings = self.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
         let found = page::position(findings, chosen).and_then(|at| findings.get(at));
         let Some(subject) = found.map(|finding| finding.subject.clone()) else {
-            return self.say("no finding is selected; move to one first");
+            return self.say("no finding selected");
         };
         let Some(place) = Place::of(&subject) else {
-            return self.say("this finding is about the whole server");
+            return self.say("about the whole server: there is no row to go to");
         };
         let page = self.pages.last().cloned();
         let pages = std::mem::take(&mut self.pages);
@@ -81,7 +81,21 @@ impl App {
             return update;
         }
         self.pages = pages;
-        self.say("what this finding is about is not there any more")
+        self.say("what this finding is about is gone")
+    }
+
+    /// Selects what a finding is about where it is on the screen already; false where it is not.
+    pub(super) fn select_here_if_shown(&mut self, subject: &Subject) -> bool {
+        let Some(place) = Place::of(subject) else { return false };
+        let focus = self.focus;
+        for pane in self.visible_panes() {
+            self.focus = pane;
+            if self.select_place(&place) {
+                return true;
+            }
+        }
+        self.focus = focus;
+        false
     }
 
     /// Goes to the row of the selected event. One that stands for several, that is about nothing that has a row, or about what is
@@ -94,7 +108,7 @@ impl App {
             return update;
         }
         if place.is_some() {
-            self.say("what this event is about is not there any more");
+            self.say("what this event is about is gone");
         }
         self.open_page(Page::Detail { subject: RowId::Event(number, count), scroll: 0 })
     }
@@ -107,6 +121,7 @@ impl App {
             self.go(*screen);
             for pane in self.panes() {
                 self.focus = *pane;
+                self.refresh_panes();
                 if let Some(update) = self.select_here(place) {
                     return Some(update);
                 }

@@ -3,15 +3,17 @@
 mod actions;
 mod dialog;
 mod jump;
+mod mouse;
 mod pages;
 mod prompt;
 
 use std::sync::Arc;
 
 use super::index::Index;
-use super::keymap::Action;
+use super::keymap::{self, Action};
 use super::message::{Effect, Message, Update};
 use super::screen::{Pane, Screen};
+use super::table::RowId;
 use super::{App, Notice, SMALLEST};
 use crate::keys::Key;
 use crate::model::snapshot::Snapshot;
@@ -27,10 +29,11 @@ impl App {
             Message::View(_, view) => self.view_arrived(view),
             Message::Key(key) => self.key(key),
             Message::Paste(text) => self.paste(&text),
-            Message::Click(pane, at) => self.click(pane, at),
+            Message::Click(spot) => self.click(spot),
             Message::Wheel(pane, by) => self.wheel(pane, by),
             Message::Resize(columns, rows) => {
                 self.size = (columns, rows);
+                self.refresh_panes();
                 self.disarm();
                 Update::redraw()
             }
@@ -49,8 +52,11 @@ impl App {
     }
 
     fn view_arrived(&mut self, view: Arc<View>) -> Update {
-        if view.link == Link::Live {
-            self.silence = 0.0;
+        match &view.link {
+            Link::Live => self.silence = 0.0,
+            // The same attempt may be told of again, as when something else has happened meanwhile.
+            Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
+            Link::Down { .. } | Link::Connecting => {}
         }
         if self.paused && self.scene().is_some() {
             self.latest = Some(view);
@@ -94,6 +100,7 @@ impl App {
 
     fn tick(&mut self, silence: f64) -> Update {
         let (before, was_stale) = (self.silence, self.is_stale());
+        self.retry = (self.retry - (silence - before).max(0.0)).max(0.0);
         self.silence = silence;
         let mut redraw =
             self.is_stale() != was_stale || (self.is_stale() && before.floor() < silence.floor());
@@ -145,47 +152,20 @@ impl App {
             return self.prompt_key(key);
         }
         let action = self.settings.keymap.action(key);
+        if let Some(would) = self.settings.keymap.unbound(key) {
+            let does = keymap::binding(would).map_or("", |binding| binding.short);
+            return self.say(format!("read-only: {key} ({does}) does nothing here"));
+        }
         if !self.pages.is_empty() {
             return self.page_key(action);
         }
         action.map_or_else(Update::none, |action| self.act(action))
     }
 
-    fn click(&mut self, pane: Pane, at: usize) -> Update {
-        if !self.pages.is_empty()
-            || self.prompt.is_some()
-            || self.dialog.is_some()
-            || !self.visible_panes().contains(&pane)
-        {
-            return Update::none();
-        }
-        self.focus = pane;
-        // Below the last row there is nothing to select.
-        self.with_pane(pane, |state, scene| {
-            if at < state.rows.len() {
-                state.select(scene, at);
-            }
-        });
-        Update::redraw()
-    }
-
-    fn wheel(&mut self, pane: Option<Pane>, by: isize) -> Update {
-        if self.dialog.is_some() {
-            return self.scroll_dialog(by);
-        }
-        if !self.pages.is_empty() {
-            return self.scroll_page(by);
-        }
-        match pane {
-            Some(pane) if self.prompt.is_none() && self.visible_panes().contains(&pane) => {
-                self.focus = pane;
-                self.step(by)
-            }
-            _ => Update::none(),
-        }
-    }
-
     fn step(&mut self, by: isize) -> Update {
+        if self.focus_first_rows() {
+            return Update::redraw();
+        }
         self.with_pane(self.focus, |state, scene| state.step(scene, by));
         Update::redraw()
     }
@@ -205,10 +185,30 @@ impl App {
         self.zoom = false;
         self.keep_focus();
         self.refresh_panes();
-        if let Some(pane) = self.visible_panes().first().copied() {
-            self.go_to_followed(pane);
+        if let Some(pane) = self.visible_panes().first().copied()
+            && !self.go_to_followed(pane)
+            && pane == Pane::Locks
+            && let Some(words) = self.why_no_lock()
+        {
+            return self.say(words);
         }
         Update::redraw()
+    }
+
+    /// Why there is no lock of the backend that is followed.
+    fn why_no_lock(&self) -> Option<String> {
+        let RowId::Backend(followed) = self.follow? else { return None };
+        let scene = self.scene()?;
+        let locks = &scene.snapshot.locks.rows;
+        let count = locks.iter().filter(|lock| lock.pid == Some(followed.pid)).count();
+        let pid = followed.pid;
+        let all = self.settings.keymap.key(Action::AllLocks).map(|key| key.to_string()).unwrap_or_default();
+        Some(match count {
+            0 => format!("{pid} holds no lock and waits for none"),
+            _ if self.all_locks => format!("the filter hides the locks of {pid}"),
+            1 => format!("{pid} has no advisory lock; {all} shows its other lock"),
+            _ => format!("{pid} has no advisory lock; {all} shows its {count} other locks"),
+        })
     }
 
     /// The findings, the worst selected.
@@ -269,6 +269,8 @@ impl App {
             Action::Open => self.open(),
             Action::Back => self.back(),
             Action::Filter => self.start_filter(),
+            Action::NextMatch => self.next_match(true),
+            Action::PreviousMatch => self.next_match(false),
             Action::Sort => self.start_sort(),
             Action::Mark => self.mark(),
             Action::MarkAll => self.mark_all(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::app::App;
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
-use crate::app::page::{self, Page};
+use crate::app::page::{self, FindingId, Page};
 use crate::app::pane::Sort;
 use crate::app::screen::Pane;
 use crate::app::table;
@@ -16,7 +16,9 @@ const MOST_COPIED: usize = 64 * 1024;
 /// Moves what scrolls or is selected on a page.
 fn scroll(page: &mut Page, by: isize) {
     match page {
-        Page::Help { scroll } | Page::Detail { scroll, .. } => *scroll = scroll.saturating_add_signed(by),
+        Page::Help { scroll } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. } => {
+            *scroll = scroll.saturating_add_signed(by)
+        }
         Page::Findings { at, .. } => *at = at.saturating_add_signed(by),
         Page::Sort { selected, .. } => *selected = selected.saturating_add_signed(by),
     }
@@ -108,7 +110,8 @@ impl App {
             Some(Page::Detail { subject, .. }) => {
                 self.detail_lines(*subject, width).map_or(0, |lines| lines.len())
             }
-            Some(Page::Help { .. }) => super::super::keymap::BINDINGS.len() + 22,
+            Some(Page::Finding { id, .. }) => self.finding_lines(id, width).map_or(0, |lines| lines.len()),
+            Some(Page::Help { .. }) => crate::app::help::lines(self, width).len(),
             _ => 0,
         };
         let last = lines.saturating_sub(self.page_rows);
@@ -120,7 +123,9 @@ impl App {
             Some(Page::Sort { pane, selected }) => {
                 *selected = (*selected).min(table::columns(*pane).len().saturating_sub(1));
             }
-            Some(Page::Help { scroll } | Page::Detail { scroll, .. }) => *scroll = (*scroll).min(last),
+            Some(Page::Help { scroll } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. }) => {
+                *scroll = (*scroll).min(last);
+            }
             None => {}
         }
     }
@@ -129,17 +134,31 @@ impl App {
         match self.pages.last().cloned() {
             Some(Page::Sort { pane, selected }) => {
                 self.pages.pop();
-                self.sort_by(pane, selected)
+                table::columns(pane)
+                    .get(selected)
+                    .map_or_else(Update::none, |column| self.sort_by(pane, column.name))
             }
-            Some(Page::Findings { chosen, .. }) => self.jump_to_finding(chosen.as_ref()),
+            Some(Page::Findings { chosen, .. }) => self.open_finding(chosen),
             Some(Page::Help { .. }) => self.close_page(),
             _ => Update::none(),
         }
     }
 
+    /// Opens what a finding has to say where that is more than a line; else goes to the row it is about.
+    pub(super) fn open_finding(&mut self, chosen: Option<FindingId>) -> Update {
+        let findings = self.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
+        let found = page::position(findings, chosen.as_ref()).and_then(|at| findings.get(at));
+        match found.filter(|finding| !finding.details.is_empty()).map(page::finding_id) {
+            Some(id) => self.open_page(Page::Finding { id, scroll: 0 }),
+            None => self.jump_to_finding(chosen.as_ref()),
+        }
+    }
+
     /// Sorts by a column; by the same one again, the other way round. Numbers begin with the largest.
-    fn sort_by(&mut self, pane: Pane, selected: usize) -> Update {
-        let Some(column) = table::columns(pane).get(selected) else { return Update::none() };
+    pub(super) fn sort_by(&mut self, pane: Pane, name: &str) -> Update {
+        let Some(column) = table::columns(pane).iter().find(|column| column.name == name) else {
+            return Update::none();
+        };
         let all_locks = self.all_locks;
         self.with_pane(pane, |state, scene| {
             let descending = match state.sort {
@@ -163,8 +182,13 @@ impl App {
 
     /// Copies the whole text of a detail page.
     fn copy_page(&mut self) -> Update {
-        let Some(Page::Detail { subject, .. }) = self.pages.last() else { return Update::none() };
-        let lines = self.scene().and_then(|scene| crate::app::detail::lines(&scene, *subject, 0, false));
+        let lines = match self.pages.last() {
+            Some(Page::Detail { subject, .. }) => {
+                self.scene().and_then(|scene| crate::app::detail::lines(&scene, *subject, 0, false))
+            }
+            Some(Page::Finding { id, .. }) => self.finding_lines(id, usize::MAX),
+            _ => None,
+        };
         let Some(lines) = lines else { return Update::none() };
         let mut text =
             lines.iter().map(|line| line.plain().trim_end().to_owned()).collect::<Vec<_>>().join("\n");

@@ -3,7 +3,7 @@
 use tui_input::{Input, InputRequest};
 
 use crate::app::App;
-use crate::app::filter::Filter;
+use crate::app::filter::{Columns, Filter};
 use crate::app::keymap;
 use crate::app::message::Update;
 use crate::app::page::Prompt;
@@ -89,8 +89,9 @@ impl App {
 
     /// Filters a table; says what is wrong with the text.
     pub(super) fn set_filter(&mut self, pane: Pane, text: &str) -> Option<String> {
-        let columns: Vec<&'static str> = table::columns(pane).iter().map(|column| column.name).collect();
-        let filter = match Filter::parse(text, &columns) {
+        let shown: Vec<&'static str> = table::columns(pane).iter().map(|column| column.name).collect();
+        let columns = Columns { shown: &shown, others: table::filter_only(pane) };
+        let filter = match Filter::parse(text, columns) {
             Ok(filter) => filter,
             Err(error) => return Some(error.to_string()),
         };
@@ -99,7 +100,10 @@ impl App {
         state.keep_selected();
         state.filter = filter;
         text.clone_into(&mut state.filter_text);
-        self.with_pane(pane, |state, scene| state.rebuild(pane, all_locks, scene));
+        self.with_pane(pane, |state, scene| {
+            state.rebuild(pane, all_locks, scene);
+            state.select_hits_only();
+        });
         None
     }
 }

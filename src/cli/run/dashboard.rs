@@ -32,7 +32,7 @@ pub(super) async fn run(settings: Settings) -> Result<u8, Failure> {
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let info =
         session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
-    let target = settings.target.clone().unwrap_or_else(|| info.describe());
+    let target = settings.target.clone().unwrap_or_else(|| info.target());
     Box::pin(show(&settings, info, target, None)).await
 }
 

@@ -123,7 +123,9 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             return runtime()?.block_on(async {
                 match &cli.command {
                     Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
-                    Some(Command::Snapshot(arguments)) => snapshot::run(settings, arguments.format).await,
+                    Some(Command::Snapshot(arguments)) => {
+                        snapshot::run(settings, arguments.format, arguments.width).await
+                    }
                     Some(Command::Schema(asked)) => schema::run(settings, asked).await,
                     Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,
                     Some(Command::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,

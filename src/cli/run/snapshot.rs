@@ -15,7 +15,11 @@ use crate::{text, wire};
 /// Between two attempts while the server has no connection left or is starting up.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
-pub(super) async fn run(settings: Settings, format: SnapshotFormat) -> Result<u8, Failure> {
+pub(super) async fn run(
+    settings: Settings,
+    format: SnapshotFormat,
+    width: Option<u16>,
+) -> Result<u8, Failure> {
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let info =
@@ -23,7 +27,7 @@ pub(super) async fn run(settings: Settings, format: SnapshotFormat) -> Result<u8
     let view = take(&settings, info).await?;
     let written = match format {
         SnapshotFormat::Json => wire::json::to_string(&view).transpose(),
-        SnapshotFormat::Table => Ok(table(&settings, &view)),
+        SnapshotFormat::Table => Ok(table(&settings, &view, columns(width))),
     };
     let written = written.map_err(|error| Failure::Other(error.to_string()))?;
     let written = written.ok_or_else(|| Failure::Other("the server gave no snapshot".to_owned()))?;
@@ -33,22 +37,30 @@ pub(super) async fn run(settings: Settings, format: SnapshotFormat) -> Result<u8
     Ok(0)
 }
 
-/// The table as wide as the terminal and in its characters; whole, and in UTF-8, where it goes elsewhere.
-fn table(settings: &Settings, view: &View) -> Option<String> {
+/// The table in so many columns and in the terminal's characters; in UTF-8 where it goes elsewhere.
+fn table(settings: &Settings, view: &View, columns: Option<usize>) -> Option<String> {
     let env = |name: &str| std::env::var(name).ok();
-    let table = wire::table::render(view, width())?;
+    let table = wire::table::render(view, columns)?;
     if settings.ascii || (io::stdout().is_terminal() && look::is_ascii(settings, &env)) {
         return Some(table.lines().map(text::ascii).collect::<Vec<_>>().join("\n"));
     }
     Some(table)
 }
 
-/// Columns of the terminal; none when the output goes elsewhere and need not be cut.
-fn width() -> Option<usize> {
-    rustix::termios::tcgetwinsize(io::stdout())
-        .ok()
-        .map(|size| usize::from(size.ws_col))
-        .filter(|width| *width > 0)
+/// Columns where there is no terminal: what people paste into a message or a ticket.
+const COLUMNS: usize = 100;
+
+/// How many columns a line may have; none for lines of any length.
+fn columns(asked: Option<u16>) -> Option<usize> {
+    let terminal = || {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    };
+    match asked {
+        Some(0) => None,
+        Some(columns) => Some(columns.into()),
+        None => Some(terminal().unwrap_or(COLUMNS)),
+    }
 }
 
 pub(super) async fn take(settings: &Settings, info: ConnInfo) -> Result<std::sync::Arc<View>, Failure> {

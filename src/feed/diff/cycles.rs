@@ -55,14 +55,10 @@ fn draft(change: &Change<'_>, parties: &[Party], kind: Kind, severity: Severity,
 
 /// The count rose since the snapshot before.
 pub(super) fn deadlocks(change: &Change<'_>) -> Option<Draft> {
-    let (rise, parties) = change.deadlocks.counted_at(change.now())?;
+    let (rise, victims) = change.deadlocks.counted_at(change.now())?;
     let deadlocks = if rise == 1 { "a deadlock".to_owned() } else { format!("{} deadlocks", count(rise)) };
-    let who = match parties {
-        Some(parties) if rise == 1 => format!(" of {}", parties_text(parties)),
-        Some(parties) => format!(", one of {}", parties_text(parties)),
-        None => ", whose parties were in no snapshot".to_owned(),
-    };
-    let subject = parties.and_then(<[Party]>::first).map(|party| change.subject(*party));
+    let who = victims.map_or_else(|| ", whose parties no look saw".to_owned(), |victims| victims.words(rise));
+    let subject = victims.and_then(|victims| victims.parties.first()).map(|party| change.subject(*party));
     let text = format!("the server broke {deadlocks}{who}");
     let draft = Draft::new(change.now(), Kind::Deadlock, Severity::Warning, text);
     Some(Draft { subject: subject.or(Some(Subject::Server)), ..draft })

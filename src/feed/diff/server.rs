@@ -33,7 +33,7 @@ fn first(change: &Change<'_>) -> Draft {
     let Moment { snapshot, graph, .. } = change.after;
     let version = snapshot.server().map_or("?", |server| &*server.version);
     let waiting = match graph.waiting {
-        0 => "nobody waits for a lock".to_owned(),
+        0 => "no session waits for a lock".to_owned(),
         waiting => {
             let roots = count(graph.roots.len() as u64);
             format!("{} wait for a lock, roots: {roots}", count(waiting.into()))
@@ -49,10 +49,7 @@ fn same_server(change: &Change<'_>, before: Moment<'_>) -> Option<Draft> {
     let (at, text) = match (restarted, old.in_recovery, new.in_recovery) {
         (Some((_, at)), _, standby) => {
             let role = if standby { "standby" } else { "primary" };
-            (
-                change.moment(Some(at)),
-                format!("the server was started anew, version {}, as {role}", new.version),
-            )
+            (change.moment(Some(at)), format!("the server restarted, version {}, as {role}", new.version))
         }
         (None, true, false) => (change.now(), "the server was promoted: it is the primary now".to_owned()),
         (None, false, true) => (change.now(), "the server became a standby".to_owned()),

@@ -30,13 +30,32 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let holder = queue.holders.first().map(|holder| holder.party.pid());
         let target = look.target(look.awaited(&queue.tag, waiter.pid), holder);
         let count = text::count(behind.into());
-        let summary =
-            format!("{who} waits{age} for {} on {target}, {count} queue behind it", waiter.mode.short());
+        let summary = format!("{who} waits{age} for {} on {target}, {count} behind it", waiter.mode.short());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
         let finding = finding.short(format!("{who} waits{age} for {target}, {count} behind it"));
+        let finding = finding.about(choice(look, waiter.party));
         Finding { blocked: behind, since: waiter.wait_start, help: Some("cancel"), ..finding }
     });
     listed.chain(Finding::more(CHECK, left_out)).collect()
+}
+
+/// `cancel frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE …`: of two remedies somebody has to choose one.
+fn choice(look: &Look<'_>, party: Party) -> String {
+    let graph = look.scene.graph;
+    let freed = graph.freed_by_rollback_of(&[party]).iter().filter(|freed| **freed != party).count();
+    let root = graph.roots_above(party).first().copied();
+    let root = root.and_then(|root| graph.roots.iter().find(|one| one.party == root));
+    let frees = |number: u64| text::count(number);
+    let choice = root.map(|root| {
+        let name = party_text(root.party);
+        format!("cancel frees {}, ending {name} frees {}", frees(freed as u64), frees(root.frees.into()))
+    });
+    let about = look.about(party.pid(), None);
+    [choice.unwrap_or_default(), about]
+        .into_iter()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join(" · ")
 }
 
 /// How many wait only because of each place in the queue, in order of the places. Linear: of all requests for one

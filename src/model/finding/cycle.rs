@@ -2,6 +2,7 @@
 
 use super::look::{Look, parties_text};
 use super::{Finding, LIMIT, Severity};
+use crate::model::words;
 
 /// A cycle of the wait graph: a deadlock that the server has not broken yet (it looks after `deadlock_timeout`).
 pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
@@ -12,6 +13,8 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let summary = format!("deadlock: {parties} wait for each other");
         let finding = Finding::new("cycle", Severity::Critical, summary, subject);
         let blocked = u32::try_from(cycle.len()).unwrap_or(u32::MAX);
+        let who = cycle.iter().filter_map(|party| Some(words::who(look.backend(party.pid())?)));
+        let finding = finding.about(who.take(4).collect::<Vec<_>>().join(" and "));
         Some(Finding { blocked, help: Some("cancel"), ..finding })
     });
     listed.chain(Finding::more("cycle", cycles.len().saturating_sub(LIMIT))).collect()

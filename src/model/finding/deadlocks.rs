@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::look::{Look, parties_text};
+use super::look::{Look, parties_text, party_text};
 use super::{Finding, LIMIT, Severity, Subject};
-use crate::model::Timestamp;
+use crate::model::awaited_rows::AwaitedRows;
+use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::wait_graph::{Party, WaitGraph};
-use crate::text::count;
+use crate::model::{Text, Timestamp, words};
+use crate::text::{count, one_line, one_line_prefix};
 
 /// How long a deadlock is told, and how long a cycle is remembered that may turn out to have been one: a backend
 /// reports its statistics up to ten seconds late (`PGSTAT_IDLE_INTERVAL` in `src/backend/utils/activity/pgstat.c`).
@@ -37,7 +39,58 @@ struct Counted {
 #[derive(Debug, Clone)]
 struct Seen {
     parties: Vec<Party>,
+    /// What each was and did, while it was there: one is gone as soon as the deadlock is broken.
+    said: Vec<Text>,
     at: Timestamp,
+}
+
+/// A deadlock that the server broke.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Victims {
+    /// Who waited for each other.
+    pub parties: Vec<Party>,
+    /// Each in a line: `4410 deploy@ci waited for AccessExclusive on accounts: ALTER TABLE …`.
+    pub said: Vec<Text>,
+}
+
+impl Victims {
+    /// ` of 4410 and 4466`, where the count rose by so many.
+    #[must_use]
+    pub fn names(&self, rise: u64) -> String {
+        let one = if rise == 1 { "" } else { ", one" };
+        format!("{one} of {}", parties_text(&self.parties))
+    }
+
+    /// Who they were and over what: of two that is as much as a line holds.
+    #[must_use]
+    pub fn words(&self, rise: u64) -> String {
+        match self.said.as_slice() {
+            [one, other] if rise == 1 && one.contains(' ') => format!(": {one}; {other}"),
+            _ => self.names(rise),
+        }
+    }
+}
+
+/// Parties of one cycle that are told.
+const LISTED: usize = 20;
+
+/// Columns of a query that are kept.
+const QUERY: usize = 200;
+
+/// What a party of a cycle waits for, in a line.
+fn told(snapshot: &Snapshot, graph: &WaitGraph, rows: &AwaitedRows, party: Party) -> Text {
+    let Party::Backend(pid) = party else { return party_text(party).into() };
+    let backend = snapshot.backends.rows.iter().find(|backend| backend.pid == pid);
+    let who = backend.map(|backend| format!(" {}", words::who(backend))).unwrap_or_default();
+    let waits = graph.wait_of(party).and_then(|(queue, place)| {
+        let waiter = queue.waiters.get(place)?;
+        let tag = rows.awaited(&queue.tag, waiter.pid);
+        let target = words::quoted(snapshot, &LockNames::default(), tag, backend);
+        Some(format!(" waited for {} on {target}", waiter.mode.short()))
+    });
+    let query = backend.and_then(|backend| backend.query.as_deref()).filter(|query| !query.trim().is_empty());
+    let query = query.map(|query| format!(": {}", one_line_prefix(query, QUERY))).unwrap_or_default();
+    one_line(&format!("{pid}{who}{}{query}", waits.unwrap_or_default())).into()
 }
 
 #[derive(Debug, Clone)]
@@ -46,7 +99,7 @@ struct Broken {
     at: Timestamp,
     since: Timestamp,
     rise: u64,
-    parties: Option<Vec<Party>>,
+    victims: Option<Victims>,
 }
 
 impl Deadlocks {
@@ -61,18 +114,23 @@ impl Deadlocks {
         if snapshot.locks.error.is_some() {
             return;
         }
+        if graph.cycles.is_empty() {
+            return;
+        }
+        let rows = AwaitedRows::of(snapshot, graph);
         for cycle in graph.cycles.iter().take(LIMIT) {
             self.cycles.retain(|seen| seen.parties != *cycle);
-            self.cycles.push(Seen { parties: cycle.clone(), at: now });
+            let said = cycle.iter().take(LISTED).map(|party| told(snapshot, graph, &rows, *party)).collect();
+            self.cycles.push(Seen { parties: cycle.clone(), said, at: now });
         }
         self.cycles.drain(..self.cycles.len().saturating_sub(LIMIT));
     }
 
     /// By how much the count had risen when this snapshot was taken, and who waited for each other, where that was seen.
     #[must_use]
-    pub fn counted_at(&self, at: Timestamp) -> Option<(u64, Option<&[Party]>)> {
+    pub fn counted_at(&self, at: Timestamp) -> Option<(u64, Option<&Victims>)> {
         let broken = self.broken.last().filter(|broken| broken.at == at)?;
-        Some((broken.rise, broken.parties.as_deref()))
+        Some((broken.rise, broken.victims.as_ref()))
     }
 
     fn count(&mut self, snapshot: &Snapshot, graph: &WaitGraph) {
@@ -99,8 +157,11 @@ impl Deadlocks {
         if rise > 0 {
             // The last that was seen and is no more.
             let over = self.cycles.iter().rposition(|seen| !graph.cycles.contains(&seen.parties));
-            let parties = over.map(|index| self.cycles.remove(index).parties);
-            self.broken.push(Broken { at, since: before.at, rise, parties });
+            let victims = over.map(|index| {
+                let Seen { parties, said, .. } = self.cycles.remove(index);
+                Victims { parties, said }
+            });
+            self.broken.push(Broken { at, since: before.at, rise, victims });
         }
     }
 }
@@ -112,15 +173,15 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let Some(first) = broken.first() else { return Vec::new() };
     let rise: u64 = broken.iter().map(|broken| broken.rise).sum();
     let deadlocks = if rise == 1 { "a deadlock".to_owned() } else { format!("{} deadlocks", count(rise)) };
-    let seen = broken.iter().rev().find_map(|broken| broken.parties.as_ref());
-    let parties = match seen {
-        Some(parties) if rise == 1 => format!(" of {}", parties_text(parties)),
-        Some(parties) => format!(", one of {}", parties_text(parties)),
-        None => String::new(),
-    };
-    let summary = format!("the server broke {deadlocks}{parties}");
+    let all: Vec<&Victims> = broken.iter().rev().filter_map(|broken| broken.victims.as_ref()).collect();
+    let seen = all.first();
+    let parties = seen.map(|seen| seen.names(rise)).unwrap_or_default();
+    let short = format!("the server broke {deadlocks}{parties}");
+    let summary =
+        format!("the server broke {deadlocks}{}", seen.map(|seen| seen.words(rise)).unwrap_or_default());
     let subject =
-        seen.and_then(|parties| parties.first()).map_or(Subject::Server, |party| look.subject(*party));
-    let finding = Finding::new("deadlocks", Severity::Warning, summary, subject);
-    vec![Finding { since: Some(first.since), ..finding }]
+        seen.and_then(|seen| seen.parties.first()).map_or(Subject::Server, |party| look.subject(*party));
+    let finding = Finding::new("deadlocks", Severity::Warning, summary, subject).short(short);
+    let details = all.iter().flat_map(|victims| victims.said.iter().cloned()).collect();
+    vec![Finding { since: Some(first.since), details, ..finding }]
 }

@@ -30,9 +30,10 @@ fn prepared(look: &Look<'_>) -> Option<Finding> {
     let age = look.age_text(oldest.prepared);
     let gid = text::one_line(&oldest.gid);
     let more = others(old.len());
-    let summary = format!("prepared transaction '{gid}'{age} holds its locks, nobody waits{more}");
+    let summary = format!("prepared transaction '{gid}'{age} holds locks, no waiters{more}");
     let finding = Finding::new(CHECK, Severity::Warning, summary, Subject::Server);
-    let finding = finding.short(format!("prepared '{}'{age}, nobody waits{more}", text::fit(&gid, 24)));
+    let finding = finding.short(format!("prepared '{}'{age}, no waiters{more}", text::fit(&gid, 24)));
+    let finding = finding.about(super::prepared::remedy(oldest));
     Some(Finding { since: oldest.prepared, ..finding })
 }
 
@@ -50,8 +51,9 @@ fn idle(look: &Look<'_>) -> Option<Finding> {
     let oldest = old.iter().min_by_key(|row| row.state_change)?;
     let age = look.age_text(oldest.state_change);
     let more = others(old.len());
-    let summary = format!("{} idle in transaction{age}, nobody waits{more}", oldest.pid);
+    let summary = format!("{} idle in transaction{age}, no waiters{more}", oldest.pid);
     let finding = Finding::new(CHECK, Severity::Info, summary, Subject::Backend(oldest.id()));
-    let finding = finding.short(format!("{} idle in xact{age}, nobody waits{more}", oldest.pid));
+    let finding = finding.short(format!("{} idle in xact{age}, no waiters{more}", oldest.pid));
+    let finding = finding.about(look.about(oldest.pid, None));
     Some(Finding { since: oldest.state_change, ..finding })
 }

@@ -63,9 +63,10 @@ impl Holder<'_> {
         let age = look.age_text(Some(self.since));
         let target = look.target(&self.first?.tag, Some(pid));
         let more = if self.locks > 1 { format!(" and {} more", self.locks - 1) } else { String::new() };
-        let summary = format!("{pid} idle{age} holds {target}{more}, nobody waits");
+        let summary = format!("{pid} idle{age} holds {target}{more}, no waiters");
         let finding = Finding::new(CHECK, Severity::Info, summary, Subject::Backend(self.backend.id()));
         let finding = finding.short(format!("{pid} idle{age} holds {target}{more}"));
+        let finding = finding.about(look.about(pid, None));
         Some(Finding { since: Some(self.since), help: Some("terminate"), ..finding })
     }
 }

@@ -8,7 +8,11 @@ use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::Backend;
 use crate::model::lock::LockTag;
 use crate::model::wait_graph::Party;
+use crate::model::words;
 use crate::text;
+
+/// Columns of a query beside a finding.
+const QUERY: usize = 200;
 
 /// A scene and its backends by process id.
 pub(super) struct Look<'a> {
@@ -46,6 +50,16 @@ impl<'a> Look<'a> {
     /// What `waiter` waits for: of a transaction the row behind it, where that is known.
     pub(super) fn awaited<'b>(&'b self, tag: &'b LockTag, waiter: i32) -> &'b LockTag {
         self.rows.awaited(tag, waiter)
+    }
+
+    /// `app@web-3 · accounts · SELECT …`: whose session it is, what it locks or waits for, and what it runs or ran last.
+    pub(super) fn about(&self, pid: i32, target: Option<&str>) -> String {
+        let backend = self.backend(pid);
+        let who = backend.map(words::who).unwrap_or_default();
+        let query = backend.and_then(|backend| backend.query.as_deref()).unwrap_or_default();
+        let query = text::one_line_prefix(query.trim(), QUERY);
+        let parts = [who.as_str(), target.unwrap_or_default(), &query];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
 
     /// The subject for a party: the backend itself where there is a row of it.

@@ -29,6 +29,8 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
+use rustc_hash::FxHashSet;
+
 use super::backend::BackendId;
 use super::id_generator::GeneratorId;
 use super::lease::LeaseId;
@@ -95,6 +97,9 @@ pub struct Finding {
     pub summary: Text,
     /// The same in fewer words, for 80 columns.
     pub short: Text,
+    /// Whose session it is, what is locked and what it runs, or what to do, as far as the summary does not say it; one harmless
+    /// line, empty where there is nothing.
+    pub about: Text,
     /// What it is about.
     pub subject: Subject,
     /// Waiting groups behind it; 0 where nobody waits.
@@ -103,6 +108,8 @@ pub struct Finding {
     pub since: Option<Timestamp>,
     /// Name of the action that helps, as the config's `[keys]` has it: `terminate`, `cancel`, `recover`.
     pub help: Option<&'static str>,
+    /// What there is to say beyond one line, where nothing else says it: a harmless line each.
+    pub details: Vec<Text>,
 }
 
 /// What the checks look at.
@@ -170,7 +177,18 @@ pub fn find(scene: Scene<'_>) -> Vec<Finding> {
         // An earlier start is longer; one that is not known is shorter than any.
         worst.then(a.since.is_none().cmp(&b.since.is_none())).then(a.since.cmp(&b.since))
     });
+    cover(&mut findings);
     findings
+}
+
+/// Of a session of which something bad is told, what is merely worth knowing need not be.
+fn cover(findings: &mut Vec<Finding>) {
+    let bad = findings.iter().filter(|finding| finding.severity > Severity::Info);
+    let told: FxHashSet<i32> = bad.filter_map(Finding::pid).collect();
+    let is_news = |finding: &Finding| {
+        finding.severity > Severity::Info || finding.pid().is_none_or(|pid| !told.contains(&pid))
+    };
+    findings.retain(is_news);
 }
 
 impl Finding {
@@ -178,12 +196,27 @@ impl Finding {
     fn new(check: &'static str, severity: Severity, summary: impl AsRef<str>, subject: Subject) -> Self {
         let summary = Text::from(crate::text::one_line(summary.as_ref()));
         let short = summary.clone();
-        Self { check, severity, summary, short, subject, blocked: 0, since: None, help: None }
+        let (about, details) = (Text::from(""), Vec::new());
+        Self { check, severity, summary, short, about, subject, blocked: 0, since: None, help: None, details }
     }
 
     /// With a shorter wording.
     fn short(self, short: impl AsRef<str>) -> Self {
         Self { short: Text::from(crate::text::one_line(short.as_ref())), ..self }
+    }
+
+    /// With what the summary does not say.
+    fn about(self, about: impl AsRef<str>) -> Self {
+        Self { about: Text::from(crate::text::one_line(about.as_ref())), ..self }
+    }
+
+    /// The process that it is about.
+    fn pid(&self) -> Option<i32> {
+        match &self.subject {
+            Subject::Backend(id) => Some(id.pid),
+            Subject::Party(Party::Backend(pid)) => Some(*pid),
+            _ => None,
+        }
     }
 
     /// What stands for the findings of a check beyond [`LIMIT`].

@@ -46,11 +46,18 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
             let finding = Finding::new("prepared_transaction", severity, summary, Subject::Party(root.party));
             let finding =
                 finding.short(format!("prepared {}{age} {effect}", text::fit(&text::one_line(&gid), GID)));
+            let finding = finding.about(row.map(remedy).unwrap_or_default());
             Finding { blocked: root.blocked, since: root.longest_wait.or(since), ..finding }
         })
         .collect();
     findings.extend(Finding::more("prepared_transaction", roots().count().saturating_sub(LIMIT)));
     findings
+}
+
+/// `in app: ROLLBACK PREPARED 'order-17'`: no process can be ended for it, and the statement works in its database alone.
+pub(super) fn remedy(row: &Prepared) -> String {
+    let place = row.database.as_ref().map(|database| format!("in {database}: ")).unwrap_or_default();
+    format!("{place}ROLLBACK PREPARED {}", text::literal(&row.gid))
 }
 
 /// The name it was prepared with, and ` of owner in database`.

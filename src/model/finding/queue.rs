@@ -81,7 +81,7 @@ fn finding(look: &Look<'_>, row: &ItemRow, summary: &str) -> Finding {
     Finding { since, help: Some("recover"), ..finding }
 }
 
-/// `1,204 pending, the oldest for 25m; 8 being worked on`
+/// `1,204 pending, oldest 25m; 8 being worked on`
 fn waiting(look: &Look<'_>) -> Option<Finding> {
     let depth = &look.scene.queue.depth;
     let since = depth.oldest_pending_at;
@@ -93,7 +93,7 @@ fn waiting(look: &Look<'_>) -> Option<Finding> {
         0 => "nobody works".to_owned(),
         _ => format!("{} being worked on", depth.processing),
     };
-    let summary = format!("work queue: {} pending, the oldest for{age}; {works}", depth.pending);
+    let summary = format!("work queue: {} pending, oldest{age}; {works}", depth.pending);
     let finding = Finding::new("queue_pending", Severity::Warning, summary, Subject::Queue);
     Some(Finding {
         since,

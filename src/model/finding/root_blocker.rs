@@ -37,6 +37,13 @@ fn held<'a>(look: &Look<'a>) -> FxHashMap<Party, &'a LockTag> {
     held.into_iter().map(|(party, (_, tag))| (party, tag)).collect()
 }
 
+/// What is awaited of a lock: of a transaction the row behind it, where the first waiter tells.
+fn awaited<'b>(look: &'b Look<'_>, tag: &'b LockTag) -> &'b LockTag {
+    let queue = look.scene.graph.queues.iter().find(|queue| queue.tag == *tag);
+    let waiter = queue.and_then(|queue| queue.waiters.first());
+    waiter.map_or(tag, |waiter| look.awaited(tag, waiter.pid))
+}
+
 fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
     let pid = root.party.pid();
     let backend = look.backend(pid);
@@ -48,7 +55,10 @@ fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
     let effect =
         format!("blocks {}, frees {} now", text::count(root.blocked.into()), text::count(root.frees.into()));
     // Where there is little room the name comes last: what is cut then is not the number that ending it would free.
-    let target = held.filter(|_| state == Some(State::Idle)).map(|tag| look.target(tag, Some(pid)));
+    let object = held.map(|tag| look.target(awaited(look, tag), Some(pid)));
+    let target = object.clone().filter(|_| state == Some(State::Idle));
+    // Of an idle session the summary says what it holds.
+    let about = look.about(pid, object.as_deref().filter(|_| target.is_none()));
     let comma = if target.is_some() { "," } else { "" };
     let holds = target.map_or_else(String::new, |target| format!(", holds {target}"));
     let summary = format!("{pid}{long}{comma} {effect}");
@@ -61,7 +71,7 @@ fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
         blocked: root.blocked,
         since: root.longest_wait,
         help: help(backend, held).filter(|_| !is_young),
-        ..finding.short(format!("{pid}{short} {effect}{holds}"))
+        ..finding.short(format!("{pid}{short} {effect}{holds}")).about(about)
     }
 }
 

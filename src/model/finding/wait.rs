@@ -22,7 +22,8 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let more = if others > 0 { format!(", and {others} more") } else { String::new() };
         let summary = format!("{who} waits{age} for {} on {target}{more}", waiter.mode.short());
         let finding = Finding::new(CHECK, severity(queue), summary, look.subject(waiter.party));
-        Finding { since: Some(since), ..finding.short(format!("{who} waits{age} for {target}{more}")) }
+        let finding = finding.short(format!("{who} waits{age} for {target}{more}"));
+        Finding { since: Some(since), ..finding.about(look.about(waiter.party.pid(), None)) }
     });
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }

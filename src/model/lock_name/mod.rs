@@ -10,6 +10,7 @@ mod database;
 mod decoded;
 mod hash;
 mod known;
+mod statement;
 
 #[cfg(test)]
 mod tests;
@@ -158,6 +159,31 @@ impl LockNames {
         known::resolve(key, context)
             .or_else(|| self.computed.resolve(key, context.database?))
             .or_else(|| decoded::resolve(key, context))
+    }
+
+    /// The literal that a statement makes this key of, where it does.
+    #[must_use]
+    pub fn in_statement(key: LockKey, statement: &str) -> Option<LockName> {
+        statement::resolve(key, statement)
+    }
+
+    /// The name of `key` where it is the hash of one of these texts, as the published recipes make their keys: of a task's name, or
+    /// of `task:` and its type.
+    #[must_use]
+    pub fn of_hashed<'a>(
+        key: LockKey,
+        texts: impl IntoIterator<Item = (&'static str, &'a str)>,
+    ) -> Option<LockName> {
+        let LockKey::Bigint(number) = key else { return None };
+        let number = i32::try_from(number).ok()?;
+        let mut hashed = texts.into_iter();
+        hashed
+            .find(|(before, text)| {
+                hash::hashtext([before.as_bytes(), text.as_bytes()].concat().as_slice()) == number
+            })
+            .map(|(before, text)| {
+                LockName::new(format!("{before}{text}"), false, "hashtext of what a task is called")
+            })
     }
 
     /// The name of an advisory lock, also of one that an extension takes outside the two key spaces. Where the

@@ -179,6 +179,12 @@ impl ActionPlan {
         Deed { number, verb: self.verb, targets, recovery: self.recovery.clone(), wait }
     }
 
+    /// What has to be typed where the key `y` is not enough: the name of the only target.
+    #[must_use]
+    pub fn confirm_by_name(&self) -> Confirm {
+        self.confirm.by_name(self.rows.first().map_or("", |row| &row.target.name))
+    }
+
     /// Whether nothing is left that could be done: nothing could from the start, or every target has changed since.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -194,7 +200,7 @@ impl ActionPlan {
         let changed = || self.rows.iter().filter_map(|row| Some((&row.target.name, row.change.as_ref()?)));
         match (changed().next(), self.refused.first()) {
             (Some((name, change)), _) if self.rows.len() == 1 => Some(format!("{name}: {change}")),
-            (Some(_), _) => Some(format!("none of the {} is as it was shown any more", self.rows.len())),
+            (Some(_), _) => Some(format!("none of the {} is as it was shown", self.rows.len())),
             (None, Some(refused)) if self.refused.len() == 1 => {
                 Some(format!("{}: {}", refused.name, refused.reason))
             }
@@ -202,8 +208,8 @@ impl ActionPlan {
                 let more = self.refused.len() - 1;
                 Some(format!("{}: {}; and {more} more", first.name, first.reason))
             }
-            (None, None) if self.hidden > 0 => Some("the filter hides all that is meant".to_owned()),
-            (None, None) => Some("nothing is selected; move to a row first".to_owned()),
+            (None, None) if self.hidden > 0 => Some("the filter hides all of them".to_owned()),
+            (None, None) => Some("nothing selected".to_owned()),
         }
     }
 }

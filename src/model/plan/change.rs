@@ -34,14 +34,14 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gone => "is gone",
-            Self::Hidden => "is hidden from this role by now",
+            Self::Hidden => "is no longer visible to this role",
             Self::OtherTransaction => "its transaction has ended",
             Self::OtherQuery => "its query has ended",
-            Self::RanSomething => "has run something since, and may serve somebody else by now",
-            Self::OtherClient => "serves another client by now",
-            Self::NotActive => "runs no query any more",
-            Self::HoldsNotAnyMore => "does not hold that lock any more",
-            Self::BlocksNobody => "blocks nobody any more",
+            Self::RanSomething => "has run another statement since: it may serve another client",
+            Self::OtherClient => "now serves another client",
+            Self::NotActive => "no longer runs a query",
+            Self::HoldsNotAnyMore => "no longer holds that lock",
+            Self::BlocksNobody => "no longer blocks anyone",
             Self::OtherRow => "its row has changed",
         })
     }

@@ -11,6 +11,8 @@ pub enum Confirm {
     Count(usize),
     /// One that somebody alive owns: its process id, or the lease's id.
     Owner(String),
+    /// One that nobody selected: the first word of its name.
+    Name(String),
 }
 
 /// The longest word that is asked for.
@@ -27,6 +29,12 @@ impl Confirm {
         }
     }
 
+    /// The same, where one target is confirmed by its name rather than by a key.
+    pub(super) fn by_name(&self, name: &str) -> Self {
+        let word = name.split_whitespace().next().filter(|word| is_typable(word)).unwrap_or("yes");
+        if *self == Self::Yes { Self::Name(word.to_owned()) } else { self.clone() }
+    }
+
     /// The word to type; none where nothing can be confirmed.
     #[must_use]
     pub fn word(&self) -> Option<String> {
@@ -34,7 +42,7 @@ impl Confirm {
             Self::Nothing => None,
             Self::Yes => Some("y".to_owned()),
             Self::Count(several) => Some(several.to_string()),
-            Self::Owner(owner) => Some(owner.clone()),
+            Self::Owner(word) | Self::Name(word) => Some(word.clone()),
         }
     }
 
@@ -52,6 +60,7 @@ impl Confirm {
             Self::Yes => "y to confirm".to_owned(),
             Self::Count(several) => format!("type {several} to confirm all of them"),
             Self::Owner(owner) => format!("its owner may be alive: type {owner} to confirm"),
+            Self::Name(name) => format!("nothing was selected: type {name} to confirm"),
         }
     }
 }

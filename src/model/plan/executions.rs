@@ -90,7 +90,7 @@ fn all(ground: &Ground<'_>, state: TaskState, within: &Within, recovery: &mut Re
             let (ids, hidden): (Vec<_>, Vec<_>) = ids.partition(|id| shown.contains(&(table, *id)));
             recovery.hidden = hidden.len();
             if ids.is_empty() {
-                recovery.refused.push(server("none of those that the filter shows is one of these"));
+                recovery.refused.push(server("the filter hides all of them"));
                 return;
             }
             Selection::Executions(ids)
@@ -125,7 +125,7 @@ fn these(ground: &Ground<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut R
         let rows = &ground.look.view.tasks.rows;
         let row = rows.iter().find(|row| row.task == *task && row.again == *again);
         let found = match row {
-            None => Err((format!("task {}", task.id), "is not there any more".to_owned())),
+            None => Err((format!("task {}", task.id), "is gone".to_owned())),
             Some(row) => {
                 let name = text::one_line(&row.name(ground.snapshot)).into_owned();
                 wanted(ground, row).map_err(|reason| (name, reason))
@@ -172,7 +172,7 @@ fn wanted(ground: &Ground<'_>, row: &TaskRow) -> Result<(String, i64), String> {
     let Some(schema) = row.set(ground.snapshot).and_then(schema) else {
         return Err(
             "its tables are not those of locktop schema install: they name no session, and their keys are \
-                    anybody's numbers, so whether its worker lives cannot be proved"
+                    bare numbers, so it cannot be proved that its worker is gone"
                 .to_owned(),
         );
     };
@@ -236,7 +236,7 @@ fn planned(row: &Planned, name: String, subject: Subject, effect: String) -> Pla
             format!("its worker is alive: its session {pid} is ended, and its process has to stop by itself");
         cautions.push(Caution::new(CautionKind::Owner, words));
     } else {
-        let words = "its worker's session is gone, not surely its process: what is not fenced in the database may happen twice";
+        let words = "the worker may still be running; unfenced work may run twice";
         cautions.push(Caution::new(CautionKind::Owner, words));
     }
     if seen.gives_up() {

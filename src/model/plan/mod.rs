@@ -40,4 +40,4 @@ pub use rows::{is_published, items, leases, published, published_plan, tasks, to
 pub use running::{RunState, Running};
 pub use seen::{Client, Seen, SessionTarget};
 pub use session::AlsoEnded;
-pub use signal::sessions;
+pub use signal::{sessions, with_offers};

@@ -8,7 +8,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::heard::{self, Notification, Notifications};
-use super::{Raw, reach};
+use super::reach;
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::error::ConnectError;
 use crate::pg::poll::message;
@@ -52,7 +52,7 @@ impl Listening {
 /// # Errors
 /// As for [`super::connect`].
 pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
-    let (client, connection): Raw = reach(info).await?;
+    let ((client, connection), _) = reach(info).await?;
     let (ears, notifications) = heard::pair();
     let (over, ended) = watch::channel(None);
     let driver = tokio::spawn(async move {

@@ -33,6 +33,29 @@ pub struct Connection {
     pub driver: tokio::task::JoinHandle<Result<(), tokio_postgres::Error>>,
 }
 
+/// Which of several places a connection was made to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The host as it was given, or the directory of the socket.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl Place {
+    fn of(endpoint: &Endpoint) -> Self {
+        let host = match &endpoint.host {
+            Host::Local => String::new(),
+            Host::Tcp(host) => host.clone(),
+            Host::Unix(directory) => directory.display().to_string(),
+        };
+        Self { host, port: endpoint.port }
+    }
+}
+
+/// A connection that nobody drives yet, and where to.
+type Reached = (Raw, Place);
+
 /// A connection that nobody drives yet.
 type Raw = (
     tokio_postgres::Client,
@@ -44,11 +67,19 @@ type Raw = (
 /// # Errors
 /// When the server cannot be reached, does not answer in time, or refuses.
 pub async fn connect(info: &ConnInfo) -> Result<Connection, ConnectError> {
-    let (client, connection) = reach(info).await?;
-    Ok(Connection { client, driver: tokio::spawn(connection) })
+    Ok(connect_somewhere(info).await?.0)
 }
 
-async fn reach(info: &ConnInfo) -> Result<Raw, ConnectError> {
+/// Connects, and says to which of the places it was.
+///
+/// # Errors
+/// When no server can be reached, answers in time, or lets us in.
+pub async fn connect_somewhere(info: &ConnInfo) -> Result<(Connection, Place), ConnectError> {
+    let ((client, connection), place) = reach(info).await?;
+    Ok((Connection { client, driver: tokio::spawn(connection) }, place))
+}
+
+async fn reach(info: &ConnInfo) -> Result<Reached, ConnectError> {
     let mut failures = Vec::new();
     for endpoint in &info.endpoints {
         match to_endpoint(info, endpoint).await {
@@ -60,7 +91,7 @@ async fn reach(info: &ConnInfo) -> Result<Raw, ConnectError> {
     Err(ConnectError::of(failures))
 }
 
-async fn to_endpoint(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectError> {
+async fn to_endpoint(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
     match (&endpoint.host, endpoint.address) {
         (Host::Unix(directory), _) => to_socket(info, endpoint, directory).await,
         (Host::Local, None) => to_local(info, endpoint).await,
@@ -71,7 +102,7 @@ async fn to_endpoint(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, Connec
 }
 
 /// Nobody named a host: the first usual directory with a socket for the port, else localhost.
-async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectError> {
+async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
     let directories = super::conninfo::SOCKET_DIRECTORIES;
     let mut found: Vec<PathBuf> = Vec::new();
     for directory in directories.map(Path::new) {
@@ -99,13 +130,14 @@ async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Raw, ConnectEr
     }
 }
 
-async fn to_socket(info: &ConnInfo, endpoint: &Endpoint, directory: &Path) -> Result<Raw, ConnectError> {
+async fn to_socket(info: &ConnInfo, endpoint: &Endpoint, directory: &Path) -> Result<Reached, ConnectError> {
     let endpoint = &Endpoint { host: Host::Unix(directory.to_owned()), ..endpoint.clone() };
     let attempt = Attempt { info, endpoint, place: endpoint.place(), host: "", address: None };
-    attempt.run(SslMode::Disable).await.map_err(|failure| failure.error)
+    let raw = attempt.run(SslMode::Disable).await.map_err(|failure| failure.error)?;
+    Ok((raw, Place::of(endpoint)))
 }
 
-async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Raw, ConnectError> {
+async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Reached, ConnectError> {
     let lookup = tokio::net::lookup_host((name, endpoint.port));
     let addresses =
         attempt::within(info.connect_timeout, lookup).await.map_err(|seconds| ConnectError::UnknownHost {
@@ -125,14 +157,14 @@ async fn to_addresses(
     endpoint: &Endpoint,
     name: &str,
     addresses: &[IpAddr],
-) -> Result<Raw, ConnectError> {
+) -> Result<Reached, ConnectError> {
     let endpoint = &Endpoint { host: Host::Tcp(name.to_owned()), ..endpoint.clone() };
     let mut last = None;
     for address in addresses {
         let attempt =
             Attempt { info, endpoint, place: endpoint.place(), host: name, address: Some(*address) };
         match with_tls_as_asked(&attempt).await {
-            Ok(connection) => return Ok(connection),
+            Ok(raw) => return Ok((raw, Place::of(endpoint))),
             Err(failure) if failure.stage == Stage::Reaching => last = Some(failure.error),
             Err(failure) => return Err(failure.error),
         }

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 pub use endpoint::{Endpoint, Host};
 pub(super) use endpoint::{SOCKET_DIRECTORIES, socket};
-pub use nearest::nearest;
+pub use nearest::{is_nearly, nearest};
 pub use secret::{PasswordOrigin, Secret};
 pub use sources::{Flags, Sources, is_connection_string};
 
@@ -132,6 +132,23 @@ impl ConnInfo {
     #[must_use]
     pub fn describe(&self) -> String {
         format!("{}/{} as {}", self.places(), self.dbname, self.user)
+    }
+
+    /// `app@db.example.com:5432`, for the header; of several places the first, and how many more.
+    #[must_use]
+    pub fn target(&self) -> String {
+        let place = |endpoint: &Endpoint| match &endpoint.host {
+            Host::Local => crate::model::snapshot::place(&self.dbname, "[local]", endpoint.port),
+            Host::Tcp(host) => crate::model::snapshot::place(&self.dbname, host, endpoint.port),
+            Host::Unix(directory) => {
+                crate::model::snapshot::place(&self.dbname, &directory.display().to_string(), endpoint.port)
+            }
+        };
+        let first = self.endpoints.first().map(place).unwrap_or_default();
+        match self.endpoints.len() {
+            0 | 1 => first,
+            several => format!("{first} +{}", several - 1),
+        }
     }
 
     /// `host:port` or the path of a socket; several with commas between them. Text in it is as it was given.

@@ -11,6 +11,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Whether that is the word, or it but for one letter more, less, another or in the place of its neighbour.
+pub fn is_nearly(written: &str, word: &str) -> bool {
+    distance(written, word) <= 1
+}
+
 /// Insertions, deletions, replacements and swaps of neighbours that make one word of the other (optimal string
 /// alignment), with case and the choice of `-` or `_` left aside.
 fn distance(left: &str, right: &str) -> usize {
@@ -37,7 +42,24 @@ fn distance(left: &str, right: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::nearest;
+    use super::{is_nearly, nearest};
+
+    #[test]
+    fn one_edit_is_near_and_two_are_not() {
+        for (written, expected) in [
+            ("recover", true),
+            ("Recover", true),
+            ("recvoer", true),
+            ("recove", true),
+            ("recoverr", true),
+            ("rekover", true),
+            ("rekofer", false),
+            ("app", false),
+            ("", false),
+        ] {
+            assert_eq!(is_nearly(written, "recover"), expected, "{written}");
+        }
+    }
 
     #[test]
     fn finds_what_was_meant() {

@@ -19,7 +19,7 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
     let settings = gather(sources)?;
     let text = |key| settings.get(key).map(|given| given.value.clone());
     let user = text("user").or_else(|| sources.os_user.clone()).ok_or_else(|| {
-        ConnInfoError::Other("no user name given, and this system knows none for us: use -U".to_owned())
+        ConnInfoError::Other("no user name given, and this system has none for this user: use -U".to_owned())
     })?;
     let dbname = text("dbname").unwrap_or_else(|| user.clone());
     let password = settings.get("password").map(|given| {

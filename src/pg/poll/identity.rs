@@ -1,7 +1,7 @@
 //! What stays the same for as long as a connection lives.
 
 use super::sections::raw;
-use crate::model::snapshot::Server;
+use crate::model::snapshot::{Keepalives, Server};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::encoding::Encoding;
 use crate::pg::decode::value::{boolean, float8, int4, oid, text, timestamp};
@@ -24,6 +24,9 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
     let positive =
         |column| int4(raw(row, column)).and_then(|value| u32::try_from(value).ok()).unwrap_or_default();
     Server {
+        // Which host it was the connection knows.
+        host: Text::default(),
+        port: 0,
         version_num: positive(0),
         version,
         in_recovery: false,
@@ -37,10 +40,19 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         deadlocks_of: std::sync::Arc::default(),
         started_at: timestamp(raw(row, 7)),
         replayed_at: None,
+        keepalives: keepalives_of(&words(13)),
         query_size: bytes_of_setting(&words(8)),
         sees_all: boolean(raw(row, 9)).unwrap_or_default(),
         orphan_grace: float8(raw(row, 12)).filter(|seconds| seconds.is_finite() && *seconds >= 0.0),
     }
+}
+
+/// The settings in the order of their names, with commas between them. What cannot be read is the system's.
+fn keepalives_of(text: &str) -> Keepalives {
+    let mut numbers = text.split(',').map(|number| number.parse().unwrap_or_default());
+    let mut next = || numbers.next().unwrap_or_default();
+    let (check, count, idle, interval) = (next(), next(), next(), next());
+    Keepalives { idle, interval, count, check }
 }
 
 /// A memory setting as `current_setting` prints it, `1kB`, in bytes.

@@ -8,7 +8,7 @@ use tokio_postgres::{CancelToken, Client, Error};
 
 use super::sections::message;
 use super::{Limits, OpenError};
-use crate::pg::connect::{Connection, SearchPath, connect, pin};
+use crate::pg::connect::{Connection, Place, SearchPath, connect_somewhere, pin};
 use crate::pg::conninfo::ConnInfo;
 use crate::pg::error::ConnectError;
 use crate::pg::sql::PATH;
@@ -37,15 +37,21 @@ impl Drop for Guard {
 #[derive(Debug)]
 pub(super) struct Opening {
     connection: Connection,
+    place: Place,
     guard: Guard,
 }
 
 impl Opening {
     /// Connects.
     pub(super) async fn connect(info: &ConnInfo) -> Result<Self, ConnectError> {
-        let connection = connect(info).await?;
+        let (connection, place) = connect_somewhere(info).await?;
         let guard = Guard { driver: connection.driver.abort_handle(), armed: true };
-        Ok(Self { connection, guard })
+        Ok(Self { connection, place, guard })
+    }
+
+    /// Where the server is.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     pub(super) fn client(&self) -> &Client {

@@ -123,13 +123,15 @@ impl Session {
         // A statement of the driver is large, and there are many of them at once.
         let setup = Box::pin(prepare(opening.client(), &limits));
         let ready = opening.within(limits.poll_timeout, setup).await?;
+        let place = opening.place();
+        let server = Server { host: place.host.as_str().into(), port: place.port, ..ready.server };
         let Connection { client, driver } = opening.ready();
         Ok(Self {
             client: Arc::new(client),
             link: Link::watch(driver),
             statements: ready.statements,
             lookups: ready.lookups,
-            server: ready.server,
+            server,
             names: ready.names,
             tasks: ready.tasks,
             systems: ready.systems,

@@ -6,6 +6,7 @@ use ratatui::layout::Rect;
 use crate::app::App;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
+use crate::app::page::FindingId;
 use crate::app::table::RowId;
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
@@ -21,8 +22,24 @@ pub(super) fn render(
     viewport.page_rows = usize::from(area.height.saturating_sub(1));
     let Some(scene) = app.scene() else { return };
     let title = detail::title(&scene, subject);
-    let lines = app.detail_lines(subject, usize::from(area.width)).unwrap_or_else(|| {
-        vec![Line::new(), Line::new().with("  It is not there any more. Esc goes back.", Tone::Warning)]
-    });
+    let lines = app.detail_lines(subject, usize::from(area.width)).unwrap_or_else(gone);
     super::scrolled(frame, area, &title, &lines, scroll, theme);
+}
+
+/// What a finding has to say beyond its line.
+pub(super) fn render_finding(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    app: &App,
+    (id, scroll): (&FindingId, usize),
+    viewport: &mut Viewport,
+    theme: &Theme,
+) {
+    viewport.page_rows = usize::from(area.height.saturating_sub(1));
+    let lines = app.finding_lines(id, usize::from(area.width)).unwrap_or_else(gone);
+    super::scrolled(frame, area, "Finding", &lines, scroll, theme);
+}
+
+fn gone() -> Vec<Line> {
+    vec![Line::new(), Line::new().with("  Gone. Esc goes back.", Tone::Warning)]
 }

@@ -5,9 +5,10 @@ use ratatui::layout::Rect;
 
 use crate::app::App;
 use crate::app::line::{Line, Tone};
+use crate::app::message::Spot;
 use crate::app::page::{self, FindingId};
 use crate::ui::draw_line;
-use crate::ui::header::{finding_line, help};
+use crate::ui::header::{about, finding_line, help};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 
@@ -23,7 +24,7 @@ pub(super) fn render(
     viewport.page_rows = room;
     let findings = app.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
     if findings.is_empty() {
-        let calm = [Line::new(), Line::new().with("  Nothing needs anybody.", Tone::Good)];
+        let calm = [Line::new(), Line::new().with("  No problems found.", Tone::Good)];
         return super::scrolled(frame, area, "Findings", &calm, 0, theme);
     }
     let selected = page::position(findings, chosen);
@@ -34,12 +35,17 @@ pub(super) fn render(
         .enumerate()
         .map(|(at, finding)| {
             let mut line = Line::new().with(if Some(at) == selected { "> " } else { "  " }, Tone::Key);
-            line.spans.extend(finding_line(finding, area.width).spans);
+            line.spans.extend(finding_line(app, finding, area.width).spans);
+            let beside = help(app, finding).map_or(0, |help| help.width() + 2);
+            about(&mut line, finding, usize::from(area.width).saturating_sub(beside));
             line
         })
         .collect();
-    super::scrolled(frame, area, &format!("Findings · {}", findings.len()), &lines, scroll, theme);
+    let age = crate::text::duration(app.silence.floor());
+    let old = if app.is_stale() { format!(" · {age} old") } else { String::new() };
+    super::scrolled(frame, area, &format!("Findings · {}{old}", findings.len()), &lines, scroll, theme);
     for (y, finding) in (area.y + 1..area.bottom()).zip(findings.iter().skip(scroll)) {
+        viewport.spot(Rect { y, height: 1, ..area }, Spot::Finding(page::finding_id(finding)));
         // What helps stands at the edge, over the end of a line that is too long.
         let mut right = Line::new().with("  ", Tone::Plain);
         right.spans.extend(help(app, finding).unwrap_or_default().spans);

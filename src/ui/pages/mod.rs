@@ -30,6 +30,9 @@ pub(super) fn render_full(
         Some(Page::Findings { chosen, at }) => {
             findings::render(frame, area, app, (chosen.as_ref(), *at), viewport, theme);
         }
+        Some(Page::Finding { id, scroll }) => {
+            detail::render_finding(frame, area, app, (id, *scroll), viewport, theme);
+        }
         Some(Page::Detail { subject, scroll }) => {
             detail::render(frame, area, app, (*subject, *scroll), viewport, theme);
         }

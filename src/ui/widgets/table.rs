@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::app::App;
 use crate::app::line::Tone;
+use crate::app::message::Spot;
 use crate::app::pane::PaneState;
 use crate::app::screen::Pane;
 use crate::app::table::{self, Column};
@@ -25,8 +26,9 @@ pub(in crate::ui) fn render(
     theme: &Theme,
 ) {
     let state = app.pane(pane);
-    let columns = fitted(table::columns(pane), state.column_offset, area.width.saturating_sub(MARKER));
-    headings(frame, area, state, &columns, theme);
+    let columns = comfortable(pane, shown(pane, app), area.width.saturating_sub(MARKER));
+    let columns = fitted(&columns, state.column_offset, area.width.saturating_sub(MARKER));
+    headings(frame, area, (pane, state), &columns, viewport, theme);
     let body = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let offset = viewport.offset(pane, state.cursor, state.rows.len(), usize::from(body.height));
     viewport.place(pane, body, offset);
@@ -53,7 +55,11 @@ pub(in crate::ui) fn render(
             let cell = table::cell(&scene, &state.groups, row, column.name, *width);
             let align = if column.right { Align::Right } else { Align::Left };
             let text = crate::text::fit_pad(&cell.text, usize::from(*width), align);
-            let tone = if followed && first { Tone::Key } else { cell.tone };
+            let tone = match cell.tone {
+                _ if followed && first => Tone::Key,
+                _ if !state.is_hit(at) => Tone::Dim,
+                tone => tone,
+            };
             buffer.set_stringn(x, y, text, usize::from(area.right().saturating_sub(x)), theme.style(tone));
             x = x.saturating_add(width + 1);
         }
@@ -63,7 +69,14 @@ pub(in crate::ui) fn render(
     }
 }
 
-fn headings(frame: &mut Frame<'_>, area: Rect, state: &PaneState, columns: &[(Column, u16)], theme: &Theme) {
+fn headings(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (pane, state): (Pane, &PaneState),
+    columns: &[(Column, u16)],
+    viewport: &mut Viewport,
+    theme: &Theme,
+) {
     let mut x = area.x + MARKER;
     for (column, width) in columns {
         let arrow = match state.sort {
@@ -81,8 +94,44 @@ fn headings(frame: &mut Frame<'_>, area: Rect, state: &PaneState, columns: &[(Co
         let text = crate::text::fit_pad(&title, usize::from(*width), align);
         let room = usize::from(area.right().saturating_sub(x));
         frame.buffer_mut().set_stringn(x, area.y, text, room, theme.style(Tone::Dim));
+        viewport.spot(Rect { x, y: area.y, width: *width, height: 1 }, Spot::Heading(pane, column.name));
         x = x.saturating_add(width + 1);
     }
+}
+
+/// The columns that tell rows apart: the database does only where there are several, and so does the table of a task.
+fn shown(pane: Pane, app: &App) -> Vec<Column> {
+    let scene = app.scene();
+    let one_database = scene.as_ref().is_some_and(|scene| scene.is_one_database());
+    let several_sets = scene.is_some_and(|scene| scene.snapshot.task_sets.len() > 1);
+    let columns =
+        table::columns(pane).iter().filter(|column| !(one_database && column.name == "db")).copied();
+    let needed = |column: Column| match column.name {
+        "table" if several_sets && pane == Pane::Tasks => Column { rank: 0, ..column },
+        _ => column,
+    };
+    columns.map(needed).collect()
+}
+
+/// From this rank on a column gives way to names that would be cut.
+const DISPENSABLE: u8 = 3;
+
+/// Names of tasks and items are read before what can be done without: that goes while they have not the room they want.
+fn comfortable(pane: Pane, mut columns: Vec<Column>, width: u16) -> Vec<Column> {
+    if !matches!(pane, Pane::Tasks | Pane::Queue) {
+        return columns;
+    }
+    let wants = |column: &Column| match column.max {
+        max if column.right || max < 24 => column.min,
+        max => max.min(column.min + 12),
+    };
+    let wanted = |columns: &[Column]| columns.iter().map(|column| wants(column) + 1).sum::<u16>();
+    while wanted(&columns) > width + 1 {
+        let most = columns.iter().map(|column| column.rank).max().filter(|rank| *rank >= DISPENSABLE);
+        let Some(most) = most else { break };
+        columns.retain(|column| column.rank != most);
+    }
+    columns
 }
 
 /// Chooses the columns that fit into `width`, and how wide each is. The first stays when the others are scrolled.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rows::Time;
+use super::rows::{Time, exact};
 use crate::model::lease::{LeaseId, LeaseState};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
@@ -18,6 +18,7 @@ pub(super) struct Lease<'a> {
     expires_at: Option<Time>,
     expired: bool,
     token: Option<i64>,
+    token_text: Option<String>,
     state: &'static str,
     renewed_at: Option<Time>,
     term: Option<f64>,
@@ -43,6 +44,7 @@ pub(super) fn leases<'a>(view: &'a View, snapshot: &Snapshot) -> Vec<Lease<'a>> 
         expires_at: row.expires_at.map(Time),
         expired: row.state == LeaseState::Expired,
         token: row.token,
+        token_text: row.token.map(exact),
         state: row.state.as_str(),
         renewed_at: row.renewed_at.map(Time),
         term: row.term,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rows::Time;
+use super::rows::{Time, exact};
 use crate::model::id_generator;
 use crate::model::rate_limit::{self, LimitId};
 use crate::model::snapshot::Snapshot;
@@ -51,6 +51,7 @@ fn is_read<T>(table: &TableRows<T>) -> bool {
 pub(super) struct Item<'a> {
     table: &'a str,
     id: i64,
+    id_text: String,
     task_name: Option<&'a str>,
     status: Option<&'a str>,
     worker_id: Option<&'a str>,
@@ -75,6 +76,7 @@ pub(super) fn items<'a>(view: &View, snapshot: &'a Snapshot) -> Vec<Item<'a>> {
         Some(Item {
             table: &table.source.name,
             id: item.id,
+            id_text: exact(item.id),
             task_name: item.name.as_deref(),
             status: item.status.as_deref(),
             worker_id: item.worker.as_deref(),

@@ -23,6 +23,8 @@ impl Serialize for Time {
 
 #[derive(Debug, Serialize)]
 pub(super) struct Server<'a> {
+    host: &'a str,
+    port: u16,
     version_num: u32,
     version: &'a str,
     in_recovery: bool,
@@ -35,6 +37,8 @@ pub(super) struct Server<'a> {
 impl<'a> From<&'a snapshot::Server> for Server<'a> {
     fn from(server: &'a snapshot::Server) -> Self {
         Self {
+            host: &server.host,
+            port: server.port,
             version_num: server.version_num,
             version: &server.version,
             in_recovery: server.in_recovery,
@@ -65,6 +69,7 @@ pub(super) struct BackendRow<'a> {
     backend_xid: Option<u32>,
     backend_xmin: Option<u32>,
     query_id: Option<i64>,
+    query_id_text: Option<String>,
     query: Option<&'a str>,
 }
 
@@ -88,6 +93,7 @@ impl<'a> From<&'a backend::Backend> for BackendRow<'a> {
             backend_xid: row.backend_xid,
             backend_xmin: row.backend_xmin,
             query_id: row.query_id,
+            query_id_text: row.query_id.map(exact),
             query: row.query.as_deref(),
         }
     }
@@ -125,6 +131,8 @@ pub(super) struct Finding<'a> {
     check: &'static str,
     severity: &'static str,
     summary: &'a str,
+    about: &'a str,
+    details: Vec<&'a str>,
     subject: SubjectShape<'a>,
 }
 
@@ -152,6 +160,7 @@ enum SubjectShape<'a> {
     Item {
         table: u32,
         id: i64,
+        id_text: String,
     },
     Queue,
     RateLimit {
@@ -184,6 +193,8 @@ impl<'a> Finding<'a> {
                 Severity::Critical => "critical",
             },
             summary: &finding.summary,
+            about: &finding.about,
+            details: finding.details.iter().map(|line| &**line).collect(),
             subject: match &finding.subject {
                 Subject::Backend(id) => {
                     SubjectShape::Backend { pid: id.pid, backend_start: id.backend_start.map(Time) }
@@ -206,7 +217,9 @@ impl<'a> Finding<'a> {
                     let (source, id) = super::leases::name(view, *id).unzip();
                     SubjectShape::Lease { source, id }
                 }
-                Subject::Item(item) => SubjectShape::Item { table: item.table, id: item.id },
+                Subject::Item(item) => {
+                    SubjectShape::Item { table: item.table, id: item.id, id_text: exact(item.id) }
+                }
                 Subject::Queue => SubjectShape::Queue,
                 Subject::Limit(id) => {
                     let name =
@@ -222,18 +235,23 @@ impl<'a> Finding<'a> {
     }
 }
 
+/// A number as text. Readers that keep numbers as doubles, as jq and JavaScript do, change those beyond 2^53.
+pub(super) fn exact(number: i64) -> String {
+    number.to_string()
+}
+
 /// An advisory key.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(super) enum Key {
-    Bigint { value: i64 },
+    Bigint { value: i64, text: String },
     Pair { classid: i32, objid: i32 },
 }
 
 impl From<lock_key::LockKey> for Key {
     fn from(key: lock_key::LockKey) -> Self {
         match key {
-            lock_key::LockKey::Bigint(value) => Self::Bigint { value },
+            lock_key::LockKey::Bigint(value) => Self::Bigint { value, text: exact(value) },
             lock_key::LockKey::Pair(classid, objid) => Self::Pair { classid, objid },
         }
     }

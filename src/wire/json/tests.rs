@@ -3,6 +3,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::model::lock::LockMode;
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Section;
 use crate::wire::sample;
@@ -37,7 +38,7 @@ fn every_key_of_the_contract_is_there() {
     );
     assert_keys(
         &json["server"],
-        "version_num version in_recovery database connections max_connections deadlocks",
+        "host port version_num version in_recovery database connections max_connections deadlocks",
     );
     assert_keys(
         &json["backends"][0],
@@ -71,7 +72,7 @@ fn values_are_those_of_the_contract() {
     assert_eq!(json["prepared"][0]["virtualtransaction"], "-1/757");
     assert_eq!(json["locks"].as_array().unwrap().len(), 5, "a lock that nobody waits for is not there");
     let lock = &json["locks"][0];
-    assert_eq!(lock["key"], json!({"kind": "bigint", "value": 72_707_369}));
+    assert_eq!(lock["key"], json!({"kind": "bigint", "value": 72_707_369, "text": "72707369"}));
     assert_eq!(
         (&lock["name"], &lock["mode"], &lock["granted"]),
         (&json!("billing"), &json!("ExclusiveLock"), &json!(true))
@@ -85,6 +86,41 @@ fn values_are_those_of_the_contract() {
     );
     assert_eq!(json["leases"], json!([]));
     assert_eq!(json["queue"]["oldest_pending_at"], Value::Null);
+}
+
+/// Where each number that a double cannot hold has its text.
+fn assert_exact(value: &Value, place: &str) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| assert_exact(value, place)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                assert_exact(value, &format!("{place}.{name}"));
+                let Some(number) = value.as_i64().filter(|number| number.unsigned_abs() > 1 << 53) else {
+                    continue;
+                };
+                let beside = if name == "value" { "text".to_owned() } else { format!("{name}_text") };
+                assert_eq!(fields.get(&beside), Some(&json!(number.to_string())), "{place}.{name}");
+            }
+        }
+        _ => {}
+    }
+}
+
+/// jq and JavaScript read numbers as doubles.
+#[test]
+fn a_number_beyond_what_a_double_holds_stands_there_as_text_too() {
+    let mut builder = crate::sample::systems::queue(0.0);
+    builder.backends.iter_mut().for_each(|backend| backend.query_id = Some(i64::MIN + 1));
+    builder.leases.iter_mut().for_each(|lease| lease.token = Some((1 << 53) + 1));
+    builder.items.iter_mut().for_each(|item| item.id += 1 << 54);
+    builder.lock(4312, crate::sample::advisory(i64::MAX), LockMode::Exclusive, None);
+    let json = written(&builder.view());
+    assert_exact(&json, "");
+    assert_exact(&written(&crate::sample::jobs(0.0).view()), "");
+    let text = json.to_string();
+    for number in ["9223372036854775807", "-9223372036854775807", "9007199254740993"] {
+        assert!(text.contains(&format!("\"{number}\"")), "{number}");
+    }
 }
 
 #[test]
@@ -157,7 +193,10 @@ fn tasks_and_executions_are_as_the_contract_says() {
     assert_eq!(states("executions"), ["failed", "orphan", "running", "slow", "completed"]);
     let slow = &json["executions"][3];
     assert_eq!((&slow["holder_pid"], &slow["task_name"]), (&json!(6103), &json!("数据清理任务")));
-    assert_eq!(slow["lock_key"], json!({"kind": "bigint", "value": (0x4C54_i64 << 48) + 3}));
+    assert_eq!(
+        slow["lock_key"],
+        json!({"kind": "bigint", "value": (0x4C54_i64 << 48) + 3, "text": "5500021044926218243"})
+    );
     assert_eq!(json["sections"]["tasks"]["error"], Value::Null);
     assert!(json["sections"]["executions"]["taken_at"].is_string());
     let leaked = json["findings"].as_array().unwrap().iter().find(|one| one["check"] == "leaked_lock");
@@ -190,7 +229,10 @@ fn leases_and_the_queue_are_as_the_contract_says() {
     };
     let lease = json!({"kind": "lease", "source": "locktop.distlock", "id": "8"});
     assert_eq!(subject("expired_lease"), lease);
-    assert_eq!(subject("lost_item"), json!({"kind": "queue_item", "table": 3011, "id": 41_207}));
+    assert_eq!(
+        subject("lost_item"),
+        json!({"kind": "queue_item", "table": 3011, "id": 41_207, "id_text": "41207"})
+    );
     assert_eq!(subject("queue_pending"), json!({"kind": "queue"}));
     let limit = json!({"kind": "rate_limit", "table": "locktop.rate_limit", "key": "user:123:api"});
     assert_eq!(subject("rate_limit"), limit);

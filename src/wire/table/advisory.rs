@@ -31,7 +31,7 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>) -> Vec<
         .filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
         .collect();
     if held.is_empty() {
-        return vec!["No advisory lock is held.".to_owned()];
+        return vec!["No advisory locks held.".to_owned()];
     }
     let waiting: FxHashMap<LockTag, usize> =
         view.graph.queues.iter().map(|queue| (queue.tag, queue.waiters.len())).collect();
@@ -51,7 +51,7 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>) -> Vec<
     };
     let rows: Vec<[String; 6]> = held.iter().take(ROWS).map(row).collect();
     let mut lines = vec![format!("Advisory locks: {} held", count(held.len() as u64))];
-    lines.extend(columns::laid_out(HEADS, &rows));
+    lines.extend(columns::laid_out(&HEADS, &rows));
     lines.extend(more(held.len(), ROWS, "advisory locks"));
     lines
 }

@@ -3,31 +3,40 @@
 use crate::text::{Align, fit_pad, width};
 
 /// No column is wider than this, except the last.
-const WIDEST: usize = 48;
+pub(super) const WIDEST: usize = 48;
 
 /// Lays `rows` out under `heads`; the last column has no end. Cells must be one line each.
-pub(super) fn laid_out<const N: usize>(heads: [(&str, Align); N], rows: &[[String; N]]) -> Vec<String> {
-    let mut widths = heads.map(|(head, _)| width(head));
+pub(super) fn laid_out<R: AsRef<[String]>>(heads: &[(&str, Align)], rows: &[R]) -> Vec<String> {
+    laid_out_within(heads, rows, |_| WIDEST)
+}
+
+/// The same with no column wider than that, except the last; by the heading.
+pub(super) fn laid_out_within<R: AsRef<[String]>>(
+    heads: &[(&str, Align)],
+    rows: &[R],
+    widest: impl Fn(&str) -> usize,
+) -> Vec<String> {
+    let mut widths: Vec<usize> = heads.iter().map(|(head, _)| width(head)).collect();
     for row in rows {
-        for (widest, cell) in widths.iter_mut().zip(row) {
-            *widest = (*widest).max(width(cell)).min(WIDEST);
+        for ((columns, (head, _)), cell) in widths.iter_mut().zip(heads).zip(row.as_ref()) {
+            *columns = (*columns).max(width(cell)).min(widest(head));
         }
     }
-    let line = |cells: [&str; N]| {
+    let line = |cells: &[&str]| {
         let mut line = String::new();
-        for (place, ((cell, columns), (_, align))) in cells.iter().zip(widths).zip(heads).enumerate() {
+        for (place, ((cell, columns), (_, align))) in cells.iter().zip(&widths).zip(heads).enumerate() {
             if place > 0 {
                 line.push_str("  ");
             }
-            if place + 1 == N {
+            if place + 1 == heads.len() {
                 line.push_str(cell);
             } else {
-                line.push_str(&fit_pad(cell, columns, align));
+                line.push_str(&fit_pad(cell, *columns, *align));
             }
         }
         line
     };
-    let mut lines = vec![line(heads.map(|(head, _)| head))];
-    lines.extend(rows.iter().map(|row| line(row.each_ref().map(String::as_str))));
+    let mut lines = vec![line(&heads.iter().map(|(head, _)| *head).collect::<Vec<_>>())];
+    lines.extend(rows.iter().map(|row| line(&row.as_ref().iter().map(String::as_str).collect::<Vec<_>>())));
     lines
 }

@@ -1,7 +1,10 @@
 //! The blocking forest: who blocks whom, and what ending a root would free.
 
+use rustc_hash::FxHashMap;
+
 use super::{columns, more};
 use crate::model::backend::Backend;
+use crate::model::lock::LockMode;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, TreeNode, WaitGraph};
@@ -11,6 +14,8 @@ use crate::wire::words::Words;
 
 /// Sessions that are shown under one blocker.
 const CHILDREN: usize = 10;
+/// This many alike waiters that block nobody are one line.
+const FOLD_FROM: usize = 4;
 /// Rows that are shown in all.
 const ROWS: usize = 200;
 /// Levels that are indented.
@@ -30,10 +35,16 @@ const HEADS: [(&str, Align); 9] = [
     ("QUERY", Align::Left),
 ];
 
-pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>, gids: &Gids<'_>) -> Vec<String> {
+pub(super) fn lines(
+    view: &View,
+    snapshot: &Snapshot,
+    words: &Words<'_>,
+    gids: &Gids<'_>,
+    width: Option<usize>,
+) -> Vec<String> {
     let graph = &*view.graph;
     if graph.waiting == 0 {
-        return vec!["Nobody waits for a lock.".to_owned()];
+        return vec!["No session waits for a lock.".to_owned()];
     }
     let mut forest = Forest { graph, snapshot, words, gids, rows: Vec::new() };
     for top in &graph.tree.tops {
@@ -41,9 +52,38 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>, gids: &
     }
     let there_are = forest.rows.len();
     forest.rows.truncate(ROWS);
-    let mut lines = columns::laid_out(HEADS, &forest.rows);
+    // What is waited for leaves room for who waits and with what; where there is little, so does the transaction's age.
+    let narrow =
+        |share: usize| width.map_or(columns::WIDEST, |width| (width / share).clamp(12, columns::WIDEST));
+    let widest = |head: &str| match head {
+        "WHO" => narrow(5),
+        head if head.starts_with("STATE") => narrow(4),
+        _ => columns::WIDEST,
+    };
+    let is_narrow = width.is_some_and(|width| width < WIDE);
+    let one_database = is_one_database(snapshot, graph);
+    let is_shown = |head: &str| !(head == "DATABASE" && one_database || head == "XACT" && is_narrow);
+    let shown: Vec<_> = HEADS.into_iter().filter(|(head, _)| is_shown(head)).collect();
+    let cells = |row: &[String; 9]| -> Vec<String> {
+        let cells = HEADS.iter().zip(row).filter(|((head, _), _)| is_shown(head));
+        cells.map(|(_, cell)| cell.clone()).collect()
+    };
+    let rows: Vec<Vec<String>> = forest.rows.iter().map(cells).collect();
+    let mut lines = columns::laid_out_within(&shown, &rows, widest);
     lines.extend(more(there_are, ROWS, "rows"));
     lines
+}
+
+/// From this width on there is room for everything.
+const WIDE: usize = 120;
+
+/// Whether all who wait or block are in the database that locktop is connected to: then nobody needs to be told which.
+fn is_one_database(snapshot: &Snapshot, graph: &WaitGraph) -> bool {
+    let Some(server) = snapshot.server() else { return false };
+    let backends = snapshot.backends.rows.iter();
+    let involved =
+        backends.filter(|backend| graph.tree.nodes.iter().any(|node| node.party.pid() == backend.pid));
+    involved.take(ROWS).all(|backend| backend.datid.is_none_or(|oid| oid == server.datid))
 }
 
 struct Forest<'a> {
@@ -60,6 +100,8 @@ enum Entry {
     Node(usize),
     /// So many sessions beside those that are shown.
     More(u32),
+    /// So many that wait for the same in the same way and block nobody; the place of the first.
+    Alike(usize, usize),
 }
 
 impl Forest<'_> {
@@ -71,6 +113,14 @@ impl Forest<'_> {
             }
             let node = match entry {
                 Entry::Node(place) => self.graph.tree.nodes.get(place),
+                Entry::Alike(place, count) => {
+                    if let Some(node) = self.graph.tree.nodes.get(place) {
+                        let mut row = self.row(node, &start);
+                        row[0] = format!("{start}queue {count}");
+                        self.rows.push(row);
+                    }
+                    None
+                }
                 Entry::More(sessions) => {
                     let mut row: [String; 9] = Default::default();
                     row[0] = format!("{start}({sessions} more)");
@@ -90,11 +140,39 @@ impl Forest<'_> {
 
     /// What stands under a node.
     fn below(&self, node: &TreeNode) -> Vec<Entry> {
-        let left_out = node.children.get(CHILDREN..).unwrap_or_default();
-        let nodes = left_out.iter().filter_map(|child| self.graph.tree.nodes.get(*child));
-        let sessions: u32 = nodes.map(|child| child.below + 1).sum();
-        let more = (sessions > 0).then_some(Entry::More(sessions));
-        node.children.iter().take(CHILDREN).copied().map(Entry::Node).chain(more).collect()
+        let mut alike: FxHashMap<(usize, LockMode), Vec<usize>> = FxHashMap::default();
+        for child in &node.children {
+            if let Some(kind) = self.kind(*child) {
+                alike.entry(kind).or_default().push(*child);
+            }
+        }
+        alike.retain(|_, members| members.len() >= FOLD_FROM);
+        let entry = |child: &usize| match self.kind(*child).and_then(|kind| alike.get(&kind)) {
+            // Their line stands where the first of them would.
+            Some(members) if members.first() == Some(child) => Some(Entry::Alike(*child, members.len())),
+            Some(_) => None,
+            None => Some(Entry::Node(*child)),
+        };
+        let mut below: Vec<Entry> = node.children.iter().filter_map(entry).collect();
+        let left_out = below.split_off(below.len().min(CHILDREN));
+        let sessions: u32 = left_out.iter().map(|entry| self.sessions(entry)).sum();
+        below.extend((sessions > 0).then_some(Entry::More(sessions)));
+        below
+    }
+
+    /// What makes waiters alike; none for one that blocks others.
+    fn kind(&self, place: usize) -> Option<(usize, LockMode)> {
+        let node = self.graph.tree.nodes.get(place)?;
+        let (queue, waiter) = node.waits.filter(|_| node.children.is_empty() && node.cycle.is_none())?;
+        Some((queue, self.graph.queues.get(queue)?.waiters.get(waiter)?.mode))
+    }
+
+    fn sessions(&self, entry: &Entry) -> u32 {
+        match entry {
+            Entry::Node(place) => self.graph.tree.nodes.get(*place).map_or(0, |node| node.below + 1),
+            Entry::Alike(_, count) => u32::try_from(*count).unwrap_or(u32::MAX),
+            Entry::More(count) => *count,
+        }
     }
 
     fn row(&self, node: &TreeNode, start: &str) -> [String; 9] {

@@ -1,6 +1,6 @@
 //! The leases, those that expired first.
 
-use super::{columns, more};
+use super::{columns, more, unread};
 use crate::model::lease::{LeaseRow, LeaseState};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
@@ -26,18 +26,23 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
     if snapshot.systems.leases.is_empty() && redis.servers.is_empty() && board.rows.is_empty() {
         return Vec::new();
     }
+    let mut lines = vec![String::new()];
+    lines.extend(unread("Leases", &snapshot.systems.leases));
     if board.rows.is_empty() {
-        return vec![String::new(), "No lease is known.".to_owned()];
+        if lines.len() == 1 {
+            lines.push("No leases.".to_owned());
+        }
+        return lines;
     }
     let numbers = LeaseState::ALL.iter().filter(|state| board.counts.of(**state) > 0);
     let numbers: Vec<String> =
         numbers.map(|state| format!("{} {}", board.counts.of(*state), state.as_str())).collect();
     let total = count(board.rows.len() as u64);
-    let mut lines = vec![String::new(), format!("Leases: {total} · {}", numbers.join(" · "))];
+    lines.push(format!("Leases: {total} · {}", numbers.join(" · ")));
     let mut leases: Vec<&LeaseRow> = board.rows.iter().collect();
     leases.sort_by(|a, b| a.urgency(b));
     let rows: Vec<[String; 7]> = leases.iter().take(ROWS).map(|row| cells(row)).collect();
-    lines.extend(columns::laid_out(HEADS, &rows));
+    lines.extend(columns::laid_out(&HEADS, &rows));
     lines.extend(more(leases.len(), ROWS, "leases"));
     lines
 }

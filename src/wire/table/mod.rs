@@ -8,7 +8,7 @@ mod queue;
 pub mod recovery;
 mod tasks;
 
-use crate::model::finding::Severity;
+use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TableRows;
 use crate::model::view::View;
@@ -29,10 +29,12 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     let mut lines = vec![header(view, snapshot)];
     lines.extend(sections(snapshot));
     lines.extend(findings(view));
-    lines.push(String::new());
-    lines.extend(forest::lines(view, snapshot, &words, &gids));
-    lines.push(String::new());
-    lines.extend(advisory::lines(view, snapshot, &words));
+    if snapshot.locks.error.is_none() {
+        lines.push(String::new());
+        lines.extend(forest::lines(view, snapshot, &words, &gids, width));
+        lines.push(String::new());
+        lines.extend(advisory::lines(view, snapshot, &words));
+    }
     lines.extend(tasks::lines(view, snapshot));
     lines.extend(leases::lines(view, snapshot));
     lines.extend(queue::lines(view, snapshot));
@@ -54,34 +56,26 @@ fn header(view: &View, snapshot: &Snapshot) -> String {
     format!(
         "PostgreSQL {} {role} · {} as {} · {}/{} connections · {waiting} waiting · {at}",
         one_line(&server.version),
-        one_line(&server.database),
+        one_line(&server.place()),
         one_line(&server.user),
         server.connections,
         server.max_connections,
     )
 }
 
-/// What could not be read, and what was left out.
+/// What could not be read and has no place of its own below, and what was left out.
 fn sections(snapshot: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, error) in [
-        ("server", &snapshot.server.error),
-        ("backends", &snapshot.backends.error),
-        ("locks", &snapshot.locks.error),
-        ("prepared", &snapshot.prepared.error),
+        ("Server", &snapshot.server.error),
+        ("Sessions", &snapshot.backends.error),
+        ("Locks", &snapshot.locks.error),
+        ("Prepared transactions", &snapshot.prepared.error),
     ] {
-        lines.extend(error.as_ref().map(|error| format!("{name} could not be read: {}", one_line(error))));
+        lines.extend(error.as_ref().map(|error| not_readable(name, error)));
     }
-    for set in snapshot.task_sets.iter() {
-        for error in [&set.tasks.error, &set.executions.error].into_iter().flatten() {
-            lines.push(format!("tasks could not be read: {}", one_line(error)));
-        }
-    }
-    let systems = &snapshot.systems;
-    lines.extend(unread("leases", &systems.leases));
-    lines.extend(unread("queue", &systems.counts));
-    lines.extend(unread("rate limits", &systems.limits));
-    lines.extend(unread("id generators", &systems.generators));
+    lines.extend(unread("Rate limits", &snapshot.systems.limits));
+    lines.extend(unread("Id generators", &snapshot.systems.generators));
     if snapshot.locks_omitted > 0 {
         let number = count(snapshot.locks_omitted);
         lines.push(format!("{number} locks are not shown: nobody waits for them and they are not advisory"));
@@ -89,9 +83,15 @@ fn sections(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-fn unread<T>(name: &str, tables: &[TableRows<T>]) -> Vec<String> {
+/// `Tasks: not readable (permission denied for table …)`: what may not be seen is not said to be empty.
+fn not_readable(what: &str, error: &str) -> String {
+    format!("{what}: not readable ({})", one_line(error))
+}
+
+/// A line for each table that could not be read.
+fn unread<T>(what: &str, tables: &[TableRows<T>]) -> Vec<String> {
     let errors = tables.iter().filter_map(|table| table.section.error.as_ref());
-    errors.map(|error| format!("{name} could not be read: {}", one_line(error))).collect()
+    errors.map(|error| not_readable(what, error)).collect()
 }
 
 fn findings(view: &View) -> Vec<String> {
@@ -100,14 +100,37 @@ fn findings(view: &View) -> Vec<String> {
         Severity::Warning => "WARN",
         Severity::Info => "INFO",
     };
-    let mut lines: Vec<String> = view
-        .findings
-        .iter()
-        .take(FINDINGS)
-        .map(|finding| format!("{}  {}", severity(finding.severity), one_line(&finding.summary)))
-        .collect();
-    lines.extend(more(view.findings.len(), FINDINGS, "findings"));
+    // That a table could not be read is said in its place.
+    let findings: Vec<_> = view.findings.iter().filter(|finding| finding.check != "stale_section").collect();
+    let line = |finding: &&Finding| {
+        let is_said = finding.about.is_empty() || is_statement(finding);
+        let about = if is_said { String::new() } else { format!(" · {}", finding.about) };
+        format!("{}  {}{about}", severity(finding.severity), one_line(&finding.summary))
+    };
+    let shown = findings.iter().take(FINDINGS);
+    let mut lines: Vec<String> =
+        shown.flat_map(|finding| std::iter::once(line(finding)).chain(remedy(finding))).collect();
+    lines.extend(more(findings.len(), FINDINGS, "findings"));
     lines
+}
+
+/// Whether what a finding is about is a statement to run: it is not cut.
+fn is_statement(finding: &Finding) -> bool {
+    finding.about.contains("ROLLBACK PREPARED")
+}
+
+/// The statement that helps against a finding, below it.
+fn remedy(finding: &Finding) -> Option<String> {
+    if is_statement(finding) {
+        return Some(format!("      {}", finding.about));
+    }
+    let Subject::Backend(id) = &finding.subject else { return None };
+    let function = match finding.help? {
+        "terminate" => "pg_terminate_backend",
+        "cancel" => "pg_cancel_backend",
+        _ => return None,
+    };
+    (finding.severity > Severity::Info).then(|| format!("      SELECT {function}({});", id.pid))
 }
 
 /// The line that stands for what a list leaves out.

@@ -1,6 +1,6 @@
 //! The work queue: how deep it is, and the items that somebody should see.
 
-use super::{columns, more};
+use super::{columns, more, unread};
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::model::work_queue::ItemRow;
@@ -23,6 +23,11 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
     if snapshot.systems.counts.is_empty() {
         return Vec::new();
     }
+    let mut lines = vec![String::new()];
+    lines.extend(unread("Work queue", &snapshot.systems.counts));
+    if lines.len() > snapshot.systems.counts.len() {
+        return lines;
+    }
     let depth = &view.queue.depth;
     let mut facts = vec![
         format!("{} pending", depth.pending),
@@ -33,12 +38,12 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
     let age = depth.oldest_pending_at.map(|at| (snapshot.taken_at - at).as_seconds_f64());
     facts.extend(age.map(|age| format!("oldest pending {}", duration(age))));
     facts.extend(depth.per_minute.map(|rate| format!("{rate} completed within a minute")));
-    let mut lines = vec![String::new(), format!("Work queue: {}", facts.join(" · "))];
+    lines.push(format!("Work queue: {}", facts.join(" · ")));
     let mut items: Vec<&ItemRow> = view.queue.rows.iter().collect();
     items.sort_by_key(|row| row.urgency(snapshot));
     if !items.is_empty() {
         let rows: Vec<[String; 6]> = items.iter().take(ROWS).map(|row| cells(snapshot, row)).collect();
-        lines.extend(columns::laid_out(HEADS, &rows));
+        lines.extend(columns::laid_out(&HEADS, &rows));
         lines.extend(more(items.len(), ROWS, "items"));
     }
     lines

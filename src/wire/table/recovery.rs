@@ -37,7 +37,7 @@ pub fn plan(plan: &RecoveryPlan) -> Vec<String> {
             rows.extend(news.map(|also| also_cells(also, pid)));
         }
     }
-    columns::laid_out(HEADS, &rows)
+    columns::laid_out(&HEADS, &rows)
 }
 
 /// An execution that nobody asked for, under the row whose session it shares.

@@ -1,6 +1,6 @@
 //! The tasks, those that need somebody first.
 
-use super::{columns, more};
+use super::{columns, more, not_readable};
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskRow, TaskState};
 use crate::model::view::View;
@@ -9,7 +9,8 @@ use crate::text::{Align, count, duration, one_line};
 /// Tasks that are shown.
 const ROWS: usize = 50;
 
-const HEADS: [(&str, Align); 7] = [
+/// As many as there are with the table, which is the last.
+const HEADS: [(&str, Align); 8] = [
     ("STATE", Align::Left),
     ("TASK", Align::Left),
     ("WORKER", Align::Left),
@@ -17,12 +18,22 @@ const HEADS: [(&str, Align); 7] = [
     ("LIMIT", Align::Right),
     ("PID", Align::Right),
     ("NEXT", Align::Left),
+    ("TABLE", Align::Left),
 ];
 
 /// Nothing where there are no task tables.
 pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
     if snapshot.task_sets.is_empty() {
         return Vec::new();
+    }
+    let mut refused: Vec<String> = Vec::new();
+    for set in snapshot.task_sets.iter() {
+        let parts = [("Tasks", &set.tasks.error), ("Executions of tasks", &set.executions.error)];
+        refused.extend(parts.iter().filter_map(|(what, error)| Some(not_readable(what, error.as_ref()?))));
+    }
+    refused.dedup();
+    if !refused.is_empty() {
+        refused.insert(0, String::new());
     }
     let mut tasks: Vec<&TaskRow> = view.tasks.rows.iter().collect();
     let began = |row: &TaskRow| {
@@ -39,19 +50,23 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot) -> Vec<String> {
         .map(|state| format!("{} {}", counts.of(*state), state.as_str()))
         .collect();
     let total = count(tasks.len() as u64);
-    let mut lines = vec![String::new(), format!("Tasks: {total} · {}", numbers.join(" · "))];
-    if tasks.is_empty() {
-        lines.truncate(1);
-        lines.push("No task is scheduled.".to_owned());
-        return lines;
+    if tasks.is_empty() && !refused.is_empty() {
+        return refused;
     }
-    let rows: Vec<[String; 7]> = tasks.iter().take(ROWS).map(|row| cells(snapshot, row)).collect();
-    lines.extend(columns::laid_out(HEADS, &rows));
+    if tasks.is_empty() {
+        return vec![String::new(), "No scheduled tasks.".to_owned()];
+    }
+    let mut lines = refused;
+    lines.extend([String::new(), format!("Tasks: {total} · {}", numbers.join(" · "))]);
+    // Two tables may have tasks of the same name.
+    let several = snapshot.task_sets.len() > 1;
+    let rows: Vec<Vec<String>> = tasks.iter().take(ROWS).map(|row| cells(snapshot, row, several)).collect();
+    lines.extend(columns::laid_out(HEADS.get(..if several { 8 } else { 7 }).unwrap_or_default(), &rows));
     lines.extend(more(tasks.len(), ROWS, "tasks"));
     lines
 }
 
-fn cells(snapshot: &Snapshot, row: &TaskRow) -> [String; 7] {
+fn cells(snapshot: &Snapshot, row: &TaskRow, several: bool) -> Vec<String> {
     let execution = row.execution(snapshot);
     let worker = execution.and_then(|execution| execution.worker.as_deref()).unwrap_or_default();
     let limit = execution.map(|_| duration(row.limit)).unwrap_or_default();
@@ -60,7 +75,8 @@ fn cells(snapshot: &Snapshot, row: &TaskRow) -> [String; 7] {
         Some(seconds) => format!("{} ago", duration(-seconds)),
         None => String::new(),
     };
-    [
+    let table = row.set(snapshot).map(|set| one_line(&set.tables.schedules).into_owned());
+    let mut cells = vec![
         row.state.as_str().to_owned(),
         one_line(&row.name(snapshot)).into_owned(),
         one_line(worker).into_owned(),
@@ -68,5 +84,9 @@ fn cells(snapshot: &Snapshot, row: &TaskRow) -> [String; 7] {
         limit,
         row.holder.map(|pid| pid.to_string()).unwrap_or_default(),
         next,
-    ]
+    ];
+    if several {
+        cells.push(table.unwrap_or_default());
+    }
+    cells
 }

@@ -9,15 +9,15 @@ fn rendered(width: Option<usize>) -> String {
 #[test]
 fn the_whole_table() {
     let expected = "\
-PostgreSQL 17.2 primary · app as monitor · 4/100 connections · 3 waiting · 2023-11-14 22:15:00 UTC
+PostgreSQL 17.2 primary · app@db.example.com:5432 as monitor · 4/100 connections · 3 waiting · 2023-11-14 22:15:00 UTC
 CRIT  prepared transaction 'order 7' blocks 1
 
-PID                 BLOCKS  FREES   WAIT  STATE / WAITS FOR                                DATABASE  WHO            XACT  QUERY
-1                        2      1         idle in transaction                              app       app@web␛[31m  1m30s  SELECT pg_advisory_lock(72707369)
-├ 2                                1m00s  Exclusive on \"Prisma Migrate\"                    app       app@web␛[31m  1m30s  SELECT 1 ;
-└ 3                                  50s  Exclusive on \"Prisma Migrate\" (+1 more blocker)  app       app@web␛[31m  1m30s  SELECT 2
+PID                 BLOCKS  FREES   WAIT  STATE / WAITS FOR                                WHO            XACT  QUERY
+1                        2      1         idle in transaction                              app@web␛[31m  1m30s  SELECT pg_advisory_lock(72707369)
+├ 2                                1m00s  Exclusive on \"Prisma Migrate\"                    app@web␛[31m  1m30s  SELECT 1 ;
+└ 3                                  50s  Exclusive on \"Prisma Migrate\" (+1 more blocker)  app@web␛[31m  1m30s  SELECT 2
 prepared 'order 7'       1      1         prepared transaction
-└ 4                                  40s  AccessShare on accounts                          app       app@web␛[31m  1m30s  TABLE accounts
+└ 4                                  40s  AccessShare on accounts                          app@web␛[31m  1m30s  TABLE accounts
 
 Advisory locks: 1 held
      KEY  NAME            MODE       PID  WAITING  WHO
@@ -51,4 +51,85 @@ fn tasks_are_listed_where_there_are_any() {
     assert!(lines.iter().any(|line| line.starts_with("idle") && line.ends_with("in 4m10s")), "{text}");
     let none = render(&sample::view(), None).unwrap();
     assert!(!none.contains("Tasks"), "{none}");
+}
+
+/// What may not be seen is not said to be empty, and not told twice.
+#[test]
+fn a_table_that_may_not_be_read_is_one_line() {
+    let error =
+        "permission denied for table scheduled_tasks; GRANT SELECT ON locktop.scheduled_tasks would help";
+    let mut snapshot = crate::sample::systems::queue(0.0).snapshot();
+    let set = snapshot.task_sets[0].clone();
+    let tasks = crate::model::snapshot::Section::default().stale(error.into());
+    let set = crate::model::task::TaskSet::new(set.tables, tasks, set.executions);
+    snapshot.task_sets = std::sync::Arc::new(vec![set]);
+    let mut systems = (*snapshot.systems).clone();
+    for table in &mut systems.leases {
+        table.section = crate::model::snapshot::Section::default().stale("no lease for you".into());
+    }
+    for table in &mut systems.counts {
+        table.section = crate::model::snapshot::Section::default().stale("no queue for you".into());
+    }
+    for table in &mut systems.items {
+        table.section = crate::model::snapshot::Section::default().stale("no queue for you".into());
+    }
+    snapshot.systems = std::sync::Arc::new(systems);
+    let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
+    for (line, reason) in [
+        (format!("Tasks: not readable ({error})"), error),
+        ("Leases: not readable (no lease for you)".to_owned(), "no lease for you"),
+        ("Work queue: not readable (no queue for you)".to_owned(), "no queue for you"),
+    ] {
+        assert_eq!(text.lines().filter(|one| **one == line).count(), 1, "{line} in {text}");
+        assert_eq!(text.matches(reason).count(), 1, "{reason} in {text}");
+    }
+    for words in ["No scheduled tasks", "No leases", "pending"] {
+        assert!(!text.contains(words), "{words} in {text}");
+    }
+}
+
+#[test]
+fn without_locks_nothing_is_said_about_who_waits() {
+    let mut snapshot = crate::sample::incident(0.0).snapshot();
+    snapshot.locks = crate::model::snapshot::Section::default().stale("permission denied".into());
+    let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
+    assert!(text.contains("Locks: not readable (permission denied)"), "{text}");
+    assert!(!text.contains("Nobody waits") && !text.contains("No advisory lock"), "{text}");
+}
+
+/// Whoever reads it in a ticket wants to act, and not to count lines.
+#[test]
+fn alike_waiters_are_one_line_and_a_finding_has_its_statement() {
+    let text = render(&crate::sample::incident(0.0).view(), Some(100)).unwrap();
+    assert!(text.lines().all(|line| width(line) <= 100), "{text}");
+    assert!(text.contains("\n      SELECT pg_terminate_backend(4312);\n"), "{text}");
+    assert!(text.contains("\n      SELECT pg_cancel_backend(4410);\n"), "{text}");
+    assert!(text.contains("\n      in app: ROLLBACK PREPARED 'order-17'\n"), "{text}");
+    assert!(
+        text.contains("deploy@ci") && text.contains("ALTER TABLE"),
+        "names and queries have room: {text}"
+    );
+    assert!(text.contains("  └ queue 16 "), "{text}");
+    assert!(!text.contains("DATABASE"), "there is one: {text}");
+}
+
+/// Two schemas may have a task of one name each.
+#[test]
+fn tasks_of_several_tables_say_which_they_are_of() {
+    let mut snapshot = crate::sample::jobs(0.0).snapshot();
+    let one = snapshot.task_sets[0].clone();
+    let tables = crate::model::task::TaskTables {
+        table: 4001,
+        schedules: "jobs.scheduled_tasks".into(),
+        ..(*one.tables).clone()
+    };
+    let other = crate::model::task::TaskSet::new(
+        std::sync::Arc::new(tables),
+        one.tasks.clone(),
+        one.executions.clone(),
+    );
+    snapshot.task_sets = std::sync::Arc::new(vec![one.clone(), other]);
+    let text = render(&crate::sample::view(snapshot, 1), None).unwrap();
+    assert!(text.contains("TABLE") && text.contains("jobs.scheduled_tasks"), "{text}");
+    assert!(text.contains(&*one.tables.schedules), "{text}");
 }

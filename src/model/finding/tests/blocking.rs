@@ -121,7 +121,7 @@ fn a_convoy_is_those_whom_only_a_waiter_holds_up() {
     let stage = Stage::new().queue(accounts(), &[(4312, LockMode::AccessShare)], waiters);
     let finding = stage.only();
     assert_eq!((finding.check, finding.blocked, finding.help), ("convoy", 5, Some("cancel")));
-    assert_eq!(&*finding.summary, "4410 waits 20s for AccessExclusive on accounts, 5 queue behind it");
+    assert_eq!(&*finding.summary, "4410 waits 20s for AccessExclusive on accounts, 5 behind it");
     assert_eq!(&*finding.short, "4410 waits 20s for accounts, 5 behind it");
 }
 
@@ -198,4 +198,37 @@ fn what_is_locked_in_words() {
         let stage = Stage::new().queue(tag, &[], vec![waiter(2, LockMode::Share, ago(60))]);
         assert_eq!(*stage.only().summary, format!("2 waits 1m00s for Share on {words}"));
     }
+}
+
+/// A pid alone says nothing to whoever has to call somebody.
+#[test]
+fn a_finding_says_whose_session_it_is_over_what_and_what_it_runs() {
+    let findings = crate::sample::incident(0.0).view().findings;
+    let about = |check: &str, pid: &str| {
+        let mut all = findings.iter().filter(|one| one.check == check);
+        all.find(|one| one.summary.contains(pid)).unwrap().about.to_string()
+    };
+    assert_eq!(
+        about("root_blocker", "4312"),
+        "app@web-3 · accounts · SELECT * FROM accounts WHERE id = 7 FOR UPDATE"
+    );
+    assert_eq!(about("root_blocker", "4977"), "deploy@prisma · SELECT pg_advisory_lock(72707369)");
+    assert_eq!(
+        about("convoy", "4410"),
+        "cancel frees 16, ending 4312 frees 1 · deploy@ci · ALTER TABLE accounts ADD note text"
+    );
+    assert_eq!(about("prepared_transaction", "order-17"), "in app: ROLLBACK PREPARED 'order-17'");
+}
+
+/// What is merely worth knowing about a session of which something bad is told.
+#[test]
+fn a_session_is_not_told_twice() {
+    let findings = crate::sample::jobs(0.0).view().findings;
+    let pids = |bad: bool| -> Vec<i32> {
+        let wanted = findings.iter().filter(|one| (one.severity > Severity::Info) == bad);
+        wanted.filter_map(Finding::pid).collect()
+    };
+    let bad = pids(true);
+    assert!(bad.contains(&4410) && bad.contains(&4312), "{bad:?}");
+    assert!(pids(false).iter().all(|pid| !bad.contains(pid)), "{findings:?}");
 }

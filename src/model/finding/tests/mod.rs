@@ -44,6 +44,8 @@ impl Stage {
         names.relations.insert((5, 16_384), "accounts".into());
         names.databases.insert(5, "app".into());
         let server = Server {
+            host: "db.example.com".into(),
+            port: 5432,
             version_num: 170_002,
             version: "17.2".into(),
             in_recovery: false,
@@ -57,6 +59,7 @@ impl Stage {
             deadlocks_of: [5].into(),
             started_at: ago(86_400),
             replayed_at: None,
+            keepalives: crate::model::snapshot::Keepalives::default(),
             query_size: 1024,
             orphan_grace: None,
             sees_all: true,

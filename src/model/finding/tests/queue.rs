@@ -36,7 +36,7 @@ fn a_queue_that_nobody_empties_is_told_with_its_age() {
         told(b, "queue_pending")
     };
     assert_eq!(waiting(599.0), []);
-    let expected = "work queue: 1,204 pending, the oldest for 10m00s; nobody works";
+    let expected = "work queue: 1,204 pending, oldest 10m00s; nobody works";
     assert_eq!(waiting(600.0), [(Severity::Warning, expected.to_owned())]);
 }
 

@@ -22,7 +22,7 @@ fn an_idle_session_that_holds_a_lock_is_worth_knowing() {
     let mut stage = Stage::new().locks(locks).backends(backends);
     let finding = stage.only();
     assert_eq!((finding.check, finding.severity), ("idle_session_lock", Severity::Info));
-    assert_eq!(&*finding.summary, "7 idle 12m00s holds advisory lock 815 and 1 more, nobody waits");
+    assert_eq!(&*finding.summary, "7 idle 12m00s holds advisory lock 815 and 1 more, no waiters");
     assert_eq!((finding.since, finding.help), (ago(720), Some("terminate")));
 
     stage.snapshot.locks = stage.snapshot.locks.stale("timeout".into());
@@ -96,6 +96,50 @@ fn a_rising_count_of_deadlocks_names_the_parties_it_saw() {
     let mut restarted = with(4).server(|server| server.started_at = ago(1));
     restarted.previous = vec![(with(3).snapshot, WaitGraph::default())];
     assert_eq!(restarted.find(), [], "another server's count");
+}
+
+/// One of the two is gone as soon as the deadlock is broken, and with it who it was.
+#[test]
+fn a_broken_deadlock_keeps_who_its_parties_were_and_over_what() {
+    use crate::sample;
+    let mut crossed = sample::Builder {
+        relations: vec![(2001, "accounts"), (2003, "orders")],
+        ..sample::Builder::default()
+    };
+    for (pid, who, has, wants) in [(4410, "deploy@ci", 2001, 2003), (4466, "app@web", 2003, 2001)] {
+        crossed.session(pid, who, State::Active, 2.0, "LOCK TABLE something");
+        crossed.lock(pid, sample::relation(has), LockMode::AccessExclusive, None);
+        crossed.lock(pid, sample::relation(wants), LockMode::RowExclusive, Some(2.0));
+    }
+    let count = |snapshot: &mut Snapshot, deadlocks| {
+        let mut server = snapshot.server.rows[0].clone();
+        (server.deadlocks, server.deadlocks_of) = (deadlocks, [5].into());
+        snapshot.server = Section::fresh(vec![server], snapshot.taken_at);
+    };
+    let graph = |snapshot: &Snapshot| {
+        WaitGraph::build(crate::model::wait_graph::Input {
+            locks: &snapshot.locks.rows,
+            backends: &snapshot.backends.rows,
+            answers: &[],
+        })
+    };
+    let mut before = crossed.snapshot();
+    count(&mut before, 3);
+    let mut after = sample::Builder { now: 1.0, ..sample::Builder::default() }.snapshot();
+    count(&mut after, 4);
+    let mut stage = Stage::new();
+    let crossing = graph(&before);
+    stage.previous = vec![(before, crossing)];
+    stage.snapshot = after;
+    let found = stage.find();
+    let finding = found.iter().find(|finding| finding.check == "deadlocks").unwrap();
+    let said = [
+        "4410 deploy@ci waited for RowExclusive on orders: LOCK TABLE something",
+        "4466 app@web waited for RowExclusive on accounts: LOCK TABLE something",
+    ];
+    assert_eq!(finding.details.iter().map(|line| &**line).collect::<Vec<_>>(), said);
+    assert_eq!(&*finding.summary, &*format!("the server broke a deadlock: {}; {}", said[0], said[1]));
+    assert_eq!(&*finding.short, "the server broke a deadlock of 4410 and 4466");
 }
 
 #[test]
@@ -219,10 +263,7 @@ fn a_forgotten_transaction_is_worth_knowing_before_anybody_waits() {
     );
     assert_eq!(
         forgotten(&stage),
-        [(
-            "prepared transaction 'order-1' 2h00m holds its locks, nobody waits".to_owned(),
-            Severity::Warning
-        )]
+        [("prepared transaction 'order-1' 2h00m holds locks, no waiters".to_owned(), Severity::Warning)]
     );
     stage.snapshot.prepared.error = Some("denied".into());
     assert_eq!(forgotten(&stage), []);
@@ -233,5 +274,5 @@ fn an_idle_transaction_is_told_before_it_blocks() {
     let idle =
         |pid, seconds| Backend { state_change: ago(seconds), ..backend(pid, State::IdleInTransaction) };
     let stage = Stage::new().backends(vec![idle(7, 120), idle(8, 697), idle(9, 59)]);
-    assert_eq!(&*stage.only().summary, "8 idle in transaction 11m37s, nobody waits, and 1 more");
+    assert_eq!(&*stage.only().summary, "8 idle in transaction 11m37s, no waiters, and 1 more");
 }

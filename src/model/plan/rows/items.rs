@@ -28,11 +28,7 @@ pub fn items(look: &Look<'_>, verb: Verb, chosen: &[ItemId]) -> ActionPlan {
         seen.push(*id);
         let row = look.view.queue.rows.iter().find(|row| row.id == *id);
         rows.push(match row {
-            None => Err(Refused::new(
-                format!("item {}", id.id),
-                Subject::Item(*id),
-                "is not there any more, or is done",
-            )),
+            None => Err(Refused::new(format!("item {}", id.id), Subject::Item(*id), "is gone, or done")),
             Some(row) => planned(&ground, verb, row),
         });
     }
@@ -45,7 +41,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
     let refused = |reason: String| Refused::new(name.clone(), subject.clone(), reason);
     let table = ground.snapshot.systems.items.get(row.table);
     let (Some(table), Some(item)) = (table, row.item(ground.snapshot)) else {
-        return Err(refused("is not there any more".to_owned()));
+        return Err(refused("is gone".to_owned()));
     };
     if let Some(reason) = refusal(verb, row) {
         return Err(refused(reason));
@@ -60,7 +56,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
     let mut cautions: Vec<Caution> =
         old(ground, table.section.error.as_ref(), table.section.taken_at).into_iter().collect();
     if matches!(row.state, ItemState::Lost | ItemState::MaybeLost) {
-        let words = "its worker's session is gone, not surely its process: what is not fenced in the database may happen twice";
+        let words = "the worker may still be running; unfenced work may run twice";
         cautions.push(Caution::new(CautionKind::Owner, words));
         cautions.sort_by_key(|caution| caution.kind);
     }
@@ -98,22 +94,20 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
 /// Why that cannot be done to an item that is like this.
 fn refusal(verb: Verb, row: &ItemRow) -> Option<String> {
     Some(match (row.state, verb) {
-        (ItemState::Pending, Verb::Requeue) => "nobody has it: it is pending already".to_owned(),
+        (ItemState::Pending, Verb::Requeue) => "it is pending already".to_owned(),
         (ItemState::Failed, Verb::SetAside) => "has been set aside already; R puts it back".to_owned(),
         (ItemState::Resting, Verb::Requeue) => "is pending already, and is tried again by itself".to_owned(),
         (ItemState::Running | ItemState::Slow | ItemState::MaybeRunning | ItemState::MaybeSlow, _) => {
             match row.pid {
-                Some(pid) => format!("{pid} works on it: end that session first, or it would be done twice"),
-                None => "somebody works on it: it would be done twice".to_owned(),
+                Some(pid) => format!("{pid} works on it: end that session first, or it runs twice"),
+                None => "a worker has it: it would run twice".to_owned(),
             }
         }
         (ItemState::Settling, _) => {
             "the session that took it is gone, but its worker may not have stopped yet: wait a moment"
                 .to_owned()
         }
-        (ItemState::Unknown, _) => {
-            "whether somebody works on it cannot be told, and it might be done twice".to_owned()
-        }
+        (ItemState::Unknown, _) => "it may be running, and might run twice".to_owned(),
         (
             ItemState::Lost
             | ItemState::MaybeLost

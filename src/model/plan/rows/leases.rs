@@ -32,7 +32,7 @@ pub fn leases(look: &Look<'_>, chosen: &[LeaseId]) -> ActionPlan {
         }
         seen.push(*id);
         rows.push(match find(*id) {
-            None => Err(Refused::new("lease", Subject::Lease(*id), "is not there any more")),
+            None => Err(Refused::new("lease", Subject::Lease(*id), "is gone")),
             Some(row) => planned(&ground, row),
         });
     }
@@ -61,7 +61,7 @@ fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused
     let refused = |reason: &str| Refused::new(name.clone(), subject.clone(), reason);
     let mut whose = None;
     let (what, does, mut cautions) = if &*row.source == REDIS {
-        let lease = in_redis(ground, row.id).ok_or_else(|| refused("is not there any more"))?;
+        let lease = in_redis(ground, row.id).ok_or_else(|| refused("is gone"))?;
         redis(&lease).map_err(refused)?
     } else {
         match row.state {
@@ -75,7 +75,7 @@ fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused
         if let Some(whole) = refused_whole(Some(ground)) {
             return Err(refused(&whole.reason));
         }
-        let (table, lease) = in_table(ground, row).ok_or_else(|| refused("is not there any more"))?;
+        let (table, lease) = in_table(ground, row).ok_or_else(|| refused("is gone"))?;
         if let Some(reason) = table.source.owner.refusal(&table.source.name) {
             return Err(refused(&harmless(&reason)));
         }
@@ -88,7 +88,7 @@ fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused
         None => "whether its owner is alive is not known",
     };
     if row.owner_alive != Some(false) {
-        cautions.push(Caution::new(CautionKind::Owner, "its owner may be at work, and nobody stops it"));
+        cautions.push(Caution::new(CautionKind::Owner, "its owner may be at work; this does not stop it"));
         cautions.sort_by_key(|caution| caution.kind);
     }
     let mut facts = vec![alive.to_owned()];

@@ -38,7 +38,7 @@ pub fn tasks(look: &Look<'_>, verb: Verb, chosen: &[TaskId]) -> ActionPlan {
         seen.push(*id);
         let row = look.view.tasks.rows.iter().find(|row| row.task == *id);
         rows.push(match row {
-            None => Err(Refused::new(format!("task {}", id.id), Subject::Task(*id), "is not there any more")),
+            None => Err(Refused::new(format!("task {}", id.id), Subject::Task(*id), "is gone")),
             Some(row) => planned(&ground, verb, row),
         });
     }

@@ -130,7 +130,7 @@ fn starts_with(query: &str, word: &str) -> bool {
 fn program(backend: &Backend) -> Option<Caution> {
     let application = backend.application.as_deref()?;
     let (kind, words) = match application {
-        "locktop" => (CautionKind::Locktop, "another locktop: somebody else may be at work on this"),
+        "locktop" => (CautionKind::Locktop, "another locktop session"),
         "pg_dump" | "pg_dumpall" => (CautionKind::Tool, "a dump is lost, and has to begin anew"),
         "pg_restore" => (CautionKind::Tool, "a restore stays half done"),
         "pg_basebackup" => (CautionKind::Tool, "a base backup is lost, and has to begin anew"),
@@ -213,6 +213,6 @@ fn old(ground: &Ground<'_>) -> Option<Caution> {
     let age = at.map(|at| format!(" by {}", ground.age_text(at))).unwrap_or_default();
     Some(Caution::new(
         CautionKind::Old,
-        format!("what is shown is old{age}: whom it blocks and frees is not of now"),
+        format!("the data is old{age}: whom it blocks and frees is not of now"),
     ))
 }

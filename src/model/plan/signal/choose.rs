@@ -107,7 +107,7 @@ fn this(ground: &Ground<'_>, ask: &Ask, chosen: Chosen, meant: &mut Meant) {
         Chosen::Item(item) => meant.take(hands::of_item(ground, item)),
         Chosen::Lease(lease) => meant.take(hands::of_lease(ground, lease)),
         Chosen::Other => {
-            meant.refused.push(Refused::new("this row", Subject::Server, "is about no session"));
+            meant.refused.push(Refused::new("this row", Subject::Server, "is not a session"));
         }
     }
 }
@@ -136,7 +136,7 @@ fn key_holder(ground: &Ground<'_>, task: TaskId, again: Option<i64>) -> Result<P
     let row = rows.iter().find(|row| row.task == task && row.again == again);
     let refused = |name: String, reason: &str| Refused::new(name, Subject::Task(task), reason);
     let Some(row) = row else {
-        return Err(refused(format!("task {}", task.id), "is not there any more"));
+        return Err(refused(format!("task {}", task.id), "is gone"));
     };
     let name = crate::text::one_line(&row.name(ground.snapshot)).into_owned();
     match (row.holder, row.tag) {
@@ -206,7 +206,7 @@ fn beside(ground: &Ground<'_>, ask: &Ask, chosen: Chosen, meant: &mut Meant) {
 fn root(ground: &Ground<'_>, party: Party) -> Result<Party, String> {
     let nodes = &ground.graph.tree.nodes;
     let Some((at, _)) = ground.node(party) else {
-        return Err("waits for nobody and blocks nobody".to_owned());
+        return Err("neither waits nor blocks".to_owned());
     };
     let mut top = at;
     while let Some(parent) = nodes.get(top).and_then(|node| node.parent) {
@@ -224,13 +224,18 @@ fn root(ground: &Ground<'_>, party: Party) -> Result<Party, String> {
 /// Everybody who is shown under a party.
 fn below(ground: &Ground<'_>, party: Party) -> Result<Vec<Party>, String> {
     let nodes = &ground.graph.tree.nodes;
-    let nobody = || Err("nobody waits below it".to_owned());
+    let nobody = || Err("no session waits below it".to_owned());
     let Some((at, node)) = ground.node(party) else { return nobody() };
     // Parents come before their children and nothing comes between the members of a tree.
     let last = at + node.below as usize;
     let found: Vec<Party> =
         nodes.get(at + 1..=last).unwrap_or_default().iter().map(|node| node.party).collect();
     if found.is_empty() { nobody() } else { Ok(found) }
+}
+
+/// `all 17 shown below it`: what waits behind it may be more, and be shown below somebody else.
+pub(in crate::model::plan) fn below_words(count: usize) -> String {
+    format!("all {} shown below it", crate::text::count(count as u64))
 }
 
 /// Who else could be meant, where one row of the forest was chosen.
@@ -247,7 +252,7 @@ pub(super) fn offers(ground: &Ground<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     let below =
         below(ground, party).map_or(0, |below| below.iter().filter(|party| ask.shows(**party)).count());
     if below > 0 && !is_group {
-        offers.push((Scope::Below, format!("everybody below it, {}", crate::text::count(below as u64))));
+        offers.push((Scope::Below, below_words(below)));
     }
     if !offers.is_empty() {
         offers.insert(0, (Scope::This, "this one".to_owned()));

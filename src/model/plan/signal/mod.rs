@@ -14,7 +14,9 @@ use rustc_hash::FxHashSet;
 
 use self::choose::{Meant, Pick};
 use super::look::Ground;
-use super::{ActionPlan, Ask, Caution, Change, Confirm, Look, PlannedTarget, Refused, Target, Verb, What};
+use super::{
+    ActionPlan, Ask, Caution, Change, Confirm, Look, PlannedTarget, Refused, Scope, Target, Verb, What,
+};
 use crate::model::finding::Subject;
 use crate::model::wait_graph::Party;
 
@@ -48,6 +50,25 @@ pub fn sessions(look: &Look<'_>, ask: &Ask) -> ActionPlan {
     };
     plan.confirm = Confirm::of(plan.rows.len(), alone);
     together(&ground, &mut plan);
+    plan
+}
+
+/// The same plan with who else could be meant by now. Of those that are meant already there are as many as are in it: who has come
+/// since is not among them.
+#[must_use]
+pub fn with_offers(mut plan: ActionPlan, look: &Look<'_>, ask: &Ask) -> ActionPlan {
+    let Some(ground) = Ground::of(look) else { return plan };
+    let offers = choose::offers(&ground, ask);
+    // What is gone by now was there to be chosen, and closes by itself.
+    if offers.is_empty() {
+        return plan;
+    }
+    let taken = choose::below_words(plan.rows.len());
+    let title = |(scope, title)| match scope {
+        Scope::Below if ask.scope == Scope::Below => (scope, taken.clone()),
+        scope => (scope, title),
+    };
+    plan.offers = offers.into_iter().map(title).collect();
     plan
 }
 

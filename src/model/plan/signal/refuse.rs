@@ -12,7 +12,7 @@ pub(super) fn check<'a>(ground: &Ground<'a>, verb: Verb, pick: &Pick) -> Result<
     if ground.is_own(pick.pid) {
         return Err("this is locktop's own session".to_owned());
     }
-    let Some(backend) = ground.backend(pick.pid) else { return Err("is not there any more".to_owned()) };
+    let Some(backend) = ground.backend(pick.pid) else { return Err("is gone".to_owned()) };
     if pick.start.is_some() && backend.backend_start.is_some() && backend.backend_start != pick.start {
         return Err("has ended; another session has its process id by now".to_owned());
     }

@@ -77,7 +77,7 @@ fn the_root_is_offered_and_meant() {
         [
             (Scope::This, "this one".to_owned()),
             (Scope::Root, "the root, 4312 app@web-3".to_owned()),
-            (Scope::Below, "everybody below it, 16".to_owned())
+            (Scope::Below, "all 16 shown below it".to_owned())
         ]
     );
     let frees = words(&middle);
@@ -90,10 +90,7 @@ fn the_root_is_offered_and_meant() {
     let waiter = plan(&view, Verb::Terminate, Scope::This, 4470);
     assert_eq!(words(&waiter), "blocks nobody; frees nobody; the root is 4312 app@web-3");
     assert_eq!(plan(&view, Verb::Terminate, Scope::This, 5100).offers, []);
-    assert_eq!(
-        reason(&plan(&view, Verb::Terminate, Scope::Root, 5100)),
-        "waits for nobody and blocks nobody"
-    );
+    assert_eq!(reason(&plan(&view, Verb::Terminate, Scope::Root, 5100)), "neither waits nor blocks");
     let behind_prepared = plan(&view, Verb::Terminate, Scope::Root, 5001);
     assert!(reason(&behind_prepared).ends_with("ROLLBACK PREPARED 'order-17'"));
 }
@@ -108,7 +105,7 @@ fn everybody_below_is_ended_in_the_order_of_the_forest() {
     let targets = below.deed(1, 5.0).targets;
     let What::Session(first) = &targets[0].what else { panic!() };
     assert!(first.blocks, "while those below it wait still");
-    assert_eq!(reason(&plan(&view, Verb::Terminate, Scope::Below, 4466)), "nobody waits below it");
+    assert_eq!(reason(&plan(&view, Verb::Terminate, Scope::Below, 4466)), "no session waits below it");
 }
 
 #[test]
@@ -122,7 +119,7 @@ fn what_the_filter_hides_is_left_out_and_counted() {
     let root = Ask { shown: Some(only(&[4466])), ..ask(Verb::Terminate, Scope::Root, 4466) };
     let plan = sessions(&look(&view), &root);
     assert_eq!((plan.rows.len(), plan.hidden), (0, 1));
-    assert_eq!(plan.why_over().unwrap(), "the filter hides all that is meant");
+    assert_eq!(plan.why_over().unwrap(), "the filter hides all of them");
     let queue = &view.graph.queues.iter().find(|queue| queue.tag == table(2001)).unwrap().tag;
     let group = Chosen::Group(Party::Backend(4410), *queue, LockMode::AccessShare);
     let plan =
@@ -214,5 +211,5 @@ fn what_is_shown_old_is_said_to_be() {
     view.snapshot = Some(std::sync::Arc::new(snapshot));
     let plan = plan(&view, Verb::Terminate, Scope::This, 4312);
     let told: Vec<_> = plan.rows[0].cautions.iter().map(|caution| &*caution.words).collect();
-    assert_eq!(told, ["what is shown is old by 7.0s: whom it blocks and frees is not of now"]);
+    assert_eq!(told, ["the data is old by 7.0s: whom it blocks and frees is not of now"]);
 }

@@ -156,8 +156,8 @@ fn item(view: &View, verb: Verb, id: i64) -> ActionPlan {
 #[test]
 fn an_item_is_taken_only_from_nobody() {
     let view = queue(0.0).view();
-    let works = "6101 works on it: end that session first, or it would be done twice";
-    let unknown = "whether somebody works on it cannot be told, and it might be done twice";
+    let works = "6101 works on it: end that session first, or it runs twice";
+    let unknown = "it may be running, and might run twice";
     let (put_back, set_aside) = (Verb::Requeue, Verb::SetAside);
     for (id, verb, reason) in [
         (41_207, put_back, None),
@@ -168,9 +168,9 @@ fn an_item_is_taken_only_from_nobody() {
         (41_213, set_aside, Some(unknown)),
         (41_100, put_back, None),
         (41_100, set_aside, Some("has been set aside already; R puts it back")),
-        (41_214, put_back, Some("nobody has it: it is pending already")),
+        (41_214, put_back, Some("it is pending already")),
         (41_214, set_aside, None),
-        (1, put_back, Some("is not there any more, or is done")),
+        (1, put_back, Some("is gone, or done")),
     ] {
         let plan = item(&view, verb, id);
         assert_eq!(plan.refused.first().map(|refused| &*refused.reason), reason, "{id} {verb:?}");
@@ -278,7 +278,7 @@ fn only_what_can_be_recovered_is_asked_for() {
     assert_eq!(all(Which::Slow(shown(&[1, 3, 7]))), only(3, true));
     let hidden = executions(&look(&view), &Which::Orphans(shown(&[1, 3])));
     assert_eq!((asked(&hidden), hidden.hidden), (None, 1));
-    assert!(hidden.refused[0].reason.starts_with("none of those that the filter shows"));
+    assert!(hidden.refused[0].reason.starts_with("the filter hides all of them"));
     assert!(
         executions(&look(&standby(&view)), &Which::Orphans(Within::default())).refused[0]
             .reason

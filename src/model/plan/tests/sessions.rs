@@ -134,10 +134,10 @@ fn what_has_no_identity_has_no_key() {
     let other = BackendId { pid: 7, backend_start: Some(at(-10.0)) };
     let plan = one(&view, Verb::Terminate, Chosen::Backend(other));
     assert_eq!(reason(&plan), "has ended; another session has its process id by now");
-    assert_eq!(reason(&one(&view, Verb::Terminate, Chosen::Backend(id(8)))), "is not there any more");
-    assert_eq!(reason(&one(&view, Verb::Terminate, Chosen::Other)), "is about no session");
+    assert_eq!(reason(&one(&view, Verb::Terminate, Chosen::Backend(id(8)))), "is gone");
+    assert_eq!(reason(&one(&view, Verb::Terminate, Chosen::Other)), "is not a session");
     let none = sessions(&look(&view), &Ask::new(Verb::Terminate, Vec::new()));
-    assert_eq!(none.why_over().unwrap(), "nothing is selected; move to a row first");
+    assert_eq!(none.why_over().unwrap(), "nothing selected");
 }
 
 #[test]

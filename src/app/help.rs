@@ -1,0 +1,139 @@
+//! The text of the help: all keys, from the same table that the keys themselves come from, and what the words on the screens mean.
+
+use std::collections::BTreeSet;
+
+use super::detail::wrapped;
+use super::keymap::BINDINGS;
+use super::line::{Line, Tone};
+use super::screen::Pane;
+use super::{App, table};
+
+/// Columns of a key or a word, before what it means.
+const LABEL: usize = 16;
+
+/// Signs that stand beside a value or in its place.
+const SIGNS: [(&str, &str); 14] = [
+    (">", "the selected row; * a marked one"),
+    ("└ ├", "waits for the session it stands under"),
+    ("·10└", "the same, ten levels down, where the column has no room to indent"),
+    ("queue 16", "16 sessions that wait for one lock in one mode; Enter lists them"),
+    ("+2", "in WAITS FOR: two more block it; in WHO: two other clients among them"),
+    ("name?", "a guess: other software may use that key"),
+    ("≥41s", "held for at least that long: as long as locktop has seen it"),
+    ("3m40s w", "a transaction of that age, which has written"),
+    ("10,000+", "at least so many: nobody counts a table of millions at every look"),
+    ("…", "cut: more of it is in the detail (Enter)"),
+    ("-", "nothing, or not known"),
+    ("LIVE 1s · 4ms", "a look every second, and what the last one took"),
+    ("waiting ▁▃█ 20", "sessions waiting for locks, over the last looks and now"),
+    ("(crit)", "a finding of before the connection was lost"),
+];
+
+const WORDS: [(&str, &str); 14] = [
+    ("root", "blocks somebody and waits for nobody: what to look at first"),
+    ("blocks 17", "17 sessions wait behind it, directly or through others"),
+    ("frees 1 now", "ending it lets one of them go on at once; the others wait behind that one"),
+    ("convoy", "many sessions queue behind a request that waits itself"),
+    ("orphan", "a task that is running by the log, while nobody holds its key: its session is gone"),
+    ("slow", "a task past its timeout whose key is held: its session is there"),
+    ("overdue", "a task that is due, enabled and not started"),
+    ("leaked", "a task's key, held by an idle session while the task does not run"),
+    ("unknown", "running by the log, and no more can be told"),
+    ("expired", "a lease past its end: the next who asks gets it"),
+    ("no end", "a lease without a term: it stays until somebody ends it"),
+    ("lost", "a queue item that is being worked on by the table, while its session is gone"),
+    ("pending", "a queue item that waits for a worker; resting: after a failure, until it is due again"),
+    ("settling", "a queue item whose session has just gone: lost once the grace is over"),
+];
+
+/// The whole text, as it is drawn at this width: whoever scrolls counts these lines.
+#[must_use]
+pub fn lines(app: &App, width: usize) -> Vec<Line> {
+    let mut lines = keys(app);
+    lines.extend(role(app));
+    lines.extend(columns(app));
+    lines.push(heading("Signs"));
+    lines.extend(SIGNS.map(|(sign, meaning)| entry(sign, meaning, Tone::Warning)));
+    lines.push(heading("Words"));
+    lines.extend(WORDS.map(|(word, meaning)| entry(word, meaning, Tone::Warning)));
+    lines.into_iter().flat_map(|line| wrapped(line, width)).collect()
+}
+
+fn heading(text: &str) -> Line {
+    Line::new().with(text, Tone::Title)
+}
+
+fn entry(word: &str, meaning: impl Into<String>, tone: Tone) -> Line {
+    let word = crate::text::fit_pad(word, LABEL, crate::text::Align::Left);
+    Line::new().with(format!("  {word} "), tone).with(meaning, Tone::Plain)
+}
+
+fn keys(app: &App) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut group = "";
+    let read_only = app.settings.read_only;
+    for binding in BINDINGS.iter().filter(|binding| !(read_only && binding.action.acts())) {
+        if binding.group != group {
+            group = binding.group;
+            lines.push(heading(group));
+        }
+        let keys: Vec<String> =
+            app.settings.keymap.keys(binding.action).iter().map(ToString::to_string).collect();
+        let keys = if keys.is_empty() { "not bound".to_owned() } else { keys.join(" ") };
+        lines.push(entry(&keys, binding.help, Tone::Key));
+    }
+    lines
+}
+
+/// The columns of all panes, those of this screen first; what means the same in several is told once.
+fn columns(app: &App) -> Vec<Line> {
+    let mut panes = app.panes().to_vec();
+    panes.extend(Pane::ALL.into_iter().filter(|pane| !app.panes().contains(pane)));
+    let mut told = BTreeSet::new();
+    let mut lines = Vec::new();
+    for pane in panes {
+        let columns =
+            table::columns(pane).iter().map(|column| (column.title, table::meaning(pane, column.name)));
+        let new: Vec<_> = columns.filter(|column| told.insert(*column)).collect();
+        if !new.is_empty() {
+            lines.push(heading(&format!("Columns: {}", pane.title())));
+            lines.extend(new.into_iter().map(|(title, meaning)| entry(title, meaning, Tone::Warning)));
+        }
+    }
+    lines
+}
+
+/// What the role may see and do.
+fn role(app: &App) -> Vec<Line> {
+    let Some((scene, server)) = app.scene().and_then(|scene| Some((scene, scene.snapshot.server()?))) else {
+        return Vec::new();
+    };
+    let mut lines = vec![heading("This role")];
+    if app.settings.read_only {
+        let sees =
+            if server.sees_all { "all sessions" } else { "its own sessions; pg_read_all_stats shows all" };
+        let user = crate::text::one_line(&server.user).into_owned();
+        lines.push(entry(&user, format!("sees {sees}"), Tone::Warning));
+        lines.push(entry(
+            "read-only",
+            "ends, cancels and changes nothing, whatever the role may do",
+            Tone::Warning,
+        ));
+        return lines;
+    }
+    if let Some(rights) = scene.view.rights.as_deref() {
+        lines.extend(rights.words().into_iter().map(|(word, text)| entry(&word, text, Tone::Warning)));
+        let tables =
+            "to what is in tables: as its grants allow; what is missing is named when the server refuses";
+        lines.push(entry("recovers", tables, Tone::Warning));
+        return lines;
+    }
+    let user = crate::text::one_line(&server.user).into_owned();
+    let sees = if server.sees_all {
+        "sees the activity of all roles".to_owned()
+    } else {
+        format!("does not see other roles' activity: GRANT pg_read_all_stats TO {user};")
+    };
+    lines.push(entry(&user, sees, Tone::Warning));
+    lines
+}

@@ -1,0 +1,104 @@
+//! What a filter shows, and of whom.
+
+use super::*;
+use crate::app::table;
+
+/// The rows of the forest as they are drawn, and whether the filter lets each through.
+fn forest(app: &App) -> Vec<(String, bool)> {
+    let scene = app.scene().unwrap();
+    let state = app.pane(Pane::Chains);
+    let row = |at: usize| {
+        let cell = table::cell(&scene, &state.groups, state.rows[at], "pid", 18);
+        (cell.text, state.is_hit(at))
+    };
+    (0..state.rows.len()).map(row).collect()
+}
+
+#[test]
+fn a_waiter_that_passes_stands_under_those_who_block_it() {
+    for (filter, expected) in [
+        ("pid:4470", vec![("4312", false), ("└ 4410", false), ("  └ 4470", true)]),
+        ("pid:4410", vec![("4312", false), ("└ 4410", true)]),
+        ("pid:4312", vec![("4312", true)]),
+        ("pid:44", vec![("4312", false), ("└ 4410", true)]),
+        ("who:prisma !idle", vec![("4977", false), ("├ 4980", true), ("└ 4981", true)]),
+        ("pid:4467 state:share", vec![("4312", false), ("└ 4410", false), ("  └ 4467", true)]),
+        ("nobody", vec![]),
+    ] {
+        let mut app = app(sample::incident(0.0));
+        drive(&mut app, &format!("2/{filter}<enter>"));
+        let mut shown = forest(&app);
+        if filter == "pid:44" {
+            shown.truncate(2);
+        }
+        let expected: Vec<_> = expected.into_iter().map(|(text, is_hit)| (text.to_owned(), is_hit)).collect();
+        assert_eq!(shown, expected, "{filter}");
+    }
+}
+
+/// The filter that the README shows.
+#[test]
+fn not_idle_keeps_who_is_idle_in_a_transaction() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "2/!idle<enter>");
+    let shown = forest(&app);
+    assert_eq!(shown.first(), Some(&("4312".to_owned(), true)), "{shown:?}");
+    assert!(shown.contains(&("4977".to_owned(), false)), "idle, and there for those it blocks: {shown:?}");
+    drive(&mut app, "7");
+    drive(&mut app, "/!idle<enter>");
+    let scene = app.scene().unwrap();
+    let state = app.pane(Pane::Backends);
+    let pids: Vec<i32> = state.shown(&scene).filter_map(pid_of).collect();
+    assert!(pids.contains(&4312) && !pids.contains(&5100) && !pids.contains(&4977), "{pids:?}");
+}
+
+#[test]
+fn what_is_only_there_for_others_is_neither_marked_nor_counted() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "2/pid:4470<enter>*");
+    let pids: Vec<i32> = app.pane(Pane::Chains).marks.iter().copied().filter_map(pid_of).collect();
+    assert_eq!((pids, app.pane(Pane::Chains).hits()), (vec![4470], 1));
+    let mut app = super::app(sample::incident(0.0));
+    drive(&mut app, "2 /pid:4470<enter>j");
+    assert_eq!(app.pane(Pane::Chains).marks.len(), 1, "what blocks it is marked");
+    assert_eq!(drive(&mut app, "y"), [Effect::Copy("4470".into())], "and left out");
+}
+
+#[test]
+fn a_filtered_forest_is_sorted_by_its_roots() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "2/@<enter>s<home>jjj<enter>");
+    let shown = forest(&app);
+    assert!(shown.iter().position(|row| row.0 == "4312") < shown.iter().position(|row| row.0 == "4977"));
+    assert!(shown.iter().any(|row| row.0.ends_with("└ 4981")), "{shown:?}");
+}
+
+#[test]
+fn n_goes_from_match_to_match_and_round_the_end() {
+    let mut app = app(sample::incident(0.0));
+    for (keys, pid) in [
+        ("2/who:prisma !idle<enter>n", 4980),
+        ("n", 4981),
+        ("n", 4980),
+        ("N", 4981),
+        ("N", 4980),
+        ("kN", 4981),
+    ] {
+        drive(&mut app, keys);
+        assert_eq!(selected_pid(&app), Some(pid), "{keys}");
+    }
+    drive(&mut app, "<esc>n");
+    assert_eq!(app.notice.as_ref().unwrap().text, "no filter is set; / sets one");
+}
+
+#[test]
+fn waits_can_be_filtered_on_every_screen_of_sessions_and_locks() {
+    for (keys, count) in
+        [("2/wait>170", 2), ("7/wait>170", 1), ("3a/wait>170", 1), ("3/held>40", 1), ("3/held>42", 0)]
+    {
+        let mut app = app(sample::incident(0.0));
+        drive(&mut app, &format!("{keys}<enter>"));
+        assert!(app.notice.is_none(), "{keys}: {:?}", app.notice);
+        assert_eq!(app.pane(app.focus).hits(), count, "{keys}");
+    }
+}

@@ -1,0 +1,93 @@
+//! A key that changes something says so; and what the mouse does.
+
+use super::*;
+use crate::app::keymap::Action;
+use crate::app::message::Spot;
+use crate::app::page::finding_id;
+
+fn notice(app: &App) -> &str {
+    app.notice.as_ref().map_or("", |notice| &notice.text)
+}
+
+#[test]
+fn a_key_that_changes_what_is_not_on_the_screen_says_so() {
+    for (keys, words) in [
+        ("m", "mouse on: click a row, a heading, a finding or a key; Shift selects text in most terminals"),
+        ("mm", "mouse off: the terminal selects text again"),
+        ("+", "refresh every 0.5s"),
+        ("+++", "refresh every 0.2s: the shortest there is"),
+        ("-", "refresh every 2s"),
+        ("a", "Locks, all types; Esc goes back"),
+        ("3a", ""),
+    ] {
+        let mut app = app(sample::incident(0.0));
+        drive(&mut app, keys);
+        assert_eq!(notice(&app), words, "{keys}");
+    }
+}
+
+#[test]
+fn all_locks_from_elsewhere_leads_back() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7a");
+    assert_eq!((app.screen, app.all_locks), (Screen::Locks, true));
+    drive(&mut app, "<esc>");
+    assert_eq!(app.screen, Screen::Backends);
+    drive(&mut app, "a");
+    assert!(app.all_locks, "asked for again they are all there again");
+}
+
+#[test]
+fn who_is_followed_and_has_no_advisory_lock_is_told_of() {
+    for (pid, words) in [
+        (4312, "4312 has no advisory lock; a shows its other lock"),
+        (5100, "5100 holds no lock and waits for none"),
+        (4977, ""),
+    ] {
+        let mut app = app(sample::incident(0.0));
+        drive(&mut app, &format!("7/pid:{pid}<enter>jf<esc>3"));
+        assert_eq!(notice(&app), words);
+        if pid == 4312 {
+            drive(&mut app, "a");
+            assert_eq!(selected_pid(&app), Some(4312), "there it is");
+        }
+    }
+}
+
+/// There is no process to copy the id of.
+#[test]
+fn of_a_prepared_transaction_the_statement_that_ends_it_is_copied() {
+    let mut app = app(sample::incident(0.0));
+    let effects = drive(&mut app, "2/state:order<enter>jy");
+    assert_eq!(effects, [Effect::Copy("ROLLBACK PREPARED 'order-17';".into())]);
+}
+
+#[test]
+fn f10_quits_and_leaves_a_question() {
+    let mut app = app(sample::incident(0.0));
+    assert_eq!(drive(&mut app, "K<f10>"), []);
+    assert!(app.dialog.is_none());
+    drive(&mut app, "<esc>");
+    assert_eq!(drive(&mut app, "<f10>"), [Effect::Quit]);
+}
+
+#[test]
+fn headings_findings_and_keys_can_be_clicked() {
+    let mut app = app(sample::incident(0.0));
+    app.update(Message::Click(Spot::Key(Action::Backends)));
+    assert_eq!(app.screen, Screen::Backends);
+    app.update(Message::Click(Spot::Heading(Pane::Backends, "pid")));
+    let sort = |app: &App| app.pane(Pane::Backends).sort.map(|sort| (sort.column, sort.descending));
+    assert_eq!(sort(&app), Some(("pid", false)));
+    app.update(Message::Click(Spot::Heading(Pane::Backends, "pid")));
+    assert_eq!(sort(&app), Some(("pid", true)));
+    let id = finding_id(&app.view.as_ref().unwrap().findings[0]);
+    app.update(Message::Click(Spot::Finding(id.clone())));
+    assert_eq!((app.screen, selected_pid(&app)), (Screen::Chains, Some(4312)));
+    drive(&mut app, "K");
+    let before = app.dialog.as_ref().map(|dialog| dialog.revision);
+    for spot in [Spot::Key(Action::Quit), Spot::Finding(id), Spot::Row(Pane::Chains, 0)] {
+        assert_eq!(app.update(Message::Click(spot)), Update::none(), "a question is answered by keys");
+    }
+    assert_eq!(app.dialog.as_ref().map(|dialog| dialog.revision), before);
+}

@@ -1,0 +1,76 @@
+//! Keys where no row is selected.
+
+use super::dialogs::{deed, slowly};
+use super::*;
+use crate::model::lock::LockType;
+use crate::model::plan::{Confirm, Verb, What};
+
+fn notice(app: &App) -> &str {
+    app.notice.as_ref().map_or("", |notice| &notice.text)
+}
+
+/// The backend that was selected is gone.
+fn after_it_ended(keys: &str, pid: i32) -> App {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, keys);
+    assert_eq!(selected_pid(&app), Some(pid));
+    let mut without = sample::incident(1.0);
+    without.backends.retain(|backend| backend.pid != pid);
+    without.locks.retain(|lock| lock.pid != Some(pid));
+    arrive(&mut app, without.view());
+    assert_eq!(selected_pid(&app), None);
+    app
+}
+
+#[test]
+fn an_acting_key_is_about_the_first_finding_that_names_it() {
+    for (keys, gone, screen) in [("7jj", 4977, Screen::Backends), ("3", 4977, Screen::Chains)] {
+        let mut app = after_it_ended(keys, gone);
+        assert!(app.view.as_ref().unwrap().findings[0].summary.contains("4312"));
+        drive(&mut app, "K");
+        let dialog = app.dialog.as_ref().unwrap_or_else(|| panic!("{keys}: {}", notice(&app)));
+        assert_eq!((dialog.order.verb, app.screen), (Verb::Terminate, screen), "{keys}");
+        let What::Session(session) = &dialog.plan.rows[0].target.what else { panic!("no session") };
+        assert_eq!(session.pid, 4312);
+    }
+}
+
+#[test]
+fn who_goes_on_typing_for_the_row_that_went_ends_nobody_else() {
+    let mut app = after_it_ended("7jjj<up>", 4977);
+    assert_eq!(deed(&slowly(&mut app, "Kyy")), None);
+    assert_eq!(app.dialog.as_ref().unwrap().plan.confirm, Confirm::Name("4312".into()));
+    let effects = slowly(&mut app, "4312<enter>");
+    assert_eq!(deed(&effects).map(|deed| deed.targets.len()), Some(1));
+}
+
+#[test]
+fn without_such_a_finding_it_says_so() {
+    let mut app = after_it_ended("7jj", 4977);
+    assert_eq!(drive(&mut app, "U"), []);
+    assert_eq!(notice(&app), "nothing is selected, and no finding asks for U; select a row first");
+    assert_eq!(slowly(&mut app, "y"), []);
+    assert!(app.dialog.is_none() && app.flights.is_empty());
+}
+
+#[test]
+fn hidden_marks_are_not_exchanged_for_a_finding() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7jj /who:nobody<enter>K");
+    assert!(app.dialog.is_none());
+    assert_eq!(notice(&app), "the filter hides every marked row; Esc clears it");
+}
+
+#[test]
+fn arrows_start_in_the_first_pane_that_has_rows() {
+    for key in ["<down>", "j", "<pgdn>", "g"] {
+        let mut calm = sample::jobs(0.0);
+        calm.locks.retain(|lock| lock.wait_start.is_none() && lock.tag.locktype != LockType::Advisory);
+        let mut app = app(calm);
+        assert!(app.pane(Pane::Chains).rows.is_empty() && app.focus == Pane::Chains);
+        drive(&mut app, key);
+        assert_eq!((app.focus, app.pane(Pane::Tasks).cursor), (Pane::Tasks, 0), "{key}");
+        drive(&mut app, "j");
+        assert_eq!((app.focus, app.pane(Pane::Tasks).cursor), (Pane::Tasks, 1), "{key}");
+    }
+}

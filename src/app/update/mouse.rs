@@ -1,0 +1,63 @@
+//! What the mouse does: a row is selected, a heading sorts, a finding leads to its row, a key in the footer is that key.
+
+use crate::app::App;
+use crate::app::message::{Spot, Update};
+use crate::app::page::Page;
+use crate::app::screen::Pane;
+
+impl App {
+    pub(super) fn click(&mut self, spot: Spot) -> Update {
+        if self.prompt.is_some() || self.dialog.is_some() || self.is_too_small() {
+            return Update::none();
+        }
+        let notice =
+            self.notice.take_if(|notice| !notice.takes_key && (notice.seen || notice.ticks.is_some()));
+        let mut update = match spot {
+            Spot::Key(action) if self.pages.is_empty() => self.act(action),
+            Spot::Key(action) => self.page_key(Some(action)),
+            Spot::Finding(finding) if matches!(self.pages.last(), None | Some(Page::Findings { .. })) => {
+                self.open_finding(Some(finding))
+            }
+            Spot::Row(pane, at) if self.is_open_to(pane) => self.click_row(pane, at),
+            Spot::Heading(pane, column) if self.is_open_to(pane) => {
+                self.focus = pane;
+                self.sort_by(pane, column)
+            }
+            Spot::Finding(_) | Spot::Row(..) | Spot::Heading(..) => Update::none(),
+        };
+        update.redraw |= notice.is_some();
+        update
+    }
+
+    /// Whether the panes can be seen, and this one is among them.
+    fn is_open_to(&self, pane: Pane) -> bool {
+        self.pages.is_empty() && self.visible_panes().contains(&pane)
+    }
+
+    fn click_row(&mut self, pane: Pane, at: usize) -> Update {
+        self.focus = pane;
+        // Below the last row there is nothing to select.
+        self.with_pane(pane, |state, scene| {
+            if at < state.rows.len() {
+                state.select(scene, at);
+            }
+        });
+        Update::redraw()
+    }
+
+    pub(super) fn wheel(&mut self, pane: Option<Pane>, by: isize) -> Update {
+        if self.dialog.is_some() {
+            return self.scroll_dialog(by);
+        }
+        if !self.pages.is_empty() {
+            return self.scroll_page(by);
+        }
+        match pane {
+            Some(pane) if self.prompt.is_none() && self.visible_panes().contains(&pane) => {
+                self.focus = pane;
+                self.step(by)
+            }
+            _ => Update::none(),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The definition of the command line, with help that shows each command the options it uses.
+
+use clap::{Command, CommandFactory};
+
+use super::args::Cli;
+
+/// Options that are about a server to connect to.
+const CONNECTING: [&str; 7] =
+    ["host", "port", "username", "dbname", "no_password", "password", "trust_owner"];
+
+/// Options that are about Redis: only what shows its locks uses them.
+const REDIS: [&str; 2] = ["redis", "redis_pattern"];
+
+/// Commands that connect to nothing.
+const LOCAL: [&str; 8] = ["completions", "man", "config", "print", "check", "path", "demo-worker", "help"];
+
+/// The whole definition. An option that stands before a command counts for all; the help of a command names only those
+/// that make a difference to it.
+pub(super) fn command() -> Command {
+    let mut command = Cli::command();
+    // From here on every command has the options that it shares with the others.
+    command.build();
+    for subcommand in command.get_subcommands_mut() {
+        trim(subcommand);
+    }
+    command
+}
+
+fn trim(command: &mut Command) {
+    let name = command.get_name().to_owned();
+    let is_local = LOCAL.contains(&name.as_str());
+    // A demo has servers of its own; `--url` names another.
+    let connects = !is_local && name != "demo";
+    let hidden = move |id: &str| {
+        (!connects && CONNECTING.contains(&id)) || (name != "snapshot" && REDIS.contains(&id))
+    };
+    let taken = std::mem::take(command);
+    *command = taken.mut_args(|arg| if hidden(arg.get_id().as_str()) { arg.hide(true) } else { arg });
+    for subcommand in command.get_subcommands_mut() {
+        trim(subcommand);
+    }
+}

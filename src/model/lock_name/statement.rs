@@ -1,0 +1,133 @@
+//! Keys that are computed in the statement that asks for them: `pg_advisory_lock(hashtext('invoice:7'))`.
+
+use super::LockName;
+use super::hash::{hashtext, hashtextextended};
+use crate::model::lock_key::LockKey;
+
+/// Bytes of a statement that are read.
+const LONGEST: usize = 8 * 1024;
+
+/// The literal that a statement makes this key of. That the hash of the literal is the key leaves no doubt; an md5 is believed
+/// where the statement has no other.
+pub(super) fn resolve(key: LockKey, statement: &str) -> Option<LockName> {
+    let end = (0..=LONGEST.min(statement.len())).rev().find(|end| statement.is_char_boundary(*end))?;
+    let statement = statement.get(..end)?;
+    for (literal, rest) in literals(statement, "hashtextextended") {
+        let seed: i64 = rest.strip_prefix(',')?.split([')', ':']).next()?.trim().parse().unwrap_or_default();
+        if is_hash(key, hashtextextended(literal.as_bytes(), seed)) {
+            return Some(named(literal, false, "hashtextextended of a literal in the statement"));
+        }
+    }
+    for (literal, _) in literals(statement, "hashtext") {
+        if is_hash(key, hashtext(literal.as_bytes()).into()) {
+            return Some(named(literal, false, "hashtext of a literal in the statement"));
+        }
+    }
+    let mut md5 = literals(statement, "md5");
+    match (md5.next(), md5.next()) {
+        (Some((literal, _)), None) if statement.contains("advisory") => {
+            Some(named(literal, true, "md5 of a literal in the statement"))
+        }
+        _ => None,
+    }
+}
+
+fn named(literal: String, uncertain: bool, origin: &str) -> LockName {
+    LockName::new(literal, uncertain, origin)
+}
+
+/// Whether a key is a hash, or one half of it is; without its sign where somebody took that off.
+fn is_hash(key: LockKey, hash: i64) -> bool {
+    let is = |number: i64| {
+        number == hash || number.checked_abs() == hash.checked_abs() || number == hash & 0xffff_ffff
+    };
+    match key {
+        LockKey::Bigint(number) => is(number),
+        LockKey::Pair(high, low) => is(high.into()) || is(low.into()),
+    }
+}
+
+/// The literals that a function is called with, and what follows each.
+fn literals<'a>(statement: &'a str, function: &'a str) -> impl Iterator<Item = (String, &'a str)> {
+    let calls = statement.match_indices(function);
+    calls.filter_map(move |(at, _)| {
+        let before = statement.get(..at)?.chars().next_back();
+        if before.is_some_and(|before| before.is_alphanumeric() || before == '_') {
+            return None;
+        }
+        let rest = statement.get(at + function.len()..)?.trim_start().strip_prefix('(')?.trim_start();
+        literal(rest.strip_prefix('\'')?)
+    })
+}
+
+/// A literal from behind its first quote on, and what follows; none where it does not end, or is put together from several.
+fn literal(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut rest = text;
+    loop {
+        let (part, after) = rest.split_once('\'')?;
+        value.push_str(part);
+        match after.strip_prefix('\'') {
+            Some(after) => {
+                value.push('\'');
+                rest = after;
+            }
+            None => {
+                let after = after.strip_prefix("::text").unwrap_or(after).trim_start();
+                return (!after.starts_with("||")).then_some((value, after));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_literal_of_a_key_is_its_name() {
+        let hash = i64::from(hashtext(b"invoice:7"));
+        let extended = hashtextextended(b"invoice:7", 0);
+        for (key, statement, name) in [
+            (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext('invoice:7'))", Some("invoice:7")),
+            (
+                LockKey::Bigint(hash),
+                "select pg_advisory_xact_lock(hashtext ( 'invoice:7'::text ))",
+                Some("invoice:7"),
+            ),
+            (
+                LockKey::Bigint(-hash),
+                "SELECT pg_advisory_lock(abs(hashtext('invoice:7')))",
+                Some("invoice:7"),
+            ),
+            (
+                LockKey::Pair(12, -1_888_902_025),
+                "SELECT pg_advisory_lock(12, hashtext('invoice:7'))",
+                Some("invoice:7"),
+            ),
+            (
+                LockKey::Bigint(extended),
+                "SELECT pg_advisory_lock(hashtextextended('invoice:7', 0))",
+                Some("invoice:7"),
+            ),
+            (LockKey::Bigint(5), "SELECT pg_advisory_lock(hashtext('invoice:7'))", None),
+            (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext('invoice:' || 7))", None),
+            (LockKey::Bigint(hash), "SELECT my_hashtext('invoice:7')", None),
+            (LockKey::Bigint(hash), "SELECT pg_advisory_lock(hashtext($1))", None),
+            (LockKey::Bigint(hash), "SELECT hashtext('unfinished", None),
+            (
+                LockKey::Bigint(hashtext(b"it's").into()),
+                "SELECT pg_advisory_lock(hashtext('it''s'))",
+                Some("it's"),
+            ),
+            (
+                LockKey::Bigint(7),
+                "SELECT pg_advisory_lock(('x' || substr(md5('nightly'), 1, 16))::bit(64)::bigint)",
+                Some("nightly?"),
+            ),
+        ] {
+            let found = resolve(key, statement).map(|name| name.to_string());
+            assert_eq!(found.as_deref(), name, "{statement}");
+        }
+    }
+}
