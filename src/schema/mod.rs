@@ -13,6 +13,8 @@ mod name;
 mod place;
 mod script;
 mod state;
+#[cfg(test)]
+mod strict;
 
 pub use change::{Installed, Removed, install, install_up_to, remove};
 pub use error::SchemaError;
