@@ -122,7 +122,8 @@ fn fill(text: &str, schema: &SchemaName, version: &str) -> String {
             [("schema@", quoted.as_str()), ("schema_literal@", literal.as_str()), ("version@", version)];
         let found = values.iter().find_map(|(mark, value)| Some((after.strip_prefix(mark)?, value)));
         let named = after.strip_prefix("literal:").and_then(|after| after.split_once('@'));
-        let named = named.filter(|(name, _)| name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()));
+        let named =
+            named.filter(|(name, _)| name.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()));
         rest = if let Some((after, value)) = found {
             filled.push_str(value);
             after

@@ -231,7 +231,11 @@ async fn a_role_needs_three_grants() {
         // One more for statements as published: their new owner gets a token from the trigger.
         let published = "UPDATE distlock SET owner = 'node2', ts = now(), expired_time = '20 s' WHERE id = 7";
         assert!(session.refused(published).await.starts_with("42501"), "{version}");
-        session.ask(&format!("RESET ROLE; GRANT USAGE ON SEQUENCE distlock_token_seq TO {role}; SET ROLE {role}")).await;
+        session
+            .ask(&format!(
+                "RESET ROLE; GRANT USAGE ON SEQUENCE distlock_token_seq TO {role}; SET ROLE {role}"
+            ))
+            .await;
         assert_eq!(session.ask(published).await, "1", "{version}");
     }
 }

@@ -21,7 +21,8 @@ async fn planted_operators_functions_types_and_tables_are_not_used() {
     let wanted = if is_long() { versions() } else { versions()[..1].to_vec() };
     for version in wanted {
         let (session, owner) = trapped(version).await;
-        for sprung in ["SELECT 1 + 1", "SELECT clock_timestamp()", "SELECT ''::text", "SELECT lease_check(1, 2)"]
+        for sprung in
+            ["SELECT 1 + 1", "SELECT clock_timestamp()", "SELECT ''::text", "SELECT lease_check(1, 2)"]
         {
             let error = session.refused(sprung).await;
             assert!(error.contains("sprung") || error.contains("domain"), "{version} {sprung}: {error}");

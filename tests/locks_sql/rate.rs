@@ -78,7 +78,8 @@ async fn who_is_refused_neither_locks_nor_writes() {
         one.run("SELECT check_rate_limit('k', 1, 60)").await;
         one.run("BEGIN; SELECT * FROM rate_limit FOR UPDATE").await;
         other.run("SET lock_timeout = '50ms'; BEGIN").await;
-        let calls = ["SELECT check_rate_limit('k', 1, 60)", "SELECT allowed FROM take_rate_limit('k', 1, 60)"];
+        let calls =
+            ["SELECT check_rate_limit('k', 1, 60)", "SELECT allowed FROM take_rate_limit('k', 1, 60)"];
         for call in calls {
             assert_eq!(other.ask(call).await, "f", "{version}");
         }

@@ -60,10 +60,10 @@ async fn it_comes_and_goes_whole() {
                      SELECT {quoted}.generate_snowflake_id(1);
                      INSERT INTO {quoted}.accounts (username, balance) VALUES ('a', 5), ('b', 0);
                      SELECT {quoted}.transfer_optimistic(1, 2, 5);
-                     SELECT {quoted}.observe_lock_waits();
-                     CALL {quoted}.purge('1 day')"
+                     SELECT {quoted}.observe_lock_waits()"
                 ))
                 .await;
+            session.run(&format!("CALL {quoted}.purge('1 day')")).await;
             for view in [
                 "running_queue_items",
                 "queue_depth",
@@ -141,7 +141,10 @@ async fn an_upgrade_applies_what_is_missing_and_ends_where_a_new_one_does() {
             panic!()
         };
         assert_eq!(upgraded, fresh);
-        assert_eq!(session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await, versions_up_to(LATEST));
+        assert_eq!(
+            session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await,
+            versions_up_to(LATEST)
+        );
         assert_eq!(session.ask("SELECT action FROM locktop.locktop_audit").await, "kept");
         // Two at once: the second finds it done.
         let mut second = Session::open_plain(&info).await;

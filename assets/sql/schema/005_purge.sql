@@ -1,7 +1,7 @@
 -- What is over and old is removed, if somebody says how long it is kept: in the call, or for good by a setting.
 --
---     ALTER DATABASE app SET locktop.keep_executions = '30 days';   -- and keep_queue, keep_audit
---     SELECT cron.schedule('locktop purge', '17 3 * * *', 'CALL locktop.purge()');
+--     SELECT cron.schedule('locktop purge', '17 3 * * *', $$CALL locktop.purge('30 days')$$);
+--     ALTER DATABASE app SET locktop.keep_executions = '30 days';   -- and keep_queue, keep_audit: for a superuser; then CALL locktop.purge()
 --
 -- What runs or waits is never removed, nor are the last ten executions of each task. A call removes at most p_limit rows, oldest first,
 -- and locks no others; rows that somebody has locked are left for the next time.
@@ -122,7 +122,6 @@ RETURNS bigint
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 SET enable_seqscan = off
-SET locktop.purging = 'audit'
 AS $body$
 DECLARE
     v_before timestamptz := kept_since('audit', p_keep);
@@ -130,8 +129,11 @@ DECLARE
     v_gone bigint;
 BEGIN
     v_old := ARRAY(SELECT a.ctid FROM locktop_audit a WHERE a.at < v_before ORDER BY a.at LIMIT p_limit);
+    -- Only superusers have a setting of their own at the head of a function.
+    PERFORM set_config('locktop.purging', 'audit', true);
     DELETE FROM locktop_audit a WHERE a.ctid = ANY (v_old);
     GET DIAGNOSTICS v_gone = ROW_COUNT;
+    PERFORM set_config('locktop.purging', '', true);
     PERFORM note_purge('locktop_audit', v_gone, v_before);
     RETURN v_gone;
 END
