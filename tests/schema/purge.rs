@@ -92,6 +92,51 @@ async fn a_setting_says_it_for_good_and_rows_in_use_are_left() {
     }
 }
 
+/// By the planner's statistics alone: nobody counts.
+#[tokio::test]
+async fn a_log_that_is_past_its_retention_is_a_finding() {
+    for version in versions() {
+        let session = Session::open(&installed(version).await).await;
+        session
+            .run(&format!(
+                "{DUE}; INSERT INTO task_execution_log (task_id, worker_id, status, started_at, completed_at)
+                 SELECT 1, 'w', 'completed', now() - g * interval '2 minutes', now() - g * interval '2 minutes' FROM generate_series(1, 36000) g;
+                 ANALYZE task_execution_log; ALTER DATABASE {} SET locktop.keep_executions = '30 days'",
+                session.info.dbname()
+            ))
+            .await;
+        let server = server_of(version).await;
+        let output = Command::new(env!("CARGO_BIN_EXE_locktop"))
+            .args([
+                "-h",
+                server.socket_dir().to_str().unwrap(),
+                "-U",
+                session.info.user(),
+                "-d",
+                session.info.dbname(),
+            ])
+            .args(["snapshot", "--format", "json"])
+            .env_remove("LOCKTOP_CONFIG")
+            .output()
+            .unwrap();
+        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let told: Vec<&str> = json["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|finding| finding["check"] == "log_growth")
+            .map(|finding| finding["summary"].as_str().unwrap())
+            .collect();
+        // Of fifty days twenty.
+        let expected =
+            "locktop.task_execution_log: about 14.4k rows are past their retention; locktop schema purge";
+        let [told] = told[..] else { panic!("{version}: {told:?} {output:?}") };
+        let number = told.replace(|c: char| !(c.is_ascii_digit() || c == '.'), "");
+        let number: f64 = number.trim_matches('.').parse().unwrap();
+        assert!((13.5..15.5).contains(&number), "{version}: {told}, about {expected}");
+    }
+}
+
 #[tokio::test]
 async fn the_command_says_what_it_removes() {
     let version = versions()[0];

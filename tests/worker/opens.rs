@@ -68,7 +68,7 @@ async fn an_ordinary_role_is_enough_and_a_full_server_is_waited_for() {
         let OpenError::Forbidden { message, needs } = error else { panic!("{error}") };
         assert!(
             message.contains("permission denied")
-                || message.contains("no UPDATE on scheduled_tasks and 5 more"),
+                || message.contains("no UPDATE on scheduled_tasks and 4 more"),
             "{message}"
         );
         lacking = needs;

@@ -24,11 +24,12 @@ pub(super) const ROLE: &str = "SELECT current_user::pg_catalog.text";
 
 /// A right to some columns is enough for somebody who gave just those.
 const LACKS: &str = "SELECT current_user::pg_catalog.text, w.what || ' on ' || w.name
-  FROM pg_catalog.unnest($2::pg_catalog.text[], $3::pg_catalog.text[]) AS w (name, what)
+  FROM ROWS FROM (pg_catalog.unnest($2::pg_catalog.text[]), pg_catalog.unnest($3::pg_catalog.text[])) WITH ORDINALITY AS w (name, what, place)
   JOIN pg_catalog.pg_namespace AS n ON n.nspname = $1
   JOIN pg_catalog.pg_class AS c ON c.relnamespace = n.oid AND c.relname = w.name
  WHERE NOT CASE WHEN c.relkind = 'S' THEN pg_catalog.has_sequence_privilege(c.oid, w.what)
-                ELSE pg_catalog.has_any_column_privilege(c.oid, w.what) END";
+                ELSE pg_catalog.has_any_column_privilege(c.oid, w.what) END
+ ORDER BY w.place";
 
 /// An error that names what the role lacks and what gives it, where it lacks anything.
 pub(super) async fn check(client: &Client, schema: &SchemaName, sources: &[Source]) -> Result<(), OpenError> {

@@ -112,6 +112,7 @@ impl<T: Rows> Reader<T> {
                     name: table.label().into(),
                     own_keys: T::own_keys(table),
                     owner: table.owner(),
+                    growth: table.growth(),
                 };
                 match table.allowed().and_then(|()| plan::<T>(table)) {
                     Ok(plan) => (source, plan.prepare(client).await?),
