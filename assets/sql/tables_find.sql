@@ -62,6 +62,19 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
                   WHERE pt.root = c.oid AND NOT $trusts_part LIMIT 1),
                 CASE WHEN NOT $trusts_schema THEN $schema_owner END)::pg_catalog.text AS stranger,
        pg_catalog.pg_get_userbyid(c.relowner)::pg_catalog.text AS owner,
+       c.reltuples::pg_catalog.int8 AS rows,
+       l.keep IS NOT NULL AS is_limited,
+       -- What of the table is older than it is to be kept, by the histogram of the column: a hundredth of the rows lies between two bounds. Only a
+       -- time is taken for one, and only what surely is an interval.
+       CASE WHEN l.keep ~ '^\d{1,6} *(second|minute|hour|day|week|month|year)s?$' THEN
+            (SELECT (greatest(c.reltuples, 0) * (1 - s.null_frac) * pg_catalog.count(*) FILTER (WHERE b.at < pg_catalog.now() - l.keep::pg_catalog.interval)
+                     / nullif(pg_catalog.count(*), 0))::pg_catalog.int8
+               FROM pg_catalog.pg_stats AS s
+              CROSS JOIN LATERAL pg_catalog.unnest(CASE
+                    WHEN (SELECT a.atttypid FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attname = s.attname) = 1184
+                    THEN s.histogram_bounds::pg_catalog.text::pg_catalog.timestamptz[] END) AS b (at)
+              WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = l.attname AND NOT s.inherited
+              GROUP BY s.null_frac) END AS old_rows,
        EXTRACT(timezone FROM pg_catalog.now())::pg_catalog.int8 AS zone,
        -- The text of a function is only looked at: one that speaks of the table and takes advisory locks takes them for its rows.
        EXISTS (SELECT FROM pg_catalog.pg_proc AS f
@@ -89,4 +102,10 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
   FROM wanted
   JOIN pg_catalog.pg_class AS c ON c.oid = wanted.oid
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+  LEFT JOIN LATERAL (SELECT pg_catalog.split_part(x.line, '=', 2) AS keep, g.attname
+          FROM (VALUES ('task_execution_log', 'executions', 'completed_at'), ('task_queue', 'queue', 'completed_at')) AS g (relname, log, attname)
+          JOIN pg_catalog.pg_database AS d ON d.datname = pg_catalog.current_database()
+          JOIN pg_catalog.pg_db_role_setting AS r ON r.setdatabase = d.oid AND r.setrole = 0
+         CROSS JOIN LATERAL pg_catalog.unnest(r.setconfig) AS x (line)
+         WHERE g.relname = c.relname AND pg_catalog.starts_with(x.line, 'locktop.keep_' || g.log || '=')) AS l ON true
  ORDER BY c.oid) AS t

@@ -9,7 +9,7 @@ use super::demo::DemoArgs;
 use super::recovery::RecoverArgs;
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
 use crate::locks::work_session::WorkerId;
-use crate::schema::SchemaName;
+use crate::schema::{Log, SchemaName};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -123,8 +123,11 @@ pub enum SchemaCommand {
         #[arg(long, value_name = "NAME", default_value_t)]
         schema: SchemaName,
     },
-    /// Drop what was installed, with all rows in it; refuses when anything depends on it.
-    Drop(SchemaPlace),
+    /// Drop what was installed, with all rows in it: says how many, and asks for the schema's name. Refuses when anything depends on it.
+    Drop(DropArgs),
+    /// Remove what is over and old: executions, items of the queue, audit rows. Says how many, and asks. What runs or waits stays, and the
+    /// last ten executions of each task.
+    Purge(PurgeArgs),
 }
 
 impl SchemaCommand {
@@ -132,7 +135,9 @@ impl SchemaCommand {
     #[must_use]
     pub fn place(&self) -> Option<&SchemaPlace> {
         match self {
-            Self::Install(place) | Self::Status(place) | Self::Drop(place) => Some(place),
+            Self::Install(place) | Self::Status(place) => Some(place),
+            Self::Drop(arguments) => Some(&arguments.place),
+            Self::Purge(arguments) => Some(&arguments.place),
             Self::Print { .. } => None,
         }
     }
@@ -146,6 +151,58 @@ pub struct SchemaPlace {
     pub schema: SchemaName,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
+}
+
+/// `locktop schema drop`.
+#[derive(Debug, Clone, Args)]
+pub struct DropArgs {
+    /// Which schema, and where.
+    #[command(flatten)]
+    pub place: SchemaPlace,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// `locktop schema purge`.
+#[derive(Debug, Clone, Args)]
+pub struct PurgeArgs {
+    /// Which schema, and where.
+    #[command(flatten)]
+    pub place: SchemaPlace,
+    /// Remove what ended longer ago, such as 30d [default: what the settings locktop.keep_executions, locktop.keep_queue and
+    /// locktop.keep_audit of the database say]
+    #[arg(long, value_name = "TIME", value_parser = keep)]
+    pub keep: Option<Duration>,
+    /// Of this alone; may be given more than once.
+    #[arg(long, value_name = "WHAT")]
+    pub only: Vec<LogName>,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Something that grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogName {
+    /// Executions that have ended.
+    Executions,
+    /// Items of the work queue that completed or failed.
+    Queue,
+    /// The record of what was done.
+    Audit,
+}
+
+impl LogName {
+    /// Which of the schema's.
+    #[must_use]
+    pub fn log(self) -> Log {
+        match self {
+            Self::Executions => Log::Executions,
+            Self::Queue => Log::Queue,
+            Self::Audit => Log::Audit,
+        }
+    }
 }
 
 /// `locktop worker`.
@@ -316,6 +373,10 @@ impl ThemeName {
             Self::Ansi => "ansi",
         }
     }
+}
+
+fn keep(text: &str) -> Result<Duration, String> {
+    duration::parse(text).ok_or_else(|| "expected a duration such as 30d".to_owned())
 }
 
 fn grace(text: &str) -> Result<Duration, String> {

@@ -11,16 +11,28 @@ use rustix::termios::{QueueSelector, tcflush};
 /// # Errors
 /// When there is no such terminal.
 pub(super) fn ask(lines: &[String], question: &str) -> io::Result<bool> {
+    Ok(is_yes(&answer(lines, &format!("{question} [y/N]"))?))
+}
+
+/// The same where only one word is a yes.
+///
+/// # Errors
+/// When there is no such terminal.
+pub(super) fn ask_for(lines: &[String], question: &str, word: &str) -> io::Result<bool> {
+    Ok(answer(lines, question)?.trim_end_matches(['\r', '\n']) == word)
+}
+
+fn answer(lines: &[String], question: &str) -> io::Result<String> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
     for line in lines {
         writeln!(terminal, "{line}")?;
     }
     tcflush(&terminal, QueueSelector::IFlush)?;
-    write!(terminal, "{question} [y/N] ")?;
+    write!(terminal, "{question} ")?;
     terminal.flush()?;
     let mut answer = String::new();
     BufReader::new(terminal).read_line(&mut answer)?;
-    Ok(is_yes(&answer))
+    Ok(answer)
 }
 
 fn is_yes(answer: &str) -> bool {

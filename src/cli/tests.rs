@@ -161,6 +161,8 @@ fn bad_flags_exit_with_2() {
         "worker --id w one two",
         "schema print app",
         "schema drop --schema pg_jobs",
+        "schema purge --keep soon",
+        "schema purge --only leases",
         "one two",
     ] {
         assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");

@@ -6,6 +6,7 @@ pub mod awaited_rows;
 pub mod backend;
 pub mod event;
 pub mod finding;
+pub mod growth;
 pub mod held;
 pub mod id_generator;
 pub mod lease;

@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::Text;
+use super::growth::Growth;
 use super::id_generator::IdGenerator;
 use super::lease::Lease;
 use super::owner::Owner;
@@ -47,6 +48,8 @@ pub struct Source {
     pub has_function: bool,
     /// Whose it is.
     pub owner: Owner,
+    /// How large it is.
+    pub growth: Growth,
 }
 
 /// A table and what was read of it.

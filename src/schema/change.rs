@@ -7,6 +7,7 @@ use tokio_postgres::{Client, Transaction};
 use super::error::{SchemaError, words};
 use super::name::SchemaName;
 use super::place::Schema;
+use super::rights::{Need, explained};
 use super::script::{self, LATEST};
 use super::state::{Found, Object, State, look};
 
@@ -24,6 +25,17 @@ pub struct Installed {
     pub made: usize,
     /// Objects that are not as they were installed, or not ours. They were left alone.
     pub odd: Vec<Object>,
+}
+
+/// What a drop would remove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    /// The version that is there.
+    pub version: u32,
+    /// How many objects there are.
+    pub objects: usize,
+    /// How many rows are in each table.
+    pub rows: Vec<(String, i64)>,
 }
 
 /// What was dropped.
@@ -56,9 +68,14 @@ pub async fn install_up_to(
     to: u32,
 ) -> Result<Installed, SchemaError> {
     let place = schema.into();
+    let done = apply(client, &place, to).await;
+    explained(client, &place.name, Need::Install, done).await
+}
+
+async fn apply(client: &mut Client, place: &Schema, to: u32) -> Result<Installed, SchemaError> {
     let schema = &place.name;
     let transaction = begin(client, schema).await?;
-    let (from, before) = match look(&transaction, &place).await? {
+    let (from, before) = match look(&transaction, place).await? {
         State::Foreign => return Err(SchemaError::Foreign(schema.clone())),
         State::Absent => (None, Vec::new()),
         State::Installed { version, .. } if version > LATEST => {
@@ -76,7 +93,7 @@ pub async fn install_up_to(
     for version in script::versions(schema, after, to) {
         transaction.batch_execute(&version).await?;
     }
-    let State::Installed { version, objects } = look(&transaction, &place).await? else {
+    let State::Installed { version, objects } = look(&transaction, place).await? else {
         return Err(SchemaError::Server("the new schema is not to be seen".to_owned()));
     };
     transaction.commit().await?;
@@ -86,6 +103,24 @@ pub async fn install_up_to(
     Ok(Installed { from, to: version, made: made.saturating_sub(old), odd })
 }
 
+/// What [`remove`] would drop, the number of rows in each table included. `None` where there is no such schema.
+///
+/// # Errors
+/// When it would not be dropped, as far as that can be told without trying, and when it cannot be looked at.
+pub async fn contents(
+    client: &mut Client,
+    schema: impl Into<Schema>,
+) -> Result<Option<Contents>, SchemaError> {
+    let place = schema.into();
+    let look = async {
+        let transaction = client.build_transaction().read_only(true).start().await?;
+        transaction.batch_execute(script::SETTINGS).await?;
+        Ok(droppable(&transaction, &place).await?.map(|(contents, _)| contents))
+    };
+    let found = look.await;
+    explained(client, &place.name, Need::Own, found).await
+}
+
 /// Drops what was installed, the schema included. `None` where there is none.
 ///
 /// # Errors
@@ -93,17 +128,25 @@ pub async fn install_up_to(
 /// elsewhere depends on it, its tasks are running or its leases held, a lock is not to be had, or the server refuses. Nothing is changed then.
 pub async fn remove(client: &mut Client, schema: impl Into<Schema>) -> Result<Option<Removed>, SchemaError> {
     let place = schema.into();
+    let done = take_away(client, &place).await;
+    explained(client, &place.name, Need::Own, done).await
+}
+
+/// What there is of a schema that may be dropped, and the objects that are ours.
+async fn droppable(
+    transaction: &Transaction<'_>,
+    place: &Schema,
+) -> Result<Option<(Contents, Vec<Object>)>, SchemaError> {
     let schema = &place.name;
-    let transaction = begin(client, schema).await?;
-    let (version, objects) = match look(&transaction, &place).await? {
+    let (version, objects) = match look(transaction, place).await? {
         State::Absent => return Ok(None),
         State::Foreign => return Err(SchemaError::Foreign(schema.clone())),
         State::Installed { version, objects } => (version, objects),
     };
     refuse(schema, &objects, &[Found::Foreign], "what locktop did not make")?;
     refuse(schema, &objects, &[Found::Changed], "what was changed since it was installed")?;
-    let there: Vec<&Object> = objects.iter().filter(|object| object.found == Found::Made).collect();
-    refuse_running(&transaction, schema, &there).await?;
+    let there: Vec<Object> = objects.into_iter().filter(|object| object.found == Found::Made).collect();
+    refuse_running(transaction, schema, &there).await?;
     let mut rows = Vec::new();
     for table in there.iter().filter(|object| object.kind == "table" && !is_mark(&object.identity)) {
         let sql = format!("SELECT count(*) FROM {}.{}", schema.quoted(), table.identity);
@@ -111,6 +154,13 @@ pub async fn remove(client: &mut Client, schema: impl Into<Schema>) -> Result<Op
             rows.push((table.identity.clone(), row.try_get(0)?));
         }
     }
+    Ok(Some((Contents { version, objects: there.len(), rows }, there)))
+}
+
+async fn take_away(client: &mut Client, place: &Schema) -> Result<Option<Removed>, SchemaError> {
+    let schema = &place.name;
+    let transaction = begin(client, schema).await?;
+    let Some((contents, there)) = droppable(&transaction, place).await? else { return Ok(None) };
     for kind in ["view", "table", "function", "procedure"] {
         let names: Vec<String> = there
             .iter()
@@ -124,7 +174,8 @@ pub async fn remove(client: &mut Client, schema: impl Into<Schema>) -> Result<Op
     }
     execute(&transaction, schema, &format!("DROP SCHEMA {} RESTRICT", schema.quoted())).await?;
     transaction.commit().await?;
-    Ok(Some(Removed { version, objects: there.len(), rows }))
+    let Contents { version, objects, rows } = contents;
+    Ok(Some(Removed { version, objects, rows }))
 }
 
 /// Views of what is in use, and which of its rows are.
@@ -138,7 +189,7 @@ const IN_USE: [(&str, &str); 3] = [
 async fn refuse_running(
     transaction: &Transaction<'_>,
     schema: &SchemaName,
-    there: &[&Object],
+    there: &[Object],
 ) -> Result<(), SchemaError> {
     let mut count = 0_i64;
     for (view, condition) in IN_USE {

@@ -57,6 +57,25 @@ pub enum SchemaError {
     /// Somebody has something locked that the change needs.
     #[error("could not get a lock within 3 s: {0}")]
     Locked(String),
+    /// The role may not: the server's words, and the statements that would help.
+    #[error("{message}{}{needs}", if .needs.is_empty() { "" } else { "; what helps: " })]
+    Forbidden {
+        /// The server's words.
+        message: String,
+        /// `GRANT …`; empty where nobody knows.
+        needs: String,
+    },
+    /// There is no such schema.
+    #[error("there is no schema {}: \"locktop schema install\" makes it", .0.quoted())]
+    Missing(SchemaName),
+    /// An older one, which cannot do that.
+    #[error("the schema {} has version {found}, which is too old for this: \"locktop schema install\" upgrades it", .schema.quoted())]
+    Old {
+        /// The schema.
+        schema: SchemaName,
+        /// Its version.
+        found: u32,
+    },
     /// A server before 14.
     #[error("this server is PostgreSQL {0}: locktop's schema needs 14 or later")]
     TooOld(String),
@@ -72,6 +91,9 @@ impl From<tokio_postgres::Error> for SchemaError {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.as_db_error() {
             Some(db) if *db.code() == SqlState::LOCK_NOT_AVAILABLE => Self::Locked(words(db)),
+            Some(db) if *db.code() == SqlState::INSUFFICIENT_PRIVILEGE => {
+                Self::Forbidden { message: words(db), needs: String::new() }
+            }
             Some(db) => Self::Server(words(db)),
             None => Self::Connection(error.to_string()),
         }

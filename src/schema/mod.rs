@@ -11,13 +11,18 @@ mod change;
 mod error;
 mod name;
 mod place;
+mod purge;
+mod rights;
 mod script;
 mod state;
+#[cfg(test)]
+mod strict;
 
-pub use change::{Installed, Removed, install, install_up_to, remove};
+pub use change::{Contents, Installed, Removed, contents, install, install_up_to, remove};
 pub use error::SchemaError;
 pub(crate) use error::words;
 pub use name::{NameError, SchemaName};
 pub use place::Schema;
+pub use purge::{Log, Old, purge, purgeable};
 pub use script::{LATEST, script};
 pub use state::{Found, Object, State, state};

@@ -62,6 +62,11 @@ impl SchemaName {
         literal(&self.quoted())
     }
 
+    /// The full name of something in the schema as a string constant.
+    pub(super) fn literal_of(&self, member: &str) -> String {
+        literal(&format!("{}.{member}", self.quoted()))
+    }
+
     /// The bare name as a string constant.
     pub(super) fn literal(&self) -> String {
         literal(&self.0)

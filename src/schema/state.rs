@@ -5,6 +5,7 @@ use tokio_postgres::types::Type;
 
 use super::error::SchemaError;
 use super::place::Schema;
+use super::rights::{Need, explained};
 use super::script::{self, LATEST};
 use crate::pg::trust::untrusted;
 
@@ -78,9 +79,15 @@ pub async fn state(
     client: &mut tokio_postgres::Client,
     schema: impl Into<Schema>,
 ) -> Result<State, SchemaError> {
+    let place = schema.into();
+    let found = look_alone(client, &place).await;
+    explained(client, &place.name, Need::Look, found).await
+}
+
+async fn look_alone(client: &mut tokio_postgres::Client, place: &Schema) -> Result<State, SchemaError> {
     let transaction = client.build_transaction().read_only(true).start().await?;
     transaction.batch_execute(script::SETTINGS).await?;
-    look(&transaction, &schema.into()).await
+    look(&transaction, place).await
 }
 
 /// Looks, in a transaction with [`script::SETTINGS`].

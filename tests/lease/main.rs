@@ -9,6 +9,7 @@
 )]
 
 mod article;
+mod crowd;
 mod fence;
 mod force;
 mod guard;

@@ -19,6 +19,7 @@ mod crowd;
 #[path = "../schema/db.rs"]
 mod db;
 mod ids;
+mod planted;
 mod printed;
 mod queue;
 mod queue_crowd;

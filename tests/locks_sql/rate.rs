@@ -70,6 +70,49 @@ async fn an_uncommitted_request_is_waited_for_and_a_rollback_gives_it_back() {
     }
 }
 
+/// Whoever is refused only looks: the row may be locked, and nothing has to be flushed at the end.
+#[tokio::test]
+async fn who_is_refused_neither_locks_nor_writes() {
+    for version in versions() {
+        let (one, other) = pair(version).await;
+        one.run("SELECT check_rate_limit('k', 1, 60)").await;
+        one.run("BEGIN; SELECT * FROM rate_limit FOR UPDATE").await;
+        other.run("SET lock_timeout = '50ms'; BEGIN").await;
+        let calls =
+            ["SELECT check_rate_limit('k', 1, 60)", "SELECT allowed FROM take_rate_limit('k', 1, 60)"];
+        for call in calls {
+            assert_eq!(other.ask(call).await, "f", "{version}");
+        }
+        assert_eq!(other.ask("SELECT pg_current_xact_id_if_assigned()").await, "-", "{version}");
+    }
+}
+
+/// A limit that grows or shrinks is that of whoever asks, by either function.
+#[tokio::test]
+async fn both_functions_count_in_one_window() {
+    for version in versions() {
+        let (one, _) = pair(version).await;
+        let (mut said, mut expected) = (Vec::new(), Vec::new());
+        for (call, answer) in [
+            ("check_rate_limit('k', 3, 60)", "t"),
+            ("take_rate_limit('k', 3, 60)", "2"),
+            ("check_rate_limit('k', 3, 60)", "t"),
+            ("check_rate_limit('k', 3, 60)", "f"),
+            ("take_rate_limit('k', 4, 60)", "4"),
+            ("check_rate_limit('k', 4, 60)", "f"),
+        ] {
+            let column = if call.starts_with('t') { "count" } else { "t" };
+            said.push(one.ask(&format!("SELECT {column} FROM {call} t")).await);
+            expected.push(answer);
+        }
+        assert_eq!(said, expected, "{version}");
+        let row = "SELECT count, max_requests, expires_at - window_start FROM rate_limit";
+        assert_eq!(one.ask(row).await, "4|4|00:01:00");
+        assert_eq!(one.ask("SELECT check_rate_limit('k', 9, 3600)").await, "t");
+        assert_eq!(one.ask(row).await, "5|9|01:00:00", "{version}");
+    }
+}
+
 #[tokio::test]
 async fn an_error_in_the_middle_leaks_nothing() {
     for version in versions() {
@@ -116,7 +159,7 @@ async fn old_windows_are_removed_by_an_index_and_live_ones_stay() {
         )
         .await;
         // Somebody has one of them: it is left for the next time.
-        other.run("BEGIN; SELECT check_rate_limit('old 7', 1, 60)").await;
+        other.run("BEGIN; SELECT check_rate_limit('old 7', 9, 60)").await;
         assert_eq!(
             one.ask("SELECT purge_rate_limits(100), purge_rate_limits()").await,
             "100|899",

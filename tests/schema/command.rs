@@ -51,7 +51,12 @@ async fn the_commands_say_what_they_did() {
     let (status, out, _) = run(&["status"]);
     assert_eq!(status, 1);
     assert!(out.contains("\n  function next_due_at(): is missing") && !out.contains('\u{1b}'), "{out:?}");
-    let (status, _, error) = run(&["drop"]);
+    for asks in [&["drop"][..], &["purge", "--keep", "1d"]] {
+        let (status, out, error) = run(asks);
+        let reason = "asks before it acts, and there is no terminal to ask on: --yes does without";
+        assert_eq!((status, out.as_str(), error), (2, "", format!("locktop: schema {} {reason}", asks[0])));
+    }
+    let (status, _, error) = run(&["drop", "--yes"]);
     assert!(
         status == 1
             && error
@@ -59,8 +64,11 @@ async fn the_commands_say_what_they_did() {
         "{error}"
     );
     session.run("DROP VIEW \"e\u{1b}[2J\"").await;
-    let (status, out, _) = run(&["drop"]);
+    let (status, out, _) = run(&["drop", "--yes"]);
     assert!(status == 0 && out.contains("0 rows of scheduled_tasks"), "{out}");
+    assert_eq!(run(&["drop", "--yes"]), said(0, "There is no schema \"locktop\": nothing to do."));
+    let (status, _, error) = run(&["purge", "--yes", "--keep", "1d"]);
+    assert!(status == 1 && error.contains("there is no schema \"locktop\""), "{error}");
     let (status, _, error) = run(&["install", "--schema", "public"]);
     assert_eq!(
         (status, error.as_str()),
@@ -73,11 +81,65 @@ async fn the_commands_say_what_they_did() {
         run(&["status", "--schema", "public"]),
         said(1, "The schema \"public\" is foreign: locktop did not make it.")
     );
-    for wrong in
-        [&["install", "--schema", "pg_x"][..], &["install", "--schema", ""], &["print", "x"], &["what"], &[]]
-    {
+    for wrong in [
+        &["install", "--schema", "pg_x"][..],
+        &["install", "--schema", ""],
+        &["print", "x"],
+        &["what"],
+        &[],
+        &["purge", "--keep", "soon"],
+    ] {
         assert_eq!(run(wrong).0, 2, "{wrong:?}");
     }
     let (status, out, _) = run(&["print", "--schema", "Jobs"]);
     assert!(status == 0 && out.contains("CREATE SCHEMA \"Jobs\";") && out.ends_with("COMMIT;"), "{out}");
+}
+
+/// Whoever may not is told what would help; and that helps.
+#[tokio::test]
+async fn what_the_role_lacks_is_named() {
+    let server = server_of(versions()[0]).await;
+    let info = database(server).await;
+    let admin = Session::open_plain(&info).await;
+    let (role, name) = (format!("on call {}", info.dbname()), info.dbname().to_owned());
+    admin.run(&format!("CREATE ROLE \"{role}\" LOGIN; REVOKE CREATE ON SCHEMA public FROM PUBLIC")).await;
+    let run = |arguments: &[&str]| {
+        let socket = server.socket_dir().to_str().unwrap().to_owned();
+        let output = Command::new(env!("CARGO_BIN_EXE_locktop"))
+            .args(["-h", &socket, "-U", &role, "-d", &name, "schema"])
+            .args(arguments)
+            .env_remove("LOCKTOP_CONFIG")
+            .output()
+            .unwrap();
+        text(&output)
+    };
+    let lacks = |arguments: &[&str], needs: &str| {
+        let (status, out, error) = run(arguments);
+        assert!(status == 1 && out.is_empty(), "{arguments:?}: {out}");
+        assert!(error.starts_with("locktop: ") && error.contains("permission denied"), "{error}");
+        let (_, named) = error.split_once("; what helps: ").unwrap();
+        assert_eq!(named, needs, "{arguments:?}");
+    };
+    let grant = format!("GRANT CREATE ON DATABASE \"{name}\" TO \"{role}\"");
+    lacks(&["install"], &grant);
+    admin.run(&grant).await;
+    for done in [&["install"][..], &["drop", "--yes"]] {
+        let said = run(done);
+        assert_eq!(said.0, 0, "{said:?}");
+    }
+    let mut connection = super::support::open(&info).await;
+    locktop::schema::install_up_to(&mut connection.client, &locktop::schema::SchemaName::default(), 1)
+        .await
+        .unwrap();
+    let look = format!(
+        "GRANT USAGE ON SCHEMA \"locktop\" TO \"{role}\"; \
+         GRANT SELECT ON \"locktop\".locktop_schema, \"locktop\".locktop_objects TO \"{role}\""
+    );
+    lacks(&["status"], &look);
+    let owner =
+        format!("it belongs to \"{0}\": connect as that role, or GRANT \"{0}\" TO \"{role}\"", info.user());
+    lacks(&["install"], &owner);
+    admin.run(&look).await;
+    let (status, out, _) = run(&["status"]);
+    assert!(status == 1 && out.contains("has version 1, older"), "{out}");
 }

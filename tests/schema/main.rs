@@ -16,6 +16,7 @@ mod cron;
 mod db;
 mod install;
 mod notify;
+mod purge;
 mod race;
 mod recovery;
 mod recovery_races;

@@ -8,13 +8,14 @@ use crate::looks::command;
 use crate::support::wait_until;
 
 /// Those that come to an end by themselves.
-const COMMANDS: [&[&str]; 6] = [
+const COMMANDS: [&[&str]; 7] = [
     &["snapshot"],
     &["recover", "--dry-run"],
     &["recover", "--yes"],
     &["schema", "status"],
     &["schema", "install"],
-    &["schema", "drop"],
+    &["schema", "purge", "--keep", "1d", "--yes"],
+    &["schema", "drop", "--yes"],
 ];
 
 /// Runs all of them, and a worker: nothing is called. What each left.

@@ -43,8 +43,11 @@
 //! `assert_lease(id, token)` fails with SQLSTATE `LT001`; `lease_check` is for looking, the view `leases` for the screen.
 //! Statements written for the published table work on this one, and give each new owner a new token too.
 //!
-//! A role that is not the owner of the schema needs `USAGE` on it, `SELECT, INSERT, UPDATE` on `distlock`, `USAGE` on the sequence
-//! `distlock_token_seq`, and `SELECT` on the view.
+//! Who asks only looks at a lease that lives, so that nobody is in its holder's way; a renewal and a release wait for the row for at most
+//! a second, and no longer than the lease lives.
+//!
+//! A role that is not the owner of the schema needs `USAGE` on it, `SELECT, INSERT, UPDATE` on `distlock`, and `SELECT` on the view; for
+//! statements as published, `USAGE` on the sequence `distlock_token_seq` as well.
 
 mod error;
 mod force;

@@ -34,6 +34,14 @@ pub enum OpenError {
     /// Somebody else's, a newer locktop's, or one that cannot be looked at.
     #[error(transparent)]
     Schema(SchemaError),
+    /// The role may not do what a worker does.
+    #[error("{message}; what a worker needs: {needs}")]
+    Forbidden {
+        /// What it may not.
+        message: String,
+        /// The statements that give it all of that.
+        needs: String,
+    },
     /// Nothing can be locked or written there.
     #[error("this server is a standby, where no task can be run: connect to the primary")]
     Standby,

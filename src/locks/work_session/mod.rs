@@ -26,6 +26,7 @@ mod error;
 mod job;
 mod news;
 mod open;
+mod rights;
 mod session;
 mod source;
 mod worker_id;

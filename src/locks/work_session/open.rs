@@ -8,6 +8,7 @@ use tokio_postgres::{Client, Statement};
 use super::error::OpenError;
 use super::job::bytes;
 use super::news::QUIET;
+use super::rights;
 use super::source::{Source, Statements};
 use crate::locks::pooler;
 use crate::pg::connect::{Listening, listen, pin};
@@ -85,7 +86,8 @@ async fn prepare(
 ) -> Result<All, OpenError> {
     client.batch_execute(SETTINGS).await?;
     join_all(WISHES.map(|wish| client.batch_execute(wish))).await;
-    check(client, info, schema).await?;
+    check(client, info, schema, sources).await?;
+    rights::check(client, &schema.name, sources).await?;
     let statements = statements(client, &schema.quoted()).await?;
     // A role that may not see its own session is told here, not by the first task.
     client.batch_execute(&format!("SELECT {}.own_backend_start()", schema.quoted())).await?;
@@ -96,7 +98,12 @@ async fn prepare(
     Ok(statements)
 }
 
-async fn check(client: &mut Client, info: &ConnInfo, place: &Schema) -> Result<(), OpenError> {
+async fn check(
+    client: &mut Client,
+    info: &ConnInfo,
+    place: &Schema,
+    sources: &[Source],
+) -> Result<(), OpenError> {
     let schema = &place.name;
     let standby = client.query_one("SELECT pg_catalog.pg_is_in_recovery()", &[]).await?;
     if standby.try_get(0)? {
@@ -115,6 +122,10 @@ async fn check(client: &mut Client, info: &ConnInfo, place: &Schema) -> Result<(
         Ok(State::Foreign) => Err(OpenError::Schema(SchemaError::Foreign(schema.clone()))),
         Ok(State::Absent) => {
             Err(OpenError::NoSchema { schema: schema.clone(), database: info.dbname().to_owned() })
+        }
+        Err(SchemaError::Forbidden { message, .. }) => {
+            let role: String = client.query_one(rights::ROLE, &[]).await?.try_get(0)?;
+            Err(OpenError::Forbidden { message, needs: rights::needs(schema, &role, sources) })
         }
         Err(SchemaError::Connection(reason)) => Err(OpenError::Lost(reason)),
         Err(error) => Err(OpenError::Schema(error)),

@@ -9,6 +9,7 @@ mod cycle;
 mod deadlocks;
 mod forgotten;
 mod generator;
+mod growth;
 mod idle_lock;
 mod lease;
 mod limit;
@@ -143,7 +144,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 18] = [
+const CHECKS: [(Check, bool); 19] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -162,6 +163,7 @@ const CHECKS: [(Check, bool); 18] = [
     (idle_lock::check, true),
     (forgotten::check, true),
     (rights::check, false),
+    (growth::check, false),
 ];
 
 /// All findings, worst first: by severity, then by how many wait behind it, then the longest. Locks that are not of

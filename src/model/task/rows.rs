@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::{Proof, TaskKey};
+use crate::model::growth::Growth;
 use crate::model::owner::Owner;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
@@ -132,6 +133,8 @@ pub struct TaskTables {
     pub has_function: bool,
     /// Whose the table of schedules is.
     pub owner: Owner,
+    /// How large the log is.
+    pub growth: Growth,
 }
 
 /// A pair of tables and what was read of them.

@@ -114,6 +114,7 @@ impl<T: Rows> Reader<T> {
                     key_rule: table.key_rule.clone(),
                     has_function: table.has_function,
                     owner: table.owner(),
+                    growth: table.growth(),
                 };
                 match table.allowed().and_then(|()| plan::<T>(table)) {
                     Ok(plan) => (source, plan.prepare(client).await?),

@@ -5,6 +5,7 @@ use tokio_postgres::Row;
 
 use super::columns::Kind;
 use crate::model::Text;
+use crate::model::growth::Growth;
 use crate::model::owner::{Owner, remedy};
 use crate::model::task::KeyRule;
 use crate::pg::decode::value::text;
@@ -35,6 +36,15 @@ pub(in crate::pg) struct Table {
     /// What the config says is locked for a row.
     #[serde(skip)]
     pub(in crate::pg) key_rule: KeyRule,
+    /// Rows by the planner's statistics.
+    #[serde(default)]
+    pub(in crate::pg) rows: i64,
+    /// Whether a setting of the database says how long they are kept.
+    #[serde(default)]
+    pub(in crate::pg) is_limited: bool,
+    /// Those of them that are older.
+    #[serde(default)]
+    pub(in crate::pg) old_rows: Option<i64>,
     pub(in crate::pg) columns: Vec<Column>,
     pub(in crate::pg) indexes: Vec<Index>,
 }
@@ -120,6 +130,11 @@ impl Table {
 
     pub(in crate::pg) fn owner(&self) -> Owner {
         Owner { name: self.owner.as_str().into(), stranger: self.stranger.as_deref().map(Text::from) }
+    }
+
+    pub(in crate::pg) fn growth(&self) -> Growth {
+        let count = |number: i64| u64::try_from(number).unwrap_or_default();
+        Growth { rows: count(self.rows), is_limited: self.is_limited, old: self.old_rows.map(count) }
     }
 
     pub(in crate::pg) fn column(&self, name: &str) -> Option<&Column> {

@@ -61,6 +61,7 @@ pub(super) fn pair(schedules: &Table, log: Option<&Table>) -> Pair {
         schedules: schedules.label().into(),
         executions: log.map(|log| log.label().into()),
         owner: schedules.owner(),
+        growth: log.map(Table::growth).unwrap_or_default(),
         own_keys: log.is_some_and(own) && schedules.kind("max_attempts").is_some(),
         key_rule: schedules.key_rule.clone(),
         has_function: schedules.has_function || log.is_some_and(|log| log.has_function),

@@ -1,10 +1,13 @@
 //! `locktop schema …`: locktop's own tables and functions on a server.
 
+mod drop;
+mod purge;
+
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use super::super::args::SchemaCommand;
-use super::super::settings::Settings;
+use super::super::settings::{Settings, SettingsError};
 use super::{Failure, open};
 use crate::schema::{self, Found, LATEST, Object, Schema, SchemaError, SchemaName, State};
 use crate::text::one_line;
@@ -16,6 +19,7 @@ impl From<SchemaError> for Failure {
 }
 
 pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u8, Failure> {
+    refuse(&settings, command)?;
     let (mut connection, _) = open(&settings).await?;
     let client = &mut connection.client;
     let trusted =
@@ -26,13 +30,39 @@ pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u
             let state = schema::state(client, trusted(&place.schema)).await?;
             (describe(&state, &place.schema), u8::from(!state.is_current()))
         }
-        SchemaCommand::Drop(place) => (remove(client, trusted(&place.schema)).await?, 0),
+        SchemaCommand::Drop(arguments) => {
+            drop::run(client, trusted(&arguments.place.schema), arguments.yes).await?
+        }
+        SchemaCommand::Purge(arguments) => {
+            purge::run(client, trusted(&arguments.place.schema), arguments).await?
+        }
         SchemaCommand::Print { schema } => (schema::script(schema), 0),
     };
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}", said.trim_end())?;
-    out.flush()?;
+    if !said.is_empty() {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{}", said.trim_end())?;
+        out.flush()?;
+    }
     Ok(status)
+}
+
+/// What can be said without a server.
+fn refuse(settings: &Settings, command: &SchemaCommand) -> Result<(), SettingsError> {
+    let (what, yes) = match command {
+        SchemaCommand::Drop(arguments) => ("drop", arguments.yes),
+        SchemaCommand::Purge(arguments) => ("purge", arguments.yes),
+        SchemaCommand::Install(_) | SchemaCommand::Status(_) | SchemaCommand::Print { .. } => return Ok(()),
+    };
+    if settings.read_only {
+        return Err(SettingsError::Usage(format!("this target is read-only, and schema {what} writes")));
+    }
+    if !yes && !io::stdin().is_terminal() {
+        let text = format!(
+            "schema {what} asks before it acts, and there is no terminal to ask on: --yes does without"
+        );
+        return Err(SettingsError::Usage(text));
+    }
+    Ok(())
 }
 
 async fn install(client: &mut tokio_postgres::Client, schema: Schema) -> Result<String, Failure> {
@@ -87,22 +117,6 @@ fn describe(state: &State, schema: &SchemaName) -> String {
             format!("The schema {name} has version {version}, {age}; {made} objects.{}", oddities(objects))
         }
     }
-}
-
-async fn remove(client: &mut tokio_postgres::Client, schema: Schema) -> Result<String, Failure> {
-    let name = shown(&schema.name);
-    Ok(match schema::remove(client, schema).await? {
-        None => format!("There is no schema {name}: nothing to do."),
-        Some(removed) => {
-            let rows: Vec<String> =
-                removed.rows.iter().map(|(table, rows)| format!("{rows} rows of {table}")).collect();
-            let rows = if rows.is_empty() { String::new() } else { format!(", with {}", rows.join(", ")) };
-            format!(
-                "Dropped the schema {name}, version {}, and its {} objects{rows}.",
-                removed.version, removed.objects
-            )
-        }
-    })
 }
 
 /// One line for each object that is not as we made it.
