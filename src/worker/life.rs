@@ -99,12 +99,17 @@ impl<W: Work> Life<W> {
 
     /// None when it was told to quit.
     async fn open(&mut self) -> Option<Result<WorkSession, OpenError>> {
-        let Options { info, schema, trusted_owners, id, sources, .. } = &self.options;
+        let Options { info, schema, trusted_owners, id, sources, types, .. } = &self.options;
         let schema = Schema { name: schema.clone(), trusted_owners: trusted_owners.clone() };
+        let open = async {
+            let session = WorkSession::open(info, schema, id, sources).await?;
+            session.take_name().await?;
+            Ok(session.with_types(types.clone()))
+        };
         tokio::select! {
             biased;
             () = quits(&mut self.quit) => None,
-            opened = WorkSession::open(info, schema, id, sources) => Some(opened),
+            opened = open => Some(opened),
         }
     }
 

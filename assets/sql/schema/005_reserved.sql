@@ -1,0 +1,1 @@
+-- Nothing: a number for what comes with another change.
