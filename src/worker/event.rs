@@ -127,6 +127,8 @@ pub enum Event {
     Requeued(Requeued),
     /// The end, and what was done until then.
     Ended(super::Summary),
+    /// An end of another kind, and why.
+    GaveUp(String),
 }
 
 /// A job, for people.
@@ -195,7 +197,8 @@ impl Event {
             | Self::Requeued(_)
             | Self::Lost { .. }
             | Self::NotCounted { .. }
-            | Self::NotKnown { .. } => Level::Error,
+            | Self::NotKnown { .. }
+            | Self::GaveUp(_) => Level::Error,
         }
     }
 
@@ -219,6 +222,7 @@ impl Event {
             Self::GivenBack { .. } => "given_back",
             Self::Requeued(_) => "requeued",
             Self::Ended(_) => "ended",
+            Self::GaveUp(_) => "gave_up",
         }
     }
 
@@ -255,6 +259,7 @@ impl Event {
     pub fn error(&self) -> Option<String> {
         match self {
             Self::Waiting(reason)
+            | Self::GaveUp(reason)
             | Self::Lost { reason, .. }
             | Self::Failed { reason, .. }
             | Self::NotWritten { reason, .. }
@@ -312,6 +317,7 @@ impl fmt::Display for Event {
                 write!(f, "item {id} of the queue {done}: {}", text::fit(detail, 200))
             }
             Self::Ended(summary) => write!(f, "ended: {summary}"),
+            Self::GaveUp(reason) => write!(f, "gave up: {reason}"),
         }
     }
 }

@@ -132,11 +132,17 @@ mod tests {
             "2025-11-24T16:00:00.123Z INFO  worker w1: started \"night\" (execution 42): task 3, type sql, attempt 2 of 3"
         );
         let took = Duration::from_millis(1500);
-        let failed =
-            Event::Failed { job: job(Source::Queue), took, again: false, reason: "no\u{1b}[2J\nmore".to_owned() };
+        let failed = Event::Failed {
+            job: job(Source::Queue),
+            took,
+            again: false,
+            reason: "no\u{1b}[2J\nmore".to_owned(),
+        };
         assert_eq!(failed.level(), Level::Error);
         let text = said(Format::Text, &failed);
-        assert!(text.starts_with("2025-11-24T16:00:00.123Z ERROR worker w1: failed \"night\" (item 42) after 1.500 s, for good: no"));
+        assert!(text.starts_with(
+            "2025-11-24T16:00:00.123Z ERROR worker w1: failed \"night\" (item 42) after 1.500 s, for good: no"
+        ));
         assert!(!text.contains(|c: char| c.is_control()), "{text:?}");
     }
 
@@ -149,7 +155,12 @@ mod tests {
         let mut found: Value = serde_json::from_str(&line).unwrap();
         let error = found.as_object_mut().unwrap().remove("error").unwrap();
         assert!(error.as_str().unwrap().starts_with("no"), "{error}");
-        assert!(found["message"].as_str().unwrap().starts_with("failed \"night\" (execution 42) after 0.250 s: no"));
+        assert!(
+            found["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("failed \"night\" (execution 42) after 0.250 s: no")
+        );
         found.as_object_mut().unwrap().remove("message");
         let expected = json!({"time": "2025-11-24T16:00:00.123456Z", "level": "warn", "worker": "w1", "event": "failed",
             "task_id": 3, "execution_id": 42, "name": "night", "type": "sql", "attempt": 2, "max_attempts": 3,
@@ -164,6 +175,8 @@ mod tests {
     #[test]
     fn a_long_text_is_cut() {
         let event = Event::Waiting("x".repeat(100_000));
-        assert!(said(Format::Text, &event).len() < 2 * LONGEST && said(Format::Json, &event).len() < 4 * LONGEST);
+        assert!(
+            said(Format::Text, &event).len() < 2 * LONGEST && said(Format::Json, &event).len() < 4 * LONGEST
+        );
     }
 }
