@@ -133,7 +133,10 @@ async fn an_upgrade_applies_what_is_missing_and_ends_where_a_new_one_does() {
             panic!()
         };
         assert_eq!(upgraded, fresh);
-        assert_eq!(session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await, "1\n2\n3\n4");
+        assert_eq!(
+            session.ask("SELECT version FROM locktop.locktop_schema ORDER BY 1").await,
+            "1\n2\n3\n4\n5\n6"
+        );
         assert_eq!(session.ask("SELECT action FROM locktop.locktop_audit").await, "kept");
         // Two at once: the second finds it done.
         let mut second = Session::open_plain(&info).await;

@@ -63,8 +63,8 @@ mod tests {
         assert_eq!(two.names(), Some(&["a".to_owned(), "b".to_owned()][..]));
         assert_eq!(two.key(), Types::only(["a", "b"]).key());
         assert_eq!((Types::all().key(), Types::all().names()), ("*", None));
-        let none = Types::only(Vec::<String>::new());
-        let keys = [two.key(), Types::only(["ab"]).key(), none.key(), "*"];
+        let (one, none) = (Types::only(["ab"]), Types::only(Vec::<String>::new()));
+        let keys = [two.key(), one.key(), none.key(), "*"];
         for (index, key) in keys.iter().enumerate() {
             assert!(!keys[..index].contains(key) && !key.contains(' '), "{keys:?}");
         }
