@@ -27,7 +27,7 @@ async fn each_type_does_what_its_payload_says() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook", listener.local_addr().unwrap());
     tokio::spawn(async move {
-        for status in ["200 OK", "500 Oh No"] {
+        for status in ["200 OK", "503 Service Unavailable"] {
             let (mut client, _) = listener.accept().await.unwrap();
             let _ = client.read(&mut [0; 4096]).await.unwrap();
             let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 3\r\n\r\nwhy");
@@ -44,7 +44,7 @@ async fn each_type_does_what_its_payload_says() {
         ("command", &*script("echo done; exit 0"), "w|completed|-"),
         ("command", &*script("echo one; echo two; exit 3"), "w|failed|exit status 3: one\ntwo"),
         ("http", &*get, "w|completed|-"),
-        ("http", &*get, "w|failed|the server answered 500 Oh No: why"),
+        ("http", &*get, "w|failed|the server answered 503 Service Unavailable: why"),
         ("notify", "'{\"channel\": \"jobs\", \"payload\": {\"n\": 1}}'", "w|completed|-"),
     ] {
         let before = session.ask("SELECT count(*) FROM task_execution_log").await.parse::<usize>().unwrap();

@@ -248,7 +248,7 @@ async fn an_item_that_is_not_its_own_any_more_is_stopped_and_the_rest_goes_on() 
         task(&session, "t", "x", "NULL").await;
         work.began(3).await;
         session.run("UPDATE task_queue SET status = 'failed', error_message = 'by hand' WHERE id = 2").await;
-        worker.events.wait_for("stopped \"x\" (item 2): a heartbeat found").await;
+        worker.events.wait_for("stopped \"x\" (item 2) after ").await;
         work.end(Ok(()));
         all(&session, "completed|1|3|-\nfailed|1|3|by hand").await;
         ended(&session, 1).await;

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// $1: the name. The low 48 bits of its hash, in a namespace of its own.
 fn key() -> String {
     let namespace = i64::from(namespace::WORKERS) << 48;
-    format!("({namespace}::int8 | pg_catalog.hashtextextended($1, 0) & 281474976710655)")
+    format!("({namespace}::int8 | (pg_catalog.hashtextextended($1, 0) & 281474976710655))")
 }
 
 pub(super) async fn take(client: &Client, worker: &WorkerId) -> Result<(), OpenError> {
@@ -42,7 +42,7 @@ async fn holder(client: &Client, worker: &WorkerId) -> Result<Namesake, OpenErro
            FROM pg_catalog.pg_locks l
            LEFT JOIN LATERAL pg_catalog.pg_stat_get_activity(l.pid) a ON true
           WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
-            AND (l.classid::int8 << 32 | l.objid::int8) = {}
+            AND ((l.classid::int8 << 32) | l.objid::int8) = {}
             AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database())",
         key()
     );
