@@ -34,8 +34,9 @@ use serde_json::Value;
 const TASKS: usize = 40;
 /// Between two tasks; long enough for all to be idle again.
 const APART: Duration = Duration::from_millis(500);
-/// After all have connected, until they have looked for the first time, and the server's counters know.
-const SETTLED: Duration = Duration::from_secs(10);
+/// After all have connected, until they have looked for the first time, and the server's counters know: an idle session tells them after
+/// ten seconds.
+const SETTLED: Duration = Duration::from_secs(20);
 
 /// A worker began: with a task or an item, which execution or item, and when.
 struct Began {
@@ -78,7 +79,7 @@ async fn measure() {
         .with("log_rotation_size", "0")
         .with("log_min_messages", "log")
         .with("log_statement", "all")
-        .with("log_line_prefix", "<%a> ")
+        .with("log_line_prefix", "<%a> %m ")
         .with("autovacuum", "off")
         .with("max_connections", count + 20);
     let server = EmbeddedServer::start(options).await.unwrap();
@@ -152,7 +153,7 @@ async fn connected(admin: &Connection, count: u64) {
 fn statements(log: &Path) -> f64 {
     let text = std::fs::read(log).unwrap();
     let text = String::from_utf8_lossy(&text);
-    let sent = |line: &&str| line.starts_with("<locktop worker ") && line.contains("> LOG:");
+    let sent = |line: &&str| line.starts_with("<locktop worker ") && line.contains(" LOG:  ");
     text.lines().filter(sent).count() as f64
 }
 
