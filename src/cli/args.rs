@@ -150,6 +150,7 @@ pub struct SchemaPlace {
 
 /// `locktop worker`.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct WorkerArgs {
     /// The worker's name, as it stands in the tables; a second one of that name in the database is refused.
     #[arg(long, value_name = "NAME")]

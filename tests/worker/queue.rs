@@ -73,9 +73,7 @@ async fn what_an_item_is_called_says_what_is_done_with_it() {
             "failed|3|3|division by zero (SQLSTATE 22012)",
             "failed|3|3|timed out after 0.1 s",
             "failed|3|3|timed out after 0.1 s",
-            &format!(
-                "failed|1|3|the payload of an item named \"sql\" is missing; such as {{\"statement\": \"…\"}}"
-            ),
+            "failed|1|3|the payload of an item named \"sql\" is missing; such as {\"statement\": \"…\"}",
             &format!("failed|1|3|the item's name \"mail\" is not known: {known}"),
             &format!("failed|1|3|the item's name \"\" is not known: {known}"),
         ];

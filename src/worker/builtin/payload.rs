@@ -66,7 +66,7 @@ impl Kind {
 pub(super) enum What {
     Sleep(Duration),
     Sql(String),
-    Http(Request),
+    Http(Box<Request>),
     Command(Program),
 }
 
@@ -120,7 +120,7 @@ impl Payload {
             Kind::Sleep => seconds(&payload, "seconds").map(What::Sleep),
             Kind::Sql => filled(&payload, "statement").map(What::Sql),
             Kind::Notify => notification(&payload).map(What::Sql),
-            Kind::Http => Request::read(&payload).map(What::Http),
+            Kind::Http => Request::read(&payload).map(Box::new).map(What::Http),
             Kind::Command => Program::read(&payload).map(What::Command),
         };
         Ok(Self { what: what.map_err(|error| wrong(&error))?, timeout })

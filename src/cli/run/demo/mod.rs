@@ -64,7 +64,7 @@ pub(super) async fn run(settings: Settings, arguments: &DemoArgs) -> Result<u8, 
 
 /// `locktop demo-worker`.
 pub(super) async fn worker() -> Result<u8, Failure> {
-    child::run().await.map_err(Failure::Other)?;
+    Box::pin(child::run()).await.map_err(Failure::Other)?;
     Ok(0)
 }
 

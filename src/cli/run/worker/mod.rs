@@ -121,7 +121,7 @@ impl Log {
     fn tell(&self, event: &Event) {
         match event {
             Event::Connected { pid } => {
-                self.systemd.say(&format!("READY=1\nSTATUS=connected, served by process {pid}"))
+                self.systemd.say(&format!("READY=1\nSTATUS=connected, served by process {pid}"));
             }
             Event::Lost { .. } => self.systemd.say("STATUS=connection lost, connecting again"),
             Event::ShuttingDown { running } => {
