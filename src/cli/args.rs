@@ -152,7 +152,7 @@ pub struct SchemaPlace {
 #[derive(Debug, Clone, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct WorkerArgs {
-    /// The worker's name, as it stands in the tables; a second one of that name in the database is refused.
+    /// The worker's name, as it stands in the tables; a second one of that name on the same schema is refused.
     #[arg(long, value_name = "NAME")]
     pub id: WorkerId,
     /// Serve only the one or the other; both by default, in turns where both have work.

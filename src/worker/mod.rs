@@ -56,7 +56,7 @@ pub struct Options {
     pub schema: SchemaName,
     /// Who may own it, beside superusers and the role that is connected.
     pub trusted_owners: TrustedOwners,
-    /// The worker's name in the log, which no other worker of the database has at the same time.
+    /// The worker's name in the log, which no other worker on the schema has at the same time.
     pub id: WorkerId,
     /// Where it takes work from.
     pub sources: Vec<Source>,

@@ -53,6 +53,8 @@ pub enum OpenError {
 pub struct Namesake {
     /// The name.
     pub name: String,
+    /// The schema in which it is taken.
+    pub schema: SchemaName,
     /// The process id of the server's side, where it still was there when it was looked for.
     pub pid: Option<i32>,
     /// Where its client is, as far as the role may see that: an address, or nothing on a socket.
@@ -63,7 +65,8 @@ pub struct Namesake {
 
 impl std::fmt::Display for Namesake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "another worker is called \"{}\" in this database", self.name)?;
+        let schema = self.schema.quoted();
+        write!(f, "there is a worker \"{}\" on the schema {schema} of this database already", self.name)?;
         if let Some(pid) = self.pid {
             write!(f, ": server process {pid}")?;
         }

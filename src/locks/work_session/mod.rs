@@ -14,7 +14,7 @@
 //! # async fn example(info: ConnInfo) -> Result<(), Box<dyn std::error::Error>> {
 //! let id: WorkerId = "worker-1".parse()?;
 //! let mut session = WorkSession::open(&info, &SchemaName::default(), &id, &Source::ALL).await?;
-//! session.take_name().await?; // nobody else in this database is called so while it lasts
+//! session.take_name().await?; // nobody else on this schema is called so while it lasts
 //! for job in session.fetch(Source::Tasks, 2).await? {
 //!     println!("{}: {:?}", job.name, job.payload);
 //!     let counted = session.finish(&job, Finish::Completed).await?;

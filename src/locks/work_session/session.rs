@@ -65,12 +65,12 @@ impl WorkSession {
         self
     }
 
-    /// Makes sure that this is the only session in the database with the worker's name, and keeps the name until it ends.
+    /// Makes sure that this is the only session on the schema with the worker's name, and keeps the name until it ends.
     ///
     /// # Errors
     /// With what is known of the other session, when there is one; and when the server refuses or the session is lost.
     pub async fn take_name(&self) -> Result<(), OpenError> {
-        name::take(&self.connection.client, &self.worker).await
+        name::take(&self.connection.client, &self.schema, &self.worker).await
     }
 
     /// The process id of the server's side.

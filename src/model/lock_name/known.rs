@@ -60,7 +60,8 @@ pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
 
 /// The name of a worker of locktop's, which its session has so that no other takes it.
 fn worker(context: Context<'_>) -> LockName {
-    const ORIGIN: &str = "locktop worker holds 0x4C4E << 48 | hashtextextended(its name, 0) & 0xFFFFFFFFFFFF";
+    const ORIGIN: &str =
+        "locktop worker holds 0x4C4E << 48 | hashtextextended('\"schema\".name', 0) & 0xFFFFFFFFFFFF";
     let name = context.application.and_then(|application| application.strip_prefix("locktop worker "));
     match name {
         Some(name) => LockName::new(format!("worker name {name}"), false, ORIGIN),
