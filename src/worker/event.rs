@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::stop::StopReason;
-use crate::locks::work_session::{Job, Requeued, Source};
+use crate::locks::work_session::{Job, Requeued, Source, Types};
 use crate::text;
 
 /// How much an event matters.
@@ -40,6 +40,8 @@ pub enum Event {
     Connected {
         /// The process id.
         pid: i32,
+        /// What the worker takes.
+        types: Types,
     },
     /// It has ended, with so many jobs running.
     Lost {
@@ -276,7 +278,13 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Waiting(reason) => write!(f, "{reason}; waiting"),
-            Self::Connected { pid } => write!(f, "connected, served by process {pid}"),
+            Self::Connected { pid, types } => {
+                write!(f, "connected, served by process {pid}; takes ")?;
+                match types.names() {
+                    None => f.write_str("work of all types"),
+                    Some(names) => f.write_str(&names.join(", ")),
+                }
+            }
             Self::Lost { reason, running: 0 } => write!(f, "connection lost: {reason}"),
             Self::Lost { reason, running } => {
                 write!(f, "connection lost: {reason}; stopping what runs ({running})")

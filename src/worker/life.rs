@@ -49,7 +49,8 @@ impl<W: Work> Life<W> {
     pub(super) async fn run(mut self) -> Result<Summary, WorkerError> {
         let mut next = self.begin().await?;
         while let Some(session) = next {
-            self.options.report.tell(&Event::Connected { pid: session.pid() });
+            let types = self.options.types.clone();
+            self.options.report.tell(&Event::Connected { pid: session.pid(), types });
             self.said.clear();
             let began = clock::monotonic();
             let end =

@@ -103,8 +103,8 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use super::super::Name;
     use super::super::event::Level;
+    use super::super::{Name, Types};
     use super::*;
 
     fn job(source: Source) -> Name {
@@ -166,9 +166,10 @@ mod tests {
             "task_id": 3, "execution_id": 42, "name": "night", "type": "sql", "attempt": 2, "max_attempts": 3,
             "seconds": 0.25, "again": true});
         assert_eq!(found, expected);
-        let line = said(Format::Json, &Event::Connected { pid: 7 });
+        let line = said(Format::Json, &Event::Connected { pid: 7, types: Types::only(["sql", "sleep"]) });
         let found: Value = serde_json::from_str(&line).unwrap();
         assert_eq!(found["event"], "connected");
+        assert_eq!(found["message"], "connected, served by process 7; takes sleep, sql");
         assert_eq!(found.as_object().unwrap().len(), 5, "{found}");
     }
 

@@ -37,6 +37,7 @@ async fn told_to_end_it_finishes_what_runs() {
         assert!(lines.iter().all(|(time, _)| time.ends_with('Z') && time.len() == 24), "{lines:?}");
         let said = |index: usize| lines[index].1.strip_prefix("INFO  worker w: ").unwrap();
         assert!(said(0).starts_with("connected, served by process "), "{lines:?}");
+        assert!(said(0).ends_with("; takes notify, sleep, sql"), "{lines:?}");
         assert_eq!(said(1), "started \"t\" (execution 1): task 1, type sleep, attempt 1 of 3");
         assert_eq!(said(2), "shutting down: nothing new is taken, 1 running");
         assert!(said(3).starts_with("completed \"t\" (execution 1) after 1."), "{lines:?}");

@@ -120,7 +120,7 @@ impl Log {
 
     fn tell(&self, event: &Event) {
         match event {
-            Event::Connected { pid } => {
+            Event::Connected { pid, .. } => {
                 self.systemd.say(&format!("READY=1\nSTATUS=connected, served by process {pid}"));
             }
             Event::Lost { .. } => self.systemd.say("STATUS=connection lost, connecting again"),
