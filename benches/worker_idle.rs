@@ -1,10 +1,12 @@
 //! What idle workers cost a server, and how soon they begin: `cargo bench --bench worker_idle`.
 //!
-//! Fifty workers of this process wait at one database of an embedded server, which logs every statement. First nothing is planned or queued,
-//! and the workers' statements are counted over `LOCKTOP_SECONDS` (60). Then 40 tasks become due one after the other, first as
-//! their time comes, then as they are inserted, and 40 items of the queue after them: measured is the time from when a task is due until its work begins, both by the
-//! clock of this machine, which is the server's too, and the statements for each. (Transactions would be no measure: every
-//! notification is one in each backend that listens.)
+//! Fifty processes of `locktop worker` wait at one database of an embedded server, which logs every statement. First nothing is planned or
+//! queued: counted are the workers' statements and all transactions of the database over `LOCKTOP_SECONDS` (60); every notification is a
+//! transaction in each session that listens. Then 40 tasks become due one after the other, as their time comes, as they are
+//! inserted, and as their time is changed, and 40 items are queued after them: measured is the time from when a task is due, by the server's
+//! clock, until the worker says in its log that it has begun, by that of this machine, which is the same.
+//!
+//! `LOCKTOP_WORKERS` (50); `LOCKTOP_PROGRAM`: another program to measure while nothing is planned, such as an older locktop.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,43 +18,60 @@
     reason = "a bench may"
 )]
 
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options as ServerOptions};
-use locktop::pg::connect::connect;
+use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
-use locktop::schema::{self, SchemaName};
-use locktop::worker::{self, Job, Options, Stop, Work, WorkError};
-use tokio::sync::{mpsc, watch};
+use serde_json::Value;
 
-const WORKERS: usize = 50;
 const TASKS: usize = 40;
 /// Between two tasks; long enough for all to be idle again.
 const APART: Duration = Duration::from_millis(500);
-/// Until all have connected and looked for the first time.
-const SETTLED: Duration = Duration::from_secs(5);
+/// After all have connected, until they have looked for the first time, and the server's counters know: an idle session tells them after
+/// ten seconds.
+const SETTLED: Duration = Duration::from_secs(20);
 
-/// Says when it began.
-struct Begins(mpsc::UnboundedSender<f64>);
-
-impl Work for Begins {
-    async fn run(&self, job: &Job, _stop: Stop) -> Result<(), WorkError> {
-        let began = clock::wall().timestamp_micros() as f64 / 1e6;
-        let due: f64 = job.payload.as_deref().unwrap().parse().unwrap();
-        self.0.send((began - due) * 1e3).unwrap();
-        Ok(())
-    }
+/// A worker began: with a task or an item, which execution or item, and when.
+struct Began {
+    is_task: bool,
+    id: i64,
+    at: f64,
 }
 
 fn main() {
-    let seconds = std::env::var("LOCKTOP_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(60);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(measure(Duration::from_secs(seconds)));
+    runtime.block_on(measure());
 }
 
-async fn measure(length: Duration) {
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Ends them when it is dropped: their standard input ends.
+struct Workers(Vec<Child>);
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        for worker in &mut self.0 {
+            drop(worker.stdin.take());
+        }
+        for worker in &mut self.0 {
+            let _ = worker.wait();
+        }
+    }
+}
+
+async fn measure() {
+    let (length, count) = (Duration::from_secs(number("LOCKTOP_SECONDS", 60)), number("LOCKTOP_WORKERS", 50));
+    let other = std::env::var("LOCKTOP_PROGRAM").ok();
+    let program = other.clone().unwrap_or_else(|| env!("CARGO_BIN_EXE_locktop").to_owned());
     let options = ServerOptions::default()
         .with("logging_collector", "on")
         .with("log_directory", "log")
@@ -60,96 +79,169 @@ async fn measure(length: Duration) {
         .with("log_rotation_size", "0")
         .with("log_min_messages", "log")
         .with("log_statement", "all")
-        .with("log_line_prefix", "<%a> ");
+        .with("log_line_prefix", "<%a> %m ")
+        .with("autovacuum", "off")
+        .with("max_connections", count + 20);
     let server = EmbeddedServer::start(options).await.unwrap();
-    let admin = ConnInfo::parse(&server.conninfo()).unwrap();
-    connect(&admin).await.unwrap().client.batch_execute("CREATE DATABASE tasks").await.unwrap();
-    let info = admin.clone().with_dbname("tasks");
-    let mut session = connect(&info).await.unwrap();
-    schema::install(&mut session.client, &SchemaName::default()).await.unwrap();
+    let admin = connect(&ConnInfo::parse(&server.conninfo()).unwrap()).await.unwrap();
+    admin.client.batch_execute("CREATE DATABASE tasks").await.unwrap();
+    let target = server.conninfo().replace("dbname=postgres", "dbname=tasks");
+    let installed = Command::new(&program).args(["schema", "install", &target]).status().unwrap();
+    assert!(installed.success());
     let log = server.socket_dir().join("data/log/statements");
-    let (quit, told) = watch::channel(false);
-    let (begins, mut began) = mpsc::unbounded_channel();
-    let workers: Vec<_> = (0..WORKERS)
-        .map(|number| {
-            let options = Options::new(info.clone(), format!("w{number}").parse().unwrap());
-            tokio::spawn(worker::run(options, Begins(begins.clone()), told.clone()))
-        })
-        .collect();
+    let (tell, began) = mpsc::channel();
+    let workers = start(&program, other.is_none(), count, &target, &tell);
+    connected(&admin, count).await;
     tokio::time::sleep(SETTLED).await;
-    println!("{WORKERS} workers on one database, PostgreSQL {}", server.version());
+    println!("{count} worker processes on one database, PostgreSQL {}", server.version());
 
-    let before = statements(&log);
+    let before = (statements(&log), transactions(&admin).await);
     tokio::time::sleep(length).await;
-    let count = statements(&log) - before;
-    println!("nothing planned   {:.2} statements a second in all", count / length.as_secs_f64());
-
-    let planned = format!(
-        "INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at, payload) \
-         SELECT 'time ' || n, 'x', at, to_jsonb(extract(epoch FROM at)) \
-         FROM generate_series(1, {TASKS}) n, LATERAL (SELECT now() + interval '2 seconds' + n * interval '{} ms' AS at) t",
-        APART.as_millis()
+    let (sent, done) = (statements(&log) - before.0, transactions(&admin).await - before.1);
+    let seconds = length.as_secs_f64();
+    println!(
+        "nothing planned   {:.2} statements and {:.2} transactions a second in all",
+        sent / seconds,
+        done / seconds
     );
-    let (before, start) = (statements(&log), clock::monotonic());
-    session.client.batch_execute(&planned).await.unwrap();
-    let late = times(&mut began).await;
-    report("due by time", &late, &log, before, start);
-
-    let (before, start) = (statements(&log), clock::monotonic());
-    for number in 0..TASKS {
-        let sql = format!(
-            "INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at, payload) \
-             SELECT 'insert {number}', 'x', at, to_jsonb(extract(epoch FROM at)) FROM clock_timestamp() at"
-        );
-        session.client.batch_execute(&sql).await.unwrap();
-        tokio::time::sleep(APART).await;
+    if other.is_none() {
+        let place = Place { info: ConnInfo::parse(&target).unwrap(), log, began };
+        place.measure_all().await;
     }
-    let late = times(&mut began).await;
-    report("due by insert", &late, &log, before, start);
-
-    let (before, start) = (statements(&log), clock::monotonic());
-    for _ in 0..TASKS {
-        let sql = "INSERT INTO locktop.task_queue (task_name, payload) SELECT 'x', to_jsonb(extract(epoch FROM clock_timestamp()))";
-        session.client.batch_execute(sql).await.unwrap();
-        tokio::time::sleep(APART).await;
-    }
-    let late = times(&mut began).await;
-    report("queued", &late, &log, before, start);
-
-    quit.send_replace(true);
-    let mut completed = 0;
-    for worker in workers {
-        completed += worker.await.unwrap().unwrap().completed;
-    }
-    assert_eq!(completed, 3 * TASKS as u64, "each ran once");
-    drop(session);
+    drop(workers);
     server.stop().await.unwrap();
 }
 
-/// Milliseconds from due to begun, sorted.
-async fn times(began: &mut mpsc::UnboundedReceiver<f64>) -> Vec<f64> {
-    let mut late = Vec::new();
-    while late.len() < TASKS {
-        late.push(tokio::time::timeout(Duration::from_secs(90), began.recv()).await.unwrap().unwrap());
+fn start(program: &str, reads: bool, count: u64, target: &str, tell: &Sender<Began>) -> Workers {
+    let mut workers = Vec::new();
+    for number in 0..count {
+        let mut command = Command::new(program);
+        command.args(["worker", "--id", &format!("w{number}"), "--exit-with-stdin", "-w"]);
+        if reads {
+            command.args(["--log-format", "json"]);
+        }
+        command.arg(target).stdin(Stdio::piped()).stderr(Stdio::piped());
+        let mut worker = command.spawn().unwrap();
+        let (lines, tell) = (BufReader::new(worker.stderr.take().unwrap()).lines(), tell.clone());
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let Ok(line) = serde_json::from_str::<Value>(&line) else { continue };
+                if line["event"] == "started" {
+                    let at = line["time"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+                    let id = line["execution_id"].as_i64().or(line["item_id"].as_i64()).unwrap();
+                    let is_task = line["execution_id"].is_i64();
+                    let _ = tell.send(Began { is_task, id, at: at.timestamp_micros() as f64 / 1e6 });
+                }
+            }
+        });
+        workers.push(worker);
     }
-    late.sort_by(f64::total_cmp);
-    late
+    Workers(workers)
 }
 
-fn report(what: &str, late: &[f64], log: &Path, before: f64, start: std::time::Instant) {
-    let active = start.elapsed().as_secs_f64();
-    let count = statements(log) - before;
-    println!(
-        "{what:<18}median {:.1} ms, longest {:.1} ms of {TASKS}; {:.1} statements for each, {:.1} a second",
-        late[late.len() / 2],
-        late[late.len() - 1],
-        count / TASKS as f64,
-        count / active,
-    );
+/// Waits until all listen.
+async fn connected(admin: &Connection, count: u64) {
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'locktop worker %' AND state = 'idle'";
+    let start = clock::monotonic();
+    while admin.client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) < i64::try_from(count).unwrap() {
+        assert!(start.elapsed() < Duration::from_secs(120), "not all have connected");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// How many statements the workers have sent.
 fn statements(log: &Path) -> f64 {
     let text = std::fs::read(log).unwrap();
-    String::from_utf8_lossy(&text).lines().filter(|line| line.starts_with("<locktop worker ")).count() as f64
+    let text = String::from_utf8_lossy(&text);
+    let sent = |line: &&str| line.starts_with("<locktop worker ") && line.contains(" LOG:  ");
+    text.lines().filter(sent).count() as f64
+}
+
+/// Of the database in which the workers are. Whoever asks is in another.
+async fn transactions(admin: &Connection) -> f64 {
+    let sql = "SELECT (xact_commit + xact_rollback)::float8 FROM pg_stat_database WHERE datname = 'tasks'";
+    admin.client.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+struct Place {
+    info: ConnInfo,
+    log: std::path::PathBuf,
+    began: Receiver<Began>,
+}
+
+impl Place {
+    async fn measure_all(&self) {
+        let session = connect(&self.info).await.unwrap();
+        let due = "jsonb_build_object('seconds', 0, 'due', extract(epoch FROM at))";
+        let columns = "INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at, payload)";
+        let apart = APART.as_millis();
+
+        let before = statements(&self.log);
+        let planned = format!(
+            "{columns} SELECT 'time ' || n, 'sleep', at, {due} FROM generate_series(1, {TASKS}) n,
+             LATERAL (SELECT now() + interval '2 seconds' + n * interval '{apart} ms' AS at) t"
+        );
+        session.client.batch_execute(&planned).await.unwrap();
+        self.report("due by time", &session, before).await;
+
+        let insert =
+            format!("{columns} SELECT 'insert ' || $n, 'sleep', at, {due} FROM clock_timestamp() at");
+        self.each("due by insert", &session, &insert).await;
+
+        let far = format!(
+            "{columns} SELECT 'change ' || n, 'sleep', '2100-01-01', NULL FROM generate_series(1, {TASKS}) n"
+        );
+        session.client.batch_execute(&far).await.unwrap();
+        let change = format!(
+            "UPDATE locktop.scheduled_tasks SET next_run_at = at, payload = {due} FROM clock_timestamp() at WHERE task_name = 'change ' || $n"
+        );
+        self.each("due by change", &session, &change).await;
+
+        let queue =
+            "INSERT INTO locktop.task_queue (task_name, payload) VALUES ('sleep', '{\"seconds\": 0}')";
+        self.each("queued", &session, queue).await;
+    }
+
+    /// One statement after the other, each of which makes one due; `$n` in it is its number.
+    async fn each(&self, what: &str, session: &Connection, sql: &str) {
+        tokio::time::sleep(2 * APART).await;
+        let before = statements(&self.log);
+        for number in 1..=TASKS {
+            session.client.batch_execute(&sql.replace("$n", &number.to_string())).await.unwrap();
+            tokio::time::sleep(APART).await;
+        }
+        self.report(what, session, before).await;
+    }
+
+    async fn report(&self, what: &str, session: &Connection, before: f64) {
+        let mut began = Vec::new();
+        while began.len() < TASKS {
+            match self.began.try_recv() {
+                Ok(one) => began.push(one),
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+        let sent = statements(&self.log) - before;
+        let due = due(session, began[0].is_task).await;
+        let mut late: Vec<f64> = began.iter().map(|one| (one.at - due[&one.id]) * 1e3).collect();
+        late.sort_by(f64::total_cmp);
+        println!(
+            "{what:<18}median {:.1} ms, 9 of 10 {:.1} ms, longest {:.1} ms of {TASKS}; {:.1} statements for each",
+            late[late.len() / 2],
+            late[late.len() * 9 / 10],
+            late[late.len() - 1],
+            sent / TASKS as f64,
+        );
+    }
+}
+
+/// When each execution or item was due.
+async fn due(session: &Connection, tasks: bool) -> HashMap<i64, f64> {
+    let sql = if tasks {
+        "SELECT e.id, (t.payload ->> 'due')::float8 FROM locktop.task_execution_log e JOIN locktop.scheduled_tasks t ON t.id = e.task_id"
+    } else {
+        "SELECT id, extract(epoch FROM due_at)::float8 FROM locktop.task_queue"
+    };
+    let rows = session.client.query(sql, &[]).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }

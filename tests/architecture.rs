@@ -29,7 +29,7 @@ const CRATES: [(&str, Allowed); 11] = [
     ("tokio_postgres", Allowed::NotIn(&["text", "clock", "keys", "model", "wire", "app", "ui"])),
     ("postgres_protocol", Allowed::NotIn(&["text", "clock", "keys", "model", "wire", "app", "ui"])),
     ("redis", Allowed::Only(&["redis"])),
-    ("rustls", Allowed::Only(&["pg", "redis"])),
+    ("rustls", Allowed::Only(&["pg", "redis", "worker"])),
     ("color_eyre", Allowed::Only(&["main"])),
 ];
 

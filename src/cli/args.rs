@@ -207,8 +207,9 @@ impl LogName {
 
 /// `locktop worker`.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct WorkerArgs {
-    /// The worker's name, as it stands in the log.
+    /// The worker's name, as it stands in the tables; a second one of that name on the same schema is refused.
     #[arg(long, value_name = "NAME")]
     pub id: WorkerId,
     /// Serve only the one or the other; both by default, in turns where both have work.
@@ -217,9 +218,24 @@ pub struct WorkerArgs {
     /// How many tasks and items to run at once, 1 to 1000.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub concurrency: u16,
+    /// Take only work of these types, with commas between them; all others are left alone [default: all that it knows and may do]
+    #[arg(long, value_name = "TYPES", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub types: Vec<String>,
+    /// Also run programs, type command, with the rights of this process: whoever may write to the tables may run any.
+    #[arg(long)]
+    pub allow_commands: bool,
+    /// Also send HTTP requests, type http, from this host: whoever may write to the tables reaches what it reaches.
+    #[arg(long)]
+    pub allow_http: bool,
     /// The name of the schema that the tables are in, as it is: without quotes, and case counts.
     #[arg(long, value_name = "NAME", default_value_t)]
     pub schema: SchemaName,
+    /// How the log on standard error is written.
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = LogFormat::Text)]
+    pub log_format: LogFormat,
+    /// Log only warnings and errors.
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
     /// How long what runs may go on after SIGTERM or SIGINT; then it is stopped and given back [default: 10s; with --exit-with-stdin 0s]
     #[arg(long, value_name = "TIME", value_parser = grace)]
     pub grace: Option<Duration>,
@@ -235,6 +251,15 @@ pub struct WorkerArgs {
     pub exit_with_stdin: bool,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
+}
+
+/// How a log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people: a line for each event.
+    Text,
+    /// For programs: an object on each line.
+    Json,
 }
 
 /// What a worker serves.

@@ -2,6 +2,8 @@
 
 /// Items of the work queue ("LQ").
 pub const QUEUE: u16 = 0x4C51;
+/// Names of workers ("LN"): not an id, but a hash of the schema and the name.
+pub const WORKERS: u16 = 0x4C4E;
 /// Id generators ("LI").
 pub const GENERATORS: u16 = 0x4C49;
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::name::SchemaName;
 
 /// The newest version.
-pub const LATEST: u32 = 5;
+pub const LATEST: u32 = 6;
 
 /// The files of a version, in order.
 struct Version {
@@ -20,7 +20,7 @@ macro_rules! file {
 }
 
 /// Oldest first. A version that was released is never edited: what changes is a new one.
-static VERSIONS: [Version; 5] = [
+static VERSIONS: [Version; 6] = [
     Version {
         number: 1,
         files: &[file!("001_marks"), file!("001_keys"), file!("001_audit"), file!("001_cron")],
@@ -53,7 +53,7 @@ static VERSIONS: [Version; 5] = [
     },
     Version { number: 4, files: &[file!("004_up_since"), file!("004_audit"), file!("004_lease")] },
     Version {
-        number: LATEST,
+        number: 5,
         files: &[
             file!("005_lease"),
             file!("005_rate_limit"),
@@ -61,6 +61,10 @@ static VERSIONS: [Version; 5] = [
             file!("005_audit"),
             file!("005_purge"),
         ],
+    },
+    Version {
+        number: LATEST,
+        files: &[file!("006_before"), file!("006_tasks"), file!("006_queue"), file!("006_after")],
     },
 ];
 

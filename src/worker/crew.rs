@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::event::{Event, Name, Report};
 use super::stop::{Hold, Stop, StopReason, Teller, gate};
 use super::work::{Work, WorkError};
+use crate::clock;
 use crate::locks::work_session::{Job, Ours, Source};
 
 /// How long work that was told to stop may take for it; then it is dropped.
@@ -20,8 +21,15 @@ pub(super) struct Crew<W> {
     work: Arc<W>,
     places: usize,
     set: JoinSet<Result<(), WorkError>>,
-    running: HashMap<Id, (Job, Teller)>,
+    running: HashMap<Id, Running>,
     report: Report,
+}
+
+#[derive(Debug)]
+struct Running {
+    job: Job,
+    teller: Teller,
+    began: Instant,
 }
 
 /// A job whose work has ended.
@@ -32,6 +40,8 @@ pub(super) struct Done {
     pub(super) outcome: Result<(), WorkError>,
     /// Why it was told to stop, if it was.
     pub(super) told: Option<StopReason>,
+    /// How long it took.
+    pub(super) took: Duration,
 }
 
 impl<W: Work> Crew<W> {
@@ -50,18 +60,19 @@ impl<W: Work> Crew<W> {
 
     /// The tasks that are worked on.
     pub(super) fn tasks(&self) -> Vec<i32> {
-        let tasks = self.running.values().filter(|(job, _)| job.source == Source::Tasks);
-        tasks.filter_map(|(job, _)| i32::try_from(job.task_id).ok()).collect()
+        let tasks = self.running.values().filter(|running| running.job.source == Source::Tasks);
+        tasks.filter_map(|running| i32::try_from(running.job.task_id).ok()).collect()
     }
 
     /// Whether work goes on, though told to stop, that is not ours any more: its task may be due, and is not run beside it.
     pub(super) fn is_losing(&self) -> bool {
-        self.running.values().any(|(_, teller)| teller.told() == Some(StopReason::NotOurs))
+        self.running.values().any(|running| running.teller.told() == Some(StopReason::NotOurs))
     }
 
     /// Begins the work on a job that `hold` has.
     pub(super) fn start(&mut self, job: Job, hold: &Hold) {
         let (teller, stop) = Stop::new(hold);
+        self.report.tell(&Event::Began { job: Name::from(&job) });
         let (work, own) = (Arc::clone(&self.work), job.clone());
         let task = self.set.spawn(async move {
             let over = async {
@@ -75,7 +86,7 @@ impl<W: Work> Crew<W> {
                 reason = over => Err(WorkError::Stopped(reason)),
             }
         });
-        self.running.insert(task.id(), (job, teller));
+        self.running.insert(task.id(), Running { job, teller, began: clock::monotonic() });
     }
 
     /// The next one whose work ends; pending while nothing runs.
@@ -86,35 +97,36 @@ impl<W: Work> Crew<W> {
                 Ok(done) => done,
                 Err(error) => (error.id(), Err(WorkError::Failed(panicked(error)))),
             };
-            if let Some((job, teller)) = self.running.remove(&id) {
-                return Done { job, outcome, told: teller.told() };
+            if let Some(Running { job, teller, began }) = self.running.remove(&id) {
+                return Done { job, outcome, told: teller.told(), took: began.elapsed() };
             }
         }
     }
 
     /// Whether any of that source is running.
     pub(super) fn has(&self, source: Source) -> bool {
-        self.running.values().any(|(job, _)| job.source == source)
+        self.running.values().any(|running| running.job.source == source)
     }
 
     /// Tells all of that source to stop that are not ours any more.
     pub(super) fn keep(&self, source: Source, ours: &[Ours]) {
         let lost = |job: &Job| job.source == source && !ours.iter().any(|ours| ours.is(job));
-        for (job, teller) in self.running.values().filter(|(job, _)| lost(job)) {
-            self.tell(job, teller, StopReason::NotOurs);
+        for running in self.running.values().filter(|running| lost(&running.job)) {
+            self.tell(running, StopReason::NotOurs);
         }
     }
 
     /// Tells all to stop.
     pub(super) fn stop_all(&self, reason: &StopReason) {
-        for (job, teller) in self.running.values() {
-            self.tell(job, teller, reason.clone());
+        for running in self.running.values() {
+            self.tell(running, reason.clone());
         }
     }
 
-    fn tell(&self, job: &Job, teller: &Teller, reason: StopReason) {
-        if teller.tell(reason.clone()) {
-            self.report.tell(&Event::Stopped { job: Name::from(job), reason });
+    fn tell(&self, running: &Running, reason: StopReason) {
+        if running.teller.tell(reason.clone()) {
+            let took = running.began.elapsed();
+            self.report.tell(&Event::Stopped { job: Name::from(&running.job), took, reason });
         }
     }
 }

@@ -9,7 +9,9 @@
 //! whoever hears the one and then the other would go back to sleep. But then the worker that looked too early has heard of the task
 //! itself, while it was asking; what is heard at that time is looked into, whatever others say.
 //!
-//! Anybody may say that nothing is left, and again and again: so nobody believes it for longer than it would sleep by itself.
+//! Anybody may say that nothing is left, and again and again; and what was never told is to be found all the same. So each worker with a
+//! free place glances now and then, whatever others say ([`glance_in`]): one statement for all sources, which takes nothing and tells
+//! nobody. To tell each other of that would wake as many as there are, as often as there are, for nothing.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
@@ -22,9 +24,10 @@ const SPREAD: Duration = Duration::from_millis(40);
 /// The longest that anybody waits with a look that is due.
 #[cfg(test)]
 const LAST: Duration = Duration::from_millis(70);
-/// Nobody sleeps for longer: what was never told is found in the end. At least three quarters of this are slept, so that not all look
-/// at once.
-const LONGEST: Duration = Duration::from_secs(30);
+/// Nobody sleeps for longer without a glance. At least three quarters of this are slept, so that not all glance at once.
+const GLANCE: Duration = Duration::from_secs(30);
+/// Where nothing is planned, the glances find what comes.
+const LONGEST: Duration = Duration::from_secs(3600);
 /// Shortest and longest wait after a look that found nothing although something is due: somebody has its row locked, or was faster.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
@@ -36,8 +39,6 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_s
 )]
 pub(super) struct Idle {
     at: Instant,
-    /// When it looks at the latest, whatever others say.
-    latest: Instant,
     /// Whether it looks then whatever others say.
     sure: bool,
     /// Whether others may be about to look for the same reason.
@@ -52,7 +53,7 @@ pub(super) struct Idle {
 impl Idle {
     /// It looks at once.
     pub(super) fn new(now: Instant) -> Self {
-        Self { at: now, latest: now, sure: true, shared: false, first: false, full: false, pause: PAUSE.0 }
+        Self { at: now, sure: true, shared: false, first: false, full: false, pause: PAUSE.0 }
     }
 
     pub(super) fn at(&self) -> Instant {
@@ -94,7 +95,21 @@ impl Idle {
     pub(super) fn quiet(&mut self, now: Instant, due: Option<Duration>) {
         self.first = false;
         if !self.sure {
-            (self.at, self.shared) = ((now + self.until(due)).min(self.latest), true);
+            (self.at, self.shared) = (now + self.until(due), true);
+        }
+    }
+
+    /// The server was asked when there is something, without looking.
+    pub(super) fn glanced(&mut self, now: Instant, due: Option<Duration>) {
+        if self.sure || self.full {
+            return;
+        }
+        if due.is_some_and(|due| due.is_zero()) {
+            // Nobody told, or others were told and have not looked yet.
+            self.heard(now);
+            self.sure = self.at <= now + OTHERS + SPREAD;
+        } else {
+            (self.at, self.shared) = (now + self.until(due), true);
         }
     }
 
@@ -105,7 +120,7 @@ impl Idle {
 
     /// It took all that it had places for: there may be more, and the next free place looks.
     pub(super) fn took_all(&mut self, now: Instant) {
-        self.has_looked(now);
+        self.sure = false;
         (self.at, self.shared, self.pause) = (now + LONGEST, false, PAUSE.0);
         self.full = true;
     }
@@ -115,7 +130,7 @@ impl Idle {
         let overdue = due.is_some_and(|due| due.is_zero());
         let pause = if took || !overdue { PAUSE.0 } else { (self.pause * 2).min(PAUSE.1) };
         let wait = if overdue { Some(self.pause) } else { due };
-        self.has_looked(now);
+        self.sure = false;
         (self.at, self.shared, self.pause) = (now + self.until(wait), true, pause);
         self.full = false;
     }
@@ -123,25 +138,24 @@ impl Idle {
     /// The server refused to say.
     pub(super) fn failed(&mut self, now: Instant) {
         self.pause = (self.pause * 2).clamp(Duration::from_millis(500), PAUSE.1);
-        self.has_looked(now);
+        self.sure = false;
         (self.at, self.shared) = (now + self.pause, false);
-    }
-
-    fn has_looked(&mut self, now: Instant) {
-        // As long as a sleep, of which no two are the same, so that not all who hear one another's words look at once.
-        (self.sure, self.latest) = (false, now + self.until(None));
     }
 
     /// How long to sleep for something that is due then.
     fn until(&self, due: Option<Duration>) -> Duration {
-        let longest = LONGEST.saturating_sub(part_of(LONGEST / 4));
-        due.map_or(longest, |due| due.saturating_add(self.delay()).min(longest))
+        due.map_or(LONGEST, |due| due.saturating_add(self.delay()).min(LONGEST))
     }
 
     /// How long after a task is due.
     fn delay(&self) -> Duration {
         if self.first { part_of(FIRST) } else { OTHERS + part_of(SPREAD) }
     }
+}
+
+/// How long to sleep until the next glance; the first one comes earlier, so that workers that began together do not glance together.
+pub(super) fn glance_in(first: bool) -> Duration {
+    if first { part_of(GLANCE) } else { GLANCE.saturating_sub(part_of(GLANCE / 4)) }
 }
 
 /// A random part.
@@ -166,7 +180,7 @@ mod tests {
         idle.looked(now, false, Some(SOON));
         assert!((SOON..=SOON + LAST).contains(&(idle.at() - now)) && idle.tells());
         idle.looked(now, false, None);
-        assert!((LONGEST * 3 / 4..=LONGEST).contains(&(idle.at() - now)));
+        assert!(idle.at() - now > GLANCE, "nothing to wait for but a glance");
         idle.looked(now, false, Some(Duration::MAX));
         assert!(idle.at() - now <= LONGEST);
         idle.freed(now);
@@ -227,25 +241,36 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sleeps_for_longer_whatever_others_say() {
-        let began = clock::monotonic();
-        for due in [None, Some(Duration::MAX), Some(LONGEST), Some(SOON)] {
-            let mut idle = Idle::new(began);
-            idle.looked(began, false, None);
-            for step in 1..3000 {
-                let now = began + Duration::from_millis(15) * step;
-                idle.heard(now);
-                idle.quiet(now, due);
-                assert!(idle.at() <= began + LONGEST, "{due:?} {step}");
-            }
-            // It has looked in vain, or could not: then it counts anew.
-            let now = began + LONGEST;
-            for look in [|idle: &mut Idle, now| idle.looked(now, false, None), Idle::failed, Idle::took_all] {
-                look(&mut idle, now);
-                idle.quiet(now, None);
-                assert!((LONGEST / 2..=LONGEST).contains(&(idle.at() - now)), "{due:?}");
-            }
-        }
+    fn a_glance_finds_what_nobody_told_and_what_others_hide() {
+        let now = clock::monotonic();
+        let mut idle = Idle::new(now);
+        idle.looked(now, false, None);
+        idle.quiet(now, Some(Duration::MAX));
+        assert!(idle.at() - now > GLANCE);
+        idle.glanced(now, Some(SOON));
+        assert!((SOON..=SOON + LAST).contains(&(idle.at() - now)) && idle.tells());
+        // Something is due: then it looks, whatever others say.
+        idle.glanced(now, Some(Duration::ZERO));
+        assert!(idle.at() - now <= LAST);
+        idle.quiet(now, None);
+        assert!(idle.at() - now <= LAST);
+        idle.looked(now, true, None);
+        idle.quiet(now, Some(SOON));
+        assert!(idle.at() - now >= SOON, "once");
+        // What it is about to look into is not put off, and without a free place there is nothing to look for.
+        idle.heard_while_looking(now);
+        idle.glanced(now, None);
+        assert!(idle.at() - now <= LAST);
+        idle.took_all(now);
+        idle.glanced(now, Some(Duration::ZERO));
+        assert!(idle.at() - now > GLANCE);
+    }
+
+    #[test]
+    fn glances_are_apart_and_no_two_alike() {
+        let later: std::collections::HashSet<_> = (0..20).map(|_| glance_in(false)).collect();
+        assert!(later.len() > 10 && later.iter().all(|wait| (GLANCE * 3 / 4..=GLANCE).contains(wait)));
+        assert!((0..20).all(|_| glance_in(true) <= GLANCE));
     }
 
     #[test]

@@ -49,7 +49,8 @@ impl<W: Work> Life<W> {
     pub(super) async fn run(mut self) -> Result<Summary, WorkerError> {
         let mut next = self.begin().await?;
         while let Some(session) = next {
-            self.options.report.tell(&Event::Connected { pid: session.pid() });
+            let types = self.options.types.clone();
+            self.options.report.tell(&Event::Connected { pid: session.pid(), types });
             self.said.clear();
             let began = clock::monotonic();
             let end =
@@ -99,12 +100,17 @@ impl<W: Work> Life<W> {
 
     /// None when it was told to quit.
     async fn open(&mut self) -> Option<Result<WorkSession, OpenError>> {
-        let Options { info, schema, trusted_owners, id, sources, .. } = &self.options;
+        let Options { info, schema, trusted_owners, id, sources, types, .. } = &self.options;
         let schema = Schema { name: schema.clone(), trusted_owners: trusted_owners.clone() };
+        let open = async {
+            let session = WorkSession::open(info, schema, id, sources).await?;
+            session.take_name().await?;
+            Ok(session.with_types(types.clone()))
+        };
         tokio::select! {
             biased;
             () = quits(&mut self.quit) => None,
-            opened = WorkSession::open(info, schema, id, sources) => Some(opened),
+            opened = open => Some(opened),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::event::Event;
-use super::idle::{Idle, part_of};
+use super::idle::{Idle, glance_in, part_of};
 use super::shift::Shift;
 use super::work::Work;
 use crate::clock;
@@ -68,6 +68,24 @@ impl Desks {
 }
 
 impl<W: Work> Shift<'_, W> {
+    /// Asks when there is something, of all sources at once.
+    pub(super) async fn glance(&mut self) -> Result<(), SessionError> {
+        const WHAT: &str = "asking when something is due";
+        self.glance_at = clock::monotonic() + glance_in(false);
+        match self.session.glance().await {
+            Ok(due) => {
+                self.accepted(WHAT);
+                for (source, due) in Source::ALL.into_iter().zip(due) {
+                    if let Some(Desk { idle, .. }) = self.desks.of(source) {
+                        idle.glanced(clock::monotonic(), due);
+                    }
+                }
+            }
+            Err(error) => self.refused(WHAT, error)?,
+        }
+        Ok(())
+    }
+
     pub(super) async fn look(&mut self, source: Source) -> Result<(), SessionError> {
         for news in self.session.news_so_far() {
             self.hear(news);

@@ -2,7 +2,7 @@
 //!
 //! One connection holds the locks of all that it runs ([`WorkSession`](crate::locks::work_session::WorkSession)); what a job does is a [`Work`], on connections of its own.
 //! Tasks and items share the worker's places; where both wait, they take turns. The worker fetches as many as it has places for, sends
-//! heartbeats while anything runs, and sends nothing while nothing does (unless it is to observe the locks): then it sleeps until it is notified, or until the next
+//! heartbeats while anything runs, and one statement every half minute while nothing does (unless it is to observe the locks): then it sleeps until it is notified, or until the next
 //! task is due (the module `idle`). Items whose session is gone are brought back by workers that find nothing else in the queue, and
 //! now and then by all.
 //!
@@ -23,6 +23,7 @@ mod crew;
 mod event;
 mod idle;
 mod life;
+mod log;
 mod look;
 mod settle;
 mod shift;
@@ -33,8 +34,9 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-pub use crate::locks::work_session::{Job, Source, WorkerId};
-pub use event::{Event, Name, Report};
+pub use crate::locks::work_session::{Job, Source, Types, WorkerId};
+pub use event::{Event, Level, Name, Report};
+pub use log::{Format, line};
 pub use stop::{Stop, StopReason, gate};
 pub use work::{Work, WorkError};
 
@@ -54,10 +56,12 @@ pub struct Options {
     pub schema: SchemaName,
     /// Who may own it, beside superusers and the role that is connected.
     pub trusted_owners: TrustedOwners,
-    /// The worker's name in the log.
+    /// The worker's name in the log, which no other worker on the schema has at the same time.
     pub id: WorkerId,
     /// Where it takes work from.
     pub sources: Vec<Source>,
+    /// Of which types; work of others is left alone.
+    pub types: Types,
     /// How many jobs it runs at once; at least one.
     pub concurrency: usize,
     /// Between two heartbeats while something runs. Work is held up when none was confirmed for twice as long.
@@ -72,7 +76,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The usual: the schema `locktop`, tasks and items, one at a time, a heartbeat every five seconds, ten seconds of grace, and nobody who is told.
+    /// The usual: the schema `locktop`, tasks and items of any type, one at a time, a heartbeat every five seconds, ten seconds of grace, and nobody who is told.
     #[must_use]
     pub fn new(info: ConnInfo, id: WorkerId) -> Self {
         Self {
@@ -81,6 +85,7 @@ impl Options {
             trusted_owners: TrustedOwners::default(),
             id,
             sources: Source::ALL.to_vec(),
+            types: Types::all(),
             concurrency: 1,
             heartbeat: Duration::from_secs(5),
             observe_locks: None,

@@ -1,6 +1,6 @@
 //! Writing down how work ended.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::crew::Done;
 use super::event::{Event, Name};
@@ -13,7 +13,8 @@ use crate::locks::work_session::{Finish, Job, SessionError, Source};
 /// An end that is to be written down.
 #[derive(Debug)]
 enum Settle {
-    Finish(Finish),
+    /// After so long.
+    Finish(Finish, Duration),
     GiveBack,
 }
 
@@ -50,19 +51,21 @@ impl Unwritten {
 impl<W: Work> Shift<'_, W> {
     pub(super) async fn done(&mut self, done: Done) -> Result<(), SessionError> {
         self.desks.freed(clock::monotonic());
+        let took = done.took;
+        let finish = |finish| Settle::Finish(finish, took);
         let settle = match (done.told, done.outcome) {
             (Some(StopReason::NotOurs | StopReason::ConnectionLost(_)), _) => {
                 self.summary.stopped += 1;
                 self.untidy = true;
                 return self.tidy().await;
             }
-            (_, Ok(())) => Settle::Finish(Finish::Completed),
-            (_, Err(WorkError::Failed(reason))) => Settle::Finish(Finish::Failed(reason)),
-            (_, Err(WorkError::Refused(reason))) => Settle::Finish(Finish::Refused(reason)),
+            (_, Ok(())) => finish(Finish::Completed),
+            (_, Err(WorkError::Failed(reason))) => finish(Finish::Failed(reason)),
+            (_, Err(WorkError::Refused(reason))) => finish(Finish::Refused(reason)),
             (Some(StopReason::ShutDown), Err(WorkError::Stopped(_))) => Settle::GiveBack,
-            (None, Err(WorkError::Stopped(reason))) => Settle::Finish(Finish::Failed(format!(
-                "the work stopped without having been told to: {reason}"
-            ))),
+            (None, Err(WorkError::Stopped(reason))) => {
+                finish(Finish::Failed(format!("the work stopped without having been told to: {reason}")))
+            }
         };
         self.settle(done.job, settle).await
     }
@@ -105,7 +108,7 @@ impl<W: Work> Shift<'_, W> {
 
     async fn write(&mut self, job: &Job, settle: &Settle) -> Result<(), SessionError> {
         let written = match settle {
-            Settle::Finish(finish) => self.session.finish(job, finish.clone()).await,
+            Settle::Finish(finish, _) => self.session.finish(job, finish.clone()).await,
             Settle::GiveBack => self.session.give_back(job).await,
         };
         if let Err(SessionError::Lost(reason)) = &written {
@@ -117,17 +120,30 @@ impl<W: Work> Shift<'_, W> {
         self.untidy |= !counted;
         let count = match settle {
             _ if !counted => &mut self.summary.not_counted,
-            Settle::Finish(Finish::Completed) => &mut self.summary.completed,
-            Settle::Finish(Finish::Failed(_) | Finish::Refused(_)) => &mut self.summary.failed,
+            Settle::Finish(Finish::Completed, _) => &mut self.summary.completed,
+            Settle::Finish(Finish::Failed(_) | Finish::Refused(_), _) => &mut self.summary.failed,
             Settle::GiveBack => &mut self.summary.given_back,
         };
         *count += 1;
-        let job = Name::from(job);
-        match settle {
-            _ if !counted => self.options.report.tell(&Event::NotCounted { job }),
-            Settle::GiveBack => self.options.report.tell(&Event::GivenBack { job }),
-            Settle::Finish(_) => {}
-        }
+        self.options.report.tell(&written_down(job, settle, counted));
         Ok(())
+    }
+}
+
+/// What to tell of an end that the server has answered.
+fn written_down(of: &Job, settle: &Settle, counted: bool) -> Event {
+    let job = Name::from(of);
+    match settle {
+        _ if !counted => Event::NotCounted { job },
+        Settle::GiveBack => Event::GivenBack { job },
+        Settle::Finish(Finish::Completed, took) => Event::Completed { job, took: *took },
+        Settle::Finish(Finish::Failed(reason), took) => {
+            let again = of.attempt < of.max_attempts;
+            Event::Failed { job, took: *took, again, reason: reason.clone() }
+        }
+        Settle::Finish(Finish::Refused(reason), took) => {
+            let again = of.source == Source::Tasks && of.attempt < of.max_attempts;
+            Event::Failed { job, took: *took, again, reason: reason.clone() }
+        }
     }
 }

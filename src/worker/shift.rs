@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use super::crew::{Crew, Done};
 use super::event::{Event, Name};
+use super::idle::glance_in;
 use super::life::quits;
 use super::look::{Desk, Desks};
 use super::settle::Unwritten;
@@ -50,6 +51,8 @@ pub(super) struct Shift<'a, W> {
     pub(super) hold: Hold,
     pub(super) desks: Desks,
     pub(super) heartbeat_at: Instant,
+    /// When to ask what is due, whatever was told.
+    pub(super) glance_at: Instant,
     /// When to look who waits for locks, if at all.
     observe_at: Option<Instant>,
     pub(super) unwritten: Unwritten,
@@ -78,6 +81,7 @@ pub(super) async fn work<W: Work>(
         hold: Hold::new(clock::since_boot(), options.heartbeat * 2),
         desks: Desks::new(&options.sources, now),
         heartbeat_at: now,
+        glance_at: now + glance_in(true),
         observe_at: options.observe_locks.map(|_| now),
         unwritten: Unwritten::new(now),
         stage: Stage::Working,
@@ -109,6 +113,7 @@ enum Next {
     Retry,
     Stop,
     Observe,
+    Glance,
     Look(Source),
     News(News),
 }
@@ -139,6 +144,7 @@ impl<W: Work> Shift<'_, W> {
                 Next::Done(done) => self.done(*done).await?,
                 Next::Retry => self.retry().await?,
                 Next::Observe => self.observe().await?,
+                Next::Glance => self.glance().await?,
                 Next::Look(source) => self.look(source).await?,
                 Next::News(news) => self.hear(news),
             }
@@ -157,7 +163,7 @@ impl<W: Work> Shift<'_, W> {
         };
         let unwritten = !self.unwritten.is_empty();
         let (running, free) = (self.crew.running() > 0, self.crew.free() > 0);
-        let look = self.desks.next();
+        let (look, takes) = (self.desks.next(), works && free && !self.crew.is_losing());
         tokio::select! {
             biased;
             reason = lost(ended) => Next::Lost(reason),
@@ -167,8 +173,9 @@ impl<W: Work> Shift<'_, W> {
             () = at(Some(self.unwritten.at())), if unwritten => Next::Retry,
             () = at(stop_at) => Next::Stop,
             () = at(self.observe_at), if works => Next::Observe,
+            () = at(Some(self.glance_at)), if takes => Next::Glance,
             // Before the news: whoever sends them without end does not keep us from looking.
-            source = turn(look), if works && free && !self.crew.is_losing() => Next::Look(source),
+            source = turn(look), if takes => Next::Look(source),
             news = self.session.news() => Next::News(news),
         }
     }

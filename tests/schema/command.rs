@@ -47,10 +47,13 @@ async fn the_commands_say_what_they_did() {
     let (status, out, _) = run(&["status"]);
     assert!(status == 0 && out.starts_with(&format!("{latest}; ")), "{out}");
     let session = Session::open(&info).await;
-    session.run("DROP FUNCTION next_due_at(); CREATE VIEW \"e\u{1b}[2J\" AS SELECT 1").await;
+    session.run("DROP FUNCTION next_due_at(text[]); CREATE VIEW \"e\u{1b}[2J\" AS SELECT 1").await;
     let (status, out, _) = run(&["status"]);
     assert_eq!(status, 1);
-    assert!(out.contains("\n  function next_due_at(): is missing") && !out.contains('\u{1b}'), "{out:?}");
+    assert!(
+        out.contains("\n  function next_due_at(text[]): is missing") && !out.contains('\u{1b}'),
+        "{out:?}"
+    );
     for asks in [&["drop"][..], &["purge", "--keep", "1d"]] {
         let (status, out, error) = run(asks);
         let reason = "asks before it acts, and there is no terminal to ask on: --yes does without";

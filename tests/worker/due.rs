@@ -92,7 +92,7 @@ async fn no_crowd_of_news_hides_that_a_task_is_due() {
         let worker: WorkerId = "w".parse().unwrap();
         let mut worker =
             WorkSession::open(&info, &SchemaName::default(), &worker, &Source::ALL).await.unwrap();
-        for said in ["'locktop_quiet', n || ' tasks locktop'", "'locktop_tasks', 'other' || n"] {
+        for said in ["'locktop_quiet', n || ' tasks * locktop'", "'locktop_tasks', 'other' || n"] {
             let crowd = format!("SELECT pg_notify({said}) FROM generate_series(1, 1000) n");
             session.run(&format!("BEGIN; {crowd}; NOTIFY locktop_tasks, 'locktop'; COMMIT")).await;
             wait_until("the news", async || {
@@ -127,14 +127,15 @@ async fn a_session_tells_others_that_nothing_is_left() {
         assert_eq!(one.next_due_telling(TASKS, None).await, Ok(Some(Duration::ZERO)), "and says nothing");
         // What is nobody's news: another schema's, and what anybody may notify.
         for said in [
-            "1 tasks other",
+            "1 tasks * other",
             "-",
             "- tasks",
-            "- locktop",
-            "- x locktop",
-            "x tasks locktop",
-            "-1 tasks locktop",
-            "NaN tasks locktop",
+            "- tasks *",
+            "- tasks locktop",
+            "- x * locktop",
+            "x tasks * locktop",
+            "-1 tasks * locktop",
+            "NaN tasks * locktop",
             "",
         ] {
             session.run(&format!("NOTIFY locktop_quiet, '{said}'")).await;

@@ -15,12 +15,15 @@ mod crowd;
 mod db;
 mod due;
 mod hand;
+mod log;
 mod loss;
+mod named;
 mod opens;
 mod pooled;
 #[path = "../support/pooler.rs"]
 mod pooler;
 mod process;
+mod programs;
 mod queue;
 mod rest;
 mod runs;
@@ -29,3 +32,4 @@ mod statement;
 #[path = "../support/mod.rs"]
 mod support;
 mod suspend;
+mod types;

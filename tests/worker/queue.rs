@@ -66,14 +66,14 @@ async fn what_an_item_is_called_says_what_is_done_with_it() {
         let options = Options { concurrency: 2, ..Worker::options(&info, &"w".repeat(100)) };
         let work = Builtin::new(options.info.clone(), &options.id);
         let worker = Worker::start(options, work);
-        let known = "this worker knows \"sleep\" ({\"seconds\": 1.5}) and \"sql\" ({\"statement\": \"…\"})";
+        let known = "this worker knows sleep, sql, notify, http, command";
         let expected = [
             "completed|1|3|-",
             "completed|1|3|-",
             "failed|3|3|division by zero (SQLSTATE 22012)",
             "failed|3|3|timed out after 0.1 s",
             "failed|3|3|timed out after 0.1 s",
-            &format!("failed|1|3|the payload of an item named \"sql\" is missing: {known}"),
+            "failed|1|3|the payload of an item named \"sql\" is missing; such as {\"statement\": \"…\"}",
             &format!("failed|1|3|the item's name \"mail\" is not known: {known}"),
             &format!("failed|1|3|the item's name \"\" is not known: {known}"),
         ];
@@ -187,7 +187,13 @@ async fn what_is_told_of_the_one_source_does_not_quiet_the_other() {
     let session = Session::open(&info).await;
     let schema = SchemaName::default();
     let mut one = WorkSession::open(&info, &schema, &"w".parse().unwrap(), &Source::ALL).await.unwrap();
-    for said in ["- tasks locktop", "1.5 queue locktop", "- other locktop", "1 queue elsewhere"] {
+    for said in [
+        "- tasks * locktop",
+        "1.5 queue * locktop",
+        "- other * locktop",
+        "1 queue * elsewhere",
+        "1 queue x locktop",
+    ] {
         session.run(&format!("NOTIFY locktop_quiet, '{said}'")).await;
     }
     one.tell_due(Source::Queue).await.unwrap();
@@ -240,7 +246,7 @@ async fn an_item_that_is_not_its_own_any_more_is_stopped_and_the_rest_goes_on() 
         task(&session, "t", "x", "NULL").await;
         work.began(3).await;
         session.run("UPDATE task_queue SET status = 'failed', error_message = 'by hand' WHERE id = 2").await;
-        worker.events.wait_for("stopped \"x\" (item 2): a heartbeat found").await;
+        worker.events.wait_for("stopped \"x\" (item 2) after ").await;
         work.end(Ok(()));
         all(&session, "completed|1|3|-\nfailed|1|3|by hand").await;
         ended(&session, 1).await;

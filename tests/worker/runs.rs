@@ -15,7 +15,7 @@ fn builtin(options: &Options) -> Builtin {
 }
 
 #[tokio::test]
-async fn both_types_are_run_and_every_other_is_refused() {
+async fn statements_and_naps_are_run_and_what_cannot_be_done_is_refused() {
     for version in versions() {
         let info = installed(version).await;
         let session = Session::open(&info).await;
@@ -46,7 +46,7 @@ async fn both_types_are_run_and_every_other_is_refused() {
         let outcomes = session
             .ask("SELECT task_name, status, error_message FROM task_execution_log e JOIN scheduled_tasks t ON t.id = task_id ORDER BY e.id")
             .await;
-        let known = "this worker knows \"sleep\" ({\"seconds\": 1.5}) and \"sql\" ({\"statement\": \"…\"})";
+        let (sleep, sql) = ("such as {\"seconds\": 1.5}", "such as {\"statement\": \"…\"}");
         let copy = "unexpected message from server: COPY from STDIN or to STDOUT is not for a task, which has neither";
         let expected = [
             "nap|completed|-",
@@ -56,13 +56,13 @@ async fn both_types_are_run_and_every_other_is_refused() {
             "two|failed|cannot insert multiple commands into a prepared statement (SQLSTATE 42601)",
             "slow|failed|timed out after 0.1 s",
             "slow nap|failed|timed out after 0.1 s",
-            &format!("none|failed|the payload of a task of type \"sql\" is missing: {known}"),
-            &format!("strange|failed|the task type \"http\" is not known: {known}"),
+            &format!("none|failed|the payload of a task of type \"sql\" is missing; {sql}"),
+            "strange|failed|the type \"http\" is not allowed here: --allow-http allows it",
             "begin|failed|the statement left a transaction open, which was rolled back: BEGIN is not for a task, whose one statement is a transaction by itself",
             &format!("copy out|failed|{copy}"),
             &format!("copy in|failed|{copy}"),
             &format!(
-                "long|failed|the payload of a task of type \"sleep\" has a \"timeout\" of 7200 s, above its own of 1800 s: {known}"
+                "long|failed|the payload of a task of type \"sleep\" has a \"timeout\" of 7200 s, above its own of 1800 s; {sleep}"
             ),
         ];
         assert_eq!(outcomes.lines().collect::<Vec<_>>(), expected, "{version}");
@@ -118,7 +118,6 @@ impl Work for Alone {
     }
 }
 
-/// Two of them share a name; nobody is harmed.
 #[tokio::test]
 async fn many_workers_run_each_task_once_and_never_two_at_a_time() {
     for version in versions() {
@@ -127,7 +126,7 @@ async fn many_workers_run_each_task_once_and_never_two_at_a_time() {
         let work = Alone::default();
         let start =
             |id: &str| Worker::start(Options { concurrency: 3, ..Worker::options(&info, id) }, work.clone());
-        let workers = [start("one"), start("two"), start("same"), start("same")];
+        let workers = ["one", "two", "three", "four"].map(start);
         session
             .run(
                 "INSERT INTO scheduled_tasks (task_name, task_type, priority, retry_delay, next_run_at) \
@@ -192,16 +191,15 @@ async fn texts_of_any_encoding_do_no_harm() {
         let sql = format!(
             "INSERT INTO scheduled_tasks (task_name, task_type, payload, max_attempts, next_run_at) VALUES \
              ({name}, 'sql', '{{\"statement\": \"SELECT (''caf'' || chr(233))::int\"}}', 1, clock_timestamp()), \
-             ('strange', 'http', NULL, 1, clock_timestamp())"
+             ('strange', 'mail', NULL, 1, clock_timestamp())"
         );
         session.run(&sql).await;
         let options = Worker::options(&info, "w");
         let work = builtin(&options);
         let worker = Worker::start(options, work);
         ended(&session, 2).await;
-        // The dots of our own words are in no LATIN1.
         let sql =
-            "SELECT count(*) FROM task_execution_log WHERE error_message LIKE '%\"http\" is not known%'";
+            "SELECT count(*) FROM task_execution_log WHERE error_message LIKE '%\"mail\" is not known%'";
         assert_eq!(session.ask(sql).await, "1", "{encoding}");
         let told = worker.events.lines().join("\n");
         assert!(!told.contains("refused"), "{encoding}: {told}");

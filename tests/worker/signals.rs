@@ -32,14 +32,17 @@ async fn told_to_end_it_finishes_what_runs() {
         let left = process.ended().await;
         assert_eq!((left.status, left.out.as_str()), (Some(0), ""), "{version}: {}", left.err);
         assert_eq!(log(&session).await, "w|completed|-", "and takes nothing new");
-        let lines: Vec<_> = left.err.lines().collect();
-        assert!(lines[0].starts_with("locktop: worker w: connected, served by process "), "{lines:?}");
-        assert_eq!(lines[1], "locktop: worker w: shutting down: nothing new is taken, 1 running");
-        assert_eq!(
-            lines[2],
-            "locktop: worker w: ended: 1 completed, 0 failed, 0 stopped, 0 given back, 0 not recorded"
-        );
-        assert_eq!(lines.len(), 3);
+        // Time, level, and the rest.
+        let lines: Vec<_> = left.err.lines().map(|line| line.split_once(' ').unwrap()).collect();
+        assert!(lines.iter().all(|(time, _)| time.ends_with('Z') && time.len() == 24), "{lines:?}");
+        let said = |index: usize| lines[index].1.strip_prefix("INFO  worker w: ").unwrap();
+        assert!(said(0).starts_with("connected, served by process "), "{lines:?}");
+        assert!(said(0).ends_with("; takes notify, sleep, sql"), "{lines:?}");
+        assert_eq!(said(1), "started \"t\" (execution 1): task 1, type sleep, attempt 1 of 3");
+        assert_eq!(said(2), "shutting down: nothing new is taken, 1 running");
+        assert!(said(3).starts_with("completed \"t\" (execution 1) after 1."), "{lines:?}");
+        assert_eq!(said(4), "ended: 1 completed, 0 failed, 0 stopped, 0 given back, 0 not recorded");
+        assert_eq!(lines.len(), 5);
         no_session_is_left(&session).await;
     }
 }

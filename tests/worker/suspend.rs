@@ -165,7 +165,7 @@ async fn awake_without_its_connection_it_only_stops_and_another_has_the_item() {
         let name = session.info.dbname();
         session
             .run(&format!(
-                "ALTER DATABASE {name} SET locktop.orphan_grace = '0.3s'; DELETE FROM public.delay"
+                "ALTER DATABASE {name} SET locktop.orphan_grace = '0.3s'; SET locktop.orphan_grace = '0.3s'; DELETE FROM public.delay"
             ))
             .await;
         let pid = session.ask("SELECT backend_pid FROM task_queue").await;

@@ -42,6 +42,9 @@ pub enum OpenError {
         /// The statements that give it all of that.
         needs: String,
     },
+    /// Another session has the worker's name.
+    #[error("{0}")]
+    NameTaken(Namesake),
     /// Nothing can be locked or written there.
     #[error("this server is a standby, where no task can be run: connect to the primary")]
     Standby,
@@ -51,6 +54,37 @@ pub enum OpenError {
     /// It stopped to answer, or the connection did not last.
     #[error("the connection did not last: {0}")]
     Lost(String),
+}
+
+/// The session that has a worker's name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Namesake {
+    /// The name.
+    pub name: String,
+    /// The schema in which it is taken.
+    pub schema: SchemaName,
+    /// The process id of the server's side, where it still was there when it was looked for.
+    pub pid: Option<i32>,
+    /// Where its client is, as far as the role may see that: an address, or nothing on a socket.
+    pub client: Option<String>,
+    /// Since when it is connected, as far as the role may see that; by the server's clock, with its zone.
+    pub since: Option<String>,
+}
+
+impl std::fmt::Display for Namesake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let schema = self.schema.quoted();
+        write!(f, "there is a worker \"{}\" on the schema {schema} of this database already", self.name)?;
+        if let Some(pid) = self.pid {
+            write!(f, ": server process {pid}")?;
+        }
+        match (&self.client, &self.since) {
+            (Some(client), Some(since)) => write!(f, ", client {client}, connected since {since}")?,
+            (None, Some(since)) => write!(f, ", on a local socket, connected since {since}")?,
+            _ => {}
+        }
+        f.write_str("; give this one another --id, or end that one first")
+    }
 }
 
 impl OpenError {

@@ -14,6 +14,7 @@
 //! # async fn example(info: ConnInfo) -> Result<(), Box<dyn std::error::Error>> {
 //! let id: WorkerId = "worker-1".parse()?;
 //! let mut session = WorkSession::open(&info, &SchemaName::default(), &id, &Source::ALL).await?;
+//! session.take_name().await?; // nobody else on this schema is called so while it lasts
 //! for job in session.fetch(Source::Tasks, 2).await? {
 //!     println!("{}: {:?}", job.name, job.payload);
 //!     let counted = session.finish(&job, Finish::Completed).await?;
@@ -24,16 +25,19 @@
 
 mod error;
 mod job;
+mod name;
 mod news;
 mod open;
 mod rights;
 mod session;
 mod source;
+mod types;
 mod worker_id;
 
-pub use error::{OpenError, SessionError};
+pub use error::{Namesake, OpenError, SessionError};
 pub use job::{Finish, Job, Ours, Requeued};
 pub use news::News;
 pub use session::WorkSession;
 pub use source::Source;
+pub use types::Types;
 pub use worker_id::{WorkerId, WorkerIdError};

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::source::Source;
+use super::types::Types;
 
-/// Where workers tell each other that nothing is left to take. Payload: seconds until that changes, or `-`; the source; the schema.
+/// Where workers tell each other that nothing is left to take. Payload: seconds until that changes, or `-`; the source; the key of the types
+/// that it is about; the schema.
 pub(super) const QUIET: &str = "locktop_quiet";
 
 /// What a worker is told unasked.
@@ -19,8 +21,9 @@ pub enum News {
 }
 
 impl News {
-    /// What a notification says, if it is about this schema; `own` when it is this session's.
-    pub(super) fn read(channel: &str, payload: &str, schema: &str, own: bool) -> Option<Self> {
+    /// What a notification says, if it is about this schema, and where it is told of certain types about these; `own` when it is this
+    /// session's.
+    pub(super) fn read(channel: &str, payload: &str, schema: &str, types: &Types, own: bool) -> Option<Self> {
         if let Some(due) = Self::of_channel(channel) {
             return (payload == schema).then_some(due);
         }
@@ -28,9 +31,10 @@ impl News {
             return None;
         }
         let (seconds, rest) = payload.split_once(' ')?;
-        let (source, of) = rest.split_once(' ')?;
+        let (source, rest) = rest.split_once(' ')?;
+        let (key, of) = rest.split_once(' ')?;
         let source = Source::ALL.into_iter().find(|known| known.name() == source)?;
-        (of == schema).then_some(())?;
+        (key == types.key() && of == schema).then_some(())?;
         // Anybody may notify: what is no duration is no news.
         let told = match seconds {
             "-" => None,

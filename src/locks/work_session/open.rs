@@ -45,6 +45,8 @@ pub(super) struct All {
     /// For the queue alone: with the tasks it is part of taking one.
     pub(super) requeue: Statement,
     pub(super) notify: Statement,
+    /// When each source has something, in the order of [`Source::ALL`].
+    pub(super) glance: Statement,
     pub(super) observe: Statement,
     /// For the tasks alone: an item's key is not in anybody's way.
     pub(super) release_idle: Statement,
@@ -143,6 +145,13 @@ async fn statements(client: &Client, schema: &str) -> Result<All, tokio_postgres
             ))
             .await?,
         observe: client.prepare(&format!("SELECT {schema}.observe_lock_waits()")).await?,
+        glance: client
+            .prepare(&format!(
+                "SELECT ({}), ({})",
+                Source::Tasks.due(schema, "$1"),
+                Source::Queue.due(schema, "$1")
+            ))
+            .await?,
         notify: client.prepare("SELECT pg_catalog.pg_notify($1, $2)").await?,
         release_idle: client.prepare(&format!("SELECT {schema}.release_idle_task_keys($1)")).await?,
     })

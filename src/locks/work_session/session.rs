@@ -8,9 +8,11 @@ use tokio_postgres::{Row, Statement};
 
 use super::error::{OpenError, SessionError};
 use super::job::{Finish, Job, Ours, Requeued};
+use super::name;
 use super::news::News;
 use super::open::{self, All};
 use super::source::Source;
+use super::types::Types;
 use super::worker_id::WorkerId;
 use crate::pg::connect::{Heard, Listening};
 use crate::pg::conninfo::ConnInfo;
@@ -33,6 +35,7 @@ pub struct WorkSession {
     statements: All,
     worker: WorkerId,
     schema: SchemaName,
+    types: Types,
     pid: i32,
 }
 
@@ -51,7 +54,23 @@ impl WorkSession {
         let schema = schema.into();
         let (connection, statements) = open::open(info, &schema, sources).await?;
         let row = connection.client.query_one("SELECT pg_catalog.pg_backend_pid()", &[]).await?;
-        Ok(Self { connection, statements, worker: worker.clone(), schema: schema.name, pid: row.try_get(0)? })
+        let (worker, types, pid) = (worker.clone(), Types::all(), row.try_get(0)?);
+        Ok(Self { connection, statements, worker, schema: schema.name, types, pid })
+    }
+
+    /// Takes only work of these types from now on; all others are left alone.
+    #[must_use]
+    pub fn with_types(mut self, types: Types) -> Self {
+        self.types = types;
+        self
+    }
+
+    /// Makes sure that this is the only session on the schema with the worker's name, and keeps the name until it ends.
+    ///
+    /// # Errors
+    /// With what is known of the other session, when there is one; and when the server refuses or the session is lost.
+    pub async fn take_name(&self) -> Result<(), OpenError> {
+        name::take(&self.connection.client, &self.schema, &self.worker).await
     }
 
     /// The process id of the server's side.
@@ -74,7 +93,8 @@ impl WorkSession {
     /// their tasks, until [`Self::release_idle_keys`] was called.
     pub async fn fetch(&self, source: Source, max: usize) -> Result<Vec<Job>, SessionError> {
         let max = i32::try_from(max).unwrap_or(i32::MAX);
-        let rows = self.ask(&self.statements.of(source).fetch, &[&self.worker.as_str(), &max]).await?;
+        let arguments: [&(dyn ToSql + Sync); 3] = [&self.worker.as_str(), &max, &self.types.names()];
+        let rows = self.ask(&self.statements.of(source).fetch, &arguments).await?;
         rows.iter().map(|row| Job::read(source, row)).collect()
     }
 
@@ -156,10 +176,19 @@ impl WorkSession {
     /// # Errors
     /// When the server refuses, or the session is lost.
     pub async fn next_due(&self, source: Source) -> Result<Option<Duration>, SessionError> {
-        seconds(&self.ask(&self.statements.of(source).next_due, &[]).await?)
+        seconds(&self.ask(&self.statements.of(source).next_due, &[&self.types.names()]).await?, 0)
     }
 
-    /// The same, and tells all other workers of the schema that there is nothing to take before that. Where something is due now it
+    /// The same for both sources at once, in the order of [`Source::ALL`].
+    ///
+    /// # Errors
+    /// When the server refuses, or the session is lost.
+    pub async fn glance(&self) -> Result<[Option<Duration>; 2], SessionError> {
+        let rows = self.ask(&self.statements.glance, &[&self.types.names()]).await?;
+        Ok([seconds(&rows, 0)?, seconds(&rows, 1)?])
+    }
+
+    /// As [`Self::next_due`], and tells all other workers of the schema that take the same types that there is nothing to take before that. Where something is due now it
     /// tells them to leave that alone for `pause`; without one it tells them nothing then.
     ///
     /// # Errors
@@ -170,8 +199,9 @@ impl WorkSession {
         pause: Option<Duration>,
     ) -> Result<Option<Duration>, SessionError> {
         let pause = pause.map(|pause| pause.as_secs_f64());
-        let arguments: [&(dyn ToSql + Sync); 2] = [&self.schema.as_str(), &pause];
-        seconds(&self.ask(&self.statements.of(source).next_due_telling, &arguments).await?)
+        let arguments: [&(dyn ToSql + Sync); 4] =
+            [&self.schema.as_str(), &pause, &self.types.names(), &self.types.key()];
+        seconds(&self.ask(&self.statements.of(source).next_due_telling, &arguments).await?, 0)
     }
 
     /// Tells all workers of the schema that there may be something to take.
@@ -215,7 +245,8 @@ impl WorkSession {
     fn read(&self, heard: &Heard) -> Option<News> {
         match heard {
             Heard::Said(said) => {
-                News::read(&said.channel, &said.payload, self.schema.as_str(), said.pid == self.pid)
+                let (schema, own) = (self.schema.as_str(), said.pid == self.pid);
+                News::read(&said.channel, &said.payload, schema, &self.types, own)
             }
             // Ours may have been among them.
             Heard::More(channel) => News::of_channel(channel),
@@ -255,8 +286,8 @@ fn first(rows: &[Row]) -> Result<bool, SessionError> {
     }
 }
 
-fn seconds(rows: &[Row]) -> Result<Option<Duration>, SessionError> {
+fn seconds(rows: &[Row], column: usize) -> Result<Option<Duration>, SessionError> {
     let Some(row) = rows.first() else { return Ok(None) };
-    let seconds: Option<f64> = row.try_get(0)?;
+    let seconds: Option<f64> = row.try_get(column)?;
     Ok(seconds.map(|seconds| Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX)))
 }

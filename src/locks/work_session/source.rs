@@ -45,19 +45,19 @@ impl Source {
         }
     }
 
-    /// Parameters: the worker, and at most how many. Columns as [`super::Job::read`] expects them.
+    /// Parameters: the worker, at most how many, and of which types. Columns as [`super::Job::read`] expects them.
     fn fetch(self, schema: &str) -> String {
         let (name, payload) = (bytes("f.task_name"), bytes("f.payload::text"));
         match self {
             Self::Tasks => format!(
                 "SELECT f.execution_id, f.task_id::int8, {name}, {}, {payload}, f.attempt, f.max_attempts, f.timeout_seconds, f.lock_id \
-                 FROM {schema}.fetch_tasks($1, $2) f",
+                 FROM {schema}.fetch_tasks($1, $2, $3) f",
                 bytes("f.task_type")
             ),
             // What an item is called says what is to be done with it.
             Self::Queue => format!(
                 "SELECT f.task_id, f.task_id, {name}, {name}, {payload}, f.attempt, f.max_attempts, f.timeout_seconds, \
-                 {schema}.queue_lock_key(f.task_id) FROM {schema}.claim_queue_items($1, $2) f"
+                 {schema}.queue_lock_key(f.task_id) FROM {schema}.claim_queue_items($1, $2, $3) f"
             ),
         }
     }
@@ -88,8 +88,9 @@ impl Source {
         }
     }
 
-    /// When to look again. Seconds from now on, by the server's clock. An infinite time is too far off for a number.
-    fn due(self, schema: &str) -> String {
+    /// When to look again, for who takes these types (the parameter of this number). Seconds from now on, by the server's clock. An
+    /// infinite time is too far off for a number.
+    pub(super) fn due(self, schema: &str, types: &str) -> String {
         let function = match self {
             Self::Tasks => "next_due_at",
             Self::Queue => "next_item_due_at",
@@ -97,18 +98,18 @@ impl Source {
         format!(
             "SELECT CASE WHEN pg_catalog.isfinite(d.moment) THEN \
              extract(epoch FROM d.moment - pg_catalog.clock_timestamp())::float8 END AS seconds \
-             FROM {schema}.{function}() AS d (moment)"
+             FROM {schema}.{function}({types}::text[]) AS d (moment)"
         )
     }
 
-    /// The same, told to the other workers. Parameters: the schema, and the pause where something is due now.
+    /// The same, told to the other workers. Parameters: the schema, the pause where something is due now, the types, and their key.
     fn due_telling(self, schema: &str) -> String {
         format!(
             "SELECT n.seconds, CASE WHEN n.seconds <= 0 AND $2::float8 IS NULL THEN NULL ELSE \
              pg_catalog.pg_notify('{QUIET}', CASE WHEN n.seconds IS NULL THEN '-' \
-             ELSE greatest(n.seconds, $2)::text END || ' {} ' || $1::text) END FROM ({}) n",
+             ELSE greatest(n.seconds, $2)::text END || ' {} ' || $4::text || ' ' || $1::text) END FROM ({}) n",
             self.name(),
-            self.due(schema)
+            self.due(schema, "$3")
         )
     }
 
@@ -122,7 +123,7 @@ impl Source {
             finish: client.prepare_typed(&self.finish(schema), &typed).await?,
             give_back: client.prepare_typed(&self.give_back(schema), of_job).await?,
             heartbeat: client.prepare(&self.heartbeat(schema)).await?,
-            next_due: client.prepare(&self.due(schema)).await?,
+            next_due: client.prepare(&self.due(schema, "$1")).await?,
             next_due_telling: client.prepare(&self.due_telling(schema)).await?,
         })
     }

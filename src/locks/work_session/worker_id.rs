@@ -7,8 +7,8 @@ use std::sync::Arc;
 /// Most characters of a name.
 const LONGEST: usize = 100;
 
-/// The name of a worker, as it stands in the log. Two workers should not share one, but do each other no harm when they do: the
-/// server tells them apart by their sessions.
+/// The name of a worker, as it stands in the log. Two workers do not share one, so that people can tell them apart; the server does that by
+/// their sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct WorkerId(Arc<str>);
 

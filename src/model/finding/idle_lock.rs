@@ -7,6 +7,8 @@ use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockTag, LockType};
+use crate::model::lock_key::LockKey;
+use crate::model::namespace;
 use crate::model::task::{TaskRow, TaskState};
 use crate::model::wait_graph::Party;
 
@@ -29,7 +31,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     for lock in
         snapshot.locks.rows.iter().filter(|lock| lock.granted && lock.tag.locktype == LockType::Advisory)
     {
-        if told.contains(&lock.tag) {
+        if told.contains(&lock.tag) || is_name(&lock.tag) {
             continue;
         }
         if let Some(holder) = lock.pid.and_then(|pid| idle.get_mut(&pid)) {
@@ -42,6 +44,11 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let left_out = holders.len().saturating_sub(LIMIT);
     let listed = holders.into_iter().take(LIMIT).filter_map(|holder| holder.finding(look));
     listed.chain(Finding::more(CHECK, left_out)).collect()
+}
+
+/// The name of a worker is held for as long as the worker lives, whatever it does.
+fn is_name(tag: &LockTag) -> bool {
+    matches!(LockKey::of(tag), Some(LockKey::Bigint(key)) if namespace::id_in(namespace::WORKERS, key).is_some())
 }
 
 /// The lock of a task that runs is where it should be, and that of one that does not has been told.

@@ -3,6 +3,7 @@
 use super::hash::{fnv1_32, fnv1a_64, java_hash_code};
 use super::{Context, LockName};
 use crate::model::lock_key::LockKey;
+use crate::model::namespace;
 
 /// How sure a number is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,7 @@ const REPACK: i32 = 16_185_446;
 /// The name of a key that software uses as it is.
 pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
     match key {
+        LockKey::Bigint(key) if namespace::id_in(namespace::WORKERS, key).is_some() => Some(worker(context)),
         LockKey::Bigint(key) => {
             let (name, trust, origin) = bigint(key)?;
             let uncertain = match trust {
@@ -53,6 +55,17 @@ pub(super) fn resolve(key: LockKey, context: Context<'_>) -> Option<LockName> {
             ),
         )),
         LockKey::Pair(..) => None,
+    }
+}
+
+/// The name of a worker of locktop's, which its session has so that no other takes it.
+fn worker(context: Context<'_>) -> LockName {
+    const ORIGIN: &str =
+        "locktop worker holds 0x4C4E << 48 | hashtextextended('\"schema\".name', 0) & 0xFFFFFFFFFFFF";
+    let name = context.application.and_then(|application| application.strip_prefix("locktop worker "));
+    match name {
+        Some(name) => LockName::new(format!("worker name {name}"), false, ORIGIN),
+        None => LockName::new("worker name", true, ORIGIN),
     }
 }
 

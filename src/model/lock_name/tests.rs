@@ -25,6 +25,18 @@ fn halves(bits: u64) -> LockKey {
 }
 
 #[test]
+fn the_name_of_a_worker_is_known_by_its_namespace_and_its_session() {
+    let key = LockKey::Bigint((0x4C4E << 48) + 12_345);
+    let named = |application| {
+        let context = Context { application, ..APP };
+        LockNames::default().resolve(key, context).map(|name| name.to_string())
+    };
+    assert_eq!(named(Some("locktop worker w1")).as_deref(), Some("worker name w1"));
+    assert_eq!(named(Some("psql")).as_deref(), Some("worker name?"));
+    assert_eq!(name((0x4C4F << 48) + 12_345), None);
+}
+
+#[test]
 fn every_key_that_needs_nothing_else() {
     for (key, expected) in [
         (6_939_591_962_871_035_475, "Rails migrations"),

@@ -1,21 +1,27 @@
 //! The work that `locktop worker` does.
 
+mod command;
+mod http;
 mod payload;
 mod place;
 mod sql;
 
+use super::event::{Event, Name, Report};
 use super::stop::Stop;
 use super::work::{Work, WorkError};
-use super::{Job, Source, WorkerId};
+use super::{Job, Source, Types, WorkerId};
 use crate::pg::conninfo::ConnInfo;
-use payload::Payload;
+use payload::{Kind, Payload, What};
 
 /// The kinds of work it knows, by a task's type or an item's name, each with its payload:
 ///
 /// - `sleep`, `{"seconds": 1.5}`: does nothing for so long;
-/// - `sql`, `{"statement": "…"}`: one statement, on a connection of its own.
+/// - `sql`, `{"statement": "…"}`: one statement, on a connection of its own;
+/// - `notify`, `{"channel": "…", "payload": "…"}`: a notification, likewise;
+/// - `http`, `{"url": "…"}` with `method`, `headers`, `body` and `status`: one request, where that is allowed;
+/// - `command`, `{"argv": ["…"]}` with `env`: one program, where that is allowed.
 ///
-/// Both end when the timeout of the task or item is over, and fail then: a worker that lives enforces the limit itself, so that a recovery
+/// All end when the timeout of the task or item is over, and fail then: a worker that lives enforces the limit itself, so that a recovery
 /// only has to deal with those that do not. A number of seconds as `timeout` in the payload takes its place, and is no longer. A task of
 /// any other type, or with another payload, fails; such an item is set aside.
 ///
@@ -24,30 +30,95 @@ use payload::Payload;
 #[derive(Debug, Clone)]
 pub struct Builtin {
     info: ConnInfo,
+    commands: bool,
+    http: bool,
+    report: Report,
 }
 
 impl Builtin {
-    /// `sql` runs where `info` leads, as the same role.
+    /// `sql` and `notify` run where `info` leads, as the same role. Neither `command` nor `http` is allowed.
     #[must_use]
     pub fn new(info: ConnInfo, worker: &WorkerId) -> Self {
         // Cut by the server, and without what it would put a question mark for.
-        Self { info: info.with_application_name(&format!("locktop task of {worker}")) }
+        let info = info.with_application_name(&format!("locktop task of {worker}"));
+        Self { info, commands: false, http: false, report: Report::nowhere() }
+    }
+
+    /// Runs programs too, with the rights of this process: whoever may write to the tables may run any.
+    #[must_use]
+    pub fn with_commands(self, allowed: bool) -> Self {
+        Self { commands: allowed, ..self }
+    }
+
+    /// Sends HTTP requests too, from this host: whoever may write to the tables reaches what it reaches.
+    #[must_use]
+    pub fn with_http(self, allowed: bool) -> Self {
+        Self { http: allowed, ..self }
+    }
+
+    /// Tells there what programs have said, and what servers have answered.
+    #[must_use]
+    pub fn with_report(self, report: Report) -> Self {
+        Self { report, ..self }
+    }
+
+    /// The types that it knows and may do.
+    #[must_use]
+    pub fn types(&self) -> Types {
+        Types::only(Kind::ALL.into_iter().filter(|kind| self.may(*kind)).map(Kind::name))
+    }
+
+    fn may(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Sleep | Kind::Sql | Kind::Notify => true,
+            Kind::Http => self.http,
+            Kind::Command => self.commands,
+        }
+    }
+
+    fn read(&self, job: &Job) -> Result<Payload, String> {
+        let kind = payload::kind(job)?;
+        if !self.may(kind) {
+            let name = kind.name();
+            return Err(format!("the type \"{name}\" is not allowed here: {}", kind.allowed_by()));
+        }
+        Payload::read(kind, job)
+    }
+
+    fn tell(&self, job: &Job, text: String) {
+        if !text.is_empty() {
+            self.report.tell(&Event::Output { job: Name::from(job), text });
+        }
     }
 }
 
 impl Work for Builtin {
     async fn run(&self, job: &Job, stop: Stop) -> Result<(), WorkError> {
-        let payload = Payload::read(job).map_err(WorkError::Refused)?;
+        let payload = self.read(job).map_err(WorkError::Refused)?;
         let limit = payload.timeout.unwrap_or(job.timeout);
         match payload.what {
-            payload::What::Sleep(time) => tokio::select! {
+            What::Sleep(time) => tokio::select! {
                 biased;
                 reason = stop.stopped() => Err(WorkError::Stopped(reason)),
                 () = tokio::time::sleep(time) => Ok(()),
                 () = tokio::time::sleep(limit) => Err(WorkError::Failed(timed_out(limit))),
             },
-            payload::What::Sql(statement) => {
-                sql::run(&self.info, place::key(job), &statement, limit, &stop).await
+            What::Sql(statement) => sql::run(&self.info, place::key(job), &statement, limit, &stop).await,
+            What::Http(request) => {
+                let answered = tokio::select! {
+                    biased;
+                    reason = stop.stopped() => return Err(WorkError::Stopped(reason)),
+                    answered = tokio::time::timeout(limit, http::send(&request)) => answered,
+                };
+                // Dropped, a request ends with its connection; what the server made of it is not known.
+                let answered = answered.unwrap_or_else(|_| Err(timed_out(limit)));
+                self.tell(job, answered.map_err(WorkError::Failed)?);
+                Ok(())
+            }
+            What::Command(program) => {
+                let said = command::run(&program, job, limit, &stop).await?;
+                self.tell(job, said);
+                Ok(())
             }
         }
     }

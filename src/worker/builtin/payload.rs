@@ -2,19 +2,72 @@
 
 use std::time::Duration;
 
+use postgres_protocol::escape::escape_literal;
 use serde_json::{Map, Value};
 
+use super::command::Program;
+use super::http::Request;
 use super::{Job, Source};
 use crate::text;
 
-/// What is known, for an error.
-const KNOWN: &str = "this worker knows \"sleep\" ({\"seconds\": 1.5}) and \"sql\" ({\"statement\": \"…\"})";
+/// The longest name of a channel and of what is told there, in bytes (`NAMEDATALEN` and `NOTIFY_PAYLOAD_MAX_LENGTH` of
+/// src/backend/commands/async.c).
+const LONGEST_CHANNEL: usize = 63;
+const LONGEST_NOTE: usize = 7999;
+
+/// The types that are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Sleep,
+    Sql,
+    Notify,
+    Http,
+    Command,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 5] = [Self::Sleep, Self::Sql, Self::Notify, Self::Http, Self::Command];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Sleep => "sleep",
+            Self::Sql => "sql",
+            Self::Notify => "notify",
+            Self::Http => "http",
+            Self::Command => "command",
+        }
+    }
+
+    /// What to do where it is not allowed.
+    pub(super) fn allowed_by(self) -> &'static str {
+        match self {
+            Self::Http => "--allow-http allows it",
+            Self::Command => "--allow-commands allows it",
+            Self::Sleep | Self::Sql | Self::Notify => "nothing has to allow it",
+        }
+    }
+
+    /// A payload of this type.
+    fn example(self) -> &'static str {
+        match self {
+            Self::Sleep => r#"{"seconds": 1.5}"#,
+            Self::Sql => r#"{"statement": "…"}"#,
+            Self::Notify => r#"{"channel": "…", "payload": "…"}"#,
+            Self::Http => {
+                r#"{"method": "POST", "url": "https://…", "headers": {…}, "body": …, "status": 200}"#
+            }
+            Self::Command => r#"{"argv": ["program", "argument"], "env": {"NAME": "value"}}"#,
+        }
+    }
+}
 
 /// What to do.
 #[derive(Debug, PartialEq)]
 pub(super) enum What {
     Sleep(Duration),
     Sql(String),
+    Http(Box<Request>),
+    Command(Program),
 }
 
 /// A payload that was understood.
@@ -25,23 +78,30 @@ pub(super) struct Payload {
     pub(super) timeout: Option<Duration>,
 }
 
+/// What kind a job is of. The error is for its row.
+pub(super) fn kind(job: &Job) -> Result<Kind, String> {
+    let name = job.kind.as_str();
+    if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == name) {
+        return Ok(kind);
+    }
+    let name = text::fit(&text::one_line(name), 60).into_owned();
+    let what = match job.source {
+        Source::Tasks => "task type",
+        Source::Queue => "item's name",
+    };
+    let known = Kind::ALL.map(Kind::name).join(", ");
+    Err(format!("the {what} \"{name}\" is not known: this worker knows {known}"))
+}
+
 impl Payload {
-    /// Reads what the kind of a job needs. The error is for its row.
-    pub(super) fn read(job: &Job) -> Result<Self, String> {
-        let kind = job.kind.as_str();
-        if !matches!(kind, "sleep" | "sql") {
-            let kind = text::fit(&text::one_line(kind), 60).into_owned();
-            let what = match job.source {
-                Source::Tasks => "task type",
-                Source::Queue => "item's name",
-            };
-            return Err(format!("the {what} \"{kind}\" is not known: {KNOWN}"));
-        }
+    /// Reads what this kind of job needs. The error is for its row.
+    pub(super) fn read(kind: Kind, job: &Job) -> Result<Self, String> {
         let of = match job.source {
             Source::Tasks => "a task of type",
             Source::Queue => "an item named",
         };
-        let wrong = |what: &str| format!("the payload of {of} \"{kind}\" {what}: {KNOWN}");
+        let (name, example) = (kind.name(), kind.example());
+        let wrong = |what: &str| format!("the payload of {of} \"{name}\" {what}; such as {example}");
         let Some(payload) = &job.payload else { return Err(wrong("is missing")) };
         let payload: Value =
             serde_json::from_str(payload).map_err(|error| wrong(&format!("cannot be read ({error})")))?;
@@ -56,12 +116,14 @@ impl Payload {
             let (own, timeout) = (job.timeout.as_secs_f64(), timeout.as_secs_f64());
             return Err(wrong(&format!("has a \"timeout\" of {timeout} s, above its own of {own} s")));
         }
-        let what = if kind == "sleep" {
-            What::Sleep(seconds(&payload, "seconds").map_err(|error| wrong(&error))?)
-        } else {
-            What::Sql(statement(&payload).map_err(|error| wrong(&error))?)
+        let what = match kind {
+            Kind::Sleep => seconds(&payload, "seconds").map(What::Sleep),
+            Kind::Sql => filled(&payload, "statement").map(What::Sql),
+            Kind::Notify => notification(&payload).map(What::Sql),
+            Kind::Http => Request::read(&payload).map(Box::new).map(What::Http),
+            Kind::Command => Program::read(&payload).map(What::Command),
         };
-        Ok(Self { what, timeout })
+        Ok(Self { what: what.map_err(|error| wrong(&error))?, timeout })
     }
 }
 
@@ -71,15 +133,53 @@ fn seconds(payload: &Map<String, Value>, name: &str) -> Result<Duration, String>
     seconds.ok_or_else(|| format!("has a \"{name}\" that is no number of seconds from 0 on"))
 }
 
-fn statement(payload: &Map<String, Value>) -> Result<String, String> {
-    match payload.get("statement") {
-        Some(Value::String(statement)) if statement.trim().is_empty() => {
-            Err("has an empty \"statement\"".to_owned())
-        }
-        Some(Value::String(statement)) => Ok(statement.clone()),
-        Some(_) => Err("has a \"statement\" that is no text".to_owned()),
-        None => Err("has no \"statement\"".to_owned()),
+/// A text that has to be there, and has something in it.
+pub(super) fn filled(payload: &Map<String, Value>, name: &str) -> Result<String, String> {
+    match text(payload, name)? {
+        Some(text) if text.trim().is_empty() => Err(format!("has an empty \"{name}\"")),
+        Some(text) => Ok(text),
+        None => Err(format!("has no \"{name}\"")),
     }
+}
+
+/// A text that may be there.
+pub(super) fn text(payload: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+    match payload.get(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("has a \"{name}\" that is no text")),
+    }
+}
+
+/// The values of an object of texts, which may be there.
+pub(super) fn texts(payload: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
+    let wrong = || format!("has a \"{name}\" that is no object of texts");
+    match payload.get(name) {
+        None => Ok(Vec::new()),
+        Some(Value::Object(values)) => {
+            let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+            values.iter().map(pair).collect::<Option<_>>().ok_or_else(wrong)
+        }
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// The statement that notifies. What is told is a text, or JSON as it stands.
+fn notification(payload: &Map<String, Value>) -> Result<String, String> {
+    let channel = filled(payload, "channel")?;
+    if channel.len() > LONGEST_CHANNEL {
+        return Err(format!("has a \"channel\" of more than {LONGEST_CHANNEL} bytes"));
+    }
+    let note = match payload.get("payload") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    };
+    if note.len() > LONGEST_NOTE {
+        return Err(format!("has a \"payload\" of more than {LONGEST_NOTE} bytes"));
+    }
+    let (channel, note) = (escape_literal(&channel), escape_literal(&note));
+    Ok(format!("SELECT pg_catalog.pg_notify({channel}, {note})"))
 }
 
 #[cfg(test)]
@@ -101,31 +201,45 @@ mod tests {
         }
     }
 
+    fn read(job: &Job) -> Result<Payload, String> {
+        Payload::read(kind(job)?, job)
+    }
+
     #[test]
     fn what_is_asked_for_is_understood() {
+        let sql = |text: &str| What::Sql(text.to_owned());
         for (kind, payload, what, timeout) in [
             ("sleep", r#"{"seconds": 1.5}"#, What::Sleep(Duration::from_millis(1500)), None),
             ("sleep", r#"{"seconds": 0, "x": 1}"#, What::Sleep(Duration::ZERO), None),
-            ("sql", r#"{"statement": "SELECT 1"}"#, What::Sql("SELECT 1".to_owned()), None),
-            (
-                "sql",
-                r#"{"statement": "x", "timeout": 2}"#,
-                What::Sql("x".to_owned()),
-                Some(Duration::from_secs(2)),
-            ),
+            ("sql", r#"{"statement": "SELECT 1"}"#, sql("SELECT 1"), None),
+            ("sql", r#"{"statement": "x", "timeout": 2}"#, sql("x"), Some(Duration::from_secs(2))),
             (
                 "sleep",
                 r#"{"seconds": 0, "timeout": 60}"#,
                 What::Sleep(Duration::ZERO),
                 Some(Duration::from_secs(60)),
             ),
+            ("notify", r#"{"channel": "a"}"#, sql("SELECT pg_catalog.pg_notify('a', '')"), None),
+            (
+                "notify",
+                r#"{"channel": "A b'", "payload": "it's"}"#,
+                sql("SELECT pg_catalog.pg_notify('A b''', 'it''s')"),
+                None,
+            ),
+            (
+                "notify",
+                r#"{"channel": "a", "payload": {"n": 1}}"#,
+                sql(r#"SELECT pg_catalog.pg_notify('a', '{"n":1}')"#),
+                None,
+            ),
         ] {
-            assert_eq!(Payload::read(&job(kind, Some(payload))), Ok(Payload { what, timeout }), "{payload}");
+            assert_eq!(read(&job(kind, Some(payload))), Ok(Payload { what, timeout }), "{payload}");
         }
     }
 
     #[test]
     fn everything_else_is_refused_with_what_is_known() {
+        let long = format!(r#"{{"channel": "a", "payload": "{}"}}"#, "x".repeat(8000));
         for (kind, payload, said) in [
             ("sleep", None, "is missing"),
             ("sleep", Some("[]"), "is no object"),
@@ -138,13 +252,21 @@ mod tests {
             ("sql", Some(r#"{"statement": "  "}"#), "empty \"statement\""),
             ("sql", Some(r#"{"statement": 7}"#), "that is no text"),
             ("sql", Some(r#"{"statement": "x", "timeout": 0}"#), "\"timeout\" of nothing"),
-            ("sql", Some(r#"{"statement": "x", "timeout": 60.5}"#), "of 60.5 s, above its own of 60 s:"),
-            ("http", Some("{}"), "\"http\" is not known"),
+            ("sql", Some(r#"{"statement": "x", "timeout": 60.5}"#), "of 60.5 s, above its own of 60 s;"),
+            ("notify", Some(r#"{"channel": ""}"#), "empty \"channel\""),
+            ("notify", Some(&long), "\"payload\" of more than 7999 bytes"),
+            ("command", Some("{}"), "\"argv\""),
+            ("http", Some(r#"{"url": "x"}"#), "\"url\""),
         ] {
-            let error = Payload::read(&job(kind, payload)).unwrap_err();
-            assert!(error.contains(said) && error.contains(kind) && error.ends_with(KNOWN), "{error}");
+            let error = read(&job(kind, payload)).unwrap_err();
+            assert!(error.contains(said) && error.contains(&format!("\"{kind}\"")), "{error}");
+            assert!(error.contains("; such as {\""), "{error}");
         }
-        let error = Payload::read(&job("a\u{1b}[2J\nb", None)).unwrap_err();
+        let error = read(&job("mail", None)).unwrap_err();
+        assert!(
+            error.ends_with("\"mail\" is not known: this worker knows sleep, sql, notify, http, command")
+        );
+        let error = read(&job("a\u{1b}[2J\nb", None)).unwrap_err();
         assert!(!error.contains(|c: char| c.is_control()), "{error:?}");
     }
 }

@@ -93,7 +93,7 @@ fn hint(options: &DemoOptions) -> String {
 
 /// `locktop demo-worker`.
 pub(super) async fn worker() -> Result<u8, Failure> {
-    child::run().await.map_err(Failure::Other)?;
+    Box::pin(child::run()).await.map_err(Failure::Other)?;
     Ok(0)
 }
 
