@@ -56,7 +56,9 @@ fn it_shows_its_scenarios_and_leaves_nothing_behind() {
 
 #[test]
 fn tasks_and_all_three_lock_scenarios_appear() {
-    let mut screen = Screen::spawn((160, 50), &[], &["--refresh", "0.2s", "demo"]);
+    let named = ["tasks", "chain", "convoy", "deadlock"].map(|name| format!("--scenario={name}"));
+    let arguments = [&["--refresh", "0.2s", "demo"][..], &named.each_ref().map(String::as_str)].concat();
+    let mut screen = Screen::spawn((160, 50), &[], &arguments);
     for who in ["psql-anna", "deploy-ci", "picker-"] {
         screen.shows(who);
     }
@@ -64,6 +66,84 @@ fn tasks_and_all_three_lock_scenarios_appear() {
     screen.keys("4");
     screen.shows("· 10 running");
     screen.shows("worker-");
+}
+
+/// As somebody does who sees it for the first time: the line says what to try.
+#[test]
+fn a_stranger_ends_the_root_that_the_demo_begins_with() {
+    let mut screen = Screen::spawn((80, 24), &[], &["--refresh", "0.2s", "demo"]);
+    screen.shows("psql-anna forgot to commit and blocks 12: press K, then y");
+    screen.shows("idle in xact");
+    // The first key takes the line away.
+    screen.keys("K");
+    screen.keys("K");
+    screen.shows("Back");
+    screen.shows("y terminate");
+    screen.keys("y");
+    screen.shows("ended");
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+}
+
+/// Tries three times at most: others are at work there, too.
+fn within_three(screen: &mut Screen, attempt: impl Fn(&mut Screen) -> bool) {
+    assert!((0..3).any(|_| attempt(screen)), "{}", screen.contents());
+}
+
+/// Whether one of these words comes; the first that does.
+fn answers(screen: &Screen, good: &str, bad: &[&str]) -> bool {
+    let mut is_good = false;
+    screen.wait_for(good, |seen| {
+        let text = seen.contents();
+        is_good = text.contains(good);
+        is_good || bad.iter().any(|words| text.contains(words))
+    });
+    is_good
+}
+
+#[test]
+fn a_person_recovers_an_orphan_of_the_demo() {
+    let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.5s", "demo", "--scenario", "crash"]);
+    screen.keys("4");
+    screen.shows("orphan");
+    within_three(&mut screen, |screen| {
+        screen.keys("<esc><esc>/orphan<enter>G");
+        screen.wait_for("an orphan to be selected", |seen| {
+            seen.contents().lines().any(|line| line.starts_with('>') && line.contains("orphan"))
+        });
+        screen.keys("R");
+        if !answers(screen, "y recover", &["Nothing is done", "nothing of it runs"]) {
+            return false;
+        }
+        screen.keys("y");
+        answers(screen, "due again", &["nothing was done", "was not", "changed"])
+    });
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+}
+
+#[test]
+fn a_person_ends_a_live_lease_of_the_demo() {
+    let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.5s", "demo", "--scenario", "leases"]);
+    screen.keys("5");
+    screen.shows("held");
+    within_three(&mut screen, |screen| {
+        screen.keys("<esc><esc>/held<enter>g");
+        screen.wait_for("a lease to be selected", |seen| {
+            seen.contents().lines().any(|line| line.starts_with('>') && line.contains("held"))
+        });
+        let lease = screen.contents().lines().find(|line| line.starts_with('>')).and_then(|line| {
+            line.split_whitespace().nth(2).map(str::to_owned)
+        });
+        screen.keys("U");
+        if !answers(screen, "unlock", &["has ended", "nobody has it", "given back"]) {
+            return false;
+        }
+        screen.keys(&format!("{}<enter>", lease.unwrap_or_default()));
+        answers(screen, "has ended", &["nothing was done", "has changed"])
+    });
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
 }
 
 #[test]

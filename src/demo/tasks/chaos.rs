@@ -26,7 +26,7 @@ const PATIENCE: f64 = 8.0;
 /// Longest that a worker stands still.
 const LONGEST: Duration = Duration::from_secs(30);
 /// How many times slower mishaps come where somebody looks on.
-const SHOWN_PACE: u64 = 6;
+const SHOWN_PACE: u64 = 2;
 /// Mixed into the seed, so that the tasks and this do not go in step.
 const SALT: u64 = 0x6368_616f_7321;
 

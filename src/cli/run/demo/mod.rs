@@ -112,12 +112,14 @@ impl From<TasksError> for Failure {
 fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Failure> {
     let mut options = DemoOptions { url: settings.conninfo.clone(), ..DemoOptions::default() };
     options.server.bin.clone_from(&arguments.pg_bin);
-    // One drama first.
-    options.stagger = STAGGER;
     let connections = CONNECTIONS + EACH * arguments.workers;
     // A demo may run for days: what it has updated is cleaned up.
     options.server = options.server.with("max_connections", connections).with("autovacuum", "on");
     let named = &arguments.scenario;
+    if named.is_empty() {
+        // One drama first.
+        options.stagger = STAGGER;
+    }
     let asked = |name: ScenarioName| named.contains(&name);
     options.scenarios = match (named.is_empty(), arguments.headless) {
         (true, false) => Scenario::DEMO.into(),
