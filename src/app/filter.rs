@@ -197,9 +197,9 @@ fn term(word: &Word, columns: Columns<'_>) -> Result<Term, FilterError> {
 }
 
 /// `web|batch`: one test for each; what was in quotes is one.
-fn alternatives(text: &str, verbatim: bool, test: impl Fn(&str) -> Test) -> Vec<Test> {
-    let tests: Vec<Test> = text.split('|').filter(|text| !text.is_empty()).map(&test).collect();
-    if verbatim || tests.is_empty() { vec![test(text)] } else { tests }
+fn alternatives(text: &str, verbatim: bool, make: impl Fn(&str) -> Test) -> Vec<Test> {
+    let tests: Vec<Test> = text.split('|').filter(|text| !text.is_empty()).map(&make).collect();
+    if verbatim || tests.is_empty() { vec![make(text)] } else { tests }
 }
 
 fn number(text: &str) -> Result<f64, FilterError> {

@@ -122,7 +122,7 @@ fn role(app: &App) -> Vec<Line> {
         return lines;
     }
     if let Some(rights) = scene.view.rights.as_deref() {
-        lines.extend(rights.words().into_iter().map(|(word, text)| entry(&word, text, Tone::Warning)));
+        lines.extend(rights.words().into_iter().map(|(word, text)| entry(word, text, Tone::Warning)));
         let tables =
             "to what is in tables: as its grants allow; what is missing is named when the server refuses";
         lines.push(entry("recovers", tables, Tone::Warning));

@@ -11,7 +11,7 @@ use crate::model::wait_graph::{Party, Queue};
 /// Columns of a waiter's query.
 const QUERY: usize = 300;
 
-pub(super) fn lines(scene: &Scene<'_>, tag: &LockTag) -> Option<Vec<Line>> {
+pub(super) fn lines(scene: &Scene<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {
     let rows: Vec<&Lock> = scene.snapshot.locks.rows.iter().filter(|lock| lock.tag == *tag).collect();
     let holder = rows.iter().find(|lock| lock.granted).or(rows.first())?;
     let mut lines = what(scene, tag, holder.pid);
@@ -26,7 +26,7 @@ pub(super) fn lines(scene: &Scene<'_>, tag: &LockTag) -> Option<Vec<Line>> {
     }
     lines.push(Line::new());
     match scene.queue(tag) {
-        Some(queue) => lines.extend(queue_lines(scene, queue)),
+        Some(queue) => lines.extend(queue_lines(scene, queue, width)),
         None => lines.push(heading("No waiters")),
     }
     Some(lines)
@@ -89,7 +89,7 @@ fn holder_line(scene: &Scene<'_>, lock: &Lock) -> Line {
         .with(age.unwrap_or_default(), Tone::Dim)
 }
 
-fn queue_lines(scene: &Scene<'_>, queue: &Queue) -> Vec<Line> {
+fn queue_lines(scene: &Scene<'_>, queue: &Queue, width: usize) -> Vec<Line> {
     let inferred = queue.waiters.iter().any(|waiter| waiter.exact.is_none());
     let note = if inferred { " (order inferred from when each began to wait)" } else { "" };
     let mut lines = vec![heading(format!("Queue of {}{note}", queue.waiters.len()))];
@@ -101,7 +101,9 @@ fn queue_lines(scene: &Scene<'_>, queue: &Queue) -> Vec<Line> {
         let query = scene.backend(waiter.pid).and_then(|backend| backend.query.as_deref());
         if let Some(query) = query.filter(|query| !query.trim().is_empty()) {
             line.push("  ", Tone::Plain);
-            line.push(crate::text::one_line_prefix(query, QUERY), Tone::Dim);
+            // A line each: the detail of the session has all of it.
+            let room = width.saturating_sub(line.width()).min(QUERY);
+            line.push(crate::text::fit(&crate::text::one_line_prefix(query, QUERY), room), Tone::Dim);
         }
         lines.push(line);
     }

@@ -23,7 +23,7 @@ pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Opt
     let lines = match subject {
         RowId::Backend(id) => backend::lines(scene, id, width),
         RowId::Prepared(xact) => backend::prepared(scene, xact),
-        RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => lock::lines(scene, &tag),
+        RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => lock::lines(scene, &tag, width),
         RowId::Task(task, again) => task::lines(scene, task, again),
         RowId::Lease(id) => lease::lines(scene, id),
         RowId::Item(id) => item::item(scene, id),

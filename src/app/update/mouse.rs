@@ -16,7 +16,7 @@ impl App {
             Spot::Key(action) if self.pages.is_empty() => self.act(action),
             Spot::Key(action) => self.page_key(Some(action)),
             Spot::Finding(finding) if matches!(self.pages.last(), None | Some(Page::Findings { .. })) => {
-                self.open_finding(Some(finding))
+                self.open_finding(Some(&finding))
             }
             Spot::Row(pane, at) if self.is_open_to(pane) => self.click_row(pane, at),
             Spot::Heading(pane, column) if self.is_open_to(pane) => {

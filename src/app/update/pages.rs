@@ -17,7 +17,7 @@ const MOST_COPIED: usize = 64 * 1024;
 fn scroll(page: &mut Page, by: isize) {
     match page {
         Page::Help { scroll } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. } => {
-            *scroll = scroll.saturating_add_signed(by)
+            *scroll = scroll.saturating_add_signed(by);
         }
         Page::Findings { at, .. } => *at = at.saturating_add_signed(by),
         Page::Sort { selected, .. } => *selected = selected.saturating_add_signed(by),
@@ -138,19 +138,19 @@ impl App {
                     .get(selected)
                     .map_or_else(Update::none, |column| self.sort_by(pane, column.name))
             }
-            Some(Page::Findings { chosen, .. }) => self.open_finding(chosen),
+            Some(Page::Findings { chosen, .. }) => self.open_finding(chosen.as_ref()),
             Some(Page::Help { .. }) => self.close_page(),
             _ => Update::none(),
         }
     }
 
     /// Opens what a finding has to say where that is more than a line; else goes to the row it is about.
-    pub(super) fn open_finding(&mut self, chosen: Option<FindingId>) -> Update {
+    pub(super) fn open_finding(&mut self, chosen: Option<&FindingId>) -> Update {
         let findings = self.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
-        let found = page::position(findings, chosen.as_ref()).and_then(|at| findings.get(at));
+        let found = page::position(findings, chosen).and_then(|at| findings.get(at));
         match found.filter(|finding| !finding.details.is_empty()).map(page::finding_id) {
             Some(id) => self.open_page(Page::Finding { id, scroll: 0 }),
-            None => self.jump_to_finding(chosen.as_ref()),
+            None => self.jump_to_finding(chosen),
         }
     }
 

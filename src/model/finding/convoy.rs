@@ -45,10 +45,13 @@ fn choice(look: &Look<'_>, party: Party) -> String {
     let freed = graph.freed_by_rollback_of(&[party]).iter().filter(|freed| **freed != party).count();
     let root = graph.roots_above(party).first().copied();
     let root = root.and_then(|root| graph.roots.iter().find(|one| one.party == root));
-    let frees = |number: u64| text::count(number);
     let choice = root.map(|root| {
         let name = party_text(root.party);
-        format!("cancel frees {}, ending {name} frees {}", frees(freed as u64), frees(root.frees.into()))
+        format!(
+            "cancel frees {}, ending {name} frees {}",
+            text::count(freed as u64),
+            text::count(root.frees.into())
+        )
     });
     let about = look.about(party.pid(), None);
     [choice.unwrap_or_default(), about]

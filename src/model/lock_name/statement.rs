@@ -67,16 +67,12 @@ fn literal(text: &str) -> Option<(String, &str)> {
     loop {
         let (part, after) = rest.split_once('\'')?;
         value.push_str(part);
-        match after.strip_prefix('\'') {
-            Some(after) => {
-                value.push('\'');
-                rest = after;
-            }
-            None => {
-                let after = after.strip_prefix("::text").unwrap_or(after).trim_start();
-                return (!after.starts_with("||")).then_some((value, after));
-            }
-        }
+        let Some(quoted) = after.strip_prefix('\'') else {
+            let after = after.strip_prefix("::text").unwrap_or(after).trim_start();
+            return (!after.starts_with("||")).then_some((value, after));
+        };
+        value.push('\'');
+        rest = quoted;
     }
 }
 

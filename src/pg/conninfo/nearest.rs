@@ -12,6 +12,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// Whether that is the word, or it but for one letter more, less, another or in the place of its neighbour.
+#[must_use]
 pub fn is_nearly(written: &str, word: &str) -> bool {
     distance(written, word) <= 1
 }

@@ -4,6 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use crate::app::App;
+use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::app::message::Spot;
 use crate::app::pane::PaneState;
@@ -102,7 +103,7 @@ fn headings(
 /// The columns that tell rows apart: the database does only where there are several, and so does the table of a task.
 fn shown(pane: Pane, app: &App) -> Vec<Column> {
     let scene = app.scene();
-    let one_database = scene.as_ref().is_some_and(|scene| scene.is_one_database());
+    let one_database = scene.as_ref().is_some_and(Scene::is_one_database);
     let several_sets = scene.is_some_and(|scene| scene.snapshot.task_sets.len() > 1);
     let columns =
         table::columns(pane).iter().filter(|column| !(one_database && column.name == "db")).copied();
@@ -116,9 +117,9 @@ fn shown(pane: Pane, app: &App) -> Vec<Column> {
 /// From this rank on a column gives way to names that would be cut.
 const DISPENSABLE: u8 = 3;
 
-/// Names of tasks and items are read before what can be done without: that goes while they have not the room they want.
+/// Names of tasks are read before what can be done without: that goes while they have not the room they want.
 fn comfortable(pane: Pane, mut columns: Vec<Column>, width: u16) -> Vec<Column> {
-    if !matches!(pane, Pane::Tasks | Pane::Queue) {
+    if pane != Pane::Tasks {
         return columns;
     }
     let wants = |column: &Column| match column.max {
