@@ -60,6 +60,10 @@
 //!   session had is pending again after a grace, not at once ([`locks::work_session`]).
 //! - A process that was stopped notices nothing, not even that its standard input has ended: whoever stops one sees to it that
 //!   something else wakes it when they die ([`demo::tasks`]).
+//! - A setting at the head of a function (`SET search_path`) costs more than a short function does, and a nested call pays again. Without it
+//!   everything is named in full, operators too: `OPERATOR(pg_catalog.=)`.
+//! - A `BEFORE UPDATE` trigger locks its row, and the new version keeps that lock's number: `xmax` is 0 only where no trigger is, and else
+//!   that of the writer itself. Both say that nobody has locked the row since.
 //! - A log that a recovery closes shows no two executions of a task at once, whatever ran. Only those who did the work can tell,
 //!   and not on the connection that holds the lock.
 //! - A Redis server that restarts without its data gives a lock away a second time: until it has been up for a term it has no vote

@@ -37,7 +37,7 @@ const ROWS: [Row; 10] = [
         name: "lease: acquire and release",
         clients: 1,
         wanted: Some(0.9),
-        printed: "@acquire node1\n@release node1",
+        printed: "@acquire node2\n@release node2",
         ours: CYCLE,
     },
     Row { name: "lease: renew", clients: 1, wanted: Some(0.9), printed: "@acquire node1", ours: RENEW },

@@ -117,3 +117,27 @@ async fn keys_typed_ahead_answer_nothing() {
     });
     assert_eq!(admin.ask("SELECT count(*) FROM locktop_audit").await, "0");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_its_name_drops_the_schema() {
+    let stage = Stage::new(versions()[0]).await;
+    let target = address(server_of(versions()[0]).await, &stage.info);
+    let drop = || Screen::spawn((200, 30), &[], &["schema", "drop", &target]);
+    for typed in ["y\r", "\r", "Locktop\r", "\u{4}"] {
+        let mut screen = drop();
+        blocking(|| {
+            screen.shows("rows of task_execution_log");
+            screen.shows("Type locktop to drop it:");
+            screen.write(typed.as_bytes());
+            screen.shows("nothing was dropped");
+            assert_eq!(screen.exit_status(), 1, "{typed:?}");
+        });
+    }
+    let mut screen = drop();
+    blocking(|| {
+        screen.shows("Type locktop to drop it:");
+        screen.write(b"locktop\r");
+        screen.shows("Dropped the schema \"locktop\", version");
+        assert_eq!(screen.exit_status(), 0);
+    });
+}

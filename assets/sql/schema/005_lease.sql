@@ -9,36 +9,55 @@ CREATE OR REPLACE FUNCTION @schema@.fence_lease()
 RETURNS trigger
 LANGUAGE plpgsql
 AS $body$
-DECLARE
-    v_now pg_catalog.timestamptz := pg_catalog.clock_timestamp();
-    v_is_update boolean := TG_OP OPERATOR(pg_catalog.=) 'UPDATE';
 BEGIN
     -- In hours: a day is 23 to 25 of them, as the time zone of each session has it.
     NEW.expired_time := pg_catalog.date_part('epoch', NEW.expired_time) OPERATOR(pg_catalog.*) interval '1 second';
-    IF v_is_update THEN
-        IF NEW.token OPERATOR(pg_catalog.=) OLD.token THEN
-            -- An end that is no timestamp fails the one who writes it, and not those who read it.
-            IF NEW.owner OPERATOR(pg_catalog.=) OLD.owner AND NEW.id OPERATOR(pg_catalog.=) OLD.id THEN
-                IF (v_now OPERATOR(pg_catalog.<) (NEW.ts OPERATOR(pg_catalog.+) NEW.expired_time)) IS NOT TRUE
-                   OR v_now OPERATOR(pg_catalog.<) (OLD.ts OPERATOR(pg_catalog.+) OLD.expired_time) THEN
-                    RETURN NEW;
-                END IF;
-            ELSIF NEW.owner IS NULL AND OLD.owner IS NULL AND NEW.id OPERATOR(pg_catalog.=) OLD.id THEN
-                RETURN NEW;
-            END IF;
-            NEW.token := pg_catalog.nextval(@literal:distlock_token_seq@::pg_catalog.regclass);
-        END IF;
-    ELSIF NEW.acquired_at OPERATOR(pg_catalog.<=) v_now
-          AND pg_catalog.pg_has_role(session_user,
-                  (SELECT c.relowner FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) TG_RELID), 'MEMBER') THEN
-        -- Only who reads a dump knows of this column when the row is new.
+    -- The same owner, of a lease that does not live or that did before, or nobody. An end that is no timestamp fails the one who
+    -- writes it, and not those who read it.
+    IF NEW.token OPERATOR(pg_catalog.=) OLD.token AND NEW.id OPERATOR(pg_catalog.=) OLD.id
+       AND (NEW.owner OPERATOR(pg_catalog.=) OLD.owner
+            AND (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) (OLD.ts OPERATOR(pg_catalog.+) OLD.expired_time)
+                 OR (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.<) (NEW.ts OPERATOR(pg_catalog.+) NEW.expired_time)) IS NOT TRUE)
+            OR NEW.owner IS NULL AND OLD.owner IS NULL) THEN
         RETURN NEW;
     END IF;
-    NEW.acquired_at := CASE WHEN NEW.owner IS NOT NULL THEN v_now END;
+    IF NEW.token OPERATOR(pg_catalog.=) OLD.token THEN
+        NEW.token := pg_catalog.nextval(@literal:distlock_token_seq@::pg_catalog.regclass);
+    ELSIF OLD.acquired_at IS NULL AND NEW.acquired_at IS NOT NULL OR NEW.acquired_at OPERATOR(pg_catalog.<>) OLD.acquired_at THEN
+        RETURN NEW;
+    END IF;
+    NEW.acquired_at := CASE WHEN NEW.owner IS NOT NULL THEN pg_catalog.clock_timestamp() END;
     NEW.released_at := NULL;
     RETURN NEW;
 END
 $body$;
+
+CREATE FUNCTION @schema@.fence_new_lease()
+RETURNS trigger
+LANGUAGE plpgsql
+AS $body$
+BEGIN
+    NEW.expired_time := pg_catalog.date_part('epoch', NEW.expired_time) OPERATOR(pg_catalog.*) interval '1 second';
+    -- Only who reads a dump knows of this column when the row is new.
+    IF NEW.acquired_at OPERATOR(pg_catalog.<=) pg_catalog.clock_timestamp()
+       AND pg_catalog.pg_has_role(session_user,
+               (SELECT c.relowner FROM pg_catalog.pg_class c WHERE c.oid OPERATOR(pg_catalog.=) TG_RELID), 'MEMBER') THEN
+        RETURN NEW;
+    END IF;
+    NEW.acquired_at := CASE WHEN NEW.owner IS NOT NULL THEN pg_catalog.clock_timestamp() END;
+    NEW.released_at := NULL;
+    RETURN NEW;
+END
+$body$;
+COMMENT ON FUNCTION @schema@.fence_new_lease() IS 'Says since when somebody has a new lease';
+
+DROP TRIGGER fence_lease ON @schema@.distlock;
+CREATE TRIGGER fence_lease
+    BEFORE UPDATE ON @schema@.distlock
+    FOR EACH ROW EXECUTE FUNCTION @schema@.fence_lease();
+CREATE TRIGGER fence_new_lease
+    BEFORE INSERT ON @schema@.distlock
+    FOR EACH ROW EXECUTE FUNCTION @schema@.fence_new_lease();
 
 -- The token, or null when somebody has the lease: whatever the name, for two processes may have one name. A lease that lives is only
 -- looked at: its row is not locked. One that has ended and that somebody has locked is not to be had, and not waited for; but of two that
@@ -59,7 +78,8 @@ BEGIN
     -- The condition is that of the row as it is seen, before it is locked, and again of a row that was waited for. Nobody
     -- has locked the row since it was written where xmax is 0, or whoever wrote it, whose trigger locked it.
     UPDATE @schema@.distlock d
-       SET owner = p_owner, ts = pg_catalog.clock_timestamp(), expired_time = p_term, token = DEFAULT
+       SET owner = p_owner, ts = pg_catalog.clock_timestamp(), expired_time = p_term, token = DEFAULT,
+           acquired_at = pg_catalog.clock_timestamp(), released_at = NULL
      WHERE d.id OPERATOR(pg_catalog.=) p_id
        AND (d.xmax OPERATOR(pg_catalog.=) d.xmin OR d.xmax OPERATOR(pg_catalog.=) '0'::pg_catalog.xid)
        AND (d.owner IS NOT NULL
@@ -84,7 +104,8 @@ BEGIN
     END IF;
     -- Somebody has it locked, or had. FOR UPDATE: whoever writes under the old token, with the row shared, is let finish first.
     UPDATE @schema@.distlock d
-       SET owner = p_owner, ts = pg_catalog.clock_timestamp(), expired_time = p_term, token = DEFAULT
+       SET owner = p_owner, ts = pg_catalog.clock_timestamp(), expired_time = p_term, token = DEFAULT,
+           acquired_at = pg_catalog.clock_timestamp(), released_at = NULL
       FROM (SELECT l.id FROM @schema@.distlock l
              WHERE l.id OPERATOR(pg_catalog.=) p_id
                AND (l.owner IS NOT NULL
