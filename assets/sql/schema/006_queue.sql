@@ -1,6 +1,9 @@
 -- Items of some types: what an item is called is its type. Without p_types they are those of all, as ever.
+--
+-- A plan for the very types of a call would seem cheaper each time, and be made anew each time: hence plan_cache_mode.
 
--- Others' items may be many, and are not to be read for each of one's own.
+-- Others' items may be many, and are not to be read for each of one's own. Where most items are of one type, the planner would take
+-- the index of all and go through it for each type that has none: only this one has the order that those below ask for.
 CREATE INDEX idx_queue_named ON @schema@.task_queue (task_name, due_at, id) WHERE status = 'pending';
 
 -- Who has been due for the longest first. Commit at once; the work comes after.
@@ -10,6 +13,7 @@ RETURNS TABLE (task_id bigint, task_name varchar, payload jsonb, attempt integer
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 AS $body$
 #variable_conflict use_column
 DECLARE
@@ -39,8 +43,8 @@ BEGIN
          CROSS JOIN LATERAL (
                SELECT p.id, p.due_at
                  FROM task_queue p
-                WHERE p.status = 'pending' AND p.task_name = n.name AND p.due_at <= v_now
-                ORDER BY p.due_at, p.id
+                WHERE p.status = 'pending' AND p.task_name >= n.name AND (p.task_name, p.due_at) <= (n.name, v_now)
+                ORDER BY p.task_name, p.due_at, p.id
                 LIMIT p_max_items
                   FOR UPDATE SKIP LOCKED) c
          ORDER BY c.due_at, c.id
@@ -73,6 +77,7 @@ RETURNS timestamptz
 LANGUAGE plpgsql
 SET search_path = pg_catalog, @schema@, pg_temp
 SET enable_seqscan = off
+SET plan_cache_mode = force_generic_plan
 AS $body$
 DECLARE
     v_now timestamptz := clock_timestamp();
@@ -89,8 +94,8 @@ BEGIN
           FROM (SELECT DISTINCT n.name FROM unnest(p_types) AS n (name)) n
          CROSS JOIN LATERAL (
                SELECT p.due_at FROM task_queue p
-                WHERE p.status = 'pending' AND p.task_name = n.name AND p.due_at <= v_now
-                ORDER BY p.due_at
+                WHERE p.status = 'pending' AND p.task_name >= n.name AND (p.task_name, p.due_at) <= (n.name, v_now)
+                ORDER BY p.task_name, p.due_at
                 LIMIT 1) d;
         IF v_due IS NULL THEN
             -- Of whatever type: announce_item tells nobody of one after that.
