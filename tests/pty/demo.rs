@@ -132,9 +132,11 @@ fn a_person_ends_a_live_lease_of_the_demo() {
         screen.wait_for("a lease to be selected", |seen| {
             seen.contents().lines().any(|line| line.starts_with('>') && line.contains("held"))
         });
-        let lease = screen.contents().lines().find(|line| line.starts_with('>')).and_then(|line| {
-            line.split_whitespace().nth(2).map(str::to_owned)
-        });
+        let lease = screen
+            .contents()
+            .lines()
+            .find(|line| line.starts_with('>'))
+            .and_then(|line| line.split_whitespace().nth(2).map(str::to_owned));
         screen.keys("U");
         if !answers(screen, "unlock", &["has ended", "nobody has it", "given back"]) {
             return false;
