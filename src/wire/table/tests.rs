@@ -105,10 +105,7 @@ fn alike_waiters_are_one_line_and_a_finding_has_its_statement() {
     assert!(text.contains("\n      SELECT pg_terminate_backend(4312);\n"), "{text}");
     assert!(text.contains("\n      SELECT pg_cancel_backend(4410);\n"), "{text}");
     assert!(text.contains("\n      in app: ROLLBACK PREPARED 'order-17'\n"), "{text}");
-    assert!(
-        text.contains("deploy@ci") && text.contains("ALTER T"),
-        "names and queries have room: {text}"
-    );
+    assert!(text.contains("deploy@ci") && text.contains("ALTER T"), "names and queries have room: {text}");
     assert!(text.contains("  └ queue 16 "), "{text}");
     assert!(!text.contains("DATABASE"), "there is one: {text}");
 }
