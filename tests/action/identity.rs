@@ -236,7 +236,7 @@ async fn another_client_is_left_alone_also_in_the_same_transaction() {
             client(|client| client.address = Some("192.0.2.7".into())),
             client(|client| client.port = Some(7)),
         ] {
-            let words = "another client by now: its role or its address";
+            let words = "another client: its role or its address";
             pair.is_left_alone(Verb::Terminate, other, words).await;
         }
         // A name that could not be read is compared with nothing.

@@ -323,7 +323,7 @@ async fn a_published_item_is_left_alone_while_anybody_may_work_on_it() {
         place.is(Verb::Requeue, What::Item(seen.clone()), Fate::Refused, "its row is locked").await;
         place.run("COMMIT; SELECT pg_advisory_lock(1)").await;
         for verb in [Verb::Requeue, Verb::SetAside] {
-            place.is(verb, What::Item(seen.clone()), Fate::Refused, "somebody holds its advisory key").await;
+            place.is(verb, What::Item(seen.clone()), Fate::Refused, "its advisory key is held").await;
         }
         place.run("SELECT pg_advisory_unlock(1)").await;
         let other = ItemTarget { worker: None, ..seen.clone() };
