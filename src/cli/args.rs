@@ -170,8 +170,7 @@ pub struct PurgeArgs {
     /// Which schema, and where.
     #[command(flatten)]
     pub place: SchemaPlace,
-    /// Remove what ended longer ago, such as 30d [default: what the settings locktop.keep_executions, locktop.keep_queue and
-    /// locktop.keep_audit of the database say]
+    /// Remove what ended longer ago, such as 30d [default: what the retention settings of the database say]
     #[arg(long, value_name = "TIME", value_parser = keep)]
     pub keep: Option<Duration>,
     /// Of this alone; may be given more than once.
