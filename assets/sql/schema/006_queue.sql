@@ -17,6 +17,8 @@ SET plan_cache_mode = force_generic_plan
 AS $body$
 #variable_conflict use_column
 DECLARE
+    -- Too long a name is an error also where there is nothing to take.
+    v_worker varchar(100) := p_worker_id;
     v_start timestamptz := own_backend_start();
     v_now timestamptz := clock_timestamp();
 BEGIN
@@ -25,7 +27,7 @@ BEGIN
     END IF;
     RETURN QUERY
     UPDATE task_queue q
-       SET status = 'processing', worker_id = p_worker_id, backend_pid = pg_backend_pid(), backend_start = v_start,
+       SET status = 'processing', worker_id = v_worker, backend_pid = pg_backend_pid(), backend_start = v_start,
            attempt = q.attempt + 1, started_at = v_now, heartbeat_at = v_now, completed_at = NULL
      -- An array, not a join: a session that planned it while the table was empty would go through all of it for each claim. It is
      -- made once, however the rest is planned.
