@@ -91,7 +91,7 @@ fn bare(body: &str) -> Vec<String> {
             !is_type(after)
         } else if token == "=" {
             // Of an assignment, or of an option of RAISE.
-            !matches!(earlier, "SET" | "," | "USING") && !(before == ")" && after == "(")
+            !(matches!(earlier, "SET" | "," | "USING") || before == ")" && after == "(")
         } else if token.contains(|c| OPERATOR.contains(c)) && !matches!(token.as_str(), ":=" | "=>") {
             !(token == "*" && before.ends_with('.'))
         } else if is_name(token) && index < declared && matches!(before, ";" | "DECLARE") {
