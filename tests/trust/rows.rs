@@ -22,7 +22,15 @@ fn told(json: &Value) -> Vec<(&'static str, Value)> {
 fn without_ages(value: &mut Value) {
     match value {
         Value::Object(object) => {
-            object.retain(|key, _| !matches!(key.as_str(), "taken_at"));
+            // What settles is an orphan a moment later; how often a task failed is counted over the rows that were read.
+            if object.contains_key("evidence")
+                && (object["state"] == "settling" || object["maybe"] == "orphan")
+            {
+                object.insert("state".to_owned(), "orphan".into());
+            }
+            object.retain(|key, _| {
+                !matches!(key.as_str(), "taken_at" | "evidence" | "maybe" | "failed_in_a_row")
+            });
             object.values_mut().for_each(without_ages);
         }
         Value::Array(array) => array.iter_mut().for_each(without_ages),
@@ -83,7 +91,8 @@ async fn small_tables_of_a_role_that_is_not_named_are_shown_as_they_are() {
             "{json}"
         );
         assert_eq!(counts(&json), [1, 1, 1, 1], "{}", json["queue"]);
-        assert_eq!(json["executions"][0]["state"], "unknown", "{json}");
+        let evidence = json["executions"][0]["evidence"].as_str().unwrap();
+        assert!(evidence.starts_with("nobody holds key"), "{json}");
     }
 }
 
