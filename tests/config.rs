@@ -128,7 +128,7 @@ fn the_examples_in_the_printed_default_are_valid() {
         .fold(String::new(), |text, line| text + line + "\n");
     let config = Config::parse(&live, Path::new("examples"), &checks()).unwrap();
     assert_eq!(config.targets.len(), 1);
-    assert_eq!(config.tables.len(), 6);
+    assert_eq!(config.tables.len(), 8);
     assert_eq!(config.lock_names.len(), 2);
     assert_eq!(config.lock_name_queries.len(), 1);
     assert_eq!(config.keys.len(), 2);

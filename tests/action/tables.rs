@@ -367,7 +367,7 @@ async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
         };
         let what = |target: &PublishedTarget| What::Published(target.clone());
         place.run("BEGIN; SELECT FROM task_execution_log FOR UPDATE").await;
-        place.is(Verb::Recover, what(&seen), Fate::Refused, "somebody has its row locked").await;
+        place.is(Verb::Recover, what(&seen), Fate::Refused, "its row is locked").await;
         place.run("COMMIT; SELECT pg_advisory_lock(1)").await;
         place.is(Verb::Recover, what(&seen), Fate::Refused, "somebody holds key 1").await;
         place.run("SELECT pg_advisory_unlock(1)").await;

@@ -106,13 +106,16 @@ fn a_person_recovers_an_orphan_of_the_demo() {
     let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.5s", "demo", "--scenario", "crash"]);
     screen.keys("4");
     screen.shows("orphan");
+    screen.keys("/orphan<enter>");
     within_three(&mut screen, |screen| {
-        screen.keys("<esc><esc>/orphan<enter>G");
+        // The youngest: nobody else is about to recover it.
+        screen.keys("G");
         screen.wait_for("an orphan to be selected", |seen| {
             seen.contents().lines().any(|line| line.starts_with('>') && line.contains("orphan"))
         });
         screen.keys("R");
         if !answers(screen, "y recover", &["Nothing is done", "nothing of it runs"]) {
+            screen.keys("<enter>");
             return false;
         }
         screen.keys("y");
@@ -127,8 +130,9 @@ fn a_person_ends_a_live_lease_of_the_demo() {
     let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.5s", "demo", "--scenario", "leases"]);
     screen.keys("5");
     screen.shows("held");
+    screen.keys("/held<enter>");
     within_three(&mut screen, |screen| {
-        screen.keys("<esc><esc>/held<enter>g");
+        screen.keys("g");
         screen.wait_for("a lease to be selected", |seen| {
             seen.contents().lines().any(|line| line.starts_with('>') && line.contains("held"))
         });
@@ -138,7 +142,8 @@ fn a_person_ends_a_live_lease_of_the_demo() {
             .find(|line| line.starts_with('>'))
             .and_then(|line| line.split_whitespace().nth(2).map(str::to_owned));
         screen.keys("U");
-        if !answers(screen, "unlock", &["has ended", "nobody has it", "given back"]) {
+        if !answers(screen, "to confirm", &["has ended", "nobody has it", "given back"]) {
+            screen.keys("<enter>");
             return false;
         }
         screen.keys(&format!("{}<enter>", lease.unwrap_or_default()));

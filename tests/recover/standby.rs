@@ -104,7 +104,7 @@ async fn after_a_promotion_the_grace_is_counted_anew() {
             "{version}"
         );
         assert_eq!(standby.ask("SELECT state FROM running_queue_items").await, "settling", "{version}");
-        assert_eq!(states(&pair.standby, &info).await, ["unknown", "settling"]);
+        assert_eq!(states(&pair.standby, &info).await, ["settling", "settling"]);
         let since = "SELECT up_since() > pg_postmaster_start_time() + interval '2 s'";
         assert_eq!(standby.ask(since).await, "t", "{version}: since the promotion");
         let (status, out, _) = recover(&pair.standby, &[]).await;

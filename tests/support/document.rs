@@ -134,7 +134,8 @@ pub(crate) fn address(server: &EmbeddedServer, info: &ConnInfo) -> String {
 /// What the program prints.
 pub(crate) async fn printed(server: &EmbeddedServer, info: &ConnInfo, format: &str) -> String {
     let target = address(server, info);
-    let left = run_beside(locktop(&["snapshot", "--format", format, &target])).await;
+    // Nothing of a table is cut.
+    let left = run_beside(locktop(&["snapshot", "--width", "400", "--format", format, &target])).await;
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{}", left.out);
     left.out
 }

@@ -54,12 +54,12 @@ fn header(view: &View, snapshot: &Snapshot) -> String {
     };
     let role = if server.in_recovery { "standby" } else { "primary" };
     format!(
-        "PostgreSQL {} {role} · {} as {} · {}/{} connections · {waiting} waiting · {at}",
+        "PostgreSQL {} {role} · {waiting} waiting · {}/{} connections · {} as {} · {at}",
         one_line(&server.version),
-        one_line(&server.place()),
-        one_line(&server.user),
         server.connections,
         server.max_connections,
+        one_line(&server.place()),
+        one_line(&server.user),
     )
 }
 

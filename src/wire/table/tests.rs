@@ -9,7 +9,7 @@ fn rendered(width: Option<usize>) -> String {
 #[test]
 fn the_whole_table() {
     let expected = "\
-PostgreSQL 17.2 primary · app@db.example.com:5432 as monitor · 4/100 connections · 3 waiting · 2023-11-14 22:15:00 UTC
+PostgreSQL 17.2 primary · 3 waiting · 4/100 connections · app@db.example.com:5432 as monitor · 2023-11-14 22:15:00 UTC
 CRIT  prepared transaction 'order 7' blocks 1
 
 PID                 BLOCKS  FREES   WAIT  STATE / WAITS FOR                                WHO            XACT  QUERY

@@ -38,7 +38,7 @@ fn an_idle_worker_that_has_its_name_is_no_news() {
     let more = lock(advisory(816), Some(7), (3, 1));
     stage.snapshot.locks.rows =
         stage.snapshot.locks.rows.iter().copied().chain([more]).collect::<Vec<_>>().into();
-    assert!(stage.only().summary.ends_with("holds advisory lock 816, nobody waits"));
+    assert!(stage.only().summary.ends_with("holds advisory lock 816, no waiters"));
 }
 
 #[test]
