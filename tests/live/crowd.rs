@@ -65,8 +65,8 @@ fn in_the_table(text: &str, holder: i32) {
     let rows: Vec<&str> = lines.skip_while(|line| !line.starts_with("PID")).collect();
     let words: Vec<&str> = rows[1].split_whitespace().take(4).collect();
     assert_eq!(words, [holder.to_string().as_str(), "200", "1", "idle"], "{text}");
-    let more = rows.iter().filter(|row| row.contains("(190 more)")).count();
-    assert_eq!(more, 1, "a crowd is cut: {text}");
+    let alike = rows.iter().filter(|row| row.contains("└ queue 200 ")).count();
+    assert_eq!(alike, 1, "those who are alike are one line: {text}");
 }
 
 fn on_the_screen(view: &Arc<View>, holder: i32) {

@@ -104,8 +104,9 @@ fn answers(screen: &Screen, good: &str, bad: &[&str]) -> bool {
 #[test]
 fn a_person_recovers_an_orphan_of_the_demo() {
     let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.5s", "demo", "--scenario", "crash"]);
-    screen.keys("4");
     screen.shows("orphan");
+    screen.keys("4");
+    screen.hides("Advisory");
     screen.keys("/orphan<enter>");
     within_three(&mut screen, |screen| {
         // The youngest: nobody else is about to recover it.
@@ -128,8 +129,9 @@ fn a_person_recovers_an_orphan_of_the_demo() {
 #[test]
 fn a_person_ends_a_live_lease_of_the_demo() {
     let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.5s", "demo", "--scenario", "leases"]);
+    screen.shows("4 held");
     screen.keys("5");
-    screen.shows("held");
+    screen.hides("Advisory");
     screen.keys("/held<enter>");
     within_three(&mut screen, |screen| {
         screen.keys("g");
