@@ -90,6 +90,14 @@ fn within_three(screen: &mut Screen, attempt: impl Fn(&mut Screen) -> bool) {
     assert!((0..3).any(|_| attempt(screen)), "{}", screen.contents());
 }
 
+/// Goes to a row with this in it. One that has just gone leaves nothing selected.
+fn select(screen: &mut Screen, key: &str, text: &str) {
+    wait_for("a row to be selected", || {
+        screen.keys(key);
+        screen.contents().lines().any(|line| line.starts_with('>') && line.contains(text))
+    });
+}
+
 /// Whether one of these words comes; the first that does.
 fn answers(screen: &Screen, good: &str, bad: &[&str]) -> bool {
     let mut is_good = false;
@@ -110,10 +118,7 @@ fn a_person_recovers_an_orphan_of_the_demo() {
     screen.keys("/orphan<enter>");
     within_three(&mut screen, |screen| {
         // The youngest: nobody else is about to recover it.
-        screen.keys("G");
-        screen.wait_for("an orphan to be selected", |seen| {
-            seen.contents().lines().any(|line| line.starts_with('>') && line.contains("orphan"))
-        });
+        select(screen, "G", "orphan");
         screen.keys("R");
         if !answers(screen, "y recover", &["Nothing is done", "nothing of it runs"]) {
             screen.keys("<enter>");
@@ -134,10 +139,7 @@ fn a_person_ends_a_live_lease_of_the_demo() {
     screen.hides("Advisory");
     screen.keys("/held<enter>");
     within_three(&mut screen, |screen| {
-        screen.keys("g");
-        screen.wait_for("a lease to be selected", |seen| {
-            seen.contents().lines().any(|line| line.starts_with('>') && line.contains("held"))
-        });
+        select(screen, "g", "held");
         let lease = screen
             .contents()
             .lines()
