@@ -28,7 +28,8 @@ pub(super) async fn fail(
         Err(told) => return told,
     };
     let row = Row { table: &table, id: format!("t.id = {}", target.id), conditions: conditions(target) };
-    match row.act(client, &act(&row, target, actor), &actor.role, false).await {
+    let act = row.update_while_free(&set(&table, actor), Some(target.key));
+    match row.act(client, &act, &actor.role, false).await {
         Told::Answer(answer) if answer.is_busy => {
             let detail = format!("somebody holds key {}: a worker may be working on it", target.key);
             (Fate::Refused, detail)
@@ -47,26 +48,16 @@ fn conditions(target: &PublishedTarget) -> Vec<Condition> {
     ]
 }
 
-/// The row first, then the key, then the change: each reads what the one before found.
-fn act(row: &Row<'_>, target: &PublishedTarget, actor: &Actor) -> String {
-    let source = row.table.source();
+/// What becomes of the row.
+fn set(table: &Table, actor: &Actor) -> String {
     let mut set = "status = 'failed'".to_owned();
-    if matches!(row.table.kind("completed_at"), Some(Kind::Zoned | Kind::Time)) {
+    if matches!(table.kind("completed_at"), Some(Kind::Zoned | Kind::Time)) {
         set.push_str(", completed_at = clock_timestamp()");
     }
-    if row.table.has("error_message") {
+    if table.has("error_message") {
         let words = format!("its worker's session was gone: failed by {actor}");
         set.push_str(", error_message = ");
         set.push_str(&note(&words));
     }
-    format!(
-        "WITH seen AS MATERIALIZED (SELECT t.id FROM {source} AS t WHERE {} FOR UPDATE NOWAIT), \
-         free AS MATERIALIZED (SELECT s.id, pg_try_advisory_xact_lock({}::bigint) AS is_free FROM seen AS s), \
-         done AS (UPDATE {source} AS t SET {set} FROM free AS f WHERE f.is_free AND t.id = f.id AND {} RETURNING t.id) \
-         SELECT json_build_object('done', (SELECT count(*) FROM done), \
-                                  'is_busy', EXISTS (SELECT FROM free AS f WHERE NOT f.is_free))",
-        row.is_seen(),
-        target.key,
-        row.table.is_in(),
-    )
+    set
 }

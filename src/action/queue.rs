@@ -83,22 +83,11 @@ fn own(row: &Row<'_>, function: &str, actor: &Actor) -> String {
     )
 }
 
-/// The row first, then the key, then the change: each reads what the one before found.
+/// Somebody may work on what is being processed, and holds its key then.
 fn published(row: &Row<'_>, verb: Verb, item: &ItemTarget) -> String {
-    let key = item.key.unwrap_or(item.id);
-    let locked = format!("pg_try_advisory_xact_lock({key}::bigint)");
-    let free = if item.status.as_deref() == Some("processing") { locked.as_str() } else { "true" };
-    let set = published_set(row.table, verb);
-    let source = row.table.source();
-    format!(
-        "WITH seen AS MATERIALIZED (SELECT t.id FROM {source} AS t WHERE {} FOR UPDATE SKIP LOCKED), \
-         free AS MATERIALIZED (SELECT s.id, {free} AS is_free FROM seen AS s), \
-         done AS (UPDATE {source} AS t SET {set} FROM free AS f WHERE f.is_free AND t.id = f.id AND {} RETURNING t.id) \
-         SELECT json_build_object('done', (SELECT count(*) FROM done), \
-                                  'is_busy', EXISTS (SELECT FROM free AS f WHERE NOT f.is_free))",
-        row.is_seen(),
-        row.table.is_in(),
-    )
+    let is_taken = item.status.as_deref() == Some("processing");
+    let key = is_taken.then(|| item.key.unwrap_or(item.id));
+    row.update_while_free(&published_set(row.table, verb), key)
 }
 
 fn published_set(table: &Table, verb: Verb) -> String {

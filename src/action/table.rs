@@ -225,6 +225,23 @@ impl Row<'_> {
         )
     }
 
+    /// The same, only if nobody holds an advisory key; none is asked for where no worker may be at it. The row first, then the key, then the
+    /// change: each reads what the one before found, and both are kept to the end of the transaction.
+    pub(super) fn update_while_free(&self, set: &str, key: Option<i64>) -> String {
+        let free =
+            key.map_or_else(|| "true".to_owned(), |key| format!("pg_try_advisory_xact_lock({key}::bigint)"));
+        format!(
+            "WITH seen AS MATERIALIZED (SELECT t.id FROM {source} AS t WHERE {} FOR UPDATE SKIP LOCKED), \
+             free AS MATERIALIZED (SELECT s.id, {free} AS is_free FROM seen AS s), \
+             done AS (UPDATE {source} AS t SET {set} FROM free AS f WHERE f.is_free AND t.id = f.id AND {} RETURNING t.id) \
+             SELECT json_build_object('done', (SELECT count(*) FROM done), \
+                                      'is_busy', EXISTS (SELECT FROM free AS f WHERE NOT f.is_free))",
+            self.is_seen(),
+            self.table.is_in(),
+            source = self.table.source(),
+        )
+    }
+
     /// Has the server act, and looks what differs where it did nothing.
     pub(super) async fn act(&self, client: &Client, act: &str, role: &str, is_own: bool) -> Told {
         // Times without a zone mean what they mean to the poll.

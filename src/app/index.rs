@@ -229,7 +229,8 @@ impl<'a> Scene<'a> {
         if tag.locktype != LockType::Advisory {
             return own;
         }
-        let waiters = self.queue(tag).into_iter().flat_map(|queue| queue.waiters.iter().take(ASKED));
+        let Some(queue) = self.queue(tag) else { return own };
+        let waiters = queue.waiters.iter().take(ASKED);
         let mut all = own.into_iter().chain(waiters.filter_map(|waiter| self.backend(waiter.pid)));
         let is_sure = |backend: &&Backend| {
             let name = words::lock_name(self.snapshot, self.names, tag, Some(backend));

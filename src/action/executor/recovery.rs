@@ -48,15 +48,17 @@ pub(super) async fn one(
     told(recover::execute_one(client, &schema, plan, row, &order).await)
 }
 
+const DUE_AGAIN: &str = "its task is due again";
+
 fn told(result: RecoveryResult) -> (Fate, String) {
     let RecoveryResult { outcome, detail, next_run_at, ended_pid, .. } = result;
     let fate = fate(outcome, ended_pid.is_some());
-    let then = match (outcome, next_run_at) {
-        (Outcome::Recovered, Some(_)) => "recovered, and its task is due again".to_owned(),
-        (Outcome::Recovered, None) => "recovered".to_owned(),
-        _ => return (fate, detail),
-    };
-    (fate, if detail.is_empty() { then } else { format!("{then}: {detail}") })
+    // That it was recovered whoever tells of it says.
+    match (outcome, next_run_at) {
+        (Outcome::Recovered, Some(_)) if detail.is_empty() => (fate, DUE_AGAIN.to_owned()),
+        (Outcome::Recovered, Some(_)) => (fate, format!("{DUE_AGAIN}; {detail}")),
+        _ => (fate, detail),
+    }
 }
 
 /// Who was told to end, and holds the key still, has not done what was asked.

@@ -14,7 +14,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "TYPE", name: "type", min: 8, max: 13, right: false, rank: 5 },
     Column { title: "MODE", name: "mode", min: 10, max: 20, right: false, rank: 0 },
     Column { title: "STATE", name: "state", min: 7, max: 7, right: false, rank: 0 },
-    Column { title: "AGE", name: "age", min: 8, max: 11, right: true, rank: 0 },
+    Column { title: "AGE", name: "age", min: 11, max: 11, right: true, rank: 0 },
     Column { title: "WAITERS", name: "waiters", min: 7, max: 7, right: true, rank: 0 },
     Column { title: "PID", name: "pid", min: 8, max: 8, right: false, rank: 0 },
     Column { title: "WHO", name: "who", min: 10, max: 24, right: false, rank: 1 },

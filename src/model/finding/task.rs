@@ -56,7 +56,9 @@ fn orphan(look: &Look<'_>, row: &TaskRow) -> Finding {
     let beat = execution.and_then(|execution| execution.heartbeat_at);
     let since = beat.or(row.since);
     let bound = if beat.is_some() { " " } else { " ≥" };
-    let age = since.map_or_else(String::new, |at| format!("{bound}{}", text::duration(look.age(at))));
+    // At the first look that nobody holds its key is all that is known.
+    let known = since.map(|at| look.age(at)).filter(|age| *age >= 1.0);
+    let age = known.map_or_else(String::new, |age| format!("{bound}{}", text::duration(age)));
     let finding = new(look, row, "orphan_task", &format!("orphaned, {worker} gone{age}"));
     Finding { since, help: Some("recover"), ..finding }
 }
@@ -78,12 +80,14 @@ fn doubtful(look: &Look<'_>, row: &TaskRow) -> Finding {
     let snapshot = look.scene.snapshot;
     let age = row.age(snapshot).map_or_else(String::new, |age| format!(" for {}", text::duration(age)));
     let is_orphan = row.state == TaskState::MaybeOrphan;
-    let check = if is_orphan || row.state == TaskState::LeftOver { "orphan_task" } else { "slow_task" };
+    let is_left = row.state == TaskState::LeftOver;
+    let check = if is_orphan || is_left { "orphan_task" } else { "slow_task" };
     let then = if is_orphan { ": it may start again" } else { "" };
     let why = evidence(row, snapshot);
     let finding = new(look, row, check, &format!("says running{age}, {why}{then}"));
     let name = text::one_line(&row.name(snapshot)).into_owned();
-    let since = row.execution(snapshot).and_then(|execution| execution.started_at);
+    // What is left over can wait for what can be put right.
+    let since = row.execution(snapshot).and_then(|execution| execution.started_at).filter(|_| !is_left);
     let help = is_orphan.then_some("recover");
     Finding { since, help, ..finding.short(format!("{name} says running{age}, {}", row.state.as_str())) }
 }

@@ -65,7 +65,8 @@ fn worker(context: Context<'_>) -> LockName {
     let name = context.application.and_then(|application| application.strip_prefix("locktop worker "));
     match name {
         Some(name) => LockName::new(format!("worker name {name}"), false, ORIGIN),
-        None => LockName::new("worker name", true, ORIGIN),
+        // Nobody else comes to think of such a number; whose name it is the session does not tell.
+        None => LockName::new("worker name", false, ORIGIN),
     }
 }
 

@@ -32,7 +32,7 @@ fn the_name_of_a_worker_is_known_by_its_namespace_and_its_session() {
         LockNames::default().resolve(key, context).map(|name| name.to_string())
     };
     assert_eq!(named(Some("locktop worker w1")).as_deref(), Some("worker name w1"));
-    assert_eq!(named(Some("psql")).as_deref(), Some("worker name?"));
+    assert_eq!(named(Some("psql")).as_deref(), Some("worker name"));
     assert_eq!(name((0x4C4F << 48) + 12_345), None);
 }
 

@@ -170,11 +170,7 @@ fn wanted(ground: &Ground<'_>, row: &TaskRow) -> Result<(String, i64), String> {
     let also = |set: &TaskSet| also_of(&ground.snapshot.task_sets, set, set.key(execution)?).cloned();
     let also = row.set(ground.snapshot).and_then(also);
     let Some(schema) = row.set(ground.snapshot).and_then(schema) else {
-        return Err(
-            "its tables are not those of locktop schema install: they name no session, and their keys are \
-                    bare numbers, so it cannot be proved that its worker is gone"
-                .to_owned(),
-        );
+        return Err("its tables are not those of locktop schema install: recover it by itself".to_owned());
     };
     match row.state {
         TaskState::Orphan | TaskState::Slow => Ok((schema, execution.id)),

@@ -24,27 +24,33 @@ impl KeySeen {
     }
 }
 
-/// The executions of a set for which their keys are held: of several that run in the log with one key at most one can be the holder's.
-pub(super) fn holders_rows(
-    before: &Watch,
-    snapshot: &Snapshot,
-    held: &Held,
-    set: &TaskSet,
-) -> FxHashSet<i64> {
+/// The executions of a set whose keys are held.
+#[derive(Debug, Default)]
+pub(super) struct Holders {
+    /// Those for which they are: of several that run in the log with one key at most one can be the holder's.
+    rows: FxHashSet<i64>,
+    /// Those to whose worker something ties the holder.
+    tied: FxHashSet<i64>,
+}
+
+/// Looks who holds what for whom.
+pub(super) fn holders(before: &Watch, snapshot: &Snapshot, held: &Held, set: &TaskSet) -> Holders {
     let mut best: FxHashMap<i64, (u8, i64)> = FxHashMap::default();
+    let mut tied = FxHashSet::default();
     for execution in set.executions.rows.iter().filter(|row| row.is_running()) {
         let Some(number) = set.key(execution).map(TaskKey::number) else { continue };
         let Some(pid) = held.holders.get(&number) else { continue };
-        let tie = if execution.backend_pid.is_some() && execution.backend_pid == *pid {
-            2
-        } else {
-            u8::from(is_tied(before, snapshot, set, execution, *pid))
-        };
+        let is_tied = is_tied(before, snapshot, set, execution, *pid);
+        if is_tied {
+            tied.insert(execution.id);
+        }
+        let is_logged = execution.backend_pid.is_some() && execution.backend_pid == *pid;
+        let tie = if is_logged { 2 } else { u8::from(is_tied) };
         let rank = (tie, execution.id);
         let known = best.entry(number).or_insert(rank);
         *known = rank.max(*known);
     }
-    best.into_values().map(|(_, id)| id).collect()
+    Holders { rows: best.into_values().map(|(_, id)| id).collect(), tied }
 }
 
 /// Whether something ties a process to the worker of an execution: its application or its statement names the worker, now or while it
@@ -88,7 +94,7 @@ pub(super) struct Keys<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) held: &'a Held,
     pub(super) set: &'a TaskSet,
-    pub(super) holders_rows: &'a FxHashSet<i64>,
+    pub(super) holders: &'a Holders,
 }
 
 impl Keys<'_> {
@@ -106,7 +112,7 @@ impl Keys<'_> {
 
     fn is_held(&mut self, execution: &Execution, key: TaskKey, pid: Option<i32>) -> KeyState {
         let place = (self.set.tables.table, execution.id);
-        let tied = is_tied(self.before, self.snapshot, self.set, execution, pid);
+        let tied = self.holders.tied.contains(&execution.id);
         if let Some(backend) = pid.and_then(|pid| self.snapshot.backend(pid)) {
             let seen = Seen { pid: backend.pid, start: backend.backend_start, tied, ended: false };
             self.after.seen.insert(place, seen);
@@ -115,7 +121,7 @@ impl Keys<'_> {
         // That it is free proves as much as ever; that it is held, where the log names no session, nothing.
         let shared = also_of(&self.snapshot.task_sets, self.set, key).is_some();
         match key {
-            _ if !self.holders_rows.contains(&execution.id) => KeyState::HeldForOther,
+            _ if !self.holders.rows.contains(&execution.id) => KeyState::HeldForOther,
             _ if logged.is_some() && logged == pid => KeyState::Held,
             _ if logged.is_some() => KeyState::HeldByOther,
             TaskKey::Own(_) if shared => KeyState::HeldByOther,

@@ -2,7 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::evidence::{KeySeen, Keys, holders_rows};
+use super::evidence::{Holders, KeySeen, Keys, holders};
 use super::state::{self, Evidence, KeyState};
 use super::streak::{Streak, Streaks};
 use super::{Board, Schedule, TaskKey, TaskRow, TaskSet, TaskState};
@@ -111,8 +111,7 @@ struct About<'a> {
     place: usize,
     set: &'a TaskSet,
     streaks: Streaks,
-    /// The executions that their keys are held for.
-    holders_rows: FxHashSet<i64>,
+    holders: Holders,
 }
 
 struct Look<'a> {
@@ -178,7 +177,7 @@ impl Look<'_> {
             place,
             set,
             streaks: Streaks::of(set),
-            holders_rows: holders_rows(self.before, snapshot, &self.held, set),
+            holders: holders(self.before, snapshot, &self.held, set),
         };
         for (at, task) in set.tasks.rows.iter().enumerate() {
             match running.remove(&task.id) {
@@ -254,7 +253,7 @@ impl Look<'_> {
             snapshot: self.snapshot,
             held: &self.held,
             set: about.set,
-            holders_rows: &about.holders_rows,
+            holders: &about.holders,
         };
         let Some(execution) = about.set.executions.rows.get(at) else {
             return (TaskState::Unknown, KeySeen { key: KeyState::Unseen, since: None });
