@@ -14,7 +14,7 @@ pub(super) const COLUMNS: &[Column] = &[
     Column { title: "TYPE", name: "type", min: 8, max: 13, right: false, rank: 5 },
     Column { title: "MODE", name: "mode", min: 10, max: 20, right: false, rank: 0 },
     Column { title: "STATE", name: "state", min: 7, max: 7, right: false, rank: 0 },
-    Column { title: "AGE", name: "age", min: 11, max: 11, right: true, rank: 0 },
+    Column { title: "AGE", name: "age", min: 8, max: 11, right: true, rank: 0 },
     Column { title: "WAITERS", name: "waiters", min: 7, max: 7, right: true, rank: 0 },
     Column { title: "PID", name: "pid", min: 8, max: 8, right: false, rank: 0 },
     Column { title: "WHO", name: "who", min: 10, max: 24, right: false, rank: 1 },
@@ -98,6 +98,14 @@ pub(in crate::app) fn age_words((seconds, known): (f64, Known)) -> String {
     }
 }
 
+/// `seen 41m` for `seen 41m02s`, `seen 1s` for `seen 1.2s`: what is cut off would otherwise hide the unit.
+fn largest_unit(words: &str) -> String {
+    let (before, age) = words.split_once(' ').unwrap_or(("", words));
+    let number: String = age.chars().take_while(|character| !matches!(character, '.' | 'a'..='z')).collect();
+    let unit = age.chars().find(char::is_ascii_alphabetic).map_or_else(String::new, String::from);
+    format!("{before} {number}{unit}").trim_start().to_owned()
+}
+
 fn waiters(scene: &Scene<'_>, lock: &Lock) -> Option<usize> {
     let queue = scene.queue(&lock.tag).filter(|_| lock.granted)?;
     Some(queue.waiters.len()).filter(|count| *count > 0)
@@ -128,7 +136,11 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
         "state" => Cell::toned("waiting", Tone::Warning),
         "age" => match lock_age(scene, lock) {
             Some((seconds, _)) if !lock.granted => age(Some(seconds), Tone::Warning),
-            Some(known) => Cell::plain(age_words(known)),
+            Some(known) => {
+                let words = age_words(known);
+                let fits = words.chars().count() <= usize::from(room);
+                Cell::plain(if fits { words } else { largest_unit(&words) })
+            }
             None => Cell::none(),
         },
         "waiters" => match waiters(scene, lock) {
@@ -186,4 +198,21 @@ pub(super) fn id(scene: &Scene<'_>, at: u32) -> Option<RowId> {
         None => Owner::Prepared(lock.virtualtransaction),
     };
     Some(RowId::Lock(lock.tag, owner, lock.mode, lock.granted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_that_has_no_room_keeps_its_unit() {
+        for (words, short) in [
+            ("seen 1.2s", "seen 1s"),
+            ("seen 41m02s", "seen 41m"),
+            ("≥3d04h", "≥3d"),
+            ("seen 17s", "seen 17s"),
+        ] {
+            assert_eq!(largest_unit(words), short);
+        }
+    }
 }
