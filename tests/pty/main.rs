@@ -33,6 +33,7 @@ mod redis;
 mod rights;
 mod screen;
 mod shell;
+mod shop;
 mod signals;
 mod size;
 mod start;

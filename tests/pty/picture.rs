@@ -1,16 +1,23 @@
-//! The picture of the program in the README: `LOCKTOP_PICTURE=1 cargo test --test pty picture` draws it anew.
+//! The pictures in the README and the manual: `LOCKTOP_PICTURE=1 cargo test --test pty picture` draws them anew, into `docs/pictures`.
+//!
+//! One for each screen, the detail of a backend, the findings and two questions, all of one server in the state of [`crate::shop`].
 
 use std::fmt::Write;
-use std::time::Duration;
+use std::path::Path;
 
-use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::demo::scenario::{Pace, Scenario, Stage};
-use locktop::demo::tasks::{Claim, TasksOptions};
-use locktop::pg::conninfo::ConnInfo;
 use vt100::Color;
 
-use crate::screen::{PROGRAM, Screen, Size};
-use crate::support;
+use crate::screen::Screen;
+use crate::shop::Shop;
+
+/// Columns of the terminal.
+const COLUMNS: u16 = 120;
+/// Rows where there is much to show, and where there is less.
+const TALL: u16 = 35;
+/// As above.
+const LOW: u16 = 26;
+/// No picture is larger, in bytes.
+const LARGEST: usize = 150_000;
 
 /// Of one character, in pixels.
 const WIDTH: f64 = 8.4;
@@ -148,44 +155,145 @@ fn svg(screen: &vt100::Screen, about: &str) -> String {
     out
 }
 
+/// A picture: the file's name, the rows of its terminal, what is typed for it, what is on the screen then, and what it says to who
+/// cannot see it.
+struct Picture {
+    name: &'static str,
+    rows: u16,
+    keys: &'static str,
+    shows: &'static [&'static str],
+    about: &'static str,
+}
+
+/// In this order, each from the screen that the one before left behind. An escape before another key would be one key with it.
+const PICTURES: [Picture; 12] = [
+    Picture {
+        name: "overview",
+        rows: TALL,
+        keys: "1g",
+        shows: &["1 Overview", "Advisory ·", "Tasks ·", "Leases ·"],
+        about: "The Overview: findings, blocking chains, advisory locks, tasks and leases",
+    },
+    Picture {
+        name: "chains",
+        rows: TALL,
+        keys: "2g",
+        shows: &["2 Chains", "app@report-bi"],
+        about: "Chains: who waits for whom, below the session that blocks all of them",
+    },
+    Picture {
+        name: "locks",
+        rows: LOW,
+        keys: "3g",
+        shows: &["3 Locks", "Prisma Migrate"],
+        about: "Locks: advisory locks by name, who holds them and who waits",
+    },
+    Picture {
+        name: "tasks",
+        rows: LOW,
+        keys: "4g",
+        shows: &["4 Tasks", "R recover"],
+        about: "Tasks: orphan, slow, failed, overdue and running",
+    },
+    Picture {
+        name: "leases",
+        rows: LOW,
+        keys: "5g",
+        shows: &["5 Leases", "TOKEN"],
+        about: "Leases: who has which, for how long, and its fencing token",
+    },
+    Picture {
+        name: "queue",
+        rows: LOW,
+        keys: "6g",
+        shows: &["6 Queue", "Rate limits", "Id generators"],
+        about: "The work queue, rate limits and id generators",
+    },
+    Picture {
+        name: "backends",
+        rows: TALL,
+        keys: "7g",
+        shows: &["7 Backends", "WAIT EVENT"],
+        about: "Backends: all sessions and what they wait for",
+    },
+    Picture {
+        name: "events",
+        rows: TALL,
+        keys: "8g",
+        shows: &["8 Events", "began to block"],
+        about: "Events: what changed, the newest first",
+    },
+    Picture {
+        name: "findings",
+        rows: LOW,
+        keys: "!",
+        shows: &["Findings ·"],
+        about: "Findings: everything that is wrong, worst first, with the key that helps",
+    },
+    Picture {
+        name: "backend",
+        rows: LOW,
+        keys: "<backspace>2g<enter>",
+        shows: &["Backend "],
+        about: "A backend: its query, whom it blocks and what it holds",
+    },
+    Picture {
+        name: "terminate",
+        rows: LOW,
+        keys: "<backspace>2gK",
+        shows: &["[Back]", "y terminate"],
+        about: "The question of K: what is sent, whom it hits and who goes on",
+    },
+    Picture {
+        name: "recover",
+        rows: LOW,
+        keys: "<enter>4gR",
+        shows: &["[Back]", "y recover"],
+        about: "The question of R: which execution is failed, and what becomes of its task",
+    },
+];
+
+/// Whether the program has drawn for the size that the terminal has now: its keys are in the last row.
+fn fits(screen: &vt100::Screen) -> bool {
+    let last = screen.rows(0, COLUMNS).last().unwrap_or_default();
+    last.contains("q quit") || last.contains("Esc back")
+}
+
+impl Picture {
+    /// Types its keys, waits until it is whole, and returns it.
+    fn draw(&self, screen: &mut Screen) -> String {
+        screen.resize((COLUMNS, self.rows));
+        screen.keys(self.keys);
+        let mut drawn = String::new();
+        screen.wait_for(self.name, |screen| {
+            let text = screen.contents();
+            let is_there = fits(screen) && self.shows.iter().all(|part| text.contains(part));
+            if is_there {
+                drawn = svg(screen, self.about);
+            }
+            is_there
+        });
+        drawn
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_picture_of_the_overview_is_drawn_on_request() {
-    const SIZE: Size = (120, 35);
+async fn the_pictures_are_drawn_on_request() {
     if std::env::var_os("LOCKTOP_PICTURE").is_none() {
         return;
     }
-    // The check that would end the deadlock after a second runs in an hour.
-    let server = EmbeddedServer::start(Options::default().with("deadlock_timeout", "1h")).await.unwrap();
-    let admin = support::open(&support::conninfo(&server)).await.client;
-    admin.batch_execute("CREATE ROLE app LOGIN").await.unwrap();
-    admin.batch_execute("CREATE DATABASE shop OWNER app").await.unwrap();
-    let target = server.conninfo().replace("dbname=postgres", "dbname=shop");
-    let config = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(config.path(), format!(
-        "[targets.shop]\nconninfo = \"{target}\"\n[thresholds]\norphan_grace = \"1s\"\ntask_overdue = \"2s\"\n"
-    )).unwrap();
-    let env = [("COLORTERM", "truecolor"), ("LOCKTOP_CONFIG", config.path().to_str().unwrap())];
-    let screen = Screen::spawn(SIZE, &env, &["shop"]);
+    let mut shop = Shop::open().await;
+    let mut screen = shop.screen((COLUMNS, TALL));
     screen.shows("LIVE");
-    let app = ConnInfo::parse(&target.replace("user=postgres", "user=app")).unwrap();
-    let stage = Stage::open(&app).await.unwrap();
-    let pace = Pace { step: Duration::from_millis(600), ..Pace::TEST };
-    let tasks = Claim::make(&app, true, TasksOptions::new(PROGRAM.into())).await.unwrap();
-    let tasks = tasks.start().await.unwrap();
-    let mut running = Vec::new();
-    for scenario in Scenario::DEMO {
-        running.push(scenario.start(&stage, pace).await.unwrap());
-    }
+    shop.trouble().await;
     // Long enough for ages that are worth a look.
-    screen.shows("longest 25s");
-    let wanted = |screen: &vt100::Screen| {
-        let text = screen.contents();
-        text.contains("deadlock") && text.contains(" 1 orphan ")
-    };
-    screen.wait_for("a deadlock, and a task that has lost its worker", wanted);
-    let seen = screen.seen();
-    let about = "locktop: who holds which lock, who waits for whom, and what ending a backend would free";
-    let picture = svg(seen.emulator.screen(), about);
-    std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/overview.svg"), picture).unwrap();
-    drop((seen, tasks));
+    screen.shows("idle in transaction 25s");
+    screen.shows(" 1 orphan ");
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures"));
+    std::fs::create_dir_all(directory).unwrap();
+    for picture in &PICTURES {
+        let drawn = picture.draw(&mut screen);
+        assert!(drawn.len() <= LARGEST, "{} has {} bytes", picture.name, drawn.len());
+        std::fs::write(directory.join(format!("{}.svg", picture.name)), drawn).unwrap();
+    }
 }
