@@ -15,12 +15,13 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use locktop::model::backend::Backend;
-use locktop::model::lock::Lock;
-use locktop::pg::decode::backends::Backends;
+use locktop::pg::decode::backends::{Backends, KnownBackends};
 use locktop::pg::decode::encoding::Encodings;
-use locktop::pg::decode::locks::{Locks, Reader};
+use locktop::pg::decode::locks::{KnownLocks, Locks, Reader};
 use locktop::pg::decode::texts::Texts;
 
+/// The number of the poll.
+const POLL: &str = "1";
 const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 /// One message of a binary COPY.
@@ -65,7 +66,8 @@ fn locks(count: u32) -> Vec<Vec<u8>> {
             waits,
         ])
     };
-    with_header((0..count).map(row).collect())
+    let end = message(&[text(POLL), None, None, None, None, None, None, None, None, text("1"), None]);
+    with_header((0..count).map(row).chain([end]).collect())
 }
 
 fn backends(count: u32) -> Vec<Vec<u8>> {
@@ -93,7 +95,9 @@ fn backends(count: u32) -> Vec<Vec<u8>> {
             text(&format!("UPDATE accounts SET balance = balance - 1 WHERE id = {index}")),
         ])
     };
-    with_header((0..count).map(row).collect())
+    let mut end = vec![None; 19];
+    (end[5], end[18]) = (text(POLL), text("{}"));
+    with_header((0..count).map(row).chain([message(&end)]).collect())
 }
 
 fn with_header(mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
@@ -101,22 +105,22 @@ fn with_header(mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     messages
 }
 
-fn read_backends(messages: &[Vec<u8>], texts: &mut Texts, before: &[Backend]) -> Vec<Backend> {
-    let mut backends = Backends::new(texts, before, Encodings::default());
+fn read_backends(messages: &[Vec<u8>], texts: &mut Texts, before: &KnownBackends) -> Vec<Backend> {
+    let mut backends = Backends::new(texts, before, POLL, Encodings::default());
     for message in messages {
         backends.read(message).unwrap();
     }
-    backends.finish().0
+    backends.finish().unwrap().0
 }
 
-fn read_locks(messages: &[Vec<u8>], before: &Arc<Vec<Lock>>) -> Arc<Vec<Lock>> {
-    let mut locks = Locks::new(Reader { datid: 5, pid: 1 }, before);
+fn read_locks(messages: &[Vec<u8>], before: &KnownLocks) -> KnownLocks {
+    let mut locks = Locks::new(Reader { datid: 5, pid: 1 }, before, POLL);
     for message in messages {
         locks.read(message).unwrap();
     }
-    let (rows, omitted) = locks.finish();
-    assert_eq!((rows.len(), omitted), (messages.len(), 0));
-    rows
+    let known = locks.finish().unwrap();
+    assert_eq!((known.rows.len() + 1, known.omitted), (messages.len(), 0));
+    known
 }
 
 fn decode(c: &mut Criterion) {
@@ -125,7 +129,7 @@ fn decode(c: &mut Criterion) {
         let messages = locks(count);
         group.throughput(Throughput::Elements(u64::from(count)));
         // At the first poll all is new, at most others nothing.
-        let first = Arc::default();
+        let first = KnownLocks::default();
         let same = read_locks(&messages, &first);
         for (name, before) in [("locks", &first), ("the same locks", &same)] {
             group.bench_with_input(BenchmarkId::new(name, count), &messages, |bencher, messages| {
@@ -136,7 +140,8 @@ fn decode(c: &mut Criterion) {
     for count in [1_000, 2_000] {
         let messages = backends(count);
         let mut texts = Texts::default();
-        let before = read_backends(&messages, &mut texts, &[]);
+        let rows = read_backends(&messages, &mut texts, &KnownBackends::default());
+        let before = KnownBackends { rows: Arc::new(rows), digests: String::new() };
         group.throughput(Throughput::Elements(u64::from(count)));
         group.bench_with_input(BenchmarkId::new("backends", count), &messages, |bencher, messages| {
             bencher.iter(|| black_box(read_backends(messages, &mut texts, &before)));

@@ -201,7 +201,7 @@ static TURNS: LazyLock<Semaphore> =
 async fn compare(version: u32) {
     let _turn = TURNS.acquire().await.unwrap();
     for reordered in [false, true] {
-        compare_under(version, reordered).await;
+        Box::pin(compare_under(version, reordered)).await;
     }
 }
 

@@ -1,10 +1,23 @@
--- pg_locks, read whole from the function below the view.
+-- pg_locks, from the function below the view: whole, but for the rows of client sessions that have done nothing since the last poll.
+-- A session that is idle or idle in transaction neither takes nor gives back a lock before its state changes, and that has a time. They
+-- are looked up after the locks: what is quiet then was quiet when the locks were read.
 --
 -- A NULL is sent and decoded for next to nothing, so that what most rows have in common is sent as one: an advisory
 -- lock, in our own database, with an upper half and a class of the key as most have it, exclusive, granted. The columns
 -- that only one kind of lock has share one: "3/17" is a virtualxid, "771" a transactionid, "4,2" a page and a tuple,
 -- "4," a page. Who waits has a last column: since when, -infinity where the server does not know yet.
+--
+-- The last row has no virtualtransaction. It says what locktop.poll is, whose rows were left out (less than nothing: the session is
+-- in no transaction), and what locktop.since should be at the next poll.
 COPY (
+WITH quiet AS MATERIALIZED (
+SELECT CASE state WHEN 'idle' THEN -pid ELSE pid END AS signed, pid
+  FROM pg_catalog.pg_stat_get_activity(NULL)
+ WHERE (SELECT pg_catalog.current_setting('locktop.since', true) > '0')
+   AND state_change < (SELECT pg_catalog.to_timestamp(pg_catalog.current_setting('locktop.since', true)::pg_catalog.float8))
+   AND state IN ('idle', 'idle in transaction', 'idle in transaction (aborted)')
+   AND backend_type = 'client backend'
+)
 SELECT nullif(locktype, 'advisory'),
        nullif(database, (SELECT pg_catalog.current_setting('locktop.datid', true)::pg_catalog.oid)),
        relation,
@@ -18,4 +31,10 @@ SELECT nullif(locktype, 'advisory'),
        nullif(mode, 'ExclusiveLock'),
        CASE WHEN NOT granted THEN coalesce(waitstart, '-infinity') END
   FROM pg_catalog.pg_lock_status()
+ WHERE pid IS NULL OR pid NOT IN (SELECT pid FROM quiet)
+UNION ALL
+SELECT pg_catalog.current_setting('locktop.poll', true), NULL, NULL,
+       (SELECT pg_catalog.string_agg(signed::pg_catalog.text, ',') FROM quiet),
+       NULL, NULL, NULL, NULL, NULL,
+       EXTRACT(epoch FROM pg_catalog.transaction_timestamp())::pg_catalog.text, NULL
 ) TO STDOUT (FORMAT binary)

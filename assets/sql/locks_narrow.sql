@@ -1,8 +1,17 @@
 -- pg_locks where it is too large to be read whole: advisory locks, locks that somebody waits for (with their holders),
--- and the transaction ids of prepared transactions, which give them their names. The columns are those of locks.sql. The
--- last row has no virtualtransaction and holds in "relation" the number of rows there were.
+-- and the transaction ids of prepared transactions, which give them their names. Of the advisory locks those of quiet sessions are left
+-- out, as in locks.sql, whose columns and last row this has; that also holds in "relation" the number of rows there were. Awaited locks
+-- are found by one number of theirs: a few rows more come with them, for a fraction of the time that all their columns take.
 COPY (
-WITH l AS MATERIALIZED (SELECT * FROM pg_catalog.pg_lock_status())
+WITH l AS MATERIALIZED (SELECT * FROM pg_catalog.pg_lock_status()),
+quiet AS MATERIALIZED (
+SELECT CASE state WHEN 'idle' THEN -pid ELSE pid END AS signed, pid
+  FROM pg_catalog.pg_stat_get_activity(NULL)
+ WHERE (SELECT pg_catalog.current_setting('locktop.since', true) > '0')
+   AND state_change < (SELECT pg_catalog.to_timestamp(pg_catalog.current_setting('locktop.since', true)::pg_catalog.float8))
+   AND state IN ('idle', 'idle in transaction', 'idle in transaction (aborted)')
+   AND backend_type = 'client backend'
+)
 SELECT nullif(locktype, 'advisory'),
        nullif(database, (SELECT pg_catalog.current_setting('locktop.datid', true)::pg_catalog.oid)),
        relation,
@@ -16,17 +25,14 @@ SELECT nullif(locktype, 'advisory'),
        nullif(mode, 'ExclusiveLock'),
        CASE WHEN NOT granted THEN coalesce(waitstart, '-infinity') END
   FROM l
- WHERE locktype = 'advisory'
-    OR NOT granted
-    OR (pid IS NULL AND locktype = 'transactionid')
-    OR (locktype, coalesce(database, 0), coalesce(relation, 0), coalesce(page, -1), coalesce(tuple, -1),
-        coalesce(virtualxid, ''), coalesce(transactionid::pg_catalog.text, ''), coalesce(classid, 0),
-        coalesce(objid, 0), coalesce(objsubid, -1))
-       IN (SELECT locktype, coalesce(database, 0), coalesce(relation, 0), coalesce(page, -1), coalesce(tuple, -1),
-                  coalesce(virtualxid, ''), coalesce(transactionid::pg_catalog.text, ''), coalesce(classid, 0),
-                  coalesce(objid, 0), coalesce(objsubid, -1)
-             FROM l WHERE NOT granted)
+ WHERE CASE WHEN locktype = 'advisory' THEN pid IS NULL OR pid NOT IN (SELECT pid FROM quiet)
+            ELSE (pid IS NULL AND locktype = 'transactionid')
+              OR coalesce(relation, objid, 0::pg_catalog.oid) IN
+                 (SELECT coalesce(relation, objid, 0::pg_catalog.oid) FROM l WHERE NOT granted AND locktype <> 'advisory') END
 UNION ALL
-SELECT NULL, NULL, count(*)::pg_catalog.int4::pg_catalog.oid, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-  FROM l
+SELECT pg_catalog.current_setting('locktop.poll', true), NULL,
+       (SELECT pg_catalog.count(*) FROM l)::pg_catalog.int4::pg_catalog.oid,
+       (SELECT pg_catalog.string_agg(signed::pg_catalog.text, ',') FROM quiet),
+       NULL, NULL, NULL, NULL, NULL,
+       EXTRACT(epoch FROM pg_catalog.transaction_timestamp())::pg_catalog.text, NULL
 ) TO STDOUT (FORMAT binary)

@@ -15,6 +15,7 @@
     reason = "a test may"
 )]
 
+mod meter;
 mod process;
 mod program;
 
@@ -25,6 +26,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::demo::scenario::{Blocker, Crowd, Stage};
 use locktop::pg::connect::connect;
 use locktop::pg::conninfo::ConnInfo;
+use meter::Meter;
 use program::Program;
 use tokio_postgres::Client;
 
@@ -35,6 +37,7 @@ const STARTS: usize = 10;
 
 const USUAL: Crowd = Crowd { waiters: 1_000, locks: 22_000, in_transaction: false };
 const DOUBLE: Crowd = Crowd { waiters: 2_000, locks: 44_000, in_transaction: false };
+const LARGE: Crowd = Crowd { waiters: 2_020, locks: 80_000, in_transaction: false };
 const IDLE: Crowd = Crowd { waiters: 0, locks: 0, in_transaction: false };
 
 /// What was measured on one screen; processor time in milliseconds a second, which is a poll.
@@ -45,7 +48,10 @@ struct Cost {
     connections: usize,
     server: f64,
     reference: f64,
+    /// Bytes a second to the terminal.
     bytes: f64,
+    /// Kilobytes a second from the server.
+    sent: f64,
 }
 
 fn main() {
@@ -62,13 +68,14 @@ fn main() {
 async fn measure(length: Duration, only: &str) {
     println!("CPU in ms a second, memory in MB, over {} s at a refresh of 1 s and 200x60", length.as_secs());
     println!(
-        "{:<18}{:<10}{:>8}{:>8}{:>8}{:>6}{:>8}{:>10}{:>7}{:>9}",
-        "", "screen", "client", "RSS", "peak", "conn", "server", "reference", "ratio", "bytes/s"
+        "{:<18}{:<10}{:>8}{:>8}{:>8}{:>6}{:>8}{:>10}{:>7}{:>9}{:>9}",
+        "", "screen", "client", "RSS", "peak", "conn", "server", "reference", "ratio", "bytes/s", "kB/s in"
     );
     for (name, crowd, screens) in [
         ("idle", IDLE, &["overview"][..]),
-        ("22,000 / 1,000", USUAL, &["overview", "locks", "backends"]),
-        ("44,000 / 2,000", DOUBLE, &["overview", "locks", "backends"]),
+        ("22,000 / 1,000", USUAL, &["overview", "chains", "locks", "backends"]),
+        ("44,000 / 2,000", DOUBLE, &["overview", "chains", "locks", "backends"]),
+        ("84,000 / 2,020", LARGE, &["overview", "chains"]),
     ] {
         if !only.is_empty() && !only.contains(name.split(' ').next().unwrap()) {
             continue;
@@ -90,8 +97,9 @@ async fn measure(length: Duration, only: &str) {
             },
         );
         let client = connect(&info.clone().with_application_name("cost")).await.unwrap().client;
+        let meter = Meter::before(server.socket_dir());
         for screen in screens {
-            let cost = watch(&server, &client, screen, &root, length).await;
+            let cost = watch((&server, &meter), &client, screen, &root, length).await;
             print_cost(name, screen, &cost);
         }
         print_starts(name, &server, &root);
@@ -104,15 +112,21 @@ async fn measure(length: Duration, only: &str) {
 }
 
 /// Runs the program on one screen.
-async fn watch(server: &EmbeddedServer, client: &Client, screen: &str, root: &str, length: Duration) -> Cost {
-    let program = Program::start(&server.conninfo(), screen);
+async fn watch(
+    (server, meter): (&EmbeddedServer, &Meter),
+    client: &Client,
+    screen: &str,
+    root: &str,
+    length: Duration,
+) -> Cost {
+    let program = Program::start(&meter.conninfo(&server.conninfo(), server.socket_dir()), screen);
     let pid = program.pid();
     program.wait_for(root);
     tokio::time::sleep(WARM_UP).await;
     let backends = backends(client).await;
     let own = client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
     let polling = || backends.iter().map(|pid| process::backend_cpu(*pid)).sum::<f64>();
-    let before = (process::cpu(pid), polling(), process::backend_cpu(own), program.bytes());
+    let before = (process::cpu(pid), polling(), process::backend_cpu(own), program.bytes(), meter.sent());
     let started = clock::monotonic();
     let mut ticks = tokio::time::interval(Duration::from_secs(1));
     while started.elapsed() < length {
@@ -122,8 +136,9 @@ async fn watch(server: &EmbeddedServer, client: &Client, screen: &str, root: &st
     }
     let seconds = started.elapsed().as_secs_f64();
     let a_second = |before: f64, after: f64| (after - before) / seconds * 1e3;
-    #[expect(clippy::cast_precision_loss, reason = "a terminal is never sent that much")]
-    let bytes = (program.bytes() - before.3) as f64 / seconds;
+    #[expect(clippy::cast_precision_loss, reason = "never that much")]
+    let rate = |before: usize, after: usize| (after - before) as f64 / seconds;
+    let (bytes, sent) = (rate(before.3, program.bytes()), rate(before.4, meter.sent()) / 1e3);
     let cost = Cost {
         client: a_second(before.0, process::cpu(pid)),
         server: a_second(before.1, polling()),
@@ -132,6 +147,7 @@ async fn watch(server: &EmbeddedServer, client: &Client, screen: &str, root: &st
         peak: process::megabytes(pid, "VmHWM"),
         connections: backends.len(),
         bytes,
+        sent,
     };
     program.quit();
     cost
@@ -145,7 +161,7 @@ async fn backends(client: &Client) -> Vec<i32> {
 
 fn print_cost(name: &str, screen: &str, cost: &Cost) {
     println!(
-        "{name:<18}{screen:<10}{:>8.2}{:>8.1}{:>8.1}{:>6}{:>8.2}{:>10.2}{:>7.2}{:>9.0}",
+        "{name:<18}{screen:<10}{:>8.2}{:>8.1}{:>8.1}{:>6}{:>8.2}{:>10.2}{:>7.2}{:>9.0}{:>9.0}",
         cost.client,
         cost.resident,
         cost.peak,
@@ -153,7 +169,8 @@ fn print_cost(name: &str, screen: &str, cost: &Cost) {
         cost.server,
         cost.reference,
         cost.server / cost.reference,
-        cost.bytes
+        cost.bytes,
+        cost.sent
     );
 }
 

@@ -95,18 +95,18 @@ impl Held {
         // Where a start is hidden from this role nothing speaks against it.
         let is_same =
             |pid: i32| self.starts.get(&pid).zip(starts.get(&pid)).is_none_or(|(before, now)| before == now);
-        let mut table = HeldLocks::with_capacity_and_hasher(self.since.len(), rustc_hash::FxBuildHasher);
         let mut holders: FxHashMap<i32, Option<Doing>> = FxHashMap::default();
         let idle: FxHashMap<i32, Timestamp> =
             backends.iter().filter_map(|backend| Some((backend.pid, idle_since(backend, scan)?))).collect();
-        for key in held(locks) {
-            let before = self.since.get(&key).copied();
+        let since = held(locks).map(|key| {
+            holders.insert(key.0, None);
+            let before = self.since.get(&key);
             let proved = before.map(|before| before.proved).filter(|_| goes_on(key.0));
             let proved = proved.or_else(|| idle.get(&key.0).copied()).unwrap_or(snapshot.taken_at);
             let seen = before.filter(|_| is_same(key.0)).map_or(snapshot.taken_at, |before| before.seen);
-            table.insert(key, HeldSince { proved, seen });
-            holders.insert(key.0, None);
-        }
+            (key, HeldSince { proved, seen })
+        });
+        let table: HeldLocks = since.collect();
         for backend in backends {
             if let Some(doing) = holders.get_mut(&backend.pid) {
                 *doing = Doing::of(backend, scan);

@@ -8,7 +8,7 @@ use super::snapshot::Snapshot;
 use super::task::{Board, TaskState};
 
 /// Since when a process has held an advisory lock, as far as that is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HeldSince {
     /// Surely without a break from then on: the age is a lower bound.
     pub proved: Timestamp,
@@ -16,8 +16,54 @@ pub struct HeldSince {
     pub seen: Timestamp,
 }
 
-/// Holders and their locks.
-pub type HeldLocks = FxHashMap<(i32, LockTag), HeldSince>;
+/// Holders and their advisory locks, in order, and each time once: there may be a hundred thousand locks, and few times.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeldLocks {
+    keys: Vec<(Key, u32)>,
+    times: Vec<HeldSince>,
+}
+
+/// The process, and what tells one advisory lock from another: database, both halves, and the class of the key.
+type Key = (i32, u32, u32, u32, u16);
+
+/// An advisory lock has all of them.
+fn key((pid, tag): &(i32, LockTag)) -> Key {
+    let LockTag { database, classid, objid, objsubid, .. } = tag;
+    let number = Option::unwrap_or_default;
+    (*pid, number(*database), number(*classid), number(*objid), objsubid.unwrap_or_default())
+}
+
+impl HeldLocks {
+    /// Since when that process has held that advisory lock.
+    #[must_use]
+    pub fn get(&self, lock: &(i32, LockTag)) -> Option<HeldSince> {
+        let at = self.keys.binary_search_by_key(&key(lock), |(key, _)| *key).ok()?;
+        self.times.get(self.keys.get(at)?.1 as usize).copied()
+    }
+
+    /// The time of each lock.
+    pub fn values(&self) -> impl Iterator<Item = HeldSince> {
+        self.keys.iter().filter_map(|(_, at)| self.times.get(*at as usize).copied())
+    }
+}
+
+impl FromIterator<((i32, LockTag), HeldSince)> for HeldLocks {
+    fn from_iter<I: IntoIterator<Item = ((i32, LockTag), HeldSince)>>(locks: I) -> Self {
+        let mut places: FxHashMap<HeldSince, u32> = FxHashMap::default();
+        let mut times = Vec::new();
+        let mut place = |since: HeldSince| {
+            *places.entry(since).or_insert_with(|| {
+                times.push(since);
+                u32::try_from(times.len() - 1).unwrap_or_default()
+            })
+        };
+        let mut keys: Vec<_> = locks.into_iter().map(|(lock, since)| (key(&lock), place(since))).collect();
+        keys.sort_unstable();
+        keys.dedup_by_key(|(key, _)| *key);
+        keys.shrink_to_fit();
+        Self { keys, times }
+    }
+}
 
 /// Locks that are the keys of what runs, by who holds them, and when that began: for these the time is exact.
 pub type RunLocks = FxHashMap<(i32, LockTag), Timestamp>;

@@ -15,6 +15,8 @@ pub(super) const IDENTITY: &str = include_str!("../../assets/sql/identity.sql");
 pub(super) const TICK: &str = include_str!("../../assets/sql/tick.sql");
 /// `pg_blocking_pids` of some waiters.
 pub(super) const BLOCKING: &str = include_str!("../../assets/sql/blocking.sql");
+/// What this poll knows from the last.
+pub(super) const KNOWN: &str = include_str!("../../assets/sql/known.sql");
 /// All of `pg_locks`.
 pub(super) const LOCKS: &str = include_str!("../../assets/sql/locks.sql");
 /// Advisory and awaited locks only.

@@ -26,7 +26,7 @@ async fn above_the_limit_only_advisory_and_awaited_locks_are_fetched() {
             .unwrap();
         let waiter_pid = pid(&waiter).await;
         let waiting = tokio::spawn(async move { waiter.batch_execute("UPDATE a SET i = 3").await });
-        let limits = Limits { whole_scan: 0, ..patient() };
+        let limits = Limits { whole_table: 0, ..patient() };
         let mut session = Session::open(&info, limits).await.unwrap();
         let whole =
             poll_until(&mut session, |snapshot| waits(snapshot, waiter_pid) && snapshot.locks_omitted == 0)
@@ -97,7 +97,7 @@ async fn locks_are_those_of_the_view() {
         ] {
             assert!(view.locks.iter().any(|row| row.starts_with(kind.as_str())), "{kind:?}");
         }
-        let limits = Limits { whole_scan: 0, ..patient() };
+        let limits = Limits { whole_table: 0, ..patient() };
         let mut narrow = Session::open(&info, limits).await.unwrap();
         let first = narrow.poll(None).await.unwrap();
         let narrow = Lines::of(&narrow.poll(Some(&first)).await.unwrap(), &[narrow.server().own_pid]).locks;

@@ -17,6 +17,7 @@ mod backends;
 mod catalogs;
 mod feed;
 mod helpers;
+mod known;
 mod locks;
 mod loss;
 mod patience;

@@ -40,7 +40,8 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
     let endless = Limits {
         statement_timeout: Duration::ZERO,
         lock_timeout: Duration::ZERO,
-        poll_timeout: Duration::from_millis(300),
+        // Long enough for the statement to be there when it is cancelled.
+        poll_timeout: Duration::from_secs(2),
         ..Limits::default()
     };
     assert!(matches!(open_plain(&info, &endless).await.unwrap_err(), OpenError::Silent));

@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -63,7 +64,10 @@ impl Pooler {
         let keeper =
             command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let pooler = Self { directory, keeper };
-        wait_for("pgbouncer to listen", || pooler.directory.join(".s.PGSQL.6432").exists());
+        // The file is there from `bind` on; who calls before `listen` is refused.
+        wait_for("pgbouncer to listen", || {
+            UnixStream::connect(pooler.directory.join(".s.PGSQL.6432")).is_ok()
+        });
         pooler
     }
 

@@ -15,28 +15,50 @@ use crate::model::backend::{Backend, State};
 /// Columns of `assets/sql/backends.sql`.
 const COLUMNS: usize = 19;
 
-/// The rows so far, with the OIDs of their roles beside them.
+/// What one session has read of `pg_stat_activity`, for its next poll: see `assets/sql/backends.sql`.
+#[derive(Debug, Clone, Default)]
+pub struct KnownBackends {
+    /// The rows.
+    pub rows: Arc<Vec<Backend>>,
+    /// The digest of each part of them, in the server's words.
+    pub digests: String,
+}
+
+/// The rows so far.
 #[derive(Debug)]
 pub struct Backends<'a> {
     reader: CopyReader,
     rows: Vec<Backend>,
-    roles: Vec<Option<u32>>,
     texts: &'a mut Texts,
-    before: FxHashMap<i32, &'a Backend>,
+    before: &'a KnownBackends,
+    /// The number of the poll.
+    poll: &'a str,
+    by_pid: FxHashMap<i32, &'a Backend>,
     encodings: Encodings,
+    last: Option<Last>,
+}
+
+/// The last row: the number of the poll, and the digests now.
+#[derive(Debug, Default)]
+struct Last {
+    poll: String,
+    digests: String,
 }
 
 impl<'a> Backends<'a> {
     /// `texts` are shared with earlier polls; so are the queries of `before`, where they are the same. A query is in the encoding of its
-    /// session's database.
-    pub fn new(texts: &'a mut Texts, before: &'a [Backend], encodings: Encodings) -> Self {
+    /// session's database. `poll` is its number, for which the
+    /// server was told the digests of `before`.
+    pub fn new(texts: &'a mut Texts, before: &'a KnownBackends, poll: &'a str, encodings: Encodings) -> Self {
         Self {
             reader: CopyReader::default(),
-            rows: Vec::with_capacity(before.len() + 8),
-            roles: Vec::with_capacity(before.len() + 8),
+            rows: Vec::new(),
             texts,
-            before: before.iter().map(|backend| (backend.pid, backend)).collect(),
+            before,
+            poll,
+            by_pid: before.rows.iter().map(|backend| (backend.pid, backend)).collect(),
             encodings,
+            last: None,
         }
     }
 
@@ -45,21 +67,48 @@ impl<'a> Backends<'a> {
     /// # Errors
     /// When it is not what the protocol promises.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
-        let Self { reader, rows, roles, texts, before, encodings } = self;
+        let Self { reader, rows, texts, by_pid, encodings, last, .. } = self;
         reader.read(message, COLUMNS, |fields| {
-            if let Some((backend, role)) = row(fields, texts, before, encodings)? {
-                rows.push(backend);
-                roles.push(role);
+            match row(fields, texts, by_pid, encodings)? {
+                Row::Backend(backend) => rows.push(backend),
+                Row::Last(found) => *last = Some(found),
             }
             Ok(())
         })
     }
 
-    /// The rows without the names of databases and roles, and the OID of each one's role.
-    #[must_use]
-    pub fn finish(self) -> (Vec<Backend>, Vec<Option<u32>>) {
-        (self.rows, self.roles)
+    /// The rows, and the digests for the next poll. Those of the poll before whose part has not changed are as they were; those that came
+    /// have no names of databases and roles yet.
+    ///
+    /// # Errors
+    /// When the end is missing, or the server left out what it was not told of.
+    pub fn finish(self) -> Result<(Vec<Backend>, String), DecodeError> {
+        let Last { poll, digests } = self.last.ok_or(DecodeError::Short)?;
+        if poll != self.poll {
+            return Err(DecodeError::Unknown);
+        }
+        let (before, now) = (parts(&self.before.digests), parts(&digests));
+        let is_same: Vec<bool> = now
+            .iter()
+            .enumerate()
+            .map(|(part, digest)| before.get(part).is_some_and(|before| before == digest))
+            .collect();
+        let part = |pid: i32| usize::try_from(pid & 127).ok().and_then(|part| is_same.get(part));
+        let stays = |backend: &&Backend| part(backend.pid) == Some(&true);
+        let mut rows: Vec<Backend> = self.before.rows.iter().filter(stays).cloned().collect();
+        rows.extend(self.rows);
+        Ok((rows, digests))
     }
+}
+
+/// The digests in `{12,-7,0}`.
+fn parts(digests: &str) -> Vec<&str> {
+    digests.trim_matches(['{', '}']).split(',').collect()
+}
+
+enum Row {
+    Backend(Backend),
+    Last(Last),
 }
 
 fn row(
@@ -67,8 +116,8 @@ fn row(
     texts: &mut Texts,
     before: &FxHashMap<i32, &Backend>,
     encodings: &Encodings,
-) -> Result<Option<(Backend, Option<u32>)>, DecodeError> {
-    let Some(pid) = int4(fields.value()?) else { return Ok(None) };
+) -> Result<Row, DecodeError> {
+    let Some(pid) = int4(fields.value()?) else { return last(fields) };
     let backend_start = timestamp(fields.value()?);
     let leader_pid = int4(fields.value()?);
     let datid = oid(fields.value()?).filter(|oid| *oid != 0);
@@ -103,7 +152,17 @@ fn row(
             encodings.of(datid),
         ),
     };
-    Ok(Some((backend, role)))
+    Ok(Row::Backend(backend))
+}
+
+#[cold]
+fn last(fields: &mut Fields<'_>) -> Result<Row, DecodeError> {
+    let mut values = Vec::with_capacity(COLUMNS - 1);
+    for _ in 1..COLUMNS {
+        values.push(fields.value()?);
+    }
+    let words = |at: usize| text(values.get(at).copied().flatten()).unwrap_or_default().into_owned();
+    Ok(Row::Last(Last { poll: words(4), digests: words(COLUMNS - 2) }))
 }
 
 /// The query of the poll before where it is the same: queries are the bulk of the text, and most stay.

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::DecodeError;
 use super::copy::{CopyReader, Fields};
-use super::rows::Rows;
-use super::value::{int2, int4, oid, timestamp, unsigned, virtual_transaction};
+use super::rows::merge;
+use super::value::{int2, int4, oid, text, timestamp, unsigned, virtual_transaction};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 
 /// Columns of `assets/sql/locks.sql` and `locks_narrow.sql`, which say what is sent as NULL.
@@ -20,25 +22,41 @@ pub struct Reader {
     pub pid: i32,
 }
 
+/// What one session has read of `pg_locks`, for its next poll: see `assets/sql/locks.sql`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownLocks {
+    /// The rows.
+    pub rows: Arc<Vec<Lock>>,
+    /// Rows that were left out on purpose.
+    pub omitted: u64,
+    /// Rows that the server sent.
+    pub sent: u64,
+    /// When their statement began, in the server's words.
+    pub since: String,
+}
+
 /// The rows so far.
 #[derive(Debug)]
-pub struct Locks {
+pub struct Locks<'a> {
     reader: Reader,
+    before: &'a KnownLocks,
+    /// The number of the poll.
+    poll: &'a str,
     copy: CopyReader,
-    rows: Rows<Lock>,
+    rows: Vec<Lock>,
     /// The lock of the reader on its own virtual transaction.
     own: Option<Lock>,
     /// Somebody waits for a virtual transaction.
     awaited: bool,
-    total: Option<u32>,
+    last: Option<Last>,
 }
 
-impl Locks {
-    /// To be read by `reader`, after a poll that saw the rows `before`.
+impl<'a> Locks<'a> {
+    /// To be read by `reader` in the poll with this number, of which the server was told what `before` says, or nothing.
     #[must_use]
-    pub fn new(reader: Reader, before: &Arc<Vec<Lock>>) -> Self {
-        let (copy, rows) = (CopyReader::default(), Rows::after(before));
-        Self { reader, copy, rows, own: None, awaited: false, total: None }
+    pub fn new(reader: Reader, before: &'a KnownLocks, poll: &'a str) -> Self {
+        let (copy, rows) = (CopyReader::default(), Vec::new());
+        Self { reader, before, poll, copy, rows, own: None, awaited: false, last: None }
     }
 
     /// Decodes one message.
@@ -46,7 +64,7 @@ impl Locks {
     /// # Errors
     /// When it is not what the protocol promises.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
-        let Self { reader, copy, rows, own, awaited, total } = self;
+        let Self { reader, copy, rows, own, awaited, last, .. } = self;
         copy.read(message, COLUMNS, |fields| {
             match row(fields, reader.datid)? {
                 Row::Lock(lock) if lock.tag.locktype == LockType::VirtualXid => {
@@ -58,7 +76,7 @@ impl Locks {
                     }
                 }
                 Row::Lock(lock) => rows.push(lock),
-                Row::Total(count) => *total = count,
+                Row::Last(found) => *last = Some(found),
                 Row::Unknown => {}
             }
             Ok(())
@@ -68,39 +86,92 @@ impl Locks {
     /// The rows, which are those of the poll before when all are equal, and how many more there were that were left out
     /// on purpose. The reader's lock on its own virtual transaction, another one in each poll, is not among them unless
     /// somebody may wait for it.
-    #[must_use]
-    pub fn finish(mut self) -> (Arc<Vec<Lock>>, u64) {
-        // A transaction always has the lock on itself, and the total counts it.
-        let seen = self.rows.len() as u64 + 1;
+    ///
+    /// # Errors
+    /// When the end is missing, or the server left out what it was not told of.
+    pub fn finish(mut self) -> Result<KnownLocks, DecodeError> {
+        let Last { poll, quiet, since, total } = self.last.ok_or(DecodeError::Short)?;
+        if poll != self.poll {
+            return Err(DecodeError::Unknown);
+        }
         if let Some(own) = self.own.filter(|_| self.awaited) {
             self.rows.push(own);
         }
-        let omitted = self.total.map_or(0, |total| u64::from(total).saturating_sub(seen));
-        (self.rows.finish(), omitted)
+        let sent = self.rows.len() as u64;
+        let rows = merge(&self.before.rows, |lock| quiet.stays(lock), self.rows);
+        // A transaction always has the lock on itself, and the total counts it.
+        let seen = rows.len() as u64 + u64::from(!self.awaited);
+        let omitted = total.map_or(0, |total| u64::from(total).saturating_sub(seen));
+        Ok(KnownLocks { rows, omitted, sent, since })
     }
+}
+
+/// Sessions whose rows were left out: they have done nothing since the poll before.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Quiet {
+    in_transaction: FxHashSet<i32>,
+    idle: FxHashSet<i32>,
+}
+
+impl Quiet {
+    /// Reads `4711,-4712`: the second is in no transaction.
+    fn parse(list: &[u8]) -> Self {
+        let mut quiet = Self::default();
+        let numbers = list.split(|byte| *byte == b',').filter_map(|digits| std::str::from_utf8(digits).ok());
+        for pid in numbers.filter_map(|digits| digits.parse::<i32>().ok()) {
+            if pid < 0 {
+                quiet.idle.insert(-pid)
+            } else {
+                quiet.in_transaction.insert(pid)
+            };
+        }
+        quiet
+    }
+
+    /// Whether a row of the poll before is still there. Without a transaction a session holds advisory locks only; while it is idle it
+    /// may begin one for a moment, to read notifications, and what was seen of that is gone.
+    fn stays(&self, lock: &Lock) -> bool {
+        let Some(pid) = lock.pid else { return false };
+        self.in_transaction.contains(&pid)
+            || lock.tag.locktype == LockType::Advisory && self.idle.contains(&pid)
+    }
+}
+
+/// The last row of a statement.
+#[derive(Debug, Default)]
+struct Last {
+    poll: String,
+    quiet: Quiet,
+    since: String,
+    /// Of the narrow statement: how many rows there were.
+    total: Option<u32>,
 }
 
 enum Row {
     Lock(Lock),
-    /// The last row of the narrow statement: how many rows there were.
-    Total(Option<u32>),
+    Last(Last),
     /// A mode that this version of locktop does not know: no rule says with what it conflicts.
     Unknown,
 }
 
 #[inline]
 fn row(fields: &mut Fields<'_>, datid: u32) -> Result<Row, DecodeError> {
-    let locktype = fields.value()?.map_or(LockType::Advisory, LockType::parse);
+    let locktype = fields.value()?;
     let database = oid(fields.value()?);
     let relation = oid(fields.value()?);
-    let rare = fields.value()?.map_or(Rare::default(), Rare::parse);
+    let rare = fields.value()?;
     let (classid, objid, objsubid) = (oid(fields.value()?), oid(fields.value()?), int2(fields.value()?));
-    let Some(virtualtransaction) = fields.value()? else { return Ok(Row::Total(relation)) };
-    let virtualtransaction = virtual_transaction(Some(virtualtransaction))
-        .unwrap_or(VirtualTransaction { proc_number: 0, local_xid: 0 });
+    let virtualtransaction = fields.value()?;
     let pid = int4(fields.value()?);
-    let mode = fields.value()?.map_or(Some(LockMode::Exclusive), LockMode::parse);
+    let mode = fields.value()?;
     let waits = fields.value()?;
+    if virtualtransaction.is_none() {
+        return Ok(Row::Last(last(locktype, relation, rare, mode)));
+    }
+    let locktype = locktype.map_or(LockType::Advisory, LockType::parse);
+    let rare = rare.map_or(Rare::default(), Rare::parse);
+    let virtualtransaction = virtual_transaction(virtualtransaction)
+        .unwrap_or(VirtualTransaction { proc_number: 0, local_xid: 0 });
     let absent = Absent::of(locktype);
     let tag = LockTag {
         locktype,
@@ -115,9 +186,15 @@ fn row(fields: &mut Fields<'_>, datid: u32) -> Result<Row, DecodeError> {
         objsubid: objsubid.map(i16::cast_unsigned).or(absent.objsubid.then_some(1)),
     };
     let (granted, wait_start) = (waits.is_none(), timestamp(waits));
-    Ok(mode.map_or(Row::Unknown, |mode| {
+    Ok(mode.map_or(Some(LockMode::Exclusive), LockMode::parse).map_or(Row::Unknown, |mode| {
         Row::Lock(Lock { tag, mode, granted, pid, virtualtransaction, wait_start })
     }))
+}
+
+#[cold]
+fn last(poll: Option<&[u8]>, total: Option<u32>, quiet: Option<&[u8]>, since: Option<&[u8]>) -> Last {
+    let words = |bytes| text(bytes).unwrap_or_default().into_owned();
+    Last { poll: words(poll), quiet: quiet.map(Quiet::parse).unwrap_or_default(), since: words(since), total }
 }
 
 /// Whether a NULL stands for the most frequent value, or is none: `pg_lock_status` leaves each column out for certain
@@ -207,6 +284,20 @@ mod tests {
             Some(mode),
             waits.then_some(&since),
         ];
+        message(values)
+    }
+
+    /// `pg_advisory_lock(0)` of a session.
+    fn advisory(pid: i32) -> Vec<u8> {
+        let pid = pid.to_be_bytes();
+        let mut values: [Option<&[u8]>; COLUMNS] = [None; COLUMNS];
+        values[5] = Some(&[0; 4]);
+        values[7] = Some(b"9/9");
+        values[8] = Some(&pid);
+        message(values)
+    }
+
+    fn message(values: [Option<&[u8]>; COLUMNS]) -> Vec<u8> {
         let mut bytes = i16::try_from(COLUMNS).unwrap().to_be_bytes().to_vec();
         for value in values {
             let length = value.map_or(-1, |value| i32::try_from(value.len()).unwrap());
@@ -216,23 +307,71 @@ mod tests {
         bytes
     }
 
+    /// The end of the answer in a poll that began at `since`.
+    fn end(poll: &str, quiet: &str, since: &str) -> Vec<u8> {
+        let mut values: [Option<&[u8]>; COLUMNS] = [None; COLUMNS];
+        values[0] = Some(poll.as_bytes());
+        values[3] = (!quiet.is_empty()).then_some(quiet.as_bytes());
+        values[9] = Some(since.as_bytes());
+        message(values)
+    }
+
+    const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+    fn read(rows: &[Vec<u8>], before: &KnownLocks, poll: &str) -> Result<KnownLocks, DecodeError> {
+        let mut locks = Locks::new(Reader { datid: 5, pid: 7 }, before, poll);
+        for message in std::iter::once(&HEADER.to_vec()).chain(rows) {
+            locks.read(message).unwrap();
+        }
+        locks.finish()
+    }
+
+    fn pids(known: &KnownLocks) -> Vec<i32> {
+        known.rows.iter().map(|lock| lock.pid.unwrap()).collect()
+    }
+
     #[test]
     fn the_reader_itself_is_seen_only_where_somebody_may_wait_for_it() {
-        let pids = |rows: &[Vec<u8>], before: &Arc<Vec<Lock>>| {
-            let mut locks = Locks::new(Reader { datid: 5, pid: 7 }, before);
-            let header = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
-            for message in std::iter::once(&header).chain(rows) {
-                locks.read(message).unwrap();
-            }
-            let (rows, omitted) = locks.finish();
-            assert_eq!(omitted, 0);
-            (rows.iter().map(|lock| lock.pid.unwrap()).collect::<Vec<_>>(), rows)
+        let of = |rows: &[Vec<u8>], before: &KnownLocks| {
+            let rows = [rows, &[end("0", "", "1")]].concat();
+            let known = read(&rows, before, "0").unwrap();
+            assert_eq!(known.omitted, 0);
+            known
         };
-        let (quiet, first) = pids(&[row("3/17", 7, false), row("4/2", 8, false)], &Arc::default());
-        assert_eq!(quiet, [8]);
-        let (_, second) = pids(&[row("3/18", 7, false), row("4/2", 8, false)], &first);
-        assert!(Arc::ptr_eq(&first, &second));
+        let first = of(&[row("3/17", 7, false), row("4/2", 8, false)], &KnownLocks::default());
+        assert_eq!(pids(&first), [8]);
+        let second = of(&[row("3/18", 7, false), row("4/2", 8, false)], &first);
+        assert!(Arc::ptr_eq(&first.rows, &second.rows));
         let waited = [row("3/19", 7, false), row("4/2", 8, false), row("3/19", 9, true)];
-        assert_eq!(pids(&waited, &first).0, [8, 9, 7]);
+        assert_eq!(pids(&of(&waited, &first)), [8, 9, 7]);
+    }
+
+    #[test]
+    fn what_a_quiet_session_held_stays() {
+        let rows = [
+            row("4/2", 8, false),
+            row("5/1", 9, false),
+            advisory(8),
+            advisory(9),
+            advisory(10),
+            end("0", "", "1"),
+        ];
+        let first = read(&rows, &KnownLocks::default(), "0").unwrap();
+        assert_eq!((pids(&first), &*first.since), (vec![8, 9, 8, 9, 10], "1"));
+        // 8 is in a transaction and 9 in none, what it had of one was for a moment; 10 has ended.
+        let second = read(&[row("6/1", 11, true), end("1", "8,-9", "2")], &first, "1").unwrap();
+        assert_eq!((pids(&second), &*second.since), (vec![8, 8, 9, 11], "2"));
+        let third = read(&[row("6/1", 11, true), end("2", "-9,8", "3")], &second, "2").unwrap();
+        assert!(Arc::ptr_eq(&second.rows, &third.rows));
+        // Awake again, with less.
+        let fourth = read(&[advisory(8), end("3", "-9", "4")], &third, "3").unwrap();
+        assert_eq!(pids(&fourth), [9, 8]);
+    }
+
+    #[test]
+    fn an_answer_to_another_question_is_refused() {
+        let known = read(&[advisory(8), end("0", "", "1")], &KnownLocks::default(), "0").unwrap();
+        assert_eq!(read(&[end("9", "8", "10")], &known, "1"), Err(DecodeError::Unknown));
+        assert_eq!(read(&[advisory(8)], &known, "1"), Err(DecodeError::Short));
     }
 }

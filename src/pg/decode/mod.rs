@@ -31,4 +31,7 @@ pub enum DecodeError {
         /// Columns that were asked for.
         expected: usize,
     },
+    /// The server left out what it says that we know, and we do not: somebody else changed the settings of our session.
+    #[error("the answer leaves out rows that were never read")]
+    Unknown,
 }

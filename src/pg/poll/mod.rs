@@ -6,6 +6,7 @@
 //! last, so that no age is negative. Nothing in a poll opens a catalog; names are looked up beside it (the module `names`).
 
 mod identity;
+mod known;
 mod link;
 mod names;
 mod opening;
@@ -20,7 +21,10 @@ pub(crate) use sections::message;
 pub(in crate::pg) use sections::raw;
 pub use session::{OpenError, Session, open_plain};
 
+use rustc_hash::FxHashMap;
+
 use crate::model::Timestamp;
+use crate::model::lock::{Lock, LockTag};
 use crate::model::snapshot::Snapshot;
 use crate::pg::systems;
 use crate::pg::tasks::Places;
@@ -37,8 +41,17 @@ pub struct Limits {
     pub poll_timeout: Duration,
     /// Waiters that `pg_blocking_pids` is asked about in one poll, the oldest first.
     pub ask: usize,
-    /// Rows of `pg_locks` above which only advisory and awaited locks are fetched.
+    /// How much that may cost the server: the lengths of the queues of those who are asked about, summed. The function goes through
+    /// the whole queue for each, with all of the lock table locked (`GetBlockerStatusData` in `src/backend/storage/lmgr/lock.c`).
+    pub ask_rows: usize,
+    /// Rows of `pg_locks` from which on those of sessions that have done nothing since the last poll are not read again.
+    pub quiet_from: usize,
+    /// How long such rows may go without being read.
+    pub quiet_for: Duration,
+    /// Rows of `pg_locks` above which only advisory and awaited locks are fetched, those not counted that need not come again.
     pub whole_scan: u64,
+    /// The same for all rows: that many are kept.
+    pub whole_table: u64,
     /// How long a snapshot waits for names that are not known yet; later ones come with the next.
     pub name_patience: Duration,
     /// Whose tables are read by statements, beside those of superusers and of the role that is connected.
@@ -56,7 +69,11 @@ impl Default for Limits {
             lock_timeout: Duration::from_millis(100),
             poll_timeout: Duration::from_secs(10),
             ask: 100,
+            ask_rows: 20_000,
+            quiet_from: 500,
+            quiet_for: Duration::from_secs(60),
             whole_scan: 50_000,
+            whole_table: 250_000,
             name_patience: Duration::from_millis(30),
             trusted_owners: TrustedOwners::default(),
             task_tables: Places::default(),
@@ -76,22 +93,28 @@ pub enum PollError {
     Lost(String),
 }
 
-/// Who waited in `before`, and since when: those who wait longest first, at most `limit`.
-fn waiters(before: &Snapshot, limit: usize) -> Vec<(i32, Option<Timestamp>)> {
-    let mut waiters: Vec<_> = before
-        .locks
-        .rows
-        .iter()
-        .filter(|lock| !lock.granted)
-        .filter_map(|lock| Some((lock.pid?, lock.wait_start)))
-        .collect();
-    // A wait whose start is not known yet is the newest.
-    let age = |waiter: &(i32, Option<Timestamp>)| (waiter.1.is_none(), waiter.1, waiter.0);
-    if waiters.len() > limit && limit > 0 {
-        waiters.select_nth_unstable_by_key(limit - 1, age);
+/// Who waited in `before`, and since when: those who wait longest first, at most `ask`, and no more than `ask_rows` allows, but one.
+fn waiters(before: &Snapshot, limits: &Limits) -> Vec<(i32, Option<Timestamp>)> {
+    let waiting = || before.locks.rows.iter().filter(|lock| !lock.granted);
+    let mut queues: FxHashMap<LockTag, usize> = FxHashMap::default();
+    for lock in waiting() {
+        *queues.entry(lock.tag).or_default() += 1;
     }
-    waiters.truncate(limit);
-    waiters
+    let mut waiters: Vec<_> = waiting().filter(|lock| lock.pid.is_some()).collect();
+    // A wait whose start is not known yet is the newest.
+    let age = |lock: &&Lock| (lock.wait_start.is_none(), lock.wait_start, lock.pid);
+    if waiters.len() > limits.ask && limits.ask > 0 {
+        waiters.select_nth_unstable_by_key(limits.ask - 1, age);
+    }
+    waiters.truncate(limits.ask);
+    waiters.sort_unstable_by_key(age);
+    let mut rows = 0;
+    let affordable = waiters.iter().take_while(|lock| {
+        let queue = queues.get(&lock.tag).copied().unwrap_or_default();
+        rows += queue;
+        rows <= limits.ask_rows || rows == queue
+    });
+    affordable.filter_map(|lock| Some((lock.pid?, lock.wait_start))).collect()
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ const OLDEST: u32 = 14;
 pub(super) struct Statements {
     pub(super) tick: Statement,
     pub(super) blocking: Option<Statement>,
+    pub(super) known: Statement,
     pub(super) locks: Statement,
     pub(super) locks_narrow: Statement,
     pub(super) backends: Statement,
@@ -57,7 +58,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
         found(client, &finding, places, names, &path)
     };
     // Joined futures send in the order they are written: the settings hold for all that follows.
-    let ((version, settings), (identity, databases, roles), main, (narrow, blocking), (lookups, find)) =
+    let ((version, settings), (identity, databases, roles), main, (narrow, blocking, known), (lookups, find)) =
         join5(
             join(client.simple_query("SHOW server_version"), opening::settings(client, limits, &own_path)),
             join3(
@@ -71,7 +72,11 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
                 client.prepare(sql::BACKENDS),
                 client.prepare(sql::PREPARED),
             ),
-            join(client.prepare(sql::LOCKS_NARROW), client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY])),
+            Box::pin(join3(
+                client.prepare(sql::LOCKS_NARROW),
+                client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY]),
+                client.prepare_typed(sql::KNOWN, &[Type::TEXT; 3]),
+            )),
             join(
                 join4(
                     client.prepare(sql::DATABASES),
@@ -109,6 +114,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
         prepared: main.3.map_err(|error| setup(&error))?,
         locks_narrow: narrow.map_err(|error| setup(&error))?,
         blocking: blocking.ok(),
+        known: known.map_err(|error| setup(&error))?,
     };
     let lookups = Lookups {
         path: Arc::clone(&path),

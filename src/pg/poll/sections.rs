@@ -8,17 +8,15 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{FromSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
+use super::known::Telling;
 use crate::model::backend::Backend;
-use crate::model::lock::Lock;
-use crate::model::snapshot::Snapshot;
 use crate::model::wait_graph::Answer;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::backends::Backends;
 use crate::pg::decode::encoding::Encodings;
-use crate::pg::decode::locks::{Locks, Reader};
+use crate::pg::decode::locks::{KnownLocks, Locks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
-use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
 use crate::pg::refusal;
 
@@ -158,37 +156,42 @@ pub(super) async fn blocking(
         .collect())
 }
 
+/// Tells the server what is known from the last poll, for the statements after this one.
+pub(super) async fn tell(
+    client: &Client,
+    statement: &Statement,
+    telling: &Telling,
+) -> Result<(), SectionError> {
+    let Telling { poll, since, digests, narrow: _ } = telling;
+    client.query_one(statement, &[poll, since, digests]).await?;
+    Ok(())
+}
+
 pub(super) async fn locks(
     client: &Client,
     statement: &Statement,
     reader: Reader,
-    before: Option<&Snapshot>,
-) -> Result<(Arc<Vec<Lock>>, u64), SectionError> {
+    before: &KnownLocks,
+    poll: &str,
+) -> Result<KnownLocks, SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
-    let mut locks = match before {
-        Some(before) => Locks::new(reader, &before.locks.rows),
-        None => Locks::new(reader, &Arc::default()),
-    };
+    let mut locks = Locks::new(reader, before, poll);
     while let Some(message) = messages.try_next().await? {
         locks.read(&message)?;
     }
-    Ok(locks.finish())
+    Ok(locks.finish()?)
 }
 
 pub(super) async fn backends(
     client: &Client,
     statement: &Statement,
-    texts: &mut Texts,
-    encodings: Encodings,
-    before: Option<&Snapshot>,
-) -> Result<(Vec<Backend>, Vec<Option<u32>>), SectionError> {
+    mut backends: Backends<'_>,
+) -> Result<(Vec<Backend>, String), SectionError> {
     let mut messages = pin!(client.copy_out(statement).await?);
-    let before = before.map_or(&[][..], |snapshot| &snapshot.backends.rows[..]);
-    let mut backends = Backends::new(texts, before, encodings);
     while let Some(message) = messages.try_next().await? {
         backends.read(&message)?;
     }
-    Ok(backends.finish())
+    Ok(backends.finish()?)
 }
 
 pub(super) async fn prepared(

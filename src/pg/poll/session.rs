@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::future::{join, join3, join5};
 use tokio_postgres::Client;
 
+use super::known::Known;
 use super::link::Link;
 use super::names::{Lookups, NameCache, Used};
 use super::opening::{self, Opening};
@@ -15,12 +16,12 @@ use super::{Limits, PollError, waiters};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
-use crate::model::lock::Lock;
 use crate::model::plan::Rights;
 use crate::model::snapshot::{Section, Server, Snapshot};
 use crate::pg::connect::Connection;
 use crate::pg::conninfo::ConnInfo;
-use crate::pg::decode::locks::Reader;
+use crate::pg::decode::backends::{Backends, KnownBackends};
+use crate::pg::decode::locks::{KnownLocks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
 use crate::pg::error::ConnectError;
@@ -69,7 +70,7 @@ impl OpenError {
 /// # Errors
 /// As for [`Session::open`].
 pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
-    let opening = Opening::connect(info).await?;
+    let opening = Box::pin(Opening::connect(info)).await?;
     let setup = async {
         let client = opening.client();
         let path = opening::pinned(client).await?;
@@ -96,8 +97,7 @@ pub struct Session {
     systems: Systems,
     texts: Texts,
     limits: Limits,
-    /// Rows of `pg_locks` at the last poll, those left out included.
-    lock_count: u64,
+    known: Known,
     /// The server's clock when it was last read, and ours.
     clock: Option<(Timestamp, std::time::Instant)>,
 }
@@ -105,8 +105,10 @@ pub struct Session {
 /// What the sections of one poll brought.
 struct Scan {
     answers: Result<Vec<crate::model::wait_graph::Answer>, SectionError>,
-    locks: Result<(Arc<Vec<Lock>>, u64), SectionError>,
-    backends: Result<(Vec<Backend>, Vec<Option<u32>>), SectionError>,
+    /// What was known was told. Where that fails, the answers of the next two are not of this poll, and say so.
+    told: Result<(), SectionError>,
+    locks: Result<KnownLocks, SectionError>,
+    backends: Result<(Vec<Backend>, String), SectionError>,
     prepared: Result<PreparedRows, SectionError>,
     tasks: tasks::Found,
     systems: systems::Found,
@@ -119,7 +121,7 @@ impl Session {
     /// # Errors
     /// When the connection cannot be had, or the server then refuses the settings or does not answer in time.
     pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
-        let opening = Opening::connect(info).await?;
+        let opening = Box::pin(Opening::connect(info)).await?;
         // A statement of the driver is large, and there are many of them at once.
         let setup = Box::pin(prepare(opening.client(), &limits));
         let ready = opening.within(limits.poll_timeout, setup).await?;
@@ -137,7 +139,7 @@ impl Session {
             systems: ready.systems,
             texts: Texts::default(),
             limits,
-            lock_count: 0,
+            known: Known::default(),
             clock: ready.clock,
         })
     }
@@ -205,18 +207,24 @@ impl Session {
     }
 
     async fn scan(&mut self, before: Option<&Snapshot>) -> Scan {
-        let asked = before.map_or_else(Vec::new, |before| waiters(before, self.limits.ask));
+        let asked = before.map_or_else(Vec::new, |before| waiters(before, &self.limits));
         let databases = self.names.database_oids();
-        let narrow = self.lock_count > self.limits.whole_scan;
-        let lock_statement = if narrow { &self.statements.locks_narrow } else { &self.statements.locks };
+        let telling = self.known.telling(&self.limits);
+        let lock_statement =
+            if telling.narrow { &self.statements.locks_narrow } else { &self.statements.locks };
         let client = &*self.client;
         let encodings = self.names.encodings();
         let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
-        let (answers, locks, backends, prepared, (tasks, systems, tick)) = join5(
+        let Known { locks: known_locks, backends: known_backends, .. } = &self.known;
+        let activity = Backends::new(&mut self.texts, known_backends, &telling.poll, encodings.clone());
+        let (answers, told, locks, (backends, prepared), (tasks, systems, tick)) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
-            sections::locks(client, lock_statement, reader, before),
-            sections::backends(client, &self.statements.backends, &mut self.texts, encodings.clone(), before),
-            sections::prepared(client, &self.statements.prepared, encodings),
+            sections::tell(client, &self.statements.known, &telling),
+            sections::locks(client, lock_statement, reader, known_locks, &telling.poll),
+            join(
+                sections::backends(client, &self.statements.backends, activity),
+                sections::prepared(client, &self.statements.prepared, encodings),
+            ),
             join3(
                 self.tasks.read(client, before),
                 self.systems.read(client, before),
@@ -224,7 +232,10 @@ impl Session {
             ),
         )
         .await;
-        Scan { answers, locks, backends, prepared, tasks, systems, tick }
+        if let Ok(locks) = &locks {
+            self.known.learn(&telling, locks, &self.limits);
+        }
+        Scan { answers, told, locks, backends, prepared, tasks, systems, tick }
     }
 
     /// The server's clock; where it could not be read, its last time and what has passed here since.
@@ -251,14 +262,17 @@ impl Session {
         poll_seconds: f64,
     ) -> Snapshot {
         let backends = match scan.backends {
-            Ok((rows, roles)) => Section::fresh(self.named(rows, &roles), taken_at),
+            Ok((rows, digests)) => {
+                let section = Section::fresh(self.named(rows), taken_at);
+                self.known.backends = KnownBackends { rows: Arc::clone(&section.rows), digests };
+                section
+            }
             Err(error) => stale(before.map(|before| &before.backends), &error),
         };
         let (locks, locks_omitted, answers) = match scan.locks {
-            Ok((rows, omitted)) => {
-                self.lock_count = rows.len() as u64 + omitted;
-                // Without answers every queue edge is an inferred one, and says so.
-                (Section::shared(rows, taken_at), omitted, scan.answers.unwrap_or_default())
+            // Without answers every queue edge is an inferred one, and says so.
+            Ok(known) => {
+                (Section::shared(known.rows, taken_at), known.omitted, scan.answers.unwrap_or_default())
             }
             Err(error) => (
                 stale(before.map(|before| &before.locks), &error),
@@ -303,10 +317,10 @@ impl Session {
         }
     }
 
-    fn named(&self, mut rows: Vec<Backend>, roles: &[Option<u32>]) -> Vec<Backend> {
-        for (backend, role) in rows.iter_mut().zip(roles) {
+    fn named(&self, mut rows: Vec<Backend>) -> Vec<Backend> {
+        for backend in &mut rows {
             backend.database = backend.datid.and_then(|oid| self.names.database(oid));
-            backend.user = role.and_then(|oid| self.names.role(oid));
+            backend.user = backend.usesysid.and_then(|oid| self.names.role(oid));
         }
         rows
     }
@@ -320,6 +334,7 @@ fn stale<T>(before: Option<&Section<T>>, error: &SectionError) -> Section<T> {
 fn fatal(scan: &Scan) -> Option<&SectionError> {
     [
         scan.answers.as_ref().err(),
+        scan.told.as_ref().err(),
         scan.locks.as_ref().err(),
         scan.backends.as_ref().err(),
         scan.prepared.as_ref().err(),
@@ -336,9 +351,9 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
 /// OIDs in a scan that want a name.
 fn used(scan: &Scan, server: &Server) -> Used {
     let mut used = Used::default();
-    if let Ok((locks, _)) = &scan.locks {
+    if let Ok(locks) = &scan.locks {
         let relations = used.relations.get_or_insert_default();
-        for lock in locks.iter() {
+        for lock in locks.rows.iter() {
             let Some(database) = lock.tag.database else { continue };
             if database != 0 && database != server.datid {
                 used.databases.insert(database);
@@ -347,9 +362,9 @@ fn used(scan: &Scan, server: &Server) -> Used {
             }
         }
     }
-    if let Ok((backends, roles)) = &scan.backends {
+    if let Ok((backends, _)) = &scan.backends {
         used.databases.extend(backends.iter().filter_map(|backend| backend.datid));
-        used.roles.extend(roles.iter().flatten());
+        used.roles.extend(backends.iter().filter_map(|backend| backend.usesysid));
     }
     if let Ok(prepared) = &scan.prepared {
         used.databases.extend(prepared.databases());

@@ -39,16 +39,19 @@ fn the_longest_waits_are_asked_about_first_and_those_without_a_start_last() {
         lock(4, false, Some(10)),
         lock(5, false, Some(20)),
     ]);
-    let asked = |limit| {
-        let mut pids: Vec<i32> = waiters(&before, limit).iter().map(|waiter| waiter.0).collect();
-        pids.sort_unstable();
-        pids
+    let pids = |ask, ask_rows| -> Vec<i32> {
+        let limits = Limits { ask, ask_rows, ..Limits::default() };
+        waiters(&before, &limits).iter().map(|waiter| waiter.0).collect()
     };
+    let asked = |limit| pids(limit, 1000);
     assert!(asked(0).is_empty());
     assert_eq!(asked(1), [4]);
     assert_eq!(asked(2), [4, 5]);
-    assert_eq!(asked(3), [3, 4, 5]);
-    assert_eq!(asked(100), [2, 3, 4, 5]);
+    assert_eq!(asked(3), [4, 5, 3]);
+    assert_eq!(asked(100), [4, 5, 3, 2]);
+    // Each of the four goes through a queue of four; one is always asked about.
+    assert_eq!(pids(100, 8), [4, 5]);
+    assert_eq!(pids(100, 0), [4]);
 }
 
 #[test]
