@@ -90,7 +90,7 @@ async fn measure(length: Duration, only: &str) {
         let running = if crowd.waiters > 0 { Some(crowd.start(&stage).await.unwrap()) } else { None };
         // What is on the screen as soon as there is data.
         let root = running.as_ref().map_or_else(
-            || "nothing needs".to_owned(),
+            || "no problems found".to_owned(),
             |running| match running.facts().roots[..] {
                 [Blocker::Backend(pid)] => pid.to_string(),
                 _ => panic!("one root"),
