@@ -73,7 +73,12 @@ pub async fn plan(
     }
     let rows = send(client, Access::ReadOnly, &sql::running(schema)).await.map_err(forbidden)?;
     let rows = rows.iter().map(|row| parse::<Row>(row)).collect::<Result<Vec<_>, _>>()?;
-    let grace = rows.first().map_or(0.0, |row| row.grace_seconds);
+    let grace = if let Some(row) = rows.first() {
+        row.grace_seconds
+    } else {
+        let rows = send(client, Access::ReadOnly, &sql::grace(schema)).await.map_err(forbidden)?;
+        parse(rows.first().map_or("", String::as_str))?
+    };
     let running: Vec<Running> = rows.into_iter().map(|row| row.running).collect();
     Ok(RecoveryPlan::of(schema.name.as_str(), taken_at, grace, &running, request))
 }

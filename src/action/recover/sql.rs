@@ -27,6 +27,12 @@ pub(super) fn running(schema: &Schema) -> String {
     guarded(schema, &fill(&without_comments(RUNNING), &[("$schema", &name), ("$answer", &answer)]))
 }
 
+/// The grace of a schema, in seconds.
+pub(super) fn grace(schema: &Schema) -> String {
+    let name = schema.quoted();
+    guarded(schema, &format!("SELECT extract(epoch FROM {name}.orphan_grace())::double precision"))
+}
+
 /// Whether there is a task of this name.
 pub(super) fn has_task(schema: &Schema, name: &str) -> String {
     let sql = format!("SELECT 1 FROM {}.scheduled_tasks WHERE task_name = {}", schema.quoted(), text(name));

@@ -110,6 +110,21 @@ impl Summary {
         self.entries().into_iter().find(|(name, _)| *name == key)?.1.as_f64()
     }
 
+    /// The first line for people: whether all went as it must, and the numbers that tell.
+    #[must_use]
+    pub fn verdict(&self, is_well: bool) -> String {
+        let word = if is_well { "ok" } else { "FAILED" };
+        if self.workers == 0 {
+            let names = self.contests.iter().map(|tally| tally.contest.name()).collect::<Vec<_>>().join(", ");
+            return format!("{word}: {names}, {:.0} s", self.seconds);
+        }
+        let twice = match self.double_runs {
+            0 => "no task ran twice at once".to_owned(),
+            pairs => format!("{pairs} pairs of runs of one task at once"),
+        };
+        format!("{word}: {} executions, {} recovered, {twice}", self.executions, self.recovered)
+    }
+
     /// One line a number, for people.
     #[must_use]
     pub fn table(&self) -> String {
@@ -199,6 +214,17 @@ fn counted(number: u64, thing: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_verdict_is_the_first_line() {
+        let fine = Summary { workers: 2, executions: 90, recovered: 4, ..Summary::default() };
+        assert_eq!(fine.verdict(true), "ok: 90 executions, 4 recovered, no task ran twice at once");
+        let bad = Summary { double_runs: 2, ..fine };
+        assert_eq!(
+            bad.verdict(false),
+            "FAILED: 90 executions, 4 recovered, 2 pairs of runs of one task at once"
+        );
+    }
 
     #[test]
     fn the_keys_that_were_promised_are_there() {

@@ -58,7 +58,7 @@ impl Confirm {
         match self {
             Self::Nothing => "nothing to do".to_owned(),
             Self::Yes => "y to confirm".to_owned(),
-            Self::Count(several) => format!("type {several} to confirm all of them"),
+            Self::Count(several) => format!("type {several} to confirm all {several}"),
             Self::Owner(owner) => format!("its owner may be alive: type {owner} to confirm"),
             Self::Name(name) => format!("nothing was selected: type {name} to confirm"),
         }

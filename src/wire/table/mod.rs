@@ -19,16 +19,21 @@ use crate::wire::words::Words;
 /// Findings that are listed.
 const FINDINGS: usize = 20;
 
-/// Header, findings, the blocking forest, the advisory locks, the tasks, the leases and the work queue, each line at most `width` columns wide where a width
-/// is given; none before the first snapshot.
+/// What goes on from the line before is set in so far.
+const INDENT: &str = "      ";
+
+/// Header, findings, the blocking forest, the advisory locks, the tasks, the leases and the work queue; none before the first snapshot. Where a
+/// `width` is given, in columns, what is said is broken between words, rows are cut, and statements to copy are left as they are.
 #[must_use]
 pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
     let words = Words::of(snapshot, &view.graph, &view.lock_names);
     let gids = Gids::of(snapshot);
-    let mut lines = vec![header(view, snapshot)];
-    lines.extend(sections(snapshot));
-    lines.extend(findings(view));
+    let mut said = vec![header(view, snapshot)];
+    said.extend(sections(snapshot));
+    said.extend(findings(view));
+    let mut out: String = said.iter().map(|line| whole(line, width)).collect();
+    let mut lines = Vec::new();
     if snapshot.locks.error.is_none() {
         lines.push(String::new());
         lines.extend(forest::lines(view, snapshot, &words, &gids, width));
@@ -38,12 +43,22 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     lines.extend(tasks::lines(view, snapshot));
     lines.extend(leases::lines(view, snapshot));
     lines.extend(queue::lines(view, snapshot));
-    let mut out = String::new();
     for line in lines {
         out.push_str(width.map_or_else(|| line.as_str().into(), |width| fit(&line, width)).trim_end());
         out.push('\n');
     }
     Some(out)
+}
+
+/// A sentence in as many lines as it needs; a statement to copy, which is set in, on the one it is on.
+fn whole(line: &str, width: Option<usize>) -> String {
+    match width {
+        Some(width) if !line.starts_with(INDENT) => {
+            let lines = crate::text::lines(line, width.saturating_sub(INDENT.len()).max(1));
+            lines.join(&format!("\n{INDENT}")) + "\n"
+        }
+        _ => format!("{line}\n"),
+    }
 }
 
 fn header(view: &View, snapshot: &Snapshot) -> String {
@@ -122,7 +137,7 @@ fn is_statement(finding: &Finding) -> bool {
 /// The statement that helps against a finding, below it.
 fn remedy(finding: &Finding) -> Option<String> {
     if is_statement(finding) {
-        return Some(format!("      {}", finding.about));
+        return Some(format!("{INDENT}{}", finding.about));
     }
     let Subject::Backend(id) = &finding.subject else { return None };
     let function = match finding.help? {
@@ -130,7 +145,7 @@ fn remedy(finding: &Finding) -> Option<String> {
         "cancel" => "pg_cancel_backend",
         _ => return None,
     };
-    (finding.severity > Severity::Info).then(|| format!("      SELECT {function}({});", id.pid))
+    (finding.severity > Severity::Info).then(|| format!("{INDENT}SELECT {function}({});", id.pid))
 }
 
 /// The line that stands for what a list leaves out.

@@ -37,8 +37,11 @@ fn nothing_of_the_server_reaches_the_terminal_as_a_command() {
 #[test]
 fn lines_are_cut_to_the_width() {
     let narrow = rendered(Some(60));
-    assert!(narrow.lines().all(|line| width(line) <= 60), "{narrow}");
+    assert!(narrow.lines().all(|line| width(line) <= 60 || line.starts_with(INDENT)), "{narrow}");
     assert!(narrow.lines().any(|line| line.ends_with('…')));
+    // What is said is said whole: its words are those of the widest, whatever the lines.
+    let words = |text: &str| text.split_whitespace().take(24).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&narrow), words(&rendered(Some(1000))));
 }
 
 #[test]

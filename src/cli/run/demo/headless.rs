@@ -1,12 +1,13 @@
 //! The demo without a screen: it plays for a while, says what came of it, and fails where something did that must not.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::super::Failure;
 use crate::cli::{DemoArgs, Goal, SnapshotFormat};
+use crate::clock;
 use crate::demo::tasks::{Outcome, Play, Summary, TasksError};
 use crate::demo::{self, DemoOptions};
 
@@ -14,21 +15,23 @@ use crate::demo::{self, DemoOptions};
 const DURATION: Duration = Duration::from_secs(20);
 /// How often the numbers are looked at where somebody waits for some.
 const LOOK: Duration = Duration::from_millis(250);
+/// How often it is said how far it is.
+const TELL: Duration = Duration::from_secs(5);
 
 pub(super) async fn run(options: DemoOptions, arguments: &DemoArgs) -> Result<u8, Failure> {
     // From now on, so that an early Ctrl-C ends nothing half made.
     let interrupted = interruption()?;
     let mut demo = demo::run(options).await?;
     let played = match demo.play_mut() {
-        Some(play) => play_out(play, arguments, interrupted).await,
+        Some(play) => Box::pin(play_out(play, arguments, interrupted)).await,
         None => Err(Failure::Other("there are no tasks to play".to_owned())),
     };
     let stopped = demo.stop().await;
     let (outcome, missed) = played?;
-    print(&outcome.summary, arguments.format)?;
     // What the numbers show comes first: that something is left behind must not hide it.
     let left = stopped.err().map(|error| error.to_string());
     let broken: Vec<String> = outcome.broken.into_iter().chain(missed).chain(left).collect();
+    print(&outcome.summary, arguments.format, broken.is_empty())?;
     if broken.is_empty() { Ok(0) } else { Err(Failure::Other(broken.join("\n"))) }
 }
 
@@ -41,6 +44,7 @@ async fn play_out(
     let duration = arguments.duration.unwrap_or(DURATION);
     let goals = &arguments.until;
     let ended = tokio::select! {
+        failed = tell(play, duration) => failed.map(|()| None),
         reached = reach(play, goals) => reached.map(|()| None),
         () = tokio::time::sleep(duration) => Ok(Some(format!("not within {duration:?}"))),
         () = interrupted => Ok(Some("not before it was interrupted".to_owned())),
@@ -67,16 +71,35 @@ async fn reach(play: &Play, goals: &[Goal]) -> Result<(), TasksError> {
     }
 }
 
+/// Says how far it is, where somebody sees that; ends only with an error.
+async fn tell(play: &Play, duration: Duration) -> Result<(), TasksError> {
+    if !io::stderr().is_terminal() {
+        return std::future::pending().await;
+    }
+    let started = clock::monotonic();
+    loop {
+        tokio::time::sleep(TELL).await;
+        let Summary { executions, recovered, .. } = play.outcome().await?.summary;
+        let passed = started.elapsed().as_secs();
+        // Whoever closed the terminal does not read it.
+        let _ = writeln!(
+            io::stderr(),
+            "{passed} of {} s: {executions} executions, {recovered} recovered",
+            duration.as_secs()
+        );
+    }
+}
+
 fn is_reached(goal: &Goal, summary: &Summary) -> bool {
     summary.value(&goal.key).is_some_and(|value| value >= goal.least)
 }
 
-fn print(summary: &Summary, format: SnapshotFormat) -> Result<(), Failure> {
+fn print(summary: &Summary, format: SnapshotFormat, is_well: bool) -> Result<(), Failure> {
     let text = match format {
         SnapshotFormat::Json => {
             serde_json::to_string(summary).map_err(|error| Failure::Other(error.to_string()))?
         }
-        SnapshotFormat::Table => summary.table(),
+        SnapshotFormat::Table => format!("{}\n{}", summary.verdict(is_well), summary.table()),
     };
     let mut out = io::stdout().lock();
     writeln!(out, "{text}")?;
