@@ -237,6 +237,21 @@ fn old_data_is_called_old() {
     assert!(app.is_stale());
 }
 
+/// Each worker holds its name, and nobody looks for that.
+#[test]
+fn names_of_workers_come_after_all_other_locks() {
+    let mut b = Builder::default();
+    b.session(7, "app@worker", crate::model::backend::State::Idle, 1.0, "SELECT 1");
+    let name = i64::from(crate::model::namespace::WORKERS) << 48 | 5;
+    for key in [name, i64::MAX, 1] {
+        b.lock(7, sample::advisory(key), LockMode::Exclusive, None);
+    }
+    let mut app = app(b);
+    drive(&mut app, "3");
+    // The first in the snapshot is the last on the screen.
+    assert_eq!(app.pane(Pane::Locks).rows, [Row::Lock(2), Row::Lock(1), Row::Lock(0)]);
+}
+
 #[test]
 fn only_visible_panes_cost_anything() {
     let mut app = app(sample::crowd(10, 1000, 0.0));
