@@ -92,7 +92,8 @@ fn lock_key(lock: &Lock, at: u32) -> LockKey {
 /// What is locked as one number, which is quick to compare: the type, the database, and the parts that locks of this
 /// type have. The names of workers come last: each worker holds its own, and nobody looks for that.
 fn packed(tag: &LockTag) -> u128 {
-    let of_worker = tag.objsubid == Some(1) && tag.classid.is_some_and(|high| high >> 16 == u32::from(WORKERS));
+    let of_worker =
+        tag.objsubid == Some(1) && tag.classid.is_some_and(|high| high >> 16 == u32::from(WORKERS));
     let virtualxid = tag.virtualxid.map(|xid| (xid.proc_number.cast_unsigned(), xid.local_xid));
     let upper = tag.relation.or(tag.classid).or(tag.transactionid).or(virtualxid.map(|xid| xid.0));
     let lower = tag.page.or(tag.objid).or(virtualxid.map(|xid| xid.1));
