@@ -71,11 +71,16 @@ async fn noted(
     asked: &Asked<'_>,
     result: RecoveryResult,
 ) -> RecoveryResult {
+    // That it is done is said by the fate already.
+    let said = match result.outcome {
+        Outcome::Recovered => result.detail.clone(),
+        other => format!("{}: {}", other.as_str(), result.detail),
+    };
     let of_target = TargetResult {
         name: asked.target.name.clone(),
         subject: asked.target.subject.clone(),
         fate: fate(result.outcome, result.ended_pid.is_some()),
-        detail: one_line(&format!("{}: {}", result.outcome.as_str(), result.detail)).into_owned(),
+        detail: one_line(&said).into_owned(),
     };
     match record.told(Some(client), asked, &of_target).await {
         Ok(()) => result,
