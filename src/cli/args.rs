@@ -79,7 +79,7 @@ pub enum Command {
     Snapshot(SnapshotArgs),
     /// Recover tasks whose worker is gone, and on demand those that are stuck: shows what it would do, and asks.
     Recover(RecoverArgs),
-    /// Install, look at, print or drop locktop's own tables and functions.
+    /// Install, look at, print, fill or drop locktop's own tables and functions.
     #[command(subcommand)]
     Schema(SchemaCommand),
     /// Run scheduled tasks and items of the work queue: take what is due, hold a lock for each, and record how they end.
@@ -128,6 +128,9 @@ pub enum SchemaCommand {
     /// Remove what is over and old: executions, items of the queue, audit rows. Says how many, and asks. What runs or waits stays, and the
     /// last ten executions of each task.
     Purge(PurgeArgs),
+    /// Copy the published tables of another schema, tasks with their executions and the work queue, into ours, in one transaction: says
+    /// what it takes, and asks. The old tables stay as they are. Refuses while somebody works on them.
+    Adopt(AdoptArgs),
 }
 
 impl SchemaCommand {
@@ -138,6 +141,7 @@ impl SchemaCommand {
             Self::Install(place) | Self::Status(place) => Some(place),
             Self::Drop(arguments) => Some(&arguments.place),
             Self::Purge(arguments) => Some(&arguments.place),
+            Self::Adopt(arguments) => Some(&arguments.place),
             Self::Print { .. } => None,
         }
     }
@@ -176,6 +180,27 @@ pub struct PurgeArgs {
     /// Of this alone; may be given more than once.
     #[arg(long, value_name = "WHAT")]
     pub only: Vec<LogName>,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// `locktop schema adopt`.
+#[derive(Debug, Clone, Args)]
+pub struct AdoptArgs {
+    /// The schema of the published tables, as it is: without quotes, and case counts.
+    #[arg(value_name = "SCHEMA")]
+    pub source: SchemaName,
+    /// Which schema of ours, and where.
+    #[command(flatten)]
+    pub place: SchemaPlace,
+    /// Nobody works on the old tables any more: enable here what is enabled there, and take what is pending in the queue. Without it
+    /// tasks come in disabled, and what is pending stays there.
+    #[arg(long)]
+    pub enable: bool,
+    /// Say what would be done, and change nothing.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Do not ask.
     #[arg(long)]
     pub yes: bool,

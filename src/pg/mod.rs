@@ -8,7 +8,7 @@ pub mod learn;
 pub mod poll;
 mod refusal;
 mod rights;
-mod sql;
+pub(crate) mod sql;
 pub mod systems;
 mod tables;
 pub mod tasks;

@@ -213,6 +213,12 @@ async fn begin<'a>(client: &'a mut Client, schema: &SchemaName) -> Result<Transa
     let transaction =
         client.build_transaction().isolation_level(tokio_postgres::IsolationLevel::ReadCommitted);
     let transaction = transaction.start().await?;
+    claim(&transaction, schema).await?;
+    Ok(transaction)
+}
+
+/// Makes a transaction, which has to be new, the only one that changes this schema.
+pub(super) async fn claim(transaction: &Transaction<'_>, schema: &SchemaName) -> Result<(), SchemaError> {
     transaction.batch_execute(script::SETTINGS).await?;
     // 0x4C53: locktop's schemas.
     transaction
@@ -221,7 +227,7 @@ async fn begin<'a>(client: &'a mut Client, schema: &SchemaName) -> Result<Transa
             &[(&schema.as_str(), Type::TEXT)],
         )
         .await?;
-    Ok(transaction)
+    Ok(())
 }
 
 async fn execute(transaction: &Transaction<'_>, schema: &SchemaName, sql: &str) -> Result<(), SchemaError> {
@@ -235,7 +241,7 @@ async fn execute(transaction: &Transaction<'_>, schema: &SchemaName, sql: &str) 
 }
 
 /// An error that names those objects of which one of these is true.
-fn refuse(
+pub(super) fn refuse(
     schema: &SchemaName,
     objects: &[Object],
     found: &[Found],

@@ -76,6 +76,22 @@ pub enum SchemaError {
         /// Its version.
         found: u32,
     },
+    /// The schema to adopt from has not what could be adopted.
+    #[error("the tables of the schema {} are not adopted: {reason}", .source_schema.quoted())]
+    Unadoptable {
+        /// Where they are.
+        source_schema: SchemaName,
+        /// What is wrong with them.
+        reason: String,
+    },
+    /// Somebody works on what would be adopted.
+    #[error("somebody works on the tables of the schema {}: {}. Wait until that ends, or stop the workers; then run this again", .source_schema.quoted(), .what.join("; "))]
+    Busy {
+        /// Where they are.
+        source_schema: SchemaName,
+        /// What runs, and who holds which key.
+        what: Vec<String>,
+    },
     /// A server before 14.
     #[error("this server is PostgreSQL {0}: locktop's schema needs 14 or later")]
     TooOld(String),

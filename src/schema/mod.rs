@@ -7,6 +7,7 @@
 //!
 //! A change is one transaction: it happens whole or not at all. Versions are applied in order, each once.
 
+mod adopt;
 mod change;
 mod error;
 mod name;
@@ -18,6 +19,7 @@ mod state;
 #[cfg(test)]
 mod strict;
 
+pub use adopt::{Adopt, Adopted, Taken, adopt};
 pub use change::{Contents, Installed, Removed, contents, install, install_up_to, remove};
 pub use error::SchemaError;
 pub(crate) use error::words;

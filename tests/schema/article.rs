@@ -5,12 +5,12 @@ use super::support::{database, server_of, versions};
 
 const TEXT: &str = include_str!("article.sql");
 
-fn block(name: &str) -> &'static str {
+pub(crate) fn block(name: &str) -> &'static str {
     TEXT.split("--@ ").find_map(|block| block.strip_prefix(name)?.strip_prefix('\n')).unwrap()
 }
 
 /// With the columns meant where a column and an output parameter have one name: the least that makes the functions run.
-fn repaired(name: &str) -> String {
+pub(crate) fn repaired(name: &str) -> String {
     block(name).replace("AS $$\n", "AS $$\n#variable_conflict use_column\n")
 }
 

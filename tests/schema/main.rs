@@ -10,6 +10,8 @@
 )]
 
 mod acquire;
+mod adopt;
+mod adopt_refused;
 mod article;
 mod command;
 mod cron;

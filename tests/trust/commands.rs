@@ -8,13 +8,14 @@ use crate::looks::command;
 use crate::support::wait_until;
 
 /// Those that come to an end by themselves.
-const COMMANDS: [&[&str]; 7] = [
+const COMMANDS: [&[&str]; 8] = [
     &["snapshot"],
     &["recover", "--dry-run"],
     &["recover", "--yes"],
     &["schema", "status"],
     &["schema", "install"],
     &["schema", "purge", "--keep", "1d", "--yes"],
+    &["schema", "adopt", "public", "--enable", "--yes"],
     &["schema", "drop", "--yes"],
 ];
 

@@ -1,5 +1,6 @@
 //! `locktop schema …`: locktop's own tables and functions on a server.
 
+mod adopt;
 mod drop;
 mod purge;
 
@@ -36,6 +37,9 @@ pub(super) async fn run(settings: Settings, command: &SchemaCommand) -> Result<u
         SchemaCommand::Purge(arguments) => {
             purge::run(client, trusted(&arguments.place.schema), arguments).await?
         }
+        SchemaCommand::Adopt(arguments) => {
+            adopt::run(client, &trusted(&arguments.place.schema), arguments).await?
+        }
         SchemaCommand::Print { schema } => (schema::script(schema), 0),
     };
     if !said.is_empty() {
@@ -51,6 +55,7 @@ fn refuse(settings: &Settings, command: &SchemaCommand) -> Result<(), SettingsEr
     let (what, yes) = match command {
         SchemaCommand::Drop(arguments) => ("drop", arguments.yes),
         SchemaCommand::Purge(arguments) => ("purge", arguments.yes),
+        SchemaCommand::Adopt(arguments) => ("adopt", arguments.yes || arguments.dry_run),
         SchemaCommand::Install(_) | SchemaCommand::Status(_) | SchemaCommand::Print { .. } => return Ok(()),
     };
     if settings.read_only {

@@ -1,0 +1,105 @@
+//! Columns of the published tables, which may lack some, have others, or have them of other types.
+
+use postgres_protocol::escape::escape_identifier;
+use serde::Deserialize;
+
+/// What a column has to be to be read. Only built-in types are: to read those runs nobody's code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Integer,
+    Text,
+    Boolean,
+    Time,
+    Json,
+}
+
+impl Kind {
+    /// OIDs of the types that are of this kind (`src/include/catalog/pg_type.dat`).
+    fn types(self) -> &'static [u32] {
+        match self {
+            Self::Integer => &[20, 21, 23],
+            Self::Text => &[25, 1043],
+            Self::Boolean => &[16],
+            Self::Time => &[1184, 1114],
+            Self::Json => &[3802],
+        }
+    }
+
+    /// What a type of this kind is called.
+    pub(super) fn shown(self) -> &'static str {
+        match self {
+            Self::Integer => "integer or bigint",
+            Self::Text => "text or varchar",
+            Self::Boolean => "boolean",
+            Self::Time => "timestamptz or timestamp",
+            Self::Json => "jsonb",
+        }
+    }
+
+    /// The type that it is read as.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Integer => "int8",
+            Self::Text => "text",
+            Self::Boolean => "bool",
+            Self::Time => "timestamptz",
+            Self::Json => "jsonb",
+        }
+    }
+}
+
+/// A column as the catalog has it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct Column {
+    pub(super) name: String,
+    /// The OID of its type.
+    #[serde(rename = "type")]
+    pub(super) of: u32,
+    /// What its type is called.
+    pub(super) shown: String,
+}
+
+/// What an expression for a column is: `alias.column::type`, or a null of that type where there is no such column.
+pub(super) fn expression(columns: &[Column], alias: &str, name: &str, kind: Kind) -> String {
+    let kind_name = kind.name();
+    if has(columns, name, kind) {
+        format!("{alias}.{}::pg_catalog.{kind_name}", escape_identifier(name))
+    } else {
+        format!("NULL::pg_catalog.{kind_name}")
+    }
+}
+
+/// Whether there is a column of this name and kind.
+pub(super) fn has(columns: &[Column], name: &str, kind: Kind) -> bool {
+    columns.iter().any(|column| column.name == name && kind.types().contains(&column.of))
+}
+
+/// The columns that are not read, each with its type.
+pub(super) fn left_out(columns: &[Column], read: &[(&str, Kind)]) -> Vec<String> {
+    let is_read = |column: &Column| {
+        read.iter().any(|(name, kind)| column.name == *name && kind.types().contains(&column.of))
+    };
+    columns
+        .iter()
+        .filter(|column| !is_read(column))
+        .map(|column| format!("{} ({})", column.name, column.shown))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_or_of_another_type_is_null_and_told() {
+        let column =
+            |name: &str, of, shown: &str| Column { name: name.to_owned(), of, shown: shown.to_owned() };
+        let columns =
+            [column("id", 23, "integer"), column("payload", 114, "json"), column("a\"b", 99, "mine")];
+        assert_eq!(expression(&columns, "t", "id", Kind::Integer), "t.\"id\"::pg_catalog.int8");
+        assert_eq!(expression(&columns, "t", "payload", Kind::Json), "NULL::pg_catalog.jsonb");
+        assert_eq!(expression(&columns, "t", "worker_id", Kind::Text), "NULL::pg_catalog.text");
+        let read = [("id", Kind::Integer), ("payload", Kind::Json)];
+        assert_eq!(left_out(&columns, &read), ["payload (json)", "a\"b (mine)"]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Copying the published tables of another schema into ours.
+//!
+//! One transaction: the tables are locked against writes, whose they are is checked under that lock, what runs is refused, and what is
+//! new is copied. The tables themselves are left as they are. Nothing is kept about what was taken: a row is known again by what it
+//! says (name and time), so that to run it twice takes nothing twice.
+//!
+//! What is enabled in both places would run twice. So tasks come in disabled, and what is pending in the queue stays there, unless the
+//! caller says that nobody works on the old tables any more.
+
+mod column;
+mod copy;
+mod notes;
+mod running;
+mod source;
+mod tables;
+
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, IsolationLevel, Transaction};
+
+use super::change::{claim, refuse};
+use super::error::SchemaError;
+use super::name::SchemaName;
+use super::place::Schema;
+use super::rights::{Need, explained};
+use super::script::LATEST;
+use super::state::{Found, State, look};
+use copy::Copy;
+use source::Source;
+
+/// Beside those of every change. Copying may take a while. A policy is an error, not a reason to see less. Times without a zone mean what
+/// they mean to the poll.
+const SETTINGS: &str =
+    "SET LOCAL statement_timeout = '10min'; SET LOCAL row_security = off; SET LOCAL TimeZone TO DEFAULT";
+
+/// What to adopt, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adopt {
+    /// The schema of the published tables.
+    pub source: SchemaName,
+    /// Nobody works on them any more: tasks that are enabled there are enabled here, and what is pending there is taken.
+    pub enable: bool,
+    /// Do all of it, say what it was, and undo it. Sequences are not moved either.
+    pub dry_run: bool,
+}
+
+/// What was adopted, or would be.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Adopted {
+    /// By table, in the order in which they were copied.
+    pub tables: Vec<Taken>,
+    /// How many tasks that are enabled there are not enabled here.
+    pub disabled: i64,
+    /// How many items were left there, since they are pending.
+    pub open: i64,
+}
+
+impl Adopted {
+    /// Whether anything here is other than it was before.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.tables.iter().any(|taken| taken.rows > 0 || taken.enabled > 0)
+    }
+}
+
+/// What was taken from one table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// What the table is called, there and here.
+    pub table: &'static str,
+    /// How many rows were copied.
+    pub rows: i64,
+    /// How many tasks that were here already were enabled.
+    pub enabled: i64,
+    /// What was not copied as it is, and why: each a part of a sentence.
+    pub notes: Vec<String>,
+}
+
+/// Copies what is new in the published tables of a schema into ours.
+///
+/// # Errors
+/// When our schema is not there, not the latest, not as it was made or not to be trusted; when the other one is locktop's own, has none of
+/// the tables, or tables that are not as published or belong to somebody who is not trusted; when somebody works on them; when a lock
+/// is not to be had, or the server refuses. Nothing is changed then.
+pub async fn adopt(client: &mut Client, place: &Schema, asked: &Adopt) -> Result<Adopted, SchemaError> {
+    let done = run(client, place, asked).await;
+    explained(client, &place.name, Need::Own, done).await
+}
+
+async fn run(client: &mut Client, place: &Schema, asked: &Adopt) -> Result<Adopted, SchemaError> {
+    let builder = client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).read_only(false);
+    let transaction = builder.start().await?;
+    claim(&transaction, &place.name).await?;
+    transaction.batch_execute(SETTINGS).await?;
+    ready(&transaction, place).await?;
+    let source = Source::find(&transaction, &asked.source).await?;
+    source.lock(&transaction, &place.trusted_owners).await?;
+    running::refuse(&transaction, place, &source, asked.enable).await?;
+    let adopted = copied(&transaction, place, &source, asked).await?;
+    if asked.dry_run {
+        transaction.rollback().await?;
+    } else {
+        if adopted.is_change() {
+            record(&transaction, place, &asked.source, &adopted).await?;
+        }
+        transaction.commit().await?;
+    }
+    Ok(adopted)
+}
+
+/// An error unless our schema is there, ours, the latest and as it was made.
+async fn ready(transaction: &Transaction<'_>, place: &Schema) -> Result<(), SchemaError> {
+    let schema = &place.name;
+    match look(transaction, place).await? {
+        State::Absent => Err(SchemaError::Missing(schema.clone())),
+        State::Foreign => Err(SchemaError::Foreign(schema.clone())),
+        State::Installed { version, .. } if version > LATEST => {
+            Err(SchemaError::Newer { schema: schema.clone(), found: version, known: LATEST })
+        }
+        State::Installed { version, .. } if version < LATEST => {
+            Err(SchemaError::Old { schema: schema.clone(), found: version })
+        }
+        State::Installed { objects, .. } => {
+            let odd = [Found::Changed, Found::Missing];
+            refuse(schema, &objects, &odd, "what was changed since it was installed")
+        }
+    }
+}
+
+async fn copied(
+    transaction: &Transaction<'_>,
+    place: &Schema,
+    source: &Source,
+    asked: &Adopt,
+) -> Result<Adopted, SchemaError> {
+    let mut adopted = Adopted::default();
+    let copy = Copy { transaction, place, source, asked };
+    if let Some(tasks) = &source.tasks {
+        let (taken, disabled) = copy.tasks(tasks).await?;
+        adopted.tables.push(taken);
+        adopted.disabled = disabled;
+        if let Some(log) = &source.log {
+            adopted.tables.push(copy.executions(tasks, log).await?);
+        }
+    } else if source.log.is_some() {
+        let notes = vec!["left there: there is no scheduled_tasks beside it".to_owned()];
+        adopted.tables.push(Taken { table: tables::LOG.name, rows: 0, enabled: 0, notes });
+    }
+    if let Some(queue) = &source.queue {
+        let (taken, open) = copy.items(queue).await?;
+        adopted.tables.push(taken);
+        adopted.open = open;
+    }
+    Ok(adopted)
+}
+
+async fn record(
+    transaction: &Transaction<'_>,
+    place: &Schema,
+    source: &SchemaName,
+    adopted: &Adopted,
+) -> Result<(), SchemaError> {
+    let rows: Vec<String> =
+        adopted.tables.iter().map(|taken| format!("{} rows of {}", taken.rows, taken.table)).collect();
+    let detail = format!("from the schema {}: {}", source.quoted(), rows.join(", "));
+    let sql = format!(
+        "INSERT INTO {}.locktop_audit (action, actor, detail) VALUES ('adopted', session_user, $1)",
+        place.quoted()
+    );
+    transaction.query_typed(&sql, &[(&detail, Type::TEXT)]).await?;
+    Ok(())
+}
