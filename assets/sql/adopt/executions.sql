@@ -19,7 +19,9 @@ SELECT s.*, coalesce(s.id::pg_catalog.text, '?') AS label,
        CASE WHEN s.task_id IS NULL THEN 'taskless' WHEN s.place <= p.number THEN 'here' ELSE 'fresh' END AS verdict
   FROM source AS s
   LEFT JOIN present AS p
-    ON p.task_id = s.task_id AND p.worker_id = s.worker_id AND p.started_at IS NOT DISTINCT FROM s.started_at
+    -- An equality, which a hash is made of: of one worker there may be many.
+    ON p.task_id = s.task_id AND p.worker_id = s.worker_id AND coalesce(p.started_at, '-infinity') = coalesce(s.started_at, '-infinity')
+   AND (p.started_at IS NULL) = (s.started_at IS NULL)
 ), fresh AS MATERIALIZED (
 SELECT j.id, j.task_id, j.worker_id, j.started_at,
        CASE WHEN j.was = 'completed' THEN j.was ELSE 'failed' END AS status,

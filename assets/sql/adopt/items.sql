@@ -19,7 +19,10 @@ SELECT s.*, coalesce(s.id::pg_catalog.text, '?') AS label,
             ELSE 'fresh' END AS verdict
   FROM placed AS s
   LEFT JOIN present AS p
-    ON p.created_at = s.created_at AND p.task_name IS NOT DISTINCT FROM s.task_name AND p.payload IS NOT DISTINCT FROM s.payload
+    -- Equalities, which a hash is made of: of one time there may be many.
+    ON p.created_at = s.created_at AND coalesce(p.task_name, '') = coalesce(s.task_name, '')
+   AND coalesce(p.payload, 'null') = coalesce(s.payload, 'null') AND (p.payload IS NULL) = (s.payload IS NULL)
+   AND (p.task_name IS NULL) = (s.task_name IS NULL)
 ), fresh AS MATERIALIZED (
 SELECT j.id, j.task_name, j.payload, j.created_at,
        CASE WHEN j.was IN ('pending', 'processing') THEN 'pending' WHEN j.was = 'completed' THEN j.was ELSE 'failed' END AS status,
