@@ -37,6 +37,9 @@
 //!
 //! - The poll reads `pg_lock_status()` and `pg_stat_get_activity()` themselves, not the views over them: the views join
 //!   catalogs, and with `pg_class` or `pg_database` locked their statements would wait.
+//! - Nine tenths of a poll of a busy server are what the poll before had. A session that is idle, also in a transaction, neither takes nor gives
+//!   back a lock before its state changes; so its rows need not come again, while its time is older than the last scan (`pg::poll`, the module
+//!   `known`). What somebody holds that is idle only in between, to read notifications, is not kept.
 //! - Left to itself crossterm answers `NO_COLOR` with bare resets, which erase reverse and bold, and with them the selection. The
 //!   theme resolves the palette, and colour output is forced on ([`ui::theme`], [`runtime::terminal`]).
 //! - The `EventStream` must be gone before a suspension, or it goes on reading the shell's keys.

@@ -1,6 +1,5 @@
--- pg_locks, from the function below the view: whole, but for the rows of client sessions that have done nothing since the last poll.
--- A session that is idle or idle in transaction neither takes nor gives back a lock before its state changes, and that has a time. They
--- are looked up after the locks: what is quiet then was quiet when the locks were read.
+-- pg_locks, from the function below the view: whole, but for the rows of quiet sessions ($quiet: quiet.sql, or nobody). They are looked
+-- up after the locks: what is quiet then was quiet when the locks were read.
 --
 -- A NULL is sent and decoded for next to nothing, so that what most rows have in common is sent as one: an advisory
 -- lock, in our own database, with an upper half and a class of the key as most have it, exclusive, granted. The columns
@@ -10,14 +9,7 @@
 -- The last row has no virtualtransaction. It says what locktop.poll is, whose rows were left out (less than nothing: the session is
 -- in no transaction), and what locktop.since should be at the next poll.
 COPY (
-WITH quiet AS MATERIALIZED (
-SELECT CASE state WHEN 'idle' THEN -pid ELSE pid END AS signed, pid
-  FROM pg_catalog.pg_stat_get_activity(NULL)
- WHERE (SELECT pg_catalog.current_setting('locktop.since', true) > '0')
-   AND state_change < (SELECT pg_catalog.to_timestamp(pg_catalog.current_setting('locktop.since', true)::pg_catalog.float8))
-   AND state IN ('idle', 'idle in transaction', 'idle in transaction (aborted)')
-   AND backend_type = 'client backend'
-)
+WITH quiet AS MATERIALIZED ($quiet)
 SELECT nullif(locktype, 'advisory'),
        nullif(database, (SELECT pg_catalog.current_setting('locktop.datid', true)::pg_catalog.oid)),
        relation,

@@ -4,14 +4,7 @@
 -- are found by one number of theirs: a few rows more come with them, for a fraction of the time that all their columns take.
 COPY (
 WITH l AS MATERIALIZED (SELECT * FROM pg_catalog.pg_lock_status()),
-quiet AS MATERIALIZED (
-SELECT CASE state WHEN 'idle' THEN -pid ELSE pid END AS signed, pid
-  FROM pg_catalog.pg_stat_get_activity(NULL)
- WHERE (SELECT pg_catalog.current_setting('locktop.since', true) > '0')
-   AND state_change < (SELECT pg_catalog.to_timestamp(pg_catalog.current_setting('locktop.since', true)::pg_catalog.float8))
-   AND state IN ('idle', 'idle in transaction', 'idle in transaction (aborted)')
-   AND backend_type = 'client backend'
-)
+quiet AS MATERIALIZED ($quiet)
 SELECT nullif(locktype, 'advisory'),
        nullif(database, (SELECT pg_catalog.current_setting('locktop.datid', true)::pg_catalog.oid)),
        relation,

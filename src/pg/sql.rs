@@ -17,10 +17,12 @@ pub(super) const TICK: &str = include_str!("../../assets/sql/tick.sql");
 pub(super) const BLOCKING: &str = include_str!("../../assets/sql/blocking.sql");
 /// What this poll knows from the last.
 pub(super) const KNOWN: &str = include_str!("../../assets/sql/known.sql");
-/// All of `pg_locks`.
-pub(super) const LOCKS: &str = include_str!("../../assets/sql/locks.sql");
-/// Advisory and awaited locks only.
-pub(super) const LOCKS_NARROW: &str = include_str!("../../assets/sql/locks_narrow.sql");
+const LOCKS: &str = include_str!("../../assets/sql/locks.sql");
+const LOCKS_NARROW: &str = include_str!("../../assets/sql/locks_narrow.sql");
+/// Whose locks need not come again.
+const QUIET: &str = include_str!("../../assets/sql/quiet.sql");
+/// The same where nothing is known: it reads nothing, so that locks are there also where sessions may not be read.
+const NOBODY: &str = "SELECT NULL::pg_catalog.int4 AS signed, NULL::pg_catalog.int4 AS pid WHERE false";
 /// `pg_stat_activity`.
 pub(super) const BACKENDS: &str = include_str!("../../assets/sql/backends.sql");
 /// `pg_prepared_xacts`.
@@ -66,6 +68,13 @@ pub(super) const PATH: &str = "locktop.path";
 
 /// What the statement is called that guards a table before it is read.
 pub(super) const GUARD: &str = "locktop_guard";
+
+/// `pg_locks`: all of it, or, where it is `narrow`, advisory and awaited locks only; without those of `quiet` sessions.
+pub(super) fn locks(narrow: bool, quiet: bool) -> String {
+    let sql = if narrow { LOCKS_NARROW } else { LOCKS };
+    let quiet = if quiet { without_comments(QUIET) } else { NOBODY.to_owned() };
+    fill(&without_comments(sql), &[("$quiet", &quiet)])
+}
 
 /// Looks for tables: `assets/sql/tables_find.sql`.
 pub(super) fn tables_find(owners: &TrustedOwners) -> String {

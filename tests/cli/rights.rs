@@ -89,8 +89,7 @@ async fn a_section_that_cannot_be_read_says_why_and_the_rest_is_there() {
         admin.batch_execute(&format!("REVOKE EXECUTE ON FUNCTION {function} FROM PUBLIC")).await.unwrap();
         let document = seen(&server).await;
         for (name, state) in &document.sections {
-            // Which rows of locks need not come is told by the sessions.
-            if name == section || section == "backends" && name == "locks" {
+            if name == section {
                 let error = state.error.as_deref().unwrap_or_else(|| panic!("{section} was read"));
                 let named = function.split('(').next().unwrap();
                 assert!(error.contains(named) && error.contains("SQLSTATE 42501"), "{error}");
@@ -101,7 +100,7 @@ async fn a_section_that_cannot_be_read_says_why_and_the_rest_is_there() {
         }
         assert_eq!(document.sections.len(), 4, "{:?}", document.sections);
         assert_eq!(document.backends.is_empty(), section == "backends");
-        assert_eq!(document.locks.is_empty(), section == "locks" || section == "backends");
+        assert_eq!(document.locks.is_empty(), section == "locks");
         let told = document.findings.iter().any(|finding| finding.summary.contains(section));
         assert!(told, "a finding says that {section} is missing: {:?}", document.findings);
         admin.batch_execute(&format!("GRANT EXECUTE ON FUNCTION {function} TO PUBLIC")).await.unwrap();

@@ -1,8 +1,11 @@
 //! What a session knows from its last poll, so that the server need not send it again.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use tokio_postgres::error::SqlState;
 
 use super::Limits;
+use super::sections::SectionError;
 use crate::clock;
 use crate::pg::decode::backends::KnownBackends;
 use crate::pg::decode::locks::KnownLocks;
@@ -18,8 +21,12 @@ pub(super) struct Known {
     polls: u64,
     /// The locks are those of the narrow statement.
     narrow: bool,
-    /// When they were last read without relying on anything known.
+    /// When they were last read without relying on anything known; none where the next reading must not rely on it either.
     whole_at: Option<Instant>,
+    /// When the last poll began, by our clock.
+    told_at: Option<Instant>,
+    /// This role may not read the sessions, so that nothing tells who is quiet.
+    is_blind: bool,
     /// When more came than is read whole, although what was quiet did not come.
     too_many_at: Option<Instant>,
 }
@@ -35,6 +42,14 @@ pub(super) struct Telling {
     pub(super) digests: String,
     /// Only advisory and awaited locks.
     pub(super) narrow: bool,
+    at: Instant,
+}
+
+impl Telling {
+    /// Whether the server is told of a time.
+    pub(super) fn tells_since(&self) -> bool {
+        self.since != NOTHING
+    }
 }
 
 impl Known {
@@ -46,23 +61,80 @@ impl Known {
             at.is_some_and(|at| clock::monotonic().duration_since(at) < limits.quiet_for)
         };
         let narrow = rows as u64 + self.locks.omitted > limits.whole_table || is_recent(self.too_many_at);
-        let is_worth_it = rows >= limits.quiet_from && narrow == self.narrow && is_recent(self.whole_at);
-        let since = if is_worth_it { self.locks.since.clone() } else { NOTHING.to_owned() };
+        let is_worth_it =
+            !self.is_blind && rows >= limits.quiet_from && narrow == self.narrow && is_recent(self.whole_at);
+        let since = seconds(&self.locks.since).filter(|_| is_worth_it);
+        let since = since.map_or_else(
+            || NOTHING.to_owned(),
+            |since| format!("{:.6}", since - limits.clock_slack.as_secs_f64()),
+        );
         let digests = match &*self.backends.digests {
             "" => "{}".to_owned(),
             digests => digests.to_owned(),
         };
-        Telling { poll: self.polls.to_string(), since, digests, narrow }
+        Telling { poll: self.polls.to_string(), since, digests, narrow, at: clock::monotonic() }
     }
 
-    /// Takes over the locks that were read.
-    pub(super) fn learn(&mut self, telling: &Telling, locks: &KnownLocks, limits: &Limits) {
+    /// Takes over the locks that were read. Where they were not, or the server's clock was set back, the next poll reads all.
+    pub(super) fn learn(
+        &mut self,
+        telling: &Telling,
+        locks: &Result<KnownLocks, SectionError>,
+        limits: &Limits,
+    ) {
+        let now = clock::monotonic();
+        let passed = self.told_at.replace(telling.at).map_or(Duration::ZERO, |before| telling.at - before);
+        let locks = match locks {
+            Ok(locks) => locks,
+            Err(error) => {
+                self.is_blind |=
+                    telling.tells_since() && error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+                self.whole_at = None;
+                return;
+            }
+        };
+        let went_back =
+            telling.tells_since() && is_behind(&self.locks.since, &locks.since, passed, limits.clock_slack);
         self.locks = locks.clone();
         self.narrow = telling.narrow;
-        if telling.since == NOTHING {
-            self.whole_at = Some(clock::monotonic());
+        if !telling.tells_since() {
+            self.whole_at = Some(now);
+        } else if went_back {
+            self.whole_at = None;
         } else if locks.sent > limits.whole_scan {
-            self.too_many_at = Some(clock::monotonic());
+            self.too_many_at = Some(now);
         }
+    }
+}
+
+/// A time of the server's, in seconds since 1970.
+fn seconds(text: &str) -> Option<f64> {
+    text.parse().ok()
+}
+
+/// Whether so much more time has passed here than between two times of the server that its clock was set back by nearly the slack, or more.
+fn is_behind(before: &str, after: &str, passed: Duration, slack: Duration) -> bool {
+    let Some((before, after)) = seconds(before).zip(seconds(after)) else { return true };
+    // An answer may be on its way for a while.
+    after - before < passed.as_secs_f64() - (slack.as_secs_f64() * 0.8).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_back_is_noticed() {
+        let second = Duration::from_secs(1);
+        for (before, after, expected) in [
+            ("1795361880.5", "1795361881.5", false),
+            ("1795361880.5", "1795361878.5", false),
+            ("1795361880.5", "1795361870.5", true),
+            ("1795361880.5", "1795365480.5", false),
+            ("1795361880.5", "", true),
+        ] {
+            assert_eq!(is_behind(before, after, second, second * 5), expected, "{before} {after}");
+        }
+        assert!(is_behind("1795361880.5", "1795361881.5", second * 60, second * 5));
     }
 }

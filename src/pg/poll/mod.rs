@@ -48,6 +48,9 @@ pub struct Limits {
     pub quiet_from: usize,
     /// How long such rows may go without being read.
     pub quiet_for: Duration,
+    /// How far the server's clock may be set back within a poll without a session seeming to have done nothing: so much older has its
+    /// last change to be.
+    pub clock_slack: Duration,
     /// Rows of `pg_locks` above which only advisory and awaited locks are fetched, those not counted that need not come again.
     pub whole_scan: u64,
     /// The same for all rows: that many are kept.
@@ -72,6 +75,7 @@ impl Default for Limits {
             ask_rows: 20_000,
             quiet_from: 500,
             quiet_for: Duration::from_secs(60),
+            clock_slack: Duration::from_secs(5),
             whole_scan: 50_000,
             whole_table: 250_000,
             name_patience: Duration::from_millis(30),

@@ -7,6 +7,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
 
 use super::identity::{clock_of, encoding_of, identity_of};
+use super::known::Telling;
 use super::names::{self, Lookups, NameCache, by_oid};
 use super::opening;
 use super::sections::message;
@@ -29,10 +30,32 @@ pub(super) struct Statements {
     pub(super) tick: Statement,
     pub(super) blocking: Option<Statement>,
     pub(super) known: Statement,
-    pub(super) locks: Statement,
-    pub(super) locks_narrow: Statement,
+    pub(super) locks: LockStatements,
     pub(super) backends: Statement,
     pub(super) prepared: Statement,
+}
+
+/// The ways to read `pg_locks`: [`sql::locks`].
+#[derive(Debug)]
+pub(super) struct LockStatements {
+    whole: [Statement; 2],
+    narrow: [Statement; 2],
+}
+
+impl LockStatements {
+    async fn prepare(client: &Client) -> Result<Self, Error> {
+        let prepare = async |narrow, quiet| client.prepare(&sql::locks(narrow, quiet)).await;
+        let all =
+            join4(prepare(false, false), prepare(false, true), prepare(true, false), prepare(true, true));
+        let (whole, whole_quiet, narrow, narrow_quiet) = all.await;
+        Ok(Self { whole: [whole?, whole_quiet?], narrow: [narrow?, narrow_quiet?] })
+    }
+
+    /// The one for what the server is told.
+    pub(super) fn of(&self, telling: &Telling) -> &Statement {
+        let [all, without_quiet] = if telling.narrow { &self.narrow } else { &self.whole };
+        if telling.tells_since() { without_quiet } else { all }
+    }
 }
 
 /// What a session begins with.
@@ -58,7 +81,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
         found(client, &finding, places, names, &path)
     };
     // Joined futures send in the order they are written: the settings hold for all that follows.
-    let ((version, settings), (identity, databases, roles), main, (narrow, blocking, known), (lookups, find)) =
+    let ((version, settings), (identity, databases, roles), main, (blocking, known), (lookups, find)) =
         join5(
             join(client.simple_query("SHOW server_version"), opening::settings(client, limits, &own_path)),
             join3(
@@ -66,14 +89,13 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
                 client.query_typed(sql::DATABASES, &[]),
                 client.query_typed(sql::ROLES, &[]),
             ),
-            join4(
+            Box::pin(join4(
                 client.prepare_typed(sql::TICK, &[Type::OID_ARRAY]),
-                client.prepare(sql::LOCKS),
+                LockStatements::prepare(client),
                 client.prepare(sql::BACKENDS),
                 client.prepare(sql::PREPARED),
-            ),
-            Box::pin(join3(
-                client.prepare(sql::LOCKS_NARROW),
+            )),
+            Box::pin(join(
                 client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY]),
                 client.prepare_typed(sql::KNOWN, &[Type::TEXT; 3]),
             )),
@@ -112,7 +134,6 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
         locks: main.1.map_err(|error| setup(&error))?,
         backends: main.2.map_err(|error| setup(&error))?,
         prepared: main.3.map_err(|error| setup(&error))?,
-        locks_narrow: narrow.map_err(|error| setup(&error))?,
         blocking: blocking.ok(),
         known: known.map_err(|error| setup(&error))?,
     };

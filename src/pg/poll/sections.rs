@@ -162,7 +162,7 @@ pub(super) async fn tell(
     statement: &Statement,
     telling: &Telling,
 ) -> Result<(), SectionError> {
-    let Telling { poll, since, digests, narrow: _ } = telling;
+    let Telling { poll, since, digests, .. } = telling;
     client.query_one(statement, &[poll, since, digests]).await?;
     Ok(())
 }

@@ -210,8 +210,6 @@ impl Session {
         let asked = before.map_or_else(Vec::new, |before| waiters(before, &self.limits));
         let databases = self.names.database_oids();
         let telling = self.known.telling(&self.limits);
-        let lock_statement =
-            if telling.narrow { &self.statements.locks_narrow } else { &self.statements.locks };
         let client = &*self.client;
         let encodings = self.names.encodings();
         let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
@@ -220,7 +218,7 @@ impl Session {
         let (answers, told, locks, (backends, prepared), (tasks, systems, tick)) = join5(
             sections::blocking(client, self.statements.blocking.as_ref(), &asked),
             sections::tell(client, &self.statements.known, &telling),
-            sections::locks(client, lock_statement, reader, known_locks, &telling.poll),
+            sections::locks(client, self.statements.locks.of(&telling), reader, known_locks, &telling.poll),
             join(
                 sections::backends(client, &self.statements.backends, activity),
                 sections::prepared(client, &self.statements.prepared, encodings),
@@ -232,9 +230,7 @@ impl Session {
             ),
         )
         .await;
-        if let Ok(locks) = &locks {
-            self.known.learn(&telling, locks, &self.limits);
-        }
+        self.known.learn(&telling, &locks, &self.limits);
         Scan { answers, told, locks, backends, prepared, tasks, systems, tick }
     }
 
