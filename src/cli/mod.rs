@@ -9,14 +9,14 @@ mod parse;
 mod password;
 mod recovery;
 mod run;
+mod schema;
 mod session;
 mod settings;
 #[cfg(test)]
 mod tests;
 
 pub use args::{
-    Cli, Command, ConfigCommand, ConnectArgs, SchemaCommand, SchemaPlace, Screen, SnapshotArgs,
-    SnapshotFormat, ThemeName, ViewArgs,
+    Cli, Command, ConfigCommand, ConnectArgs, Screen, SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
 };
 pub use demo::{DemoArgs, Goal, ScenarioName};
 pub use output::{check_config, completions, man, print_config, print_path};
@@ -24,4 +24,5 @@ pub use parse::parse;
 pub use password::Prompt;
 pub use recovery::{Limit, RecoverArgs};
 pub use run::{explain, run};
+pub use schema::{SchemaCommand, SchemaPlace};
 pub use settings::{Context, Settings, SettingsError};

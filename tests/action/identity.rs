@@ -56,7 +56,7 @@ async fn a_root_is_ended_and_who_waited_goes_on() {
         let mut pair = Pair::of(version).await;
         let target = pair.target().await;
         let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(target)).await;
-        assert_eq!((fate, detail.as_str()), (Fate::Done, "ended"));
+        assert_eq!((fate, detail.as_str()), (Fate::Done, "its session is gone"));
         assert!(!is_there(&pair.look, pair.holder.pid).await);
         assert_eq!(pair.waiter.end().await, None);
         let [asked, told] = pair.hands.notes.all().try_into().unwrap();

@@ -47,7 +47,10 @@ async fn a_session_that_stands_still_is_reported_as_still_there() {
         let report = hands.act(Deed { wait: 1.5, ..deed(Verb::Terminate, targets) }).await;
         let told: Vec<_> =
             report.results.iter().map(|result| (result.fate, result.detail.as_str())).collect();
-        assert_eq!(told, [(Fate::StillThere, "it has not happened after 1.5s"), (Fate::Done, "ended")]);
+        assert_eq!(
+            told,
+            [(Fate::StillThere, "it has not happened after 1.5s"), (Fate::Done, "its session is gone")]
+        );
         assert_eq!(hands.progress, 2);
         assert!(is_there(&look, sessions[0].pid).await);
         drop(stopped);

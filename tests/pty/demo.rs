@@ -79,7 +79,7 @@ fn a_stranger_ends_the_root_that_the_demo_begins_with() {
     screen.shows("Back");
     screen.shows("y terminate");
     screen.keys("y");
-    screen.shows("ended");
+    screen.shows("its session is gone");
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
 }

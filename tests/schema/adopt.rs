@@ -1,11 +1,10 @@
 //! The tables of the published recipes, filled by their own functions, are copied into ours.
 
-use std::process::Command;
-
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, Adopt, Adopted, Schema, SchemaError};
 
 use super::article::{block, repaired};
+use super::command::locktop;
 use super::db::Session;
 use super::support::{database, open, server_of, versions};
 
@@ -261,17 +260,7 @@ async fn the_command_says_what_it_takes_and_a_look_shows_it() {
     let version = versions()[0];
     let session = filled(version).await;
     let server = server_of(version).await;
-    let run = |arguments: &[&str]| {
-        let socket = server.socket_dir().to_str().unwrap().to_owned();
-        let output = Command::new(env!("CARGO_BIN_EXE_locktop"))
-            .args(["-h", &socket, "-U", session.info.user(), "-d", session.info.dbname()])
-            .args(arguments)
-            .env_remove("LOCKTOP_CONFIG")
-            .output()
-            .unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-    };
+    let run = |arguments: &[&str]| locktop(server, &session.info, arguments);
     let lines = "scheduled_tasks: 3 taken; all disabled here, 3 enabled there\n\
          task_execution_log: 3 taken; 1 running there with a key that nobody holds: failed here\n\
          task_queue: 1 taken; 3 pending, and left there: --enable takes them\n";

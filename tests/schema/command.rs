@@ -2,6 +2,8 @@
 
 use std::process::{Command, Output};
 
+use locktop::demo::postgres::EmbeddedServer;
+use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::LATEST;
 
 use super::db::Session;
@@ -12,27 +14,26 @@ fn text(output: &Output) -> (i32, String, String) {
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
+/// Runs the program on a database: its exit status, and what it said on standard output and standard error.
+pub(crate) fn locktop(server: &EmbeddedServer, info: &ConnInfo, arguments: &[&str]) -> (i32, String, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_locktop"))
+        .args(["-h", server.socket_dir().to_str().unwrap(), "-U", info.user(), "-d", info.dbname()])
+        .args(arguments)
+        .env_remove("LOCKTOP_CONFIG")
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
 #[tokio::test]
 async fn the_commands_say_what_they_did() {
     let version = versions()[0];
     let server = server_of(version).await;
     let info = database(server).await;
     let run = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_locktop"))
-            .args([
-                "-h",
-                server.socket_dir().to_str().unwrap(),
-                "-U",
-                info.user(),
-                "-d",
-                info.dbname(),
-                "schema",
-            ])
-            .args(arguments)
-            .env_remove("LOCKTOP_CONFIG")
-            .output()
-            .unwrap();
-        text(&output)
+        let (status, out, error) = locktop(server, &info, &[&["schema"], arguments].concat());
+        (status, out.trim_end().to_owned(), error.trim_end().to_owned())
     };
     let said = |status: i32, out: &str| (status, out.to_owned(), String::new());
     assert_eq!(

@@ -1,7 +1,6 @@
 //! What is over and old goes when somebody says so; nothing else does.
 
-use std::process::Command;
-
+use super::command::locktop;
 use super::db::{DUE, Session, installed};
 use super::support::{server_of, versions};
 
@@ -106,20 +105,8 @@ async fn a_log_that_is_past_its_retention_is_a_finding() {
             ))
             .await;
         let server = server_of(version).await;
-        let output = Command::new(env!("CARGO_BIN_EXE_locktop"))
-            .args([
-                "-h",
-                server.socket_dir().to_str().unwrap(),
-                "-U",
-                session.info.user(),
-                "-d",
-                session.info.dbname(),
-            ])
-            .args(["snapshot", "--format", "json"])
-            .env_remove("LOCKTOP_CONFIG")
-            .output()
-            .unwrap();
-        let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let output = locktop(server, &session.info, &["snapshot", "--format", "json"]);
+        let json: serde_json::Value = serde_json::from_str(&output.1).unwrap();
         let told: Vec<&str> = json["findings"]
             .as_array()
             .unwrap()
@@ -143,34 +130,18 @@ async fn the_command_says_what_it_removes() {
     let session = filled(version).await;
     let server = server_of(version).await;
     let run = |arguments: &[&str]| {
-        let socket = server.socket_dir().to_str().unwrap().to_owned();
-        let output = Command::new(env!("CARGO_BIN_EXE_locktop"))
-            .args([
-                "-h",
-                &socket,
-                "-U",
-                session.info.user(),
-                "-d",
-                session.info.dbname(),
-                "schema",
-                "purge",
-                "--yes",
-            ])
-            .args(arguments)
-            .env_remove("LOCKTOP_CONFIG")
-            .output()
-            .unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout) + &text(output.stderr))
+        let arguments = [&["schema", "purge", "--yes"], arguments].concat();
+        let (status, out, error) = locktop(server, &session.info, &arguments);
+        (status, out + &error)
     };
     let (status, said) = run(&[]);
-    assert!(status == Some(2) && said.contains("nothing says how long rows are kept: --keep 30d"), "{said}");
+    assert!(status == 2 && said.contains("nothing says how long rows are kept: --keep 30d"), "{said}");
     let removed = "Removed 5 rows of task_execution_log, 6 rows of task_queue.\n";
     let keep = ["--keep", "15d", "--only", "executions", "--only", "queue"];
-    assert_eq!(run(&keep), (Some(0), removed.to_owned()));
+    assert_eq!(run(&keep), (0, removed.to_owned()));
     let nothing = "task_execution_log: 0 rows older than 15 days\ntask_queue: 0 rows older than 15 days\nNothing to remove.\n";
-    assert_eq!(run(&keep), (Some(0), nothing.to_owned()));
+    assert_eq!(run(&keep), (0, nothing.to_owned()));
     let database = session.info.dbname();
     session.run(&format!("ALTER DATABASE {database} SET locktop.keep_audit = '30 days'")).await;
-    assert_eq!(run(&[]), (Some(0), "Removed 1 row of locktop_audit.\n".to_owned()));
+    assert_eq!(run(&[]), (0, "Removed 1 row of locktop_audit.\n".to_owned()));
 }

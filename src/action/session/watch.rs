@@ -42,7 +42,7 @@ impl Pending<'_> {
         let start = Some(self.session.backend_start);
         let Some(row) = rows.iter().find(|row| row.pid == pid && row.backend_start == start) else {
             return Some(match self.signal {
-                Signal::Terminate => "ended",
+                Signal::Terminate => "its session is gone",
                 Signal::Cancel => "its query was cancelled, and the session is gone",
             });
         };

@@ -12,8 +12,9 @@ mod worker;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use super::args::{Cli, Command, ConfigCommand, SchemaCommand};
+use super::args::{Cli, Command, ConfigCommand};
 use super::output;
+use super::schema::SchemaCommand;
 use super::session;
 use super::settings::{Context, Settings, SettingsError};
 use crate::config::{Checks, ConfigError};

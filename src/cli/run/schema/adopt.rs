@@ -1,9 +1,9 @@
 //! `locktop schema adopt`: says what would be copied, asks, and copies it.
 
-use super::super::super::args::AdoptArgs;
 use super::super::super::confirm;
 use super::super::{Failure, say};
 use super::shown;
+use crate::cli::schema::AdoptArgs;
 use crate::schema::{self, Adopt, Adopted, Schema, Taken};
 use crate::text::{count, one_line};
 

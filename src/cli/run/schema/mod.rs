@@ -7,9 +7,9 @@ mod purge;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 
-use super::super::args::SchemaCommand;
 use super::super::settings::{Settings, SettingsError};
 use super::{Failure, open};
+use crate::cli::schema::SchemaCommand;
 use crate::schema::{self, Found, LATEST, Object, Schema, SchemaError, SchemaName, State};
 use crate::text::one_line;
 

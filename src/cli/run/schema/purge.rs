@@ -1,9 +1,9 @@
 //! `locktop schema purge`: says what is older than it is to be kept, asks, and removes it.
 
-use super::super::super::args::PurgeArgs;
 use super::super::super::confirm;
 use super::super::{Failure, say};
 use super::shown;
+use crate::cli::schema::PurgeArgs;
 use crate::schema::{self, Old, Schema};
 use crate::text;
 
