@@ -103,10 +103,11 @@ extern crate self as locktop;
 #[path = "../benches/support/sample.rs"]
 mod sample;
 
+pub use locktop_base::{clock, text};
+
 pub mod action;
 pub mod app;
 pub mod cli;
-pub mod clock;
 pub mod config;
 pub mod demo;
 pub mod feed;
@@ -117,7 +118,6 @@ pub mod pg;
 pub mod redis;
 pub mod runtime;
 pub mod schema;
-pub mod text;
 pub mod ui;
 pub mod wire;
 pub mod worker;

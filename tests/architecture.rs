@@ -13,9 +13,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Top first. A floor knows those above it and none below.
-const FLOORS: [&str; 19] = [
-    "text", "clock", "keys", "model", "wire", "pg", "schema", "redis", "locks", "action", "feed", "app",
-    "ui", "worker", "demo", "runtime", "config", "cli", "main",
+const FLOORS: [&str; 17] = [
+    "keys", "model", "wire", "pg", "schema", "redis", "locks", "action", "feed", "app", "ui", "worker",
+    "demo", "runtime", "config", "cli", "main",
 ];
 
 /// Crates that not every floor may name, and those that may.

@@ -51,7 +51,7 @@ if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; the
 fi
 
 say "building"
-cargo test --locked --no-run </dev/null || exit 1
+cargo test --workspace --locked --no-run </dev/null || exit 1
 
 # Finds or fetches each version, and prints "available <major>" for every one that there is.
 found=$(cargo test --locked --quiet --test embedded -- --ignored --exact --nocapture available </dev/null) || exit 1
@@ -70,7 +70,7 @@ fi
 RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)))}
 export RUST_TEST_THREADS
 
-cargo test --locked --no-fail-fast </dev/null
+cargo test --workspace --locked --no-fail-fast </dev/null
 status=$?
 if [ "$status" = 0 ]; then
     say "all tests passed ($size suite, PostgreSQL $versions)"

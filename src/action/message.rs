@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::literal::{plain, unpacked};
-use crate::pg::refusal;
 use crate::pg::trust::untrusted;
 use crate::schema::words;
+use pg_connect::refusal;
 
 /// Longest wait for a lock, in ms. Functions may have a limit of their own.
 const LOCK_TIMEOUT: u32 = 2_000;

@@ -7,7 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::args::Cli;
 use super::command::command;
-use crate::pg::conninfo::is_connection_string;
+use pg_connect::conninfo::is_connection_string;
 
 /// Reads a command line, the program's name first. An error prints itself and knows its exit status; help and version
 /// are such errors too.

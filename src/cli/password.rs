@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 
-use crate::pg::conninfo::Secret;
+use pg_connect::conninfo::Secret;
 
 /// When to ask for a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,8 +1,8 @@
 //! Passwords on the way to the first connection.
 
 use super::password::{self, Prompt};
-use crate::pg::conninfo::ConnInfo;
-use crate::pg::error::ConnectError;
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::error::ConnectError;
 
 /// The password asked for before anything else (`-W`), kept for all connections.
 ///

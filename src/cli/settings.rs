@@ -9,10 +9,10 @@ use crate::config::{
     Checks, Config, ConfigError, Location, LockNameQuery, NamedLock, Redis, Target, Theme, locate,
 };
 use crate::model::thresholds::Thresholds;
-use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string, is_nearly};
-use crate::pg::error::ConnInfoError;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisSets, parse_list};
+use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string, is_nearly};
+use pg_connect::error::ConnInfoError;
 
 /// What the settings depend on beside the command line.
 #[derive(Clone, Copy)]

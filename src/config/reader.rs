@@ -6,8 +6,8 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::error::{Mistake, Position};
-use crate::pg::conninfo::nearest;
 use crate::text;
+use pg_connect::conninfo::nearest;
 
 /// A value of the file, with its place.
 pub(super) type Value<'a, 'i> = &'a Spanned<DeValue<'i>>;

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
-use crate::pg::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
-use crate::pg::error::ConnInfoError;
+use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
+use pg_connect::error::ConnInfoError;
 
 /// What a refresh interval may be.
 const REFRESH_EXPECTED: &str = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";

@@ -9,8 +9,8 @@ use super::Audience;
 use super::postgres::{self, EmbeddedError, EmbeddedServer};
 use super::scenario::{Pace, Scenario, ScenarioError, Stage};
 use super::tasks::{Claim, Play, TasksError, TasksOptions};
-use crate::pg::conninfo::ConnInfo;
-use crate::pg::error::ConnInfoError;
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::error::ConnInfoError;
 
 /// Between the end of a scenario and its next beginning.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -15,9 +15,9 @@ use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
-use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
 use crate::redis::RedisState;
+use pg_connect::conninfo::ConnInfo;
 
 /// How to poll.
 #[derive(Debug, Clone, Default)]

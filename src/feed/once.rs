@@ -8,9 +8,9 @@ use super::learn::{self, Learned, Learner};
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
-use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
 use crate::redis::{RedisOptions, RedisSets, RedisState, read_once};
+use pg_connect::conninfo::ConnInfo;
 
 /// Longest time for learning names.
 const LEARNING: Duration = Duration::from_secs(2);

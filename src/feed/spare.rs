@@ -14,9 +14,9 @@ use super::backoff::Backoff;
 use super::lines::Line;
 use crate::clock;
 use crate::model::view::{Link, View};
-use crate::pg::connect::Connection;
-use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, message, open_plain};
+use pg_connect::connect::Connection;
+use pg_connect::conninfo::ConnInfo;
 
 /// A connection that stood for this long was a good one.
 const LASTING: Duration = Duration::from_secs(10);

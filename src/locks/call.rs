@@ -4,10 +4,10 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{GenericClient, Row};
 
-use crate::pg::poll::message;
-use crate::pg::refusal;
 use crate::schema::SchemaName;
 use crate::text::one_line_prefix;
+use pg_connect::message;
+use pg_connect::refusal;
 
 /// Characters of a message that are kept: a server may say any amount.
 const MESSAGE: usize = 300;

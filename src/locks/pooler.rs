@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use crate::pg::connect::listen;
-use crate::pg::conninfo::ConnInfo;
-use crate::pg::error::ConnectError;
-use crate::pg::poll::message;
+use pg_connect::connect::listen;
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::error::ConnectError;
+use pg_connect::message;
 
 /// Longest wait for one answer. A pool without a free connection lets us wait for ever.
 const PATIENCE: Duration = Duration::from_secs(10);

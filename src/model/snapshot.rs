@@ -122,16 +122,8 @@ impl Server {
     /// `app@db.example.com:5432`: which database of which server.
     #[must_use]
     pub fn place(&self) -> String {
-        place(&self.database, &self.host, self.port)
+        crate::text::place(&self.database, &self.host, self.port)
     }
-}
-
-/// `app@db.example.com:5432`; `app@/run/postgresql:5432` for a socket in that directory.
-#[must_use]
-pub fn place(database: &str, host: &str, port: u16) -> String {
-    let host =
-        if host.contains(':') && !host.starts_with('/') { format!("[{host}]") } else { host.to_owned() };
-    format!("{database}@{host}:{port}")
 }
 
 /// Names of relations and databases by OID, as far as they could be looked up.

@@ -43,9 +43,9 @@ pub use work::{Work, WorkError};
 pub use builtin::Builtin;
 
 use crate::locks::work_session::OpenError;
-use crate::pg::conninfo::ConnInfo;
 use crate::pg::trust::TrustedOwners;
 use crate::schema::SchemaName;
+use pg_connect::conninfo::ConnInfo;
 
 /// How a worker works.
 #[derive(Debug, Clone)]

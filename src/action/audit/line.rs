@@ -8,7 +8,7 @@ use crate::action::Actor;
 use crate::model::Timestamp;
 use crate::model::plan::{Deed, LeaseTarget, Running, SessionTarget, Target, What};
 use crate::model::redis_lease::{LockValue, RedisLease, shown};
-use crate::pg::conninfo::ConnInfo;
+use pg_connect::conninfo::ConnInfo;
 
 /// Counts up when a key changes its meaning. Keys may be added without.
 pub(super) const FORMAT: u32 = 1;

@@ -17,10 +17,10 @@ use crate::feed::learn::{self, Learned, Way};
 use crate::feed::lines::Lines;
 use crate::feed::live::{self, Live, Wishes};
 use crate::feed::spare::Spare;
-use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::{Limits, OpenError};
 use crate::redis::watch as watch_redis;
 use crate::runtime::{self, Exit, Source, fault, panics, terminal};
+use pg_connect::conninfo::ConnInfo;
 
 /// Where a task panicked; the panic has written its own message.
 const ENDED: &str = "a part of the program ended unexpectedly; its message stands above";

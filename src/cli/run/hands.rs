@@ -10,9 +10,9 @@ use crate::feed::diary::Diary;
 use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
 use crate::model::plan::{Fate, TargetResult};
-use crate::pg::conninfo::ConnInfo;
 use crate::pg::trust::TrustedOwners;
 use crate::text::one_line;
+use pg_connect::conninfo::ConnInfo;
 
 pub(super) fn settings(settings: &Settings, info: &ConnInfo) -> executor::Settings {
     executor::Settings {

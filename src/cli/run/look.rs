@@ -10,12 +10,12 @@ use crate::feed::learn::{Learner, Query};
 use crate::keys::Key;
 use crate::model::lock_name::LockNames;
 use crate::model::task::KeyRule;
-use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::Limits;
 use crate::pg::systems;
 use crate::pg::tasks::Places;
 use crate::redis::{RedisOptions, RedisSets};
 use crate::ui::theme::{Base, Depth, Theme};
+use pg_connect::conninfo::ConnInfo;
 
 const MEANINGS: [&str; 9] =
     ["plain", "title", "dim", "critical", "warning", "good", "key", "past", "selected"];

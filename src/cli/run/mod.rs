@@ -18,11 +18,11 @@ use super::schema::SchemaCommand;
 use super::session;
 use super::settings::{Context, Settings, SettingsError};
 use crate::config::{Checks, ConfigError};
-use crate::pg::connect::{Connection, connect, pin};
-use crate::pg::conninfo::ConnInfo;
-use crate::pg::error::ConnectError;
-use crate::pg::poll::message;
 use crate::text;
+use pg_connect::connect::{Connection, connect, pin};
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::error::ConnectError;
+use pg_connect::message;
 
 /// Why a command failed: one line for people, and the exit status.
 #[derive(Debug, thiserror::Error)]

@@ -12,10 +12,10 @@ use crate::action::Actor;
 use crate::action::audit::{self, AuditError, Keeper, ServerName};
 use crate::action::recover::{self, Order, RecoverError};
 use crate::model::plan::{Look, RecoveryPlan, RecoveryResult, Request, Selection, published_plan};
-use crate::pg::conninfo::ConnInfo;
 use crate::schema::Schema;
 use crate::text::{self, one_line};
 use crate::wire;
+use pg_connect::conninfo::ConnInfo;
 
 impl From<RecoverError> for Failure {
     fn from(error: RecoverError) -> Self {

@@ -8,9 +8,9 @@ use super::super::settings::Settings;
 use super::{Failure, look, say};
 use crate::feed::once::{OnceError, once_learning};
 use crate::model::view::View;
-use crate::pg::conninfo::ConnInfo;
 use crate::pg::poll::OpenError;
 use crate::{text, wire};
+use pg_connect::conninfo::ConnInfo;
 
 /// Between two attempts while the server has no connection left or is starting up.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);

@@ -11,8 +11,8 @@ use tokio_postgres::Client;
 use super::game::Place;
 use crate::demo::random::Random;
 use crate::locks::call::CallError;
-use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 /// Until a lost server is tried again.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -8,8 +8,8 @@ use tokio_postgres::Client;
 
 use super::tally::Found;
 use crate::demo::tasks::Orders;
-use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
+use pg_connect::conninfo::ConnInfo;
 
 /// Where they are played.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use super::game::Place;
 use crate::clock;
 use crate::demo::random::Random;
 use crate::demo::tasks::{Crew, Part, TasksError};
-use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 /// How often a process that ended is looked for.
 const WATCH: Duration = Duration::from_millis(50);

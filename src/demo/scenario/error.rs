@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use crate::pg::error::ConnectError;
+use pg_connect::error::ConnectError;
 
 /// Why a scenario did not come about.
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,8 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::error::ScenarioError;
 use super::stage::{SCHEMA, Stage};
-use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 /// Which backend it is: a process id alone may be another one by the time it is used.
 #[derive(Debug, Clone)]

@@ -8,8 +8,8 @@ use tokio_postgres::Client;
 use super::error::{self, ScenarioError};
 use super::session::{Identity, Session};
 use crate::clock;
-use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 /// Everything that scenarios make is in this schema, and it is removed at the end.
 pub const SCHEMA: &str = "locktop_demo";

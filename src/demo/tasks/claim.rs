@@ -9,8 +9,8 @@ use super::orders::{Orders, Part};
 use super::play::{self, Play, Shared};
 use super::{TasksError, TasksOptions};
 use crate::demo::contest::Place;
-use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
+use pg_connect::conninfo::ConnInfo;
 
 /// The settings of the sessions: when something is an orphan, and where the functions of a recipe are.
 fn settings(info: &ConnInfo, schema: &SchemaName, options: &TasksOptions, grace: f64) -> ConnInfo {

@@ -3,8 +3,8 @@
 use std::io;
 
 use crate::demo::redis::RedisServerError;
-use crate::pg::error::ConnectError;
 use crate::schema::SchemaError;
+use pg_connect::error::ConnectError;
 
 /// Why the tasks of a demo cannot be played.
 #[derive(Debug, thiserror::Error)]

@@ -7,9 +7,9 @@ use super::error::TasksError;
 use super::orders::Plan;
 use super::witness;
 use crate::demo::scenario::SCHEMA;
-use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
 use crate::schema::{self, SchemaError, SchemaName};
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 /// The schema on a server of the user's. On an embedded one it has the usual name.
 pub const TASKS_SCHEMA: &str = "locktop_demo_tasks";

@@ -15,8 +15,8 @@ use super::{Outcome, Summary, TasksError, TasksOptions, chaos, count, recovery};
 use crate::clock;
 use crate::demo::contest::Game;
 use crate::demo::scenario::SCHEMA;
-use crate::pg::connect::connect;
 use crate::schema::SchemaName;
+use pg_connect::connect::connect;
 
 /// How often a worker that ended is looked for.
 const WATCH: Duration = Duration::from_millis(50);

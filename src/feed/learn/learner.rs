@@ -10,10 +10,10 @@ use super::{Learned, Query, Way};
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
-use crate::pg::connect::Connection;
-use crate::pg::conninfo::ConnInfo;
 use crate::pg::learn::{self, Answer, LearnError, Place, ROWS};
 use crate::pg::poll::{Limits, open_plain};
+use pg_connect::connect::Connection;
+use pg_connect::conninfo::ConnInfo;
 
 /// How long a connection may take.
 const PATIENCE: Duration = Duration::from_secs(10);

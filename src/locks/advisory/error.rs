@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::locks::pooler::PoolerError;
-use crate::pg::error::ConnectError;
-use crate::pg::poll::message;
-use crate::pg::refusal;
 use crate::text::one_line_prefix;
+use pg_connect::error::ConnectError;
+use pg_connect::message;
+use pg_connect::refusal;
 
 /// Characters of a message that are kept: a server may say any amount.
 const MESSAGE: usize = 300;

@@ -43,7 +43,7 @@
 //! The server frees a session's lock when it notices that the connection is gone. A host that loses its power says nothing, and
 //! the system's own TCP keepalive asks after two hours. [`Session::open`] therefore sets `tcp_keepalives_*` of the server's
 //! side, which decide when the lock is free for others, to 30 + 3 × 10 s. The client's side decides when [`SessionLock::lost`]
-//! tells the holder; a [`ConnInfo`](crate::pg::conninfo::ConnInfo) has the same numbers unless its connection string
+//! tells the holder; a [`ConnInfo`](pg_connect::conninfo::ConnInfo) has the same numbers unless its connection string
 //! says otherwise. A Unix socket needs neither, and a pooler between the two has sockets of its own.
 //!
 //! A server that is there and does not answer is given up after 10 s ([`AdvisoryError::Silent`]), or so long after the end of a wait;

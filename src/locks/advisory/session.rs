@@ -11,10 +11,10 @@ use super::call::{Call, Level};
 use super::error::AdvisoryError;
 use super::{Key, Mode, Wait};
 use crate::locks::pooler;
-use crate::pg::connect::{Connection, connect};
-use crate::pg::conninfo::ConnInfo;
-use crate::pg::poll::message;
-use crate::pg::tls::Connector;
+use pg_connect::connect::{Connection, connect};
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::message;
+use pg_connect::tls::Connector;
 
 /// For a connection of our own. It may idle as long as it holds a lock; a server that looks after its client every 5 s stops
 /// waiting for a lock that nobody is there to get; keepalives as in the module's documentation. Each by itself: the second one

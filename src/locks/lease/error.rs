@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::SHORTEST;
 use crate::locks::call::CallError;
-use crate::pg::error::ConnectError;
+use pg_connect::error::ConnectError;
 
 /// Why the holder has to stop.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

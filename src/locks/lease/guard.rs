@@ -15,7 +15,7 @@ use super::standing::Standing;
 use super::{Request, SHORTEST, keeper};
 use crate::clock;
 use crate::locks::call::CallError;
-use crate::pg::conninfo::ConnInfo;
+use pg_connect::conninfo::ConnInfo;
 
 /// Longest wait for the row of a lease that is given back.
 const PATIENCE: Duration = Duration::from_secs(10);

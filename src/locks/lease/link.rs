@@ -7,8 +7,8 @@ use tokio_postgres::types::{FromSqlOwned, ToSql, Type};
 
 use super::Request;
 use super::error::LeaseError;
-use crate::pg::connect::{Connection, connect};
-use crate::pg::conninfo::ConnInfo;
+use pg_connect::connect::{Connection, connect};
+use pg_connect::conninfo::ConnInfo;
 
 /// A way to the server. It sets nothing there and keeps nothing there: any pooler may be in between.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! What can go wrong with the session of a worker.
 
 use super::super::pooler::PoolerError;
-use crate::pg::error::ConnectError;
-use crate::pg::poll::message;
-use crate::pg::refusal;
 use crate::schema::{LATEST, SchemaError, SchemaName};
+use pg_connect::error::ConnectError;
+use pg_connect::message;
+use pg_connect::refusal;
 
 /// Why there is no session.
 #[derive(Debug, thiserror::Error)]

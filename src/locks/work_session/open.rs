@@ -11,9 +11,9 @@ use super::news::QUIET;
 use super::rights;
 use super::source::{Source, Statements};
 use crate::locks::pooler;
-use crate::pg::connect::{Listening, listen, pin};
-use crate::pg::conninfo::ConnInfo;
 use crate::schema::{LATEST, Schema, SchemaError, State, state};
+use pg_connect::connect::{Listening, listen, pin};
+use pg_connect::conninfo::ConnInfo;
 
 /// Longest time for all of it, after the connection is there.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -14,10 +14,10 @@ use super::open::{self, All};
 use super::source::Source;
 use super::types::Types;
 use super::worker_id::WorkerId;
-use crate::pg::connect::{Heard, Listening};
-use crate::pg::conninfo::ConnInfo;
 use crate::schema::{Schema, SchemaName};
 use crate::text;
+use pg_connect::connect::{Heard, Listening};
+use pg_connect::conninfo::ConnInfo;
 
 /// A server that has not answered for so long is gone, as far as we can tell. Its own limit for a statement is shorter.
 const PATIENCE: Duration = Duration::from_secs(10);

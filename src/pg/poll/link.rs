@@ -3,7 +3,7 @@
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
-use super::sections::message;
+use pg_connect::message;
 
 /// The end of the connection, when it comes.
 #[derive(Debug)]

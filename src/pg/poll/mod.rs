@@ -16,8 +16,8 @@ mod session;
 
 use std::time::Duration;
 
+pub(crate) use pg_connect::message;
 pub use sections::SectionError;
-pub(crate) use sections::message;
 pub(in crate::pg) use sections::raw;
 pub use session::{OpenError, Session, open_plain};
 

@@ -6,13 +6,13 @@ use postgres_protocol::escape::escape_literal;
 use tokio::task::AbortHandle;
 use tokio_postgres::{CancelToken, Client, Error};
 
-use super::sections::message;
 use super::{Limits, OpenError};
-use crate::pg::connect::{Connection, Place, SearchPath, connect_somewhere, pin};
-use crate::pg::conninfo::ConnInfo;
-use crate::pg::error::ConnectError;
 use crate::pg::sql::PATH;
 use crate::pg::{sql, tls};
+use pg_connect::connect::{Connection, Place, SearchPath, connect_somewhere, pin};
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::error::ConnectError;
+use pg_connect::message;
 
 /// Longest time for asking the server to give up what it is doing.
 const CANCEL: Duration = Duration::from_secs(1);

@@ -10,7 +10,6 @@ use super::identity::{clock_of, encoding_of, identity_of};
 use super::known::Telling;
 use super::names::{self, Lookups, NameCache, by_oid};
 use super::opening;
-use super::sections::message;
 use super::{Limits, OpenError};
 use crate::clock;
 use crate::model::Timestamp;
@@ -20,6 +19,7 @@ use crate::pg::sql;
 use crate::pg::systems::{self, Systems};
 use crate::pg::tables::Search;
 use crate::pg::tasks::{self, Tasks};
+use pg_connect::message;
 
 /// The oldest major version that has what a poll reads (`pg_locks.waitstart`).
 const OLDEST: u32 = 14;

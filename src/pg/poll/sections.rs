@@ -18,7 +18,7 @@ use crate::pg::decode::encoding::Encodings;
 use crate::pg::decode::locks::{KnownLocks, Locks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::value::{boolean, int4, int4_array, int8, timestamp};
-use crate::pg::refusal;
+use pg_connect::{message, refusal};
 
 /// Why a section could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -70,25 +70,6 @@ fn reason(error: &tokio_postgres::Error) -> String {
         return format!("a system catalog that the server needs for it is locked: {said}");
     }
     said
-}
-
-/// Characters of a message that are kept: a server may say any amount.
-const MESSAGE: usize = 300;
-
-/// What the server said, with its SQLSTATE; or what the driver says. One harmless line.
-pub(crate) fn message(error: &tokio_postgres::Error) -> String {
-    match error.as_db_error() {
-        Some(db) => format!("{} (SQLSTATE {})", said(db.message()), said(db.code().code())),
-        None => match std::error::Error::source(error) {
-            Some(cause) => said(&format!("{error}: {cause}")),
-            None => said(&error.to_string()),
-        },
-    }
-}
-
-/// Foreign words as one line of limited length.
-pub(super) fn said(text: &str) -> String {
-    crate::text::fit(&crate::text::one_line_prefix(text, MESSAGE), MESSAGE).into_owned()
 }
 
 /// The bytes of a column, whatever its type.

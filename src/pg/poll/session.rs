@@ -11,23 +11,25 @@ use super::link::Link;
 use super::names::{Lookups, NameCache, Used};
 use super::opening::{self, Opening};
 use super::prepare::{Statements, prepare};
-use super::sections::{self, SectionError, Tick, message};
+use pg_connect::message;
+
+use super::sections::{self, SectionError, Tick};
 use super::{Limits, PollError, waiters};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::plan::Rights;
 use crate::model::snapshot::{Section, Server, Snapshot};
-use crate::pg::connect::Connection;
-use crate::pg::conninfo::ConnInfo;
 use crate::pg::decode::backends::{Backends, KnownBackends};
 use crate::pg::decode::locks::{KnownLocks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
-use crate::pg::error::ConnectError;
 use crate::pg::sql;
 use crate::pg::systems::{self, Systems};
 use crate::pg::tasks::{self, Tasks};
+use pg_connect::connect::Connection;
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::error::ConnectError;
 
 /// A session that cannot be had.
 #[derive(Debug, thiserror::Error)]

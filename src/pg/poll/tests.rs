@@ -62,15 +62,3 @@ fn sizes_as_the_server_prints_them() {
         assert_eq!(identity::bytes_of_setting(text), bytes, "{text}");
     }
 }
-
-#[test]
-fn what_a_server_says_is_one_harmless_line_of_limited_length() {
-    assert_eq!(sections::said("no"), "no");
-    assert_eq!(
-        sections::said("a\u{1b}[2Jb\nc\u{9b}d\u{202e}"),
-        crate::text::one_line("a\u{1b}[2Jb\nc\u{9b}d\u{202e}")
-    );
-    assert!(!sections::said("a\u{1b}[2J\r\nb\u{7f}").contains(char::is_control));
-    let long = sections::said(&"x".repeat(100_000));
-    assert_eq!((long.chars().count(), long.ends_with('…')), (300, true));
-}

@@ -10,8 +10,8 @@ use super::event::{Event, Name, Report};
 use super::stop::Stop;
 use super::work::{Work, WorkError};
 use super::{Job, Source, Types, WorkerId};
-use crate::pg::conninfo::ConnInfo;
 use payload::{Kind, Payload, What};
+use pg_connect::conninfo::ConnInfo;
 
 /// The kinds of work it knows, by a task's type or an item's name, each with its payload:
 ///

@@ -6,9 +6,9 @@ use tokio_postgres::{Client, Error, SimpleQueryMessage};
 
 use crate::locks::work_session::{Job, Source};
 use crate::model::task::{item_statement_number, statement_number};
-use crate::pg::connect::{Listening, listen};
-use crate::pg::conninfo::ConnInfo;
-use crate::pg::poll::message;
+use pg_connect::connect::{Listening, listen};
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::message;
 
 /// Between two attempts to get what others have: the first and the longest.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));

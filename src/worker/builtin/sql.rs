@@ -8,11 +8,11 @@ use tokio_postgres::{CancelToken, Client, Error};
 
 use super::{WorkError, place, timed_out};
 use crate::clock;
-use crate::pg::connect::Listening;
-use crate::pg::conninfo::ConnInfo;
-use crate::pg::poll::message;
-use crate::pg::tls::Connector;
 use crate::worker::stop::Stop;
+use pg_connect::connect::Listening;
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::message;
+use pg_connect::tls::Connector;
 
 /// Longest time for asking the server to end a statement, and for it to do so.
 const CANCEL: Duration = Duration::from_secs(2);

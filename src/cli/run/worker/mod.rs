@@ -15,10 +15,10 @@ use super::super::settings::Settings;
 use super::Failure;
 use crate::clock;
 use crate::locks::work_session::OpenError;
-use crate::pg::conninfo::ConnInfo;
 use crate::worker::{
     self, Builtin, Event, Format, Level, Options, Report, Source, Types, WorkerError, WorkerId,
 };
+use pg_connect::conninfo::ConnInfo;
 
 pub(super) async fn run(settings: Settings, arguments: &WorkerArgs) -> Result<u8, Failure> {
     let info =

@@ -10,9 +10,9 @@ use crate::demo::scenario::SCHEMA;
 use crate::demo::tasks::Orders;
 use crate::locks::call::CallError;
 use crate::locks::lease::{Lease, LeaseError, Request};
-use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 /// How long it asks for a lease that somebody has, before it asks for another.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -11,9 +11,9 @@ use super::producer::{Ends, Payload};
 use crate::demo::scenario::SCHEMA;
 use crate::demo::tasks::Orders;
 use crate::demo::tasks::child::options;
-use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
 use crate::worker::{self, Job, Source, Stop, Work, WorkError};
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 /// From one sign of work to the next.
 const TICK: Duration = Duration::from_millis(100);

@@ -23,7 +23,7 @@ use crate::clock;
 use crate::demo::scenario::SCHEMA;
 use crate::demo::tasks::{Part, TasksError};
 use crate::locks::work_queue::WorkQueue;
-use crate::pg::connect::connect;
+use pg_connect::connect::connect;
 
 pub(super) const KEYS: [&str; 19] = [
     "workers",

@@ -13,7 +13,7 @@ use crate::demo::random::Random;
 use crate::demo::scenario::SCHEMA;
 use crate::locks::call::CallError;
 use crate::locks::work_queue::WorkQueue;
-use crate::pg::connect::connect;
+use pg_connect::connect::connect;
 
 /// Between two looks at the queue.
 const LOOK: Duration = Duration::from_millis(500);

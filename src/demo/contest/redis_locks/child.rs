@@ -9,8 +9,8 @@ use crate::demo::random::Random;
 use crate::demo::scenario::SCHEMA;
 use crate::demo::tasks::Orders;
 use crate::locks::redis_lock::{Guard, LockOptions, NotAcquired, RedisLocks};
-use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 /// From one moment at which a holder asks whether it still is one to the next.
 const STEP: Duration = Duration::from_millis(40);

@@ -14,9 +14,9 @@ use super::orders::{Orders, Part};
 use crate::demo::contest::leases::child as leases;
 use crate::demo::contest::queue::child as queue;
 use crate::demo::contest::redis_locks::child as redis_locks;
-use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
 use crate::worker::{Options, Source, WorkerId};
+use pg_connect::conninfo::ConnInfo;
 
 /// Longest that it goes on after its standard input has ended.
 const FAREWELL: Duration = Duration::from_secs(4);

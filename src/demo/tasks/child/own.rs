@@ -7,9 +7,9 @@ use super::super::plan::Ends;
 use super::super::witness::{ACCEPTED, REFUSED, Witness};
 use super::labor::{End, labor};
 use super::options;
-use crate::pg::conninfo::ConnInfo;
 use crate::schema::SchemaName;
 use crate::worker::{self, Job, Source, Stop, StopReason, Work, WorkError};
+use pg_connect::conninfo::ConnInfo;
 
 pub(super) async fn run(orders: &Orders, quit: watch::Receiver<bool>) -> Result<(), String> {
     let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;

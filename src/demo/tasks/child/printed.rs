@@ -10,8 +10,8 @@ use super::super::orders::{Orders, Payload};
 use super::super::plan::Ends;
 use super::super::witness::Witness;
 use super::labor::{End, labor};
-use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 /// Between two looks while nothing is due, and until a lost server is tried again.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio_postgres::Client;
 
 use crate::demo::scenario::SCHEMA;
-use crate::pg::connect::connect;
-use crate::pg::conninfo::ConnInfo;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 /// How often the connection is looked at.
 const LOOK: Duration = Duration::from_millis(200);

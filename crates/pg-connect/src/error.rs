@@ -286,7 +286,7 @@ impl ConnectError {
 
     /// Whether something accepted the connection and then said nothing.
     #[must_use]
-    pub(super) fn is_silence(&self) -> bool {
+    pub fn is_silence(&self) -> bool {
         match self {
             Self::Silent { .. } => true,
             Self::Several(all) => all.iter().any(Self::is_silence),

@@ -11,7 +11,7 @@ use super::password_file::PasswordFile;
 use super::secret::{PasswordOrigin, Secret};
 use super::sources::{Given, Origin, Settings, Sources, gather};
 use super::{ConnInfo, DEFAULT_CONNECT_TIMEOUT, Keepalives, SslMode};
-use crate::text;
+use locktop_base::text;
 
 const DEFAULT_PORT: u16 = 5432;
 

@@ -9,7 +9,7 @@ use super::super::conninfo::{Host, PasswordOrigin, socket};
 use super::super::error::ConnectError;
 use super::super::tls::Stage;
 use super::attempt::Attempt;
-use crate::text;
+use locktop_base::text;
 
 /// The most of a server's message that is repeated.
 const MESSAGE_CHARS: usize = 300;

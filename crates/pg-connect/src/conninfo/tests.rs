@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::password_file::PasswordFile;
 use super::{ConnInfo, Endpoint, Flags, Host, Sources, SslMode};
-use crate::pg::error::ConnInfoError;
+use crate::error::ConnInfoError;
 
 #[derive(Default)]
 struct Given<'a> {

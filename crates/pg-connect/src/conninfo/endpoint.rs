@@ -7,7 +7,7 @@ use super::secret::Secret;
 
 /// Where servers put their socket when nobody says otherwise: Debian's and Red Hat's directory (often the same),
 /// then that of PostgreSQL's own builds.
-pub(in crate::pg) const SOCKET_DIRECTORIES: [&str; 3] = ["/var/run/postgresql", "/run/postgresql", "/tmp"];
+pub(crate) const SOCKET_DIRECTORIES: [&str; 3] = ["/var/run/postgresql", "/run/postgresql", "/tmp"];
 
 /// A host as it was given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Endpoint {
     /// The port.
     pub port: u16,
     /// What the password file has for it, and which file that is.
-    pub(in crate::pg) password: Option<(Secret, PathBuf)>,
+    pub(crate) password: Option<(Secret, PathBuf)>,
 }
 
 impl Endpoint {
@@ -58,6 +58,6 @@ impl Endpoint {
 }
 
 /// The socket of the server on `port` in `directory`.
-pub(in crate::pg) fn socket(directory: &Path, port: u16) -> PathBuf {
+pub(crate) fn socket(directory: &Path, port: u16) -> PathBuf {
     directory.join(format!(".s.PGSQL.{port}"))
 }

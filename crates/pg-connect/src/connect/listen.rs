@@ -9,9 +9,9 @@ use tokio_postgres::{AsyncMessage, Client};
 
 use super::heard::{self, Notification, Notifications};
 use super::reach;
-use crate::pg::conninfo::ConnInfo;
-use crate::pg::error::ConnectError;
-use crate::pg::poll::message;
+use crate::conninfo::ConnInfo;
+use crate::error::ConnectError;
+use crate::message;
 
 /// An open connection. Dropped, it is closed at once, whatever is still to be answered.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::super::error::ConnInfoError;
 use super::parameter::{self, PARAMETERS, Rule};
 use super::{key_value, uri};
-use crate::text;
+use locktop_base::text;
 
 /// What `-h -p -U -d` said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

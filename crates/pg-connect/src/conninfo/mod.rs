@@ -138,10 +138,10 @@ impl ConnInfo {
     #[must_use]
     pub fn target(&self) -> String {
         let place = |endpoint: &Endpoint| match &endpoint.host {
-            Host::Local => crate::model::snapshot::place(&self.dbname, "[local]", endpoint.port),
-            Host::Tcp(host) => crate::model::snapshot::place(&self.dbname, host, endpoint.port),
+            Host::Local => locktop_base::text::place(&self.dbname, "[local]", endpoint.port),
+            Host::Tcp(host) => locktop_base::text::place(&self.dbname, host, endpoint.port),
             Host::Unix(directory) => {
-                crate::model::snapshot::place(&self.dbname, &directory.display().to_string(), endpoint.port)
+                locktop_base::text::place(&self.dbname, &directory.display().to_string(), endpoint.port)
             }
         };
         let first = self.endpoints.first().map(place).unwrap_or_default();

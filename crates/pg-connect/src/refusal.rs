@@ -4,7 +4,8 @@ use tokio_postgres::error::{DbError, Severity};
 
 /// The server's words where it refused: what was asked is undone, and the session goes on. None where the session has ended, which the
 /// server may say by an error too (57P01 when an administrator ends it): then what was under way may be done or not.
-pub(crate) fn refusal(error: &tokio_postgres::Error) -> Option<&DbError> {
+#[must_use]
+pub fn refusal(error: &tokio_postgres::Error) -> Option<&DbError> {
     let goes_on = |db: &&DbError| !is_last_word(db.parsed_severity(), db.severity(), db.code().code());
     error.as_db_error().filter(goes_on)
 }

@@ -1,0 +1,32 @@
+//! Connecting to PostgreSQL as libpq does: what a connection string, flags, the environment and the password file say ([`conninfo`]), the
+//! connection itself ([`mod@connect`]) with TLS ([`tls`]) and notifications, and each failure in one line that names the place and the remedy ([`error`]).
+//!
+//! ```no_run
+//! use pg_connect::connect::connect;
+//! use pg_connect::conninfo::{ConnInfo, Sources};
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let info = ConnInfo::resolve(&Sources { connection_string: Some("postgresql://app@db.example.com/app"), ..Sources::from_env() })?;
+//! let connection = connect(&info).await?;
+//! # Ok(())
+//! # }
+//! ```
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "a test may"
+    )
+)]
+
+pub mod connect;
+pub mod conninfo;
+pub mod error;
+mod message;
+mod refusal;
+pub mod tls;
+
+pub use message::{message, said};
+pub use refusal::refusal;

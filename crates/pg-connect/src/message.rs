@@ -1,0 +1,39 @@
+//! What a server or the driver said, as one harmless line.
+
+/// Characters of a message that are kept: a server may say any amount.
+const MESSAGE: usize = 300;
+
+/// What the server said, with its SQLSTATE; or what the driver says. One harmless line.
+#[must_use]
+pub fn message(error: &tokio_postgres::Error) -> String {
+    match error.as_db_error() {
+        Some(db) => format!("{} (SQLSTATE {})", said(db.message()), said(db.code().code())),
+        None => match std::error::Error::source(error) {
+            Some(cause) => said(&format!("{error}: {cause}")),
+            None => said(&error.to_string()),
+        },
+    }
+}
+
+/// Foreign words as one line of limited length.
+#[must_use]
+pub fn said(text: &str) -> String {
+    locktop_base::text::fit(&locktop_base::text::one_line_prefix(text, MESSAGE), MESSAGE).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_one_harmless_line_of_limited_length() {
+        assert_eq!(said("no"), "no");
+        assert_eq!(
+            said("a\u{1b}[2Jb\nc\u{9b}d\u{202e}"),
+            locktop_base::text::one_line("a\u{1b}[2Jb\nc\u{9b}d\u{202e}")
+        );
+        assert!(!said("a\u{1b}[2J\r\nb\u{7f}").contains(char::is_control));
+        let long = said(&"x".repeat(100_000));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (300, true));
+    }
+}
