@@ -1,5 +1,7 @@
 //! A row of `pg_locks`, and the rule by which two modes conflict.
 
+use locktop_base::LockKey;
+
 use super::{Text, Timestamp};
 
 /// `pg_locks.mode`.
@@ -322,6 +324,15 @@ impl LockTag {
             objid: None,
             objsubid: None,
         }
+    }
+
+    /// The key of an advisory lock; none for any other lock, and for those that extensions take in ways of their own.
+    #[must_use]
+    pub fn advisory_key(&self) -> Option<LockKey> {
+        if self.locktype != LockType::Advisory {
+            return None;
+        }
+        LockKey::of_fields(self.classid?, self.objid?, self.objsubid?)
     }
 }
 

@@ -11,9 +11,7 @@ pub mod held;
 pub mod id_generator;
 pub mod lease;
 pub mod lock;
-pub mod lock_key;
 pub mod lock_name;
-pub mod namespace;
 pub mod owner;
 pub mod plan;
 pub mod prepared;
@@ -28,10 +26,9 @@ pub mod wait_graph;
 pub mod words;
 pub mod work_queue;
 
-/// Text that came from the server: shared, immutable, valid UTF-8 (invalid bytes were replaced when it was
-/// decoded), and otherwise hostile: it may hold control characters, escape sequences and newlines, and may be
-/// megabytes long. [`crate::text::one_line`] makes it fit for a screen.
-pub type Text = std::sync::Arc<str>;
+pub use locktop_base::{Text, Timestamp, namespace};
 
-/// A moment on the server's clock.
-pub type Timestamp = chrono::DateTime<chrono::Utc>;
+/// Keys of advisory locks.
+pub mod lock_key {
+    pub use locktop_base::LockKey;
+}

@@ -32,7 +32,7 @@ pub fn lock_name(
     }
     // Among guesses that the database itself has such a task is the better one; better still what the statement says.
     let statement = holder.and_then(|backend| backend.query.as_deref());
-    let said = || LockNames::in_statement(LockKey::of(tag)?, statement?);
+    let said = || LockNames::in_statement(tag.advisory_key()?, statement?);
     let row = row_name(snapshot, tag);
     match row {
         Some(row) if !row.uncertain => Some(row),
@@ -48,7 +48,7 @@ const HASHED: usize = 1_000;
 
 /// The task of whose name or type a key of the own database is the hash.
 fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
-    let key = LockKey::of(tag)
+    let key = tag.advisory_key()
         .filter(|key| matches!(key, LockKey::Bigint(number) if number.abs() >= SMALLEST_HASH))?;
     if tag.database != Some(snapshot.server()?.datid) {
         return None;
@@ -81,7 +81,7 @@ fn row_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
     if tag.database != Some(snapshot.server()?.datid) {
         return None;
     }
-    let LockKey::Bigint(number) = LockKey::of(tag)? else { return None };
+    let LockKey::Bigint(number) = tag.advisory_key()? else { return None };
     let systems = &snapshot.systems;
     let runs = snapshot.task_sets.iter().any(|set| set.running_with(number).is_some());
     let task = || task::name_of(&snapshot.task_sets, number);
@@ -166,7 +166,7 @@ fn other_database(snapshot: &Snapshot, tag: &LockTag) -> Option<String> {
 }
 
 fn advisory(tag: &LockTag, name: Option<LockName>) -> String {
-    let key = if let Some(key) = LockKey::of(tag) {
+    let key = if let Some(key) = tag.advisory_key() {
         key.to_string()
     } else {
         let number = |value: Option<u32>| value.unwrap_or_default();

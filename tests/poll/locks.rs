@@ -40,7 +40,7 @@ async fn above_the_limit_only_advisory_and_awaited_locks_are_fetched() {
             snapshot.locks.rows.iter().filter(|lock| lock.tag == waiting).count()
         };
         assert_eq!((holds(&narrow), holds(&whole)), (2, 2));
-        assert!(narrow.locks.rows.iter().any(|lock| LockKey::of(&lock.tag) == Some(LockKey::Bigint(9))));
+        assert!(narrow.locks.rows.iter().any(|lock| lock.tag.advisory_key() == Some(LockKey::Bigint(9))));
         assert!(narrow.locks.rows.iter().any(|lock| lock.pid.is_none()), "what names a prepared transaction");
         waiting.abort();
     })

@@ -23,7 +23,7 @@ async fn a_role_without_rights_sees_less_and_nothing_fails() {
         let hidden =
             snapshot.backends.rows.iter().find(|row| row.user.as_deref() == Some("postgres")).unwrap();
         assert_eq!((hidden.state, hidden.backend_start, &hidden.backend_type), (None, None, &None));
-        assert!(snapshot.locks.rows.iter().any(|lock| LockKey::of(&lock.tag) == Some(LockKey::Bigint(5))));
+        assert!(snapshot.locks.rows.iter().any(|lock| lock.tag.advisory_key() == Some(LockKey::Bigint(5))));
     })
     .await;
 }

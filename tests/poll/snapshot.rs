@@ -26,7 +26,7 @@ async fn a_snapshot_shows_who_holds_and_who_waits() {
         let snapshot = session.poll(Some(&first)).await.unwrap();
         assert_fresh(&snapshot);
         let lock = snapshot.locks.rows.iter().find(|lock| !lock.granted).unwrap();
-        assert_eq!(LockKey::of(&lock.tag), Some(LockKey::Pair(7, -8)));
+        assert_eq!(lock.tag.advisory_key(), Some(LockKey::Pair(7, -8)));
         let [answer] = &snapshot.answers[..] else { panic!("{:?}", snapshot.answers) };
         assert_eq!((answer.waiter, &answer.blockers[..]), (waiter_pid, &[holder_pid][..]));
         assert_eq!(answer.wait_start, lock.wait_start);

@@ -144,7 +144,7 @@ impl Stage {
     pub(crate) fn name(&self, number: i64) -> Option<String> {
         let snapshot = self.view.snapshot.as_deref().unwrap();
         let tag = TaskKey::of(number).tag(snapshot.server().unwrap().datid);
-        assert_eq!(LockKey::of(&tag), Some(LockKey::Bigint(number)));
+        assert_eq!(tag.advisory_key(), Some(LockKey::Bigint(number)));
         words::lock_name(snapshot, &LockNames::default(), &tag, None).map(|name| name.to_string())
     }
 

@@ -1,4 +1,4 @@
-//! What every part of locktop uses: [`text`] that is safe to show, and the [`clock`].
+//! What every part of locktop uses: [`text`] that is safe to show, the [`clock`], and keys of advisory locks.
 #![cfg_attr(
     test,
     allow(
@@ -11,4 +11,16 @@
 )]
 
 pub mod clock;
+mod lock_key;
+pub mod namespace;
 pub mod text;
+
+pub use lock_key::LockKey;
+
+/// Text that came from the server: shared, immutable, valid UTF-8 (invalid bytes were replaced when it was
+/// decoded), and otherwise hostile: it may hold control characters, escape sequences and newlines, and may be
+/// megabytes long. [`text::one_line`] makes it fit for a screen.
+pub type Text = std::sync::Arc<str>;
+
+/// A moment on the server's clock.
+pub type Timestamp = chrono::DateTime<chrono::Utc>;

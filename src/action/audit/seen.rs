@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockTag};
-use crate::model::lock_key::LockKey;
 use crate::model::plan::{Client, Seen};
 
 /// Who was behind a session, as far as the server knew.
@@ -48,7 +47,7 @@ impl Holds {
             locktype: tag.locktype.as_str(),
             database: tag.database,
             relation: tag.relation,
-            key: LockKey::of(&tag).map(|key| key.to_string()),
+            key: tag.advisory_key().map(|key| key.to_string()),
             mode: mode.as_str(),
         }
     }

@@ -143,7 +143,7 @@ async fn insert(
     session: &SessionTarget,
     (action, detail): (&str, &str),
 ) -> Result<(), String> {
-    let key = session.holds.and_then(|(tag, _)| match LockKey::of(&tag) {
+    let key = session.holds.and_then(|(tag, _)| match tag.advisory_key() {
         Some(LockKey::Bigint(key)) => Some(key),
         Some(LockKey::Pair(..)) | None => None,
     });

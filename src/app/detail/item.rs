@@ -10,7 +10,7 @@ use crate::model::id_generator::{self, GeneratorId};
 use crate::model::rate_limit::{self, LimitId, LimitState};
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::{Item, ItemId, ItemRow, ItemState};
-use crate::model::{Text, lock_key::LockKey};
+use crate::model::Text;
 use crate::text;
 
 fn words(text: Option<&Text>) -> String {
@@ -110,7 +110,7 @@ fn session(scene: &Scene<'_>, item: &Item) -> Option<Line> {
 fn key(scene: &Scene<'_>, row: &ItemRow) -> Vec<Line> {
     let Some(tag) = row.tag else { return Vec::new() };
     let mut lines = Vec::new();
-    if let Some(key) = LockKey::of(&tag) {
+    if let Some(key) = tag.advisory_key() {
         lines.push(field("key", key.to_string(), Tone::Plain));
     }
     if let Some(queue) = scene.queue(&tag) {

@@ -51,7 +51,7 @@ fn what(scene: &Scene<'_>, tag: &LockTag, pid: Option<i32>) -> Vec<Line> {
             ("transaction", number(tag.transactionid)),
         ]),
     ];
-    if let Some(key) = LockKey::of(tag) {
+    if let Some(key) = tag.advisory_key() {
         let kind = match key {
             LockKey::Bigint(_) => "bigint",
             LockKey::Pair(..) => "pair of int4",

@@ -109,7 +109,7 @@ fn running(scene: &Scene<'_>, row: &TaskRow, execution: &Execution) -> Vec<Line>
 fn key(scene: &Scene<'_>, row: &TaskRow) -> Vec<Line> {
     let Some(tag) = row.tag else { return Vec::new() };
     let mut lines = Vec::new();
-    if let Some(LockKey::Bigint(number)) = LockKey::of(&tag) {
+    if let Some(LockKey::Bigint(number)) = tag.advisory_key() {
         let kind = match TaskKey::of(number) {
             TaskKey::Own(id) => format!("{number} (task {id} in the namespace of tasks)"),
             TaskKey::Raw(_) => format!("{number} (a bare number, which others may use)"),

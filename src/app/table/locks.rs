@@ -6,7 +6,6 @@ use super::{Cell, Column, Owner, Row, RowId, Value, age, server_text};
 use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::lock::{Lock, LockMode, LockType};
-use crate::model::lock_key::LockKey;
 use crate::model::wait_graph::Party;
 
 pub(super) const COLUMNS: &[Column] = &[
@@ -159,7 +158,7 @@ pub(super) fn cell(scene: &Scene<'_>, at: u32, column: &str, room: u16) -> Cell 
             lock.tag.database.and_then(|oid| scene.snapshot.names.databases.get(&oid)).map(|name| &**name),
         ),
         "key" => {
-            LockKey::of(&lock.tag).map_or_else(Cell::none, |key| Cell::toned(key.to_string(), Tone::Dim))
+            lock.tag.advisory_key().map_or_else(Cell::none, |key| Cell::toned(key.to_string(), Tone::Dim))
         }
         "holder" => {
             let party = lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend);

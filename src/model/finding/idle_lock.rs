@@ -48,7 +48,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
 
 /// The name of a worker is held for as long as the worker lives, whatever it does.
 fn is_name(tag: &LockTag) -> bool {
-    matches!(LockKey::of(tag), Some(LockKey::Bigint(key)) if namespace::id_in(namespace::WORKERS, key).is_some())
+    matches!(tag.advisory_key(), Some(LockKey::Bigint(key)) if namespace::id_in(namespace::WORKERS, key).is_some())
 }
 
 /// The lock of a task that runs is where it should be, and that of one that does not has been told.

@@ -190,7 +190,7 @@ impl LockNames {
     /// context has no database OID, that of the tag counts.
     #[must_use]
     pub fn resolve_tag(&self, tag: &LockTag, context: Context<'_>) -> Option<LockName> {
-        match LockKey::of(tag) {
+        match tag.advisory_key() {
             Some(key) => self.resolve(key, Context { datid: context.datid.or(tag.database), ..context }),
             None => citus::resolve(tag),
         }

@@ -29,7 +29,7 @@ fn a_key_says_whose_it_is() {
     ] {
         assert_eq!(TaskKey::of(number), key, "{number:x}");
         assert_eq!(key.number(), number);
-        assert_eq!(LockKey::of(&key.tag(5)), Some(LockKey::Bigint(number)));
+        assert_eq!(key.tag(5).advisory_key(), Some(LockKey::Bigint(number)));
     }
     assert_eq!(TaskKey::own(-1), None);
     assert_eq!(TaskKey::own(LARGEST_ID + 1), None);

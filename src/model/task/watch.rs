@@ -95,7 +95,7 @@ impl Held {
         let held = snapshot.locks.rows.iter().filter(|lock| {
             lock.granted && lock.tag.locktype == LockType::Advisory && lock.tag.database == Some(datid)
         });
-        let holders = held.filter_map(|lock| match LockKey::of(&lock.tag)? {
+        let holders = held.filter_map(|lock| match lock.tag.advisory_key()? {
             LockKey::Bigint(number) => Some((number, lock.pid)),
             LockKey::Pair(..) => None,
         });

@@ -49,7 +49,7 @@ pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
 
 /// `key 2`
 fn key(row: &TaskRow) -> String {
-    match row.tag.and_then(|tag| LockKey::of(&tag)) {
+    match row.tag.and_then(|tag| tag.advisory_key()) {
         Some(LockKey::Bigint(number)) => format!("key {number}"),
         _ => "its key".to_owned(),
     }

@@ -202,7 +202,7 @@ fn holders(snapshot: &Snapshot) -> FxHashMap<i64, Option<i32>> {
         snapshot.locks.rows.iter().filter(|lock| {
             lock.granted && lock.tag.locktype == LockType::Advisory && lock.tag.database == datid
         });
-    let key = |lock: &crate::model::lock::Lock| match LockKey::of(&lock.tag)? {
+    let key = |lock: &crate::model::lock::Lock| match lock.tag.advisory_key()? {
         LockKey::Bigint(number) => Some((number, lock.pid)),
         LockKey::Pair(..) => None,
     };

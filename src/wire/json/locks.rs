@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::readable;
 use super::rows::{Key, Time};
 use crate::model::lock::{self, LockTag, LockType};
-use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
 use crate::model::wait_graph::{Party, WaitGraph};
@@ -90,7 +89,7 @@ impl<'a> Writer<'a, '_> {
             classid: tag.classid,
             objid: tag.objid,
             objsubid: tag.objsubid,
-            key: LockKey::of(&tag).map(Into::into),
+            key: tag.advisory_key().map(Into::into),
             name: self.words.name(&tag, lock.pid).map(|name| name.to_string()),
             mode: lock.mode.as_str(),
             granted: lock.granted,

@@ -210,7 +210,7 @@ impl<'a> Finding<'a> {
                     locktype: tag.locktype.as_str(),
                     database: tag.database,
                     relation: tag.relation,
-                    key: lock_key::LockKey::of(tag).map(Into::into),
+                    key: tag.advisory_key().map(Into::into),
                 },
                 Subject::Task(task) => SubjectShape::Task { table: task.table, id: task.id },
                 Subject::Lease(id) => {

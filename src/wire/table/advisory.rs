@@ -5,7 +5,6 @@ use rustc_hash::FxHashMap;
 use super::forest::who;
 use super::{columns, more};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType};
-use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::View;
 use crate::text::{Align, count, one_line};
@@ -39,7 +38,7 @@ pub(super) fn lines(view: &View, snapshot: &Snapshot, words: &Words<'_>) -> Vec<
     held.sort_by_key(|lock| (std::cmp::Reverse(waiters(lock)), lock.tag, lock.pid));
     let row = |lock: &&Lock| {
         [
-            LockKey::of(&lock.tag).map_or_else(String::new, |key| key.to_string()),
+            lock.tag.advisory_key().map_or_else(String::new, |key| key.to_string()),
             words
                 .name(&lock.tag, lock.pid)
                 .map_or_else(String::new, |name| one_line(&name.to_string()).into_owned()),

@@ -1,7 +1,5 @@
 //! Advisory lock keys.
 
-use super::lock::{LockTag, LockType};
-
 /// The key of an advisory lock. The two kinds are different key spaces: a lock on one never meets the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LockKey {
@@ -12,18 +10,14 @@ pub enum LockKey {
 }
 
 impl LockKey {
-    /// The key of an advisory lock's tag. A bigint key is `classid << 32 | objid` with `objsubid` 1; a pair has
+    /// The key as `pg_locks` has it. A bigint key is `classid << 32 | objid` with `objsubid` 1; a pair has
     /// `objsubid` 2 and both halves are signed (`src/backend/utils/adt/lockfuncs.c`, `SET_LOCKTAG_INT64` and
     /// `SET_LOCKTAG_INT32`). Extensions use further values of `objsubid`: those have no key of ours.
     #[must_use]
-    pub fn of(tag: &LockTag) -> Option<Self> {
-        if tag.locktype != LockType::Advisory {
-            return None;
-        }
-        let (high, low) = (tag.classid?, tag.objid?);
-        match tag.objsubid? {
-            1 => Some(Self::Bigint((u64::from(high) << 32 | u64::from(low)).cast_signed())),
-            2 => Some(Self::Pair(high.cast_signed(), low.cast_signed())),
+    pub fn of_fields(classid: u32, objid: u32, objsubid: u16) -> Option<Self> {
+        match objsubid {
+            1 => Some(Self::Bigint((u64::from(classid) << 32 | u64::from(objid)).cast_signed())),
+            2 => Some(Self::Pair(classid.cast_signed(), objid.cast_signed())),
             _ => None,
         }
     }

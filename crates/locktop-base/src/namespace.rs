@@ -1,4 +1,4 @@
-//! Advisory keys that carry an id: the namespace in the top 16 bits, the id in the low 48. Those of tasks are in [`super::task`].
+//! Advisory keys that carry an id: the namespace in the top 16 bits, the id in the low 48.
 
 /// Items of the work queue ("LQ").
 pub const QUEUE: u16 = 0x4C51;
