@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use crate::locks::redis_lock::{Unlock, force_unlock};
 use crate::model::plan::Fate;
-use crate::model::redis_lease::{RedisLease, quorum};
+use crate::redis::{Unlock, force_unlock};
+use locktop_locks::redis_lock::quorum;
+
+use crate::model::redis_lease::RedisLease;
 use crate::redis::RedisUrl;
 
 /// Longest wait for each server.

@@ -48,7 +48,8 @@ const HASHED: usize = 1_000;
 
 /// The task of whose name or type a key of the own database is the hash.
 fn hashed_name(snapshot: &Snapshot, tag: &LockTag) -> Option<LockName> {
-    let key = tag.advisory_key()
+    let key = tag
+        .advisory_key()
         .filter(|key| matches!(key, LockKey::Bigint(number) if number.abs() >= SMALLEST_HASH))?;
     if tag.database != Some(snapshot.server()?.datid) {
         return None;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::connect::Reply;
 use super::read::LONGEST_VALUE;
 use crate::model::redis_lease::{Bytes, Expiry, LockValue, shown};
+use locktop_locks::redis::Reply;
 
 /// What `TYPE` says.
 #[derive(Debug, Clone, PartialEq, Eq)]

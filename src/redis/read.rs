@@ -1,9 +1,9 @@
 //! Reading what is stored under some keys: at most a kilobyte of a string, and of a hash only a small one.
 
-use super::connect::{Command, Connection, Reply};
 use super::decode::{self, Kind};
-use super::error::RedisFault;
 use crate::model::redis_lease::{Bytes, KeyReading};
+use locktop_locks::redis::RedisFault;
+use locktop_locks::redis::{Command, Connection, Reply};
 
 /// Keys that are asked for in one message.
 const BATCH: usize = 100;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::connect::{Command, Connection, Reply};
-use super::error::RedisFault;
 use crate::clock;
 use crate::model::redis_lease::Bytes;
+use locktop_locks::redis::RedisFault;
+use locktop_locks::redis::{Command, Connection, Reply};
 
 /// Names of keys longer than this are no names of locks.
 const LONGEST_KEY: usize = 1024;

@@ -1,7 +1,7 @@
 //! Servers that decide together, and servers that do not.
 
-use super::error::RedisUrlError;
-use super::url::RedisUrl;
+use locktop_locks::redis::RedisUrl;
+use locktop_locks::redis::RedisUrlError;
 
 /// The schemes of URLs, behind which one may begin after a comma.
 const SCHEMES: [&str; 7] =

@@ -12,14 +12,14 @@ use futures_util::future::join_all;
 use tokio::sync::watch::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
-use super::connect::Connection;
-use super::error::RedisFault;
 use super::read;
 use super::scan::{self, Cursor};
 use super::sets::RedisSets;
-use super::url::RedisUrl;
 use crate::clock;
 use crate::model::redis_lease::{Bytes, RedisLeases, ServerReading, merge_sets};
+use locktop_locks::redis::Connection;
+use locktop_locks::redis::RedisFault;
+use locktop_locks::redis::RedisUrl;
 
 /// How to read.
 #[derive(Debug, Clone)]

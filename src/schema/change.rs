@@ -5,11 +5,11 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Transaction};
 
 use super::error::{SchemaError, words};
-use super::name::SchemaName;
 use super::place::Schema;
 use super::rights::{Need, explained};
 use super::script::{self, LATEST};
 use super::state::{Found, Object, State, look};
+use locktop_locks::SchemaName;
 
 /// At most so many names in an error.
 const NAMED: usize = 10;

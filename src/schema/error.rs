@@ -2,7 +2,7 @@
 
 use tokio_postgres::error::{DbError, SqlState};
 
-use super::name::SchemaName;
+use locktop_locks::SchemaName;
 
 /// Why a schema was not changed. Whatever it is, nothing was.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,6 @@
 mod adopt;
 mod change;
 mod error;
-mod name;
 mod place;
 mod purge;
 mod rights;
@@ -23,7 +22,7 @@ pub use adopt::{Adopt, Adopted, Taken, adopt};
 pub use change::{Contents, Installed, Removed, contents, install, install_up_to, remove};
 pub use error::SchemaError;
 pub(crate) use error::words;
-pub use name::{NameError, SchemaName};
+pub use locktop_locks::{NameError, SchemaName};
 pub use place::Schema;
 pub use purge::{Log, Old, purge, purgeable};
 pub use script::{LATEST, script};

@@ -1,7 +1,7 @@
 //! Which schema, and whose it may be.
 
-use super::name::SchemaName;
 use crate::pg::trust::TrustedOwners;
+use locktop_locks::SchemaName;
 
 /// A schema of locktop's, and the roles that may own what is in it beside superusers and the role that is connected.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::error::SchemaError;
-use super::name::SchemaName;
+use locktop_locks::SchemaName;
 
 /// What a role wants to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

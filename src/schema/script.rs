@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::name::SchemaName;
+use locktop_locks::SchemaName;
 
 /// The newest version.
 pub const LATEST: u32 = 6;

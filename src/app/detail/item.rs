@@ -6,11 +6,11 @@ use super::{ago, field, fields, heading, party};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::app::table::{item_tone, last_id, limit_tone};
+use crate::model::Text;
 use crate::model::id_generator::{self, GeneratorId};
 use crate::model::rate_limit::{self, LimitId, LimitState};
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::{Item, ItemId, ItemRow, ItemState};
-use crate::model::Text;
 use crate::text;
 
 fn words(text: Option<&Text>) -> String {

@@ -4,14 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use locktop_locks::redis_lock::quorum;
+
 use super::reading::{Bytes, Expiry, KeyReading, LockValue, ServerReading, shown};
 use crate::model::{Text, Timestamp};
-
-/// How many of N servers make a majority: N/2 + 1.
-#[must_use]
-pub const fn quorum(servers: u32) -> u32 {
-    servers / 2 + 1
-}
 
 /// What the servers together say of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

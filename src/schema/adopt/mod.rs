@@ -19,12 +19,12 @@ use tokio_postgres::{Client, IsolationLevel, Transaction};
 
 use super::change::{claim, refuse};
 use super::error::SchemaError;
-use super::name::SchemaName;
 use super::place::Schema;
 use super::rights::{Need, explained};
 use super::script::LATEST;
 use super::state::{Found, State, look};
 use copy::Copy;
+use locktop_locks::SchemaName;
 use source::Source;
 
 /// Beside those of every change. Copying may take a while. A policy is an error, not a reason to see less. Times without a zone mean what

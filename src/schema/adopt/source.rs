@@ -6,11 +6,11 @@ use tokio_postgres::Transaction;
 use tokio_postgres::types::Type;
 
 use super::super::error::SchemaError;
-use super::super::name::SchemaName;
 use super::column::{Column, Kind, expression, has};
 use super::tables::{LOG, Published, QUEUE, TASKS};
 use crate::pg::sql::without_comments;
 use crate::pg::trust::{TrustedOwners, untrusted};
+use locktop_locks::SchemaName;
 
 const PLACE: &str = include_str!("../../../assets/sql/adopt/place.sql");
 const FIND: &str = include_str!("../../../assets/sql/adopt/find.sql");

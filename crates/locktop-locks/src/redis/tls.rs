@@ -41,7 +41,7 @@ impl TlsFiles {
                 CERTIFICATE => &mut certificate,
                 KEY => &mut key,
                 other if other.starts_with("ssl") || other.starts_with("tls") => {
-                    return Err(RedisUrlError::Parameter(crate::text::one_line(other).into_owned()));
+                    return Err(RedisUrlError::Parameter(locktop_base::text::one_line(other).into_owned()));
                 }
                 _ => continue,
             };
@@ -61,8 +61,9 @@ impl TlsFiles {
 
     /// A client for this address, with what is in the files by now.
     pub(super) async fn client(&self, info: &ConnectionInfo) -> Result<Client, TlsTrouble> {
-        let unfit =
-            |error: RedisError| TlsTrouble::Files(crate::text::one_line(&error.to_string()).into_owned());
+        let unfit = |error: RedisError| {
+            TlsTrouble::Files(locktop_base::text::one_line(&error.to_string()).into_owned())
+        };
         if !matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
             return Client::open(info.clone()).map_err(unfit);
         }
@@ -106,13 +107,13 @@ pub(super) fn trouble(error: &RedisError) -> Option<TlsTrouble> {
         rustls::Error::InvalidCertificate(wrong) => match wrong {
             CertificateError::NotValidForNameContext { presented, .. } => {
                 let names = if presented.is_empty() { "no name".to_owned() } else { presented.join(", ") };
-                TlsTrouble::OtherName(crate::text::one_line(&names).into_owned())
+                TlsTrouble::OtherName(locktop_base::text::one_line(&names).into_owned())
             }
             CertificateError::NotValidForName => TlsTrouble::OtherName("others".to_owned()),
             CertificateError::UnknownIssuer => {
                 TlsTrouble::Untrusted("nobody who is trusted has signed it".to_owned())
             }
-            other => TlsTrouble::Untrusted(crate::text::one_line(&other.to_string()).into_owned()),
+            other => TlsTrouble::Untrusted(locktop_base::text::one_line(&other.to_string()).into_owned()),
         },
         rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType) => TlsTrouble::NoTls,
         rustls::Error::AlertReceived(
@@ -122,7 +123,7 @@ pub(super) fn trouble(error: &RedisError) -> Option<TlsTrouble> {
             | AlertDescription::BadCertificate
             | AlertDescription::CertificateUnknown,
         ) => TlsTrouble::WhoAreYou,
-        other => TlsTrouble::Other(crate::text::one_line(&other.to_string()).into_owned()),
+        other => TlsTrouble::Other(locktop_base::text::one_line(&other.to_string()).into_owned()),
     })
 }
 

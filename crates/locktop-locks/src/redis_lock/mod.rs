@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use locktop::locks::redis_lock::{LockOptions, RedisLocks};
+//! use locktop_locks::redis_lock::{LockOptions, RedisLocks};
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let locks = RedisLocks::connect(&["redis://redis-1", "redis://redis-2", "redis://redis-3"], LockOptions::default())?;
@@ -53,7 +53,7 @@
 //! **No double submission**: the first one in has the key for a term, and the others are told so.
 //!
 //! ```no_run
-//! # use locktop::locks::redis_lock::{NotAcquired, RedisLocks};
+//! # use locktop_locks::redis_lock::{NotAcquired, RedisLocks};
 //! # async fn place_order() -> u64 { 7 }
 //! async fn submit(locks: &RedisLocks, cart: u64) -> Result<u64, NotAcquired> {
 //!     // The key names what must not be done twice, not who does it: another cart of the same user is another order.
@@ -68,7 +68,7 @@
 //!
 //! ```no_run
 //! # use std::time::Duration;
-//! # use locktop::locks::redis_lock::{Interrupted, RedisLocks};
+//! # use locktop_locks::redis_lock::{Interrupted, RedisLocks};
 //! # async fn print(_page: &str) {}
 //! async fn print_alone(locks: &RedisLocks, page: &str) -> Result<(), Interrupted> {
 //!     locks.with("lock:printer", Duration::from_secs(10), print(page)).await
@@ -78,7 +78,7 @@
 //! **One runner per task**: who does not get the lock leaves the task to the one who has it.
 //!
 //! ```no_run
-//! # use locktop::locks::redis_lock::{Interrupted, NotAcquired, RedisLocks};
+//! # use locktop_locks::redis_lock::{Interrupted, NotAcquired, RedisLocks};
 //! # use std::time::Duration;
 //! # async fn is_due(_task: u64) -> bool { true }
 //! # async fn run(_task: u64) {}
@@ -98,7 +98,6 @@
 //! ```
 
 mod error;
-mod force;
 mod guard;
 mod member;
 mod options;
@@ -107,7 +106,12 @@ mod servers;
 mod watchdog;
 
 pub use error::{Interrupted, Lost, NotAcquired, SetupError};
-pub use force::{Unlock, force_unlock};
 pub use guard::{Guard, Released};
 pub use options::{LockOptions, Restarts};
 pub use servers::RedisLocks;
+
+/// How many of N servers make a majority: N/2 + 1.
+#[must_use]
+pub const fn quorum(servers: u32) -> u32 {
+    servers / 2 + 1
+}

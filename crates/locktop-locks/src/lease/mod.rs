@@ -7,8 +7,8 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use locktop::locks::lease::{Lease, Request};
-//! use locktop::pg::conninfo::ConnInfo;
+//! use locktop_locks::lease::{Lease, Request};
+//! use pg_connect::conninfo::ConnInfo;
 //!
 //! # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let info = ConnInfo::parse("host=db.example dbname=shop")?;
@@ -58,7 +58,7 @@ mod standing;
 
 use std::time::Duration;
 
-use crate::schema::SchemaName;
+use crate::SchemaName;
 
 pub use error::{LeaseError, Loss};
 pub use force::{Place, Shown, force_release};

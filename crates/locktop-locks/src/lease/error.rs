@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::SHORTEST;
-use crate::locks::call::CallError;
+use crate::call::CallError;
 use pg_connect::error::ConnectError;
 
 /// Why the holder has to stop.

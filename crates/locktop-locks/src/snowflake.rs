@@ -2,7 +2,7 @@
 //! sequence.
 //!
 //! ```no_run
-//! use locktop::locks::snowflake::Generator;
+//! use locktop_locks::snowflake::Generator;
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let generator = Generator::new(1)?;
@@ -30,7 +30,7 @@ use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
 use super::call::{CallError, column, row, rows};
-use crate::schema::SchemaName;
+use crate::SchemaName;
 
 /// From 1970 to the beginning of the ids' time, 2021-01-01 00:00 UTC.
 pub const EPOCH: Duration = Duration::from_secs(1_609_459_200);

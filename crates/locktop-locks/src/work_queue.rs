@@ -1,7 +1,7 @@
 //! The work queue: items that each go to one worker at a time.
 //!
 //! ```no_run
-//! use locktop::locks::work_queue::{End, WorkQueue};
+//! use locktop_locks::work_queue::{End, WorkQueue};
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let queue = WorkQueue::default();
@@ -40,8 +40,8 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{GenericClient, Row};
 
 use super::call::{CallError, Parameter, column, row, rows};
-use crate::model::Timestamp;
-use crate::schema::SchemaName;
+use crate::SchemaName;
+use locktop_base::Timestamp;
 
 /// Where there is a notification, with the schema's name, when there is something to claim.
 pub const CHANNEL: &str = "locktop_queue";

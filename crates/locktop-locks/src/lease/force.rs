@@ -4,7 +4,7 @@ use tokio_postgres::Client;
 use tokio_postgres::types::{ToSql, Type};
 
 use super::error::LeaseError;
-use crate::schema::SchemaName;
+use crate::SchemaName;
 
 /// A row as somebody saw it. Times are as the server printed them with `DateStyle` ISO.
 #[derive(Debug, Clone, PartialEq, Eq)]

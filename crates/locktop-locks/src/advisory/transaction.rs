@@ -18,7 +18,7 @@ use super::{Key, Mode, Wait};
 /// when the wait was in vain.
 ///
 /// ```no_run
-/// # use locktop::locks::advisory::{Key, Mode, Wait, xact_lock};
+/// # use locktop_locks::advisory::{Key, Mode, Wait, xact_lock};
 /// # async fn example(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 /// let transaction = client.transaction().await?;
 /// if xact_lock(&transaction, Key::Pair(7, 42), Mode::Exclusive, Wait::Never).await? {

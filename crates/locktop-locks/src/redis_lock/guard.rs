@@ -9,10 +9,10 @@ use tokio::task::JoinHandle;
 
 use super::error::Lost;
 use super::member::Member;
+use super::quorum;
 use super::servers::{Votes, count};
 use super::watchdog::{self, State};
-use crate::clock;
-use crate::model::redis_lease::quorum;
+use locktop_base::clock;
 
 /// A value that is, or may be, set under a key.
 #[derive(Debug)]

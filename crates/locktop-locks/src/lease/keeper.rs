@@ -7,7 +7,7 @@ use tokio::sync::{oneshot, watch};
 use super::error::LeaseError;
 use super::link::Link;
 use super::standing::Standing;
-use crate::clock;
+use locktop_base::clock;
 
 /// Renews until the lease is lost or the other end of `stop` is gone.
 pub(super) async fn keep(

@@ -1,7 +1,7 @@
 //! Optimistic locking on the table `accounts`: read with a version, write only if the version is still the one that was read.
 //!
 //! ```no_run
-//! use locktop::locks::optimistic::{Accounts, Cents};
+//! use locktop_locks::optimistic::{Accounts, Cents};
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let accounts = Accounts::default();
@@ -29,7 +29,7 @@ use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
 use super::call::{CallError, column, row, rows};
-use crate::schema::SchemaName;
+use crate::SchemaName;
 
 /// Money, in hundredths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

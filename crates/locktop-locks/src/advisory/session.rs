@@ -10,7 +10,7 @@ use tokio_postgres::{CancelToken, Client, SimpleQueryMessage};
 use super::call::{Call, Level};
 use super::error::AdvisoryError;
 use super::{Key, Mode, Wait};
-use crate::locks::pooler;
+use crate::pooler;
 use pg_connect::connect::{Connection, connect};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;

@@ -1,7 +1,7 @@
 //! Rate limits: at most so many requests of a key in a window, exact whoever else asks.
 //!
 //! ```no_run
-//! use locktop::locks::rate_limit::RateLimit;
+//! use locktop_locks::rate_limit::RateLimit;
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let limit = RateLimit::new(100, 60);
@@ -25,8 +25,8 @@ use tokio_postgres::GenericClient;
 use tokio_postgres::types::Type;
 
 use super::call::{CallError, column, row};
-use crate::model::Timestamp;
-use crate::schema::SchemaName;
+use crate::SchemaName;
+use locktop_base::Timestamp;
 
 /// How many requests, in which time.
 #[derive(Debug, Clone, PartialEq, Eq)]

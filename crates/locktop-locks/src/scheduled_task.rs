@@ -1,7 +1,7 @@
 //! Scheduled tasks: each has its time, and one of many workers runs it then.
 //!
 //! ```no_run
-//! use locktop::locks::scheduled_task::ScheduledTasks;
+//! use locktop_locks::scheduled_task::ScheduledTasks;
 //!
 //! # async fn example(client: &tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
 //! let tasks = ScheduledTasks::default();
@@ -27,8 +27,8 @@
 //! [`pooler`](super::pooler) tells whether there is one.
 //!
 //! This is the plain API, on any client. [`work_session`](super::work_session) does the same on a connection of its own with
-//! the settings that such a session needs, refuses poolers, and hears when something is due; [`worker`](crate::worker) is the whole loop.
-//! What was left behind is recovered by [`action::recover`](crate::action::recover).
+//! the settings that such a session needs, refuses poolers, and hears when something is due; `locktop worker` is the whole loop.
+//! What was left behind is recovered by `locktop recover`.
 //!
 //! In SQL: `get_task_lock_id`, `try_acquire_task_lock`, `fetch_tasks`, `heartbeat_tasks`, `try_release_task_lock`, `give_back_task`,
 //! `release_idle_task_keys`, and the views `running_tasks`, `overdue_tasks`, `task_locks` and `task_history`.
@@ -41,7 +41,7 @@ use tokio_postgres::types::Type;
 use tokio_postgres::{GenericClient, Row};
 
 use super::call::{CallError, Parameter, column, row, rows};
-use crate::schema::SchemaName;
+use crate::SchemaName;
 
 /// An execution of a task that this session has: until it is finished or given back, or the session ends.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::locks::pooler::PoolerError;
-use crate::text::one_line_prefix;
+use crate::pooler::PoolerError;
+use locktop_base::text::one_line_prefix;
 use pg_connect::error::ConnectError;
 use pg_connect::message;
 use pg_connect::refusal;

@@ -8,7 +8,7 @@ use super::error::Loss;
 #[derive(Debug, Clone)]
 pub(super) struct Standing {
     id: i32,
-    /// By [`crate::clock::since_boot`]: from then on it may be somebody else's.
+    /// By [`locktop_base::clock::since_boot`]: from then on it may be somebody else's.
     until: Duration,
     /// What came of the last attempt to renew it.
     trouble: Option<String>,

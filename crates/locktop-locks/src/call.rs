@@ -4,8 +4,8 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{GenericClient, Row};
 
-use crate::schema::SchemaName;
-use crate::text::one_line_prefix;
+use crate::SchemaName;
+use locktop_base::text::one_line_prefix;
 use pg_connect::message;
 use pg_connect::refusal;
 

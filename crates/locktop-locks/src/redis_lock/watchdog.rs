@@ -8,9 +8,9 @@ use tokio::sync::watch;
 use super::error::Lost;
 use super::guard::Claim;
 use super::options::validity;
+use super::quorum;
 use super::servers::{Votes, count};
-use crate::clock;
-use crate::model::redis_lease::quorum;
+use locktop_base::clock;
 
 /// How a lock is.
 #[derive(Debug, Clone, Copy)]

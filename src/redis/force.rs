@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
+use super::{Command, Connection, RedisFault, RedisUrl, Reply};
 use crate::model::redis_lease::{LockValue, RedisLease};
-use crate::redis::{Command, Connection, RedisFault, RedisUrl, Reply};
 
 /// Deletes a string that has this value: 1; 0 when the key is not there, -1 when it is something else by now.
 const STRING: &str = "\

@@ -207,5 +207,5 @@ fn unanswered(server: &RedisUrl, patience: Duration) -> RedisFault {
 
 /// What the system or the server said, in one line.
 fn reason(error: &RedisError) -> String {
-    crate::text::one_line(&error.to_string()).into_owned()
+    locktop_base::text::one_line(&error.to_string()).into_owned()
 }

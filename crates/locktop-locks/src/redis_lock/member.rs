@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use crate::clock;
 use crate::redis::{Command, Connection, RedisFault, RedisUrl, Reply};
+use locktop_base::clock;
 
 /// Gives the value a new term, if the key still has it.
 const RENEW: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \

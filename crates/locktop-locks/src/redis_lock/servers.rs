@@ -9,10 +9,10 @@ use super::error::{Interrupted, NotAcquired, SetupError};
 use super::guard::{Armed, Claim, Guard};
 use super::member::{Member, Vote};
 use super::options::{LockOptions, SHORTEST_TERM, validity};
+use super::quorum;
 use super::random;
-use crate::clock;
-use crate::model::redis_lease::quorum;
 use crate::redis::RedisUrl;
+use locktop_base::clock;
 
 /// One server, or several independent ones whose majority decides. Clones share the connections.
 #[derive(Debug, Clone)]

@@ -7,8 +7,8 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use locktop::locks::advisory::{Acquired, Key, Mode, Session, SessionLock, Wait};
-//! use locktop::pg::conninfo::ConnInfo;
+//! use locktop_locks::advisory::{Acquired, Key, Mode, Session, SessionLock, Wait};
+//! use pg_connect::conninfo::ConnInfo;
 //!
 //! # async fn report() {}
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -57,9 +57,9 @@ mod transaction;
 
 use std::time::Duration;
 
-pub use crate::model::lock_key::LockKey as Key;
 pub use error::AdvisoryError;
 pub use guard::{Acquired, Released, SessionLock};
+pub use locktop_base::LockKey as Key;
 use session::PATIENCE;
 pub use session::Session;
 pub use transaction::xact_lock;

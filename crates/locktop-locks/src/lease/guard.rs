@@ -13,8 +13,8 @@ use super::error::{LeaseError, Loss};
 use super::link::Link;
 use super::standing::Standing;
 use super::{Request, SHORTEST, keeper};
-use crate::clock;
-use crate::locks::call::CallError;
+use crate::call::CallError;
+use locktop_base::clock;
 use pg_connect::conninfo::ConnInfo;
 
 /// Longest wait for the row of a lease that is given back.

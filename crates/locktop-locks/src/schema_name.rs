@@ -58,17 +58,20 @@ impl SchemaName {
     }
 
     /// The quoted name as a string constant, for functions that read one.
-    pub(super) fn quoted_literal(&self) -> String {
+    #[must_use]
+    pub fn quoted_literal(&self) -> String {
         literal(&self.quoted())
     }
 
     /// The full name of something in the schema as a string constant.
-    pub(super) fn literal_of(&self, member: &str) -> String {
+    #[must_use]
+    pub fn literal_of(&self, member: &str) -> String {
         literal(&format!("{}.{member}", self.quoted()))
     }
 
     /// The bare name as a string constant.
-    pub(super) fn literal(&self) -> String {
+    #[must_use]
+    pub fn literal(&self) -> String {
         literal(&self.0)
     }
 }

@@ -1,0 +1,42 @@
+//! Lock systems on PostgreSQL and Redis, each usable alone: nothing in here knows of a terminal, a config or a command line.
+//!
+//! - [`advisory`]: the server's advisory locks, of a session or of a transaction.
+//! - [`lease`]: locks that end by themselves, with tokens to fence what their holders write.
+//! - [`scheduled_task`]: tasks that one of many workers runs when their time comes.
+//! - [`work_queue`]: items that each go to one worker at a time.
+//! - [`rate_limit`]: so many requests in a window.
+//! - [`snowflake`]: ids that grow with time.
+//! - [`optimistic`]: write only what has not changed since it was read.
+//! - [`pooler`]: whether a session lock can be held here at all.
+//! - `redis_lock`, with the feature `redis`: locks in Redis, on one server or on a majority of several.
+//!
+//! All but [`advisory`] and `redis_lock` use tables and functions that `locktop schema install` makes, in the schema of a [`SchemaName`].
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::indexing_slicing,
+        reason = "a test may"
+    )
+)]
+
+pub mod advisory;
+pub mod call;
+pub mod lease;
+pub mod optimistic;
+pub mod pooler;
+pub mod rate_limit;
+#[cfg(feature = "redis")]
+pub mod redis;
+#[cfg(feature = "redis")]
+pub mod redis_lock;
+pub mod scheduled_task;
+mod schema_name;
+pub mod snowflake;
+pub mod work_queue;
+
+pub use locktop_base::LockKey;
+pub use pg_connect;
+pub use schema_name::{NameError, SchemaName};
