@@ -104,6 +104,7 @@ extern crate self as locktop;
 mod sample;
 
 pub use locktop_base::{clock, text};
+pub use locktop_tasks::{schema, worker};
 
 pub mod action;
 pub mod app;
@@ -112,12 +113,16 @@ pub mod config;
 pub mod demo;
 pub mod feed;
 pub mod keys;
-pub mod locks;
+
+/// Lock systems: those of [`locktop_locks`], and the session of a worker.
+pub mod locks {
+    pub use locktop_locks::*;
+    pub use locktop_tasks::work_session;
+}
+
 pub mod model;
 pub mod pg;
 pub mod redis;
 pub mod runtime;
-pub mod schema;
 pub mod ui;
 pub mod wire;
-pub mod worker;

@@ -13,9 +13,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Top first. A floor knows those above it and none below.
-const FLOORS: [&str; 17] = [
-    "keys", "model", "wire", "pg", "schema", "redis", "locks", "action", "feed", "app", "ui", "worker",
-    "demo", "runtime", "config", "cli", "main",
+const FLOORS: [&str; 14] = [
+    "keys", "model", "wire", "pg", "redis", "action", "feed", "app", "ui", "demo", "runtime", "config",
+    "cli", "main",
 ];
 
 /// Crates that not every floor may name, and those that may.
@@ -29,7 +29,7 @@ const CRATES: [(&str, Allowed); 11] = [
     ("tokio_postgres", Allowed::NotIn(&["text", "clock", "keys", "model", "wire", "app", "ui"])),
     ("postgres_protocol", Allowed::NotIn(&["text", "clock", "keys", "model", "wire", "app", "ui"])),
     ("redis", Allowed::Only(&["redis"])),
-    ("rustls", Allowed::Only(&["pg", "redis", "worker"])),
+    ("rustls", Allowed::Only(&[])),
     ("color_eyre", Allowed::Only(&["main"])),
 ];
 

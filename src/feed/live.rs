@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use super::backoff::Backoff;
 use super::diary::{Diary, Reader};
 use super::digest::Digest;
 use super::learn::Learned;
@@ -17,6 +16,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
 use crate::redis::RedisState;
+use pg_connect::Backoff;
 use pg_connect::conninfo::ConnInfo;
 
 /// How to poll.

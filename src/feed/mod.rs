@@ -1,7 +1,6 @@
 //! Every snapshot passes here before anybody sees it: what it adds to the ones before is worked out, and the result
 //! is published as a [`View`](crate::model::view::View), of which the newest wins.
 
-pub mod backoff;
 pub mod diary;
 mod diff;
 pub mod digest;

@@ -10,11 +10,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::backoff::Backoff;
 use super::lines::Line;
 use crate::clock;
 use crate::model::view::{Link, View};
 use crate::pg::poll::{Limits, message, open_plain};
+use pg_connect::Backoff;
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
 

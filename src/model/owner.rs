@@ -3,6 +3,8 @@
 //! To use a table is to run what its owner wrote, with the rights of the role that is connected. What is not trusted is shown as
 //! far as that runs nothing, and never acted on.
 
+use locktop_tasks::trust::remedy;
+
 use super::Text;
 
 /// The owner of a table.
@@ -27,12 +29,6 @@ impl Owner {
     pub fn fact(&self, table: &str) -> Option<String> {
         (!self.name.is_empty()).then(|| format!("table {table} of {}", self.name))
     }
-}
-
-/// What allows it, to follow what belongs to whom.
-#[must_use]
-pub fn remedy(owner: &str) -> String {
-    format!("--trust-owner {owner}, or trusted_owners = [\"{owner}\"] in the config, allows it")
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ pub(crate) mod sql;
 pub mod systems;
 mod tables;
 pub mod tasks;
-pub mod trust;
 
+pub use locktop_tasks::trust;
 pub use pg_connect::{connect, conninfo, error, tls};
-pub(crate) use sql::{fill, without_comments};

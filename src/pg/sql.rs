@@ -5,7 +5,8 @@
 
 use std::time::Duration;
 
-use super::trust::TrustedOwners;
+use locktop_tasks::sql::{fill, without_comments};
+use locktop_tasks::trust::TrustedOwners;
 
 /// Session settings; see [`settings`].
 const SETTINGS: &str = include_str!("../../assets/sql/settings.sql");
@@ -63,9 +64,6 @@ pub(super) const RATE_LIMITS: &str = include_str!("../../assets/sql/rate_limits.
 /// Id generators of one table.
 pub(super) const ID_GENERATORS: &str = include_str!("../../assets/sql/id_generators.sql");
 
-/// The setting of a session of ours that keeps the role's own search path, as a list in JSON.
-pub(super) const PATH: &str = "locktop.path";
-
 /// What the statement is called that guards a table before it is read.
 pub(super) const GUARD: &str = "locktop_guard";
 
@@ -101,10 +99,6 @@ pub(super) fn reading(owners: &TrustedOwners) -> String {
 /// are old right after a crowd of rows came or went, and a poll must not read a million rows then.
 const PLANS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off";
 
-/// A statement without its comments.
-pub(crate) fn without_comments(statement: &str) -> String {
-    statement.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join("\n")
-}
 /// What a query for names is sent in; see [`crate::pg::learn`].
 pub(super) const LEARN_FRAME: &str = include_str!("../../assets/sql/learn/frame.sql");
 /// Which of the tables below there are, and where.
@@ -145,42 +139,4 @@ pub(super) fn settings() -> String {
 /// Both, for the end of a longer message.
 pub(super) fn all_settings(statement_timeout: Duration, lock_timeout: Duration) -> String {
     format!("{}; {}", timeouts(statement_timeout, lock_timeout), settings())
-}
-
-/// Puts values in place of what stands for them, in one pass: what is put in is never looked at again. Of names that begin alike the
-/// longest counts.
-pub(crate) fn fill<V: AsRef<str>>(template: &str, values: &[(&str, V)]) -> String {
-    let mut filled = String::with_capacity(template.len());
-    let mut rest = template;
-    while let Some(at) = rest.find('$') {
-        let (before, after) = rest.split_at(at);
-        filled.push_str(before);
-        let found =
-            values.iter().filter(|(name, _)| after.starts_with(name)).max_by_key(|(name, _)| name.len());
-        let (value, length) = found.map_or(("$", 1), |(name, value)| (value.as_ref(), name.len()));
-        filled.push_str(value);
-        rest = after.get(length..).unwrap_or_default();
-    }
-    filled.push_str(rest);
-    filled
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_put_in_is_not_looked_at_again() {
-        let values = [("$table", "\"x$limit\".\"t$1\""), ("$limit", "1001"), ("$tables", "all")];
-        assert_eq!(
-            fill("SELECT $1 FROM $table LIMIT $limit -- $tables $", &values),
-            "SELECT $1 FROM \"x$limit\".\"t$1\" LIMIT 1001 -- all $"
-        );
-        let values = [("$a", "$b".to_owned()), ("$ab", "two".to_owned()), ("$b", "'$a'".to_owned())];
-        for (template, filled) in
-            [("$a $b $ab", "$b '$a' two"), ("$abc$", "twoc$"), ("é$a$$b", "é$b$'$a'"), ("$c", "$c"), ("", "")]
-        {
-            assert_eq!(fill(template, &values), filled, "{template}");
-        }
-    }
 }

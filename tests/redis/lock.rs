@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use locktop::clock;
 use locktop::locks::redis_lock::{
-    Interrupted, LockOptions, Lost, NotAcquired, RedisLocks, Released, Restarts, Unlock, force_unlock,
+    Interrupted, LockOptions, Lost, NotAcquired, RedisLocks, Released, Restarts,
 };
 use locktop::model::redis_lease::{LockValue, RedisLease};
 use locktop::redis::{Command, RedisOptions, RedisSets, Reply, read_once};
+use locktop::redis::{Unlock, force_unlock};
 
 use crate::support::{PATIENCE, wait_until};
 use crate::{bytes, open, run, server, servers, start, url, urls};

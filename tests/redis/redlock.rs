@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use locktop::clock;
 use locktop::demo::redis::RedisServer;
-use locktop::locks::redis_lock::{
-    Guard, LockOptions, Lost, NotAcquired, RedisLocks, Released, Restarts, Unlock, force_unlock,
-};
+use locktop::locks::redis_lock::{Guard, LockOptions, Lost, NotAcquired, RedisLocks, Released, Restarts};
 use locktop::model::redis_lease::Standing;
 use locktop::redis::{RedisOptions, Reply, read_once};
+use locktop::redis::{Unlock, force_unlock};
 
 use crate::support::{PATIENCE, wait_until};
 use crate::{open, run, servers, urls};

@@ -1,5 +1,11 @@
 //! Advisory keys that carry an id: the namespace in the top 16 bits, the id in the low 48.
 
+/// Scheduled tasks ("LT").
+pub const TASKS: u16 = 0x4C54;
+/// The sessions that run statements of tasks ("LW").
+const STATEMENTS: u16 = 0x4C57;
+/// The sessions that run statements of items of the work queue ("LX").
+const ITEM_STATEMENTS: u16 = 0x4C58;
 /// Items of the work queue ("LQ").
 pub const QUEUE: u16 = 0x4C51;
 /// Names of workers ("LN"): not an id, but a hash of the schema and the name.
@@ -7,7 +13,20 @@ pub const WORKERS: u16 = 0x4C4E;
 /// Id generators ("LI").
 pub const GENERATORS: u16 = 0x4C49;
 
-const LARGEST_ID: i64 = (1 << 48) - 1;
+/// The largest id that a key has room for.
+pub const LARGEST_ID: i64 = (1 << 48) - 1;
+
+/// The number that the session locks which runs the statement of this task: `statement_lock_key` of the schema.
+#[must_use]
+pub const fn statement_number(id: i64) -> i64 {
+    (STATEMENTS as i64) << 48 | (id & LARGEST_ID)
+}
+
+/// The number that the session locks which runs the statement of this item of the work queue.
+#[must_use]
+pub const fn item_statement_number(id: i64) -> i64 {
+    (ITEM_STATEMENTS as i64) << 48 | (id & LARGEST_ID)
+}
 
 /// The id in a key of this namespace.
 #[must_use]

@@ -26,7 +26,7 @@
 //! A session is one of the server: through a pooler in transaction mode the lock would be a stranger's.
 //! [`pooler`](super::pooler) tells whether there is one.
 //!
-//! This is the plain API, on any client. [`work_session`](super::work_session) does the same on a connection of its own with
+//! This is the plain API, on any client. `locktop_tasks::work_session` does the same on a connection of its own with
 //! the settings that such a session needs, refuses poolers, and hears when something is due; `locktop worker` is the whole loop.
 //! What was left behind is recovered by `locktop recover`.
 //!

@@ -21,6 +21,7 @@
     )
 )]
 
+mod backoff;
 pub mod connect;
 pub mod conninfo;
 pub mod error;
@@ -28,5 +29,6 @@ mod message;
 mod refusal;
 pub mod tls;
 
+pub use backoff::Backoff;
 pub use message::{message, said};
 pub use refusal::refusal;

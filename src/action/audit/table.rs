@@ -17,9 +17,9 @@ use crate::model::lock_key::LockKey;
 use crate::model::owner::Owner;
 use crate::model::plan::{SessionTarget, Target, TargetResult, What};
 use crate::pg::trust::TrustedOwners;
-use crate::pg::{fill, without_comments};
 use crate::schema::{Schema, SchemaName};
 use crate::text::one_line;
+use locktop_tasks::sql::{fill, without_comments};
 
 /// The schemas of ours that there are, and whether this role may add to their record.
 const FIND: &str = include_str!("../../../assets/sql/audit_tables.sql");

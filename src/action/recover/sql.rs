@@ -4,8 +4,8 @@ use super::execute::Order;
 use crate::action::message::{is, moment, note, number, packed, text};
 use crate::model::Timestamp;
 use crate::model::plan::{RecoveryPlan, Running};
-use crate::pg::{fill, without_comments};
 use crate::schema::Schema;
+use locktop_tasks::sql::{fill, without_comments};
 
 const LOOK: &str = include_str!("../../../assets/sql/recover_look.sql");
 const RUNNING: &str = include_str!("../../../assets/sql/recover_running.sql");

@@ -6,8 +6,8 @@ use crate::action::message::{is, moment, number, text};
 use crate::model::Timestamp;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::plan::{Client, Seen, SessionTarget, Verb};
-use crate::pg::{fill, without_comments};
 use crate::text::one_line;
+use locktop_tasks::sql::{fill, without_comments};
 
 const SIGNAL: &str = include_str!("../../../assets/sql/signal.sql");
 

@@ -1,31 +1,9 @@
 //! The advisory key that stands for a task.
 
+use locktop_base::namespace::{LARGEST_ID, TASKS};
+
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_key::LockKey;
-
-/// The top 16 bits of a key of locktop's own tasks ("LT"); the id is in the low 48.
-pub const NAMESPACE: u16 = 0x4C54;
-
-/// The same for the key that the session of a task's statement holds ("LW").
-const STATEMENT_NAMESPACE: u16 = 0x4C57;
-
-/// The same for an item of the work queue ("LX").
-const ITEM_STATEMENT_NAMESPACE: u16 = 0x4C58;
-
-/// The largest id that a key has room for.
-pub const LARGEST_ID: i64 = (1 << 48) - 1;
-
-/// The number that the session locks which runs the statement of this task: `statement_lock_key` of the schema.
-#[must_use]
-pub const fn statement_number(id: i64) -> i64 {
-    (STATEMENT_NAMESPACE as i64) << 48 | (id & LARGEST_ID)
-}
-
-/// The number that the session locks which runs the statement of this item of the work queue.
-#[must_use]
-pub const fn item_statement_number(id: i64) -> i64 {
-    (ITEM_STATEMENT_NAMESPACE as i64) << 48 | (id & LARGEST_ID)
-}
 
 /// What a key says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,7 +18,7 @@ impl TaskKey {
     /// Reads the number that is stored as `lock_id` or held as a key.
     #[must_use]
     pub const fn of(number: i64) -> Self {
-        if number >> 48 == NAMESPACE as i64 { Self::Own(number & LARGEST_ID) } else { Self::Raw(number) }
+        if number >> 48 == TASKS as i64 { Self::Own(number & LARGEST_ID) } else { Self::Raw(number) }
     }
 
     /// The key of a task in locktop's own tables; none for an id that has no room in it.
@@ -53,7 +31,7 @@ impl TaskKey {
     #[must_use]
     pub const fn number(self) -> i64 {
         match self {
-            Self::Own(id) => (NAMESPACE as i64) << 48 | (id & LARGEST_ID),
+            Self::Own(id) => (TASKS as i64) << 48 | (id & LARGEST_ID),
             Self::Raw(number) => number,
         }
     }

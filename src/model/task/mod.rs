@@ -18,7 +18,8 @@ mod tests;
 
 pub use board::{Board, Counts, TaskRow};
 pub use evidence::names_worker;
-pub use key::{LARGEST_ID, NAMESPACE, TaskKey, item_statement_number, statement_number};
+pub use key::TaskKey;
+pub use locktop_base::namespace::{LARGEST_ID, TASKS as NAMESPACE, item_statement_number, statement_number};
 pub use name::{also_of, name_of};
 pub use rows::{Execution, KeyRule, Schedule, TaskId, TaskSet, TaskTables};
 pub use state::{Evidence, KeyState, Proof, TaskState, of_execution, of_schedule};

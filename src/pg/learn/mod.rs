@@ -19,6 +19,8 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::poll::{Limits, message};
 use super::sql;
+use locktop_tasks::sql::{fill, without_comments};
+
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::pg::trust::{TrustedOwners, untrusted};
@@ -172,8 +174,8 @@ pub async fn ask_software(client: &Client, limits: &Limits, place: &Place) -> Re
 /// When the catalogs cannot be read.
 pub async fn look_around(client: &Client, limits: &Limits) -> Result<(Text, Vec<Place>), LearnError> {
     let owners = &limits.trusted_owners;
-    let tables = sql::fill(
-        &sql::without_comments(sql::LEARN_TABLES),
+    let tables = fill(
+        &without_comments(sql::LEARN_TABLES),
         &[("$trusts_table", &owners.trusts("c.relowner")), ("$trusts_schema", &owners.trusts("n.nspowner"))],
     );
     let rows =
@@ -227,7 +229,7 @@ async fn fetch(client: &Client, text: &str) -> Result<Vec<Row>, LearnError> {
 
 /// A query in the message that is sent. Its last column is the name.
 fn framed(columns: &[&str], before: &str, query: &str, limits: &Limits) -> String {
-    let frame = sql::without_comments(sql::LEARN_FRAME);
+    let frame = without_comments(sql::LEARN_FRAME);
     let number = columns.len();
     let selected = columns.iter().enumerate().map(|(place, column)| {
         if place + 1 == number {
@@ -246,7 +248,7 @@ fn framed(columns: &[&str], before: &str, query: &str, limits: &Limits) -> Strin
         ("$names", &columns.join(", ")),
         ("$settings", &sql::all_settings(limits.statement_timeout, limits.lock_timeout)),
     ];
-    sql::fill(&frame, &values)
+    fill(&frame, &values)
 }
 
 /// A query without its end.

@@ -7,8 +7,8 @@ use tokio::task::AbortHandle;
 use tokio_postgres::{CancelToken, Client, Error};
 
 use super::{Limits, OpenError};
-use crate::pg::sql::PATH;
 use crate::pg::{sql, tls};
+use locktop_tasks::sql::PATH;
 use pg_connect::connect::{Connection, Place, SearchPath, connect_somewhere, pin};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;

@@ -7,8 +7,9 @@ use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{int8, timestamp};
-use crate::pg::sql::{self, fill, without_comments};
+use crate::pg::sql;
 use crate::pg::tables::{Columns, Kind, Table, columns, source};
+use locktop_tasks::sql::{fill, without_comments};
 
 const COLUMNS: Columns = &[
     ("key", Kind::Text),

@@ -13,8 +13,9 @@ use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::Fields;
 use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{boolean, float8, int8, timestamp};
-use crate::pg::sql::{self, fill, without_comments};
+use crate::pg::sql;
 use crate::pg::tables::{Columns, KEY, Kind, Table, columns, source};
+use locktop_tasks::sql::{fill, without_comments};
 
 /// A status is counted up to this number.
 const MOST: usize = 10_000;

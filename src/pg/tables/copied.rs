@@ -17,11 +17,11 @@ use super::offsets::Offsets;
 use super::rows::RowBuffer;
 use super::{Columns, Kind, Refusal, Table};
 use crate::model::Text;
-use crate::model::owner::remedy;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::CopyReader;
 use crate::pg::decode::value::{float8, int2, int4, int8};
 use crate::pg::poll::{SectionError, raw};
+use locktop_tasks::trust::remedy;
 
 /// Bytes of a table, with what is stored beside it, that are copied at most.
 const LIMIT: i64 = 8 << 20;

@@ -6,7 +6,9 @@ use tokio_postgres::Row;
 use super::columns::Kind;
 use crate::model::Text;
 use crate::model::growth::Growth;
-use crate::model::owner::{Owner, remedy};
+use locktop_tasks::trust::remedy;
+
+use crate::model::owner::Owner;
 use crate::model::task::KeyRule;
 use crate::pg::decode::value::text;
 use crate::pg::poll::raw;

@@ -3,8 +3,9 @@
 use super::find::Pair;
 use crate::model::Text;
 use crate::model::task::TaskTables;
-use crate::pg::sql::{self, fill, without_comments};
+use crate::pg::sql;
 use crate::pg::tables::{Columns, KEY, Kind, Plan, Table, columns, source};
+use locktop_tasks::sql::{fill, without_comments};
 
 /// Schedules that are read at most.
 pub(super) const TASKS: usize = 10_000;

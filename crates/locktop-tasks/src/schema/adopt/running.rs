@@ -1,0 +1,87 @@
+//! What somebody works on is not adopted: it would run twice, or be called failed while it runs.
+
+use tokio_postgres::Transaction;
+
+use super::super::error::SchemaError;
+use super::super::place::Schema;
+use super::column::Kind;
+use super::source::{Source, Table};
+use crate::sql::{fill, without_comments};
+
+const RUNNING: &str = include_str!("../../../assets/sql/adopt/running.sql");
+/// At most so many in an error.
+const NAMED: usize = 10;
+
+/// An error where a key is held of what runs by the tables, or was free for less than the grace. Where tasks are to be enabled here, a held
+/// key of any task or pending item counts: its worker may have it and wait for our locks to write so.
+pub(super) async fn refuse(
+    transaction: &Transaction<'_>,
+    place: &Schema,
+    source: &Source,
+    enable: bool,
+) -> Result<(), SchemaError> {
+    let claimed = claimed(source, enable);
+    if claimed.is_empty() {
+        return Ok(());
+    }
+    let sql = fill(
+        &without_comments(RUNNING),
+        &[("$claimed", claimed.join("\nUNION ALL\n")), ("$schema", place.quoted())],
+    );
+    let rows = transaction.query_typed(&sql, &[]).await?;
+    let more = rows.len().saturating_sub(NAMED);
+    let named: Result<Vec<String>, _> = rows.iter().take(NAMED).map(|row| row.try_get(0)).collect();
+    let mut what = named?;
+    if what.is_empty() {
+        return Ok(());
+    }
+    if more > 0 {
+        what.push(format!("and {more} more"));
+    }
+    Err(SchemaError::Busy { source_schema: source.schema.clone(), what })
+}
+
+/// Queries for what claims to run, or may, each with the numbers that may be its key.
+fn claimed(source: &Source, enable: bool) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let (Some(tasks), Some(log)) = (&source.tasks, &source.log) {
+        parts.push(format!(
+            "SELECT 'task' AS kind, e.task_id::pg_catalog.int8 AS id, k.place, k.key, true AS runs, {} AS started_at \
+             FROM ONLY {} AS e LEFT JOIN ONLY {} AS t ON t.id = e.task_id \
+             CROSS JOIN LATERAL (VALUES (1, {}), (2, e.task_id::pg_catalog.int8), {}) AS k (place, key) \
+             WHERE e.status = 'running' AND k.key IS NOT NULL",
+            log.column("e", "started_at", Kind::Time),
+            source.name(log),
+            source.name(tasks),
+            log.column("e", "lock_id", Kind::Integer),
+            computed(tasks),
+        ));
+    }
+    if let (Some(tasks), true) = (&source.tasks, enable) {
+        parts.push(format!(
+            "SELECT 'task' AS kind, t.id::pg_catalog.int8 AS id, k.place, k.key, false AS runs, NULL::pg_catalog.timestamptz AS started_at \
+             FROM ONLY {} AS t CROSS JOIN LATERAL (VALUES (2, t.id::pg_catalog.int8), {}) AS k (place, key) WHERE k.key IS NOT NULL",
+            source.name(tasks),
+            computed(tasks),
+        ));
+    }
+    if let Some(queue) = &source.queue {
+        let pending = if enable { ", 'pending'" } else { "" };
+        parts.push(format!(
+            "SELECT 'item' AS kind, q.id::pg_catalog.int8 AS id, 1 AS place, q.id::pg_catalog.int8 AS key, q.status = 'processing' AS runs, \
+             {} AS started_at FROM ONLY {} AS q WHERE q.status IN ('processing'{pending})",
+            queue.column("q", "started_at", Kind::Time),
+            source.name(queue),
+        ));
+    }
+    parts
+}
+
+/// What the published `get_task_lock_id` makes of a name, and what the published example locks for a type.
+fn computed(tasks: &Table) -> String {
+    let (name, of) = (tasks.column("t", "task_name", Kind::Text), tasks.column("t", "task_type", Kind::Text));
+    format!(
+        "(3, ('x' || pg_catalog.substr(pg_catalog.md5({name}), 1, 16))::pg_catalog.bit(64)::pg_catalog.int8), \
+         (4, pg_catalog.hashtext('task:' || {of})::pg_catalog.int8)"
+    )
+}

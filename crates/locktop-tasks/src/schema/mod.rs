@@ -1,0 +1,29 @@
+//! The tables and functions that locktop installs: for tasks, and for whoever else competes for them.
+//!
+//! They live in one schema, `locktop` unless another is named, and are known again by what the installation wrote there:
+//! a comment on the schema and on its table of versions, and a list of everything that was made, with a hash of each
+//! function's body. A schema without those marks is somebody else's, whatever its name, and is never touched; nor is
+//! anything in ours that is not on the list.
+//!
+//! A change is one transaction: it happens whole or not at all. Versions are applied in order, each once.
+
+mod adopt;
+mod change;
+mod error;
+mod place;
+mod purge;
+mod rights;
+mod script;
+mod state;
+#[cfg(test)]
+mod strict;
+
+pub use adopt::{Adopt, Adopted, Taken, adopt};
+pub use change::{Contents, Installed, Removed, contents, install, install_up_to, remove};
+pub use error::SchemaError;
+pub use error::words;
+pub use locktop_locks::{NameError, SchemaName};
+pub use place::Schema;
+pub use purge::{Log, Old, purge, purgeable};
+pub use script::{LATEST, script};
+pub use state::{Found, Object, State, state};

@@ -1,0 +1,151 @@
+//! What there is of a schema.
+
+use tokio_postgres::Transaction;
+use tokio_postgres::types::Type;
+
+use super::error::SchemaError;
+use super::place::Schema;
+use super::rights::{Need, explained};
+use super::script::{self, LATEST};
+use crate::trust::untrusted;
+
+/// How comments begin that are marks of ours.
+const MARK: &str = "locktop: ";
+
+/// What is known of an object in the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// We made it, and it is as it was.
+    Made,
+    /// We made it, and somebody gave it another body.
+    Changed,
+    /// We made it, and it is not there.
+    Missing,
+    /// We did not make it.
+    Foreign,
+}
+
+/// Something in the schema, or that should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Object {
+    /// `table`, `view`, `function`, `procedure`, or something that is not ours.
+    pub kind: String,
+    /// Its name, and for a function the types of its arguments.
+    pub identity: String,
+    /// What is known of it.
+    pub found: Found,
+}
+
+impl std::fmt::Display for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.kind, self.identity)
+    }
+}
+
+/// What there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// No schema of this name.
+    Absent,
+    /// A schema that we did not make.
+    Foreign,
+    /// Ours.
+    Installed {
+        /// The newest version that was applied.
+        version: u32,
+        /// All that is in it or should be.
+        objects: Vec<Object>,
+    },
+}
+
+impl State {
+    /// Whether this is the version that this program would install, whole and with nothing else.
+    #[must_use]
+    pub fn is_current(&self) -> bool {
+        match self {
+            Self::Installed { version, objects } => {
+                *version == LATEST && objects.iter().all(|object| object.found == Found::Made)
+            }
+            Self::Absent | Self::Foreign => false,
+        }
+    }
+}
+
+/// Looks, in a transaction of its own.
+///
+/// # Errors
+/// When the server cannot be asked, or is too old, or somebody untrusted owns something in the schema.
+pub async fn state(
+    client: &mut tokio_postgres::Client,
+    schema: impl Into<Schema>,
+) -> Result<State, SchemaError> {
+    let place = schema.into();
+    let found = look_alone(client, &place).await;
+    explained(client, &place.name, Need::Look, found).await
+}
+
+async fn look_alone(client: &mut tokio_postgres::Client, place: &Schema) -> Result<State, SchemaError> {
+    let transaction = client.build_transaction().read_only(true).start().await?;
+    transaction.batch_execute(script::SETTINGS).await?;
+    look(&transaction, place).await
+}
+
+/// Looks, in a transaction with [`script::SETTINGS`].
+pub(super) async fn look(transaction: &Transaction<'_>, place: &Schema) -> Result<State, SchemaError> {
+    let schema = &place.name;
+    let row = transaction
+        .query_typed(
+            "SELECT current_setting('server_version_num')::int4, current_setting('server_version')",
+            &[],
+        )
+        .await?;
+    if let Some(row) = row.first()
+        && row.try_get::<_, i32>(0)? < 140_000
+    {
+        return Err(SchemaError::TooOld(row.try_get(1)?));
+    }
+    let marks = transaction
+        .query_typed(
+            "SELECT obj_description(n.oid, 'pg_namespace'),
+                    (SELECT obj_description(c.oid, 'pg_class') FROM pg_class c
+                      WHERE c.relnamespace = n.oid AND c.relname = 'locktop_schema' AND c.relkind = 'r')
+               FROM pg_namespace n WHERE n.nspname = $1",
+            &[(&schema.as_str(), Type::TEXT)],
+        )
+        .await?;
+    let Some(row) = marks.first() else { return Ok(State::Absent) };
+    for index in 0..2 {
+        let mark: Option<String> = row.try_get(index)?;
+        if !mark.is_some_and(|mark| mark.starts_with(MARK)) {
+            return Ok(State::Foreign);
+        }
+    }
+    guard(transaction, place).await?;
+    let version = format!("SELECT coalesce(max(version), 0) FROM {}.locktop_schema", schema.quoted());
+    let version: i32 = match transaction.query_typed(&version, &[]).await?.first() {
+        Some(row) => row.try_get(0)?,
+        None => 0,
+    };
+    let rows = transaction.query_typed(&script::objects(schema), &[(&schema.as_str(), Type::TEXT)]).await?;
+    let mut objects = Vec::with_capacity(rows.len());
+    for row in rows {
+        let found = match row.try_get(2)? {
+            "made" => Found::Made,
+            "changed" => Found::Changed,
+            "missing" => Found::Missing,
+            _ => Found::Foreign,
+        };
+        objects.push(Object { kind: row.try_get(0)?, identity: row.try_get(1)?, found });
+    }
+    Ok(State::Installed { version: u32::try_from(version).unwrap_or(0), objects })
+}
+
+/// Nothing in the schema is read, called or written before this.
+async fn guard(transaction: &Transaction<'_>, place: &Schema) -> Result<(), SchemaError> {
+    transaction.batch_execute(&place.guard()).await.map_err(|error| {
+        match error.as_db_error().and_then(untrusted) {
+            Some(reason) => SchemaError::Untrusted { schema: place.name.clone(), reason },
+            None => error.into(),
+        }
+    })
+}

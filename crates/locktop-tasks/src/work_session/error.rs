@@ -1,0 +1,136 @@
+//! What can go wrong with the session of a worker.
+
+use crate::schema::{LATEST, SchemaError, SchemaName};
+use locktop_locks::pooler::PoolerError;
+use pg_connect::error::ConnectError;
+use pg_connect::message;
+use pg_connect::refusal;
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No connection.
+    #[error(transparent)]
+    Connect(ConnectError),
+    /// A pooler that no lock can be held behind, or not known.
+    #[error(transparent)]
+    Pooler(PoolerError),
+    /// No schema of this name.
+    #[error("there is no schema {} in the database \"{database}\": `locktop schema install` makes it, --schema names another", .schema.quoted())]
+    NoSchema {
+        /// The schema.
+        schema: SchemaName,
+        /// Where it was looked for.
+        database: String,
+    },
+    /// One that was made by an older locktop.
+    #[error("the schema {} has version {found}, and a worker needs version {LATEST}: `locktop schema install` upgrades it", .schema.quoted())]
+    OldSchema {
+        /// The schema.
+        schema: SchemaName,
+        /// Its version.
+        found: u32,
+    },
+    /// Somebody else's, a newer locktop's, or one that cannot be looked at.
+    #[error(transparent)]
+    Schema(SchemaError),
+    /// The role may not do what a worker does.
+    #[error("{message}; what a worker needs: {needs}")]
+    Forbidden {
+        /// What it may not.
+        message: String,
+        /// The statements that give it all of that.
+        needs: String,
+    },
+    /// Another session has the worker's name.
+    #[error("{0}")]
+    NameTaken(Namesake),
+    /// Nothing can be locked or written there.
+    #[error("this server is a standby, where no task can be run: connect to the primary")]
+    Standby,
+    /// The server refuses something that is needed.
+    #[error("the server refuses a worker: {0}")]
+    Refused(String),
+    /// It stopped to answer, or the connection did not last.
+    #[error("the connection did not last: {0}")]
+    Lost(String),
+}
+
+/// The session that has a worker's name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Namesake {
+    /// The name.
+    pub name: String,
+    /// The schema in which it is taken.
+    pub schema: SchemaName,
+    /// The process id of the server's side, where it still was there when it was looked for.
+    pub pid: Option<i32>,
+    /// Where its client is, as far as the role may see that: an address, or nothing on a socket.
+    pub client: Option<String>,
+    /// Since when it is connected, as far as the role may see that; by the server's clock, with its zone.
+    pub since: Option<String>,
+}
+
+impl std::fmt::Display for Namesake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let schema = self.schema.quoted();
+        write!(f, "there is a worker \"{}\" on the schema {schema} of this database already", self.name)?;
+        if let Some(pid) = self.pid {
+            write!(f, ": server process {pid}")?;
+        }
+        match (&self.client, &self.since) {
+            (Some(client), Some(since)) => write!(f, ", client {client}, connected since {since}")?,
+            (None, Some(since)) => write!(f, ", on a local socket, connected since {since}")?,
+            _ => {}
+        }
+        f.write_str("; give this one another --id, or end that one first")
+    }
+}
+
+impl OpenError {
+    /// Whether it may well pass by itself, so that whoever has only just begun should wait: no connection left, or a server that
+    /// is starting up.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Connect(error) | Self::Pooler(PoolerError::Second(error)) => error.is_waitable(),
+            _ => false,
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for OpenError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match SessionError::from(error) {
+            SessionError::Lost(reason) => Self::Lost(reason),
+            SessionError::Refused { message, .. } => Self::Refused(message),
+        }
+    }
+}
+
+/// Why a session did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SessionError {
+    /// The connection is gone, and with it all locks; or it is of no more use, and has to be given up.
+    #[error("{0}")]
+    Lost(String),
+    /// The server refused this one thing, and wrote nothing. Keys that it had locked until then may still be held: see
+    /// [`WorkSession::release_idle_keys`](super::WorkSession::release_idle_keys).
+    #[error("{message}")]
+    Refused {
+        /// Its SQLSTATE.
+        sqlstate: String,
+        /// Its words, in one line.
+        message: String,
+    },
+}
+
+impl From<tokio_postgres::Error> for SessionError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let said = message(&error);
+        match refusal(&error) {
+            Some(db) => Self::Refused { sqlstate: db.code().code().to_owned(), message: said },
+            None => Self::Lost(said),
+        }
+    }
+}

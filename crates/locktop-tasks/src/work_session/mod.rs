@@ -1,0 +1,43 @@
+//! The session of one worker, which takes scheduled tasks and items of the work queue.
+//!
+//! A task is run by whoever holds its advisory lock, which belongs to a session; an item, by the session that its row names. That session
+//! is the [`WorkSession`], a connection of its own. As long as it lasts nobody else takes what it took; when it ends, by whatever
+//! cause, others may, and **the work has to stop**. [`WorkSession::ended`] says so at once. A heartbeat finds out what a connection that
+//! still stands cannot tell: that somebody ended the job in our place.
+//!
+//! What is taken is committed before the work begins, and the work runs on other connections, so that no transaction
+//! is open for as long as a job takes. A finish is fenced: it counts only for what the server still has as running
+//! in this very session, and in this attempt.
+//!
+//! ```no_run
+//! # use locktop_tasks::work_session::*; use locktop_locks::SchemaName; use pg_connect::conninfo::ConnInfo;
+//! # async fn example(info: ConnInfo) -> Result<(), Box<dyn std::error::Error>> {
+//! let id: WorkerId = "worker-1".parse()?;
+//! let mut session = WorkSession::open(&info, &SchemaName::default(), &id, &Source::ALL).await?;
+//! session.take_name().await?; // nobody else on this schema is called so while it lasts
+//! for job in session.fetch(Source::Tasks, 2).await? {
+//!     println!("{}: {:?}", job.name, job.payload);
+//!     let counted = session.finish(&job, Finish::Completed).await?;
+//!     assert!(counted, "somebody recovered it meanwhile");
+//! }
+//! # Ok(()) }
+//! ```
+
+mod error;
+mod job;
+mod name;
+mod news;
+mod open;
+mod rights;
+mod session;
+mod source;
+mod types;
+mod worker_id;
+
+pub use error::{Namesake, OpenError, SessionError};
+pub use job::{Finish, Job, Ours, Requeued};
+pub use news::News;
+pub use session::WorkSession;
+pub use source::Source;
+pub use types::Types;
+pub use worker_id::{WorkerId, WorkerIdError};

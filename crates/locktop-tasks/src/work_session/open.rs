@@ -1,0 +1,158 @@
+//! How a session comes to be: it is refused wherever its locks would not be safe.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio_postgres::{Client, Statement};
+
+use super::error::OpenError;
+use super::job::bytes;
+use super::news::QUIET;
+use super::rights;
+use super::source::{Source, Statements};
+use crate::schema::{LATEST, Schema, SchemaError, State, state};
+use locktop_locks::pooler;
+use pg_connect::connect::{Listening, listen, pin};
+use pg_connect::conninfo::ConnInfo;
+
+/// Longest time for all of it, after the connection is there.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What has to be in force. Without an end for sessions that are idle; each statement is short; and the functions rely
+/// on seeing what others have committed, whatever the role's own defaults are.
+const SETTINGS: &str = "\
+SET statement_timeout = '8s';
+SET lock_timeout = '3s';
+SET idle_session_timeout = 0;
+SET default_transaction_isolation = 'read committed';
+SET default_transaction_deferrable = off";
+
+/// What helps where it is to be had: a server notices within a minute that our host is gone, and within seconds that our
+/// process is. Some platforms refuse these.
+const WISHES: [&str; 5] = [
+    "SET client_connection_check_interval = '5s'",
+    "SET tcp_keepalives_idle = 30",
+    "SET tcp_keepalives_interval = 10",
+    "SET tcp_keepalives_count = 3",
+    "SET tcp_user_timeout = '60s'",
+];
+
+/// The statements of a session.
+#[derive(Debug)]
+pub(super) struct All {
+    tasks: Statements,
+    queue: Statements,
+    /// For the queue alone: with the tasks it is part of taking one.
+    pub(super) requeue: Statement,
+    pub(super) notify: Statement,
+    /// When each source has something, in the order of [`Source::ALL`].
+    pub(super) glance: Statement,
+    pub(super) observe: Statement,
+    /// For the tasks alone: an item's key is not in anybody's way.
+    pub(super) release_idle: Statement,
+}
+
+impl All {
+    pub(super) fn of(&self, source: Source) -> &Statements {
+        match source {
+            Source::Tasks => &self.tasks,
+            Source::Queue => &self.queue,
+        }
+    }
+}
+
+/// Connects, makes sure that a session lock can be held there and that the schema is what we know, and listens.
+pub(super) async fn open(
+    info: &ConnInfo,
+    schema: &Schema,
+    sources: &[Source],
+) -> Result<(Listening, All), OpenError> {
+    let mut connection = listen(info).await.map_err(OpenError::Connect)?;
+    let setup = async {
+        // First of all: on a pool's connection nothing may be set that would stay there.
+        pooler::refuse_transaction_mode(&connection.client, info).await.map_err(OpenError::Pooler)?;
+        pin(&connection.client).await?;
+        prepare(&mut connection.client, info, schema, sources).await
+    };
+    let statements = tokio::time::timeout(PATIENCE, setup)
+        .await
+        .map_err(|_| OpenError::Lost(format!("no answer within {} s", PATIENCE.as_secs())))??;
+    Ok((connection, statements))
+}
+
+async fn prepare(
+    client: &mut Client,
+    info: &ConnInfo,
+    schema: &Schema,
+    sources: &[Source],
+) -> Result<All, OpenError> {
+    client.batch_execute(SETTINGS).await?;
+    join_all(WISHES.map(|wish| client.batch_execute(wish))).await;
+    check(client, info, schema, sources).await?;
+    rights::check(client, &schema.name, sources).await?;
+    let statements = statements(client, &schema.quoted()).await?;
+    // A role that may not see its own session is told here, not by the first task.
+    client.batch_execute(&format!("SELECT {}.own_backend_start()", schema.quoted())).await?;
+    // Before the first look, so that nothing is missed between the two.
+    let channels = sources.iter().map(|source| source.channel()).chain([QUIET]);
+    let listen: Vec<_> = channels.map(|channel| format!("LISTEN {channel}")).collect();
+    client.batch_execute(&listen.join("; ")).await?;
+    Ok(statements)
+}
+
+async fn check(
+    client: &mut Client,
+    info: &ConnInfo,
+    place: &Schema,
+    sources: &[Source],
+) -> Result<(), OpenError> {
+    let schema = &place.name;
+    let standby = client.query_one("SELECT pg_catalog.pg_is_in_recovery()", &[]).await?;
+    if standby.try_get(0)? {
+        return Err(OpenError::Standby);
+    }
+    match state(client, place.clone()).await {
+        Ok(State::Installed { version, .. }) if version == LATEST => Ok(()),
+        Ok(State::Installed { version, .. }) if version < LATEST => {
+            Err(OpenError::OldSchema { schema: schema.clone(), found: version })
+        }
+        Ok(State::Installed { version, .. }) => Err(OpenError::Schema(SchemaError::Newer {
+            schema: schema.clone(),
+            found: version,
+            known: LATEST,
+        })),
+        Ok(State::Foreign) => Err(OpenError::Schema(SchemaError::Foreign(schema.clone()))),
+        Ok(State::Absent) => {
+            Err(OpenError::NoSchema { schema: schema.clone(), database: info.dbname().to_owned() })
+        }
+        Err(SchemaError::Forbidden { message, .. }) => {
+            let role: String = client.query_one(rights::ROLE, &[]).await?.try_get(0)?;
+            Err(OpenError::Forbidden { message, needs: rights::needs(schema, &role, sources) })
+        }
+        Err(SchemaError::Connection(reason)) => Err(OpenError::Lost(reason)),
+        Err(error) => Err(OpenError::Schema(error)),
+    }
+}
+
+async fn statements(client: &Client, schema: &str) -> Result<All, tokio_postgres::Error> {
+    Ok(All {
+        tasks: Source::Tasks.statements(client, schema).await?,
+        queue: Source::Queue.statements(client, schema).await?,
+        requeue: client
+            .prepare(&format!(
+                "SELECT r.task_id, r.outcome, {} FROM {schema}.requeue_lost_items($1, $2) r",
+                bytes("coalesce(r.detail, '')")
+            ))
+            .await?,
+        observe: client.prepare(&format!("SELECT {schema}.observe_lock_waits()")).await?,
+        glance: client
+            .prepare(&format!(
+                "SELECT ({}), ({})",
+                Source::Tasks.due(schema, "$1"),
+                Source::Queue.due(schema, "$1")
+            ))
+            .await?,
+        notify: client.prepare("SELECT pg_catalog.pg_notify($1, $2)").await?,
+        release_idle: client.prepare(&format!("SELECT {schema}.release_idle_task_keys($1)")).await?,
+    })
+}

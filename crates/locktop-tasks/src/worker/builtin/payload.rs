@@ -1,0 +1,272 @@
+//! What a job asks for.
+
+use std::time::Duration;
+
+use postgres_protocol::escape::escape_literal;
+use serde_json::{Map, Value};
+
+use super::command::Program;
+use super::http::Request;
+use super::{Job, Source};
+use locktop_base::text;
+
+/// The longest name of a channel and of what is told there, in bytes (`NAMEDATALEN` and `NOTIFY_PAYLOAD_MAX_LENGTH` of
+/// src/backend/commands/async.c).
+const LONGEST_CHANNEL: usize = 63;
+const LONGEST_NOTE: usize = 7999;
+
+/// The types that are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Sleep,
+    Sql,
+    Notify,
+    Http,
+    Command,
+}
+
+impl Kind {
+    pub(super) const ALL: [Self; 5] = [Self::Sleep, Self::Sql, Self::Notify, Self::Http, Self::Command];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Sleep => "sleep",
+            Self::Sql => "sql",
+            Self::Notify => "notify",
+            Self::Http => "http",
+            Self::Command => "command",
+        }
+    }
+
+    /// What to do where it is not allowed.
+    pub(super) fn allowed_by(self) -> &'static str {
+        match self {
+            Self::Http => "--allow-http allows it",
+            Self::Command => "--allow-commands allows it",
+            Self::Sleep | Self::Sql | Self::Notify => "nothing has to allow it",
+        }
+    }
+
+    /// A payload of this type.
+    fn example(self) -> &'static str {
+        match self {
+            Self::Sleep => r#"{"seconds": 1.5}"#,
+            Self::Sql => r#"{"statement": "…"}"#,
+            Self::Notify => r#"{"channel": "…", "payload": "…"}"#,
+            Self::Http => {
+                r#"{"method": "POST", "url": "https://…", "headers": {…}, "body": …, "status": 200}"#
+            }
+            Self::Command => r#"{"argv": ["program", "argument"], "env": {"NAME": "value"}}"#,
+        }
+    }
+}
+
+/// What to do.
+#[derive(Debug, PartialEq)]
+pub(super) enum What {
+    Sleep(Duration),
+    Sql(String),
+    Http(Box<Request>),
+    Command(Program),
+}
+
+/// A payload that was understood.
+#[derive(Debug, PartialEq)]
+pub(super) struct Payload {
+    pub(super) what: What,
+    /// In place of the job's own, and no longer than that.
+    pub(super) timeout: Option<Duration>,
+}
+
+/// What kind a job is of. The error is for its row.
+pub(super) fn kind(job: &Job) -> Result<Kind, String> {
+    let name = job.kind.as_str();
+    if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.name() == name) {
+        return Ok(kind);
+    }
+    let name = text::fit(&text::one_line(name), 60).into_owned();
+    let what = match job.source {
+        Source::Tasks => "task type",
+        Source::Queue => "item's name",
+    };
+    let known = Kind::ALL.map(Kind::name).join(", ");
+    Err(format!("the {what} \"{name}\" is not known: this worker knows {known}"))
+}
+
+impl Payload {
+    /// Reads what this kind of job needs. The error is for its row.
+    pub(super) fn read(kind: Kind, job: &Job) -> Result<Self, String> {
+        let of = match job.source {
+            Source::Tasks => "a task of type",
+            Source::Queue => "an item named",
+        };
+        let (name, example) = (kind.name(), kind.example());
+        let wrong = |what: &str| format!("the payload of {of} \"{name}\" {what}; such as {example}");
+        let Some(payload) = &job.payload else { return Err(wrong("is missing")) };
+        let payload: Value =
+            serde_json::from_str(payload).map_err(|error| wrong(&format!("cannot be read ({error})")))?;
+        let Value::Object(payload) = payload else { return Err(wrong("is no object")) };
+        let timeout = payload.contains_key("timeout").then(|| seconds(&payload, "timeout"));
+        let timeout = timeout.transpose().map_err(|error| wrong(&error))?;
+        if timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(wrong("has a \"timeout\" of nothing"));
+        }
+        // Past the task's own it is taken for slow, and may be ended by whoever looks after that.
+        if let Some(timeout) = timeout.filter(|timeout| *timeout > job.timeout) {
+            let (own, timeout) = (job.timeout.as_secs_f64(), timeout.as_secs_f64());
+            return Err(wrong(&format!("has a \"timeout\" of {timeout} s, above its own of {own} s")));
+        }
+        let what = match kind {
+            Kind::Sleep => seconds(&payload, "seconds").map(What::Sleep),
+            Kind::Sql => filled(&payload, "statement").map(What::Sql),
+            Kind::Notify => notification(&payload).map(What::Sql),
+            Kind::Http => Request::read(&payload).map(Box::new).map(What::Http),
+            Kind::Command => Program::read(&payload).map(What::Command),
+        };
+        Ok(Self { what: what.map_err(|error| wrong(&error))?, timeout })
+    }
+}
+
+fn seconds(payload: &Map<String, Value>, name: &str) -> Result<Duration, String> {
+    let Some(value) = payload.get(name) else { return Err(format!("has no \"{name}\"")) };
+    let seconds = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| format!("has a \"{name}\" that is no number of seconds from 0 on"))
+}
+
+/// A text that has to be there, and has something in it.
+pub(super) fn filled(payload: &Map<String, Value>, name: &str) -> Result<String, String> {
+    match text(payload, name)? {
+        Some(text) if text.trim().is_empty() => Err(format!("has an empty \"{name}\"")),
+        Some(text) => Ok(text),
+        None => Err(format!("has no \"{name}\"")),
+    }
+}
+
+/// A text that may be there.
+pub(super) fn text(payload: &Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+    match payload.get(name) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("has a \"{name}\" that is no text")),
+    }
+}
+
+/// The values of an object of texts, which may be there.
+pub(super) fn texts(payload: &Map<String, Value>, name: &str) -> Result<Vec<(String, String)>, String> {
+    let wrong = || format!("has a \"{name}\" that is no object of texts");
+    match payload.get(name) {
+        None => Ok(Vec::new()),
+        Some(Value::Object(values)) => {
+            let pair = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+            values.iter().map(pair).collect::<Option<_>>().ok_or_else(wrong)
+        }
+        Some(_) => Err(wrong()),
+    }
+}
+
+/// The statement that notifies. What is told is a text, or JSON as it stands.
+fn notification(payload: &Map<String, Value>) -> Result<String, String> {
+    let channel = filled(payload, "channel")?;
+    if channel.len() > LONGEST_CHANNEL {
+        return Err(format!("has a \"channel\" of more than {LONGEST_CHANNEL} bytes"));
+    }
+    let note = match payload.get("payload") {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    };
+    if note.len() > LONGEST_NOTE {
+        return Err(format!("has a \"payload\" of more than {LONGEST_NOTE} bytes"));
+    }
+    let (channel, note) = (escape_literal(&channel), escape_literal(&note));
+    Ok(format!("SELECT pg_catalog.pg_notify({channel}, {note})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(kind: &str, payload: Option<&str>) -> Job {
+        Job {
+            source: Source::Tasks,
+            id: 1,
+            task_id: 1,
+            name: "t".to_owned(),
+            kind: kind.to_owned(),
+            payload: payload.map(str::to_owned),
+            attempt: 1,
+            max_attempts: 3,
+            timeout: Duration::from_secs(60),
+            lock_id: 0,
+        }
+    }
+
+    fn read(job: &Job) -> Result<Payload, String> {
+        Payload::read(kind(job)?, job)
+    }
+
+    #[test]
+    fn what_is_asked_for_is_understood() {
+        let sql = |text: &str| What::Sql(text.to_owned());
+        for (kind, payload, what, timeout) in [
+            ("sleep", r#"{"seconds": 1.5}"#, What::Sleep(Duration::from_millis(1500)), None),
+            ("sleep", r#"{"seconds": 0, "x": 1}"#, What::Sleep(Duration::ZERO), None),
+            ("sql", r#"{"statement": "SELECT 1"}"#, sql("SELECT 1"), None),
+            ("sql", r#"{"statement": "x", "timeout": 2}"#, sql("x"), Some(Duration::from_secs(2))),
+            (
+                "sleep",
+                r#"{"seconds": 0, "timeout": 60}"#,
+                What::Sleep(Duration::ZERO),
+                Some(Duration::from_secs(60)),
+            ),
+            ("notify", r#"{"channel": "a"}"#, sql("SELECT pg_catalog.pg_notify('a', '')"), None),
+            (
+                "notify",
+                r#"{"channel": "A b'", "payload": "it's"}"#,
+                sql("SELECT pg_catalog.pg_notify('A b''', 'it''s')"),
+                None,
+            ),
+            (
+                "notify",
+                r#"{"channel": "a", "payload": {"n": 1}}"#,
+                sql(r#"SELECT pg_catalog.pg_notify('a', '{"n":1}')"#),
+                None,
+            ),
+        ] {
+            assert_eq!(read(&job(kind, Some(payload))), Ok(Payload { what, timeout }), "{payload}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused_with_what_is_known() {
+        let long = format!(r#"{{"channel": "a", "payload": "{}"}}"#, "x".repeat(8000));
+        for (kind, payload, said) in [
+            ("sleep", None, "is missing"),
+            ("sleep", Some("[]"), "is no object"),
+            ("sleep", Some("{}"), "has no \"seconds\""),
+            ("sleep", Some(r#"{"seconds": -1}"#), "no number of seconds"),
+            ("sleep", Some(r#"{"seconds": 1e300}"#), "no number of seconds"),
+            ("sleep", Some(r#"{"seconds": 1e400}"#), "cannot be read"),
+            ("sleep", Some(r#"{"seconds": "1"}"#), "no number of seconds"),
+            ("sql", Some("{}"), "has no \"statement\""),
+            ("sql", Some(r#"{"statement": "  "}"#), "empty \"statement\""),
+            ("sql", Some(r#"{"statement": 7}"#), "that is no text"),
+            ("sql", Some(r#"{"statement": "x", "timeout": 0}"#), "\"timeout\" of nothing"),
+            ("sql", Some(r#"{"statement": "x", "timeout": 60.5}"#), "of 60.5 s, above its own of 60 s;"),
+            ("notify", Some(r#"{"channel": ""}"#), "empty \"channel\""),
+            ("notify", Some(&long), "\"payload\" of more than 7999 bytes"),
+            ("command", Some("{}"), "\"argv\""),
+            ("http", Some(r#"{"url": "x"}"#), "\"url\""),
+        ] {
+            let error = read(&job(kind, payload)).unwrap_err();
+            assert!(error.contains(said) && error.contains(&format!("\"{kind}\"")), "{error}");
+            assert!(error.contains("; such as {\""), "{error}");
+        }
+        let error = read(&job("mail", None)).unwrap_err();
+        assert!(
+            error.ends_with("\"mail\" is not known: this worker knows sleep, sql, notify, http, command")
+        );
+        let error = read(&job("a\u{1b}[2J\nb", None)).unwrap_err();
+        assert!(!error.contains(|c: char| c.is_control()), "{error:?}");
+    }
+}

@@ -1,0 +1,140 @@
+//! What runs at this moment.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::task::{Id, JoinError, JoinSet};
+
+use super::event::{Event, Name, Report};
+use super::stop::{Hold, Stop, StopReason, Teller, gate};
+use super::work::{Work, WorkError};
+use crate::work_session::{Job, Ours, Source};
+use locktop_base::clock;
+
+/// How long work that was told to stop may take for it; then it is dropped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// All jobs of a worker, each a task of the runtime.
+#[derive(Debug)]
+pub(super) struct Crew<W> {
+    work: Arc<W>,
+    places: usize,
+    set: JoinSet<Result<(), WorkError>>,
+    running: HashMap<Id, Running>,
+    report: Report,
+}
+
+#[derive(Debug)]
+struct Running {
+    job: Job,
+    teller: Teller,
+    began: Instant,
+}
+
+/// A job whose work has ended.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) job: Job,
+    /// What came of it.
+    pub(super) outcome: Result<(), WorkError>,
+    /// Why it was told to stop, if it was.
+    pub(super) told: Option<StopReason>,
+    /// How long it took.
+    pub(super) took: Duration,
+}
+
+impl<W: Work> Crew<W> {
+    pub(super) fn new(work: W, places: usize, report: Report) -> Self {
+        Self { work: Arc::new(work), places, set: JoinSet::new(), running: HashMap::new(), report }
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// How many more can run.
+    pub(super) fn free(&self) -> usize {
+        self.places.saturating_sub(self.running.len())
+    }
+
+    /// The tasks that are worked on.
+    pub(super) fn tasks(&self) -> Vec<i32> {
+        let tasks = self.running.values().filter(|running| running.job.source == Source::Tasks);
+        tasks.filter_map(|running| i32::try_from(running.job.task_id).ok()).collect()
+    }
+
+    /// Whether work goes on, though told to stop, that is not ours any more: its task may be due, and is not run beside it.
+    pub(super) fn is_losing(&self) -> bool {
+        self.running.values().any(|running| running.teller.told() == Some(StopReason::NotOurs))
+    }
+
+    /// Begins the work on a job that `hold` has.
+    pub(super) fn start(&mut self, job: Job, hold: &Hold) {
+        let (teller, stop) = Stop::new(hold);
+        self.report.tell(&Event::Began { job: Name::from(&job) });
+        let (work, own) = (Arc::clone(&self.work), job.clone());
+        let task = self.set.spawn(async move {
+            let over = async {
+                let reason = stop.stopped().await;
+                tokio::time::sleep(PATIENCE).await;
+                reason
+            };
+            tokio::select! {
+                biased;
+                outcome = gate(work.run(&own, stop.clone()), &stop) => outcome,
+                reason = over => Err(WorkError::Stopped(reason)),
+            }
+        });
+        self.running.insert(task.id(), Running { job, teller, began: clock::monotonic() });
+    }
+
+    /// The next one whose work ends; pending while nothing runs.
+    pub(super) async fn next(&mut self) -> Done {
+        loop {
+            let Some(joined) = self.set.join_next_with_id().await else { std::future::pending().await };
+            let (id, outcome) = match joined {
+                Ok(done) => done,
+                Err(error) => (error.id(), Err(WorkError::Failed(panicked(error)))),
+            };
+            if let Some(Running { job, teller, began }) = self.running.remove(&id) {
+                return Done { job, outcome, told: teller.told(), took: began.elapsed() };
+            }
+        }
+    }
+
+    /// Whether any of that source is running.
+    pub(super) fn has(&self, source: Source) -> bool {
+        self.running.values().any(|running| running.job.source == source)
+    }
+
+    /// Tells all of that source to stop that are not ours any more.
+    pub(super) fn keep(&self, source: Source, ours: &[Ours]) {
+        let lost = |job: &Job| job.source == source && !ours.iter().any(|ours| ours.is(job));
+        for running in self.running.values().filter(|running| lost(&running.job)) {
+            self.tell(running, StopReason::NotOurs);
+        }
+    }
+
+    /// Tells all to stop.
+    pub(super) fn stop_all(&self, reason: &StopReason) {
+        for running in self.running.values() {
+            self.tell(running, reason.clone());
+        }
+    }
+
+    fn tell(&self, running: &Running, reason: StopReason) {
+        if running.teller.tell(reason.clone()) {
+            let took = running.began.elapsed();
+            self.report.tell(&Event::Stopped { job: Name::from(&running.job), took, reason });
+        }
+    }
+}
+
+/// What a panic said, for the log.
+fn panicked(error: JoinError) -> String {
+    let Ok(panic) = error.try_into_panic() else { return "the work was aborted".to_owned() };
+    let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("the work panicked: {}", said.unwrap_or_default())
+}

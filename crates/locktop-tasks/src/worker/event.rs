@@ -1,0 +1,363 @@
+//! What a worker has to tell.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::stop::StopReason;
+use crate::work_session::{Job, Requeued, Source, Types};
+use locktop_base::text;
+
+/// How much an event matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// All is well.
+    Info,
+    /// Something did not go as planned, and the worker deals with it.
+    Warn,
+    /// Something is lost, or failed for good.
+    Error,
+}
+
+impl Level {
+    /// The name, in capitals.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Info => "INFO",
+            Self::Warn => "WARN",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// Something that whoever looks after a worker should know. It prints as one line; text of the server's is in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// There is no connection to be had yet, and why.
+    Waiting(String),
+    /// There is one; the process id of the server's side.
+    Connected {
+        /// The process id.
+        pid: i32,
+        /// What the worker takes.
+        types: Types,
+    },
+    /// It has ended, with so many jobs running.
+    Lost {
+        /// Why.
+        reason: String,
+        /// Jobs that are being stopped for it.
+        running: usize,
+    },
+    /// A job was begun.
+    Began {
+        /// Which.
+        job: Name,
+    },
+    /// What a job that went well has said.
+    Output {
+        /// Which.
+        job: Name,
+        /// The end of it.
+        text: String,
+    },
+    /// A job is done, and the server has it.
+    Completed {
+        /// Which.
+        job: Name,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A job failed, and the server has it.
+    Failed {
+        /// Which.
+        job: Name,
+        /// How long it took.
+        took: Duration,
+        /// Whether there is another attempt.
+        again: bool,
+        /// Why.
+        reason: String,
+    },
+    /// A job was told to stop.
+    Stopped {
+        /// Which.
+        job: Name,
+        /// How long it has run.
+        took: Duration,
+        /// Why.
+        reason: StopReason,
+    },
+    /// The end of a job did not count: it was not ours any more.
+    NotCounted {
+        /// Which.
+        job: Name,
+    },
+    /// The server refused to write the end of a job; it is tried again while the session lasts.
+    NotWritten {
+        /// Which.
+        job: Name,
+        /// Why.
+        reason: String,
+    },
+    /// The session ended before it said whether it wrote the end of a job.
+    NotKnown {
+        /// Which.
+        job: Name,
+        /// Why.
+        reason: String,
+    },
+    /// The server refused something; it will be tried again.
+    Refused {
+        /// What.
+        what: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// Nothing new is taken; so many are running.
+    ShuttingDown {
+        /// How many.
+        running: usize,
+    },
+    /// A job was given back, for others to run.
+    GivenBack {
+        /// Which.
+        job: Name,
+    },
+    /// An item of the queue was taken from a session that is gone.
+    Requeued(Requeued),
+    /// The end, and what was done until then.
+    Ended(super::Summary),
+    /// An end of another kind, and why.
+    GaveUp(String),
+}
+
+/// A job, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Name {
+    /// What it is called, in one line that is not long.
+    pub title: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// The execution, or the item.
+    pub id: i64,
+    /// The task; for an item, the item itself.
+    pub task_id: i64,
+    /// What kind of work it is, in one line that is not long.
+    pub kind: String,
+    /// Which attempt, from 1 on.
+    pub attempt: i32,
+    /// How many there will be.
+    pub max_attempts: i32,
+}
+
+impl From<&Job> for Name {
+    fn from(job: &Job) -> Self {
+        let short = |name: &str| text::fit(&text::one_line(name), 60).into_owned();
+        Self {
+            title: short(&job.name),
+            source: job.source,
+            id: job.id,
+            task_id: job.task_id,
+            kind: short(&job.kind),
+            attempt: job.attempt,
+            max_attempts: job.max_attempts,
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let row = match self.source {
+            Source::Tasks => "execution",
+            Source::Queue => "item",
+        };
+        write!(f, "\"{}\" ({row} {})", self.title, self.id)
+    }
+}
+
+impl Event {
+    /// How much it matters.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Self::Connected { .. }
+            | Self::Began { .. }
+            | Self::Output { .. }
+            | Self::Completed { .. }
+            | Self::ShuttingDown { .. }
+            | Self::GivenBack { .. }
+            | Self::Ended(_) => Level::Info,
+            Self::Failed { again: true, .. }
+            | Self::Requeued(Requeued { again: true, .. })
+            | Self::Waiting(_)
+            | Self::Stopped { .. }
+            | Self::NotWritten { .. }
+            | Self::Refused { .. } => Level::Warn,
+            Self::Failed { .. }
+            | Self::Requeued(_)
+            | Self::Lost { .. }
+            | Self::NotCounted { .. }
+            | Self::NotKnown { .. }
+            | Self::GaveUp(_) => Level::Error,
+        }
+    }
+
+    /// One word for it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Waiting(_) => "waiting",
+            Self::Connected { .. } => "connected",
+            Self::Lost { .. } => "connection_lost",
+            Self::Began { .. } => "started",
+            Self::Output { .. } => "output",
+            Self::Completed { .. } => "completed",
+            Self::Failed { .. } => "failed",
+            Self::Stopped { .. } => "stopped",
+            Self::NotCounted { .. } => "not_counted",
+            Self::NotWritten { .. } => "not_recorded",
+            Self::NotKnown { .. } => "not_known",
+            Self::Refused { .. } => "refused",
+            Self::ShuttingDown { .. } => "shutting_down",
+            Self::GivenBack { .. } => "given_back",
+            Self::Requeued(_) => "requeued",
+            Self::Ended(_) => "ended",
+            Self::GaveUp(_) => "gave_up",
+        }
+    }
+
+    /// The job that it is about.
+    #[must_use]
+    pub fn job(&self) -> Option<&Name> {
+        match self {
+            Self::Began { job }
+            | Self::Output { job, .. }
+            | Self::Completed { job, .. }
+            | Self::Failed { job, .. }
+            | Self::Stopped { job, .. }
+            | Self::NotCounted { job }
+            | Self::NotWritten { job, .. }
+            | Self::NotKnown { job, .. }
+            | Self::GivenBack { job } => Some(job),
+            _ => None,
+        }
+    }
+
+    /// How long it took.
+    #[must_use]
+    pub fn took(&self) -> Option<Duration> {
+        match self {
+            Self::Completed { took, .. } | Self::Failed { took, .. } | Self::Stopped { took, .. } => {
+                Some(*took)
+            }
+            _ => None,
+        }
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn error(&self) -> Option<String> {
+        match self {
+            Self::Waiting(reason)
+            | Self::GaveUp(reason)
+            | Self::Lost { reason, .. }
+            | Self::Failed { reason, .. }
+            | Self::NotWritten { reason, .. }
+            | Self::NotKnown { reason, .. }
+            | Self::Refused { reason, .. } => Some(reason.clone()),
+            Self::Stopped { reason, .. } => Some(reason.to_string()),
+            Self::Requeued(requeued) => Some(requeued.detail.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Waiting(reason) => write!(f, "{reason}; waiting"),
+            Self::Connected { pid, types } => {
+                write!(f, "connected, served by process {pid}; takes ")?;
+                match types.names() {
+                    None => f.write_str("work of all types"),
+                    Some(names) => f.write_str(&names.join(", ")),
+                }
+            }
+            Self::Lost { reason, running: 0 } => write!(f, "connection lost: {reason}"),
+            Self::Lost { reason, running } => {
+                write!(f, "connection lost: {reason}; stopping what runs ({running})")
+            }
+            Self::Began { job } => {
+                let Name { task_id, kind, attempt, max_attempts, .. } = job;
+                write!(f, "started {job}: ")?;
+                if job.source == Source::Tasks {
+                    write!(f, "task {task_id}, type {kind}, ")?;
+                }
+                write!(f, "attempt {attempt} of {max_attempts}")
+            }
+            Self::Output { job, text } => write!(f, "{job} said: {text}"),
+            Self::Completed { job, took } => write!(f, "completed {job} after {}", seconds(*took)),
+            Self::Failed { job, took, again, reason } => {
+                let again = if *again { "" } else { ", for good" };
+                write!(f, "failed {job} after {}{again}: {reason}", seconds(*took))
+            }
+            Self::Stopped { job, took, reason } => {
+                write!(f, "stopped {job} after {}: {reason}", seconds(*took))
+            }
+            Self::NotCounted { job } => {
+                write!(f, "the end of {job} did not count: it is not run by this session any more")
+            }
+            Self::NotWritten { job, reason } => {
+                write!(f, "the end of {job} was not recorded: {reason}")
+            }
+            Self::NotKnown { job, reason } => {
+                write!(f, "it is not known whether the end of {job} was recorded: {reason}")
+            }
+            Self::Refused { what, reason } => write!(f, "{what} was refused: {reason}; trying again"),
+            Self::ShuttingDown { running } => {
+                write!(f, "shutting down: nothing new is taken, {running} running")
+            }
+            Self::GivenBack { job } => write!(f, "gave back {job}"),
+            Self::Requeued(Requeued { id, again, detail }) => {
+                let done = if *again { "is pending again" } else { "was set aside" };
+                write!(f, "item {id} of the queue {done}: {}", text::fit(detail, 200))
+            }
+            Self::Ended(summary) => write!(f, "ended: {summary}"),
+            Self::GaveUp(reason) => write!(f, "gave up: {reason}"),
+        }
+    }
+}
+
+/// For people: to the millisecond.
+fn seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}
+
+/// Where events go.
+#[derive(Clone)]
+pub struct Report(Arc<dyn Fn(&Event) + Send + Sync>);
+
+impl Report {
+    /// To this function, which should not wait for anything.
+    pub fn to(tell: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(tell))
+    }
+
+    /// To nobody.
+    #[must_use]
+    pub fn nowhere() -> Self {
+        Self::to(|_| {})
+    }
+
+    pub(super) fn tell(&self, event: &Event) {
+        (self.0)(event);
+    }
+}
+
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Report")
+    }
+}

@@ -1,0 +1,183 @@
+//! Events as lines of a log.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::Serialize;
+
+use super::event::Event;
+use super::{Source, WorkerId};
+use locktop_base::text::one_line_prefix;
+
+/// Most characters of one text in a line: whoever wants more looks at the row.
+const LONGEST: usize = 4000;
+
+/// How a line is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// For people: time, level, worker, and what happened.
+    #[default]
+    Text,
+    /// For programs: one object.
+    Json,
+}
+
+/// A line of the log, without its end. Whatever is in the event, it is one line that no terminal takes for commands.
+#[must_use]
+pub fn line(format: Format, at: DateTime<Utc>, worker: &WorkerId, event: &Event) -> String {
+    let said = event.to_string();
+    let message = one_line_prefix(&said, LONGEST);
+    let (time, level) = (at.to_rfc3339_opts(SecondsFormat::Millis, true), event.level().name());
+    match format {
+        Format::Text => format!("{time} {level:<5} worker {worker}: {message}"),
+        Format::Json => {
+            let error = event.error().map(|error| one_line_prefix(&error, LONGEST).into_owned());
+            let record = Record {
+                time: at.to_rfc3339_opts(SecondsFormat::Micros, true),
+                level: level.to_ascii_lowercase(),
+                worker: worker.as_str(),
+                event: event.name(),
+                message: &message,
+                job: event.job().map(Job::of),
+                seconds: event.took().map(|took| took.as_secs_f64()),
+                again: match event {
+                    Event::Failed { again, .. } => Some(*again),
+                    _ => None,
+                },
+                error,
+            };
+            serde_json::to_string(&record).unwrap_or_default()
+        }
+    }
+}
+
+/// The object. Keys are added and not changed.
+#[derive(Serialize)]
+struct Record<'a> {
+    time: String,
+    level: String,
+    worker: &'a str,
+    event: &'a str,
+    message: &'a str,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    job: Option<Job<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    again: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Job<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task_id: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_id: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    item_id: Option<i64>,
+    name: &'a str,
+    #[serde(rename = "type")]
+    kind: &'a str,
+    attempt: i32,
+    max_attempts: i32,
+}
+
+impl<'a> Job<'a> {
+    fn of(name: &'a super::Name) -> Self {
+        let is_task = name.source == Source::Tasks;
+        Self {
+            task_id: is_task.then_some(name.task_id),
+            execution_id: is_task.then_some(name.id),
+            item_id: (!is_task).then_some(name.id),
+            name: &name.title,
+            kind: &name.kind,
+            attempt: name.attempt,
+            max_attempts: name.max_attempts,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::{Value, json};
+
+    use super::super::event::Level;
+    use super::super::{Name, Types};
+    use super::*;
+
+    fn job(source: Source) -> Name {
+        Name {
+            title: "night".to_owned(),
+            source,
+            id: 42,
+            task_id: 3,
+            kind: "sql".to_owned(),
+            attempt: 2,
+            max_attempts: 3,
+        }
+    }
+
+    fn said(format: Format, event: &Event) -> String {
+        let at = DateTime::from_timestamp_micros(1_764_000_000_123_456).unwrap();
+        line(format, at, &"w1".parse().unwrap(), event)
+    }
+
+    #[test]
+    fn a_line_says_when_how_bad_who_and_what() {
+        let began = Event::Began { job: job(Source::Tasks) };
+        assert_eq!(
+            said(Format::Text, &began),
+            "2025-11-24T16:00:00.123Z INFO  worker w1: started \"night\" (execution 42): task 3, type sql, attempt 2 of 3"
+        );
+        let took = Duration::from_millis(1500);
+        let failed = Event::Failed {
+            job: job(Source::Queue),
+            took,
+            again: false,
+            reason: "no\u{1b}[2J\nmore".to_owned(),
+        };
+        assert_eq!(failed.level(), Level::Error);
+        let text = said(Format::Text, &failed);
+        assert!(text.starts_with(
+            "2025-11-24T16:00:00.123Z ERROR worker w1: failed \"night\" (item 42) after 1.500 s, for good: no"
+        ));
+        assert!(!text.contains(|c: char| c.is_control()), "{text:?}");
+    }
+
+    #[test]
+    fn a_program_reads_the_same() {
+        let took = Duration::from_millis(250);
+        let reason = "no\u{1b}[2J\u{202e}\nmore".to_owned();
+        let line = said(Format::Json, &Event::Failed { job: job(Source::Tasks), took, again: true, reason });
+        assert!(!line.contains(|c: char| c.is_control() || c == '\u{202e}'), "{line:?}");
+        let mut found: Value = serde_json::from_str(&line).unwrap();
+        let error = found.as_object_mut().unwrap().remove("error").unwrap();
+        assert!(error.as_str().unwrap().starts_with("no"), "{error}");
+        assert!(
+            found["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("failed \"night\" (execution 42) after 0.250 s: no")
+        );
+        found.as_object_mut().unwrap().remove("message");
+        let expected = json!({"time": "2025-11-24T16:00:00.123456Z", "level": "warn", "worker": "w1", "event": "failed",
+            "task_id": 3, "execution_id": 42, "name": "night", "type": "sql", "attempt": 2, "max_attempts": 3,
+            "seconds": 0.25, "again": true});
+        assert_eq!(found, expected);
+        let line = said(Format::Json, &Event::Connected { pid: 7, types: Types::only(["sql", "sleep"]) });
+        let found: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(found["event"], "connected");
+        assert_eq!(found["message"], "connected, served by process 7; takes sleep, sql");
+        assert_eq!(found.as_object().unwrap().len(), 5, "{found}");
+    }
+
+    #[test]
+    fn a_long_text_is_cut() {
+        let event = Event::Waiting("x".repeat(100_000));
+        assert!(
+            said(Format::Text, &event).len() < 2 * LONGEST && said(Format::Json, &event).len() < 4 * LONGEST
+        );
+    }
+}

@@ -1,0 +1,260 @@
+//! Looking for work.
+
+use std::time::{Duration, Instant};
+
+use super::event::Event;
+use super::idle::{Idle, glance_in, part_of};
+use super::shift::Shift;
+use super::work::Work;
+use crate::work_session::{News, SessionError, Source};
+use locktop_base::clock;
+
+/// However much is in the queue, items that were lost are looked for at least so often.
+const TEND: Duration = Duration::from_secs(30);
+
+/// Where one kind of work is to be had.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) source: Source,
+    pub(super) idle: Idle,
+}
+
+/// All places where a worker looks.
+#[derive(Debug)]
+pub(super) struct Desks {
+    all: Vec<Desk>,
+    /// What something was taken of last: the others come first.
+    served: Option<Source>,
+    tend_at: Instant,
+}
+
+impl Desks {
+    pub(super) fn new(sources: &[Source], now: Instant) -> Self {
+        let all = sources.iter().map(|source| Desk { source: *source, idle: Idle::new(now) }).collect();
+        Self { all, served: None, tend_at: now + part_of(TEND) }
+    }
+
+    pub(super) fn of(&mut self, source: Source) -> Option<&mut Desk> {
+        self.all.iter_mut().find(|desk| desk.source == source)
+    }
+
+    /// Something was taken there.
+    fn served(&mut self, source: Source) {
+        self.served = Some(source);
+    }
+
+    /// A place has become free.
+    pub(super) fn freed(&mut self, now: Instant) {
+        for desk in &mut self.all {
+            desk.idle.freed(now);
+        }
+    }
+
+    /// Where to look next, and when.
+    pub(super) fn next(&self) -> Option<(Source, Instant)> {
+        let now = clock::monotonic();
+        let times = self.all.iter().map(|desk| (desk.source, desk.idle.at().max(now)));
+        times.min_by_key(|(source, at)| (*at, self.served == Some(*source)))
+    }
+
+    /// Whether it is time to look for items that were lost, also where there are others.
+    fn tends(&mut self, now: Instant) -> bool {
+        let tends = self.tend_at <= now;
+        if tends {
+            self.tend_at = now + TEND.saturating_sub(part_of(TEND / 4));
+        }
+        tends
+    }
+}
+
+impl<W: Work> Shift<'_, W> {
+    /// Asks when there is something, of all sources at once.
+    pub(super) async fn glance(&mut self) -> Result<(), SessionError> {
+        const WHAT: &str = "asking when something is due";
+        self.glance_at = clock::monotonic() + glance_in(false);
+        match self.session.glance().await {
+            Ok(due) => {
+                self.accepted(WHAT);
+                for (source, due) in Source::ALL.into_iter().zip(due) {
+                    if let Some(Desk { idle, .. }) = self.desks.of(source) {
+                        idle.glanced(clock::monotonic(), due);
+                    }
+                }
+            }
+            Err(error) => self.refused(WHAT, error)?,
+        }
+        Ok(())
+    }
+
+    pub(super) async fn look(&mut self, source: Source) -> Result<(), SessionError> {
+        for news in self.session.news_so_far() {
+            self.hear(news);
+        }
+        let what = what(source);
+        match self.desks.of(source) {
+            Some(desk) if desk.idle.at() <= clock::monotonic() => {}
+            _ => return Ok(()),
+        }
+        match self.fetch(source).await {
+            Ok(()) => self.accepted(what),
+            Err(error) => {
+                self.refused(what, error)?;
+                self.untidy = true;
+                if let Some(desk) = self.desks.of(source) {
+                    desk.idle.failed(clock::monotonic());
+                }
+            }
+        }
+        self.tidy().await
+    }
+
+    async fn fetch(&mut self, source: Source) -> Result<(), SessionError> {
+        let free = self.crew.free();
+        let mut took = self.take(source).await?;
+        let tends = source == Source::Queue && (took < free || self.desks.tends(clock::monotonic()));
+        if tends && self.requeue().await? && took < free {
+            took += self.take(source).await?;
+        }
+        let mut heard = self.session.news_so_far();
+        let told = heard.iter().any(|news| matches!(news, News::Quiet(of, _) if *of == source));
+        let Some(Desk { idle, .. }) = self.desks.of(source) else { return Ok(()) };
+        let (tells, pause) = (idle.tells() && !told, idle.pause());
+        if took >= free {
+            idle.took_all(clock::monotonic());
+            // There may be more, for others; if not they can be told.
+            if tells {
+                self.session.next_due_telling(source, None).await?;
+            }
+            return self.pass_on(source, tells, heard).await;
+        }
+        let due = if tells {
+            self.session.next_due_telling(source, Some(pause)).await?
+        } else {
+            self.session.next_due(source).await?
+        };
+        heard.extend(self.session.news_so_far());
+        if let Some(Desk { idle, .. }) = self.desks.of(source) {
+            idle.looked(clock::monotonic(), took > 0, due);
+        }
+        self.heard_while_looking(source, heard);
+        Ok(())
+    }
+
+    /// Takes as many as there are places for, and begins to work on them: how many.
+    async fn take(&mut self, source: Source) -> Result<usize, SessionError> {
+        let asked = clock::since_boot();
+        let taken = self.session.fetch(source, self.crew.free()).await?;
+        let took = taken.len();
+        if took > 0 {
+            self.desks.served(source);
+            if self.crew.running() == 0 {
+                self.hold.confirm(asked);
+                self.heartbeat_at = clock::monotonic() + self.options.heartbeat;
+            }
+        }
+        let working = self.crew.tasks();
+        for job in taken {
+            let again = |task: &i32| source == Source::Tasks && i64::from(*task) == job.task_id;
+            if working.iter().any(again) {
+                // Somebody closed it while the work goes on here, so that we, who have the key, got it anew.
+                self.give_back(job).await?;
+                self.heartbeat_at = clock::monotonic();
+            } else {
+                self.crew.start(job, &self.hold);
+            }
+        }
+        if !self.hold.is_good() {
+            // Suspended just now: the work waits for this.
+            self.heartbeat_at = clock::monotonic();
+        }
+        Ok(took)
+    }
+
+    /// Brings back what others have lost. Whether there is something to take for it.
+    async fn requeue(&mut self) -> Result<bool, SessionError> {
+        let mut again = false;
+        for requeued in self.session.requeue_lost().await? {
+            again |= requeued.again;
+            self.options.report.tell(&Event::Requeued(requeued));
+        }
+        Ok(again)
+    }
+
+    /// What was heard while a worker that has no free place told the others that nothing is left: it cannot look for itself, so
+    /// they are told that they should.
+    async fn pass_on(
+        &mut self,
+        source: Source,
+        told: bool,
+        mut heard: Vec<News>,
+    ) -> Result<(), SessionError> {
+        // What came before it told the others they look into themselves.
+        heard.retain(|news| news.source() != source);
+        let since = self.session.news_so_far();
+        if told && since.contains(&News::Due(source)) {
+            self.session.tell_due(source).await?;
+        }
+        heard.extend(
+            since
+                .into_iter()
+                .filter(|news| !matches!(news, News::Due(of) | News::Quiet(of, _) if *of == source)),
+        );
+        for news in heard {
+            self.hear(news);
+        }
+        Ok(())
+    }
+
+    /// Of what arrived during a look some is about what was just seen: only that something is due is news, and may not have been seen.
+    fn heard_while_looking(&mut self, source: Source, heard: Vec<News>) {
+        let news = heard.contains(&News::Due(source));
+        for news in heard {
+            if news.source() != source || news == News::Told(source) {
+                self.hear(news);
+            }
+        }
+        if let Some(Desk { idle, .. }) = self.desks.of(source).filter(|_| news) {
+            idle.heard_while_looking(clock::monotonic());
+        }
+    }
+}
+
+fn what(source: Source) -> &'static str {
+    match source {
+        Source::Tasks => "looking for tasks",
+        Source::Queue => "looking for items of the queue",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_both_have_something_they_take_turns() {
+        let now = clock::monotonic();
+        let mut desks = Desks::new(&Source::ALL, now);
+        for source in [Source::Tasks, Source::Queue, Source::Tasks] {
+            assert_eq!(desks.next().unwrap().0, source);
+            desks.served(source);
+            desks.of(source).unwrap().idle.took_all(now);
+            desks.freed(now);
+        }
+        // Who has found nothing is not asked again before it is time.
+        desks.of(Source::Queue).unwrap().idle.looked(now, false, None);
+        desks.freed(now);
+        assert_eq!(desks.next().unwrap().0, Source::Tasks);
+        assert!(Desks::new(&[], now).next().is_none());
+        assert!(Desks::new(&[Source::Queue], now).of(Source::Tasks).is_none());
+    }
+
+    #[test]
+    fn what_was_lost_is_looked_for_now_and_then() {
+        let now = clock::monotonic();
+        let mut desks = Desks::new(&[Source::Queue], now);
+        assert!(desks.tends(now + TEND), "at the latest");
+        assert!(!desks.tends(now + TEND));
+        assert!(!desks.tends(now + TEND + TEND / 2));
+        assert!(desks.tends(now + TEND + TEND));
+    }
+}

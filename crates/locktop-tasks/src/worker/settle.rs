@@ -1,0 +1,149 @@
+//! Writing down how work ended.
+
+use std::time::{Duration, Instant};
+
+use super::crew::Done;
+use super::event::{Event, Name};
+use super::shift::{RETRY, Shift};
+use super::stop::StopReason;
+use super::work::{Work, WorkError};
+use crate::work_session::{Finish, Job, SessionError, Source};
+use locktop_base::clock;
+
+/// An end that is to be written down.
+#[derive(Debug)]
+enum Settle {
+    /// After so long.
+    Finish(Finish, Duration),
+    GiveBack,
+}
+
+/// Ends that the server refused to write down, for another attempt.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    ends: Vec<(Job, Settle)>,
+    at: Instant,
+}
+
+impl Unwritten {
+    pub(super) fn new(now: Instant) -> Self {
+        Self { ends: Vec::new(), at: now }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// When to try again.
+    pub(super) fn at(&self) -> Instant {
+        self.at
+    }
+
+    pub(super) fn has(&self, source: Source) -> bool {
+        self.jobs().any(|job| job.source == source)
+    }
+
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &Job> {
+        self.ends.iter().map(|(job, _)| job)
+    }
+}
+
+impl<W: Work> Shift<'_, W> {
+    pub(super) async fn done(&mut self, done: Done) -> Result<(), SessionError> {
+        self.desks.freed(clock::monotonic());
+        let took = done.took;
+        let finish = |finish| Settle::Finish(finish, took);
+        let settle = match (done.told, done.outcome) {
+            (Some(StopReason::NotOurs | StopReason::ConnectionLost(_)), _) => {
+                self.summary.stopped += 1;
+                self.untidy = true;
+                return self.tidy().await;
+            }
+            (_, Ok(())) => finish(Finish::Completed),
+            (_, Err(WorkError::Failed(reason))) => finish(Finish::Failed(reason)),
+            (_, Err(WorkError::Refused(reason))) => finish(Finish::Refused(reason)),
+            (Some(StopReason::ShutDown), Err(WorkError::Stopped(_))) => Settle::GiveBack,
+            (None, Err(WorkError::Stopped(reason))) => {
+                finish(Finish::Failed(format!("the work stopped without having been told to: {reason}")))
+            }
+        };
+        self.settle(done.job, settle).await
+    }
+
+    /// Gives back what was taken and is not to be worked on.
+    pub(super) async fn give_back(&mut self, job: Job) -> Result<(), SessionError> {
+        self.settle(job, Settle::GiveBack).await
+    }
+
+    /// Writes an end down, now or as soon as the server takes it.
+    async fn settle(&mut self, job: Job, settle: Settle) -> Result<(), SessionError> {
+        if let Err(error) = self.write(&job, &settle).await {
+            let SessionError::Refused { message: reason, .. } = error else { return Err(error) };
+            self.options.report.tell(&Event::NotWritten { job: Name::from(&job), reason });
+            self.unwritten.at = clock::monotonic() + RETRY;
+            self.unwritten.ends.push((job, settle));
+        }
+        self.tidy().await
+    }
+
+    /// Tries again to write down what the server refused.
+    pub(super) async fn retry(&mut self) -> Result<(), SessionError> {
+        let mut left = std::mem::take(&mut self.unwritten.ends).into_iter();
+        while !self.is_over()
+            && let Some((job, settle)) = left.next()
+        {
+            match self.write(&job, &settle).await {
+                Ok(()) => {}
+                Err(SessionError::Refused { .. }) => self.unwritten.ends.push((job, settle)),
+                Err(error) => {
+                    self.unwritten.ends.extend(left);
+                    return Err(error);
+                }
+            }
+        }
+        self.unwritten.ends.extend(left);
+        self.unwritten.at = clock::monotonic() + RETRY;
+        self.tidy().await
+    }
+
+    async fn write(&mut self, job: &Job, settle: &Settle) -> Result<(), SessionError> {
+        let written = match settle {
+            Settle::Finish(finish, _) => self.session.finish(job, finish.clone()).await,
+            Settle::GiveBack => self.session.give_back(job).await,
+        };
+        if let Err(SessionError::Lost(reason)) = &written {
+            self.summary.not_counted += 1;
+            let (job, reason) = (Name::from(job), reason.clone());
+            self.options.report.tell(&Event::NotKnown { job, reason });
+        }
+        let counted = written?;
+        self.untidy |= !counted;
+        let count = match settle {
+            _ if !counted => &mut self.summary.not_counted,
+            Settle::Finish(Finish::Completed, _) => &mut self.summary.completed,
+            Settle::Finish(Finish::Failed(_) | Finish::Refused(_), _) => &mut self.summary.failed,
+            Settle::GiveBack => &mut self.summary.given_back,
+        };
+        *count += 1;
+        self.options.report.tell(&written_down(job, settle, counted));
+        Ok(())
+    }
+}
+
+/// What to tell of an end that the server has answered.
+fn written_down(of: &Job, settle: &Settle, counted: bool) -> Event {
+    let job = Name::from(of);
+    match settle {
+        _ if !counted => Event::NotCounted { job },
+        Settle::GiveBack => Event::GivenBack { job },
+        Settle::Finish(Finish::Completed, took) => Event::Completed { job, took: *took },
+        Settle::Finish(Finish::Failed(reason), took) => {
+            let again = of.attempt < of.max_attempts;
+            Event::Failed { job, took: *took, again, reason: reason.clone() }
+        }
+        Settle::Finish(Finish::Refused(reason), took) => {
+            let again = of.source == Source::Tasks && of.attempt < of.max_attempts;
+            Event::Failed { job, took: *took, again, reason: reason.clone() }
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! The work on one connection, from its beginning to its end.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::crew::{Crew, Done};
+use super::event::{Event, Name};
+use super::idle::glance_in;
+use super::life::quits;
+use super::look::{Desk, Desks};
+use super::settle::Unwritten;
+use super::stop::{Hold, StopReason};
+use super::work::Work;
+use super::{Options, Summary};
+use crate::work_session::{News, SessionError, Source, WorkSession};
+use locktop_base::clock;
+
+/// Between two attempts at what the server refused.
+pub(super) const RETRY: Duration = Duration::from_secs(1);
+/// From when everything was told to stop: the work has half of it, and the rest is for ends that the server refuses to write.
+const LAST: Duration = Duration::from_secs(10);
+/// How long the server may take to hear our goodbye.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How it ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// Told to quit, and all is settled.
+    Quit,
+    /// The connection is of no more use, and why.
+    Lost(String),
+}
+
+/// How far it is with ending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Working,
+    /// Nothing new; what still runs then is stopped.
+    Quitting(Instant),
+    /// Everything was told to stop; ends that are not written by then stay so.
+    Stopping(Instant),
+}
+
+pub(super) struct Shift<'a, W> {
+    pub(super) options: &'a Options,
+    pub(super) session: WorkSession,
+    pub(super) crew: &'a mut Crew<W>,
+    pub(super) summary: &'a mut Summary,
+    pub(super) hold: Hold,
+    pub(super) desks: Desks,
+    pub(super) heartbeat_at: Instant,
+    /// When to ask what is due, whatever was told.
+    pub(super) glance_at: Instant,
+    /// When to look who waits for locks, if at all.
+    observe_at: Option<Instant>,
+    pub(super) unwritten: Unwritten,
+    stage: Stage,
+    /// Whether the session may hold keys of tasks that it does not run.
+    pub(super) untidy: bool,
+    /// What the server last refused, of each kind of thing, so that it is said once.
+    refused: HashMap<&'static str, String>,
+}
+
+/// Works until the connection ends, or there is nothing left to do after `quit`.
+pub(super) async fn work<W: Work>(
+    options: &Options,
+    session: WorkSession,
+    crew: &mut Crew<W>,
+    quit: &mut watch::Receiver<bool>,
+    summary: &mut Summary,
+) -> End {
+    let now = clock::monotonic();
+    let mut ended = session.ended();
+    let mut shift = Shift {
+        options,
+        session,
+        crew,
+        summary,
+        hold: Hold::new(clock::since_boot(), options.heartbeat * 2),
+        desks: Desks::new(&options.sources, now),
+        heartbeat_at: now,
+        glance_at: now + glance_in(true),
+        observe_at: options.observe_locks.map(|_| now),
+        unwritten: Unwritten::new(now),
+        stage: Stage::Working,
+        untidy: false,
+        refused: HashMap::new(),
+    };
+    let outcome = shift.run(&mut ended, quit).await;
+    for job in shift.unwritten.jobs() {
+        shift.summary.not_counted += 1;
+        let reason = "the session ended before the server took it".to_owned();
+        options.report.tell(&Event::NotWritten { job: Name::from(job), reason });
+    }
+    match outcome {
+        Ok(()) => {
+            shift.session.close(FAREWELL).await;
+            End::Quit
+        }
+        // Dropped, it ends at once: there is no time to lose for telling the work.
+        Err(error) => End::Lost(error.to_string()),
+    }
+}
+
+/// What there is to do next.
+enum Next {
+    Lost(String),
+    Quit,
+    Heartbeat,
+    Done(Box<Done>),
+    Retry,
+    Stop,
+    Observe,
+    Glance,
+    Look(Source),
+    News(News),
+}
+
+impl<W: Work> Shift<'_, W> {
+    /// The error is always that the session is lost.
+    async fn run(
+        &mut self,
+        ended: &mut watch::Receiver<Option<String>>,
+        quit: &mut watch::Receiver<bool>,
+    ) -> Result<(), SessionError> {
+        loop {
+            let written = self.unwritten.is_empty() || self.is_over();
+            if self.stage != Stage::Working && self.crew.running() == 0 && written {
+                return Ok(());
+            }
+            match self.next(ended, quit).await {
+                Next::Lost(reason) => return Err(SessionError::Lost(reason)),
+                Next::Quit => {
+                    self.stage = Stage::Quitting(clock::monotonic() + self.options.grace);
+                    self.options.report.tell(&Event::ShuttingDown { running: self.crew.running() });
+                }
+                Next::Stop => {
+                    self.stage = Stage::Stopping(clock::monotonic() + LAST);
+                    self.crew.stop_all(&StopReason::ShutDown);
+                }
+                Next::Heartbeat => self.heartbeat().await?,
+                Next::Done(done) => self.done(*done).await?,
+                Next::Retry => self.retry().await?,
+                Next::Observe => self.observe().await?,
+                Next::Glance => self.glance().await?,
+                Next::Look(source) => self.look(source).await?,
+                Next::News(news) => self.hear(news),
+            }
+        }
+    }
+
+    async fn next(
+        &mut self,
+        ended: &mut watch::Receiver<Option<String>>,
+        quit: &mut watch::Receiver<bool>,
+    ) -> Next {
+        let works = self.stage == Stage::Working;
+        let stop_at = match self.stage {
+            Stage::Quitting(at) => Some(at),
+            Stage::Working | Stage::Stopping(_) => None,
+        };
+        let unwritten = !self.unwritten.is_empty();
+        let (running, free) = (self.crew.running() > 0, self.crew.free() > 0);
+        let (look, takes) = (self.desks.next(), works && free && !self.crew.is_losing());
+        tokio::select! {
+            biased;
+            reason = lost(ended) => Next::Lost(reason),
+            () = quits(quit), if works => Next::Quit,
+            () = at(Some(self.heartbeat_at)), if running || unwritten => Next::Heartbeat,
+            done = self.crew.next() => Next::Done(Box::new(done)),
+            () = at(Some(self.unwritten.at())), if unwritten => Next::Retry,
+            () = at(stop_at) => Next::Stop,
+            () = at(self.observe_at), if works => Next::Observe,
+            () = at(Some(self.glance_at)), if takes => Next::Glance,
+            // Before the news: whoever sends them without end does not keep us from looking.
+            source = turn(look), if takes => Next::Look(source),
+            news = self.session.news() => Next::News(news),
+        }
+    }
+
+    async fn heartbeat(&mut self) -> Result<(), SessionError> {
+        let (now, asked) = (clock::monotonic(), clock::since_boot());
+        self.heartbeat_at = now + self.options.heartbeat;
+        for source in Source::ALL {
+            if !self.crew.has(source) && !self.unwritten.has(source) {
+                continue;
+            }
+            match self.session.heartbeat(source).await {
+                Ok(ours) => self.crew.keep(source, &ours),
+                Err(error) => {
+                    self.heartbeat_at = clock::monotonic() + RETRY.min(self.options.heartbeat);
+                    return self.refused("a heartbeat", error);
+                }
+            }
+        }
+        // After that: nothing that is lost may be confirmed.
+        self.hold.confirm(asked);
+        self.accepted("a heartbeat");
+        self.tidy().await
+    }
+
+    async fn observe(&mut self) -> Result<(), SessionError> {
+        const WHAT: &str = "observing lock waits";
+        let began = clock::monotonic();
+        self.observe_at = self.options.observe_locks.map(|pause| began + pause);
+        match self.session.observe_lock_waits().await {
+            Ok(_) => self.accepted(WHAT),
+            Err(error) => self.refused(WHAT, error)?,
+        }
+        Ok(())
+    }
+
+    /// Gives back the keys of tasks that are not run here. Where nothing is, the end of the session does the same.
+    pub(super) async fn tidy(&mut self) -> Result<(), SessionError> {
+        if !self.untidy {
+            return Ok(());
+        }
+        let Err(error) = self.session.release_idle_keys(&self.crew.tasks()).await else {
+            self.untidy = false;
+            return Ok(());
+        };
+        self.refused("giving back keys", error)?;
+        if self.crew.running() > 0 || !self.unwritten.is_empty() {
+            return Ok(());
+        }
+        Err(SessionError::Lost("it may still have keys of tasks that it does not run".to_owned()))
+    }
+
+    /// Whether nothing more is tried.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.stage, Stage::Stopping(until) if until <= clock::monotonic())
+    }
+
+    pub(super) fn hear(&mut self, news: News) {
+        // News of what we do not look at is none.
+        if let Some(Desk { idle, .. }) = self.desks.of(news.source()) {
+            let now = clock::monotonic();
+            match news {
+                News::Due(_) => idle.heard(now),
+                News::Quiet(_, due) => idle.quiet(now, due),
+                News::Told(_) => idle.told(),
+            }
+        }
+    }
+
+    /// Says what the server refused, once; a session that is lost is passed on.
+    pub(super) fn refused(&mut self, what: &'static str, error: SessionError) -> Result<(), SessionError> {
+        let SessionError::Refused { message, .. } = error else { return Err(error) };
+        if self.refused.get(what) != Some(&message) {
+            self.refused.insert(what, message.clone());
+            self.options.report.tell(&Event::Refused { what, reason: message });
+        }
+        Ok(())
+    }
+
+    /// It did that.
+    pub(super) fn accepted(&mut self, what: &'static str) {
+        self.refused.remove(what);
+    }
+}
+
+/// Returns when the connection has ended.
+async fn lost(ended: &mut watch::Receiver<Option<String>>) -> String {
+    let reason = ended.wait_for(Option::is_some).await;
+    reason.ok().and_then(|reason| reason.clone()).unwrap_or_else(|| "it was closed".to_owned())
+}
+
+/// Returns at that time; never without one.
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns when it is that source's turn; never where there is none.
+async fn turn(look: Option<(Source, Instant)>) -> Source {
+    at(look.map(|(_, time)| time)).await;
+    match look {
+        Some((source, _)) => source,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,260 @@
+//! Whether work may go on.
+//!
+//! Two things can be in its way. It may have to **stop**: then that is said once, with the reason, and never taken back. Or it may
+//! be **unconfirmed** that its lock is still held: the last heartbeat that the server answered is too long ago, as after the
+//! process was suspended. Then the work has to wait, until a heartbeat confirms it or it is told to stop.
+//!
+//! [`gate`] makes the second a rule that no work can break by accident: a future behind it is not polled meanwhile. What the
+//! work has spawned, or does in threads of its own, is not behind it and asks [`Stop::confirmed`].
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use locktop_base::clock;
+
+/// Why work has to stop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StopReason {
+    /// The connection that holds its lock has ended: others may have the task by now. With what is known of the cause.
+    ConnectionLost(String),
+    /// A heartbeat found that the execution is not ours any more.
+    NotOurs,
+    /// The worker is shut down, and its grace is over. The task is given back.
+    ShutDown,
+}
+
+impl std::fmt::Display for StopReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::ConnectionLost(reason) => {
+                write!(f, "the connection that held its lock has ended: {reason}")
+            }
+            Self::NotOurs => f.write_str("a heartbeat found that it is not ours any more"),
+            Self::ShutDown => f.write_str("the worker is shut down"),
+        }
+    }
+}
+
+/// When a session last knew that it held its locks.
+#[derive(Debug)]
+pub(super) struct Hold(watch::Sender<Confirmed>);
+
+#[derive(Debug, Clone, Copy)]
+struct Confirmed {
+    /// By [`clock::since_boot`]; none where it is never in doubt.
+    at: Option<Duration>,
+    /// For how long that is good.
+    lasts: Duration,
+}
+
+impl Confirmed {
+    fn is_good(self) -> bool {
+        self.at.is_none_or(|at| clock::since_boot().saturating_sub(at) <= self.lasts)
+    }
+}
+
+impl Hold {
+    /// Confirmed as of `at`, for so long.
+    pub(super) fn new(at: Duration, lasts: Duration) -> Self {
+        Self(watch::Sender::new(Confirmed { at: Some(at), lasts }))
+    }
+
+    /// The server confirmed what was asked at `at`: the time of the question, not of the answer.
+    pub(super) fn confirm(&self, at: Duration) {
+        self.0.send_modify(|confirmed| confirmed.at = Some(at));
+    }
+
+    /// Whether work may go on.
+    pub(super) fn is_good(&self) -> bool {
+        self.0.borrow().is_good()
+    }
+}
+
+/// Tells one execution to stop.
+#[derive(Debug)]
+pub(super) struct Teller(watch::Sender<Option<StopReason>>);
+
+impl Teller {
+    /// The first reason counts. Says whether this was it.
+    pub(super) fn tell(&self, reason: StopReason) -> bool {
+        self.0.send_if_modified(|told| {
+            let first = told.is_none();
+            if first {
+                *told = Some(reason);
+            }
+            first
+        })
+    }
+
+    pub(super) fn told(&self) -> Option<StopReason> {
+        self.0.borrow().clone()
+    }
+}
+
+/// Tells the work whether it may go on. Every clone says the same.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    told: watch::Receiver<Option<StopReason>>,
+    confirmed: watch::Receiver<Confirmed>,
+}
+
+impl Stop {
+    /// For an execution that is held by `hold`.
+    pub(super) fn new(hold: &Hold) -> (Teller, Self) {
+        let (teller, told) = watch::channel(None);
+        (Teller(teller), Self { told, confirmed: hold.0.subscribe() })
+    }
+
+    /// One that is never told to, for work that is run by other means.
+    #[must_use]
+    pub fn never() -> Self {
+        // Without their senders both stay as they are; `stopped` knows that nobody is left to tell it.
+        let confirmed = watch::channel(Confirmed { at: None, lasts: Duration::ZERO }).1;
+        Self { told: watch::channel(None).1, confirmed }
+    }
+
+    /// Why to stop now; nothing while the work need not stop.
+    #[must_use]
+    pub fn reason(&self) -> Option<StopReason> {
+        self.told.borrow().clone()
+    }
+
+    /// Returns, with the reason, when the work has to stop.
+    pub async fn stopped(&self) -> StopReason {
+        let mut told = self.told.clone();
+        match told.wait_for(Option::is_some).await.map(|told| told.clone()) {
+            Ok(Some(reason)) => reason,
+            // The worker that could tell is gone: it ends all its work before that, so this is nobody's work.
+            Ok(None) | Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Whether the work may go on this very moment: it was not told to stop, and the server has confirmed lately that the lock is held.
+    #[must_use]
+    pub fn may_go_on(&self) -> bool {
+        // In this order: what a heartbeat takes away is told before the rest is confirmed.
+        let confirmed = self.confirmed.borrow().is_good();
+        confirmed && self.told.borrow().is_none()
+    }
+
+    /// Returns as soon as the work may go on, at once in most cases.
+    ///
+    /// # Errors
+    /// With the reason, when it has to stop.
+    pub async fn confirmed(&self) -> Result<(), StopReason> {
+        let mut confirmed = self.confirmed.clone();
+        loop {
+            let good = confirmed.borrow_and_update().is_good();
+            if let Some(reason) = self.reason() {
+                return Err(reason);
+            }
+            if good {
+                return Ok(());
+            }
+            tokio::select! {
+                reason = self.stopped() => return Err(reason),
+                changed = confirmed.changed() => if changed.is_err() {
+                    return Err(self.stopped().await);
+                },
+            }
+        }
+    }
+}
+
+/// Runs `work`, but polls it only while it is confirmed that its lock is held. Once it is told to stop it is polled again, so
+/// that it can put things in order.
+pub async fn gate<F: Future>(work: F, stop: &Stop) -> F::Output {
+    let mut work = pin!(work);
+    let mut closed = None;
+    poll_fn(|context| {
+        if !stop.may_go_on() && stop.reason().is_none() {
+            // The one future that knows when the gate opens; it lives as long as the gate is closed.
+            let opening = closed.get_or_insert_with(|| {
+                let stop = stop.clone();
+                Box::pin(async move { stop.confirmed().await })
+            });
+            if opening.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+        }
+        closed = None;
+        work.as_mut().poll(context)
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    /// Work that counts how often it was polled.
+    fn counting(count: &Arc<AtomicU32>) -> impl Future<Output = ()> + use<> {
+        let count = Arc::clone(count);
+        poll_fn(move |context| {
+            context.waker().wake_by_ref();
+            if count.fetch_add(1, Ordering::Relaxed) > 100 { Poll::Ready(()) } else { Poll::Pending }
+        })
+    }
+
+    fn suspended() -> Hold {
+        // The last heartbeat was confirmed two hours ago, as the clock of a suspended process would have it.
+        Hold::new(Duration::ZERO, Duration::ZERO)
+    }
+
+    #[tokio::test]
+    async fn work_that_is_not_confirmed_is_not_polled_until_it_is() {
+        let hold = suspended();
+        let (_teller, stop) = Stop::new(&hold);
+        let count = Arc::new(AtomicU32::new(0));
+        let work = tokio::spawn({
+            let (stop, work) = (stop.clone(), counting(&count));
+            async move { gate(work, &stop).await }
+        });
+        for _ in 0..20 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 0, "nothing was done of it");
+        assert!(!stop.may_go_on() && stop.reason().is_none());
+        hold.0.send_modify(|confirmed| confirmed.lasts = LONG);
+        hold.confirm(clock::since_boot());
+        work.await.unwrap();
+        assert!(stop.may_go_on());
+        assert_eq!(stop.confirmed().await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn work_that_was_lost_meanwhile_is_told_before_it_does_anything() {
+        let hold = suspended();
+        let (teller, stop) = Stop::new(&hold);
+        let seen = {
+            let stop = stop.clone();
+            tokio::spawn(async move { gate(async { stop.reason() }, &stop).await })
+        };
+        tokio::task::yield_now().await;
+        assert!(teller.tell(StopReason::NotOurs));
+        assert!(!teller.tell(StopReason::ShutDown), "the first reason counts");
+        assert_eq!(seen.await.unwrap(), Some(StopReason::NotOurs));
+        assert_eq!(stop.stopped().await, StopReason::NotOurs);
+        assert_eq!(stop.confirmed().await, Err(StopReason::NotOurs));
+        hold.0.send_modify(|confirmed| confirmed.lasts = LONG);
+        hold.confirm(clock::since_boot());
+        assert!(!stop.may_go_on(), "a heartbeat does not take a stop back");
+    }
+
+    #[tokio::test]
+    async fn a_stop_that_is_never_told_lets_everything_go_on() {
+        let stop = Stop::never();
+        assert!(stop.may_go_on() && stop.reason().is_none());
+        gate(async {}, &stop).await;
+        assert_eq!(stop.confirmed().await, Ok(()));
+    }
+}
