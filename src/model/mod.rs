@@ -3,14 +3,12 @@
 //! Nothing here reads a clock, a file or a socket; a test, a replay and the live program run the same code.
 
 pub mod awaited_rows;
-pub mod backend;
 pub mod event;
 pub mod finding;
 pub mod growth;
 pub mod held;
 pub mod id_generator;
 pub mod lease;
-pub mod lock;
 pub mod lock_name;
 pub mod owner;
 pub mod plan;
@@ -22,13 +20,16 @@ pub mod systems;
 pub mod task;
 pub mod thresholds;
 pub mod view;
-pub mod wait_graph;
 pub mod words;
 pub mod work_queue;
 
+pub use ::wait_graph;
 pub use locktop_base::{Text, Timestamp, namespace};
+pub use wait_graph::{backend, lock};
 
 /// Keys of advisory locks.
 pub mod lock_key {
+    pub use ::wait_graph;
     pub use locktop_base::LockKey;
+    pub use wait_graph::{backend, lock};
 }

@@ -3,9 +3,9 @@
 //!
 //! ```no_run
 //! use pg_connect::connect::connect;
-//! use pg_connect::conninfo::{ConnInfo, Sources};
+//! use pg_connect::conninfo::{ConnInfo, Flags, Sources};
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let info = ConnInfo::resolve(&Sources { connection_string: Some("postgresql://app@db.example.com/app"), ..Sources::from_env() })?;
+//! let info = ConnInfo::resolve(&Sources::of_process(Some("postgresql://app@db.example.com/app"), Flags::default()))?;
 //! let connection = connect(&info).await?;
 //! # Ok(())
 //! # }

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 
 use super::reference::{Edges, Reference, Wait, behind, conflict};
 use super::script::{Scan, backend, vxid};
-use crate::model::Timestamp;
-use crate::model::lock::{Lock, LockMode, LockModes, LockTag, LockType, VirtualTransaction};
-use crate::model::wait_graph::{Answer, EdgeKind, Input, Party, WaitGraph, Waiter};
+use crate::graph::{Answer, EdgeKind, Input, Party, WaitGraph, Waiter};
+use crate::lock::{Lock, LockMode, LockModes, LockTag, LockType, VirtualTransaction};
+use locktop_base::Timestamp;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_timestamp(second, 0).unwrap()

@@ -10,7 +10,7 @@ use super::build::Draft;
 use super::index::Index;
 use super::queue::Entry;
 use super::{Answer, Party};
-use crate::model::lock::LockModes;
+use crate::lock::LockModes;
 
 mod settle;
 

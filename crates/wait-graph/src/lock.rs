@@ -2,7 +2,7 @@
 
 use locktop_base::LockKey;
 
-use super::{Text, Timestamp};
+use locktop_base::{Text, Timestamp};
 
 /// `pg_locks.mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,8 +4,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::rows::Rows;
 use super::{Answer, Input, Party};
-use crate::model::backend::Backend;
-use crate::model::lock::{Lock, LockModes};
+use crate::backend::Backend;
+use crate::lock::{Lock, LockModes};
 
 /// The leaders of processes that are not their own.
 #[derive(Debug)]

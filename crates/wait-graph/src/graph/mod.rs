@@ -24,12 +24,13 @@ mod sweep;
 mod tests;
 mod tree;
 
+use locktop_base::Timestamp;
+
 use self::index::Index;
 use self::net::Net;
 use self::reach::Search;
-use super::Timestamp;
-use super::backend::Backend;
-use super::lock::{Lock, LockMode, LockModes, LockTag, VirtualTransaction};
+use crate::backend::Backend;
+use crate::lock::{Lock, LockMode, LockModes, LockTag, VirtualTransaction};
 
 /// Somebody who can hold a lock or wait for one: a lock group, named by its leader, or a prepared transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

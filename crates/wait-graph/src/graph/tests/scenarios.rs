@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::script::{Scan, cycles, edges, graph, names, roots, tree, vxid};
-use crate::model::wait_graph::{Party, WaitGraph};
+use crate::graph::{Party, WaitGraph};
 
 struct Case {
     what: &'static str,

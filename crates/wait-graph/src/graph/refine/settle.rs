@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashSet;
 
 use super::{Claim, Marks, agrees, is_contender};
-use crate::model::wait_graph::build::Draft;
-use crate::model::wait_graph::index::Index;
-use crate::model::wait_graph::queue::Entry;
+use crate::graph::build::Draft;
+use crate::graph::index::Index;
+use crate::graph::queue::Entry;
 
 /// A claim that can be looked up.
 struct Statement {

@@ -6,7 +6,7 @@ use super::frees::{Gone, freed};
 use super::index::Index;
 use super::net::{Adjacency, Net};
 use super::{Queue, Root};
-use crate::model::Timestamp;
+use locktop_base::Timestamp;
 
 /// A search that can be repeated without clearing what it remembers.
 #[derive(Debug)]

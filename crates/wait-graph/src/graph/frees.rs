@@ -5,7 +5,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Queue;
 use super::index::{Index, Members};
 use super::per_mode::{PerMode, stopped_by};
-use crate::model::lock::{LockMode, LockModes, LockType};
+use crate::lock::{LockMode, LockModes, LockType};
 
 /// Groups that go, and what they take along.
 #[derive(Debug, Clone, Copy)]

@@ -15,8 +15,8 @@ use super::net::Net;
 use super::per_mode::{PerMode, stopped_by};
 use super::reach::count;
 use super::{EdgeKind, Party, Queue, Root, Tree, TreeNode};
-use crate::model::Timestamp;
-use crate::model::lock::{LockMode, LockModes};
+use crate::lock::{LockMode, LockModes};
+use locktop_base::Timestamp;
 
 /// What the tree is made from.
 pub(super) struct Ground<'a> {

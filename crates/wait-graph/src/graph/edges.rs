@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use super::index::Index;
 use super::sweep::Sweep;
 use super::{Edge, EdgeKind, Queue, Waiter};
-use crate::model::lock::LockModes;
+use crate::lock::LockModes;
 
 /// All holder edges, at most `limit` queue edges, and how many queue edges are missing.
 pub(super) fn all(queues: &[Queue], index: &Index, limit: usize) -> (Vec<Edge>, u64) {

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::per_mode::{PerMode, stopped_by};
-use crate::model::lock::{LockMode, LockModes};
+use crate::lock::{LockMode, LockModes};
 
 /// Walks a queue from the front.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 //! Every column may be NULL: a role without `pg_read_all_stats` sees only `pid`, the database, the user and
 //! the application of other roles' sessions (`src/backend/utils/adt/pgstatfuncs.c`, `HAS_PGSTAT_PERMISSIONS`).
 
-use super::{Text, Timestamp};
+use locktop_base::{Text, Timestamp};
 
 /// What identifies one backend for as long as it lives: a process id alone is recycled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

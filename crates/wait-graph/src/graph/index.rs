@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::per_mode::{PerMode, stopped_by};
 use super::{Party, Queue};
-use crate::model::Timestamp;
-use crate::model::lock::LockModes;
+use crate::lock::LockModes;
+use locktop_base::Timestamp;
 
 /// What the graph looks up besides its queues. Groups are numbers here, counted from 0.
 #[derive(Debug, Clone, Default)]

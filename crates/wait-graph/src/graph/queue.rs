@@ -1,7 +1,7 @@
 //! The order of a wait queue, which `pg_locks` does not show.
 
 use super::Waiter;
-use crate::model::lock::LockModes;
+use crate::lock::LockModes;
 
 /// A process in a queue while the graph is being built.
 #[derive(Debug, Clone)]

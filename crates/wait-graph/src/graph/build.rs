@@ -10,7 +10,7 @@ use super::reach::{count, roots};
 use super::rows::{Rows, awaited};
 use super::sweep::Sweep;
 use super::{Holder, Input, Queue, WaitGraph, Waiter, cycles, edges, refine, tree};
-use crate::model::lock::LockModes;
+use crate::lock::LockModes;
 
 /// A queue while its order is being found.
 #[derive(Debug)]

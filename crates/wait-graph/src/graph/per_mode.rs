@@ -1,6 +1,6 @@
 //! A value for each lock mode, and which requests a set of held modes keeps waiting.
 
-use crate::model::lock::{LockMode, LockModes};
+use crate::lock::{LockMode, LockModes};
 
 /// One value for each [`LockMode`].
 #[derive(Debug, Clone, Copy, Default)]

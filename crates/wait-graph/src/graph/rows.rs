@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::model::lock::{Lock, LockMode, LockTag};
+use crate::lock::{Lock, LockMode, LockTag};
 
 /// The rows of one awaited lock, as indices of the scan.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::script::Scan;
-use crate::model::lock::{LockMode, LockTag, LockType};
-use crate::model::wait_graph::{EdgeKind, Party};
+use crate::graph::{EdgeKind, Party};
+use crate::lock::{LockMode, LockTag, LockType};
 
 /// Table 13.2 of the documentation: the modes, weakest first, down and across.
 const CONFLICTS: [&str; 8] =

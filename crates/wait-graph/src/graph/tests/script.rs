@@ -5,10 +5,10 @@
 
 use std::fmt::Write;
 
-use crate::model::Timestamp;
-use crate::model::backend::Backend;
-use crate::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
-use crate::model::wait_graph::{Answer, EdgeKind, Input, Party, WaitGraph};
+use crate::backend::Backend;
+use crate::graph::{Answer, EdgeKind, Input, Party, WaitGraph};
+use crate::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
+use locktop_base::Timestamp;
 
 /// A scan and what else the graph needs.
 #[derive(Debug, Default)]
@@ -187,9 +187,7 @@ pub(super) fn edges(graph: &WaitGraph) -> String {
 
 /// `10:3/1` for a root that blocks three and frees one.
 pub(super) fn roots(graph: &WaitGraph) -> String {
-    let root = |root: &crate::model::wait_graph::Root| {
-        format!("{}:{}/{}", name(root.party), root.blocked, root.frees)
-    };
+    let root = |root: &crate::graph::Root| format!("{}:{}/{}", name(root.party), root.blocked, root.frees);
     graph.roots.iter().map(root).collect::<Vec<_>>().join(" ")
 }
 
