@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// The wall clock of this machine. Ages never come from it: they come from the server's clock in a snapshot.
+#[cfg(feature = "chrono")]
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn wall() -> chrono::DateTime<chrono::Utc> {
@@ -10,6 +11,7 @@ pub fn wall() -> chrono::DateTime<chrono::Utc> {
 }
 
 /// The time zone of this machine as it is now, for times of day on a screen.
+#[cfg(feature = "chrono")]
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 pub fn offset() -> chrono::FixedOffset {

@@ -23,4 +23,5 @@ pub use lock_key::LockKey;
 pub type Text = std::sync::Arc<str>;
 
 /// A moment on the server's clock.
+#[cfg(feature = "chrono")]
 pub type Timestamp = chrono::DateTime<chrono::Utc>;

@@ -10,7 +10,8 @@
 //! - [`pooler`]: whether a session lock can be held here at all.
 //! - `redis_lock`, with the feature `redis`: locks in Redis, on one server or on a majority of several.
 //!
-//! All but [`advisory`] and `redis_lock` use tables and functions that `locktop schema install` makes, in the schema of a [`SchemaName`].
+//! All but [`advisory`] and `redis_lock` use tables and functions that `locktop schema install` makes, in the schema of a [`SchemaName`];
+//! they are the feature `tables`, which is on by default.
 #![cfg_attr(
     test,
     allow(
@@ -23,20 +24,29 @@
 )]
 
 pub mod advisory;
+#[cfg(feature = "tables")]
 pub mod call;
+#[cfg(feature = "tables")]
 pub mod lease;
+#[cfg(feature = "tables")]
 pub mod optimistic;
 pub mod pooler;
+#[cfg(feature = "tables")]
 pub mod rate_limit;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "redis")]
 pub mod redis_lock;
+#[cfg(feature = "tables")]
 pub mod scheduled_task;
+#[cfg(feature = "tables")]
 mod schema_name;
+#[cfg(feature = "tables")]
 pub mod snowflake;
+#[cfg(feature = "tables")]
 pub mod work_queue;
 
 pub use locktop_base::LockKey;
 pub use pg_connect;
+#[cfg(feature = "tables")]
 pub use schema_name::{NameError, SchemaName};

@@ -54,7 +54,7 @@ impl<'a> Sources<'a> {
             flags,
             flags_first: false,
             env: &|name| std::env::var(name).ok(),
-            home: etcetera::home_dir().ok(),
+            home: std::env::home_dir(),
             os_user: whoami::username().ok(),
         }
     }

@@ -1,0 +1,31 @@
+//! Tasks that one of many workers runs when their time comes. Needs `locktop schema install`.
+//!
+//! `cargo run -p locktop-locks --example scheduled_task -- "host=/tmp dbname=shop"`
+#![allow(missing_docs, clippy::print_stdout, reason = "an example")]
+
+use std::error::Error;
+
+use locktop_locks::scheduled_task::ScheduledTasks;
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    run(&std::env::args().nth(1).unwrap_or_default()).await
+}
+
+/// # Errors
+/// What the server or the connection says.
+pub async fn run(conninfo: &str) -> Result<(), Box<dyn Error>> {
+    let client = connect(&ConnInfo::parse(conninfo)?).await?.client;
+    let tasks = ScheduledTasks::default();
+    tasks.add(&client, "nightly report", "report", Some("0 3 * * *"), &["sales"]).await?;
+    for run in tasks.fetch(&client, "worker-1", 2).await? {
+        let what: Vec<String> = run.payload()?;
+        println!("{} of {}", run.name, what.join(", "));
+        if !tasks.finish(&client, &run, Ok(())).await? {
+            println!("{} was not ours any more", run.name);
+        }
+    }
+    Ok(())
+}
