@@ -1,4 +1,4 @@
-//! How many items of work go through our queue in a second, beside the recipe in `tests/locks_sql/article.sql`.
+//! How many items of work go through our queue in a second, beside the recipe in `tests/server/locks_sql/article.sql`.
 //!
 //! `cargo bench --bench queue` starts a server of its own (`LOCKTOP_BENCH_ITEMS`, `LOCKTOP_BENCH_WORKERS`). The work itself is nothing:
 //! what is measured is the claim and the end of an item, with the round trips that each way needs. Ours commits twice for an item, the
@@ -24,7 +24,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
 
 const ROUNDS: usize = 5;
-const ARTICLE: &str = include_str!("../tests/locks_sql/article.sql");
+const ARTICLE: &str = include_str!("../tests/server/locks_sql/article.sql");
 
 #[derive(Debug, Clone, Copy)]
 enum Way {

@@ -2,7 +2,7 @@
 //!
 //! # Floors
 //!
-//! A file imports only from floors above its own; `tests/architecture.rs` enforces that, and which external crates a
+//! A file imports only from floors above its own; `tests/offline/architecture.rs` enforces that, and which external crates a
 //! floor may name. From the top: [`text`], [`clock`], [`keys`], [`model`], [`wire`], [`pg`], [`schema`], [`redis`], [`locks`], [`action`], [`feed`], [`app`], [`ui`],
 //! [`worker`], [`demo`], [`runtime`], [`config`], [`cli`].
 //!

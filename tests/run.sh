@@ -54,7 +54,7 @@ say "building"
 cargo test --workspace --locked --no-run </dev/null || exit 1
 
 # Finds or fetches each version, and prints "available <major>" for every one that there is.
-found=$(cargo test --locked --quiet --test embedded -- --ignored --exact --nocapture available </dev/null) || exit 1
+found=$(cargo test --locked --quiet --test server -- --ignored --exact --nocapture embedded::available </dev/null) || exit 1
 versions=$(echo "$found" | sed -n 's/^.*available \([0-9][0-9]*\)$/\1/p' | tr '\n' ' ')
 versions=${versions% }
 if [ "$versions" != "14 15 16 17 18" ]; then

@@ -28,8 +28,8 @@ use locktop::schema::{self, SchemaName};
 
 use pgbench::{Pgbench, Row};
 
-const LEASE: &str = include_str!("../../tests/lease/article.sql");
-const RECIPES: &str = include_str!("../../tests/locks_sql/article.sql");
+const LEASE: &str = include_str!("../../tests/server/lease/article.sql");
+const RECIPES: &str = include_str!("../../tests/server/locks_sql/article.sql");
 
 /// Article and ours; `wanted` is the least ratio, where one was set.
 const ROWS: [Row; 10] = [

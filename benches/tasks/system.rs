@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// The printed text that the tests of the schema are about.
-const ARTICLE: &str = include_str!("../../tests/schema/article.sql");
+const ARTICLE: &str = include_str!("../../tests/server/schema/article.sql");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum System {

@@ -22,7 +22,7 @@ mod encodings;
 mod frees;
 mod frozen;
 mod garbled;
-#[path = "../action/stage.rs"]
+#[path = "../server/action/stage.rs"]
 #[allow(dead_code, reason = "each test program uses a part of it")]
 mod hands;
 mod scenarios;

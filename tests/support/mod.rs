@@ -10,23 +10,27 @@ use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options, SUPPORTED};
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
-use tokio::sync::OnceCell;
 use tokio_postgres::{Client, Statement};
+
+mod servers;
+
+pub(crate) use servers::Servers;
 
 /// Longest wait for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server for all tests of this program, started when the first one asks. It ends with the program.
+/// The servers of a program that has only one suite.
+static SERVERS: Servers = Servers::new();
+
+/// A server for all tests of this program, started when the first one asks. It ends with the program. A program of several suites
+/// has `suite.rs` for this, in each of them.
 pub(crate) async fn server() -> &'static EmbeddedServer {
-    static SERVER: OnceCell<EmbeddedServer> = OnceCell::const_new();
-    SERVER.get_or_init(|| start(None)).await
+    SERVERS.get(None, async || start(None).await).await
 }
 
 /// The same for one of the supported major versions.
 pub(crate) async fn server_of(version: u32) -> &'static EmbeddedServer {
-    static SERVERS: [OnceCell<EmbeddedServer>; 5] = [const { OnceCell::const_new() }; 5];
-    let index = usize::try_from(version).unwrap() - 14;
-    SERVERS[index].get_or_init(|| start(Some(version))).await
+    SERVERS.get(Some(version), async || start(Some(version)).await).await
 }
 
 /// The versions to test on: all that are supported, unless the one who runs the tests says otherwise
@@ -41,7 +45,7 @@ pub(crate) fn versions() -> Vec<u32> {
 }
 
 /// Room for a crowd of 200 beside everything else.
-async fn start(version: Option<u32>) -> EmbeddedServer {
+pub(crate) async fn start(version: Option<u32>) -> EmbeddedServer {
     let options = Options { version, ..Options::default() }
         .with("max_connections", 400)
         .with("max_worker_processes", 24)

@@ -1,0 +1,219 @@
+//! The config file: what is understood, and how each mistake is told.
+
+use std::path::Path;
+use std::time::Duration;
+
+use locktop::config::{Checks, Config, DEFAULT_TEXT, locate};
+use locktop::model::lock_key::LockKey;
+
+const ACTIONS: &[&str] = &["terminate", "quit", "mark", "pause"];
+const MEANINGS: &[&str] = &["critical", "warning"];
+
+fn checks() -> Checks<'static> {
+    Checks {
+        actions: Some(ACTIONS),
+        key: &|key| if key.starts_with("hyper") { Err("a key such as \"K\"".to_owned()) } else { Ok(()) },
+        meanings: Some(MEANINGS),
+        colour: &|colour| if colour == "reddish" { Err("a colour".to_owned()) } else { Ok(()) },
+    }
+}
+
+fn read(kind: &str, name: &str) -> Result<Config, String> {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(kind).join(name).with_extension("toml");
+    let text = std::fs::read_to_string(path).unwrap();
+    Config::parse(&text, Path::new("config.toml"), &checks()).map_err(|error| error.to_string())
+}
+
+macro_rules! invalid {
+    ($($name:ident: $expected:expr;)*) => { $(
+        #[test]
+        fn $name() {
+            assert_eq!(read("invalid_configs", stringify!($name)).unwrap_err(), $expected);
+        }
+    )* };
+}
+
+invalid! {
+    syntax: "config.toml:2:14: not valid TOML: unclosed table, expected `]`";
+    unknown_section: "config.toml:1:2: unknown key \"tresholds\": did you mean \"thresholds\"?";
+    unknown_threshold: "config.toml:2:1: unknown key \"wiat\" in [thresholds]: did you mean \"wait\"?";
+    unknown_far_off: "config.toml:4:1: unknown key \"zebra\" in [[lock_names]]: expected one of key, name, database";
+    refresh_too_short: "config.toml:1:11: refresh is \"10ms\": expected a duration from \"0.1s\" to \"60s\", such as \"1s\"";
+    refresh_no_string: "config.toml:1:11: refresh is the number 1: expected a duration from \"0.1s\" to \"60s\", such as \"1s\"";
+    threshold_no_duration: "config.toml:2:8: wait is \"a while\": expected a duration such as \"30s\", \"1m\" or \"2h\"";
+    threshold_no_count: "config.toml:2:11: blocked is the number 0: expected a whole number from 1";
+    threshold_no_share: "config.toml:2:15: connections is the number 90: expected a share of max_connections from 0.0 to 1.0";
+    target_without_conninfo: "config.toml:1:10: [targets.prod] has no conninfo: expected conninfo = \"host=… dbname=…\"";
+    target_bad_conninfo: "config.toml:2:12: unknown setting \"hots\" in the connection string: did you mean \"host\"?";
+    target_no_table: "config.toml:2:8: targets.prod is no table: expected [targets.prod] with conninfo = \"…\"";
+    redis_no_table: "config.toml:1:9: redis is no table: expected [redis] with a list of URLs, urls = [\"redis://host\"]";
+    redis_no_urls: "config.toml:1:1: [redis] has no servers: expected a list of URLs, urls = [\"redis://host\"]";
+    redis_bad_url: "config.toml:2:24: not a Redis URL (redis url did not parse): write redis://[user[:password]@]host[:port][/database], rediss:// for TLS, or redis+unix:///path/to/socket (in a password write %3A for \":\", %2F for \"/\", %40 for \"@\")";
+    redis_twice_in_sets: "config.toml:2:27: one:6379 is named twice";
+    redis_set_no_text: "config.toml:2:27: a server is no text: expected a list of URLs, urls = [\"redis://host\"]";
+    redis_twice: "config.toml:4:24: one:6379 is named twice";
+    redis_urls_no_list: "config.toml:2:8: urls is no list: expected a list of URLs, urls = [\"redis://host\"]";
+    target_name: "config.toml:1:10: the name of a target has no \"=\" and no \"://\" in it, and is not empty";
+    read_only_no_boolean: "config.toml:3:13: read_only is \"yes\": expected true or false";
+    lock_key_too_long: "config.toml:2:7: key is a list: expected a 64-bit number or two 32-bit numbers: key = 815 or key = [1, 100]";
+    lock_key_too_large: "config.toml:2:7: key is a list: expected a 64-bit number or two 32-bit numbers: key = 815 or key = [1, 100]";
+    lock_name_missing: "config.toml:3:1: [[lock_names]] needs a key and a name: key = 815 or key = [1, 100], name = \"…\"";
+    lock_name_twice: "config.toml:5:1: key 1 has a name already";
+    lock_names_single: "config.toml:1:1: lock_names is a table: expected a list of tables, [[lock_names]]";
+    query_empty: "config.toml:2:7: sql is \"\": expected a query in quotes: \"select key, name from …\"";
+    unknown_table: "config.toml:2:1: unknown key \"task_queues\" in [tables]: did you mean \"task_queue\"?";
+    unknown_action: "config.toml:2:1: unknown action \"terminat\" in [keys]: did you mean \"terminate\"?";
+    bad_key: "config.toml:2:19: terminate is \"hyper-x\": expected a key such as \"K\"";
+    key_no_string: "config.toml:2:13: terminate is the number 5: expected a key in quotes or a list of keys, such as \"K\" or [\"q\", \"ctrl-c\"]";
+    theme_base: "config.toml:2:8: base is \"drak\": expected \"dark\", \"light\", \"mono\" or \"ansi\"";
+    theme_unknown_meaning: "config.toml:2:1: unknown key \"critcal\" in [theme]: did you mean \"critical\"?";
+    theme_bad_colour: "config.toml:2:12: critical is \"reddish\": expected a colour";
+    several: "config.toml:1:11: refresh is \"fast\": expected a duration from \"0.1s\" to \"60s\", such as \"1s\"\n\
+              config.toml:4:8: wait is the number 30: expected a duration such as \"30s\", \"1m\" or \"2h\"\n\
+              config.toml:5:1: unknown key \"blöcked\" in [thresholds]: did you mean \"blocked\"?\n\
+              config.toml:8:8: base is \"pink\": expected \"dark\", \"light\", \"mono\" or \"ansi\"";
+}
+
+#[test]
+fn hostile() {
+    let error = read("invalid_configs", "hostile").unwrap_err();
+    assert!(error.starts_with("config.toml:1:1: unknown key \""), "{error:?}");
+}
+
+#[test]
+fn every_file_has_its_test() {
+    let source = include_str!("config.rs");
+    for kind in ["valid_configs", "invalid_configs"] {
+        for entry in
+            std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(kind)).unwrap()
+        {
+            let name = entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned();
+            let tested =
+                [format!("    {name}: "), format!("fn {name}()")].iter().any(|form| source.contains(form));
+            assert!(tested, "{kind}/{name}.toml has no test");
+        }
+    }
+}
+
+#[test]
+fn empty() {
+    assert_eq!(read("valid_configs", "empty"), Ok(Config::default()));
+}
+
+#[test]
+fn the_printed_default_is_the_default() {
+    let parsed = Config::parse(DEFAULT_TEXT, Path::new("default"), &checks()).unwrap();
+    assert_eq!(parsed, Config::default());
+}
+
+#[test]
+fn the_examples_in_the_printed_default_are_valid() {
+    // Every commented line that looks like TOML, with the comment taken off.
+    let is_example = |line: &str| {
+        let line = line.trim_start_matches("# ");
+        line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '))
+    };
+    let live: String = DEFAULT_TEXT
+        .lines()
+        .map(|line| if line.starts_with("# ") && is_example(line) { &line[2..] } else { line })
+        .fold(String::new(), |text, line| text + line + "\n");
+    let config = Config::parse(&live, Path::new("examples"), &checks()).unwrap();
+    assert_eq!(config.targets.len(), 1);
+    assert_eq!(config.tables.len(), 8);
+    assert_eq!(config.lock_names.len(), 2);
+    assert_eq!(config.lock_name_queries.len(), 1);
+    assert_eq!(config.keys.len(), 2);
+    assert_eq!(config.theme.colours.len(), 1);
+}
+
+#[test]
+fn everything() {
+    let config = read("valid_configs", "everything").unwrap();
+    assert_eq!(config.refresh, Duration::from_millis(500));
+    let prod = &config.targets["prod"];
+    assert_eq!((prod.read_only, prod.refresh), (true, Some(Duration::from_secs(2))));
+    assert!(config.targets.contains_key("生产"));
+    assert!(!format!("{config:?}").contains("hush"));
+    let own = prod.redis.as_ref().unwrap();
+    assert_eq!(
+        (own.sets.sizes(), own.sets.servers().nth(1).unwrap().to_string(), own.pattern.as_deref()),
+        (vec![2], "two:7000/3".into(), None)
+    );
+    assert_eq!(
+        (config.redis.sets.sizes(), config.redis.pattern.as_deref()),
+        (vec![1, 2, 1], Some("mutex:*"))
+    );
+    assert_eq!(config.tables["scheduled_tasks"], "jobs.scheduled_tasks");
+    let limits = &config.thresholds;
+    let durations = [
+        limits.wait,
+        limits.idle_in_transaction,
+        limits.idle_lock,
+        limits.task_timeout,
+        limits.orphan_grace,
+        limits.task_overdue,
+        limits.queue_pending,
+        limits.id_ahead,
+    ];
+    assert_eq!(
+        durations.map(|seconds| format!("{seconds}")),
+        ["90", "120", "3600", "2700", "10", "120", "1800", "5"]
+    );
+    assert_eq!([limits.blocked, limits.convoy, limits.pile_up], [20, 6, 7]);
+    assert_eq!(format!("{}", limits.connections), "0.75");
+    let names: Vec<_> =
+        config.lock_names.iter().map(|n| (n.key, n.name.as_str(), n.database.as_deref())).collect();
+    assert_eq!(
+        names,
+        [(LockKey::Bigint(-815), "billing close", None), (LockKey::Pair(1, -100), "import", Some("app"))]
+    );
+    assert_eq!(config.lock_name_queries[0].database.as_deref(), Some("app"));
+    let keys: Vec<_> = config
+        .keys
+        .iter()
+        .map(|binding| {
+            (binding.action.as_str(), binding.keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>())
+        })
+        .collect();
+    assert_eq!(keys, [("mark", vec![]), ("quit", vec!["q", "ctrl-c"]), ("terminate", vec!["x"])]);
+    assert_eq!(config.theme.base, "light");
+    assert_eq!(config.theme.colours[0].colour, "#ff5f5f");
+    let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
+    assert!(later.ends_with(":50:14: ctrl-c is bound twice"), "{later}");
+}
+
+#[test]
+fn dotted_keys() {
+    let config = read("valid_configs", "dotted_keys").unwrap();
+    assert_eq!(format!("{}", config.thresholds.wait), "5");
+    assert_eq!(config.targets["a"].conninfo, "app");
+    assert_eq!(config.lock_names[0].key, LockKey::Bigint(0x4C54));
+    assert_eq!(config.theme.base, "mono");
+}
+
+#[test]
+fn the_file_is_where_it_is_looked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let xdg = directory.path().display().to_string();
+    let env = |name: &str| (name == "XDG_CONFIG_HOME").then(|| xdg.clone());
+    let location = locate(None, &env).unwrap();
+    assert_eq!(location.path, directory.path().join("locktop/config.toml"));
+    assert_eq!(
+        Config::load(&location, &checks()).unwrap(),
+        Config::default(),
+        "nobody named it: it may be absent"
+    );
+    std::fs::create_dir(directory.path().join("locktop")).unwrap();
+    std::fs::write(&location.path, "refresh = '3s'").unwrap();
+    assert_eq!(Config::load(&location, &checks()).unwrap().refresh, Duration::from_secs(3));
+
+    let env = |name: &str| (name == "LOCKTOP_CONFIG").then(|| format!("{xdg}/none.toml"));
+    let error = Config::load(&locate(None, &env).unwrap(), &checks()).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        format!("cannot read the config file {xdg}/none.toml: No such file or directory (os error 2)")
+    );
+    let flag = locate(Some("other.toml".into()), &env).unwrap();
+    assert_eq!((flag.path.to_str(), flag.named), (Some("other.toml"), true));
+}

@@ -1,0 +1,13 @@
+//! What needs no server.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs,
+    reason = "a test may"
+)]
+
+mod architecture;
+mod config;
+mod text_on_screen;

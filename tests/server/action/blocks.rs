@@ -1,0 +1,134 @@
+//! "Blocks somebody", as the server sees it.
+
+use locktop::model::lock::{LockMode, LockTag, LockType};
+use locktop::model::plan::{Fate, SessionTarget, Verb, What};
+
+use super::stage::{Hands, Session, is_there, seen, seen_whatever_it_does};
+use super::support::{self, open};
+
+#[tokio::test]
+async fn one_ahead_in_a_queue_blocks_and_one_behind_does_not() {
+    for version in support::versions() {
+        let info = support::database(support::server_of(version).await).await;
+        let look = open(&info).await.client;
+        look.batch_execute("CREATE TABLE t (id int)").await.unwrap();
+        let mut hands = Hands::of(&info).await;
+        let reader = Session::open(&info).await;
+        reader.run("BEGIN; SELECT FROM t").await;
+        let ahead = Session::open(&info).await.begin("BEGIN; LOCK TABLE t", &look, "Lock").await;
+        let behind = Session::open(&info).await.begin("SELECT FROM t", &look, "Lock").await;
+        // The last of the queue holds nobody up, although its request conflicts with that of the one ahead.
+        let last = SessionTarget { blocks: true, ..seen(&look, behind.pid).await };
+        let (fate, detail) = hands.one(Verb::Terminate, What::Session(last)).await;
+        assert_eq!((fate, detail.as_str()), (Fate::Changed, "it no longer blocks anybody"), "{version}");
+        let first = SessionTarget { blocks: true, ..seen(&look, ahead.pid).await };
+        let (fate, detail) = hands.one(Verb::Cancel, What::Session(first)).await;
+        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+        assert_eq!(behind.end().await, None, "it goes on");
+        // And the reader, which everybody waited for, does not keep anybody any more.
+        let root = SessionTarget { blocks: true, ..seen(&look, reader.pid).await };
+        let (fate, detail) = hands.one(Verb::Terminate, What::Session(root)).await;
+        assert_eq!((fate, detail.as_str()), (Fate::Changed, "it no longer blocks anybody"), "{version}");
+        reader.run("COMMIT").await;
+    }
+}
+
+/// A member of the target's own group is nobody else: its workers wait for no lock of their leader's, and their locks are its own.
+#[tokio::test]
+async fn a_leader_blocks_with_the_locks_of_its_workers() {
+    for version in support::versions() {
+        let info = support::database(support::server_of(version).await).await;
+        let look = open(&info).await.client;
+        look.batch_execute("CREATE TABLE big AS SELECT generate_series(1, 1000) AS id; ALTER TABLE big SET (parallel_workers = 2)")
+            .await
+            .unwrap();
+        let mut hands = Hands::of(&info).await;
+        let leader = Session::open(&info).await;
+        leader
+            .run(
+                "SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+                 CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS
+                 'BEGIN PERFORM pg_sleep(0.5); RETURN $1; END'",
+            )
+            .await;
+        let leader = leader.begin("SELECT sum(slow(id)) FROM big", &look, "Timeout").await;
+        let workers = "SELECT count(*) FROM pg_stat_activity WHERE leader_pid = $1";
+        support::wait_until("it has workers", async || {
+            look.query_one(workers, &[&leader.pid]).await.unwrap().get::<_, i64>(0) > 0
+        })
+        .await;
+        let alone = SessionTarget { blocks: true, ..seen(&look, leader.pid).await };
+        let (fate, detail) = hands.one(Verb::Cancel, What::Session(alone.clone())).await;
+        assert_eq!((fate, detail.as_str()), (Fate::Changed, "it no longer blocks anybody"), "{version}");
+        let waiter = Session::open(&info).await.begin("BEGIN; LOCK TABLE big", &look, "Lock").await;
+        let (fate, detail) = hands.one(Verb::Terminate, What::Session(alone)).await;
+        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+        let gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 OR leader_pid = $1";
+        support::wait_until("its workers end with it", async || {
+            look.query_one(gone, &[&leader.pid]).await.unwrap().get::<_, i64>(0) == 0
+        })
+        .await;
+        waiter.end().await;
+    }
+}
+
+/// What only a worker has locked, its leader holds.
+#[tokio::test]
+async fn a_leader_holds_the_locks_of_its_workers() {
+    for version in support::versions() {
+        let info = support::database(support::server_of(version).await).await;
+        let look = open(&info).await.client;
+        look.batch_execute(
+            "CREATE TABLE big AS SELECT generate_series(1, 1000) AS id; ALTER TABLE big SET (parallel_workers = 2);
+             CREATE TABLE other (id int);
+             CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS
+             'BEGIN PERFORM FROM other; PERFORM pg_sleep(0.5); RETURN $1; END'",
+        )
+        .await
+        .unwrap();
+        let mut hands = Hands::of(&info).await;
+        let leader = Session::open(&info).await;
+        leader
+            .run(
+                "SET min_parallel_table_scan_size = 0; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+                 SET parallel_leader_participation = off",
+            )
+            .await;
+        let leader = leader.begin("SELECT sum(slow(id)) FROM big", &look, "IPC").await;
+        let held = "SELECT l.database, l.relation, l.pid FROM pg_locks AS l
+                     WHERE l.relation = 'other'::regclass AND l.granted";
+        support::wait_until("a worker has locked it", async || {
+            !look.query(held, &[]).await.unwrap().is_empty()
+        })
+        .await;
+        let rows = look.query(held, &[]).await.unwrap();
+        assert!(rows.iter().all(|row| row.get::<_, i32>(2) != leader.pid), "{version}");
+        let tag = LockTag {
+            database: Some(rows[0].get(0)),
+            relation: Some(rows[0].get(1)),
+            ..LockTag::new(LockType::Relation)
+        };
+        let seen = seen(&look, leader.pid).await;
+        let of = |mode| SessionTarget { holds: Some((tag, mode)), ..seen.clone() };
+        let (fate, detail) = hands.one(Verb::Terminate, What::Session(of(LockMode::Share))).await;
+        assert_eq!(fate, Fate::Changed, "{version}: {detail}");
+        let (fate, detail) = hands.one(Verb::Terminate, What::Session(of(LockMode::AccessShare))).await;
+        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+    }
+}
+
+/// The views over the functions join catalogs, and would wait for whoever has locked them.
+#[tokio::test]
+async fn who_has_locked_the_catalogs_can_be_ended() {
+    for version in support::versions() {
+        let info = support::database(support::server_of(version).await).await;
+        let look = open(&info).await.client;
+        let mut hands = Hands::of(&info).await;
+        let holder = Session::open(&info).await;
+        let target = seen_whatever_it_does(&look, holder.pid).await;
+        holder.run("BEGIN; LOCK TABLE pg_class, pg_database IN ACCESS EXCLUSIVE MODE").await;
+        let (fate, detail) = hands.one(Verb::Terminate, What::Session(target)).await;
+        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+        assert!(!is_there(&look, holder.pid).await);
+    }
+}

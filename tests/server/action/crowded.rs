@@ -1,0 +1,130 @@
+//! All connections are taken: what was opened before serves, and where nothing more could be had, the poll's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktop::action::executor::Executor;
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::feed::lines::Lines;
+use locktop::feed::live::{Live, Settings, Wishes};
+use locktop::feed::spare::Spare;
+use locktop::model::plan::{Fate, SessionTarget, Verb, What};
+use locktop::model::view::View;
+use locktop::pg::connect::{Connection, connect};
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::error::ConnectError;
+use locktop::pg::poll::Limits;
+use tokio::sync::watch;
+
+use super::stage::{Hands, Notes, Session, is_there, seen, settings};
+use super::support::{self, conninfo};
+
+/// A small server with a blocked session, and a dashboard's poll.
+struct Small {
+    _server: EmbeddedServer,
+    info: ConnInfo,
+    look: tokio_postgres::Client,
+    holder: Session,
+    live: Option<Live>,
+    views: watch::Receiver<Arc<View>>,
+    views_in: Option<watch::Sender<Arc<View>>>,
+    lines: watch::Receiver<Option<locktop::feed::lines::Line>>,
+}
+
+impl Small {
+    async fn start() -> Self {
+        let options =
+            Options::default().with("max_connections", 12).with("superuser_reserved_connections", 0);
+        let server = EmbeddedServer::start(options.with("max_wal_senders", 0)).await.unwrap();
+        let info = conninfo(&server);
+        let look = support::open(&info).await.client;
+        look.batch_execute("CREATE TABLE t (id int)").await.unwrap();
+        let holder = Session::open(&info).await;
+        holder.run("BEGIN; LOCK TABLE t").await;
+        let waiter = Session::open(&info).await;
+        drop(waiter.begin("SELECT FROM t", &look, "Lock").await);
+        let live = Live::connect(info.clone(), Settings::default(), |_| {}).await.unwrap();
+        let (views_in, views) = watch::channel(live.view());
+        let lines = live.line();
+        Self { _server: server, info, look, holder, live: Some(live), views, views_in: Some(views_in), lines }
+    }
+
+    /// Lets the poll run.
+    fn run(&mut self) -> tokio::task::JoinHandle<()> {
+        let (_, wishes) = Wishes::every(Duration::from_millis(100));
+        let (live, views_in) = (self.live.take().unwrap(), self.views_in.take().unwrap());
+        tokio::spawn(live.run(wishes, views_in))
+    }
+
+    fn spare(&self) -> Arc<Spare> {
+        Arc::new(Spare::keep(self.info.clone(), Limits::default(), self.views.clone()))
+    }
+
+    /// Takes every connection that is left.
+    async fn fill(&self) -> Vec<Connection> {
+        let mut crowd = Vec::new();
+        loop {
+            match connect(&self.info).await {
+                Ok(connection) => crowd.push(connection),
+                Err(error) => {
+                    assert!(is_full(&error), "{error}");
+                    return crowd;
+                }
+            }
+        }
+    }
+
+    async fn ends_the_root(&self, spare: Arc<Spare>) -> Vec<i32> {
+        let lines = Lines { spare, poll: self.lines.clone() };
+        let notes = Notes::default();
+        let executor = Executor::start(lines, notes.clone(), settings());
+        let pids = executor.own_pids();
+        let mut hands = Hands { executor, notes, progress: 0 };
+        let target = SessionTarget { blocks: true, ..seen(&self.look, self.holder.pid).await };
+        let (fate, detail) = hands.one(Verb::Terminate, What::Session(target)).await;
+        assert_eq!(fate, Fate::Done, "{detail}");
+        assert!(!is_there(&self.look, self.holder.pid).await);
+        pids
+    }
+}
+
+fn is_full(error: &ConnectError) -> bool {
+    error.is_waitable()
+}
+
+#[tokio::test]
+async fn with_all_connections_taken_the_spare_one_serves() {
+    let mut small = Small::start().await;
+    let poll = small.run();
+    let spare = small.spare();
+    spare.client(support::PATIENCE).await.unwrap();
+    let crowd = small.fill().await;
+    let pids = small.ends_the_root(spare).await;
+    assert_eq!(pids.len(), 2, "the poll's and the spare one's: {pids:?}");
+    drop(crowd);
+    poll.abort();
+}
+
+#[tokio::test]
+async fn where_no_spare_one_could_be_had_the_poll_serves() {
+    let mut small = Small::start().await;
+    let crowd = small.fill().await;
+    let spare = small.spare();
+    let refused = spare.client(Duration::from_secs(1)).await.unwrap_err();
+    let poll = small.run();
+    let pids = small.ends_the_root(Arc::clone(&spare)).await;
+    assert_eq!(pids.len(), 1, "the poll's: {pids:?}; {refused}");
+    assert!(spare.ready(Duration::ZERO).await.is_err() || crowd.is_empty(), "{refused}");
+    // The poll goes on.
+    let mut views = small.views.clone();
+    let holder = small.holder.pid;
+    let without = views.wait_for(|view| {
+        view.snapshot.as_ref().is_some_and(|snapshot| {
+            !snapshot.backends.rows.is_empty()
+                && snapshot.backends.rows.iter().all(|backend| backend.pid != holder)
+        })
+    });
+    tokio::time::timeout(support::PATIENCE, without).await.unwrap().unwrap();
+    drop(crowd);
+    poll.abort();
+}

@@ -1,0 +1,242 @@
+//! Rows whose texts are stored in other bytes than UTF-8 has for them, or in bytes that are no text: they are shown, and done to, as others.
+
+use std::sync::Arc;
+
+use locktop::action::recover;
+use locktop::model::lease::Lease;
+use locktop::model::plan::{
+    Fate, ItemTarget, LeaseTarget, Outcome, Request, Selection, TaskTarget, Verb, What,
+};
+use locktop::model::snapshot::Snapshot;
+use locktop::model::work_queue::Item;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::{Limits, Session, open_plain};
+use locktop::schema::{self, SchemaName};
+use tokio_postgres::Client;
+
+use super::stage::{Hands, Line, Notes, pid};
+use super::support::{self, conninfo, open, wait_until};
+
+/// An encoding, a name in its bytes, and what it reads.
+const NAMES: [(&str, &[u8], &str); 6] = [
+    ("UTF8", "caf\u{e9} \u{65e5}\u{fffd}".as_bytes(), "caf\u{e9} \u{65e5}\u{fffd}"),
+    ("LATIN1", b"caf\xe9 \x85\xff's", "caf\u{e9} \u{85}\u{ff}'s"),
+    ("EUC_JP", b"\xc6\xfc\xcb\xdc\xa1\xc1\x8f\xa2\xc3", "\u{65e5}\u{672c}\u{ff5e}\u{ffe4}"),
+    // A letter that only PostgreSQL knows there.
+    ("EUC_JP", b"a\x8f\xf4\xa1\xc6\xfc", "a\u{fffd}\u{65e5}"),
+    ("SQL_ASCII", "caf\u{e9}".as_bytes(), "caf\u{e9}"),
+    ("SQL_ASCII", b"a\xff\xfeb \xe9", "a\u{fffd}\u{fffd}b \u{fffd}"),
+];
+
+struct Place {
+    info: ConnInfo,
+    admin: Client,
+    /// The name as an expression.
+    name: String,
+    hex: String,
+}
+
+impl Place {
+    /// A database with the schema, no grace, and a task, an execution, a lease and an item of that name.
+    async fn new(version: u32, number: usize, prefix: &str) -> Self {
+        let (encoding, bytes, _) = NAMES[number];
+        let server = support::server_of(version).await;
+        let database = format!("{prefix}_{number}");
+        let make = format!(
+            "CREATE DATABASE {database} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0;
+             ALTER DATABASE {database} SET locktop.orphan_grace = '0'"
+        );
+        let first = open(&conninfo(server)).await.client;
+        for statement in make.split(';') {
+            first.batch_execute(statement).await.unwrap();
+        }
+        let info = conninfo(server).with_dbname(&database);
+        schema::install(&mut open(&info).await.client, &SchemaName::default()).await.unwrap();
+        let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
+        let name = format!("convert_from(decode('{hex}', 'hex'), getdatabaseencoding())");
+        let admin = open(&info).await.client;
+        admin.batch_execute("SET search_path = locktop").await.unwrap();
+        let place = Self { info, admin, name, hex };
+        place.fill().await;
+        place
+    }
+
+    async fn fill(&self) {
+        let worker = open(&self.info).await.client;
+        let of_worker = pid(&worker).await;
+        let name = &self.name;
+        let rows = format!(
+            "SET search_path = locktop; SET client_min_messages = error;
+             INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('other', 'x', now());
+             INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ({name}, 'x', now() + interval '1 day');
+             SELECT FROM lease_acquire(7, {name}, '1 hour');
+             INSERT INTO task_queue (task_name) VALUES ({name});
+             SELECT FROM claim_queue_items({name}, 1);
+             SELECT FROM try_acquire_task_lock(1, {name});
+             UPDATE task_execution_log SET started_at = now() - interval '1 hour'"
+        );
+        worker.batch_execute(&rows).await.unwrap();
+        drop(worker);
+        wait_until("the worker to be gone", async || !super::stage::is_there(&self.admin, of_worker).await)
+            .await;
+    }
+
+    async fn oid(&self, table: &str) -> u32 {
+        let sql = format!("SELECT 'locktop.{table}'::regclass::oid");
+        self.admin.query_one(&sql, &[]).await.unwrap().get(0)
+    }
+
+    async fn task(&self, snapshot: &Snapshot, name: &str) -> TaskTarget {
+        let tasks = &snapshot.task_sets[0].tasks;
+        assert_eq!(tasks.error, None);
+        let row = tasks.rows.iter().find(|row| row.name.as_deref() == Some(name)).unwrap();
+        TaskTarget {
+            table: self.oid("scheduled_tasks").await,
+            source: "locktop.scheduled_tasks".into(),
+            is_own: true,
+            id: row.id,
+            name: row.name.clone(),
+            enabled: row.enabled,
+            next_run_at: row.next_run_at,
+        }
+    }
+
+    async fn lease(&self, snapshot: &Snapshot) -> LeaseTarget {
+        let row: &Lease = &snapshot.systems.leases[0].section.rows[0];
+        LeaseTarget {
+            table: self.oid("distlock").await,
+            source: "locktop.distlock".into(),
+            is_own: true,
+            id: row.id.clone(),
+            owner: row.owner.clone().unwrap(),
+            renewed_at: row.renewed_at.unwrap(),
+            term: row.term.unwrap(),
+            token: row.token,
+        }
+    }
+
+    async fn item(&self, snapshot: &Snapshot) -> ItemTarget {
+        let row: &Item = &snapshot.systems.items[0].section.rows[0];
+        ItemTarget {
+            table: self.oid("task_queue").await,
+            source: "locktop.task_queue".into(),
+            is_own: true,
+            id: row.id,
+            status: row.status.clone(),
+            worker: row.worker.clone(),
+            attempt: row.attempt,
+            key: None,
+        }
+    }
+
+    /// How often the name is in a column of the record, in the bytes in which it is stored.
+    async fn noted(&self, column: &str) -> i64 {
+        let sql = format!(
+            "SELECT count(*) FROM locktop_audit
+              WHERE strpos(encode(convert_to({column}, getdatabaseencoding()), 'hex'), '{}') > 0",
+            self.hex
+        );
+        self.admin.query_one(&sql, &[]).await.unwrap().get(0)
+    }
+}
+
+async fn hands(client: Arc<Client>) -> Hands {
+    let pids = vec![pid(&client).await];
+    Hands::with(Line { client, pids }, Notes::default())
+}
+
+/// Asked for on each kind of connection there is: of the poll, of its own, and of a command.
+#[tokio::test]
+async fn a_row_in_any_bytes_is_shown_and_done_to() {
+    let version = support::versions()[0];
+    for (number, (encoding, _, shown)) in NAMES.into_iter().enumerate() {
+        let place = Place::new(version, number, "stored").await;
+        let mut session = Session::open(&place.info, Limits::default()).await.unwrap();
+        let snapshot = session.poll(None).await.unwrap();
+        let own = Arc::new(open_plain(&place.info, &Limits::default()).await.unwrap().client);
+        let command = Arc::new(open(&place.info).await.client);
+
+        let mut hands_of = [hands(session.client()).await, hands(own).await, hands(command).await];
+        for (hands, verb) in hands_of.iter_mut().zip([Verb::Disable, Verb::Enable, Verb::MakeDue]) {
+            let snapshot = session.poll(None).await.unwrap();
+            let seen = place.task(&snapshot, shown).await;
+            for other in ["caf\u{e8}", "\u{1f512}", "a\u{fffd}c"] {
+                let other = TaskTarget { name: Some(other.into()), ..seen.clone() };
+                let (fate, detail) = hands.one(verb, What::Task(other)).await;
+                assert_eq!(
+                    (fate, detail.as_str()),
+                    (Fate::Changed, "since it was seen, it has another name")
+                );
+            }
+            let (fate, detail) = hands.one(verb, What::Task(seen)).await;
+            assert_eq!(fate, Fate::Done, "{encoding} {verb:?}: {detail}");
+        }
+        assert_eq!(place.noted("detail").await, 3, "{encoding}");
+
+        let [of_poll, of_own, of_command] = &mut hands_of;
+        let seen = place.lease(&snapshot).await;
+        assert_eq!(&*seen.owner, shown);
+        let other = LeaseTarget { owner: format!("{shown}\u{e9}").into(), ..seen.clone() };
+        let (fate, detail) = of_poll.one(Verb::Unlock, What::Lease(other)).await;
+        assert_eq!((fate, detail.as_str()), (Fate::Changed, "since it was seen, its owner is another one"));
+        let (fate, detail) = of_poll.one(Verb::Unlock, What::Lease(seen)).await;
+        assert_eq!(fate, Fate::Done, "{encoding}: {detail}");
+        assert_eq!(place.noted("worker_id").await, 1, "{encoding}");
+
+        let seen = place.item(&snapshot).await;
+        assert_eq!(seen.worker.as_deref(), Some(shown));
+        let (fate, detail) = of_own.one(Verb::Requeue, What::Item(seen)).await;
+        assert_eq!(fate, Fate::Done, "{encoding}: {detail}");
+        let snapshot = session.poll(None).await.unwrap();
+        let pending = place.item(&snapshot).await;
+        let (fate, detail) = of_command.one(Verb::SetAside, What::Item(pending)).await;
+        assert_eq!(fate, Fate::Done, "{encoding}: {detail}");
+    }
+}
+
+/// What the server says no with is readable where it can be, and is no end of the connection where it is not.
+#[tokio::test]
+async fn an_error_in_any_bytes_is_an_error() {
+    let version = support::versions()[0];
+    for (number, (encoding, ..)) in NAMES.into_iter().enumerate() {
+        let place = Place::new(version, number, "refused").await;
+        let own = open_plain(&place.info, &Limits::default()).await.unwrap().client;
+        let session = Session::open(&place.info, Limits::default()).await.unwrap();
+        let poll = session.client();
+        let raise = format!("DO $$BEGIN EXECUTE format('SELECT FROM %I', {}); END$$", place.name);
+        for (client, is_own) in [(&own, true), (&*poll, false)] {
+            let error = client.batch_execute(&raise).await.unwrap_err();
+            let said = error.as_db_error().unwrap();
+            assert_eq!(said.code().code(), "42P01", "{encoding}: {said}");
+            if is_own && ["LATIN1", "UTF8"].contains(&encoding) {
+                assert!(said.message().contains("caf\u{e9}"), "{encoding}: {said}");
+            }
+            client.batch_execute("SELECT 1").await.unwrap();
+        }
+    }
+}
+
+/// A worker whose name is no text stops nothing, and its execution is recovered as any other.
+#[tokio::test]
+async fn an_execution_of_any_worker_is_recovered() {
+    let version = support::versions()[0];
+    for (number, (encoding, _, shown)) in NAMES.into_iter().enumerate() {
+        let place = Place::new(version, number, "recovered").await;
+        let schema = SchemaName::default();
+        let request = Request { select: Selection::Orphans, task: None, terminate: false };
+        let own = open_plain(&place.info, &Limits::default()).await.unwrap().client;
+        let command = open(&place.info).await.client;
+        for client in [&own, &command] {
+            let plan = recover::plan(client, &schema, &request).await.unwrap();
+            assert_eq!(plan.rows[0].seen.worker_id, shown, "{encoding}");
+        }
+        let plan = recover::plan(&command, &schema, &request).await.unwrap();
+        let actor = super::stage::settings().actor;
+        let order =
+            recover::Order { actor, reason: Some("\u{e9}\u{65e5}".to_owned()), wait: support::PATIENCE };
+        let results = recover::execute(&own, &schema, &plan, &order, |_| {}).await;
+        let outcomes: Vec<_> = results.iter().map(|result| (result.outcome, &result.detail)).collect();
+        assert!(matches!(outcomes[..], [(Outcome::Recovered, _)]), "{encoding}: {outcomes:?}");
+        assert!(place.noted("worker_id").await > 0, "{encoding}");
+    }
+}

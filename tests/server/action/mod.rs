@@ -1,0 +1,19 @@
+//! What the executor does to real servers, and above all what it does not.
+
+mod blocks;
+mod crowded;
+mod encodings;
+mod identity;
+mod pooled;
+mod redis;
+mod rights;
+mod slow;
+pub(crate) mod stage;
+mod steps;
+mod successor;
+#[path = "../../support/suite.rs"]
+mod support;
+mod tables;
+mod tcp;
+
+use crate::pooler;

@@ -1,0 +1,78 @@
+//! Through a pool of sessions: between the screen and the key the same session begins to serve somebody else.
+
+use locktop::model::plan::{Fate, SessionTarget, Verb, What};
+use locktop::pg::conninfo::ConnInfo;
+
+use super::pooler::Pooler;
+use super::stage::{Hands, Session, is_there, pid, seen};
+use super::support::{self, open};
+
+#[tokio::test]
+async fn a_session_that_serves_somebody_else_by_now_is_left_alone() {
+    let version = support::versions()[0];
+    let server = support::server_of(version).await;
+    let info = support::database(server).await;
+    let look = open(&info).await.client;
+    look.batch_execute("CREATE TABLE t (id int)").await.unwrap();
+    // One session of the server for all clients of the pool, one after the other.
+    let pooler =
+        Pooler::start_with(server, "session", "default_pool_size = 1\nserver_reset_query = DISCARD ALL");
+    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+    let mut hands = Hands::of(&info).await;
+
+    let first = open(&pool).await;
+    first.client.batch_execute("BEGIN; LOCK TABLE t").await.unwrap();
+    let shared = pid(&first.client).await;
+    let waiter = Session::open(&info).await.begin("SELECT FROM t", &look, "Lock").await;
+    // What the screen shows: an idle transaction that blocks somebody.
+    let shown = SessionTarget { blocks: true, ..seen(&look, shared).await };
+    first.client.batch_execute("COMMIT").await.unwrap();
+    drop(first);
+    assert_eq!(waiter.end().await, None);
+
+    // Somebody else, in the same session, and in the same situation.
+    let second = open(&pool).await;
+    second.client.batch_execute("BEGIN; LOCK TABLE t").await.unwrap();
+    assert_eq!(pid(&second.client).await, shared, "it is the same session");
+    let waiter = Session::open(&info).await.begin("SELECT FROM t", &look, "Lock").await;
+    let now = seen(&look, shared).await;
+    assert_eq!(now.backend_start, shown.backend_start);
+    for verb in [Verb::Terminate, Verb::Cancel] {
+        let (fate, detail) = hands.one(verb, What::Session(shown.clone())).await;
+        assert_eq!(fate, Fate::Changed, "{detail}");
+        assert!(detail.starts_with("its transaction is another one: began"), "{detail}");
+    }
+    // Neither ended nor cancelled.
+    second.client.batch_execute("SELECT pg_sleep(0.02); COMMIT").await.unwrap();
+    assert_eq!(waiter.end().await, None);
+    assert!(is_there(&look, shared).await);
+}
+
+/// The executor's own connection goes through a pool that gives each transaction another session: one message is one
+/// transaction, and nothing stays behind.
+#[tokio::test]
+async fn the_executor_may_be_behind_a_pooler_itself() {
+    let version = support::versions()[0];
+    let server = support::server_of(version).await;
+    let info = support::database(server).await;
+    let look = open(&info).await.client;
+    look.batch_execute("CREATE TABLE t (id int)").await.unwrap();
+    let pooler = Pooler::start_with(server, "transaction", "server_round_robin = 1");
+    let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+    let mut hands = Hands::of(&pool).await;
+    let holder = Session::open(&info).await;
+    holder.run("BEGIN; LOCK TABLE t").await;
+    let waiter = Session::open(&info).await.begin("SELECT FROM t", &look, "Lock").await;
+    let shown = SessionTarget { blocks: true, ..seen(&look, holder.pid).await };
+    let (fate, detail) = hands.one(Verb::Terminate, What::Session(shown)).await;
+    assert_eq!(fate, Fate::Done, "{detail}");
+    assert_eq!(waiter.end().await, None);
+    let left =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL
+                   AND pid <> pg_backend_pid()";
+    assert_eq!(look.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
+    let through = open(&pool).await.client;
+    let settings = "SELECT current_setting('lock_timeout'), current_setting('search_path')";
+    let row = through.query_one(settings, &[]).await.unwrap();
+    assert_eq!([row.get::<_, String>(0), row.get(1)], ["0", "\"$user\", public"]);
+}

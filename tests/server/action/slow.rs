@@ -1,0 +1,169 @@
+//! What the server took and what did not happen: a session that does not end in time, and a server that goes down.
+
+use std::sync::Arc;
+
+use locktop::action::executor::Executor;
+use locktop::action::{Asked, Record};
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::model::plan::{Deed, Fate, TargetResult, Verb, What};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::sync::Mutex;
+use tokio_postgres::Client;
+
+use super::stage::{Hands, Line, Notes, Session, deed, is_there, pid, seen, settings};
+use super::support::{self, conninfo, open};
+
+/// A process that stands still until this is dropped.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn new(pid: i32) -> Self {
+        let pid = Pid::from_raw(pid).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        Self(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_stands_still_is_reported_as_still_there() {
+    for version in support::versions() {
+        let info = support::database(support::server_of(version).await).await;
+        let look = open(&info).await.client;
+        let mut hands = Hands::of(&info).await;
+        let sessions = [Session::open(&info).await, Session::open(&info).await];
+        sessions[0].run("BEGIN; CREATE TABLE t (id int)").await;
+        let stopped = Stopped::new(sessions[0].pid);
+        let mut targets = Vec::new();
+        for session in &sessions {
+            targets.push(What::Session(seen(&look, session.pid).await));
+        }
+        // Both are asked before anybody is waited for.
+        let report = hands.act(Deed { wait: 1.5, ..deed(Verb::Terminate, targets) }).await;
+        let told: Vec<_> =
+            report.results.iter().map(|result| (result.fate, result.detail.as_str())).collect();
+        assert_eq!(
+            told,
+            [(Fate::StillThere, "it has not happened after 1.5s"), (Fate::Done, "its session is gone")]
+        );
+        assert_eq!(hands.progress, 2);
+        assert!(is_there(&look, sessions[0].pid).await);
+        drop(stopped);
+        // The order stands.
+        let first = sessions[0].pid;
+        support::wait_until("it ends", async || !is_there(&look, first).await).await;
+        let [one, two] = sessions.map(|session| session.pid);
+        let notes: Vec<String> =
+            hands.notes.all().iter().map(|line| line.split(" if").next().unwrap().to_owned()).collect();
+        assert_eq!(
+            notes,
+            [
+                format!("asked {one}: pg_terminate_backend({one})"),
+                format!("asked {two}: pg_terminate_backend({two})"),
+                format!("told {two}: done"),
+                format!("told {one}: still_there"),
+            ]
+        );
+    }
+}
+
+/// A record that lets the server crash when it hears of the second target.
+struct Crash {
+    notes: Notes,
+    server: Mutex<EmbeddedServer>,
+    second: String,
+    /// The process that serves the executor.
+    own: i32,
+}
+
+impl Record for Crash {
+    async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
+        if asked.target.name == self.second {
+            self.server.lock().await.kill_hard().await.unwrap();
+            // Sessions notice that a moment later, and answer until then.
+            support::wait_for("our session to be gone", || !support::exists(self.own));
+        }
+        self.notes.asked(client, asked).await
+    }
+
+    async fn told(
+        &self,
+        client: Option<&Client>,
+        asked: &Asked<'_>,
+        result: &TargetResult,
+    ) -> Result<(), String> {
+        self.notes.told(client, asked, result).await
+    }
+}
+
+#[tokio::test]
+async fn when_the_server_dies_in_the_middle_the_results_say_what_is_known() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let info = conninfo(&server);
+    let look = open(&info).await.client;
+    let sessions = [Session::open(&info).await, Session::open(&info).await, Session::open(&info).await];
+    let mut targets = Vec::new();
+    for session in &sessions {
+        targets.push(What::Session(seen(&look, session.pid).await));
+    }
+    // The first is asked and takes its time.
+    let _stopped = Stopped::new(sessions[0].pid);
+    let client = Arc::new(open(&info).await.client);
+    let own = pid(&client).await;
+    let line = Line { pids: vec![own], client };
+    let notes = Notes::default();
+    let second = sessions[1].pid.to_string();
+    let crash = Crash { notes: notes.clone(), server: Mutex::new(server), second, own };
+    let mut hands = Hands { executor: Executor::start(line, crash, settings()), notes, progress: 0 };
+    let report = hands.act(deed(Verb::Terminate, targets.clone())).await;
+    let fates: Vec<Fate> = report.results.iter().map(|result| result.fate).collect();
+    assert_eq!(fates, [Fate::Uncertain, Fate::Uncertain, Fate::NotTried], "{report:?}");
+    assert!(report.results[0].detail.starts_with("the server took the order; then "), "{report:?}");
+    assert!(report.results[1].detail.ends_with("whether it was asked is not known"), "{report:?}");
+    let asked = hands.notes.all().iter().filter(|line| line.starts_with("asked")).count();
+    assert_eq!(asked, 2, "nothing was asked of the third");
+    // What comes next is not tried on a connection that is gone.
+    let report = hands.act(deed(Verb::Terminate, targets)).await;
+    assert_eq!(report.results[0].fate, Fate::Uncertain);
+    assert_eq!([report.results[1].fate, report.results[2].fate], [Fate::NotTried; 2]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_put_on_record_is_not_asked() {
+    let info = support::database(support::server().await).await;
+    let look = open(&info).await.client;
+    let session = Session::open(&info).await;
+    let client = Arc::new(open(&info).await.client);
+    let notes = Notes { broken: Some("disk full: free some room".to_owned()), ..Notes::default() };
+    let mut hands = Hands::with(Line { client, pids: Vec::new() }, notes);
+    let target = seen(&look, session.pid).await;
+    let (fate, detail) = hands.one(Verb::Terminate, What::Session(target)).await;
+    assert_eq!(fate, Fate::Refused);
+    assert_eq!(detail, "not asked, since that could not be put on record: disk full: free some room");
+    assert!(is_there(&look, session.pid).await);
+    session.run("SELECT pg_sleep(0.02)").await;
+}
+
+#[tokio::test]
+async fn a_session_of_our_own_is_never_ended() {
+    let info = support::database(support::server().await).await;
+    let look = open(&info).await.client;
+    let poll = Session::open(&info).await;
+    let client = Arc::new(open(&info).await.client);
+    let own = pid(&client).await;
+    // The process that serves it is known to the server alone here.
+    let mut hands = Hands::with(Line { client, pids: vec![poll.pid] }, Notes::default());
+    for pid in [own, poll.pid] {
+        let target = seen(&look, pid).await;
+        let any =
+            locktop::model::plan::SessionTarget { xact_start: locktop::model::plan::Seen::Any, ..target };
+        let (fate, detail) = hands.one(Verb::Terminate, What::Session(any)).await;
+        assert_eq!((fate, detail.as_str()), (Fate::Refused, "that is a session of locktop's own"));
+        assert!(is_there(&look, pid).await);
+    }
+}

@@ -1,0 +1,232 @@
+//! An executor on a connection of its own, a record in memory, and sessions to do something to.
+
+use std::sync::{Arc, Mutex};
+
+use locktop::action::executor::{Answer, Executor, Order, Settings};
+use locktop::action::{Actor, Asked, Lines, Record};
+use locktop::model::Timestamp;
+use locktop::model::finding::Subject;
+use locktop::model::plan::{self, Deed, Fate, Report, Seen, SessionTarget, Target, TargetResult, Verb, What};
+use locktop::pg::connect::Connection;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::trust::TrustedOwners;
+use tokio_postgres::Client;
+
+use super::support::{open, wait_until};
+
+/// One connection, and no other.
+pub(crate) struct Line {
+    pub(crate) client: Arc<Client>,
+    pub(crate) pids: Vec<i32>,
+}
+
+impl Lines for Line {
+    async fn client(&self) -> Result<Arc<Client>, String> {
+        Ok(Arc::clone(&self.client))
+    }
+
+    fn pids(&self) -> Vec<i32> {
+        self.pids.clone()
+    }
+}
+
+/// What was put on record, a line each: `asked 4312 …`, `told 4312 done`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Notes {
+    pub(crate) lines: Arc<Mutex<Vec<String>>>,
+    /// Why nothing can be written.
+    pub(crate) broken: Option<String>,
+}
+
+impl Record for Notes {
+    async fn asked(&self, _: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
+        if let Some(why) = &self.broken {
+            return Err(why.clone());
+        }
+        self.lines.lock().unwrap().push(format!("asked {}: {}", asked.target.name, asked.statement));
+        Ok(())
+    }
+
+    async fn told(&self, _: Option<&Client>, _: &Asked<'_>, result: &TargetResult) -> Result<(), String> {
+        self.lines.lock().unwrap().push(format!("told {}: {}", result.name, result.fate.as_str()));
+        Ok(())
+    }
+}
+
+impl Notes {
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.lines.lock().unwrap().clone()
+    }
+}
+
+pub(crate) fn settings() -> Settings {
+    Settings {
+        actor: Actor { tool: "test".to_owned(), role: "postgres".to_owned(), os_user: None },
+        offset: chrono::FixedOffset::east_opt(0).unwrap(),
+        redis: Vec::new(),
+        trusted_owners: TrustedOwners::default(),
+    }
+}
+
+/// An executor, and what it keeps.
+pub(crate) struct Hands {
+    pub(crate) executor: Executor,
+    pub(crate) notes: Notes,
+    /// How often the executor said how far it was with the newest deed.
+    pub(crate) progress: usize,
+}
+
+impl Hands {
+    pub(crate) async fn of(info: &ConnInfo) -> Self {
+        let client = Arc::new(open(info).await.client);
+        let pids = vec![pid(&client).await];
+        Self::with(Line { client, pids }, Notes::default())
+    }
+
+    pub(crate) fn with(lines: impl Lines, notes: Notes) -> Self {
+        Self { executor: Executor::start(lines, notes.clone(), settings()), notes, progress: 0 }
+    }
+
+    pub(crate) async fn act(&mut self, deed: Deed) -> Report {
+        assert_eq!(self.executor.order(Order::Act(Arc::new(deed))), None);
+        let mut told = Vec::new();
+        loop {
+            match self.executor.answer().await.unwrap() {
+                Answer::Progress(1, done) => told.push(done),
+                Answer::Reported(report) => {
+                    // Each target is counted once; what nobody took in may be missing.
+                    assert!(told.is_sorted_by(|one, next| one < next), "{told:?}");
+                    assert!(told.iter().all(|done| (1..=report.results.len()).contains(done)), "{told:?}");
+                    self.progress = told.len();
+                    return Arc::unwrap_or_clone(report);
+                }
+                answer => panic!("{answer:?}"),
+            }
+        }
+    }
+
+    /// What came of one target.
+    pub(crate) async fn one(&mut self, verb: Verb, target: What) -> (Fate, String) {
+        let report = self.act(deed(verb, vec![target])).await;
+        assert_eq!(report.notes, Vec::<String>::new());
+        let [result] = report.results.try_into().unwrap();
+        (result.fate, result.detail)
+    }
+}
+
+pub(crate) fn deed(verb: Verb, targets: Vec<What>) -> Deed {
+    let name = |what: &What| match what {
+        What::Session(session) => session.pid.to_string(),
+        other => format!("{other:?}").split(['(', '{']).next().unwrap().trim().to_owned(),
+    };
+    let targets = targets
+        .into_iter()
+        .map(|what| Target { name: name(&what), what, subject: Subject::Server })
+        .collect();
+    Deed { number: 1, verb, targets, recovery: None, wait: 20.0 }
+}
+
+pub(crate) async fn pid(client: &Client) -> i32 {
+    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
+}
+
+/// A session, and a look at it from outside.
+pub(crate) struct Session {
+    pub(crate) connection: Connection,
+    pub(crate) pid: i32,
+}
+
+impl Session {
+    pub(crate) async fn open(info: &ConnInfo) -> Self {
+        let connection = open(info).await;
+        let pid = pid(&connection.client).await;
+        Self { connection, pid }
+    }
+
+    pub(crate) async fn run(&self, sql: &str) {
+        self.connection.client.batch_execute(sql).await.unwrap();
+    }
+
+    /// Begins something that takes a while, and returns once the server is at it.
+    pub(crate) async fn begin(self, sql: &str, look: &Client, state: &str) -> Running {
+        let Self { connection, pid } = self;
+        let sql = sql.to_owned();
+        let task = tokio::spawn(async move {
+            let result = connection.client.batch_execute(&sql).await;
+            (connection, result)
+        });
+        wait_until("a statement is under way", async || {
+            let sql = "SELECT state, wait_event_type FROM pg_stat_activity WHERE pid = $1";
+            look.query_opt(sql, &[&pid]).await.unwrap().is_some_and(|row| {
+                row.get::<_, Option<String>>(0).as_deref() == Some("active")
+                    && row.get::<_, Option<String>>(1).as_deref() == Some(state)
+            })
+        })
+        .await;
+        Running { task, pid }
+    }
+}
+
+/// A statement under way.
+pub(crate) struct Running {
+    pub(crate) task: tokio::task::JoinHandle<(Connection, Result<(), tokio_postgres::Error>)>,
+    pub(crate) pid: i32,
+}
+
+impl Running {
+    /// The SQLSTATE it ended with; none where it went well.
+    pub(crate) async fn end(self) -> Option<String> {
+        let (_, result) = self.task.await.unwrap();
+        result
+            .err()
+            .map(|error| error.code().map_or_else(|| error.to_string(), |code| code.code().to_owned()))
+    }
+}
+
+/// A session as it is now, with what is compared of one that is to be ended.
+pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
+    // A session answers a moment before it says that it is idle.
+    wait_until("a session that is about to be idle", async || {
+        let sql = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active'
+                                         AND xact_start IS NULL AND backend_type = 'client backend')";
+        look.query_one(sql, &[&pid]).await.unwrap().get(0)
+    })
+    .await;
+    let sql = "SELECT backend_start, xact_start, query_start, state_change, application_name, usesysid,
+                      coalesce(host(client_addr), CASE client_port WHEN -1 THEN '[local]' END), client_port
+                 FROM pg_stat_activity WHERE pid = $1";
+    let row = look.query_one(sql, &[&pid]).await.unwrap();
+    let text = |at: usize| row.get::<_, Option<&str>>(at).map(Into::into);
+    let xact_start: Option<Timestamp> = row.get(1);
+    let of_idle = |time| if xact_start.is_none() { Seen::Same(time) } else { Seen::Any };
+    SessionTarget {
+        pid,
+        backend_start: row.get(0),
+        client: plan::Client {
+            application: text(4),
+            usesysid: row.get(5),
+            address: text(6),
+            port: row.get(7),
+        },
+        xact_start: Seen::Same(xact_start),
+        query_start: of_idle(row.get(2)),
+        state_change: of_idle(row.get(3)),
+        holds: None,
+        blocks: false,
+    }
+}
+
+/// The same, and it may do what it likes meanwhile.
+pub(crate) async fn seen_whatever_it_does(look: &Client, pid: i32) -> SessionTarget {
+    SessionTarget {
+        xact_start: Seen::Any,
+        query_start: Seen::Any,
+        state_change: Seen::Any,
+        ..seen(look, pid).await
+    }
+}
+
+pub(crate) async fn is_there(look: &Client, pid: i32) -> bool {
+    let sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)";
+    look.query_one(sql, &[&pid]).await.unwrap().get(0)
+}

@@ -1,0 +1,402 @@
+//! Leases, tasks and items of tables: changed only if the row is exactly the one that was seen.
+
+use locktop::model::plan::{Fate, ItemTarget, LeaseTarget, PublishedTarget, TaskTarget, Verb, What};
+use locktop::pg::conninfo::ConnInfo;
+use locktop::schema::{self, SchemaName};
+use tokio_postgres::Client;
+
+use super::stage::Hands;
+use super::support::{self, open};
+
+/// The tables as published.
+const PRINTED: &str = include_str!("../systems/printed.sql");
+
+struct Place {
+    client: Client,
+    hands: Hands,
+    schema: &'static str,
+    is_own: bool,
+}
+
+impl Place {
+    async fn own(version: u32) -> Self {
+        let info = support::database(support::server_of(version).await).await;
+        let mut connection = open(&info).await;
+        schema::install(&mut connection.client, &SchemaName::default()).await.unwrap();
+        Self::at(&info, "locktop", true).await
+    }
+
+    async fn printed(version: u32) -> Self {
+        let info = support::database(support::server_of(version).await).await;
+        // The zone in which times without one are meant.
+        let zone = format!("ALTER DATABASE {} SET TimeZone = 'Asia/Shanghai'", info.dbname());
+        open(&info).await.client.batch_execute(&zone).await.unwrap();
+        open(&info).await.client.batch_execute(PRINTED).await.unwrap();
+        Self::at(&info, "public", false).await
+    }
+
+    async fn at(info: &ConnInfo, schema: &'static str, is_own: bool) -> Self {
+        let client = open(info).await.client;
+        client.batch_execute(&format!("SET search_path = {schema}")).await.unwrap();
+        Self { client, hands: Hands::of(info).await, schema, is_own }
+    }
+
+    async fn run(&self, sql: &str) {
+        self.client.batch_execute(sql).await.unwrap();
+    }
+
+    /// The first column of the only row, as text.
+    async fn ask(&self, sql: &str) -> String {
+        self.client.query_one(&format!("SELECT ({sql})::text"), &[]).await.unwrap().get(0)
+    }
+
+    async fn oid(&self, table: &str) -> u32 {
+        let sql = format!("SELECT '{}.{table}'::regclass::oid", self.schema);
+        self.client.query_one(&sql, &[]).await.unwrap().get(0)
+    }
+
+    async fn lease(&self) -> LeaseTarget {
+        let token = if self.is_own { "token" } else { "NULL::int8" };
+        let sql = format!(
+            "SELECT id::text, owner, ts::timestamptz, EXTRACT(epoch FROM expired_time)::float8, {token} FROM distlock"
+        );
+        let row = self.client.query_one(&sql, &[]).await.unwrap();
+        LeaseTarget {
+            table: self.oid("distlock").await,
+            source: format!("{}.distlock", self.schema).into(),
+            is_own: self.is_own,
+            id: row.get::<_, String>(0).into(),
+            owner: row.get::<_, String>(1).into(),
+            renewed_at: row.get(2),
+            term: row.get(3),
+            token: row.get(4),
+        }
+    }
+
+    async fn task(&self) -> TaskTarget {
+        let sql = "SELECT id::int8, task_name, is_enabled, next_run_at FROM scheduled_tasks";
+        let row = self.client.query_one(sql, &[]).await.unwrap();
+        TaskTarget {
+            table: self.oid("scheduled_tasks").await,
+            source: format!("{}.scheduled_tasks", self.schema).into(),
+            is_own: self.is_own,
+            id: row.get(0),
+            name: row.get::<_, Option<String>>(1).map(Into::into),
+            enabled: row.get(2),
+            next_run_at: row.get(3),
+        }
+    }
+
+    async fn item(&self) -> ItemTarget {
+        let attempt = if self.is_own { "attempt::int8" } else { "NULL::int8" };
+        let sql = format!("SELECT id, status, worker_id, {attempt} FROM task_queue");
+        let row = self.client.query_one(&sql, &[]).await.unwrap();
+        ItemTarget {
+            table: self.oid("task_queue").await,
+            source: format!("{}.task_queue", self.schema).into(),
+            is_own: self.is_own,
+            id: row.get(0),
+            status: row.get::<_, Option<String>>(1).map(Into::into),
+            worker: row.get::<_, Option<String>>(2).map(Into::into),
+            attempt: row.get(3),
+            key: None,
+        }
+    }
+
+    /// Asks, and says what came of it, with the words that explain it.
+    async fn is(&mut self, verb: Verb, what: What, fate: Fate, words: &str) {
+        let (found, detail) = self.hands.one(verb, what).await;
+        assert_eq!(found, fate, "{verb:?}: {detail}");
+        assert!(detail.contains(words), "{verb:?}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn a_lease_is_ended_only_as_it_was_seen() {
+    for version in support::versions() {
+        let mut own = Place::own(version).await;
+        own.run("SELECT lease_acquire(7, 'node1', '1 mon 1 hour')").await;
+        ended_as_seen(&mut own).await;
+        assert_eq!(own.ask("SELECT state FROM leases").await, "released");
+        assert_eq!(own.ask("SELECT count(*) FROM locktop_audit WHERE action = 'unlocked'").await, "1");
+        let mut printed = Place::printed(version).await;
+        printed.run("INSERT INTO distlock VALUES (7, '1 mon 1 hour', 'node1', clock_timestamp())").await;
+        ended_as_seen(&mut printed).await;
+        assert_eq!(printed.ask("SELECT clock_timestamp() >= ts + expired_time FROM distlock").await, "true");
+    }
+}
+
+async fn ended_as_seen(place: &mut Place) {
+    let seen = place.lease().await;
+    let mut others = vec![
+        (LeaseTarget { owner: "node9".into(), ..seen.clone() }, "its owner is another one"),
+        (LeaseTarget { id: "8".into(), ..seen.clone() }, "its row is gone"),
+    ];
+    if place.is_own {
+        let token = seen.token.map(|token| token - 1);
+        others.push((LeaseTarget { token, ..seen.clone() }, "it was given to somebody else"));
+    } else {
+        let (second, term) = (chrono::TimeDelta::seconds(1), chrono::TimeDelta::seconds(i64::from(i32::MAX)));
+        let later = LeaseTarget { renewed_at: seen.renewed_at + second, ..seen.clone() };
+        let before = LeaseTarget { renewed_at: seen.renewed_at - term, ..seen.clone() };
+        others.push((later, "it was taken anew"));
+        others.push((before, "it was taken anew"));
+        others.push((LeaseTarget { term: seen.term + 1.0, ..seen.clone() }, "its term is another one"));
+    }
+    for (other, words) in others {
+        place.is(Verb::Unlock, What::Lease(other), Fate::Changed, words).await;
+    }
+    let gone = LeaseTarget { table: 4_000_000_000, ..seen.clone() };
+    place.is(Verb::Unlock, What::Lease(gone), Fate::Changed, "its table is gone").await;
+    // Its holder goes on renewing it meanwhile.
+    place.run("UPDATE distlock SET ts = clock_timestamp()").await;
+    place.is(Verb::Unlock, What::Lease(seen.clone()), Fate::Done, "the lease of node1 has ended").await;
+    place.is(Verb::Unlock, What::Lease(seen), Fate::Changed, "since it was seen").await;
+    assert_eq!(place.ask("SELECT owner FROM distlock").await, "node1", "who had it stays");
+}
+
+#[tokio::test]
+async fn a_table_that_was_made_again_is_another_one() {
+    let version = support::versions()[0];
+    let mut place = Place::printed(version).await;
+    let row = "INSERT INTO distlock VALUES (7, '1 hour', 'node1', '2100-01-01')";
+    place.run(row).await;
+    let seen = place.lease().await;
+    place.run("DROP TABLE distlock; CREATE TABLE distlock (id int, expired_time interval, owner text, ts timestamptz)").await;
+    place.run(row).await;
+    place.is(Verb::Unlock, What::Lease(seen), Fate::Changed, "its table is gone").await;
+    // What inherits from it is somebody else's, and two of one id are told apart by nobody.
+    place
+        .run(&format!("CREATE TABLE child () INHERITS (distlock); {}", row.replace("distlock", "child")))
+        .await;
+    let seen = LeaseTarget {
+        table: place.oid("distlock").await,
+        ..{
+            let sql = "SELECT ts::timestamptz FROM ONLY distlock";
+            let renewed_at = place.client.query_one(sql, &[]).await.unwrap().get(0);
+            LeaseTarget {
+                table: 0,
+                source: "public.distlock".into(),
+                is_own: false,
+                id: "7".into(),
+                owner: "node1".into(),
+                renewed_at,
+                term: 3600.0,
+                token: None,
+            }
+        }
+    };
+    place.run(row).await;
+    place.is(Verb::Unlock, What::Lease(seen.clone()), Fate::Refused, "there are 2 rows of this id").await;
+    place.run("DELETE FROM ONLY distlock WHERE ctid = (SELECT max(ctid) FROM ONLY distlock)").await;
+    place.is(Verb::Unlock, What::Lease(seen), Fate::Done, "the lease of node1 has ended").await;
+    assert_eq!(place.ask("SELECT expired_time FROM child").await, "01:00:00");
+}
+
+#[tokio::test]
+async fn a_task_is_changed_only_as_it_was_seen() {
+    for version in support::versions() {
+        let mut own = Place::own(version).await;
+        own.run("INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('a', 'x', now() + interval '1 day')")
+            .await;
+        changed_as_seen(&mut own).await;
+        let noted = "SELECT string_agg(action || ' ' || task_id || ' ' || detail, ', ' ORDER BY id) FROM locktop_audit";
+        assert_eq!(
+            own.ask(noted).await,
+            "disable 1 a: is_enabled = false, enable 1 a: is_enabled = true, \
+             make_due 1 a: next_run_at = clock_timestamp()"
+        );
+        // Its end would set the time anew.
+        own.run("SELECT try_acquire_task_lock(1, 'w')").await;
+        let task = What::Task(own.task().await);
+        own.is(Verb::MakeDue, task, Fate::Changed, "it runs by now").await;
+        let mut printed = Place::printed(version).await;
+        // As in the article, but for the zone.
+        printed
+            .run(
+                "CREATE TABLE scheduled_tasks (id serial PRIMARY KEY, task_name text, is_enabled boolean,
+                                               next_run_at timestamp);
+                 INSERT INTO scheduled_tasks (task_name, is_enabled, next_run_at) VALUES ('a', true, localtimestamp + interval '1 day')",
+            )
+            .await;
+        let mut seen = printed
+            .client
+            .query_one("SELECT next_run_at::timestamptz FROM scheduled_tasks", &[])
+            .await
+            .unwrap();
+        let task = |row: &tokio_postgres::Row, table| TaskTarget {
+            table,
+            source: "public.scheduled_tasks".into(),
+            is_own: false,
+            id: 1,
+            name: Some("a".into()),
+            enabled: Some(true),
+            next_run_at: row.get(0),
+        };
+        let table = printed.oid("scheduled_tasks").await;
+        printed.is(Verb::MakeDue, What::Task(task(&seen, table)), Fate::Done, "due now").await;
+        seen = printed
+            .client
+            .query_one("SELECT next_run_at::timestamptz FROM scheduled_tasks", &[])
+            .await
+            .unwrap();
+        let due = "SELECT abs(EXTRACT(epoch FROM localtimestamp - next_run_at)) < 60 FROM scheduled_tasks";
+        assert_eq!(printed.ask(due).await, "true", "in the zone that its readers mean");
+        printed.is(Verb::Disable, What::Task(task(&seen, table)), Fate::Done, "disabled").await;
+        assert_eq!(printed.ask("SELECT is_enabled FROM scheduled_tasks").await, "false");
+    }
+}
+
+async fn changed_as_seen(place: &mut Place) {
+    let seen = place.task().await;
+    let later = seen.next_run_at.map(|at| at + chrono::TimeDelta::microseconds(1));
+    for (other, words) in [
+        (TaskTarget { enabled: Some(false), ..seen.clone() }, "it was enabled or disabled"),
+        (TaskTarget { next_run_at: later, ..seen.clone() }, "it is due at another time"),
+        (TaskTarget { next_run_at: None, ..seen.clone() }, "it is due at another time"),
+        (TaskTarget { name: Some("b".into()), ..seen.clone() }, "it has another name"),
+        (TaskTarget { id: seen.id + 1, ..seen.clone() }, "its row is gone"),
+    ] {
+        for verb in [Verb::Enable, Verb::Disable, Verb::MakeDue] {
+            place.is(verb, What::Task(other.clone()), Fate::Changed, words).await;
+        }
+    }
+    assert_eq!(place.task().await, seen, "nothing was changed");
+    place.is(Verb::Disable, What::Task(seen.clone()), Fate::Done, "disabled").await;
+    place.is(Verb::Disable, What::Task(seen), Fate::Changed, "it was enabled or disabled").await;
+    let seen = place.task().await;
+    assert_eq!(seen.enabled, Some(false));
+    place.is(Verb::Enable, What::Task(seen), Fate::Done, "enabled").await;
+    let seen = place.task().await;
+    place.is(Verb::MakeDue, What::Task(seen), Fate::Done, "due now").await;
+    assert_eq!(place.ask("SELECT is_enabled AND next_run_at <= now() FROM scheduled_tasks").await, "true");
+}
+
+#[tokio::test]
+async fn an_item_of_ours_is_taken_from_nobody_who_lives() {
+    for version in support::versions() {
+        let mut place = Place::own(version).await;
+        place.run("INSERT INTO task_queue (task_name) VALUES ('a')").await;
+        let pending = place.item().await;
+        place
+            .is(
+                Verb::Requeue,
+                What::Item(pending.clone()),
+                Fate::Refused,
+                "is not for an item that is pending",
+            )
+            .await;
+        place.is(Verb::SetAside, What::Item(pending.clone()), Fate::Done, "set aside").await;
+        place.is(Verb::SetAside, What::Item(pending), Fate::Changed, "its status has changed").await;
+        let failed = place.item().await;
+        place.is(Verb::Requeue, What::Item(failed), Fate::Done, "pending again").await;
+        place.run("SELECT * FROM claim_queue_items('w', 1)").await;
+        let claimed = place.item().await;
+        assert_eq!(claimed.status.as_deref(), Some("processing"));
+        for verb in [Verb::Requeue, Verb::SetAside] {
+            place.is(verb, What::Item(claimed.clone()), Fate::Refused, "has it in the session of pid").await;
+        }
+        let other = ItemTarget { attempt: claimed.attempt.map(|attempt| attempt + 1), ..claimed.clone() };
+        place.is(Verb::Requeue, What::Item(other), Fate::Changed, "another attempt began").await;
+        let other = ItemTarget { worker: Some("v".into()), ..claimed.clone() };
+        place.is(Verb::Requeue, What::Item(other), Fate::Changed, "another worker has it").await;
+        // The session that took it is another one, which is gone.
+        place.run("UPDATE task_queue SET backend_start = backend_start - interval '1 second'").await;
+        place.is(Verb::Requeue, What::Item(claimed.clone()), Fate::Done, "pending again").await;
+        place.is(Verb::Requeue, What::Item(claimed), Fate::Changed, "its status has changed").await;
+    }
+}
+
+#[tokio::test]
+async fn a_published_item_is_left_alone_while_anybody_may_work_on_it() {
+    for version in support::versions() {
+        let mut place = Place::printed(version).await;
+        place
+            .run(
+                "INSERT INTO task_queue (task_name, status, worker_id, started_at)
+                      VALUES ('a', 'processing', 'w', clock_timestamp())",
+            )
+            .await;
+        let seen = place.item().await;
+        // As the article's worker holds it: by the row, then by the key.
+        place.run("BEGIN; SELECT FROM task_queue FOR UPDATE").await;
+        place.is(Verb::Requeue, What::Item(seen.clone()), Fate::Refused, "its row is locked").await;
+        place.run("COMMIT; SELECT pg_advisory_lock(1)").await;
+        for verb in [Verb::Requeue, Verb::SetAside] {
+            place.is(verb, What::Item(seen.clone()), Fate::Refused, "its advisory key is held").await;
+        }
+        place.run("SELECT pg_advisory_unlock(1)").await;
+        let other = ItemTarget { worker: None, ..seen.clone() };
+        place.is(Verb::Requeue, What::Item(other), Fate::Changed, "another worker has it").await;
+        place.is(Verb::Requeue, What::Item(seen), Fate::Done, "pending again").await;
+        let row = "SELECT (status, worker_id, started_at) FROM task_queue";
+        assert_eq!(place.ask(row).await, "(pending,,)");
+        let pending = place.item().await;
+        place.is(Verb::SetAside, What::Item(pending), Fate::Done, "set aside").await;
+        assert_eq!(place.ask("SELECT status FROM task_queue").await, "failed");
+        // Others hold keys in other databases of this server.
+        let keys = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
+                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        assert_eq!(place.ask(keys).await, "0");
+    }
+}
+
+#[tokio::test]
+async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
+    for version in support::versions() {
+        let mut place = Place::printed(version).await;
+        place.run(include_str!("../tasks/recipe.sql")).await;
+        place.run("DELETE FROM task_execution_log").await;
+        place
+            .run(
+                "INSERT INTO task_execution_log (task_id, worker_id, status, started_at, lock_id)
+                      VALUES (1, 'worker-001', 'running', now() - interval '1 hour', 1)",
+            )
+            .await;
+        let sql = "SELECT id::int8, worker_id, started_at::timestamptz FROM task_execution_log";
+        let row = place.client.query_one(sql, &[]).await.unwrap();
+        let seen = PublishedTarget {
+            table: place.oid("task_execution_log").await,
+            source: "public.task_execution_log".into(),
+            id: row.get(0),
+            task_id: 1,
+            name: Some("a".into()),
+            worker: row.get::<_, String>(1).into(),
+            started_at: row.get(2),
+            key: 1,
+        };
+        let what = |target: &PublishedTarget| What::Published(target.clone());
+        place.run("BEGIN; SELECT FROM task_execution_log FOR UPDATE").await;
+        place.is(Verb::Recover, what(&seen), Fate::Refused, "its row is locked").await;
+        place.run("COMMIT; SELECT pg_advisory_lock(1)").await;
+        place.is(Verb::Recover, what(&seen), Fate::Refused, "somebody holds key 1").await;
+        place.run("SELECT pg_advisory_unlock(1)").await;
+        let other = PublishedTarget { worker: "worker-002".into(), ..seen.clone() };
+        place.is(Verb::Recover, what(&other), Fate::Changed, "another worker has it").await;
+        let micro = chrono::TimeDelta::microseconds(1);
+        let other = PublishedTarget { started_at: seen.started_at + micro, ..seen.clone() };
+        place.is(Verb::Recover, what(&other), Fate::Changed, "it began at another time").await;
+        place.is(Verb::Recover, what(&seen), Fate::Done, "failed in the log").await;
+        let row = "SELECT status || ' ' || (completed_at IS NOT NULL) || ' ' || left(error_message, 30) FROM task_execution_log";
+        assert_eq!(place.ask(row).await, "failed true its worker's session was gone:");
+        place.is(Verb::Recover, what(&seen), Fate::Changed, "it has ended").await;
+    }
+}
+
+/// What one may not do is named, with the grant that helps.
+#[tokio::test]
+async fn a_role_that_may_not_change_the_table_is_told_what_it_needs() {
+    let version = support::versions()[0];
+    let place = Place::printed(version).await;
+    place.run("INSERT INTO distlock VALUES (7, '1 hour', 'node1', clock_timestamp())").await;
+    let seen = place.lease().await;
+    let role = format!("reader_{}", place.ask("SELECT current_database()").await);
+    place.run(&format!("CREATE ROLE {role} LOGIN; GRANT SELECT ON distlock TO {role}")).await;
+    let server =
+        support::server_of(version).await.conninfo().replace("user=postgres", &format!("user={role}"));
+    let database = place.ask("SELECT current_database()").await;
+    let mut hands = Hands::of(&ConnInfo::parse(&server).unwrap().with_dbname(&database)).await;
+    let (fate, detail) = hands.one(Verb::Unlock, What::Lease(seen)).await;
+    assert_eq!(fate, Fate::Forbidden, "{detail}");
+    assert!(detail.contains("GRANT SELECT, UPDATE ON \"public\".\"distlock\" TO "), "{detail}");
+}

@@ -1,0 +1,51 @@
+//! A client that came over the network is compared by its address and port.
+
+use std::net::TcpListener;
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::feed::digest::Digest;
+use locktop::model::lock_name::LockNames;
+use locktop::model::plan::{self, Ask, Chosen, Fate, Look, Verb, What};
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::TargetId;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::{Limits, Session as Poll};
+
+use super::stage::{Hands, Session};
+
+/// A server on a port that nobody had a moment before.
+async fn server() -> (EmbeddedServer, ConnInfo) {
+    for _ in 0..5 {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let options = Options::default().with("listen_addresses", "127.0.0.1").with("port", port);
+        if let Ok(server) = EmbeddedServer::start(options).await {
+            let target = format!("host=127.0.0.1 port={port} user=postgres dbname=postgres sslmode=disable");
+            return (server, ConnInfo::parse(&target).unwrap());
+        }
+    }
+    panic!("no free port in five attempts");
+}
+
+#[tokio::test]
+async fn another_address_is_somebody_else_and_the_same_is_not() {
+    let (_server, info) = server().await;
+    let session = Session::open(&info).await;
+    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
+    let view = digest.snapshot_taken(poll.poll(None).await.unwrap());
+    let id = view.snapshot.as_ref().unwrap().backend(session.pid).unwrap().id();
+    let look = Look { view: &view, rights: None, own_pids: &[] };
+    let plan = plan::sessions(&look, &Ask::new(Verb::Terminate, vec![Chosen::Backend(id)]));
+    let What::Session(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
+    assert_eq!(target.client.address.as_deref(), Some("127.0.0.1"));
+    assert!(target.client.port.unwrap() > 0);
+
+    let mut hands = Hands::of(&info).await;
+    let mut other = target.clone();
+    other.client.address = Some("127.0.0.2".into());
+    let (fate, detail) = hands.one(Verb::Terminate, What::Session(other)).await;
+    let words = "it now serves another client: its role or its address is another one";
+    assert_eq!((fate, detail.as_str()), (Fate::Changed, words));
+    let (fate, detail) = hands.one(Verb::Terminate, What::Session(target.clone())).await;
+    assert_eq!(fate, Fate::Done, "{detail}");
+}

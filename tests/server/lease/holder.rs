@@ -1,0 +1,142 @@
+//! A holder in a process of its own: this test program runs itself again for it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use locktop::locks::lease::Request;
+use locktop::pg::conninfo::ConnInfo;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+
+use super::place::{Session, hold};
+use super::support::PATIENCE;
+
+const ADDRESS: &str = "LOCKTOP_TEST_HOLDER";
+const MARK: &str = "holder: ";
+
+/// Long enough that a busy machine does not lose it, short enough to wait for.
+pub(crate) const TERM: Duration = Duration::from_secs(4);
+
+/// Takes lease 7 and does a step for each line that it reads, until the lease is lost or there are no more; then it tries what it may
+/// not do any more.
+#[tokio::test]
+#[ignore = "a process of the other tests"]
+async fn holder() {
+    let Ok(address) = std::env::var(ADDRESS) else { return };
+    let info = ConnInfo::parse(&address).unwrap();
+    let session = Session::open(&info).await;
+    let lease = hold(&info, &Request::new(7, "one name", TERM)).await;
+    say(&format!("held {}", lease.token()));
+    let (sender, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    let work = async {
+        while lines.recv().await.is_some() {
+            session.ask("INSERT INTO public.steps VALUES ('unfenced')").await;
+            // By a task of its own, which this one thread runs once the work waits for the next line: whoever stops the process
+            // then does not stop it in the middle of a step, which would go on with whatever it finds.
+            tokio::spawn(async { say("stepped") });
+        }
+    };
+    match lease.run(work).await {
+        Ok(()) => say("done"),
+        Err(loss) => say(&loss.to_string()),
+    }
+    let token = lease.token();
+    say(&format!("renewed {}", session.ask(&format!("SELECT lease_renew(7, {token})")).await));
+    say(&format!("released {}", lease.release().await.unwrap()));
+    let write = format!("SELECT assert_lease(7, {token}); INSERT INTO public.steps VALUES ('fenced')");
+    say(&format!("write {}", session.refused(&write).await));
+}
+
+fn say(what: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{MARK}{what}").unwrap();
+    out.flush().unwrap();
+}
+
+/// Such a process, seen from here.
+pub(crate) struct Holder {
+    child: Child,
+    said: Receiver<String>,
+}
+
+impl Holder {
+    /// Starts one; it needs the table `public.steps`.
+    pub(crate) fn start(address: &str) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "lease::holder::holder", "--nocapture"])
+            .env(ADDRESS, address)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // A stopped process of an orphaned group is woken and hung up: it does not outlive this one.
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let (sender, said) = std::sync::mpsc::channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                if let Some((_, what)) = line.split_once(MARK)
+                    && sender.send(what.to_owned()).is_err()
+                {
+                    break;
+                }
+            }
+        });
+        Self { child, said }
+    }
+
+    /// The next thing it says.
+    pub(crate) async fn says(&mut self) -> String {
+        let mut said = None;
+        super::support::wait_until("the holder to say something", async || {
+            said = self.said.try_recv().ok();
+            said.is_some()
+        })
+        .await;
+        said.unwrap()
+    }
+
+    /// Asks for a step.
+    pub(crate) fn step(&mut self) {
+        let mut pipe = self.child.stdin.as_ref().unwrap();
+        pipe.write_all(b"step\n").unwrap();
+    }
+
+    /// Returns once it is stopped.
+    pub(crate) fn stop(&self) {
+        kill_process(self.pid(), Signal::STOP).unwrap();
+        let start = locktop::clock::monotonic();
+        loop {
+            let status = waitpid(Some(self.pid()), WaitOptions::UNTRACED | WaitOptions::NOHANG).unwrap();
+            if status.is_some_and(|(_, status)| status.stopped()) {
+                return;
+            }
+            assert!(start.elapsed() < PATIENCE, "it does not stop");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub(crate) fn wake(&self) {
+        kill_process(self.pid(), Signal::CONT).unwrap();
+    }
+
+    fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,15 @@
+//! Leases on real servers of every version: the SQL, the guard, and holders in processes of their own.
+
+mod article;
+mod crowd;
+mod fence;
+mod force;
+mod guard;
+mod holder;
+mod paused;
+mod place;
+mod sql;
+#[path = "../../support/suite.rs"]
+mod support;
+
+use crate::pooler;

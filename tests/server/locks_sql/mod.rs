@@ -1,0 +1,22 @@
+//! The lock systems beside the tasks, in SQL on real servers of every version: where the printed recipes go wrong, and what ours
+//! guarantee when sessions race and die.
+
+mod api;
+mod article_ids;
+mod article_queue;
+mod article_rate;
+mod article_transfer;
+mod contention;
+mod crowd;
+#[path = "../schema/db.rs"]
+mod db;
+mod ids;
+mod planted;
+mod printed;
+mod queue;
+mod queue_crowd;
+mod queue_rest;
+mod rate;
+#[path = "../../support/suite.rs"]
+mod support;
+mod transfer;

@@ -1,0 +1,48 @@
+//! What is held against real servers. Each module is a suite with servers of its own; `support/servers.rs` says how.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a test may"
+)]
+#![allow(clippy::duplicate_mod, reason = "what leads to the servers of a suite is in each suite")]
+
+mod action;
+mod advisory;
+#[path = "../support/binary.rs"]
+mod binary;
+mod connect;
+#[path = "../terminal/pty/desk.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod desk;
+#[path = "../support/document.rs"]
+mod document;
+mod embedded;
+#[path = "../terminal/pty/escapes.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod escapes;
+mod learned;
+mod lease;
+mod locks_sql;
+mod poll;
+#[path = "../support/pooler.rs"]
+mod pooler;
+#[path = "../terminal/pty/process.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod process;
+mod recover;
+mod scenarios;
+mod schema;
+#[path = "../terminal/pty/screen.rs"]
+#[allow(dead_code, reason = "each test program uses a part of it")]
+mod screen;
+mod servers;
+#[path = "../support/mod.rs"]
+mod support;
+mod systems;
+mod tasks;
+mod trust;
+mod worker;

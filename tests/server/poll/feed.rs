@@ -1,0 +1,152 @@
+//! The running poll.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::feed::live::{Live, Settings, Wishes};
+use locktop::feed::spare::Spare;
+use locktop::model::view::{Link, View};
+use locktop::pg::poll::Limits;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+use super::helpers::{beginning, client, info, on_every_version, pid};
+use super::support::PATIENCE;
+
+/// A poll that runs, at an interval that only a test would choose.
+struct Feed {
+    interval: watch::Sender<Duration>,
+    refresh: Arc<Notify>,
+    views: watch::Receiver<Arc<View>>,
+    running: JoinHandle<()>,
+}
+
+impl Feed {
+    async fn start(server: &EmbeddedServer, interval: Duration) -> Self {
+        let live = Live::connect(info(server), Settings::default(), |_| {}).await.unwrap();
+        let (sender, views) = watch::channel(live.view());
+        let (interval, wishes) = Wishes::every(interval);
+        let refresh = Arc::clone(&wishes.refresh);
+        Self { interval, refresh, views, running: tokio::spawn(live.run(wishes, sender)) }
+    }
+
+    async fn until(&mut self, done: impl Fn(&View) -> bool) -> Arc<View> {
+        let found = tokio::time::timeout(PATIENCE, self.views.wait_for(|view| done(view))).await;
+        Arc::clone(&found.expect("the awaited view never came").unwrap())
+    }
+}
+
+#[tokio::test]
+async fn the_feed_publishes_reconnects_and_obeys() {
+    on_every_version(async |server| {
+        let info = info(&server);
+        let mut feed = Feed::start(&server, Duration::from_secs(3600)).await;
+        let first = feed.until(|view| view.snapshot.is_some()).await;
+        assert_eq!(first.link, Link::Live);
+        let admin = client(&info).await;
+        admin.batch_execute("SELECT pg_advisory_lock(3)").await.unwrap();
+        let admin_pid = pid(&admin).await;
+        feed.refresh.notify_one();
+        let second = feed.until(|view| view.id > first.id).await;
+        let snapshot = second.snapshot.as_deref().unwrap();
+        let lock = snapshot
+            .locks
+            .rows
+            .iter()
+            .find(|lock| lock.pid == Some(admin_pid) && lock.tag.objid == Some(3))
+            .unwrap();
+        // It cannot be held since before it was taken, and is held since the holder became idle: which it did once more
+        // after the answer, since the driver closes its statement then.
+        let taken = |view: &View| view.snapshot.as_deref().unwrap().taken_at;
+        let since = second.held_since.get(&(admin_pid, lock.tag)).unwrap().proved;
+        assert!((taken(&first)..=taken(&second)).contains(&since), "{since}");
+        assert_eq!(second.series.samples.len(), 2);
+        feed.interval.send_replace(Duration::from_millis(20));
+        let third = feed.until(|view| view.id > second.id + 3).await;
+        let since = third.held_since.get(&(admin_pid, lock.tag)).unwrap().proved;
+        assert!((taken(&first)..=taken(&third)).contains(&since), "{since}");
+        let third = feed.until(|view| view.id > third.id + 3).await;
+        assert_eq!(third.held_since.get(&(admin_pid, lock.tag)).map(|held| held.proved), Some(since));
+        let own = third.snapshot.as_deref().unwrap().server().unwrap().own_pid;
+        admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
+        let down = feed.until(|view| matches!(view.link, Link::Down { .. })).await;
+        let Link::Down { reason, .. } = &down.link else { panic!() };
+        assert!(reason.contains("terminating connection due to administrator command"), "{reason}");
+        assert!(down.snapshot.is_some(), "the old data stays");
+        let back = feed.until(|view| view.link == Link::Live && view.id > down.id).await;
+        assert_ne!(back.snapshot.as_deref().unwrap().server().unwrap().own_pid, own);
+        drop(feed.views);
+        tokio::time::timeout(PATIENCE, feed.running)
+            .await
+            .expect("nobody listens, and it still polls")
+            .unwrap();
+    })
+    .await;
+}
+
+/// Where the server is gone for good the attempts go on, more and more seldom, and what was seen last stays.
+#[tokio::test]
+async fn a_server_that_was_killed_is_found_again() {
+    let mut server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let holder = client(&info(&server)).await;
+    holder.batch_execute("SELECT pg_advisory_lock(3)").await.unwrap();
+    let mut feed = Feed::start(&server, Duration::from_millis(20)).await;
+    let live = feed.until(|view| view.snapshot.is_some()).await;
+    let own = live.snapshot.as_deref().unwrap().server().unwrap().own_pid;
+    server.kill_hard().await.unwrap();
+    let first = feed.until(|view| matches!(view.link, Link::Down { .. })).await;
+    let Link::Down { reason, attempt, .. } = &first.link else { panic!() };
+    assert!(*attempt == 1 && reason.starts_with("connection lost: "), "{attempt}: {reason}");
+    let again = feed.until(|view| matches!(view.link, Link::Down { attempt: 2, .. })).await;
+    let Link::Down { reason, .. } = &again.link else { panic!() };
+    // Why there is no new connection is of more use by now than why the old one ended.
+    assert!(reason.contains(&server.socket_dir().display().to_string()), "{reason}");
+    let (before, after) = (first.snapshot.as_ref().unwrap(), again.snapshot.as_ref().unwrap());
+    assert!(Arc::ptr_eq(before, after), "the old rows stay");
+    assert_eq!(after.locks.taken_at, Some(after.taken_at));
+    assert!(after.locks.rows.iter().any(|lock| lock.tag.objid == Some(3)));
+    assert!(again.series == first.series && again.id > first.id);
+    server.restart().await.unwrap();
+    let back = feed.until(|view| view.link == Link::Live && view.id > again.id).await;
+    let snapshot = back.snapshot.as_deref().unwrap();
+    assert!(snapshot.taken_at > after.taken_at);
+    assert_ne!(snapshot.server().unwrap().own_pid, own);
+    assert!(snapshot.locks.rows.iter().all(|lock| lock.tag.objid != Some(3)), "the holder is gone");
+}
+
+/// The poll's connection and the one in reserve, whatever is polled, and nothing is left of either.
+#[tokio::test]
+async fn there_are_exactly_two_connections() {
+    on_every_version(async |server| {
+        let admin = client(&info(&server).with_application_name("admin")).await;
+        let (_views_in, views) = watch::channel(beginning());
+        let spare = Spare::keep(info(&server), Limits::default(), views);
+        let reserve = spare.client(PATIENCE).await.unwrap();
+        let mut feed = Feed::start(&server, Duration::from_millis(10)).await;
+        let first = feed.until(|view| view.snapshot.is_some()).await.id;
+        let mut expected = vec![pid(&reserve).await];
+        for id in first..first + 5 {
+            let view = feed.until(|view| view.id >= id).await;
+            let snapshot = view.snapshot.as_deref().unwrap();
+            let own = snapshot.server().unwrap().own_pid;
+            expected.truncate(1);
+            expected.push(own);
+            let ours =
+                snapshot.backends.rows.iter().filter(|row| row.application.as_deref() == Some("locktop"));
+            let mut ours: Vec<i32> = ours.map(|row| row.pid).collect();
+            ours.sort_unstable();
+            let mut wanted = expected.clone();
+            wanted.sort_unstable();
+            assert_eq!(ours, wanted);
+        }
+        drop((spare, reserve, feed.views));
+        feed.running.await.unwrap();
+        let left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'locktop'";
+        super::support::wait_until("the end of both connections", async || {
+            admin.query_one(left, &[]).await.unwrap().get::<_, i64>(0) == 0
+        })
+        .await;
+    })
+    .await;
+}

@@ -1,0 +1,157 @@
+//! What is not read again, since nothing can have changed in it.
+
+use std::time::Duration;
+
+use locktop::demo::postgres::EmbeddedServer;
+use locktop::model::lock::{Lock, LockType};
+use locktop::pg::poll::{Limits, Session};
+use tokio_postgres::Client;
+
+use super::helpers::{client, info, on_every_version, patient, pid, poll_until, waits};
+use super::views::Views;
+
+/// Steps of sessions, by number. Each ends idle, or idle in a transaction, or failed in one.
+const STEPS: [(usize, &str); 30] = [
+    (0, "BEGIN"),
+    (0, "LOCK TABLE a IN SHARE MODE"),
+    (1, "SELECT pg_advisory_lock(n) FROM generate_series(1, 20) AS n"),
+    (2, "BEGIN; UPDATE b SET i = 2"),
+    (0, "SAVEPOINT s; LOCK TABLE b IN ACCESS SHARE MODE"),
+    (1, "SELECT pg_advisory_unlock(3)"),
+    (0, "ROLLBACK TO s"),
+    (1, "LISTEN x"),
+    (3, "NOTIFY x"),
+    (3, "SET application_name = 'another'"),
+    (2, "PREPARE TRANSACTION 'p'"),
+    (1, "BEGIN; SELECT pg_advisory_xact_lock(77), pg_advisory_lock(78)"),
+    (3, "NOTIFY x, 'again'"),
+    (1, "COMMIT"),
+    (3, "COMMIT PREPARED 'p'"),
+    (0, "DECLARE c CURSOR FOR TABLE b"),
+    (0, "FETCH c"),
+    (2, "BEGIN; SELECT pg_advisory_lock_shared(5, 5)"),
+    (2, "SELECT 1 / 0"),
+    (2, "ROLLBACK"),
+    (0, "COMMIT"),
+    (1, "SELECT pg_advisory_unlock_all()"),
+    (0, "BEGIN; CREATE TABLE c (); SELECT pg_current_xact_id()"),
+    (3, "BEGIN; LOCK TABLE a IN ROW SHARE MODE; LOCK TABLE b IN ROW SHARE MODE"),
+    (0, "ROLLBACK"),
+    (3, "COMMIT AND CHAIN"),
+    (3, "SELECT 1 FROM b FOR UPDATE"),
+    (3, "ROLLBACK"),
+    (1, "DISCARD ALL"),
+    (2, "SELECT pg_advisory_lock(1)"),
+];
+
+/// Every row, however little there is, is left out as soon as it can be, and never read again for that reason alone.
+fn eager() -> Limits {
+    let long = Duration::from_secs(86_400);
+    Limits { quiet_from: 0, quiet_for: long, clock_slack: Duration::ZERO, ..patient() }
+}
+
+async fn sessions(server: &EmbeddedServer) -> Vec<Client> {
+    let info = info(server);
+    let mut sessions = Vec::new();
+    for _ in 0..4 {
+        sessions.push(client(&info).await);
+    }
+    sessions[0]
+        .batch_execute("CREATE TABLE a (i int); CREATE TABLE b (i int); INSERT INTO b VALUES (1)")
+        .await
+        .unwrap();
+    sessions
+}
+
+/// Whether the server was told of a time at the last poll.
+async fn is_told(session: &Session) -> bool {
+    let asked = session.client().query_one("SELECT current_setting('locktop.since') <> '0'", &[]).await;
+    asked.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn after_every_step_a_snapshot_is_what_the_views_say() {
+    on_every_version(async |server| {
+        for whole_table in [250_000, 0] {
+            let sessions = sessions(&server).await;
+            let views = Views::open(&info(&server)).await;
+            let mut whole = Session::open(&info(&server), eager()).await.unwrap();
+            let mut narrow = Session::open(&info(&server), Limits { whole_table, ..eager() }).await.unwrap();
+            views.agree(&mut whole).await;
+            for (number, step) in STEPS {
+                // Some fail, which is a state too.
+                let _ = sessions[number].batch_execute(step).await;
+                let (snapshot, _) = views.agree(&mut whole).await;
+                assert!(is_told(&whole).await);
+                let other = narrow.poll(None).await.unwrap();
+                let known = |lock| snapshot.locks.rows.contains(lock);
+                let advisory = |rows: &[Lock]| {
+                    rows.iter().filter(|lock| lock.tag.locktype == LockType::Advisory).count()
+                };
+                assert_eq!(advisory(&other.locks.rows), advisory(&snapshot.locks.rows), "{step}");
+                let strange = other.locks.rows.iter().find(|lock| lock.pid.is_none() && !known(*lock));
+                assert_eq!(strange, None, "{step}");
+            }
+            drop(sessions);
+            views.agree(&mut whole).await;
+            let cleanup = client(&info(&server)).await;
+            cleanup.batch_execute("DROP TABLE a, b").await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_wait_for_what_a_quiet_session_holds_has_its_holder() {
+    on_every_version(async |server| {
+        let sessions = sessions(&server).await;
+        sessions[0].batch_execute("BEGIN; UPDATE b SET i = 2; SELECT pg_advisory_lock(1)").await.unwrap();
+        let limits = [eager(), Limits { whole_table: 0, ..eager() }];
+        for limits in limits {
+            let mut session = Session::open(&info(&server), limits).await.unwrap();
+            session.poll(None).await.unwrap();
+            for sql in ["UPDATE b SET i = 3", "SELECT pg_advisory_lock(1)", "DROP TABLE b"] {
+                let waiter = client(&info(&server)).await;
+                let waiter_pid = pid(&waiter).await;
+                let waiting = tokio::spawn(async move { waiter.batch_execute(sql).await });
+                let snapshot = poll_until(&mut session, |snapshot| waits(snapshot, waiter_pid)).await;
+                let awaited = snapshot
+                    .locks
+                    .rows
+                    .iter()
+                    .find(|lock| lock.pid == Some(waiter_pid) && !lock.granted)
+                    .unwrap();
+                let holder = pid(&sessions[0]).await;
+                let holds =
+                    |lock: &&Lock| lock.granted && lock.tag == awaited.tag && lock.pid == Some(holder);
+                assert_eq!(snapshot.locks.rows.iter().filter(holds).count(), 1, "{sql}");
+                sessions[1].execute("SELECT pg_terminate_backend($1)", &[&waiter_pid]).await.unwrap();
+                assert!(waiting.await.unwrap().is_err());
+                poll_until(&mut session, |snapshot| snapshot.backend(waiter_pid).is_none()).await;
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_a_session_that_ended_held_is_gone_with_it() {
+    on_every_version(async |server| {
+        let sessions = sessions(&server).await;
+        sessions[0].batch_execute("BEGIN; LOCK TABLE a; SELECT pg_advisory_lock(1)").await.unwrap();
+        let ended = pid(&sessions[0]).await;
+        sessions[0].batch_execute("SELECT 1").await.unwrap();
+        let views = Views::open(&info(&server)).await;
+        let mut session = Session::open(&info(&server), eager()).await.unwrap();
+        views.agree(&mut session).await;
+        let (before, _) = views.agree(&mut session).await;
+        assert!(is_told(&session).await);
+        assert!(before.locks.rows.iter().any(|lock| lock.pid == Some(ended)));
+        sessions[1].execute("SELECT pg_terminate_backend($1, 10000)", &[&ended]).await.unwrap();
+        let after = session.poll(Some(&before)).await.unwrap();
+        assert!(after.locks.rows.iter().all(|lock| lock.pid != Some(ended)));
+        assert!(after.backend(ended).is_none());
+        views.agree(&mut session).await;
+    })
+    .await;
+}

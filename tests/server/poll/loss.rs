@@ -1,0 +1,76 @@
+//! Servers that fall silent or go away.
+
+use std::time::Duration;
+
+use locktop::feed::spare::Spare;
+use locktop::pg::poll::{Limits, PollError, Session};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::helpers::{assert_fresh, beginning, client, info, on_every_version, pid, session};
+use super::support::{PATIENCE, wait_until};
+
+#[tokio::test]
+async fn a_silent_server_ends_the_poll_in_time() {
+    on_every_version(async |server| {
+        // Opening has as long, also on a busy machine.
+        let limits = Limits { poll_timeout: Duration::from_secs(2), ..Limits::default() };
+        let mut session = Session::open(&info(&server), limits).await.unwrap();
+        let snapshot = session.poll(None).await.unwrap();
+        let backend = Pid::from_raw(session.server().own_pid).unwrap();
+        kill_process(backend, Signal::STOP).unwrap();
+        let error = session.poll(Some(&snapshot)).await.unwrap_err();
+        kill_process(backend, Signal::CONT).unwrap();
+        assert_eq!(error, PollError::Timeout(Duration::from_secs(2)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_second_connection_is_there_again_after_it_was_lost() {
+    on_every_version(async |server| {
+        let (_views_in, views) = tokio::sync::watch::channel(beginning());
+        let spare = Spare::keep(info(&server), Limits::default(), views);
+        let first = spare.client(PATIENCE).await.unwrap();
+        let first_pid = pid(&first).await;
+        let admin = client(&info(&server)).await;
+        admin.execute("SELECT pg_terminate_backend($1)", &[&first_pid]).await.unwrap();
+        wait_until("the end of the connection", async || first.is_closed()).await;
+        let second = spare.client(PATIENCE).await.unwrap();
+        assert_ne!(pid(&second).await, first_pid);
+    })
+    .await;
+}
+
+/// The server goes on with a poll that it was sent only when its connection is being ended: by somebody, who says so in
+/// an answer, and by a crash, where there is no answer.
+#[tokio::test]
+async fn a_connection_that_ends_within_a_poll_says_why() {
+    on_every_version(async |server| {
+        let admin = client(&info(&server)).await;
+        let mut lost = session(&server).await;
+        let snapshot = lost.poll(None).await.unwrap();
+        let own = lost.server().own_pid;
+        let backend = Pid::from_raw(own).unwrap();
+        kill_process(backend, Signal::STOP).unwrap();
+        let end = async {
+            admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
+            kill_process(backend, Signal::CONT).unwrap();
+        };
+        let (outcome, ()) = tokio::join!(lost.poll(Some(&snapshot)), end);
+        let PollError::Lost(reason) = outcome.unwrap_err() else { panic!("no answer in time") };
+        assert_eq!(reason, "terminating connection due to administrator command (SQLSTATE 57P01)");
+        let again = lost.poll(Some(&snapshot)).await;
+        assert!(matches!(again, Err(PollError::Lost(_))), "{again:?}");
+
+        let mut crashed = session(&server).await;
+        let next = crashed.poll(Some(&snapshot)).await.unwrap();
+        assert_fresh(&next);
+        let backend = Pid::from_raw(crashed.server().own_pid).unwrap();
+        kill_process(backend, Signal::STOP).unwrap();
+        let end = async { kill_process(backend, Signal::KILL).unwrap() };
+        let (outcome, ()) = tokio::join!(crashed.poll(Some(&next)), end);
+        let PollError::Lost(reason) = outcome.unwrap_err() else { panic!("no answer in time") };
+        assert!(!reason.is_empty() && !reason.contains("SQLSTATE"), "{reason}");
+    })
+    .await;
+}

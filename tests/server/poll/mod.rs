@@ -1,0 +1,21 @@
+//! The poll against real servers of every supported version: what it sees, what it survives, and what it says when it
+//! fails.
+
+mod backends;
+mod catalogs;
+mod feed;
+mod helpers;
+mod known;
+mod locks;
+mod loss;
+mod patience;
+mod raw;
+mod rights;
+mod settings;
+mod setup;
+mod signals;
+mod snapshot;
+mod text;
+mod views;
+
+use crate::support;

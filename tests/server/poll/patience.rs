@@ -1,0 +1,138 @@
+//! What locktop leaves behind on a server where a catalog is locked: nothing that waits.
+
+use std::io::Read;
+use std::time::Duration;
+
+use locktop::demo::postgres::EmbeddedServer;
+use locktop::pg::poll::{Limits, Session};
+use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio_postgres::{Client, Statement};
+
+use super::helpers::{assert_fresh, client, info, on_all_versions_at_once};
+use super::support::{SESSIONS, wait_until_seen};
+
+/// Reads the function below `pg_stat_activity`: the view opens catalogs.
+const OURS: &str = "SELECT count(*) FROM pg_stat_get_activity(NULL)
+    WHERE application_name = 'locktop' AND ($1 = '' OR wait_event_type = $1)";
+
+/// Somebody who can see our backends while nobody can open `pg_class`.
+struct Observer {
+    client: Client,
+    ours: Statement,
+    sessions: Statement,
+    locker: Client,
+    user: Client,
+}
+
+impl Observer {
+    async fn open(server: &EmbeddedServer) -> Self {
+        let info = info(server).with_application_name("observer");
+        let (locker, user, client) = (client(&info).await, client(&info).await, client(&info).await);
+        locker.batch_execute("CREATE TABLE a (); CREATE TABLE b ()").await.unwrap();
+        // Known to its session from now on, so that both can be locked without a look at the catalog.
+        user.batch_execute("TABLE a; TABLE b").await.unwrap();
+        let ours = client.prepare(OURS).await.unwrap();
+        let sessions = client.prepare(SESSIONS).await.unwrap();
+        client.query_one(&sessions, &[]).await.unwrap();
+        let observer = Self { client, ours, sessions, locker, user };
+        assert_eq!(observer.count("").await, 0);
+        observer
+    }
+
+    /// Takes `pg_class` away from all, and makes somebody lock a table whose name locktop does not know yet.
+    async fn lock(&self, table: &str) {
+        self.locker.batch_execute("BEGIN; LOCK TABLE pg_class").await.unwrap();
+        self.user.batch_execute(&format!("BEGIN; TABLE {table}")).await.unwrap();
+    }
+
+    async fn unlock(&self) {
+        self.locker.batch_execute("ROLLBACK").await.unwrap();
+        self.user.batch_execute("ROLLBACK").await.unwrap();
+    }
+
+    async fn count(&self, waiting_for: &str) -> i64 {
+        self.client.query_one(&self.ours, &[&waiting_for]).await.unwrap().get(0)
+    }
+
+    async fn until(&self, what: &str, waiting_for: &str, count: i64) {
+        self.seen(what, async || self.count(waiting_for).await == count).await;
+    }
+
+    async fn seen(&self, what: &str, is_so: impl AsyncFnMut() -> bool) {
+        wait_until_seen(what, (&self.client, &self.sessions), is_so).await;
+    }
+}
+
+/// Each of the two timeouts on its own ends the wait, with the session open and with the session gone.
+#[tokio::test]
+async fn no_backend_waits_for_long_after_a_poll() {
+    let (short, long) = (Duration::from_secs(1), Duration::from_secs(3600));
+    on_all_versions_at_once(async |server| {
+        let observer = Observer::open(&server).await;
+        for (table, lock_timeout, statement_timeout) in [("a", short, long), ("b", long, short)] {
+            let name_patience = Duration::from_millis(1);
+            let limits = Limits { lock_timeout, statement_timeout, name_patience, ..Limits::default() };
+            let mut session = Session::open(&info(&server), limits).await.unwrap();
+            let mut snapshot = session.poll(None).await.unwrap();
+            observer.lock(table).await;
+            // Names are asked for when the answers to what was asked before are there.
+            observer
+                .seen("a question about names", async || {
+                    snapshot = session.poll(Some(&snapshot)).await.unwrap();
+                    assert_fresh(&snapshot);
+                    observer.count("Lock").await == 1
+                })
+                .await;
+            if table == "a" {
+                observer.until("the end of the question", "Lock", 0).await;
+                assert_eq!(observer.count("").await, 1);
+            }
+            drop(session);
+            observer.until("the end of the session", "", 0).await;
+            observer.unlock().await;
+        }
+    })
+    .await;
+}
+
+/// The program itself, at a terminal of its own.
+fn program(
+    server: &EmbeddedServer,
+) -> (Box<dyn portable_pty::Child + Send + Sync>, Box<dyn portable_pty::MasterPty>) {
+    let pair = native_pty_system().openpty(PtySize { rows: 30, cols: 100, ..PtySize::default() }).unwrap();
+    let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_locktop"));
+    command.args(["--refresh", "0.1s", &server.conninfo()]);
+    command.env("TERM", "xterm-256color");
+    let child = pair.slave.spawn_command(command).unwrap();
+    let mut output = pair.master.try_clone_reader().unwrap();
+    // It would stop at a terminal that nobody reads.
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        while output.read(&mut buffer).is_ok_and(|length| length > 0) {}
+    });
+    (child, pair.master)
+}
+
+/// Two connections while it runs, and none when it has ended, in whatever way, though the catalog is still locked. The
+/// catalog is locked once both connections stand: one that starts then waits at the server without an end, for nothing can
+/// be told to it and no time-out of ours holds yet.
+#[tokio::test]
+async fn no_backend_is_left_when_the_program_ends() {
+    on_all_versions_at_once(async |server| {
+        let observer = Observer::open(&server).await;
+        for signal in [Signal::TERM, Signal::KILL] {
+            let (mut child, _terminal) = program(&server);
+            observer.until("two connections that were made ready", "Client", 2).await;
+            observer.lock("a").await;
+            observer.until("a question about names", "Lock", 1).await;
+            observer.until("two connections, and no third", "", 2).await;
+            kill_process(Pid::from_raw(i32::try_from(child.process_id().unwrap()).unwrap()).unwrap(), signal)
+                .unwrap();
+            child.wait().unwrap();
+            observer.until("the end of both connections", "", 0).await;
+            observer.unlock().await;
+        }
+    })
+    .await;
+}

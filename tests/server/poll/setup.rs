@@ -1,0 +1,92 @@
+//! Sessions that cannot be set up, and what the poll is asked for while the server is away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktop::feed::live::{Live, Settings, Wishes};
+use locktop::feed::spare::Spare;
+use locktop::model::view::{Link, View};
+use locktop::pg::poll::{Limits, OpenError, Session, open_plain};
+use tokio::sync::watch;
+use tokio_postgres::{Client, Statement};
+
+use super::helpers::{beginning, client, info, server};
+use super::support::PATIENCE;
+
+async fn until(views: &mut watch::Receiver<Arc<View>>, done: impl Fn(&View) -> bool) -> Arc<View> {
+    let found = tokio::time::timeout(PATIENCE, views.wait_for(|view| done(view))).await;
+    Arc::clone(&found.expect("the awaited view never came").unwrap())
+}
+
+/// Backends of locktop that are there, seen by somebody who asked before and needs no catalog now.
+async fn own_backends(admin: &Client, look: &Statement) -> usize {
+    let rows = admin.query(look, &[]).await.unwrap();
+    rows.iter().filter(|row| row.get::<_, Option<&str>>(0) == Some("locktop")).count()
+}
+
+#[tokio::test]
+async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
+    let server = server().await;
+    let info = info(&server).with_application_name("locktop");
+    let other = info.clone().with_application_name("admin");
+    // Not the same: in a transaction the server shows one picture all the time.
+    let (admin, looks) = (client(&other).await, client(&other).await);
+    let look = looks.prepare("SELECT application_name FROM pg_stat_get_activity(NULL)").await.unwrap();
+    assert_eq!(own_backends(&looks, &look).await, 0);
+    admin.batch_execute("BEGIN; LOCK pg_proc IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    // The first limit holds on the server, the second only here.
+    let refused = Session::open(&info, Limits::default()).await.unwrap_err();
+    assert!(refused.to_string().contains("lock timeout"), "{refused}");
+    let endless = Limits {
+        statement_timeout: Duration::ZERO,
+        lock_timeout: Duration::ZERO,
+        // Long enough for the statement to be there when it is cancelled.
+        poll_timeout: Duration::from_secs(2),
+        ..Limits::default()
+    };
+    assert!(matches!(open_plain(&info, &endless).await.unwrap_err(), OpenError::Silent));
+    let gone = tokio::time::timeout(PATIENCE, async {
+        while own_backends(&looks, &look).await > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    gone.await.expect("a backend stays and waits for the lock");
+    admin.batch_execute("ROLLBACK").await.unwrap();
+    Session::open(&info, Limits::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_second_connection_rests_while_the_poll_has_none() {
+    let server = server().await;
+    let (views_in, views) = watch::channel(beginning());
+    let down = Link::Down { reason: "gone".into(), attempt: 1, wait: Duration::ZERO };
+    views_in.send_replace(Arc::new(View { link: down, ..View::clone(&beginning()) }));
+    let spare = Spare::keep(info(&server), Limits::default(), views);
+    let refused = spare.client(Duration::from_millis(300)).await;
+    assert!(refused.is_err(), "it is not even asked for");
+    views_in.send_replace(beginning());
+    spare.client(PATIENCE).await.unwrap();
+}
+
+#[tokio::test]
+async fn wishes_hold_while_the_server_is_away() {
+    let server = server().await;
+    let info = info(&server);
+    let live = Live::connect(info.clone(), Settings::default(), |_| {}).await.unwrap();
+    let (sender, mut views) = watch::channel(live.view());
+    let (interval, wishes) = Wishes::every(Duration::from_secs(3600));
+    let refresh = Arc::clone(&wishes.refresh);
+    let running = tokio::spawn(live.run(wishes, sender));
+    let first = until(&mut views, |view| view.snapshot.is_some()).await;
+    let own = first.snapshot.as_deref().unwrap().server().unwrap().own_pid;
+    let admin = client(&info).await;
+    admin.execute("SELECT pg_terminate_backend($1)", &[&own]).await.unwrap();
+    let down = until(&mut views, |view| matches!(view.link, Link::Down { .. })).await;
+    for _ in 0..100 {
+        interval.send_replace(Duration::from_millis(30));
+        refresh.notify_one();
+    }
+    let back = until(&mut views, |view| view.link == Link::Live && view.id > down.id).await;
+    until(&mut views, |view| view.id > back.id + 3).await;
+    running.abort();
+}

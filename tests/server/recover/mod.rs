@@ -1,0 +1,19 @@
+//! Recovery as a library and as a command, on real servers: what is planned, what is done, and above all what is not.
+
+mod command;
+#[path = "../schema/db.rs"]
+mod db;
+mod library;
+mod pooled;
+mod prompt;
+mod record;
+mod refused;
+mod restart;
+mod rights;
+mod siblings;
+mod stage;
+mod standby;
+#[path = "../../support/suite.rs"]
+mod support;
+
+use crate::{binary, document, pooler, screen};

@@ -1,0 +1,21 @@
+//! The schema for tasks on real servers of every version: how it is installed and dropped, and what its functions guarantee when
+//! sessions race.
+
+mod acquire;
+mod adopt;
+mod adopt_refused;
+mod article;
+mod command;
+mod cron;
+mod db;
+mod install;
+mod notify;
+mod purge;
+mod race;
+mod recovery;
+mod recovery_races;
+mod release;
+mod signed;
+#[path = "../../support/suite.rs"]
+mod support;
+mod terminate;

@@ -1,0 +1,42 @@
+//! The tables of the other lock systems on real servers: which are found, what is seen of them, what that costs, and what
+//! happens when they cannot be read.
+
+mod leases;
+mod limits;
+mod queue;
+#[path = "../tasks/stage.rs"]
+mod stage;
+#[path = "../../support/suite.rs"]
+mod support;
+
+/// The tables as published.
+const PRINTED: &str = include_str!("printed.sql");
+
+/// What `locktop schema install` makes.
+fn own() -> String {
+    locktop::schema::script(&locktop::schema::SchemaName::new("locktop").unwrap())
+}
+
+/// How often a table was read whole, and how many rows that and its indexes brought.
+#[derive(Debug, Clone, Copy)]
+struct Scans {
+    sequential: i64,
+    rows: i64,
+    by_index: i64,
+}
+
+/// What the statistics say of a table once the session that read it has ended: it writes them then.
+async fn scans(client: &tokio_postgres::Client, table: &str) -> Scans {
+    let scans = "SELECT seq_scan, seq_tup_read, idx_scan,
+                        (SELECT sum(idx_tup_read)::int8 FROM pg_stat_user_indexes WHERE relid = $1::text::regclass)
+                   FROM pg_stat_user_tables WHERE relid = $1::text::regclass";
+    let mut read = Scans { sequential: 0, rows: 0, by_index: 0 };
+    support::wait_until("the statistics are there", async || {
+        client.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
+        let row = client.query_one(scans, &[&table]).await.unwrap();
+        read = Scans { sequential: row.get(0), rows: row.get(1), by_index: row.get(3) };
+        row.get::<_, Option<i64>>(2).is_some_and(|count| count > 0)
+    })
+    .await;
+    read
+}

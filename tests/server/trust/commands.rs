@@ -1,0 +1,67 @@
+//! Every subcommand that connects.
+
+use std::process::Stdio;
+
+use super::binary::{Left, finish, locktop};
+use super::ground::{Ground, WATCHERS, one_version};
+use super::looks::command;
+use super::support::wait_until;
+
+/// Those that come to an end by themselves.
+const COMMANDS: [&[&str]; 8] = [
+    &["snapshot"],
+    &["recover", "--dry-run"],
+    &["recover", "--yes"],
+    &["schema", "status"],
+    &["schema", "install"],
+    &["schema", "purge", "--keep", "1d", "--yes"],
+    &["schema", "adopt", "public", "--enable", "--yes"],
+    &["schema", "drop", "--yes"],
+];
+
+/// Runs all of them, and a worker: nothing is called. What each left.
+pub(crate) async fn every_command(ground: &Ground, role: &str) -> Vec<(String, Left)> {
+    let mut all = Vec::new();
+    for arguments in COMMANDS {
+        let (name, left) = (arguments.join(" "), command(ground, role, arguments).await);
+        ground.is_clean(&format!("{role}, {name}: {left:?}"));
+        all.push((name, left));
+    }
+    let left = worker(ground, role).await;
+    ground.is_clean(&format!("{role}, worker: {left:?}"));
+    all.push(("worker".to_owned(), left));
+    all
+}
+
+/// A worker that is told to end once it has looked for work, if it does not end by itself before.
+pub(crate) async fn worker(ground: &Ground, role: &str) -> Left {
+    let target = ground.target(role);
+    let mut command = locktop(&["-w", "worker", "--id", "x", "--exit-with-stdin", &target]);
+    command.stdin(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let look = ground.client("postgres").await;
+    // It listens when it has opened its session, and then asks what is due.
+    let sql = format!(
+        "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = '{}' AND usename = '{role}' AND state = 'idle'
+            AND query_start < clock_timestamp() - interval '300 ms')",
+        ground.name()
+    );
+    wait_until("the worker to wait for work, or to end", async || {
+        child.try_wait().unwrap().is_some()
+            || !ground.calls().is_empty()
+            || look.query_one(&sql, &[]).await.unwrap().get(0)
+    })
+    .await;
+    drop(child.stdin.take());
+    tokio::task::spawn_blocking(move || finish(child, "the worker")).await.unwrap()
+}
+
+#[tokio::test]
+async fn no_command_runs_what_is_stored_with_tables() {
+    for version in one_version() {
+        let ground = super::stored::trapped(version).await;
+        for role in WATCHERS {
+            every_command(&ground, role).await;
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The ways of looking, and what is seen.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktop::feed::learn::{self, Learner, Way};
+use locktop::feed::live::{Live, Settings, Wishes};
+use locktop::feed::once::once_learning;
+use locktop::feed::spare::Spare;
+use locktop::model::lock_name::LockNames;
+use locktop::model::snapshot::Snapshot;
+use locktop::model::thresholds::Thresholds;
+use locktop::model::view::View;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::Limits;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::binary::{Left, locktop, run_beside};
+use super::ground::Ground;
+use super::support::PATIENCE;
+
+/// Between two polls of a feed.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// Limits for a busy machine, with owners that are trusted.
+pub(crate) fn limits(trusted: &[&str]) -> Limits {
+    Limits {
+        name_patience: Duration::from_secs(5),
+        trusted_owners: trusted.iter().map(|owner| (*owner).to_owned()).collect(),
+        ..Limits::default()
+    }
+}
+
+/// One look, with names learned, as `snapshot` takes it.
+pub(crate) async fn look(info: &ConnInfo, limits: &Limits) -> Arc<View> {
+    let learner = Learner::new(info.clone(), limits.clone(), LockNames::default(), Vec::new());
+    let look = once_learning(info, limits.clone(), Thresholds::default(), learner, None);
+    Box::pin(look).await.unwrap()
+}
+
+/// What the dashboard has behind it, for a few polls: two connections, or one where nobody may act.
+pub(crate) async fn feed(info: &ConnInfo, limits: &Limits, read_only: bool) -> Arc<View> {
+    let learner = Learner::new(info.clone(), limits.clone(), LockNames::default(), Vec::new());
+    let (names_in, names) = watch::channel(learner.learned());
+    let mut told = names_in.subscribe();
+    let settings = Settings { limits: limits.clone(), learned: Some(names), ..Settings::default() };
+    let live = Box::pin(Live::connect(info.clone(), settings, |_| {})).await.unwrap();
+    let (views_in, mut views) = watch::channel(live.view());
+    let spare = (!read_only).then(|| Arc::new(Spare::keep(info.clone(), limits.clone(), views.clone())));
+    let way = spare.clone().map_or(Way::Own, Way::Spare);
+    tokio::spawn(live.run(Wishes::every(EVERY).1, views_in));
+    tokio::spawn(learn::keep(learner, way, Duration::from_secs(3600), names_in));
+    told.changed().await.unwrap();
+    let first = views.borrow().id;
+    let found = tokio::time::timeout(PATIENCE, views.wait_for(|view| view.id > first + 3)).await;
+    Arc::clone(&found.expect("the feed goes on").unwrap())
+}
+
+/// `locktop` to its end, never asking for a password.
+pub(crate) async fn command(ground: &Ground, role: &str, arguments: &[&str]) -> Left {
+    let target = ground.target(role);
+    let state = tempfile::tempdir().unwrap();
+    let mut command = locktop(&[&["-w"], arguments, &[target.as_str()]].concat());
+    command.env("XDG_STATE_HOME", state.path());
+    run_beside(command).await
+}
+
+/// `locktop snapshot`.
+pub(crate) async fn snapshot(ground: &Ground, role: &str, more: &[&str]) -> Value {
+    let left = command(ground, role, &[&["snapshot", "--format", "json"], more].concat()).await;
+    assert_eq!(left.status, Some(0), "{left:?}");
+    serde_json::from_str(&left.out).unwrap()
+}
+
+pub(crate) fn taken(view: &View) -> &Snapshot {
+    view.snapshot.as_deref().unwrap()
+}
+
+/// How many rows of each of the six tables are seen; `-` and why not, for one that is not read.
+pub(crate) fn rows(view: &View) -> Vec<String> {
+    let (snapshot, mut seen) = (taken(view), Vec::new());
+    let mut tell = |name: &str, rows: usize, error: Option<&str>| {
+        seen.push(error.map_or(format!("{name} {rows}"), |error| format!("{name} - {error}")));
+    };
+    for set in snapshot.task_sets.iter() {
+        tell("tasks", set.tasks.rows.len(), set.tasks.error.as_deref());
+        tell("executions", set.executions.rows.len(), set.executions.error.as_deref());
+    }
+    let systems = &snapshot.systems;
+    for table in &systems.leases {
+        tell("leases", table.section.rows.len(), table.section.error.as_deref());
+    }
+    for table in &systems.items {
+        tell("items", table.section.rows.len(), table.section.error.as_deref());
+    }
+    for table in &systems.limits {
+        tell("limits", table.section.rows.len(), table.section.error.as_deref());
+    }
+    for table in &systems.generators {
+        tell("generators", table.section.rows.len(), table.section.error.as_deref());
+    }
+    seen
+}
+
+/// What is seen where all is read.
+pub(crate) const ALL: [&str; 6] =
+    ["tasks 3", "executions 3", "leases 2", "items 3", "limits 2", "generators 3"];

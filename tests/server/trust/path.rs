@@ -1,0 +1,138 @@
+//! The search path (f) is the database's, or the role's: whoever may set it decides what a name without its schema means.
+
+use locktop::feed::learn::{self, Learner, Query};
+use locktop::model::lock_name::LockNames;
+
+use super::commands::every_command;
+use super::ground::{Ground, WATCHERS, is_whole, one_version, watchers};
+use super::looks::{feed, limits, look, snapshot};
+use super::pooler::Pooler;
+use super::stored::{trap, trapped};
+use super::support::{PATIENCE, versions};
+
+const PATH: &str = include_str!("path.sql");
+
+/// A database of mallory's, in which everything means something else, and a check is evaluated by the planner, too.
+async fn ground(version: u32) -> Ground {
+    let ground = Ground::like(version, "path", async |ground| {
+        trap(ground).await;
+        ground.run("mallory", PATH).await;
+    })
+    .await;
+    let name = ground.name();
+    ground.run("postgres", &format!("ALTER DATABASE {name} OWNER TO mallory")).await;
+    let set = format!(
+        "ALTER DATABASE {name} SET search_path = evil, pg_catalog, public; ALTER DATABASE {name} SET constraint_exclusion = on;
+         ALTER DATABASE {name} SET row_security = on; ALTER DATABASE {name} SET check_function_bodies = off"
+    );
+    ground.run("mallory", &set).await;
+    ground
+}
+
+#[tokio::test]
+async fn the_path_of_the_database_is_nobodys_order() {
+    for version in versions() {
+        let ground = ground(version).await;
+        for role in watchers(version) {
+            look(&ground.info(role), &limits(&[])).await;
+            ground.is_clean(role);
+            if is_whole(version) {
+                feed(&ground.info(role), &limits(&[]), false).await;
+                feed(&ground.info(role), &limits(&[]), true).await;
+                snapshot(&ground, role, &[]).await;
+                ground.is_clean(&format!("the feed and the snapshot of {role}"));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_command_obeys_the_path_of_the_database() {
+    for version in one_version() {
+        for role in WATCHERS {
+            let ground = ground(version).await;
+            every_command(&ground, role).await;
+        }
+    }
+}
+
+/// An administrator has set it, as a habit of theirs.
+#[tokio::test]
+async fn the_path_of_the_role_is_nobodys_order() {
+    for version in one_version() {
+        let ground = ground(version).await;
+        ground.run("postgres", &format!("ALTER DATABASE {} RESET search_path", ground.name())).await;
+        for role in WATCHERS {
+            let name = ground.name();
+            let set =
+                format!("ALTER ROLE {role} IN DATABASE {name} SET search_path = evil, pg_catalog, public");
+            ground.run("postgres", &set).await;
+            look(&ground.info(role), &limits(&[])).await;
+            snapshot(&ground, role, &[]).await;
+            ground.is_clean(role);
+        }
+    }
+}
+
+/// The database of mallory's makes everybody mallory: what is mallory's would be one's own then, and its code knows the way back.
+#[tokio::test]
+async fn the_role_that_the_database_sets_is_not_the_one_that_is_trusted() {
+    for version in one_version() {
+        for setting in ["role", "session_authorization"] {
+            let ground = trapped(version).await;
+            let name = ground.name();
+            ground
+                .run("postgres", &format!("ALTER DATABASE {name} OWNER TO mallory; GRANT mallory TO ops"))
+                .await;
+            let set = format!("ALTER DATABASE {name} SET {setting} = mallory");
+            if ground.client("mallory").await.batch_execute(&set).await.is_err() {
+                // Where the server refuses it, so much the better.
+                continue;
+            }
+            for role in WATCHERS {
+                look(&ground.info(role), &limits(&[])).await;
+                ground.is_clean(&format!("{role}, {setting}"));
+                snapshot(&ground, role, &[]).await;
+                ground.is_clean(&format!("the snapshot of {role}, {setting}"));
+            }
+        }
+    }
+}
+
+/// What the config asks means the server's own functions and operators, too.
+#[tokio::test]
+async fn a_query_of_the_config_calls_nothing_that_only_has_a_name_in_common() {
+    for version in one_version() {
+        let ground = ground(version).await;
+        let query = Query {
+            sql: "SELECT hashtext(lower('A')), 'x' || 'y' WHERE 'a' = lower('A') AND 1 + 1 > 1".to_owned(),
+            database: None,
+            place: "config.toml:1:1".to_owned(),
+        };
+        for role in WATCHERS {
+            let info = ground.info(role);
+            let asking = Learner::new(info, limits(&[]), LockNames::default(), vec![query.clone()]);
+            let learned = learn::once(asking, PATIENCE).await;
+            ground.is_clean(role);
+            assert!(learned.notes.is_empty(), "{:?}", learned.notes);
+        }
+    }
+}
+
+/// A pool may keep what is asked for at the start to itself.
+#[tokio::test]
+async fn the_path_is_pinned_behind_a_pool_that_ignores_what_is_asked_for() {
+    for version in one_version() {
+        let ground = ground(version).await;
+        let info = ground.info("postgres");
+        // One that hands out transactions answers no poll.
+        let pooler = Pooler::start_with(
+            ground.server,
+            "session",
+            "ignore_startup_parameters = options,search_path,role,row_security,extra_float_digits",
+        );
+        let info = locktop::pg::conninfo::ConnInfo::parse(&pooler.target(&info)).unwrap();
+        look(&info, &limits(&[])).await;
+        ground.is_clean("behind a pool");
+    }
+}

@@ -1,0 +1,12 @@
+//! The program as a person or a script meets it: what it prints where, and with what exit status.
+
+mod prints;
+mod refused;
+mod rights;
+mod schema;
+#[path = "../../support/suite.rs"]
+mod support;
+mod terminal;
+mod waits;
+
+use crate::{binary, document};

@@ -1,0 +1,69 @@
+//! Acting by keys: what was confirmed happens and is on record, and where nobody may act there is nobody to ask.
+
+use tokio_postgres::Client;
+
+use locktop::demo::scenario::{Crowd, Stage};
+
+use super::desk::{Desk, is_there};
+use super::incident::Incident;
+use super::support;
+
+const OURS: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'locktop'";
+
+async fn count(client: &Client, sql: &str) -> i64 {
+    client.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_root_of_200_is_ended_and_the_next_one_rises() {
+    let server = support::server().await;
+    let stage = Stage::open(&support::database(server).await).await.unwrap();
+    let crowd = Crowd::default().start(&stage).await.unwrap();
+    let root = crowd.facts().roots[0].pid();
+    let client = support::open(&support::conninfo(server)).await.client;
+    let mut desk = Desk::at((120, 35), &server.conninfo(), &["--screen", "chains"]);
+    desk.screen.shows("blocks 200, frees 1 now");
+    desk.select_first(&root.to_string());
+    desk.question("K", "y terminate");
+    desk.screen.shows(&format!("pg_terminate_backend({root})"));
+    assert!(is_there(&client, root).await && desk.asked() == 0);
+    desk.screen.keys("y");
+    support::wait_until("it has ended", async || !is_there(&client, root).await).await;
+    desk.screen.shows("blocks 199, frees 1 now");
+    desk.screen.hides("blocks 200");
+    support::wait_for("both ends of it to be on record", || {
+        desk.asked() == 1 && desk.on_record("\"fate\":\"done\"") == 1
+    });
+    desk.quit();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn read_only_has_neither_keys_nor_a_connection_to_act_on() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root();
+    let client = support::open(&incident.info()).await.client;
+    // Those of the test have the same name.
+    let before = count(&client, OURS).await;
+    for (arguments, connections) in [(&["--read-only"][..], 1), (&[][..], 2)] {
+        let state = tempfile::tempdir().unwrap();
+        let env = [("XDG_STATE_HOME", state.path().to_str().unwrap())];
+        let mut screen = incident.screen((120, 35), &env, arguments);
+        screen.shows("blocks 5, frees 1 now");
+        // One that reads names where there is no second one is closed again.
+        support::wait_until("there are as many connections", async || {
+            count(&client, OURS).await == before + connections
+        })
+        .await;
+        if connections == 1 {
+            screen.keys("gKy");
+            screen.keys("7");
+            screen.shows("Backends ·");
+            assert_eq!(count(&client, OURS).await, before + 1);
+        }
+        screen.keys("q");
+        assert_eq!(screen.wait_exit(), 0);
+        assert!(is_there(&client, root).await);
+        assert!(!state.path().join("locktop/audit.jsonl").exists());
+        support::wait_until("it is gone", async || count(&client, OURS).await == before).await;
+    }
+}

@@ -1,0 +1,169 @@
+//! `locktop demo`: everything in one.
+
+use rustix::process::{Pid, Signal};
+
+use super::process::children;
+use super::screen::Screen;
+use super::support::{exists, is_gone, wait_for};
+
+/// All processes below one.
+fn family(pid: Pid) -> Vec<i32> {
+    let below = children(pid);
+    let deeper = below.iter().filter_map(|child| Pid::from_raw(*child)).flat_map(family);
+    deeper.chain(below.clone()).collect()
+}
+
+/// The directory of the server, from the command line of one of its processes.
+fn directory(pids: &[i32]) -> std::path::PathBuf {
+    let line = pids.iter().find_map(|pid| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let at = line.split('\0').find_map(|word| word.strip_prefix("unix_socket_directories="));
+        at.map(str::to_owned)
+    });
+    line.expect("a server is running").into()
+}
+
+#[test]
+fn it_shows_its_scenarios_and_leaves_nothing_behind() {
+    let ends: [&dyn Fn(&mut Screen) -> u32; 3] = [
+        &|screen| {
+            screen.keys("q");
+            0
+        },
+        &|screen| {
+            screen.signal(Signal::TERM);
+            128 + 15
+        },
+        &|screen| {
+            screen.keys("<ctrl-c>");
+            0
+        },
+    ];
+    for end in ends {
+        let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.2s", "demo"]);
+        screen.shows("LIVE");
+        let family = family(screen.pid());
+        let (directory, first) = (directory(&family), family[0]);
+        let expected = end(&mut screen);
+        assert_eq!(screen.wait_exit(), expected);
+        screen.assert_restored();
+        wait_for("the server and its directory to go", || {
+            is_gone(&directory, first) && !family.iter().any(|pid| exists(*pid))
+        });
+    }
+}
+
+#[test]
+fn tasks_and_all_three_lock_scenarios_appear() {
+    let named = ["tasks", "chain", "convoy", "deadlock"].map(|name| format!("--scenario={name}"));
+    let arguments = [&["--refresh", "0.2s", "demo"][..], &named.each_ref().map(String::as_str)].concat();
+    let mut screen = Screen::spawn((160, 50), &[], &arguments);
+    for who in ["psql-anna", "deploy-ci", "picker-"] {
+        screen.shows(who);
+    }
+    screen.shows("1 deadlock");
+    screen.keys("4");
+    screen.shows("· 10 running");
+    screen.shows("worker-");
+}
+
+/// As somebody does who sees it for the first time: the line says what to try.
+#[test]
+fn a_stranger_ends_the_root_that_the_demo_begins_with() {
+    let mut screen = Screen::spawn((80, 24), &[], &["--refresh", "0.2s", "demo"]);
+    screen.shows("psql-anna forgot to commit and blocks 12: press K, then y");
+    // Who has just become a root is left alone for a moment; then the header says what helps.
+    screen.shows("K terminate");
+    screen.keys("K");
+    screen.shows("Back");
+    screen.shows("y terminate");
+    screen.keys("y");
+    screen.shows("its session is gone");
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+}
+
+/// Tries three times at most: others are at work there, too.
+fn within_three(screen: &mut Screen, attempt: impl Fn(&mut Screen) -> bool) {
+    assert!((0..3).any(|_| attempt(screen)), "{}", screen.contents());
+}
+
+/// Goes to a row with this in it. One that has just gone leaves nothing selected.
+fn select(screen: &mut Screen, key: &str, text: &str) {
+    wait_for("a row to be selected", || {
+        screen.keys(key);
+        screen.contents().lines().any(|line| line.starts_with('>') && line.contains(text))
+    });
+}
+
+/// Whether one of these words comes; the first that does.
+fn answers(screen: &Screen, good: &str, bad: &[&str]) -> bool {
+    let mut is_good = false;
+    screen.wait_for(good, |seen| {
+        let text = seen.contents();
+        is_good = text.contains(good);
+        is_good || bad.iter().any(|words| text.contains(words))
+    });
+    is_good
+}
+
+#[test]
+fn a_person_recovers_an_orphan_of_the_demo() {
+    let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.5s", "demo", "--scenario", "crash"]);
+    // As the finding has it: the line that says what to try speaks of an orphan before there is one.
+    screen.shows(" orphaned, ");
+    screen.keys("4");
+    screen.hides("Advisory");
+    screen.keys("/orphan<enter>");
+    within_three(&mut screen, |screen| {
+        // The youngest: nobody else is about to recover it.
+        select(screen, "G", "orphan");
+        screen.keys("R");
+        if !answers(screen, "y recover", &["Nothing is done", "nothing of it runs"]) {
+            screen.keys("<enter>");
+            return false;
+        }
+        screen.keys("y");
+        answers(screen, "due again", &["nothing was done", "was not", "changed"])
+    });
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+}
+
+#[test]
+fn a_person_ends_a_live_lease_of_the_demo() {
+    let mut screen = Screen::spawn((120, 35), &[], &["--refresh", "0.5s", "demo", "--scenario", "leases"]);
+    screen.shows("4 held");
+    screen.keys("5");
+    screen.hides("Advisory");
+    screen.keys("/held<enter>");
+    within_three(&mut screen, |screen| {
+        select(screen, "g", "held");
+        let lease = screen
+            .contents()
+            .lines()
+            .find(|line| line.starts_with('>'))
+            .and_then(|line| line.split_whitespace().nth(2).map(str::to_owned));
+        screen.keys("U");
+        if !answers(screen, "to confirm", &["has ended", "nobody has it", "given back"]) {
+            screen.keys("<enter>");
+            return false;
+        }
+        screen.keys(&format!("{}<enter>", lease.unwrap_or_default()));
+        answers(screen, "has ended", &["nothing was done", "has changed"])
+    });
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+}
+
+#[test]
+fn lost_workers_and_late_tasks_are_told() {
+    let mut screen = Screen::spawn((160, 50), &[], &["--refresh", "0.2s", "demo", "--scenario", "crash"]);
+    screen.keys("4");
+    for state in ["orphan", "slow"] {
+        screen.shows(state);
+    }
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+}

@@ -1,0 +1,108 @@
+//! The program before somebody who acts, and the record of what he asked for.
+
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+use tokio_postgres::Client;
+
+use super::screen::{Screen, Size};
+use super::support;
+
+/// A screen with a record of its own.
+pub(crate) struct Desk {
+    pub(crate) screen: Screen,
+    state: TempDir,
+}
+
+impl Desk {
+    /// The program on a server.
+    pub(crate) fn at(size: Size, target: &str, arguments: &[&str]) -> Self {
+        Self::with(size, target, arguments, "")
+    }
+
+    /// The same with a config file.
+    pub(crate) fn with(size: Size, target: &str, arguments: &[&str], config: &str) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let home = state.path().join("locktop");
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(home.join("config.toml"), config).unwrap();
+        let screen = Self::screen(&state, size, target, arguments);
+        Self { screen, state }
+    }
+
+    fn screen(state: &TempDir, size: Size, target: &str, arguments: &[&str]) -> Screen {
+        let home = state.path().to_str().unwrap();
+        let env = [("XDG_STATE_HOME", home), ("XDG_CONFIG_HOME", home)];
+        let all = [&[target, "--refresh", "0.2s"], arguments].concat();
+        Screen::spawn(size, &env, &all)
+    }
+
+    /// The next start of the program, with the same record.
+    pub(crate) fn again(&mut self, size: Size, target: &str, arguments: &[&str]) {
+        self.screen = Self::screen(&self.state, size, target, arguments);
+    }
+
+    fn file(&self) -> PathBuf {
+        self.state.path().join("locktop/audit.jsonl")
+    }
+
+    /// How many lines of the record have this in them.
+    pub(crate) fn on_record(&self, words: &str) -> usize {
+        let lines = std::fs::read_to_string(self.file()).unwrap_or_default();
+        lines.lines().filter(|line| line.contains(words)).count()
+    }
+
+    /// How often something was asked for.
+    pub(crate) fn asked(&self) -> usize {
+        self.on_record("\"event\":\"asked\"")
+    }
+
+    /// Asks a question with a key, and waits until it can be answered.
+    pub(crate) fn question(&mut self, key: &str, answer: &str) {
+        self.screen.keys(key);
+        self.screen.shows(answer);
+    }
+
+    /// Goes to the first row, which has this in it.
+    pub(crate) fn select_first(&mut self, text: &str) {
+        support::wait_for(&format!("{text} to be selected"), || {
+            // A message that has not been read yet takes a key for itself.
+            self.screen.keys("g");
+            self.screen.contents().lines().any(|line| line.starts_with('>') && line.contains(text))
+        });
+    }
+
+    /// Takes a message away with a key that means nothing to anybody. It goes once it has been on the screen for a moment, in which
+    /// nothing is typed.
+    pub(crate) fn take_away(&mut self, message: &str) {
+        support::wait_for("the message to be read", || {
+            self.screen.keys("y");
+            std::thread::sleep(std::time::Duration::from_millis(150));
+            !self.screen.contents().contains(message)
+        });
+    }
+
+    /// Ends the program.
+    pub(crate) fn quit(&mut self) {
+        self.screen.keys("q");
+        assert_eq!(self.screen.wait_exit(), 0);
+    }
+}
+
+pub(crate) async fn is_there(client: &Client, pid: i32) -> bool {
+    let sql = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)";
+    client.query_one(sql, &[&pid]).await.unwrap().get(0)
+}
+
+pub(crate) async fn pid_of(client: &Client) -> i32 {
+    client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
+}
+
+/// Waits until a statement answers with this text.
+pub(crate) async fn becomes(client: &Client, sql: &str, expected: &str) {
+    let sql = format!("SELECT ({sql})::text");
+    support::wait_until(&format!("{expected} from {sql}"), async || {
+        client.query_one(&sql, &[]).await.unwrap().get::<_, Option<String>>(0).as_deref() == Some(expected)
+    })
+    .await;
+}

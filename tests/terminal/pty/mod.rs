@@ -1,0 +1,34 @@
+//! The real program in a real pseudo terminal, before a real server, seen through a terminal emulator.
+
+#[path = "../../support/suite.rs"]
+mod support;
+
+mod act;
+mod colours;
+mod demo;
+mod desk;
+mod escapes;
+mod events;
+mod harmless;
+mod hostile;
+mod in_flight;
+mod incident;
+mod mouse;
+mod outage;
+mod panic;
+mod picture;
+mod pool;
+mod process;
+mod redis;
+mod rights;
+mod screen;
+mod shell;
+mod shop;
+mod signals;
+mod size;
+mod start;
+mod suspend;
+mod tour;
+mod verbs;
+
+use crate::pooler;

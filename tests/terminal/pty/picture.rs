@@ -1,0 +1,299 @@
+//! The pictures in the README and the manual: `LOCKTOP_PICTURE=1 cargo test --test terminal picture` draws them anew, into `docs/pictures`.
+//!
+//! One for each screen, the detail of a backend, the findings and two questions, all of one server in the state of [`super::shop`].
+
+use std::fmt::Write;
+use std::path::Path;
+
+use vt100::Color;
+
+use super::screen::Screen;
+use super::shop::Shop;
+
+/// Columns of the terminal.
+const COLUMNS: u16 = 120;
+/// Rows where there is much to show, and where there is less.
+const TALL: u16 = 35;
+/// As above.
+const LOW: u16 = 26;
+/// No picture is larger, in bytes.
+const LARGEST: usize = 150_000;
+
+/// Of one character, in pixels.
+const WIDTH: f64 = 8.4;
+const HEIGHT: f64 = 18.0;
+const MARGIN: f64 = 14.0;
+const BASELINE: f64 = 13.5;
+const BACKGROUND: &str = "#161b22";
+const FOREGROUND: &str = "#d0d7de";
+const FONTS: &str =
+    "ui-monospace, 'DejaVu Sans Mono', 'SF Mono', Menlo, Consolas, 'Liberation Mono', monospace";
+
+/// How a run of cells looks.
+#[derive(Debug, Clone, PartialEq)]
+struct Look {
+    foreground: String,
+    background: Option<String>,
+    bold: bool,
+    underline: bool,
+}
+
+fn hex(color: Color) -> Option<String> {
+    match color {
+        Color::Default => None,
+        Color::Rgb(red, green, blue) => Some(format!("#{red:02x}{green:02x}{blue:02x}")),
+        Color::Idx(index) => panic!("the picture is drawn in true colour, not with colour {index}"),
+    }
+}
+
+fn look(cell: &vt100::Cell) -> Look {
+    let foreground = hex(cell.fgcolor()).unwrap_or_else(|| FOREGROUND.to_owned());
+    let background = hex(cell.bgcolor());
+    let (bold, underline) = (cell.bold(), cell.underline());
+    if cell.inverse() {
+        let swapped = background.unwrap_or_else(|| BACKGROUND.to_owned());
+        return Look { foreground: swapped, background: Some(foreground), bold, underline };
+    }
+    Look { foreground, background, bold, underline }
+}
+
+/// Cells of one look beside each other.
+struct Run {
+    look: Look,
+    /// Columns from the first, and up to the last.
+    columns: (u16, u16),
+    /// Where each begins, and its text.
+    cells: Vec<(u16, String)>,
+}
+
+/// A wide character makes a run of its own, since fonts do not agree on its width.
+fn runs(screen: &vt100::Screen, row: u16) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut after_wide = false;
+    for column in 0..screen.size().1.get() {
+        let cell = screen.cell(row, column).unwrap();
+        if cell.is_wide_continuation() {
+            continue;
+        }
+        let text = if cell.has_contents() { cell.contents() } else { " " };
+        let (look, end) = (look(cell), column + if cell.is_wide() { 2 } else { 1 });
+        match runs.last_mut() {
+            Some(run) if run.look == look && !cell.is_wide() && !after_wide => {
+                run.columns.1 = end;
+                run.cells.push((column, text.to_owned()));
+            }
+            _ => runs.push(Run { look, columns: (column, end), cells: vec![(column, text.to_owned())] }),
+        }
+        after_wide = cell.is_wide();
+    }
+    runs
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Where columns begin, and how wide they are.
+fn place((from, to): (u16, u16)) -> (f64, f64) {
+    (MARGIN + f64::from(from) * WIDTH, f64::from(to - from) * WIDTH)
+}
+
+/// What is behind runs of one background.
+fn rectangle(out: &mut String, runs: &[Run], row: u16) {
+    let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return };
+    let Some(background) = &first.look.background else { return };
+    let (x, width) = place((first.columns.0, last.columns.1));
+    let y = MARGIN + f64::from(row) * HEIGHT;
+    writeln!(
+        out,
+        r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{HEIGHT}" fill="{background}"/>"#
+    )
+    .unwrap();
+}
+
+/// The words of a run, each as wide as its cells: then all stand in line whatever the font.
+fn words(out: &mut String, run: &Run, row: u16) {
+    let y = MARGIN + f64::from(row) * HEIGHT + BASELINE;
+    let weight = if run.look.bold { r#" font-weight="bold""# } else { "" };
+    let line = if run.look.underline { r#" text-decoration="underline""# } else { "" };
+    for word in run.cells.split(|(_, text)| text == " ") {
+        let (Some((first, _)), Some((last, _))) = (word.first(), word.last()) else { continue };
+        // A wide character is the only one of its run.
+        let end = if run.cells.len() == 1 { run.columns.1 } else { last + 1 };
+        let (x, width) = place((*first, end));
+        let text: String = word.iter().map(|(_, text)| text.as_str()).collect();
+        let (fill, text) = (&run.look.foreground, escaped(&text));
+        writeln!(
+            out,
+            r#"<text x="{x:.1}" y="{y:.1}" textLength="{width:.1}" lengthAdjust="spacingAndGlyphs" fill="{fill}"{weight}{line}>{text}</text>"#
+        )
+        .unwrap();
+    }
+}
+
+fn svg(screen: &vt100::Screen, about: &str) -> String {
+    let (rows, columns) = screen.size();
+    let width = f64::from(columns.get()) * WIDTH + 2.0 * MARGIN;
+    let height = f64::from(rows.get()) * HEIGHT + 2.0 * MARGIN;
+    let mut out = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" role="img" font-family="{FONTS}" font-size="14">
+<title>{}</title>
+<rect width="100%" height="100%" rx="8" fill="{BACKGROUND}"/>
+"#,
+        escaped(about)
+    );
+    for row in 0..rows.get() {
+        let runs = runs(screen, row);
+        for alike in runs.chunk_by(|run, next| run.look.background == next.look.background) {
+            rectangle(&mut out, alike, row);
+        }
+        for run in &runs {
+            words(&mut out, run, row);
+        }
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+/// A picture: the file's name, the rows of its terminal, what is typed for it, what is on the screen then, and what it says to who
+/// cannot see it.
+struct Picture {
+    name: &'static str,
+    rows: u16,
+    keys: &'static str,
+    shows: &'static [&'static str],
+    about: &'static str,
+}
+
+/// In this order, each from the screen that the one before left behind. An escape before another key would be one key with it.
+const PICTURES: [Picture; 12] = [
+    Picture {
+        name: "overview",
+        rows: TALL,
+        keys: "1g",
+        shows: &["1 Overview", "Advisory ·", "Tasks ·", "Leases ·"],
+        about: "The Overview: findings, blocking chains, advisory locks, tasks and leases",
+    },
+    Picture {
+        name: "chains",
+        rows: TALL,
+        keys: "2g",
+        shows: &["2 Chains", "app@report-bi"],
+        about: "Chains: who waits for whom, below the session that blocks all of them",
+    },
+    Picture {
+        name: "locks",
+        rows: LOW,
+        keys: "3g",
+        shows: &["3 Locks", "Prisma Migrate"],
+        about: "Locks: advisory locks by name, who holds them and who waits",
+    },
+    Picture {
+        name: "tasks",
+        rows: LOW,
+        keys: "4g",
+        shows: &["4 Tasks", "R recover"],
+        about: "Tasks: orphan, slow, failed, overdue and running",
+    },
+    Picture {
+        name: "leases",
+        rows: LOW,
+        keys: "5g",
+        shows: &["5 Leases", "TOKEN"],
+        about: "Leases: who has which, for how long, and its fencing token",
+    },
+    Picture {
+        name: "queue",
+        rows: LOW,
+        keys: "6g",
+        shows: &["6 Queue", "Rate limits", "Id generators"],
+        about: "The work queue, rate limits and id generators",
+    },
+    Picture {
+        name: "backends",
+        rows: TALL,
+        keys: "7g",
+        shows: &["7 Backends", "WAIT EVENT"],
+        about: "Backends: all sessions and what they wait for",
+    },
+    Picture {
+        name: "events",
+        rows: TALL,
+        keys: "8g",
+        shows: &["8 Events", "began to block"],
+        about: "Events: what changed, the newest first",
+    },
+    Picture {
+        name: "findings",
+        rows: LOW,
+        keys: "!",
+        shows: &["Findings ·"],
+        about: "Findings: everything that is wrong, worst first, with the key that helps",
+    },
+    Picture {
+        name: "backend",
+        rows: LOW,
+        keys: "<backspace>2g<enter>",
+        shows: &["Backend "],
+        about: "A backend: its query, whom it blocks and what it holds",
+    },
+    Picture {
+        name: "terminate",
+        rows: LOW,
+        keys: "<backspace>2gK",
+        shows: &["[Back]", "y terminate"],
+        about: "The question of K: what is sent, whom it hits and who goes on",
+    },
+    Picture {
+        name: "recover",
+        rows: LOW,
+        keys: "<enter>4gR",
+        shows: &["[Back]", "y recover"],
+        about: "The question of R: which execution is failed, and what becomes of its task",
+    },
+];
+
+/// Whether the program has drawn for the size that the terminal has now: its keys are in the last row.
+fn fits(screen: &vt100::Screen) -> bool {
+    let last = screen.rows(0, COLUMNS).last().unwrap_or_default();
+    last.contains("q quit") || last.contains("Esc back")
+}
+
+impl Picture {
+    /// Types its keys, waits until it is whole, and returns it.
+    fn draw(&self, screen: &mut Screen) -> String {
+        screen.resize((COLUMNS, self.rows));
+        screen.keys(self.keys);
+        let mut drawn = String::new();
+        screen.wait_for(self.name, |screen| {
+            let text = screen.contents();
+            let is_there = fits(screen) && self.shows.iter().all(|part| text.contains(part));
+            if is_there {
+                drawn = svg(screen, self.about);
+            }
+            is_there
+        });
+        drawn
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_pictures_are_drawn_on_request() {
+    if std::env::var_os("LOCKTOP_PICTURE").is_none() {
+        return;
+    }
+    let mut shop = Shop::open().await;
+    let mut screen = shop.screen((COLUMNS, TALL));
+    screen.shows("LIVE");
+    shop.trouble().await;
+    // Long enough for ages that are worth a look.
+    screen.shows("idle in transaction 25s");
+    screen.shows(" 1 orphan ");
+    let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/pictures"));
+    std::fs::create_dir_all(directory).unwrap();
+    for picture in &PICTURES {
+        let drawn = picture.draw(&mut screen);
+        assert!(drawn.len() <= LARGEST, "{} has {} bytes", picture.name, drawn.len());
+        std::fs::write(directory.join(format!("{}.svg", picture.name)), drawn).unwrap();
+    }
+}

@@ -1,0 +1,65 @@
+//! A role that may do less than it wants, and the program goes on.
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::pg::connect::Connection;
+use locktop::pg::conninfo::ConnInfo;
+
+use super::desk::{Desk, is_there, pid_of};
+use super::support;
+
+const GRANT: &str = "GRANT pg_signal_backend TO \"ops\"";
+
+/// How to get there as another role.
+fn as_role(server: &EmbeddedServer, role: &str) -> String {
+    server.conninfo().replace("user=postgres", &format!("user={role}"))
+}
+
+async fn session(server: &EmbeddedServer, role: &str, name: &str) -> (Connection, i32) {
+    let connection = support::open(&ConnInfo::parse(&as_role(server, role)).unwrap()).await;
+    let named = format!("SET application_name = '{name}'");
+    connection.client.batch_execute(&named).await.unwrap();
+    let pid = pid_of(&connection.client).await;
+    (connection, pid)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_a_role_may_not_do_is_named_with_its_grant_and_the_rest_is_done() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let admin = support::open(&support::conninfo(&server)).await.client;
+    let roles = "CREATE ROLE app LOGIN; CREATE ROLE ops LOGIN; GRANT pg_read_all_stats TO ops";
+    admin.batch_execute(roles).await.unwrap();
+    let (_app, foreign) = session(&server, "app", "theirs").await;
+    let (_own, own) = session(&server, "ops", "ours").await;
+    let mut desk = Desk::at((140, 35), &as_role(&server, "ops"), &["--screen", "backends"]);
+
+    desk.screen.shows("Backends ·");
+    // One that is another role's: there is nothing to ask, and it says why.
+    desk.screen.keys("/theirs<enter>");
+    desk.select_first(&foreign.to_string());
+    desk.screen.keys("K");
+    desk.screen.shows(&format!("role \"ops\" may not end sessions of \"app\": {GRANT}"));
+    desk.take_away(GRANT);
+    desk.screen.keys("<esc>");
+    desk.screen.hides("/theirs");
+
+    // Together with one of its own: that one is asked about, and done.
+    desk.screen.keys("/client !locktop<enter>");
+    desk.screen.shows("shows 2 of");
+    desk.screen.keys("*");
+    desk.screen.shows("2 marked");
+    desk.question("K", "y terminate");
+    for words in
+        [format!("Terminate {own} ops@ours"), format!("{foreign} app@theirs: role \"ops\""), GRANT.to_owned()]
+    {
+        desk.screen.shows(&words);
+    }
+    desk.screen.keys("y");
+    support::wait_until("its own to have ended", async || !is_there(&admin, own).await).await;
+    support::wait_for("its result", || desk.on_record("\"event\":\"result\"") == 1);
+    // The program goes on.
+    desk.screen.keys("2");
+    desk.screen.shows("Chains ·");
+    assert_eq!(desk.asked(), 1);
+    desk.quit();
+    assert!(is_there(&admin, foreign).await);
+}

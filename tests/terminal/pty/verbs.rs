@@ -1,0 +1,137 @@
+//! Every verb beside those about sessions, by its key, on the tables that locktop installs.
+
+use locktop::pg::conninfo::ConnInfo;
+use locktop::schema::{self, SchemaName};
+use tokio_postgres::Client;
+
+use super::desk::{Desk, becomes};
+use super::incident::Incident;
+use super::support;
+
+/// The smallest terminal in which questions are asked.
+const SIZE: (u16, u16) = (80, 24);
+
+async fn session(info: &ConnInfo) -> Client {
+    let client = support::open(info).await.client;
+    client.batch_execute("SET search_path = locktop").await.unwrap();
+    client
+}
+
+/// A task whose worker's session is gone, a lease of somebody's, and an item that waits.
+async fn play(info: &ConnInfo) -> Client {
+    let mut connection = support::open(info).await;
+    schema::install(&mut connection.client, &SchemaName::default()).await.unwrap();
+    let admin = session(info).await;
+    let setup = format!(
+        "ALTER DATABASE {} SET locktop.orphan_grace = '0'; SET locktop.orphan_grace = '0';
+        INSERT INTO scheduled_tasks (task_name, task_type, next_run_at) VALUES ('report', 'x', now());
+        SELECT lease_acquire(7, 'node1', '1 hour');
+        INSERT INTO task_queue (task_name) VALUES ('mail');",
+        info.dbname()
+    );
+    admin.batch_execute(&setup).await.unwrap();
+    let worker = session(info).await;
+    worker.execute("SELECT try_acquire_task_lock(1, 'w1')", &[]).await.unwrap();
+    admin
+        .batch_execute("UPDATE task_execution_log SET started_at = now() - interval '31 min'")
+        .await
+        .unwrap();
+    drop(worker);
+    becomes(&admin, "SELECT state FROM running_tasks", "orphan").await;
+    admin
+}
+
+/// Waits until what is shown has these words in it, in this order, whatever lines they are broken into.
+fn says(desk: &Desk, words: &str) {
+    let bare = |text: &str| text.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
+    desk.screen.wait_for(words, |screen| bare(&screen.contents()).contains(words));
+}
+
+/// Asks with a key about the first row of a screen, which has this in it.
+fn ask(desk: &mut Desk, screen: &str, row: &str, key: &str, words: &[&str]) {
+    desk.screen.keys(screen);
+    desk.select_first(row);
+    desk.screen.keys(key);
+    for part in words {
+        says(desk, part);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_verb_does_by_its_key_what_its_question_said() {
+    let incident = Incident::none().await;
+    let db = play(&incident.info()).await;
+    let target = incident.server.conninfo();
+    let mut desk = Desk::with(SIZE, &target, &["--screen", "tasks"], "[thresholds]\norphan_grace = \"0s\"\n");
+    tasks(&mut desk, &db).await;
+    leases(&mut desk, &db).await;
+    items(&mut desk, &db).await;
+
+    // What was done is told, and on record with both of its ends.
+    desk.screen.keys("8");
+    for told in [
+        "recover report",
+        "disable report",
+        "enable report",
+        "make due report",
+        "unlock lease 7",
+        "set aside item 1",
+    ] {
+        desk.screen.keys(&format!("/\"{told}\"<enter>"));
+        desk.screen.shows(&format!("/\"{told}\" shows 2 of"));
+        desk.screen.keys("<esc>");
+        desk.screen.hides("/\"");
+    }
+    assert_eq!((desk.asked(), desk.on_record("\"fate\":\"done\"")), (7, 7));
+    desk.quit();
+}
+
+async fn tasks(desk: &mut Desk, db: &Client) {
+    desk.screen.shows("orphan");
+    ask(desk, "4", "report", "R", &["y recover"]);
+    desk.screen.keys("y");
+    becomes(db, "SELECT status FROM task_execution_log", "failed").await;
+    desk.screen.hides("orphan");
+
+    for (enabled, does) in [("false", "disable"), ("true", "enable")] {
+        let set = format!("UPDATE locktop.scheduled_tasks SET is_enabled = {enabled} WHERE id = 1");
+        ask(desk, "4", "report", "E", &[&set, &format!("y {does}")]);
+        desk.screen.keys("y");
+        becomes(db, "SELECT is_enabled FROM scheduled_tasks", enabled).await;
+        desk.screen.shows(&format!("report {does}d"));
+        // As it is now, and not as it was a moment ago.
+        let is_off = |line: &str| line.get(1..).is_some_and(|line| line.starts_with(" disabled report"));
+        desk.screen.wait_for("its new state", |screen| {
+            screen.contents().lines().any(is_off) == (enabled == "false")
+        });
+    }
+
+    db.batch_execute("UPDATE scheduled_tasks SET next_run_at = now() + interval '1 day'").await.unwrap();
+    // As it is now, and not as it was a moment ago.
+    let day = ["in 23h", "in 24h", "in 1d"];
+    desk.screen.wait_for("its new date", |screen| day.iter().any(|text| screen.contents().contains(text)));
+    ask(desk, "4", "report", "T", &["SET next_run_at = now WHERE id = 1", "y make due"]);
+    desk.screen.keys("y");
+    becomes(db, "SELECT next_run_at <= now() FROM scheduled_tasks", "true").await;
+}
+
+async fn leases(desk: &mut Desk, db: &Client) {
+    ask(desk, "5", "node1", "U", &["lease_force_release(7, token ", "type 7 to confirm"]);
+    // Something else is no confirmation.
+    desk.screen.keys("8<enter>");
+    says(desk, "does not match: not confirmed");
+    becomes(db, "SELECT state FROM leases", "held").await;
+    desk.screen.keys("7<enter>");
+    becomes(db, "SELECT state FROM leases", "released").await;
+    becomes(db, "SELECT count(*) FROM locktop_audit WHERE action = 'unlocked'", "1").await;
+}
+
+async fn items(desk: &mut Desk, db: &Client) {
+    ask(desk, "6", "mail", "X", &["set_aside_queue_item(1)", "y set aside"]);
+    desk.screen.keys("y");
+    becomes(db, "SELECT status FROM task_queue", "failed").await;
+    desk.screen.shows("1 failed");
+    ask(desk, "6", "mail", "R", &["requeue_queue_item(1)", "y put back"]);
+    desk.screen.keys("y");
+    becomes(db, "SELECT status FROM task_queue", "pending").await;
+}
