@@ -10,6 +10,7 @@ mod contention;
 mod crowd;
 #[path = "../schema/db.rs"]
 mod db;
+mod examples;
 mod ids;
 mod planted;
 mod printed;
