@@ -8,7 +8,7 @@ use locktop::clock;
 use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 
 /// Longest wait for anything on the screen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What came out so far.
 #[derive(Default)]
@@ -70,7 +70,7 @@ impl Program {
                     return passed;
                 }
                 assert!(
-                    passed < PATIENCE,
+                    passed < TIMEOUT,
                     "waited in vain for {text:?}: {}",
                     String::from_utf8_lossy(&output.seen)
                 );
@@ -95,7 +95,7 @@ impl Program {
         self.press("q");
         let since = clock::monotonic();
         while self.child.try_wait().unwrap().is_none() {
-            assert!(since.elapsed() < PATIENCE, "it does not quit");
+            assert!(since.elapsed() < TIMEOUT, "it does not quit");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -19,7 +19,7 @@ use tokio_postgres::{Client, Statement};
 use crate::victim::{Hit, KEY, Kind, Victim};
 
 /// Where a session that was signalled has to be hit by then.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const LOOK: &str = "SELECT backend_start, xact_start, query_start, state_change, application_name, usesysid, client_port, state, query
                       FROM pg_catalog.pg_stat_get_activity($1)";
 
@@ -176,7 +176,7 @@ impl Asker {
                 tally.nobody += 1;
                 return;
             }
-            assert!(start.elapsed() < PATIENCE, "{number} was signalled, and nobody hit");
+            assert!(start.elapsed() < TIMEOUT, "{number} was signalled, and nobody hit");
             tokio::time::sleep(Duration::from_micros(200)).await;
         }
     }

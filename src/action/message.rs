@@ -19,7 +19,7 @@ const LOCK_TIMEOUT: u32 = 2_000;
 /// Longest time for one statement, in ms.
 const STATEMENT_TIMEOUT: u32 = 8_000;
 /// After which a server that does not answer is given up.
-const PATIENCE: Duration = Duration::from_secs(12);
+const TIMEOUT: Duration = Duration::from_secs(12);
 
 /// Whether the transaction writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub(super) enum Unanswered {
     #[error("the connection was lost: {0}")]
     Lost(String),
     /// No answer in time. Whether the transaction was committed is not known.
-    #[error("the server has not answered for {} s", PATIENCE.as_secs())]
+    #[error("the server has not answered for {} s", TIMEOUT.as_secs())]
     Silent,
     /// It was committed, and the answer, which says what was done, makes no sense.
     #[error("the answer cannot be read: {0}")]
@@ -86,7 +86,7 @@ async fn send_once(client: &Client, access: Access, sql: &str) -> Result<Vec<Str
          SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO';\
          SET LOCAL IntervalStyle = 'postgres'; SET LOCAL jit = off;\n{sql}"
     );
-    let answer = tokio::time::timeout(PATIENCE, client.simple_query(&message)).await;
+    let answer = tokio::time::timeout(TIMEOUT, client.simple_query(&message)).await;
     let messages = answer.map_err(|_| Unanswered::Silent)?.map_err(|error| unanswered(&error))?;
     let mut rows = Vec::new();
     for message in messages {

@@ -52,7 +52,7 @@ pub trait Record: Send + Sync + 'static {
 }
 
 /// The record of one deed.
-pub(super) struct Clerk<'a, R> {
+pub(super) struct Recorder<'a, R> {
     record: &'a R,
     /// The deed.
     pub(super) deed: &'a Deed,
@@ -66,7 +66,7 @@ pub(super) struct Clerk<'a, R> {
 /// Hears of how many targets it is known what came of them.
 pub(super) type Progress<'a> = &'a (dyn Fn(usize) + Send + Sync);
 
-impl<'a, R: Record> Clerk<'a, R> {
+impl<'a, R: Record> Recorder<'a, R> {
     pub(super) fn new(record: &'a R, deed: &'a Deed, progress: Progress<'a>) -> Self {
         Self { record, deed, notes: Vec::new(), done: 0, progress }
     }

@@ -10,7 +10,7 @@ use crate::model::redis_lease::RedisLease;
 use crate::redis::RedisUrl;
 
 /// Longest wait for each server.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What is going to be asked, in short. The value is a secret: who knows it can release the lock.
 pub(super) fn short(lease: &RedisLease) -> String {
@@ -23,7 +23,7 @@ pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> (Fate, S
     let Some(servers) = servers.get(lease.members()) else {
         return (Fate::Refused, "it was read from other servers than those of the configuration".to_owned());
     };
-    sum_up(&force_unlock(lease, servers, PATIENCE).await)
+    sum_up(&force_unlock(lease, servers, TIMEOUT).await)
 }
 
 /// How many servers answered what.
@@ -109,7 +109,7 @@ mod tests {
             'n' => Unlock::NotComparable,
             _ => Unlock::Failed(RedisFault::Silent {
                 server: RedisUrl::parse("redis://127.0.0.1:1").unwrap(),
-                patience: PATIENCE,
+                patience: TIMEOUT,
             }),
         };
         text.chars().map(one).collect()

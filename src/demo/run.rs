@@ -15,7 +15,7 @@ use pg_connect::error::ConnInfoError;
 /// Between the end of a scenario and its next beginning.
 const PAUSE: Duration = Duration::from_secs(2);
 /// Longest that dropping a demo may take.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 const STAGGER: Duration = Duration::from_millis(700);
 
 /// What to show, and where.
@@ -218,7 +218,7 @@ fn remove_in_time(stage: &Stage, play: Option<impl Future<Output = Result<(), Ta
         }
         remove(stage).await
     };
-    let _ = runtime.block_on(async { tokio::time::timeout(FAREWELL, all).await });
+    let _ = runtime.block_on(async { tokio::time::timeout(SHUTDOWN_TIMEOUT, all).await });
 }
 
 /// Removes what was made, over a new connection: the old one may be lost, or another runtime's.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::diary::Entry;
 use super::diff::{Change, Diff, Moment};
+use super::event_sender::Entry;
 use super::held::Held;
 use super::learn::Learned;
 use super::series;

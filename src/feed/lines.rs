@@ -11,7 +11,7 @@ use crate::action;
 use crate::pg::poll::Session;
 
 /// How long to wait for a connection that is just being opened.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection and the process that serves it.
 #[derive(Debug, Clone)]
@@ -39,7 +39,7 @@ pub struct Lines {
 
 impl action::Lines for Lines {
     async fn client(&self) -> Result<Arc<Client>, String> {
-        let why = match self.spare.ready(PATIENCE).await {
+        let why = match self.spare.ready(TIMEOUT).await {
             Ok(client) => return Ok(client),
             Err(why) => why,
         };

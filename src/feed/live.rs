@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 
-use super::diary::{Diary, Reader};
 use super::digest::Digest;
+use super::event_sender::{EventSender, Reader};
 use super::learn::Learned;
 use super::lines::Line;
 use crate::clock;
@@ -38,14 +38,14 @@ pub struct Settings {
 
 /// What the screen asks of the poll. The newest word holds, and none is lost while the server does not answer.
 #[derive(Debug, Clone)]
-pub struct Wishes {
+pub struct PollControl {
     /// How often to poll.
     pub interval: watch::Receiver<Duration>,
     /// Poll now.
     pub refresh: Arc<Notify>,
 }
 
-impl Wishes {
+impl PollControl {
     /// The wish for a poll this often, and where to change it. It stays when the sender goes.
     #[must_use]
     pub fn every(interval: Duration) -> (watch::Sender<Duration>, Self) {
@@ -72,7 +72,7 @@ pub struct Live {
     session: Session,
     digest: Digest,
     /// What others tell, and where it is read.
-    diary: Diary,
+    event_sender: EventSender,
     told: Reader,
     /// The connection of the poll, for whoever has no other; none while it is lost.
     line: watch::Sender<Option<Line>>,
@@ -100,9 +100,9 @@ impl Live {
                         settings.thresholds.clone(),
                         settings.lock_names.clone(),
                     );
-                    let (backoff, (diary, told)) = (Backoff::default(), Diary::new());
+                    let (backoff, (event_sender, told)) = (Backoff::default(), EventSender::new());
                     let line = watch::Sender::new(Some(Line::of(&session)));
-                    return Ok(Self { info, settings, session, digest, diary, told, line, backoff });
+                    return Ok(Self { info, settings, session, digest, event_sender, told, line, backoff });
                 }
                 Err(error) if error.is_temporary() => {
                     waiting(&error);
@@ -115,8 +115,8 @@ impl Live {
 
     /// Where others tell of events, which are then in the next view.
     #[must_use]
-    pub fn diary(&self) -> Diary {
-        self.diary.clone()
+    pub fn event_sender(&self) -> EventSender {
+        self.event_sender.clone()
     }
 
     /// The connection of the poll, which serves where there is no other.
@@ -132,7 +132,7 @@ impl Live {
     }
 
     /// Polls until nobody listens any more.
-    pub async fn run(mut self, mut wishes: Wishes, views: watch::Sender<Arc<View>>) {
+    pub async fn run(mut self, mut control: PollControl, views: watch::Sender<Arc<View>>) {
         loop {
             let started = clock::monotonic();
             let wake = match self.poll(&views).await {
@@ -144,7 +144,7 @@ impl Live {
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
-                    self.rest(started, &mut wishes, &views).await
+                    self.rest(started, &mut control, &views).await
                 }
                 Err(error) => Wake::Lost(error),
             };
@@ -152,7 +152,7 @@ impl Live {
                 Wake::Due => {}
                 Wake::Alone => return,
                 Wake::Lost(error) => {
-                    if !self.reconnect(&error.to_string(), &wishes, &views).await {
+                    if !self.reconnect(&error.to_string(), &control, &views).await {
                         return;
                     }
                 }
@@ -187,20 +187,20 @@ impl Live {
     async fn rest(
         &mut self,
         started: std::time::Instant,
-        wishes: &mut Wishes,
+        control: &mut PollControl,
         views: &watch::Sender<Arc<View>>,
     ) -> Wake {
         let Self { session, digest, told, .. } = self;
         let mut listening = true;
         let rest = async {
             loop {
-                let interval = *wishes.interval.borrow_and_update();
+                let interval = *control.interval.borrow_and_update();
                 let passed = clock::monotonic().duration_since(started);
                 tokio::select! {
                     () = views.closed() => return Wake::Alone,
                     error = session.closed() => return Wake::Lost(error),
-                    () = wishes.refresh.notified() => return Wake::Due,
-                    changed = wishes.interval.changed(), if listening => listening = changed.is_ok(),
+                    () = control.refresh.notified() => return Wake::Due,
+                    changed = control.interval.changed(), if listening => listening = changed.is_ok(),
                     () = tokio::time::sleep(interval.saturating_sub(passed)) => return Wake::Due,
                 }
             }
@@ -210,7 +210,12 @@ impl Live {
 
     /// Connects again, for as long as it takes; false when nobody listens any more. Until a poll is answered each
     /// attempt comes later than the one before, also where the server lets us in every time.
-    async fn reconnect(&mut self, reason: &str, wishes: &Wishes, views: &watch::Sender<Arc<View>>) -> bool {
+    async fn reconnect(
+        &mut self,
+        reason: &str,
+        control: &PollControl,
+        views: &watch::Sender<Arc<View>>,
+    ) -> bool {
         self.session.close();
         self.line.send_replace(None);
         let (mut reason, mut silent) = (reason.to_owned(), false);
@@ -223,7 +228,7 @@ impl Live {
             let open = Box::pin(async {
                 tokio::select! {
                     () = views.closed() => return None,
-                    () = wishes.refresh.notified() => {}
+                    () = control.refresh.notified() => {}
                     () = tokio::time::sleep(delay) => {}
                 }
                 Some(Session::open(info, settings.limits.clone()).await)

@@ -1,9 +1,9 @@
 //! Every snapshot passes here before anybody sees it: what it adds to the ones before is worked out, and the result
 //! is published as a [`View`](crate::model::view::View), of which the newest wins.
 
-pub mod diary;
 mod diff;
 pub mod digest;
+pub mod event_sender;
 pub mod held;
 pub mod learn;
 pub mod lines;

@@ -22,7 +22,7 @@ use pg_connect::conninfo::ConnInfo;
 const LASTING: Duration = Duration::from_secs(10);
 
 /// How long to wait for an answer that any server has at once.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What the keeper has.
 type Slot = Option<Result<Line, String>>;
@@ -93,7 +93,7 @@ fn usable(slot: &Slot) -> Option<&Line> {
 /// The process that serves a connection; none where it does not say so in time.
 async fn pid(client: &Client) -> Option<i32> {
     let asked = client.simple_query("SELECT pg_catalog.pg_backend_pid()");
-    let answer = tokio::time::timeout(PATIENCE, asked).await.ok()?.ok()?;
+    let answer = tokio::time::timeout(TIMEOUT, asked).await.ok()?.ok()?;
     answer.iter().find_map(|message| match message {
         SimpleQueryMessage::Row(row) => row.try_get(0).ok()??.parse().ok(),
         _ => None,

@@ -17,7 +17,7 @@ use super::panics;
 pub type Screen = Terminal<CrosstermBackend<FrameWriter<Output>>>;
 
 /// How long giving back may take where the terminal may be one that nobody reads.
-const FAREWELL: Duration = Duration::from_millis(500);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Whether the terminal is ours now: giving it back twice, from a panic and from the end of the program, must do nothing.
 static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -131,5 +131,5 @@ pub(super) fn give_back_in_time() -> bool {
     };
     // Without a thread more the channel closes at once.
     let _ = std::thread::Builder::new().spawn(farewell);
-    wait.recv_timeout(FAREWELL).is_ok()
+    wait.recv_timeout(SHUTDOWN_TIMEOUT).is_ok()
 }

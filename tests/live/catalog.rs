@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
-use locktop::feed::live::{Live, Settings, Wishes};
+use locktop::feed::live::{Live, PollControl, Settings};
 use locktop::model::snapshot::Snapshot;
 use locktop::model::view::{Link, View};
 use locktop::pg::conninfo::ConnInfo;
@@ -16,7 +16,7 @@ use tokio_postgres::Client;
 use crate::binary::{locktop, run_beside};
 use crate::document::{address, snapshot};
 use crate::frozen::waiting;
-use crate::support::{PATIENCE, conninfo, database, open, wait_until};
+use crate::support::{TIMEOUT, conninfo, database, open, wait_until};
 
 async fn pid(client: &Client) -> i32 {
     client.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0)
@@ -45,7 +45,7 @@ fn assert_fresh(snapshot: &Snapshot, when: &str) {
 async fn feed(info: &ConnInfo) -> watch::Receiver<Arc<View>> {
     let live = Live::connect(info.clone(), Settings::default(), |_| {}).await.unwrap();
     let (views, receiver) = watch::channel(live.view());
-    tokio::spawn(live.run(Wishes::every(Duration::from_millis(50)).1, views));
+    tokio::spawn(live.run(PollControl::every(Duration::from_millis(50)).1, views));
     receiver
 }
 
@@ -55,7 +55,7 @@ async fn fresh_until(
     what: &str,
     done: impl Fn(&View) -> bool,
 ) -> Arc<View> {
-    let found = tokio::time::timeout(PATIENCE, async {
+    let found = tokio::time::timeout(TIMEOUT, async {
         loop {
             views.changed().await.unwrap();
             let view = Arc::clone(&views.borrow_and_update());

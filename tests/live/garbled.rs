@@ -18,7 +18,7 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::binary::{locktop, run_beside};
 use crate::hands::{Hands, Line, Notes, deed};
-use crate::support::{PATIENCE, conninfo, is_long, open};
+use crate::support::{TIMEOUT, conninfo, is_long, open};
 
 /// Runs that are under way at once.
 const AT_ONCE: usize = 8;
@@ -274,6 +274,6 @@ async fn a_version_that_is_no_text_is_none() {
     let left = run_beside(locktop(&["snapshot", &target])).await;
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "{left:?}");
     assert_eq!(spoiled.load(Ordering::Relaxed), 1, "after {:?}", start.elapsed());
-    assert!(start.elapsed() < PATIENCE);
+    assert!(start.elapsed() < TIMEOUT);
     proxy.abort();
 }

@@ -73,5 +73,5 @@ async fn a_killed_parent_leaves_no_server_behind() {
 async fn keep_one() {
     let server = server().await;
     println!("server {} {}", server.pid().unwrap(), server.directory().display());
-    tokio::time::sleep(crate::support::PATIENCE).await;
+    tokio::time::sleep(crate::support::TIMEOUT).await;
 }

@@ -10,7 +10,7 @@ use locktop::model::redis_lease::{LockValue, RedisLease};
 use locktop::redis::{Command, RedisOptions, RedisSets, Reply, read_once};
 use locktop::redis::{Unlock, force_unlock};
 
-use crate::support::{PATIENCE, wait_until};
+use crate::support::{TIMEOUT, wait_until};
 use crate::{bytes, open, run, server, servers, start, url, urls};
 
 /// Servers here have only just been started, and none is ever restarted with a lock on it.
@@ -62,7 +62,7 @@ async fn who_waits_gets_it_when_it_is_released() {
     assert!(matches!(refusal, NotAcquired::Taken { .. }));
     let waiting = tokio::spawn({
         let locks = locks.clone();
-        async move { locks.acquire("lock:a", PATIENCE).await }
+        async move { locks.acquire("lock:a", TIMEOUT).await }
     });
     first.release().await;
     let second = waiting.await.unwrap().unwrap();
@@ -118,7 +118,7 @@ async fn renewals_that_fail_for_a_while_do_no_harm() {
     let connection = open(&server).await;
     let patient = options(Duration::from_secs(6)).patience(Duration::from_millis(300));
     let locks = RedisLocks::new(vec![url(&server)], patient).unwrap();
-    let guard = locks.acquire("lock:a", PATIENCE).await.unwrap();
+    let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
     // A third of the term and a little: at least one renewal had no answer.
     let first = guard.valid_until();
     server.freeze();
@@ -189,7 +189,7 @@ async fn what_is_kept_stays_for_its_term_and_no_longer() {
     let until = guard.valid_until();
     guard.keep();
     assert!(matches!(locks.try_acquire("lock:submit:7").await, Err(NotAcquired::Taken { .. })));
-    let again = locks.acquire("lock:submit:7", PATIENCE).await.unwrap();
+    let again = locks.acquire("lock:submit:7", TIMEOUT).await.unwrap();
     assert!(clock::since_boot() >= until);
     again.release().await;
 }
@@ -218,12 +218,12 @@ async fn work_under_a_lock_is_alone_and_ends_with_it() {
 async fn a_server_that_has_just_started_has_no_vote_and_says_so() {
     let server = server().await;
     let term = Duration::from_secs(3);
-    let locks = RedisLocks::new(vec![url(&server)], LockOptions::term(term).patience(PATIENCE / 3)).unwrap();
+    let locks = RedisLocks::new(vec![url(&server)], LockOptions::term(term).patience(TIMEOUT / 3)).unwrap();
     let began = clock::monotonic();
     let refusal = locks.try_acquire("lock:a").await.unwrap_err();
     assert!(refusal.to_string().contains("has just started, and has no vote for another"), "{refusal}");
     assert!(matches!(refusal, NotAcquired::NoQuorum { granted: 0, quorum: 1, .. }));
-    let guard = locks.acquire("lock:a", PATIENCE).await.unwrap();
+    let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
     // The uptime is whole seconds of the wall clock: one is taken off to be safe.
     assert!(began.elapsed() + Duration::from_secs(1) >= term, "{:?}", began.elapsed());
     guard.release().await;

@@ -9,7 +9,7 @@ use locktop::redis::{
 };
 use tokio::sync::watch::Receiver;
 
-use crate::support::PATIENCE;
+use crate::support::TIMEOUT;
 use crate::{open, run, server, servers, start, url, urls};
 
 /// As by default, and patient enough for a busy machine.
@@ -27,7 +27,7 @@ async fn until(
     what: &str,
     holds: impl Fn(&RedisLeases) -> bool,
 ) -> RedisState {
-    let found = tokio::time::timeout(PATIENCE, states.wait_for(|state| holds(&state.leases))).await;
+    let found = tokio::time::timeout(TIMEOUT, states.wait_for(|state| holds(&state.leases))).await;
     found.unwrap_or_else(|_| panic!("waited in vain for {what}")).unwrap().clone()
 }
 
@@ -205,7 +205,7 @@ async fn when_no_server_answers_the_last_rows_stay_with_their_time() {
     let after = until(&mut states, "the end", |leases| leases.down() == 1).await;
     assert_eq!(after.leases.rows, before.leases.rows);
     let round = after.round;
-    let later = tokio::time::timeout(PATIENCE, states.wait_for(|state| state.round > round + 3)).await;
+    let later = tokio::time::timeout(TIMEOUT, states.wait_for(|state| state.round > round + 3)).await;
     let later = later.unwrap().unwrap().clone();
     assert_eq!((later.leases.down(), &later.leases.rows), (1, &before.leases.rows));
     assert_eq!(later.leases.read_at, after.leases.read_at);
@@ -270,6 +270,6 @@ async fn what_accepts_and_never_answers_costs_its_patience_and_no_more() {
     let started = clock::monotonic();
     let error = Connection::open(&server, patience).await.unwrap_err();
     assert!(matches!(error, RedisFault::Silent { .. }), "{error}");
-    assert!(started.elapsed() < PATIENCE / 3, "{:?}", started.elapsed());
+    assert!(started.elapsed() < TIMEOUT / 3, "{:?}", started.elapsed());
     assert!(error.to_string().ends_with("no answer within 200 ms"), "{error}");
 }

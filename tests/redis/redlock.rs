@@ -10,7 +10,7 @@ use locktop::model::redis_lease::Standing;
 use locktop::redis::{RedisOptions, Reply, read_once};
 use locktop::redis::{Unlock, force_unlock};
 
-use crate::support::{PATIENCE, wait_until};
+use crate::support::{TIMEOUT, wait_until};
 use crate::{open, run, servers, urls};
 
 const TERM: Duration = Duration::from_secs(30);
@@ -75,10 +75,10 @@ async fn frozen_servers_cost_one_time_limit_and_have_what_was_sent_taken_back() 
     let options = LockOptions::term(TERM).restarts(Restarts::Trusted).patience(Duration::from_millis(400));
     let locks = RedisLocks::new(urls(&servers), options).unwrap();
     // Connections first: so the messages are on their way when nobody reads them.
-    locks.acquire("lock:warm", PATIENCE).await.unwrap().release().await;
+    locks.acquire("lock:warm", TIMEOUT).await.unwrap().release().await;
     servers[0].freeze();
     servers[1].freeze();
-    let guard = locks.acquire("lock:a", PATIENCE).await.unwrap();
+    let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
     let released = guard.release().await;
     assert!(released.was_held());
     assert_eq!(released.unknown, 2);
@@ -177,7 +177,7 @@ async fn the_lock_of_a_killed_process_is_free_after_its_term_and_not_before() {
     child.kill().unwrap();
     child.wait().unwrap();
     let killed = clock::monotonic();
-    let guard = locks.acquire("lock:a", PATIENCE).await.unwrap();
+    let guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
     // The last renewal was at most a third of the term before the end.
     assert!(killed.elapsed() >= CHILD_TERM / 3, "{:?}", killed.elapsed());
     assert!(guard.is_held());
@@ -192,7 +192,7 @@ async fn hold_one() {
     let urls: Vec<_> = urls.split(' ').collect();
     let options = LockOptions::term(CHILD_TERM).restarts(Restarts::Trusted);
     let locks = RedisLocks::connect(&urls, options).unwrap();
-    let guard: Guard = locks.acquire("lock:a", PATIENCE).await.unwrap();
+    let guard: Guard = locks.acquire("lock:a", TIMEOUT).await.unwrap();
     println!("held {}", guard.value());
-    tokio::time::sleep(PATIENCE).await;
+    tokio::time::sleep(TIMEOUT).await;
 }

@@ -15,7 +15,7 @@ use crate::binary::{locktop, run_beside};
 use crate::support::{database, server as postgres};
 use crate::{bytes, open, run, url};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Two authorities, and what the first has signed: `server` for 127.0.0.1, `client`.
 struct Papers(TempDir);
@@ -109,20 +109,20 @@ fn openssl(arguments: &[&str], files: &[&Path]) {
 }
 
 async fn read(url: &str) -> RedisLeases {
-    let options = RedisOptions { patience: PATIENCE, ..RedisOptions::default() };
+    let options = RedisOptions { patience: TIMEOUT, ..RedisOptions::default() };
     let state = read_once(vec![RedisUrl::parse(url).unwrap()], options).await;
     (*state.leases).clone()
 }
 
 fn locks(url: &str) -> RedisLocks {
-    let options = LockOptions::term(Duration::from_secs(60)).patience(PATIENCE).restarts(Restarts::Trusted);
+    let options = LockOptions::term(Duration::from_secs(60)).patience(TIMEOUT).restarts(Restarts::Trusted);
     RedisLocks::connect(&[url], options).unwrap()
 }
 
 /// Why there is no connection: one line that names the server.
 async fn refused(url: &str) -> TlsTrouble {
     let url = RedisUrl::parse(url).unwrap();
-    let fault = Connection::open(&url, PATIENCE).await.unwrap_err();
+    let fault = Connection::open(&url, TIMEOUT).await.unwrap_err();
     let line = fault.to_string();
     assert!(line.starts_with(&format!("{url}: ")) && !line.contains('\n'), "{line}");
     match fault {
@@ -189,8 +189,7 @@ async fn a_server_that_asks_for_our_certificate_gets_it() {
         format!("{trusting}&ssl_certfile={certificate}&ssl_keyfile={key}")
     };
     assert_eq!(refused(&identity("other-ca")).await, TlsTrouble::WhoAreYou);
-    let connection =
-        Connection::open(&RedisUrl::parse(&identity("client")).unwrap(), PATIENCE).await.unwrap();
+    let connection = Connection::open(&RedisUrl::parse(&identity("client")).unwrap(), TIMEOUT).await.unwrap();
     assert_eq!(run(&connection, "PING").await, bytes("PONG"));
 }
 
@@ -210,7 +209,7 @@ async fn a_port_of_the_other_kind_is_told_as_that() {
             tokio::spawn(async move { tokio::io::copy_bidirectional(&mut from, &mut to).await });
         }
     });
-    let open = async |url: &str| Connection::open(&RedisUrl::parse(url).unwrap(), PATIENCE).await;
+    let open = async |url: &str| Connection::open(&RedisUrl::parse(url).unwrap(), TIMEOUT).await;
     assert!(open(&format!("redis://127.0.0.1:{plain}")).await.is_ok());
     // Redis takes the beginning of TLS for half a command.
     let wrong = RedisUrl::parse(&format!("rediss://127.0.0.1:{plain}#insecure")).unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::learn::{self, Learned, Learner, Query, Way};
-use locktop::feed::live::{Live, Settings, Wishes};
+use locktop::feed::live::{Live, PollControl, Settings};
 use locktop::feed::once::once_learning;
 use locktop::feed::spare::Spare;
 use locktop::model::finding::Severity;
@@ -18,7 +18,7 @@ use locktop::model::thresholds::Thresholds;
 use locktop::model::view::View;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, open_plain};
-use support::{PATIENCE, database, open, server, server_of, versions};
+use support::{TIMEOUT, database, open, server, server_of, versions};
 use tokio::sync::watch;
 
 /// Rounds follow one another closely.
@@ -34,7 +34,7 @@ fn learner(info: &ConnInfo, queries: &[Query]) -> Learner {
 
 /// One round, with as much time as a busy machine may need.
 async fn learned(info: &ConnInfo, queries: &[Query]) -> Learned {
-    learn::once(learner(info, queries), PATIENCE).await
+    learn::once(learner(info, queries), TIMEOUT).await
 }
 
 /// The name of a key in the database of `info`.
@@ -73,14 +73,14 @@ async fn run(info: &ConnInfo, queries: &[Query], read_only: bool) -> Running {
     let (views_in, views) = watch::channel(live.view());
     let spare = (!read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
     let way = spare.clone().map_or(Way::Own, Way::Spare);
-    tokio::spawn(live.run(Wishes::every(EVERY).1, views_in));
+    tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner(info, queries), way, EVERY, names_in));
     Running { views, _spare: spare }
 }
 
 impl Running {
     async fn until(&mut self, what: &str, done: impl Fn(&View) -> bool) -> Arc<View> {
-        let found = tokio::time::timeout(PATIENCE, self.views.wait_for(|view| done(view))).await;
+        let found = tokio::time::timeout(TIMEOUT, self.views.wait_for(|view| done(view))).await;
         Arc::clone(&found.unwrap_or_else(|_| panic!("waited in vain for {what}")).unwrap())
     }
 }

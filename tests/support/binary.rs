@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktop::clock;
 
 /// Longest wait for a program to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The program with nothing of this process's environment that could change what it does.
 pub(crate) fn locktop(arguments: &[&str]) -> Command {
@@ -49,7 +49,7 @@ pub(crate) fn finish(child: Child, what: &str) -> Left {
     let (sender, receiver) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || sender.send(child.wait_with_output()));
     let start = clock::monotonic();
-    let Ok(output) = receiver.recv_timeout(PATIENCE) else {
+    let Ok(output) = receiver.recv_timeout(TIMEOUT) else {
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         panic!("{what} has not ended after {:?}", start.elapsed());
     };

@@ -17,7 +17,7 @@ mod servers;
 pub(crate) use servers::Servers;
 
 /// Longest wait for anything.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The servers of a program that has only one suite.
 static SERVERS: Servers = Servers::new();
@@ -76,7 +76,7 @@ pub(crate) async fn open(info: &ConnInfo) -> Connection {
 pub(crate) fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     let start = clock::monotonic();
     while !condition() {
-        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(start.elapsed() < TIMEOUT, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -106,7 +106,7 @@ pub(crate) fn is_mentioned(directory: &Path) -> bool {
 pub(crate) async fn wait_until(what: &str, mut condition: impl AsyncFnMut() -> bool) {
     let start = clock::monotonic();
     while !condition().await {
-        assert!(start.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(start.elapsed() < TIMEOUT, "waited in vain for {what}");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -126,7 +126,7 @@ pub(crate) async fn wait_until_seen(
 ) {
     let start = clock::monotonic();
     while !condition().await {
-        if start.elapsed() >= PATIENCE {
+        if start.elapsed() >= TIMEOUT {
             let seen: String = client.query_one(sessions, &[]).await.unwrap().get(0);
             panic!("waited in vain for {what}; the sessions:\n{seen}");
         }

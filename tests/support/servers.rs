@@ -15,7 +15,7 @@ use locktop::demo::postgres::EmbeddedServer;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::OnceCell;
 
-use super::PATIENCE;
+use super::TIMEOUT;
 
 /// Every suite whose servers were asked for.
 static SUITES: Mutex<Vec<&'static Servers>> = Mutex::new(Vec::new());
@@ -99,7 +99,7 @@ fn end(server: &'static EmbeddedServer) {
             let _ = kill_process(pid, Signal::QUIT);
         }
         let start = clock::monotonic();
-        while server.pid().is_some() && start.elapsed() < PATIENCE {
+        while server.pid().is_some() && start.elapsed() < TIMEOUT {
             std::thread::sleep(Duration::from_millis(10));
         }
         let _ = std::fs::remove_dir_all(server.socket_dir().join("data"));

@@ -19,7 +19,7 @@ use pg_connect::error::ConnectError;
 use pg_connect::message;
 
 /// Longest wait for one answer. A pool without a free connection lets us wait for ever.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How often it is tried: somebody in the pool who says something just then, and nothing after, can make one of them fail.
 const TRIES: usize = 3;
@@ -98,9 +98,9 @@ async fn attempt(
 
 /// The two columns of the first row, as far as there are any.
 async fn ask(client: &Client, question: &str) -> Result<[Option<String>; 2], PoolerError> {
-    let answer = tokio::time::timeout(PATIENCE, client.simple_query(question)).await;
+    let answer = tokio::time::timeout(TIMEOUT, client.simple_query(question)).await;
     let answer = answer
-        .map_err(|_| PoolerError::Unknown(format!("no answer within {} s", PATIENCE.as_secs())))?
+        .map_err(|_| PoolerError::Unknown(format!("no answer within {} s", TIMEOUT.as_secs())))?
         .map_err(|error| PoolerError::Unknown(message(&error)))?;
     let row = answer.iter().find_map(|part| match part {
         SimpleQueryMessage::Row(row) => Some(row),

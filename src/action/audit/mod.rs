@@ -31,8 +31,8 @@
 //!
 //! No line has a secret, a query of anybody's or a character that commands a terminal: those are `\u` escapes.
 
+mod audit_log;
 mod error;
-mod keeper;
 mod line;
 mod place;
 mod presence;
@@ -48,8 +48,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
+pub use audit_log::AuditLog;
 pub use error::AuditError;
-pub use keeper::Keeper;
 pub use line::ServerName;
 use line::{AskedLine, FORMAT, ResultLine, TargetLine, Who, short};
 pub use place::directory;

@@ -22,7 +22,7 @@ pub(super) const KEPT: u32 = 5;
 /// How large a file may become, in bytes.
 pub(super) const LIMIT: u64 = 5_000_000;
 /// How long another process may write.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Between two looks whether it is done.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -97,7 +97,7 @@ impl Store {
             if let Some(lock) = self.try_lock(LOCK, OFlags::CREATE)? {
                 return Ok(Turn { store: self, _lock: lock });
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 return Err(AuditError::Busy(self.path(LOCK)));
             }
             std::thread::sleep(PAUSE);

@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 
 use super::{Settings, not_tried, recovery};
 use crate::action::lines::Lines;
-use crate::action::record::{Clerk, Progress, Record};
+use crate::action::record::{Progress, Record, Recorder};
 use crate::action::recover;
 use crate::action::session::{self, IN_DOUBT};
 use crate::action::{lease, published, queue, redis_lease, task};
@@ -28,14 +28,14 @@ impl<L: Lines, R: Record> Worker<L, R> {
             Err(why) if needs_server => return not_tried(deed, &why),
             Err(_) => None,
         };
-        let mut clerk = Clerk::new(&self.record, deed, progress);
+        let mut recorder = Recorder::new(&self.record, deed, progress);
         let results = match (deed.verb, &client) {
             (Verb::Cancel | Verb::Terminate, Some(client)) => {
-                session::carry_out(client, &mut clerk, self.settings.offset, &self.lines.pids()).await
+                session::carry_out(client, &mut recorder, self.settings.offset, &self.lines.pids()).await
             }
-            _ => self.each(client.as_ref(), &mut clerk).await,
+            _ => self.each(client.as_ref(), &mut recorder).await,
         };
-        let mut notes = clerk.notes;
+        let mut notes = recorder.notes;
         notes.extend(self.record.notes().await);
         Report { number: deed.number, verb: deed.verb, results, notes }
     }
@@ -44,25 +44,25 @@ impl<L: Lines, R: Record> Worker<L, R> {
     async fn each(
         &self,
         client: Option<&Arc<Client>>,
-        clerk: &mut Clerk<'_, R>,
+        recorder: &mut Recorder<'_, R>,
     ) -> Vec<crate::model::plan::TargetResult> {
         let client = client.map(|client| &**client);
         let mut results = Vec::new();
         let mut in_doubt = false;
-        let deed = clerk.deed;
+        let deed = recorder.deed;
         for target in &deed.targets {
             let short = Self::short(deed, target);
             let told = if in_doubt {
                 (Fate::NotTried, IN_DOUBT.to_owned())
             } else {
-                match clerk.asked(client, target, &short).await {
+                match recorder.asked(client, target, &short).await {
                     Ok(()) => self.one(client, deed, target).await,
                     Err(why) => (Fate::Refused, why),
                 }
             };
             // Redis servers that do not answer say nothing of the next lock.
             in_doubt |= told.0 == Fate::Uncertain && !matches!(target.what, What::RedisLease(_));
-            results.push(clerk.told(client, target, &short, told).await);
+            results.push(recorder.told(client, target, &short, told).await);
         }
         results
     }

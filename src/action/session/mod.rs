@@ -38,7 +38,7 @@ use serde::Deserialize;
 use tokio_postgres::Client;
 
 use super::message::{Access, Unanswered, send};
-use super::record::{Clerk, Record};
+use super::record::{Record, Recorder};
 use crate::model::Timestamp;
 use crate::model::plan::{Fate, SessionTarget, Target, TargetResult, Verb, What};
 use sql::Signal;
@@ -73,11 +73,11 @@ pub(super) const IN_DOUBT: &str = "not tried: what came of another one is not kn
 /// Asks for each in order, each alone, then waits for all of them together.
 pub(super) async fn carry_out<R: Record>(
     client: &Client,
-    clerk: &mut Clerk<'_, R>,
+    recorder: &mut Recorder<'_, R>,
     offset: chrono::FixedOffset,
     own: &[i32],
 ) -> Vec<TargetResult> {
-    let deed = clerk.deed;
+    let deed = recorder.deed;
     let words = Words { offset };
     let mut results: Vec<Option<TargetResult>> = vec![None; deed.targets.len()];
     let mut pending = Vec::new();
@@ -85,7 +85,7 @@ pub(super) async fn carry_out<R: Record>(
     for ((place, target), result) in deed.targets.iter().enumerate().zip(&mut results) {
         let Some((signal, session)) = order(deed.verb, target) else {
             let refused = (Fate::Refused, "that is no session".to_owned());
-            *result = Some(clerk.told(Some(client), target, deed.verb.as_str(), refused).await);
+            *result = Some(recorder.told(Some(client), target, deed.verb.as_str(), refused).await);
             continue;
         };
         let short = sql::short(signal, session);
@@ -94,7 +94,7 @@ pub(super) async fn carry_out<R: Record>(
         } else if own.contains(&session.pid) {
             Asking::Over(Fate::Refused, words::OWN.to_owned())
         } else {
-            match clerk.asked(Some(client), target, &short).await {
+            match recorder.asked(Some(client), target, &short).await {
                 Ok(()) => ask(client, signal, session, &words).await,
                 Err(why) => Asking::Over(Fate::Refused, why),
             }
@@ -103,11 +103,11 @@ pub(super) async fn carry_out<R: Record>(
             Asking::Taken => pending.push(Pending { place, target, signal, session, short }),
             Asking::Over(fate, detail) => {
                 in_doubt |= fate == Fate::Uncertain;
-                *result = Some(clerk.told(Some(client), target, &short, (fate, detail)).await);
+                *result = Some(recorder.told(Some(client), target, &short, (fate, detail)).await);
             }
         }
     }
-    watch::all(client, clerk, pending, &mut results).await;
+    watch::all(client, recorder, pending, &mut results).await;
     results.into_iter().flatten().collect()
 }
 

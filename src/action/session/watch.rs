@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 
 use super::sql::{self, Signal};
 use crate::action::message::{Access, send};
-use crate::action::record::{Clerk, Record};
+use crate::action::record::{Record, Recorder};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::plan::{Fate, Seen, SessionTarget, Target, TargetResult};
@@ -58,21 +58,21 @@ impl Pending<'_> {
 /// Looks again and again, at all of them in one transaction, until it has happened to all or the time is over.
 pub(super) async fn all<R: Record>(
     client: &Client,
-    clerk: &mut Clerk<'_, R>,
+    recorder: &mut Recorder<'_, R>,
     mut pending: Vec<Pending<'_>>,
     results: &mut [Option<TargetResult>],
 ) {
     let start = clock::monotonic();
     // Nobody has to wait longer than that.
     let wait =
-        Duration::try_from_secs_f64(clerk.deed.wait).unwrap_or_default().min(Duration::from_secs(3600));
+        Duration::try_from_secs_f64(recorder.deed.wait).unwrap_or_default().min(Duration::from_secs(3600));
     while !pending.is_empty() {
         let pids: Vec<i32> = pending.iter().map(|one| one.session.pid).collect();
         let rows = match look(client, &pids).await {
             Ok(rows) => rows,
             Err(why) => {
                 let fate = (Fate::Uncertain, format!("the server took the order; then {why}"));
-                settle(client, clerk, pending, results, |_| Some(fate.clone())).await;
+                settle(client, recorder, pending, results, |_| Some(fate.clone())).await;
                 return;
             }
         };
@@ -85,7 +85,7 @@ pub(super) async fn all<R: Record>(
             )),
             None => None,
         };
-        pending = settle(client, clerk, pending, results, told).await;
+        pending = settle(client, recorder, pending, results, told).await;
         if !pending.is_empty() {
             tokio::time::sleep(PAUSE.min(left(start, wait))).await;
         }
@@ -99,7 +99,7 @@ fn left(start: Instant, wait: Duration) -> Duration {
 /// Notes what came of those of which that is known; the others remain.
 async fn settle<'a, R: Record>(
     client: &Client,
-    clerk: &mut Clerk<'_, R>,
+    recorder: &mut Recorder<'_, R>,
     pending: Vec<Pending<'a>>,
     results: &mut [Option<TargetResult>],
     told: impl Fn(&Pending<'a>) -> Option<(Fate, String)>,
@@ -108,7 +108,7 @@ async fn settle<'a, R: Record>(
     for one in pending {
         match told(&one) {
             Some(what) => {
-                let result = clerk.told(Some(client), one.target, &one.short, what).await;
+                let result = recorder.told(Some(client), one.target, &one.short, what).await;
                 if let Some(place) = results.get_mut(one.place) {
                     *place = Some(result);
                 }

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::super::session;
 use super::super::settings::Settings;
-use super::hands::{self, Book};
+use super::hands::{self, DashboardLog};
 use super::{Failure, look, say};
 use crate::action::executor::Executor;
 use crate::app::App;
@@ -15,7 +15,7 @@ use crate::clock;
 use crate::demo::Audience;
 use crate::feed::learn::{self, Learned, Way};
 use crate::feed::lines::Lines;
-use crate::feed::live::{self, Live, Wishes};
+use crate::feed::live::{self, Live, PollControl};
 use crate::feed::spare::Spare;
 use crate::pg::poll::{Limits, OpenError};
 use crate::redis::watch as watch_redis;
@@ -76,20 +76,20 @@ pub(super) async fn show(
     let (names_in, names) = watch::channel(Learned::default());
     let (live, info) = connect(settings, info, names).await?;
     let (views_in, views) = watch::channel(live.view());
-    let (interval, wishes) = Wishes::every(settings.refresh);
-    let refresh = Arc::clone(&wishes.refresh);
+    let (interval, control) = PollControl::every(settings.refresh);
+    let refresh = Arc::clone(&control.refresh);
     // There from the start: when all connections are taken it is too late to ask for one.
     // Where nobody may act there is none.
     let spare =
         (!settings.read_only).then(|| Arc::new(Spare::keep(info.clone(), Limits::default(), views.clone())));
     if spare.is_some() {
-        tokio::spawn(hands::tell_unfinished(info.clone(), live.diary()));
+        tokio::spawn(hands::tell_unfinished(info.clone(), live.event_sender()));
     }
     let executor = spare.as_ref().map(|spare| {
         let lines = Lines { spare: Arc::clone(spare), poll: live.line() };
         Executor::start(
             lines,
-            Book::new(&info, live.diary(), settings.trusted_owners.clone()),
+            DashboardLog::new(&info, live.event_sender(), settings.trusted_owners.clone()),
             hands::settings(settings, &info),
         )
     });
@@ -110,7 +110,7 @@ pub(super) async fn show(
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = live.run(wishes, views_in) => {}
+            () = live.run(control, views_in) => {}
             () = fault => {}
         }
     });

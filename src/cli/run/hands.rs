@@ -3,10 +3,10 @@
 use tokio_postgres::Client;
 
 use super::super::settings::Settings;
-use crate::action::audit::{self, Keeper, ServerName, Unfinished};
+use crate::action::audit::{self, AuditLog, ServerName, Unfinished};
 use crate::action::{Actor, Asked, Record, executor};
 use crate::clock;
-use crate::feed::diary::Diary;
+use crate::feed::event_sender::EventSender;
 use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
 use crate::model::plan::{Fate, TargetResult};
@@ -27,15 +27,15 @@ fn actor(info: &ConnInfo) -> Actor {
     Actor::of_process("locktop", info.user())
 }
 
-/// The record: what the keeper writes, and the events on the screens.
-pub(super) struct Book {
-    keeper: Keeper,
-    diary: Diary,
+/// The record: what the log writes, and the events on the screens.
+pub(super) struct DashboardLog {
+    log: AuditLog,
+    event_sender: EventSender,
 }
 
-impl Record for Book {
+impl Record for DashboardLog {
     async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
-        self.keeper.asked(client, asked).await?;
+        self.log.asked(client, asked).await?;
         let text = format!("{} {} asked", words(asked), asked.target.name);
         self.tell(Kind::ActionAsked, Severity::Info, text, asked);
         Ok(())
@@ -51,34 +51,34 @@ impl Record for Book {
         let fate = result.fate.as_str().replace('_', " ");
         let text = format!("{} {} {fate}: {}", words(asked), result.name, result.detail);
         self.tell(Kind::ActionResult, severity, text, asked);
-        self.keeper.told(client, asked, result).await
+        self.log.told(client, asked, result).await
     }
 
     async fn notes(&self) -> Vec<String> {
-        self.keeper.notes().await
+        self.log.notes().await
     }
 }
 
-impl Book {
-    pub(super) fn new(info: &ConnInfo, diary: Diary, trusted_owners: TrustedOwners) -> Self {
+impl DashboardLog {
+    pub(super) fn new(info: &ConnInfo, event_sender: EventSender, trusted_owners: TrustedOwners) -> Self {
         let directory = audit::directory(&|name| std::env::var(name).ok());
-        let keeper = Keeper::new(directory, actor(info), ServerName::of(info)).trusting(trusted_owners);
-        Self { keeper, diary }
+        let log = AuditLog::new(directory, actor(info), ServerName::of(info)).trusting(trusted_owners);
+        Self { log, event_sender }
     }
 
     fn tell(&self, kind: Kind, severity: Severity, text: String, asked: &Asked<'_>) {
-        self.diary.tell(Told { kind, severity, text, subject: Some(asked.target.subject.clone()) });
+        self.event_sender.tell(Told { kind, severity, text, subject: Some(asked.target.subject.clone()) });
     }
 }
 
 /// Tells what a process that is gone asked for and did not live to see; and where the record cannot be kept, before anybody wants to
 /// act.
-pub(super) async fn tell_unfinished(info: ConnInfo, diary: Diary) {
+pub(super) async fn tell_unfinished(info: ConnInfo, event_sender: EventSender) {
     let directory = audit::directory(&|name| std::env::var(name).ok());
-    let keeper = Keeper::new(directory, actor(&info), ServerName::of(&info));
-    match keeper.unfinished().await {
-        Ok(lost) => lost.iter().for_each(|lost| diary.tell(of_lost(lost))),
-        Err(error) => diary.tell(warning(&error.to_string())),
+    let log = AuditLog::new(directory, actor(&info), ServerName::of(&info));
+    match log.unfinished().await {
+        Ok(lost) => lost.iter().for_each(|lost| event_sender.tell(of_lost(lost))),
+        Err(error) => event_sender.tell(warning(&error.to_string())),
     }
 }
 

@@ -9,7 +9,7 @@ use super::super::recovery::{Limit, RecoverArgs};
 use super::super::settings::{Settings, SettingsError};
 use super::{Failure, look, open, say};
 use crate::action::Actor;
-use crate::action::audit::{self, AuditError, Keeper, ServerName};
+use crate::action::audit::{self, AuditError, AuditLog, ServerName};
 use crate::action::recover::{self, Order, RecoverError};
 use crate::model::plan::{Look, RecoveryPlan, RecoveryResult, Request, Selection, published_plan};
 use crate::schema::Schema;
@@ -44,9 +44,9 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     }
     let actor = Actor::of_process("locktop recover", info.user());
     let directory = audit::directory(&|name| std::env::var(name).ok());
-    let keeper = Keeper::new(directory, actor.clone(), ServerName::of(&info)).trusting(trusted_owners);
+    let log = AuditLog::new(directory, actor.clone(), ServerName::of(&info)).trusting(trusted_owners);
     if plan.acts().count() > 0 {
-        open_record(&keeper).await?;
+        open_record(&log).await?;
         if !arguments.yes && !output.is_confirmed()? {
             say("nothing was changed");
             return output.end(&[], 1);
@@ -54,7 +54,7 @@ pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u
     }
     let order = Order { actor, reason: arguments.reason.clone(), wait: arguments.wait };
     let told = |result: &RecoveryResult| output.result(result);
-    let results = recover::execute_recorded(client, schema, &plan, &order, &keeper, told).await;
+    let results = recover::execute_recorded(client, schema, &plan, &order, &log, told).await;
     let all = results.iter().all(|result| result.outcome.is_settled());
     output.end(&results, u8::from(!all))
 }
@@ -84,11 +84,11 @@ async fn published(
 }
 
 /// Without a record nothing is done. What a command before this one asked for and did not live to see is told.
-async fn open_record(keeper: &Keeper) -> Result<(), Failure> {
+async fn open_record(log: &AuditLog) -> Result<(), Failure> {
     let failure =
         |error: AuditError| Failure::Other(format!("{}; nothing was changed", one_line(&error.to_string())));
-    keeper.ready().await.map_err(failure)?;
-    for lost in keeper.unfinished().await.map_err(failure)? {
+    log.ready().await.map_err(failure)?;
+    for lost in log.unfinished().await.map_err(failure)? {
         let at = lost.at.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
         say(&format!("{} {}, asked for at {at}: what came of it is not known", lost.verb, lost.name));
     }

@@ -15,7 +15,7 @@ mod rate_limit;
 pub(in crate::demo) mod redis_locks;
 mod tally;
 mod transfer;
-mod troupe;
+mod worker_pool;
 
 pub use tally::Tally;
 

@@ -20,7 +20,7 @@ const WATCHDOG: &str = include_str!("watchdog.sh");
 pub(super) const PORT: u16 = 5432;
 const POLL: Duration = Duration::from_millis(2);
 /// Longest wait for the server to be ready, or to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What the launcher sets unless the caller does. Nothing here has to survive a crash, so nothing waits for the disk;
 /// shared memory is kept in files of the data directory, which go with it; autovacuum takes no locks of its own.
@@ -167,7 +167,7 @@ impl EmbeddedServer {
             match self.ready().await {
                 // After a crash the sessions need a moment to notice, and the shared memory is theirs until then.
                 Err(EmbeddedError::NotStarted { log, .. })
-                    if log.contains("still in use") && start.elapsed() < PATIENCE =>
+                    if log.contains("still in use") && start.elapsed() < TIMEOUT =>
                 {
                     tokio::time::sleep(POLL * 10).await;
                 }
@@ -250,7 +250,7 @@ impl Drop for EmbeddedServer {
 /// Asks again and again, for 30 seconds at most; says whether the answer was yes.
 async fn until(mut condition: impl FnMut() -> bool) -> bool {
     let start = clock::monotonic();
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < TIMEOUT {
         if condition() {
             return true;
         }

@@ -18,7 +18,7 @@ use crate::clock;
 const WATCHDOG: &str = include_str!("watchdog.sh");
 const POLL: Duration = Duration::from_millis(2);
 /// Longest wait for the server to be ready, or to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// The path of a socket has at most about 100 bytes.
 const LONGEST_PLACE: usize = 60;
 
@@ -208,7 +208,7 @@ fn temporary() -> PathBuf {
 /// Asks again and again, for 30 seconds at most; says whether the answer was yes.
 async fn until(mut condition: impl FnMut() -> bool) -> bool {
     let start = clock::monotonic();
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < TIMEOUT {
         if condition() {
             return true;
         }

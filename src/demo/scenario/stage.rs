@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "locktop_demo";
 const MARK: &str = "made by locktop demo, which removes it";
 
 const POLL: Duration = Duration::from_millis(4);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server with the schema in it. Clones are the same stage.
 #[derive(Debug, Clone)]
@@ -132,7 +132,7 @@ impl Stage {
     ) -> Result<(), ScenarioError> {
         let start = clock::monotonic();
         while !self.ask(question, pids).await? {
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 return Err(ScenarioError::Waited(what));
             }
             tokio::time::sleep(POLL).await;
@@ -182,7 +182,7 @@ impl Stage {
         };
         count(&end).await?;
         while count(&left).await? > 0 {
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > TIMEOUT {
                 return Err(ScenarioError::Waited("the demo's sessions to end"));
             }
             tokio::time::sleep(POLL).await;

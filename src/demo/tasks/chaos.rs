@@ -22,7 +22,7 @@ const ASLEEP: usize = 2;
 /// Work that is done within this many seconds is let alone.
 const NEARLY_DONE: f64 = 0.3;
 /// A worker is stopped only where its task is past its timeout within this many seconds.
-const PATIENCE: f64 = 8.0;
+const TIMEOUT: f64 = 8.0;
 /// Longest that a worker stands still.
 const LONGEST: Duration = Duration::from_secs(30);
 /// How many times slower mishaps come where somebody looks on.
@@ -72,22 +72,26 @@ pub(super) async fn keep(shared: Arc<Shared>) {
     loop {
         if let Some(client) = shared.connect("mishaps").await {
             // An error is a lost server.
-            let _ = rage(&shared, Arc::new(client), &mut random).await;
+            let _ = inject_until_lost(&shared, Arc::new(client), &mut random).await;
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn rage(shared: &Arc<Shared>, client: Arc<Client>, random: &mut Random) -> Result<(), Error> {
+async fn inject_until_lost(
+    shared: &Arc<Shared>,
+    client: Arc<Client>,
+    random: &mut Random,
+) -> Result<(), Error> {
     wake_all(shared, now(&client).await?);
-    let mut naps = JoinSet::new();
+    let mut pauses = JoinSet::new();
     loop {
         let Mishap { gap, act, which, after } = Mishap::next(random, shared.options.crash);
         // Where somebody looks on he is to see one after the other.
         let pace = if shared.options.crash && !shared.options.counted { SHOWN_PACE } else { 1 };
         tokio::time::sleep(Duration::from_millis(gap * pace)).await;
-        while naps.try_join_next().is_some() {}
-        let act = if act == Act::Stop && naps.len() >= ASLEEP { Act::Kill } else { act };
+        while pauses.try_join_next().is_some() {}
+        let act = if act == Act::Stop && pauses.len() >= ASLEEP { Act::Kill } else { act };
         let Some(victim) = choose(shared, &client, act, which).await? else { continue };
         match act {
             Act::Kill => {
@@ -98,7 +102,7 @@ async fn rage(shared: &Arc<Shared>, client: Arc<Client>, random: &mut Random) ->
             Act::Cut => cut(shared, &client, &victim).await?,
             Act::Stop => {
                 let after = Duration::from_millis(after);
-                naps.spawn(nap(Arc::clone(shared), Arc::clone(&client), victim, after));
+                pauses.spawn(pause_worker(Arc::clone(shared), Arc::clone(&client), victim, after));
             }
         }
     }
@@ -133,7 +137,7 @@ async fn choose(shared: &Shared, client: &Client, act: Act, which: u64) -> Resul
             "SELECT process, worker, NULL::bigint FROM {SCHEMA}.witness WHERE ended IS NULL AND process = ANY ($1) ORDER BY process"
         )
     } else {
-        let soon = if act == Act::Stop { PATIENCE } else { f64::INFINITY };
+        let soon = if act == Act::Stop { TIMEOUT } else { f64::INFINITY };
         format!(
             "SELECT w.process, w.worker, e.id
                FROM {SCHEMA}.witness w
@@ -183,7 +187,12 @@ async fn cut(shared: &Shared, client: &Client, victim: &Victim) -> Result<(), Er
 
 /// Stops a worker until its task was recovered and a while longer, then wakes it. The times that are written down are those of
 /// the server: after it stood still, and before it was woken.
-async fn nap(shared: Arc<Shared>, client: Arc<Client>, victim: Victim, after: Duration) -> Result<(), Error> {
+async fn pause_worker(
+    shared: Arc<Shared>,
+    client: Arc<Client>,
+    victim: Victim,
+    after: Duration,
+) -> Result<(), Error> {
     let Some(pid) = shared.crew().stop(victim.process) else { return Ok(()) };
     let start = clock::monotonic();
     while stands_still(pid) == Some(false) && start.elapsed() < LONGEST {

@@ -70,7 +70,7 @@ impl Crew {
     /// Starts a worker at each place where there is none, and notes those that have ended.
     pub(in crate::demo) fn fill(&mut self) -> io::Result<()> {
         for index in 0..self.places.len() {
-            self.bury(index)?;
+            self.reap(index)?;
             let now = clock::monotonic();
             let Some(place) = self.places.get(index) else { continue };
             if place.worker.is_none() && place.not_before.is_none_or(|at| at <= now) {
@@ -105,7 +105,7 @@ impl Crew {
     }
 
     /// Takes leave of a worker that has ended.
-    fn bury(&mut self, index: usize) -> io::Result<()> {
+    fn reap(&mut self, index: usize) -> io::Result<()> {
         let Some(place) = self.places.get_mut(index) else { return Ok(()) };
         let Some(worker) = place.worker.as_mut() else { return Ok(()) };
         let Some(status) = worker.child.try_wait()? else { return Ok(()) };

@@ -26,7 +26,7 @@ const REPLAN: Duration = Duration::from_millis(500);
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long those that were just woken have for noticing, and all for ending.
 const AWAKENING: Duration = Duration::from_secs(3);
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 /// How often the sessions of workers that ended are looked for before the schema is removed.
 const REMOVALS: u32 = 50;
@@ -228,7 +228,7 @@ async fn settle(shared: &Shared) -> Result<(), TasksError> {
 async fn dismiss(shared: &Shared) {
     shared.crew().dismiss();
     let start = clock::monotonic();
-    while !shared.crew().is_gone() && start.elapsed() < FAREWELL {
+    while !shared.crew().is_gone() && start.elapsed() < SHUTDOWN_TIMEOUT {
         tokio::time::sleep(POLL).await;
     }
     shared.crew().end();

@@ -90,9 +90,9 @@ fn locks_that_could_not_be_read_make_nothing_new() {
 fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
     let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
     let first = digest.snapshot_taken(snapshot(20, Section::fresh(Vec::new(), at(20))));
-    let (diary, mut reader) = crate::feed::diary::Diary::new();
+    let (event_sender, mut reader) = crate::feed::event_sender::EventSender::new();
     let text = "terminated 4312 \u{1b}[31m".to_owned();
-    diary.tell(Told { kind: Kind::ActionResult, severity: Severity::Info, text, subject: None });
+    event_sender.tell(Told { kind: Kind::ActionResult, severity: Severity::Info, text, subject: None });
     let view = digest.told(reader.rest());
     let told: Vec<_> = view.events.iter().skip(first.events.len()).collect();
     assert_eq!(told.len(), 1);

@@ -16,7 +16,7 @@ use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
 
 /// How long a connection may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long one may take to close; a server that does not answer would keep it for ever.
 const GOODBYE: Duration = Duration::from_secs(1);
 
@@ -83,7 +83,7 @@ impl Learner {
     pub(super) async fn round(&mut self, way: &Way) -> bool {
         self.notes.clear();
         match way {
-            Way::Spare(spare) => match spare.client(PATIENCE).await {
+            Way::Spare(spare) => match spare.client(TIMEOUT).await {
                 Ok(client) => self.ask_all(&client).await,
                 Err(reason) => self.unconnected(&reason),
             },
@@ -194,9 +194,9 @@ impl Learner {
             Some(database) => info.with_dbname(database),
             None => info,
         };
-        match tokio::time::timeout(PATIENCE, open_plain(&info, &self.limits)).await {
+        match tokio::time::timeout(TIMEOUT, open_plain(&info, &self.limits)).await {
             Ok(opened) => opened.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("no connection within {} s", PATIENCE.as_secs())),
+            Err(_) => Err(format!("no connection within {} s", TIMEOUT.as_secs())),
         }
     }
 }

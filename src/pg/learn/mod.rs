@@ -31,7 +31,7 @@ pub use software::{Place, Relation, Software};
 /// Rows of one query that are read; what follows is not.
 pub const ROWS: usize = 10_000;
 /// Longest time for one query, a little more than the server itself allows it (`frame.sql`).
-const PATIENCE: Duration = Duration::from_millis(1500);
+const TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Before queries of ours: nothing that somebody put into a schema, an operator say, is meant by them, and a table
 /// whose rows are filtered by a policy, which is code, is an error. ("Writing SECURITY DEFINER Functions Safely" in
@@ -61,7 +61,7 @@ pub enum LearnError {
         wanted: &'static str,
     },
     /// No answer.
-    #[error("no answer within {} s", PATIENCE.as_secs_f64())]
+    #[error("no answer within {} s", TIMEOUT.as_secs_f64())]
     Silent,
 }
 
@@ -123,7 +123,7 @@ impl<'a> Statement<'a> {
             client.batch_execute(&settings).await?;
             understood
         };
-        let prepared = tokio::time::timeout(PATIENCE, asked).await.map_err(|_| LearnError::Silent)??;
+        let prepared = tokio::time::timeout(TIMEOUT, asked).await.map_err(|_| LearnError::Silent)??;
         let types: Vec<_> =
             prepared.columns().iter().map(|column| (column.name(), column.type_().clone())).collect();
         Shape::of(&types)
@@ -143,7 +143,7 @@ impl<'a> Statement<'a> {
     /// A prepared statement outlives a transaction that fails.
     async fn forget(&self, client: &Client) {
         let deallocate = format!("DEALLOCATE {}", self.name);
-        let _ = tokio::time::timeout(PATIENCE, client.batch_execute(&deallocate)).await;
+        let _ = tokio::time::timeout(TIMEOUT, client.batch_execute(&deallocate)).await;
     }
 }
 
@@ -224,7 +224,7 @@ async fn fetch(client: &Client, text: &str) -> Result<Vec<Row>, LearnError> {
         }
         Ok(rows)
     };
-    tokio::time::timeout(PATIENCE, read).await.map_err(|_| LearnError::Silent)?
+    tokio::time::timeout(TIMEOUT, read).await.map_err(|_| LearnError::Silent)?
 }
 
 /// A query in the message that is sent. Its last column is the name.

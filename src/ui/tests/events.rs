@@ -1,7 +1,7 @@
 //! The Events screen, after a story of three looks and an action between them.
 
-use crate::feed::diary::Diary;
 use crate::feed::digest::Digest;
+use crate::feed::event_sender::EventSender;
 use crate::model::event::{Kind, Told};
 use crate::model::finding::{Severity, Subject};
 use crate::model::lock_name::LockNames;
@@ -41,14 +41,14 @@ fn story() -> View {
     let mut digest = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default());
     digest.snapshot_taken(Builder { now: -200.0, ..Builder::default() }.snapshot());
     let view = digest.snapshot_taken(sample::systems::queue(0.0).snapshot());
-    let (diary, mut reader) = Diary::new();
+    let (event_sender, mut reader) = EventSender::new();
     let root = view.snapshot.as_ref().unwrap().backend(4312).unwrap().id();
     for (kind, text) in [
         (Kind::ActionAsked, "operator asked to terminate 4312 app@web-3"),
         (Kind::ActionResult, "terminated 4312 app@web-3"),
     ] {
         let subject = Some(Subject::Backend(root));
-        diary.tell(Told { kind, severity: Severity::Warning, text: text.to_owned(), subject });
+        event_sender.tell(Told { kind, severity: Severity::Warning, text: text.to_owned(), subject });
     }
     digest.told(reader.rest());
     View::clone(&digest.snapshot_taken(afterwards().snapshot()))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktop::action::executor::Executor;
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::lines::Lines;
-use locktop::feed::live::{Live, Settings, Wishes};
+use locktop::feed::live::{Live, PollControl, Settings};
 use locktop::feed::spare::Spare;
 use locktop::model::plan::{Fate, SessionTarget, Verb, What};
 use locktop::model::view::View;
@@ -51,9 +51,9 @@ impl Small {
 
     /// Lets the poll run.
     fn run(&mut self) -> tokio::task::JoinHandle<()> {
-        let (_, wishes) = Wishes::every(Duration::from_millis(100));
+        let (_, control) = PollControl::every(Duration::from_millis(100));
         let (live, views_in) = (self.live.take().unwrap(), self.views_in.take().unwrap());
-        tokio::spawn(live.run(wishes, views_in))
+        tokio::spawn(live.run(control, views_in))
     }
 
     fn spare(&self) -> Arc<Spare> {
@@ -97,7 +97,7 @@ async fn with_all_connections_taken_the_spare_one_serves() {
     let mut small = Small::start().await;
     let poll = small.run();
     let spare = small.spare();
-    spare.client(support::PATIENCE).await.unwrap();
+    spare.client(support::TIMEOUT).await.unwrap();
     let crowd = small.fill().await;
     let pids = small.ends_the_root(spare).await;
     assert_eq!(pids.len(), 2, "the poll's and the spare one's: {pids:?}");
@@ -124,7 +124,7 @@ async fn where_no_spare_one_could_be_had_the_poll_serves() {
                 && snapshot.backends.rows.iter().all(|backend| backend.pid != holder)
         })
     });
-    tokio::time::timeout(support::PATIENCE, without).await.unwrap().unwrap();
+    tokio::time::timeout(support::TIMEOUT, without).await.unwrap().unwrap();
     drop(crowd);
     poll.abort();
 }

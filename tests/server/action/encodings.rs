@@ -233,7 +233,7 @@ async fn an_execution_of_any_worker_is_recovered() {
         let plan = recover::plan(&command, &schema, &request).await.unwrap();
         let actor = super::stage::settings().actor;
         let order =
-            recover::Order { actor, reason: Some("\u{e9}\u{65e5}".to_owned()), wait: support::PATIENCE };
+            recover::Order { actor, reason: Some("\u{e9}\u{65e5}".to_owned()), wait: support::TIMEOUT };
         let results = recover::execute(&own, &schema, &plan, &order, |_| {}).await;
         let outcomes: Vec<_> = results.iter().map(|result| (result.outcome, &result.detail)).collect();
         assert!(matches!(outcomes[..], [(Outcome::Recovered, _)]), "{encoding}: {outcomes:?}");

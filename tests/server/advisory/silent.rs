@@ -6,7 +6,7 @@ use locktop::locks::advisory::{Acquired, AdvisoryError, Key, Mode, Session, Sess
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::look::{Eye, is_free, take};
-use super::support::{PATIENCE, database, open, server_of, versions};
+use super::support::{TIMEOUT, database, open, server_of, versions};
 
 const KEY: Key = Key::Bigint(9_191);
 
@@ -29,7 +29,7 @@ impl Drop for Stopped {
 
 /// What comes of a call to a backend that does not run, and what is said a moment later on the same connection.
 async fn silent<T>(what: &str, answer: impl Future<Output = Result<T, AdvisoryError>>) {
-    let answer = tokio::time::timeout(PATIENCE, answer).await;
+    let answer = tokio::time::timeout(TIMEOUT, answer).await;
     let answer = answer.unwrap_or_else(|_| panic!("{what} waits for ever"));
     assert!(matches!(answer, Err(AdvisoryError::Silent { .. })), "{what}");
 }

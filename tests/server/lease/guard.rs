@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::place::{LONG, Session, hold, installed};
 use super::pooler::Pooler;
-use super::support::{PATIENCE, database, open, server_of, versions, wait_until};
+use super::support::{TIMEOUT, database, open, server_of, versions, wait_until};
 
 /// Long enough that a busy machine does not lose it.
 const TERM: Duration = Duration::from_secs(4);
@@ -88,7 +88,7 @@ async fn its_holder_is_told_before_anybody_else_has_it() {
         let lost = lease.lost();
         // From now on no renewal is confirmed.
         session.ask("ALTER FUNCTION lease_renew(int, bigint, interval) RENAME TO gone").await;
-        let other = Lease::acquire_within(&info, &Request::new(7, "node2", LONG), PATIENCE).await.unwrap();
+        let other = Lease::acquire_within(&info, &Request::new(7, "node2", LONG), TIMEOUT).await.unwrap();
         let check = lease.check();
         let other = other.expect("its term ends");
         let Err(Loss::MayBeLost { id: 7, reason }) = check else { panic!("{version}: {check:?}") };

@@ -11,7 +11,7 @@ use locktop::pg::conninfo::ConnInfo;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::place::{Session, hold};
-use super::support::PATIENCE;
+use super::support::TIMEOUT;
 
 const ADDRESS: &str = "LOCKTOP_TEST_HOLDER";
 const MARK: &str = "holder: ";
@@ -120,7 +120,7 @@ impl Holder {
             if status.is_some_and(|(_, status)| status.stopped()) {
                 return;
             }
-            assert!(start.elapsed() < PATIENCE, "it does not stop");
+            assert!(start.elapsed() < TIMEOUT, "it does not stop");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -5,7 +5,7 @@ use locktop::locks::lease::{Lease, Request};
 
 use super::holder::Holder;
 use super::place::{LONG, Session, hold, installed};
-use super::support::{PATIENCE, server_of, versions};
+use super::support::{TIMEOUT, server_of, versions};
 
 #[tokio::test]
 async fn it_finds_out_before_it_does_more_and_everything_it_tries_is_refused() {
@@ -28,7 +28,7 @@ async fn outlived(version: u32) {
     let ends = session.ask("SELECT expires_at FROM leases").await;
     // The name is the same: it is another process.
     let request = Request::new(7, "one name", LONG);
-    let second = Lease::acquire_within(&info, &request, PATIENCE).await.unwrap().expect("its term ends");
+    let second = Lease::acquire_within(&info, &request, TIMEOUT).await.unwrap().expect("its term ends");
     assert!(second.token() > first, "{version}");
     let after = format!("SELECT acquired_at >= '{ends}' FROM leases");
     assert_eq!(session.ask(&after).await, "t", "{version}: not before the term was over");

@@ -6,7 +6,7 @@ use locktop::model::backend::State;
 
 use super::helpers::{client, info, on_every_version, on_every_version_with, poll_until, session};
 use super::raw::{ASKED, Raw};
-use super::support::PATIENCE;
+use super::support::TIMEOUT;
 use super::views::Views;
 
 /// Every column of every row, of sessions in all states and of the server's own processes, is what the view says.
@@ -66,7 +66,7 @@ async fn half_open(server: &EmbeddedServer) -> Raw {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, asked).await.expect("the server never read its rules")
+    tokio::time::timeout(TIMEOUT, asked).await.expect("the server never read its rules")
 }
 
 /// From version 18 a session is shown before it has said who it is.

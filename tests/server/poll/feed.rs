@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::feed::live::{Live, Settings, Wishes};
+use locktop::feed::live::{Live, PollControl, Settings};
 use locktop::feed::spare::Spare;
 use locktop::model::view::{Link, View};
 use locktop::pg::poll::Limits;
@@ -12,7 +12,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use super::helpers::{beginning, client, info, on_every_version, pid};
-use super::support::PATIENCE;
+use super::support::TIMEOUT;
 
 /// A poll that runs, at an interval that only a test would choose.
 struct Feed {
@@ -26,13 +26,13 @@ impl Feed {
     async fn start(server: &EmbeddedServer, interval: Duration) -> Self {
         let live = Live::connect(info(server), Settings::default(), |_| {}).await.unwrap();
         let (sender, views) = watch::channel(live.view());
-        let (interval, wishes) = Wishes::every(interval);
-        let refresh = Arc::clone(&wishes.refresh);
-        Self { interval, refresh, views, running: tokio::spawn(live.run(wishes, sender)) }
+        let (interval, control) = PollControl::every(interval);
+        let refresh = Arc::clone(&control.refresh);
+        Self { interval, refresh, views, running: tokio::spawn(live.run(control, sender)) }
     }
 
     async fn until(&mut self, done: impl Fn(&View) -> bool) -> Arc<View> {
-        let found = tokio::time::timeout(PATIENCE, self.views.wait_for(|view| done(view))).await;
+        let found = tokio::time::timeout(TIMEOUT, self.views.wait_for(|view| done(view))).await;
         Arc::clone(&found.expect("the awaited view never came").unwrap())
     }
 }
@@ -77,7 +77,7 @@ async fn the_feed_publishes_reconnects_and_obeys() {
         let back = feed.until(|view| view.link == Link::Live && view.id > down.id).await;
         assert_ne!(back.snapshot.as_deref().unwrap().server().unwrap().own_pid, own);
         drop(feed.views);
-        tokio::time::timeout(PATIENCE, feed.running)
+        tokio::time::timeout(TIMEOUT, feed.running)
             .await
             .expect("nobody listens, and it still polls")
             .unwrap();
@@ -122,7 +122,7 @@ async fn there_are_exactly_two_connections() {
         let admin = client(&info(&server).with_application_name("admin")).await;
         let (_views_in, views) = watch::channel(beginning());
         let spare = Spare::keep(info(&server), Limits::default(), views);
-        let reserve = spare.client(PATIENCE).await.unwrap();
+        let reserve = spare.client(TIMEOUT).await.unwrap();
         let mut feed = Feed::start(&server, Duration::from_millis(10)).await;
         let first = feed.until(|view| view.snapshot.is_some()).await.id;
         let mut expected = vec![pid(&reserve).await];

@@ -16,7 +16,7 @@ use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session};
 use tokio_postgres::Client;
 
-use super::support::{self, PATIENCE};
+use super::support::{self, TIMEOUT};
 
 /// Runs a test on every version, one after the other, each on a server of its own.
 pub(crate) async fn on_every_version(test: impl AsyncFn(EmbeddedServer)) {
@@ -74,7 +74,7 @@ pub(crate) async fn pid(client: &Client) -> i32 {
 
 /// Polls until `done` says so.
 pub(crate) async fn poll_until(session: &mut Session, done: impl Fn(&Snapshot) -> bool) -> Snapshot {
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(TIMEOUT, async {
         let mut snapshot = session.poll(None).await.unwrap();
         while !done(&snapshot) {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -7,7 +7,7 @@ use locktop::pg::poll::{Limits, PollError, Session};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::helpers::{assert_fresh, beginning, client, info, on_every_version, pid, session};
-use super::support::{PATIENCE, wait_until};
+use super::support::{TIMEOUT, wait_until};
 
 #[tokio::test]
 async fn a_silent_server_ends_the_poll_in_time() {
@@ -30,12 +30,12 @@ async fn the_second_connection_is_there_again_after_it_was_lost() {
     on_every_version(async |server| {
         let (_views_in, views) = tokio::sync::watch::channel(beginning());
         let spare = Spare::keep(info(&server), Limits::default(), views);
-        let first = spare.client(PATIENCE).await.unwrap();
+        let first = spare.client(TIMEOUT).await.unwrap();
         let first_pid = pid(&first).await;
         let admin = client(&info(&server)).await;
         admin.execute("SELECT pg_terminate_backend($1)", &[&first_pid]).await.unwrap();
         wait_until("the end of the connection", async || first.is_closed()).await;
-        let second = spare.client(PATIENCE).await.unwrap();
+        let second = spare.client(TIMEOUT).await.unwrap();
         assert_ne!(pid(&second).await, first_pid);
     })
     .await;

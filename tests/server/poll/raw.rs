@@ -5,7 +5,7 @@ use locktop::demo::postgres::EmbeddedServer;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use super::support::PATIENCE;
+use super::support::TIMEOUT;
 
 /// The code of an `Authentication` message that lets us in.
 pub(crate) const LET_IN: u32 = 0;
@@ -69,6 +69,6 @@ impl Raw {
             self.0.read_exact(&mut body).await.unwrap();
             (kind, body)
         };
-        tokio::time::timeout(PATIENCE, read).await.expect("the server says nothing")
+        tokio::time::timeout(TIMEOUT, read).await.expect("the server says nothing")
     }
 }

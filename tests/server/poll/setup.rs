@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::feed::live::{Live, Settings, Wishes};
+use locktop::feed::live::{Live, PollControl, Settings};
 use locktop::feed::spare::Spare;
 use locktop::model::view::{Link, View};
 use locktop::pg::poll::{Limits, OpenError, Session, open_plain};
@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use tokio_postgres::{Client, Statement};
 
 use super::helpers::{beginning, client, info, server};
-use super::support::PATIENCE;
+use super::support::TIMEOUT;
 
 async fn until(views: &mut watch::Receiver<Arc<View>>, done: impl Fn(&View) -> bool) -> Arc<View> {
-    let found = tokio::time::timeout(PATIENCE, views.wait_for(|view| done(view))).await;
+    let found = tokio::time::timeout(TIMEOUT, views.wait_for(|view| done(view))).await;
     Arc::clone(&found.expect("the awaited view never came").unwrap())
 }
 
@@ -45,7 +45,7 @@ async fn a_setup_that_cannot_go_on_leaves_nothing_behind() {
         ..Limits::default()
     };
     assert!(matches!(open_plain(&info, &endless).await.unwrap_err(), OpenError::Silent));
-    let gone = tokio::time::timeout(PATIENCE, async {
+    let gone = tokio::time::timeout(TIMEOUT, async {
         while own_backends(&looks, &look).await > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -65,7 +65,7 @@ async fn the_second_connection_rests_while_the_poll_has_none() {
     let refused = spare.client(Duration::from_millis(300)).await;
     assert!(refused.is_err(), "it is not even asked for");
     views_in.send_replace(beginning());
-    spare.client(PATIENCE).await.unwrap();
+    spare.client(TIMEOUT).await.unwrap();
 }
 
 #[tokio::test]
@@ -74,9 +74,9 @@ async fn wishes_hold_while_the_server_is_away() {
     let info = info(&server);
     let live = Live::connect(info.clone(), Settings::default(), |_| {}).await.unwrap();
     let (sender, mut views) = watch::channel(live.view());
-    let (interval, wishes) = Wishes::every(Duration::from_secs(3600));
-    let refresh = Arc::clone(&wishes.refresh);
-    let running = tokio::spawn(live.run(wishes, sender));
+    let (interval, control) = PollControl::every(Duration::from_secs(3600));
+    let refresh = Arc::clone(&control.refresh);
+    let running = tokio::spawn(live.run(control, sender));
     let first = until(&mut views, |view| view.snapshot.is_some()).await;
     let own = first.snapshot.as_deref().unwrap().server().unwrap().own_pid;
     let admin = client(&info).await;

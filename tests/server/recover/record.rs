@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use locktop::action::audit::{Keeper, ServerName};
+use locktop::action::audit::{AuditLog, ServerName};
 use locktop::action::{Actor, Asked, Record};
 use locktop::model::backend::BackendId;
 use locktop::model::finding::Subject;
@@ -102,19 +102,19 @@ fn deed(number: u64, targets: &[Target]) -> Deed {
 }
 
 /// A deed of one target, from the asking to the result; what could not be written beside the file.
-async fn act(keeper: &Keeper, client: &Client, number: u64, pid: i32) -> Vec<String> {
+async fn act(log: &AuditLog, client: &Client, number: u64, pid: i32) -> Vec<String> {
     let target = target(pid);
     let deed = deed(number, std::slice::from_ref(&target));
     let asked = Asked { deed: &deed, target: &target, statement: "pg_terminate_backend" };
-    keeper.asked(Some(client), &asked).await.unwrap();
+    log.asked(Some(client), &asked).await.unwrap();
     let result = TargetResult {
         name: target.name.clone(),
         subject: target.subject.clone(),
         fate: Fate::Done,
         detail: "ended".to_owned(),
     };
-    keeper.told(Some(client), &asked, &result).await.unwrap();
-    keeper.notes().await
+    log.told(Some(client), &asked, &result).await.unwrap();
+    log.notes().await
 }
 
 #[tokio::test]
@@ -122,11 +122,11 @@ async fn what_is_done_to_a_session_is_in_the_table_too() {
     for version in versions() {
         let stage = Stage::new(version).await;
         let directory = tempfile::tempdir().unwrap();
-        let keeper = |role: &str, info: &ConnInfo| {
+        let log = |role: &str, info: &ConnInfo| {
             let actor = Actor { tool: "test".to_owned(), role: role.to_owned(), os_user: None };
-            Keeper::new(Some(directory.path().to_owned()), actor, ServerName::of(info))
+            AuditLog::new(Some(directory.path().to_owned()), actor, ServerName::of(info))
         };
-        let admin = keeper("postgres", &stage.info);
+        let admin = log("postgres", &stage.info);
         assert_eq!(act(&admin, &stage.admin.connection.client, 1, 4312).await, [""; 0], "{version}");
         let rows = stage
             .admin
@@ -142,7 +142,7 @@ async fn what_is_done_to_a_session_is_in_the_table_too() {
         let text = server_of(version).await.conninfo().replace("user=postgres", &format!("user='{name}'"));
         let info = ConnInfo::parse(&text).unwrap().with_dbname(stage.info.dbname());
         let session = Session::open_plain(&info).await;
-        let ops = keeper(&name, &info);
+        let ops = log(&name, &info);
         let notes = act(&ops, &session.connection.client, 2, 1).await;
         let [note] = notes.as_slice() else { panic!("{version} {notes:?}") };
         let grants = note.split_once("the role needs ").unwrap().1;

@@ -13,7 +13,7 @@ use locktop::schema::{self, SchemaName};
 
 use super::binary::{locktop, run_beside};
 use super::db::Session;
-use super::support::{PATIENCE, conninfo, open, versions, wait_until};
+use super::support::{TIMEOUT, conninfo, open, versions, wait_until};
 
 /// An execution whose last sign of life is an hour old and whose session was just lost is an orphan once the server has been up for the
 /// grace, and not before, by the server's own clock. The same holds for an item of the queue, which is lost then.
@@ -210,7 +210,7 @@ async fn a_monitor_that_saw_the_restart_counts_anew_too() {
     let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
     let start = locktop::clock::monotonic();
     loop {
-        assert!(start.elapsed() < PATIENCE, "it never was an orphan");
+        assert!(start.elapsed() < TIMEOUT, "it never was an orphan");
         let view = digest.snapshot_taken(poll.poll(digest.snapshot()).await.unwrap());
         let snapshot = view.snapshot.as_ref().unwrap();
         let now = snapshot.taken_at;

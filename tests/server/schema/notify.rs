@@ -7,7 +7,7 @@ use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::{AsyncMessage, Config, NoTls};
 
 use super::db::{Session, installed};
-use super::support::{PATIENCE, server_of, versions};
+use super::support::{TIMEOUT, server_of, versions};
 
 /// Which of these statements were announced.
 async fn heard(version: u32, info: &ConnInfo, channel: &str, statements: &[String]) -> Vec<bool> {
@@ -31,7 +31,7 @@ async fn heard(version: u32, info: &ConnInfo, channel: &str, statements: &[Strin
         session.run(statement).await;
         session.run(&format!("NOTIFY {channel}, 'end'")).await;
         let mut count = 0;
-        while tokio::time::timeout(PATIENCE, receiver.recv()).await.unwrap().unwrap() == "locktop" {
+        while tokio::time::timeout(TIMEOUT, receiver.recv()).await.unwrap().unwrap() == "locktop" {
             count += 1;
         }
         assert!(count < 2, "{statement}: once is enough");

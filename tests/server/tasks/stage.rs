@@ -119,7 +119,7 @@ impl Stage {
     pub(crate) async fn look_until(&mut self, what: &str, done: impl Fn(&View) -> bool) {
         let start = locktop::clock::monotonic();
         while !done(&*self.look().await) {
-            assert!(start.elapsed() < support::PATIENCE, "waited in vain: {what}");
+            assert!(start.elapsed() < support::TIMEOUT, "waited in vain: {what}");
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use locktop::action::audit::{Keeper, ServerName};
+use locktop::action::audit::{AuditLog, ServerName};
 use locktop::action::executor::{Answer, Executor, Order};
 use locktop::model::plan::{Deed, Fate, ItemTarget, LeaseTarget, Report, TaskTarget, Verb, What};
 use locktop::pg::conninfo::ConnInfo;
@@ -18,8 +18,8 @@ async fn executor(info: &ConnInfo) -> (Executor, tempfile::TempDir) {
     let client = Arc::new(open(info).await.client);
     let pids = vec![pid(&client).await];
     let state = tempfile::tempdir().unwrap();
-    let keeper = Keeper::new(Some(state.path().to_owned()), settings().actor, ServerName::of(info));
-    (Executor::start(Line { client, pids }, keeper, settings()), state)
+    let log = AuditLog::new(Some(state.path().to_owned()), settings().actor, ServerName::of(info));
+    (Executor::start(Line { client, pids }, log, settings()), state)
 }
 
 pub(crate) async fn answered(info: &ConnInfo, order: Order) -> Answer {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locktop::feed::learn::{self, Learner, Way};
-use locktop::feed::live::{Live, Settings, Wishes};
+use locktop::feed::live::{Live, PollControl, Settings};
 use locktop::feed::once::once_learning;
 use locktop::feed::spare::Spare;
 use locktop::model::lock_name::LockNames;
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use super::binary::{Left, locktop, run_beside};
 use super::ground::Ground;
-use super::support::PATIENCE;
+use super::support::TIMEOUT;
 
 /// Between two polls of a feed.
 const EVERY: Duration = Duration::from_millis(20);
@@ -49,11 +49,11 @@ pub(crate) async fn feed(info: &ConnInfo, limits: &Limits, read_only: bool) -> A
     let (views_in, mut views) = watch::channel(live.view());
     let spare = (!read_only).then(|| Arc::new(Spare::keep(info.clone(), limits.clone(), views.clone())));
     let way = spare.clone().map_or(Way::Own, Way::Spare);
-    tokio::spawn(live.run(Wishes::every(EVERY).1, views_in));
+    tokio::spawn(live.run(PollControl::every(EVERY).1, views_in));
     tokio::spawn(learn::keep(learner, way, Duration::from_secs(3600), names_in));
     told.changed().await.unwrap();
     let first = views.borrow().id;
-    let found = tokio::time::timeout(PATIENCE, views.wait_for(|view| view.id > first + 3)).await;
+    let found = tokio::time::timeout(TIMEOUT, views.wait_for(|view| view.id > first + 3)).await;
     Arc::clone(&found.expect("the feed goes on").unwrap())
 }
 

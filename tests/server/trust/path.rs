@@ -8,7 +8,7 @@ use super::ground::{Ground, WATCHERS, is_whole, one_version, watchers};
 use super::looks::{feed, limits, look, snapshot};
 use super::pooler::Pooler;
 use super::stored::{trap, trapped};
-use super::support::{PATIENCE, versions};
+use super::support::{TIMEOUT, versions};
 
 const PATH: &str = include_str!("path.sql");
 
@@ -112,7 +112,7 @@ async fn a_query_of_the_config_calls_nothing_that_only_has_a_name_in_common() {
         for role in WATCHERS {
             let info = ground.info(role);
             let asking = Learner::new(info, limits(&[]), LockNames::default(), vec![query.clone()]);
-            let learned = learn::once(asking, PATIENCE).await;
+            let learned = learn::once(asking, TIMEOUT).await;
             ground.is_clean(role);
             assert!(learned.notes.is_empty(), "{:?}", learned.notes);
         }

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::db::Session;
-use super::support::{PATIENCE, wait_until};
+use super::support::{TIMEOUT, wait_until};
 
 /// A worker that runs in this process.
 pub(crate) struct Worker {
@@ -45,7 +45,7 @@ impl Worker {
     }
 
     pub(crate) async fn ended(self) -> Result<Summary, WorkerError> {
-        tokio::time::timeout(PATIENCE, self.running).await.expect("it ends").unwrap()
+        tokio::time::timeout(TIMEOUT, self.running).await.expect("it ends").unwrap()
     }
 }
 

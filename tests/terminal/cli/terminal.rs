@@ -7,7 +7,7 @@ use std::time::Duration;
 use locktop::clock;
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
-use super::support::PATIENCE;
+use super::support::TIMEOUT;
 
 pub(crate) struct Terminal {
     child: Box<dyn Child + Send + Sync>,
@@ -51,7 +51,7 @@ impl Terminal {
     pub(crate) fn until(&mut self, text: &str) -> &str {
         let start = clock::monotonic();
         while !self.written.contains(text) {
-            assert!(start.elapsed() < PATIENCE, "waited in vain for {text:?} in {:?}", self.written);
+            assert!(start.elapsed() < TIMEOUT, "waited in vain for {text:?} in {:?}", self.written);
             match self.bytes.recv_timeout(Duration::from_millis(100)) {
                 Ok(bytes) => self.written.push_str(&String::from_utf8_lossy(&bytes)),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -74,7 +74,7 @@ impl Terminal {
             if let Some(status) = self.child.try_wait().unwrap() {
                 break status;
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 let _ = self.child.kill();
                 panic!("it does not end: {:?}", self.written);
             }
@@ -83,7 +83,7 @@ impl Terminal {
             std::thread::sleep(Duration::from_millis(5));
         };
         drop(self.master);
-        while let Ok(bytes) = self.bytes.recv_timeout(PATIENCE) {
+        while let Ok(bytes) = self.bytes.recv_timeout(TIMEOUT) {
             self.written.push_str(&String::from_utf8_lossy(&bytes));
         }
         (status.exit_code(), self.written)

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::process;
-use super::support::{PATIENCE, wait_for};
+use super::support::{TIMEOUT, wait_for};
 
 /// The program itself.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_locktop");
@@ -154,7 +154,7 @@ impl Screen {
         let start = clock::monotonic();
         let mut seen = self.seen();
         while !condition(&seen) {
-            let left = PATIENCE.saturating_sub(start.elapsed());
+            let left = TIMEOUT.saturating_sub(start.elapsed());
             if left.is_zero() {
                 let end = seen.raw.len().saturating_sub(300);
                 panic!(
@@ -244,7 +244,7 @@ impl Screen {
                 assert!(status.signal().is_none(), "{status}");
                 return status.exit_code();
             }
-            assert!(start.elapsed() < PATIENCE, "the program does not end; the screen:\n{}", self.contents());
+            assert!(start.elapsed() < TIMEOUT, "the program does not end; the screen:\n{}", self.contents());
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }

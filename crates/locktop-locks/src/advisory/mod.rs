@@ -60,8 +60,8 @@ use std::time::Duration;
 pub use error::AdvisoryError;
 pub use guard::{Acquired, Released, SessionLock};
 pub use locktop_base::LockKey as Key;
-use session::PATIENCE;
 pub use session::Session;
+use session::TIMEOUT;
 pub use transaction::xact_lock;
 
 /// Whom a lock keeps out.
@@ -89,8 +89,8 @@ impl Wait {
     fn patience(self) -> Option<Duration> {
         match self {
             Self::Forever => None,
-            Self::Never => Some(PATIENCE),
-            Self::AtMost(limit) => Some(limit.saturating_add(PATIENCE)),
+            Self::Never => Some(TIMEOUT),
+            Self::AtMost(limit) => Some(limit.saturating_add(TIMEOUT)),
         }
     }
 

@@ -29,7 +29,7 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// Longest wait for an answer that nothing on the server delays; for a lock, beyond its own wait.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection has for its end.
 const GOODBYE: Duration = Duration::from_secs(1);
 /// Longest attempt to take back a request for a lock.
@@ -160,7 +160,7 @@ impl Session {
 
     /// The first column of the answer to what does not wait for a lock.
     async fn ask(&mut self, sql: &str) -> Result<Option<String>, AdvisoryError> {
-        self.ask_within(Some(PATIENCE), sql).await
+        self.ask_within(Some(TIMEOUT), sql).await
     }
 
     /// The first column of the answer. When this is dropped half way, or there is no answer in time, the session is good for nothing

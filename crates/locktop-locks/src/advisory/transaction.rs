@@ -7,7 +7,7 @@ use tokio_postgres::{SimpleQueryMessage, Transaction};
 
 use super::call::{Call, Level};
 use super::error::AdvisoryError;
-use super::session::{PATIENCE, within};
+use super::session::{TIMEOUT, within};
 use super::{Key, Mode, Wait};
 
 /// Takes a lock that lasts until the transaction ends; false where it is not to be had in time. It cannot be given back before,
@@ -57,7 +57,7 @@ async fn at_most(
     patience: Option<Duration>,
 ) -> Result<bool, AdvisoryError> {
     let setting = "SELECT pg_catalog.current_setting('lock_timeout')";
-    let before = ask(transaction, Some(PATIENCE), setting).await?.unwrap_or_default();
+    let before = ask(transaction, Some(TIMEOUT), setting).await?.unwrap_or_default();
     let before = before.replace('\'', "''");
     let sql = format!(
         "SAVEPOINT locktop_wait; SET LOCAL lock_timeout = {limit}; {call}; SET LOCAL lock_timeout = '{before}'; \
@@ -67,7 +67,7 @@ async fn at_most(
         Ok(_) => Ok(true),
         Err(error) if error.sqlstate() == Some(SqlState::LOCK_NOT_AVAILABLE.code()) => {
             let back = "ROLLBACK TO SAVEPOINT locktop_wait; RELEASE SAVEPOINT locktop_wait";
-            ask(transaction, Some(PATIENCE), back).await?;
+            ask(transaction, Some(TIMEOUT), back).await?;
             Ok(false)
         }
         Err(error) => Err(error),

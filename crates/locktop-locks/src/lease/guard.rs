@@ -18,7 +18,7 @@ use locktop_base::clock;
 use pg_connect::conninfo::ConnInfo;
 
 /// Longest wait for the row of a lease that is given back.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A lease that is ours, renewed in the background. Dropping it stops the renewals and lets it run out: whatever was under way may
 /// still be.
@@ -164,14 +164,14 @@ impl Lease {
         let mut link = self.task.await.map_err(stopped)?;
         let start = clock::monotonic();
         loop {
-            let answer = tokio::time::timeout(PATIENCE, link.release(self.token)).await;
+            let answer = tokio::time::timeout(TIMEOUT, link.release(self.token)).await;
             let Ok(answer) = answer else {
                 link.close();
-                return Err(LeaseError::Silent { what: "lease_release", limit: PATIENCE });
+                return Err(LeaseError::Silent { what: "lease_release", limit: TIMEOUT });
             };
             match answer? {
                 Some(held) => return Ok(held),
-                None if start.elapsed() > PATIENCE => {
+                None if start.elapsed() > TIMEOUT => {
                     return Err(LeaseError::Locked { id: self.id, what: "lease_release" });
                 }
                 None => tokio::time::sleep(Duration::from_millis(20)).await,

@@ -16,7 +16,7 @@ use pg_connect::connect::{Listening, listen, pin};
 use pg_connect::conninfo::ConnInfo;
 
 /// Longest time for all of it, after the connection is there.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What has to be in force. Without an end for sessions that are idle; each statement is short; and the functions rely
 /// on seeing what others have committed, whatever the role's own defaults are.
@@ -74,9 +74,9 @@ pub(super) async fn open(
         pin(&connection.client).await?;
         prepare(&mut connection.client, info, schema, sources).await
     };
-    let statements = tokio::time::timeout(PATIENCE, setup)
+    let statements = tokio::time::timeout(TIMEOUT, setup)
         .await
-        .map_err(|_| OpenError::Lost(format!("no answer within {} s", PATIENCE.as_secs())))??;
+        .map_err(|_| OpenError::Lost(format!("no answer within {} s", TIMEOUT.as_secs())))??;
     Ok((connection, statements))
 }
 

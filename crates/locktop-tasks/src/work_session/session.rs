@@ -16,11 +16,11 @@ use super::types::Types;
 use super::worker_id::WorkerId;
 use crate::schema::{Schema, SchemaName};
 use locktop_base::text;
-use pg_connect::connect::{Heard, Listening};
+use pg_connect::connect::{Listening, Received};
 use pg_connect::conninfo::ConnInfo;
 
 /// A server that has not answered for so long is gone, as far as we can tell. Its own limit for a statement is shorter.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Of the items that were lost, so many are taken back at a time.
 const MOST_REQUEUED: i32 = 100;
@@ -242,14 +242,14 @@ impl WorkSession {
         all
     }
 
-    fn read(&self, heard: &Heard) -> Option<News> {
+    fn read(&self, heard: &Received) -> Option<News> {
         match heard {
-            Heard::Said(said) => {
+            Received::Said(said) => {
                 let (schema, own) = (self.schema.as_str(), said.pid == self.pid);
                 News::read(&said.channel, &said.payload, schema, &self.types, own)
             }
             // Ours may have been among them.
-            Heard::More(channel) => News::of_channel(channel),
+            Received::More(channel) => News::of_channel(channel),
         }
     }
 
@@ -263,7 +263,7 @@ impl WorkSession {
         statement: &Statement,
         arguments: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, SessionError> {
-        match tokio::time::timeout(PATIENCE, self.connection.client.query(statement, arguments)).await {
+        match tokio::time::timeout(TIMEOUT, self.connection.client.query(statement, arguments)).await {
             Ok(Ok(rows)) => Ok(rows),
             Ok(Err(error)) => Err(match SessionError::from(error) {
                 // Somebody upgraded or dropped the schema: the statements are those of the old one.
@@ -273,7 +273,7 @@ impl WorkSession {
                 error => error,
             }),
             Err(_) => {
-                Err(SessionError::Lost(format!("the server has not answered for {} s", PATIENCE.as_secs())))
+                Err(SessionError::Lost(format!("the server has not answered for {} s", TIMEOUT.as_secs())))
             }
         }
     }

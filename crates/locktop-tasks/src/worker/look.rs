@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use super::connected::Connected;
 use super::event::Event;
 use super::idle::{Idle, glance_in, part_of};
-use super::shift::Shift;
 use super::work::Work;
 use crate::work_session::{News, SessionError, Source};
 use locktop_base::clock;
@@ -14,28 +14,28 @@ const TEND: Duration = Duration::from_secs(30);
 
 /// Where one kind of work is to be had.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Poller {
     pub(super) source: Source,
     pub(super) idle: Idle,
 }
 
 /// All places where a worker looks.
 #[derive(Debug)]
-pub(super) struct Desks {
-    all: Vec<Desk>,
+pub(super) struct Pollers {
+    all: Vec<Poller>,
     /// What something was taken of last: the others come first.
     served: Option<Source>,
     tend_at: Instant,
 }
 
-impl Desks {
+impl Pollers {
     pub(super) fn new(sources: &[Source], now: Instant) -> Self {
-        let all = sources.iter().map(|source| Desk { source: *source, idle: Idle::new(now) }).collect();
+        let all = sources.iter().map(|source| Poller { source: *source, idle: Idle::new(now) }).collect();
         Self { all, served: None, tend_at: now + part_of(TEND) }
     }
 
-    pub(super) fn of(&mut self, source: Source) -> Option<&mut Desk> {
-        self.all.iter_mut().find(|desk| desk.source == source)
+    pub(super) fn of(&mut self, source: Source) -> Option<&mut Poller> {
+        self.all.iter_mut().find(|poller| poller.source == source)
     }
 
     /// Something was taken there.
@@ -45,15 +45,15 @@ impl Desks {
 
     /// A place has become free.
     pub(super) fn freed(&mut self, now: Instant) {
-        for desk in &mut self.all {
-            desk.idle.freed(now);
+        for poller in &mut self.all {
+            poller.idle.freed(now);
         }
     }
 
     /// Where to look next, and when.
     pub(super) fn next(&self) -> Option<(Source, Instant)> {
         let now = clock::monotonic();
-        let times = self.all.iter().map(|desk| (desk.source, desk.idle.at().max(now)));
+        let times = self.all.iter().map(|poller| (poller.source, poller.idle.at().max(now)));
         times.min_by_key(|(source, at)| (*at, self.served == Some(*source)))
     }
 
@@ -67,7 +67,7 @@ impl Desks {
     }
 }
 
-impl<W: Work> Shift<'_, W> {
+impl<W: Work> Connected<'_, W> {
     /// Asks when there is something, of all sources at once.
     pub(super) async fn glance(&mut self) -> Result<(), SessionError> {
         const WHAT: &str = "asking when something is due";
@@ -76,7 +76,7 @@ impl<W: Work> Shift<'_, W> {
             Ok(due) => {
                 self.accepted(WHAT);
                 for (source, due) in Source::ALL.into_iter().zip(due) {
-                    if let Some(Desk { idle, .. }) = self.desks.of(source) {
+                    if let Some(Poller { idle, .. }) = self.pollers.of(source) {
                         idle.glanced(clock::monotonic(), due);
                     }
                 }
@@ -91,8 +91,8 @@ impl<W: Work> Shift<'_, W> {
             self.hear(news);
         }
         let what = what(source);
-        match self.desks.of(source) {
-            Some(desk) if desk.idle.at() <= clock::monotonic() => {}
+        match self.pollers.of(source) {
+            Some(poller) if poller.idle.at() <= clock::monotonic() => {}
             _ => return Ok(()),
         }
         match self.fetch(source).await {
@@ -100,8 +100,8 @@ impl<W: Work> Shift<'_, W> {
             Err(error) => {
                 self.refused(what, error)?;
                 self.untidy = true;
-                if let Some(desk) = self.desks.of(source) {
-                    desk.idle.failed(clock::monotonic());
+                if let Some(poller) = self.pollers.of(source) {
+                    poller.idle.failed(clock::monotonic());
                 }
             }
         }
@@ -109,15 +109,15 @@ impl<W: Work> Shift<'_, W> {
     }
 
     async fn fetch(&mut self, source: Source) -> Result<(), SessionError> {
-        let free = self.crew.free();
+        let free = self.running_jobs.free();
         let mut took = self.take(source).await?;
-        let tends = source == Source::Queue && (took < free || self.desks.tends(clock::monotonic()));
+        let tends = source == Source::Queue && (took < free || self.pollers.tends(clock::monotonic()));
         if tends && self.requeue().await? && took < free {
             took += self.take(source).await?;
         }
         let mut heard = self.session.news_so_far();
         let told = heard.iter().any(|news| matches!(news, News::Quiet(of, _) if *of == source));
-        let Some(Desk { idle, .. }) = self.desks.of(source) else { return Ok(()) };
+        let Some(Poller { idle, .. }) = self.pollers.of(source) else { return Ok(()) };
         let (tells, pause) = (idle.tells() && !told, idle.pause());
         if took >= free {
             idle.took_all(clock::monotonic());
@@ -133,7 +133,7 @@ impl<W: Work> Shift<'_, W> {
             self.session.next_due(source).await?
         };
         heard.extend(self.session.news_so_far());
-        if let Some(Desk { idle, .. }) = self.desks.of(source) {
+        if let Some(Poller { idle, .. }) = self.pollers.of(source) {
             idle.looked(clock::monotonic(), took > 0, due);
         }
         self.heard_while_looking(source, heard);
@@ -143,16 +143,16 @@ impl<W: Work> Shift<'_, W> {
     /// Takes as many as there are places for, and begins to work on them: how many.
     async fn take(&mut self, source: Source) -> Result<usize, SessionError> {
         let asked = clock::since_boot();
-        let taken = self.session.fetch(source, self.crew.free()).await?;
+        let taken = self.session.fetch(source, self.running_jobs.free()).await?;
         let took = taken.len();
         if took > 0 {
-            self.desks.served(source);
-            if self.crew.running() == 0 {
+            self.pollers.served(source);
+            if self.running_jobs.running() == 0 {
                 self.hold.confirm(asked);
                 self.heartbeat_at = clock::monotonic() + self.options.heartbeat;
             }
         }
-        let working = self.crew.tasks();
+        let working = self.running_jobs.tasks();
         for job in taken {
             let again = |task: &i32| source == Source::Tasks && i64::from(*task) == job.task_id;
             if working.iter().any(again) {
@@ -160,7 +160,7 @@ impl<W: Work> Shift<'_, W> {
                 self.give_back(job).await?;
                 self.heartbeat_at = clock::monotonic();
             } else {
-                self.crew.start(job, &self.hold);
+                self.running_jobs.start(job, &self.hold);
             }
         }
         if !self.hold.is_good() {
@@ -213,7 +213,7 @@ impl<W: Work> Shift<'_, W> {
                 self.hear(news);
             }
         }
-        if let Some(Desk { idle, .. }) = self.desks.of(source).filter(|_| news) {
+        if let Some(Poller { idle, .. }) = self.pollers.of(source).filter(|_| news) {
             idle.heard_while_looking(clock::monotonic());
         }
     }
@@ -233,28 +233,28 @@ mod tests {
     #[test]
     fn where_both_have_something_they_take_turns() {
         let now = clock::monotonic();
-        let mut desks = Desks::new(&Source::ALL, now);
+        let mut pollers = Pollers::new(&Source::ALL, now);
         for source in [Source::Tasks, Source::Queue, Source::Tasks] {
-            assert_eq!(desks.next().unwrap().0, source);
-            desks.served(source);
-            desks.of(source).unwrap().idle.took_all(now);
-            desks.freed(now);
+            assert_eq!(pollers.next().unwrap().0, source);
+            pollers.served(source);
+            pollers.of(source).unwrap().idle.took_all(now);
+            pollers.freed(now);
         }
         // Who has found nothing is not asked again before it is time.
-        desks.of(Source::Queue).unwrap().idle.looked(now, false, None);
-        desks.freed(now);
-        assert_eq!(desks.next().unwrap().0, Source::Tasks);
-        assert!(Desks::new(&[], now).next().is_none());
-        assert!(Desks::new(&[Source::Queue], now).of(Source::Tasks).is_none());
+        pollers.of(Source::Queue).unwrap().idle.looked(now, false, None);
+        pollers.freed(now);
+        assert_eq!(pollers.next().unwrap().0, Source::Tasks);
+        assert!(Pollers::new(&[], now).next().is_none());
+        assert!(Pollers::new(&[Source::Queue], now).of(Source::Tasks).is_none());
     }
 
     #[test]
     fn what_was_lost_is_looked_for_now_and_then() {
         let now = clock::monotonic();
-        let mut desks = Desks::new(&[Source::Queue], now);
-        assert!(desks.tends(now + TEND), "at the latest");
-        assert!(!desks.tends(now + TEND));
-        assert!(!desks.tends(now + TEND + TEND / 2));
-        assert!(desks.tends(now + TEND + TEND));
+        let mut pollers = Pollers::new(&[Source::Queue], now);
+        assert!(pollers.tends(now + TEND), "at the latest");
+        assert!(!pollers.tends(now + TEND));
+        assert!(!pollers.tends(now + TEND + TEND / 2));
+        assert!(pollers.tends(now + TEND + TEND));
     }
 }

@@ -19,15 +19,15 @@
 //! different times. Only effects that are fenced in the database happen once.
 
 mod builtin;
-mod crew;
+mod connected;
 mod event;
 mod idle;
-mod life;
 mod log;
 mod look;
+mod running;
 mod settle;
-mod shift;
 mod stop;
+mod supervisor;
 mod work;
 
 use std::time::Duration;
@@ -138,5 +138,5 @@ pub async fn run<W: Work>(
     work: W,
     quit: watch::Receiver<bool>,
 ) -> Result<Summary, WorkerError> {
-    life::Life::new(options, work, quit).run().await
+    supervisor::Supervisor::new(options, work, quit).run().await
 }

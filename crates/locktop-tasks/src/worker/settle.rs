@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::crew::Done;
+use super::connected::{Connected, RETRY};
 use super::event::{Event, Name};
-use super::shift::{RETRY, Shift};
+use super::running::Done;
 use super::stop::StopReason;
 use super::work::{Work, WorkError};
 use crate::work_session::{Finish, Job, SessionError, Source};
@@ -48,9 +48,9 @@ impl Unwritten {
     }
 }
 
-impl<W: Work> Shift<'_, W> {
+impl<W: Work> Connected<'_, W> {
     pub(super) async fn done(&mut self, done: Done) -> Result<(), SessionError> {
-        self.desks.freed(clock::monotonic());
+        self.pollers.freed(clock::monotonic());
         let took = done.took;
         let finish = |finish| Settle::Finish(finish, took);
         let settle = match (done.told, done.outcome) {

@@ -76,9 +76,9 @@ impl Hold {
 
 /// Tells one execution to stop.
 #[derive(Debug)]
-pub(super) struct Teller(watch::Sender<Option<StopReason>>);
+pub(super) struct StopSender(watch::Sender<Option<StopReason>>);
 
-impl Teller {
+impl StopSender {
     /// The first reason counts. Says whether this was it.
     pub(super) fn tell(&self, reason: StopReason) -> bool {
         self.0.send_if_modified(|told| {
@@ -104,9 +104,9 @@ pub struct Stop {
 
 impl Stop {
     /// For an execution that is held by `hold`.
-    pub(super) fn new(hold: &Hold) -> (Teller, Self) {
+    pub(super) fn new(hold: &Hold) -> (StopSender, Self) {
         let (teller, told) = watch::channel(None);
-        (Teller(teller), Self { told, confirmed: hold.0.subscribe() })
+        (StopSender(teller), Self { told, confirmed: hold.0.subscribe() })
     }
 
     /// One that is never told to, for work that is run by other means.

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, Client};
 
-use super::heard::{self, Notification, Notifications};
+use super::notifications::{self, Notification, Notifications};
 use super::reach;
 use crate::conninfo::ConnInfo;
 use crate::error::ConnectError;
@@ -53,7 +53,7 @@ impl Listening {
 /// As for [`super::connect`].
 pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
     let ((client, connection), _) = reach(info).await?;
-    let (ears, notifications) = heard::pair();
+    let (ears, notifications) = notifications::pair();
     let (over, ended) = watch::channel(None);
     let driver = tokio::spawn(async move {
         let mut connection = connection;

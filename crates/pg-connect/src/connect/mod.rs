@@ -6,8 +6,8 @@
 
 mod attempt;
 mod diagnose;
-mod heard;
 mod listen;
+mod notifications;
 mod path;
 
 use std::net::IpAddr;
@@ -20,8 +20,8 @@ use super::conninfo::{ConnInfo, Endpoint, Host, SslMode};
 use super::error::ConnectError;
 use super::tls::{Connector, Stage};
 use attempt::{Attempt, Failure};
-pub use heard::{Heard, Notification, Notifications};
 pub use listen::{Listening, listen};
+pub use notifications::{Notification, Notifications, Received};
 pub use path::{SearchPath, pin};
 
 /// An open connection. Dropping it closes it.

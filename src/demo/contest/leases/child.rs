@@ -15,7 +15,7 @@ use pg_connect::connect::connect;
 use pg_connect::conninfo::ConnInfo;
 
 /// How long it asks for a lease that somebody has, before it asks for another.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// From one write to the next.
 const STEP: Duration = Duration::from_millis(60);
 /// Until a lost server is tried again.
@@ -58,7 +58,7 @@ impl Node {
                 1 + i32::try_from(self.random.below(u64::from(leases.unsigned_abs()))).unwrap_or_default();
             let term = Duration::from_millis(self.term);
             let request = Request { schema: self.schema.clone(), ..Request::new(id, &self.name, term) };
-            if let Some(lease) = Lease::acquire_within(&self.info, &request, PATIENCE).await? {
+            if let Some(lease) = Lease::acquire_within(&self.info, &request, TIMEOUT).await? {
                 // From a fifth of a term to two of them: some need no renewal, and some several.
                 let work = Duration::from_millis(self.term / 5 + self.random.below(self.term * 2));
                 self.hold(&mut client, id, lease, work).await?;

@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Error};
 use super::Contest;
 use super::game::{Game, Place};
 use super::tally::{Found, Tally};
-use super::troupe::{Rules, Troupe};
+use super::worker_pool::{Rules, WorkerPool};
 use crate::demo::scenario::SCHEMA;
 use crate::demo::tasks::{Part, TasksError};
 
@@ -71,7 +71,7 @@ fn tables(place: &Place) -> String {
 
 #[derive(Debug)]
 pub(super) struct Leases {
-    troupe: Troupe,
+    pool: WorkerPool,
 }
 
 impl Leases {
@@ -92,7 +92,7 @@ impl Leases {
         };
         let term = if place.counted { TERM } else { SHOWN_TERM };
         let part = Part::Leases { leases: LEASES, term, seed: place.seed };
-        Ok(Self { troupe: Troupe::begin(place, "node", part, WORKERS, rules)? })
+        Ok(Self { pool: WorkerPool::begin(place, "node", part, WORKERS, rules)? })
     }
 
     async fn found(&self, client: &Client) -> Result<Found, Error> {
@@ -120,8 +120,8 @@ impl Leases {
         let [acquired, renewed, released, taken_over, overlaps, back] = numbers(client, &terms).await?;
         let [written, stale] = numbers(client, &writes).await?;
         let [refused, late, lost] = numbers(client, &losses).await?;
-        let record = self.troupe.record();
-        let (processes, lost_workers) = self.troupe.processes();
+        let record = self.pool.record();
+        let (processes, lost_workers) = self.pool.processes();
         let numbers = [
             u64::try_from(WORKERS).unwrap_or(u64::MAX),
             u64::from(LEASES.unsigned_abs()),
@@ -142,7 +142,7 @@ impl Leases {
             processes,
             lost_workers,
         ];
-        let complaint = self.troupe.complaint();
+        let complaint = self.pool.complaint();
         let silent = record.overslept > 0 && refused + late == 0;
         Ok(Found::new(Tally::new(Contest::Leases, numbers))
             .zero(&[
@@ -168,7 +168,7 @@ pub(super) async fn numbers<const N: usize>(client: &Client, sql: &str) -> Resul
 
 impl Game for Leases {
     fn finish(&mut self) -> BoxFuture<'_, ()> {
-        self.troupe.finish().boxed()
+        self.pool.finish().boxed()
     }
 
     fn count<'a>(&'a self, client: &'a Client) -> BoxFuture<'a, Result<Found, Error>> {

@@ -18,7 +18,7 @@ use super::Contest;
 use super::game::{Game, Place};
 use super::leases::numbers;
 use super::tally::{Found, Tally};
-use super::troupe::{Rules, Troupe};
+use super::worker_pool::{Rules, WorkerPool};
 use crate::clock;
 use crate::demo::scenario::SCHEMA;
 use crate::demo::tasks::{Part, TasksError};
@@ -49,7 +49,7 @@ pub(super) const KEYS: [&str; 19] = [
 
 const WORKERS: usize = 6;
 /// Longest until the sessions of those that are gone are gone, too, and were for the grace.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
 /// `@` is the schema of the witnesses, `#` that of the queue.
@@ -74,7 +74,7 @@ const TABLES: &str = "DROP TABLE IF EXISTS @.queue_runs, @.queue_finishes;
 #[derive(Debug)]
 pub(super) struct Queue {
     place: Place,
-    troupe: Troupe,
+    pool: WorkerPool,
     producer: JoinHandle<()>,
     quit: watch::Sender<bool>,
     added: Arc<AtomicU64>,
@@ -94,11 +94,11 @@ impl Queue {
             unnoticed: None,
             gap: if place.counted { (200, 600) } else { (4_000, 4_000) },
         };
-        let troupe = Troupe::begin(place, "consumer", Part::Queue, WORKERS, rules)?;
+        let pool = WorkerPool::begin(place, "consumer", Part::Queue, WORKERS, rules)?;
         let added = Arc::<AtomicU64>::default();
         let (quit, told) = watch::channel(false);
         let producer = tokio::spawn(producer::keep(place.clone(), Arc::clone(&added), told));
-        Ok(Self { place: place.clone(), troupe, producer, quit, added, over: false })
+        Ok(Self { place: place.clone(), pool, producer, quit, added, over: false })
     }
 
     /// Takes back what those had that are gone.
@@ -106,7 +106,7 @@ impl Queue {
         let Ok(connection) = connect(&self.place.info).await else { return };
         let queue = WorkQueue { schema: self.place.schema.clone() };
         let start = clock::monotonic();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < TIMEOUT {
             let settled = queue.requeue_lost(&connection.client, "locktop demo", 1_000).await;
             let left = queue.depth(&connection.client).await;
             if settled.is_err() || left.is_ok_and(|left| left.processing == 0) {
@@ -145,7 +145,7 @@ impl Queue {
             numbers(client, &states).await?;
         let [runs, overlaps, again] = numbers(client, &runs).await?;
         let [requeued, gave_up] = numbers(client, &audit).await?;
-        let (processes, lost_workers) = self.troupe.processes();
+        let (processes, lost_workers) = self.pool.processes();
         let numbers = [
             u64::try_from(WORKERS).unwrap_or(u64::MAX),
             added,
@@ -165,11 +165,11 @@ impl Queue {
             // What was forgotten on purpose is not lost: see the producer.
             if self.place.counted { added.saturating_sub(rows) } else { 0 },
             if self.over { processing } else { 0 },
-            self.troupe.record().kills,
+            self.pool.record().kills,
             processes,
             lost_workers,
         ];
-        let complaint = self.troupe.complaint();
+        let complaint = self.pool.complaint();
         Ok(Found::new(Tally::new(Contest::Queue, numbers))
             .zero(&[
                 ("overlapping_runs", "runs of an item that another run of it met"),
@@ -188,7 +188,7 @@ impl Game for Queue {
         async {
             self.quit.send_replace(true);
             let _ = (&mut self.producer).await;
-            self.troupe.finish().await;
+            self.pool.finish().await;
             self.settle().await;
             self.over = true;
         }

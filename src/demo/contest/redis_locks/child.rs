@@ -15,7 +15,7 @@ use pg_connect::conninfo::ConnInfo;
 /// From one moment at which a holder asks whether it still is one to the next.
 const STEP: Duration = Duration::from_millis(40);
 /// The time that a server has to answer.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest wait for the resource.
 const QUEUE: Duration = Duration::from_millis(800);
 /// A form is open for so many milliseconds, less than a term; and so often a task is due.
@@ -37,7 +37,7 @@ pub(in crate::demo) async fn run(
     let info = ConnInfo::parse(&orders.conninfo).map_err(|error| error.to_string())?;
     let info = info.with_application_name(&orders.worker);
     let options =
-        LockOptions::term(Duration::from_millis(term)).named(orders.worker.as_str()).patience(PATIENCE);
+        LockOptions::term(Duration::from_millis(term)).named(orders.worker.as_str()).patience(TIMEOUT);
     let set = |name, urls: &[String]| {
         let locks = RedisLocks::connect(urls, options.clone()).map_err(|error| error.to_string())?;
         Ok::<_, String>(Set { name, locks })

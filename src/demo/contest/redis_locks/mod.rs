@@ -15,7 +15,7 @@ use super::Contest;
 use super::game::{Game, Place};
 use super::leases::numbers;
 use super::tally::{Found, Tally};
-use super::troupe::{Rules, Troupe};
+use super::worker_pool::{Rules, WorkerPool};
 use crate::demo::scenario::SCHEMA;
 use crate::demo::tasks::{Part, TasksError};
 use servers::Servers;
@@ -60,7 +60,7 @@ const TABLES: &str =
 
 #[derive(Debug)]
 pub(super) struct RedisGame {
-    troupe: Troupe,
+    pool: WorkerPool,
     servers: Servers,
 }
 
@@ -83,8 +83,8 @@ impl RedisGame {
         };
         let term = if place.counted { TERM } else { SHOWN_TERM };
         let part = Part::Redis { urls: servers.urls().to_vec(), term, seed: place.seed };
-        let troupe = Troupe::begin(place, "client", part, WORKERS, rules)?;
-        Ok(Self { troupe, servers })
+        let pool = WorkerPool::begin(place, "client", part, WORKERS, rules)?;
+        Ok(Self { pool, servers })
     }
 
     async fn found(&self, client: &Client) -> Result<Found, Error> {
@@ -106,8 +106,8 @@ impl RedisGame {
         let [submissions, double_submissions] = numbers(client, &twice("redis_submissions", "form")).await?;
         let [task_runs, double_task_runs] = numbers(client, &twice("redis_task_runs", "task")).await?;
         let [taken, no_quorum] = numbers(client, &refusals).await?;
-        let record = self.troupe.record();
-        let (processes, lost_workers) = self.troupe.processes();
+        let record = self.pool.record();
+        let (processes, lost_workers) = self.pool.processes();
         let (server_kills, server_freezes) = self.servers.record();
         let numbers = [
             u64::try_from(WORKERS).unwrap_or(u64::MAX),
@@ -130,7 +130,7 @@ impl RedisGame {
             processes,
             lost_workers,
         ];
-        let complaint = self.troupe.complaint();
+        let complaint = self.pool.complaint();
         Ok(Found::new(Tally::new(Contest::Redis, numbers))
             .zero(&[
                 ("overlaps", "locks held by two at one moment"),
@@ -147,7 +147,7 @@ impl Game for RedisGame {
         async {
             // Who holds something is to give it back to servers that are there.
             self.servers.calm().await;
-            self.troupe.finish().await;
+            self.pool.finish().await;
         }
         .boxed()
     }

@@ -41,7 +41,7 @@ impl Servers {
         let record = Arc::<Record>::default();
         let gap = if place.counted { (800, 1_500) } else { (6_000, 8_000) };
         let random = Random::new(place.seed ^ SALT);
-        let mishaps = tokio::spawn(befall(servers, random, gap, told, Arc::clone(&record)));
+        let mishaps = tokio::spawn(inject_faults(servers, random, gap, told, Arc::clone(&record)));
         Ok(Self { urls, quit, mishaps, left: Vec::new(), record })
     }
 
@@ -77,7 +77,7 @@ impl Drop for Servers {
     }
 }
 
-async fn befall(
+async fn inject_faults(
     mut servers: Vec<RedisServer>,
     mut random: Random,
     (least, more): (u64, u64),

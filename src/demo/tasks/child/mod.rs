@@ -19,7 +19,7 @@ use crate::worker::{Options, Source, WorkerId};
 use pg_connect::conninfo::ConnInfo;
 
 /// Longest that it goes on after its standard input has ended.
-const FAREWELL: Duration = Duration::from_secs(4);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(4);
 /// Work of minutes takes seconds here, and so is a heartbeat shorter than usual.
 const HEARTBEAT: Duration = Duration::from_millis(300);
 
@@ -39,7 +39,7 @@ pub async fn run() -> Result<(), String> {
         let mut rest = [0; 64];
         while input.read(&mut rest).is_ok_and(|count| count > 0) {}
         ended.send_replace(true);
-        std::thread::sleep(FAREWELL);
+        std::thread::sleep(SHUTDOWN_TIMEOUT);
         std::process::exit(0);
     });
     let line = orders.await.unwrap_or_default();

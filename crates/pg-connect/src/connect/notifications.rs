@@ -22,7 +22,7 @@ pub struct Notification {
 
 /// What there is to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// This was said.
     Said(Notification),
     /// More was said on this channel than anybody keeps, after what was said before and beside what will be said.
@@ -35,7 +35,7 @@ pub struct Notifications(Arc<Shared>);
 
 /// The connection's end. Dropped, it ends the other.
 #[derive(Debug)]
-pub(super) struct Ears(Arc<Shared>);
+pub(super) struct NotificationSender(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -51,9 +51,9 @@ struct Waiting {
 }
 
 /// Both ends.
-pub(super) fn pair() -> (Ears, Notifications) {
+pub(super) fn pair() -> (NotificationSender, Notifications) {
     let shared = Arc::<Shared>::default();
-    (Ears(Arc::clone(&shared)), Notifications(shared))
+    (NotificationSender(Arc::clone(&shared)), Notifications(shared))
 }
 
 impl Shared {
@@ -62,7 +62,7 @@ impl Shared {
     }
 }
 
-impl Ears {
+impl NotificationSender {
     pub(super) fn hear(&self, said: Notification) {
         // Nobody reads.
         if Arc::strong_count(&self.0) == 1 {
@@ -79,7 +79,7 @@ impl Ears {
     }
 }
 
-impl Drop for Ears {
+impl Drop for NotificationSender {
     fn drop(&mut self) {
         self.0.waiting().over = true;
         self.0.changed.notify_one();
@@ -88,14 +88,14 @@ impl Drop for Ears {
 
 impl Notifications {
     /// The next, if there is one.
-    pub fn try_recv(&mut self) -> Option<Heard> {
+    pub fn try_recv(&mut self) -> Option<Received> {
         let mut waiting = self.0.waiting();
-        let said = waiting.said.pop_front().map(Heard::Said);
-        said.or_else(|| waiting.more.pop_first().map(Heard::More))
+        let said = waiting.said.pop_front().map(Received::Said);
+        said.or_else(|| waiting.more.pop_first().map(Received::More))
     }
 
     /// The next, as soon as there is one; none once the connection has ended and all was read.
-    pub async fn recv(&mut self) -> Option<Heard> {
+    pub async fn recv(&mut self) -> Option<Received> {
         loop {
             // In this order: what was heard before the end is read.
             let over = self.0.waiting().over;
@@ -127,10 +127,10 @@ mod tests {
         ears.hear(said("quiet", 0));
         drop(ears);
         for number in 0..WAITING {
-            assert_eq!(reader.recv().await, Some(Heard::Said(said("loud", number))));
+            assert_eq!(reader.recv().await, Some(Received::Said(said("loud", number))));
         }
-        assert_eq!(reader.recv().await, Some(Heard::Said(said("quiet", 0))));
-        assert_eq!(reader.recv().await, Some(Heard::More("loud".to_owned())));
+        assert_eq!(reader.recv().await, Some(Received::Said(said("quiet", 0))));
+        assert_eq!(reader.recv().await, Some(Received::More("loud".to_owned())));
         assert_eq!(reader.recv().await, None);
         assert_eq!(reader.recv().await, None);
     }
@@ -144,7 +144,7 @@ mod tests {
         ears.hear(said("a", 1));
         tokio::task::yield_now().await;
         drop(ears);
-        assert_eq!(reads.await.unwrap(), (Some(Heard::Said(said("a", 1))), None));
+        assert_eq!(reads.await.unwrap(), (Some(Received::Said(said("a", 1))), None));
     }
 
     #[test]

@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 use tokio::task::{Id, JoinError, JoinSet};
 
 use super::event::{Event, Name, Report};
-use super::stop::{Hold, Stop, StopReason, Teller, gate};
+use super::stop::{Hold, Stop, StopReason, StopSender, gate};
 use super::work::{Work, WorkError};
 use crate::work_session::{Job, Ours, Source};
 use locktop_base::clock;
 
 /// How long work that was told to stop may take for it; then it is dropped.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// All jobs of a worker, each a task of the runtime.
 #[derive(Debug)]
-pub(super) struct Crew<W> {
+pub(super) struct RunningJobs<W> {
     work: Arc<W>,
     places: usize,
     set: JoinSet<Result<(), WorkError>>,
@@ -28,7 +28,7 @@ pub(super) struct Crew<W> {
 #[derive(Debug)]
 struct Running {
     job: Job,
-    teller: Teller,
+    teller: StopSender,
     began: Instant,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Done {
     pub(super) took: Duration,
 }
 
-impl<W: Work> Crew<W> {
+impl<W: Work> RunningJobs<W> {
     pub(super) fn new(work: W, places: usize, report: Report) -> Self {
         Self { work: Arc::new(work), places, set: JoinSet::new(), running: HashMap::new(), report }
     }
@@ -77,7 +77,7 @@ impl<W: Work> Crew<W> {
         let task = self.set.spawn(async move {
             let over = async {
                 let reason = stop.stopped().await;
-                tokio::time::sleep(PATIENCE).await;
+                tokio::time::sleep(TIMEOUT).await;
                 reason
             };
             tokio::select! {

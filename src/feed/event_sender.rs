@@ -1,16 +1,15 @@
 //! Events that others than the feed know of: an action, and what came of it.
 //!
-//! Whoever acts has the [`Diary`] of the running feed ([`Live::diary`](super::live::Live::diary)) and tells it; the feed puts the server's
-//! time to what was told, and publishes it at once in a view of its own. (The floor of the actions is above this one: there
-//! [`Diary::teller`] is handed in as a function.)
+//! Whoever acts has the [`EventSender`] of the running feed ([`Live::event_sender`](super::live::Live::event_sender)) and tells it; the feed puts the server's
+//! time to what was told, and publishes it at once in a view of its own.
 //!
 //! ```no_run
 //! # use locktop::feed::live::Live;
 //! # use locktop::model::event::{Kind, Told};
 //! # use locktop::model::finding::Severity;
 //! # fn example(live: &Live) {
-//! let diary = live.diary();
-//! diary.tell(Told {
+//! let event_sender = live.event_sender();
+//! event_sender.tell(Told {
 //!     kind: Kind::ActionResult,
 //!     severity: Severity::Info,
 //!     text: "terminated 4312 app@web-3".to_owned(),
@@ -19,7 +18,6 @@
 //! # }
 //! ```
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
@@ -27,12 +25,9 @@ use tokio::sync::mpsc;
 use crate::clock;
 use crate::model::event::Told;
 
-/// What tells without knowing whom.
-pub type Teller = Arc<dyn Fn(Told) + Send + Sync>;
-
 /// Where events are told. Clones tell the same feed. It never waits, and tells nobody when the feed has ended.
 #[derive(Debug, Clone)]
-pub struct Diary {
+pub struct EventSender {
     sender: mpsc::UnboundedSender<Entry>,
 }
 
@@ -43,14 +38,14 @@ pub(crate) struct Entry {
     pub(crate) when: Instant,
 }
 
-/// The feed's end of a diary.
+/// The feed's end of the channel.
 #[derive(Debug)]
 pub struct Reader {
     receiver: mpsc::UnboundedReceiver<Entry>,
 }
 
-impl Diary {
-    /// A diary, and what reads it.
+impl EventSender {
+    /// A sender, and what reads it.
     #[must_use]
     pub fn new() -> (Self, Reader) {
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -61,13 +56,6 @@ impl Diary {
     pub fn tell(&self, told: Told) {
         // Without a feed there is nobody to show it to.
         let _ = self.sender.send(Entry { told, when: clock::monotonic() });
-    }
-
-    /// The same as a function.
-    #[must_use]
-    pub fn teller(&self) -> Teller {
-        let diary = self.clone();
-        Arc::new(move |told| diary.tell(told))
     }
 }
 

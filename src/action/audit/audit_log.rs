@@ -16,7 +16,7 @@ use crate::pg::trust::TrustedOwners;
 
 /// Keeps the record of what is done on behalf of somebody to one server.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct AuditLog {
     directory: Option<PathBuf>,
     actor: Actor,
     trusted_owners: TrustedOwners,
@@ -47,7 +47,7 @@ struct Open {
     rows: AskedRows,
 }
 
-impl Keeper {
+impl AuditLog {
     /// For a directory ([`super::directory`]); nothing is opened yet. Without one, nothing can be asked for.
     #[must_use]
     pub fn new(directory: Option<PathBuf>, actor: Actor, server: ServerName) -> Self {
@@ -161,7 +161,7 @@ impl State {
     }
 }
 
-impl Record for Keeper {
+impl Record for AuditLog {
     async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
         self.begin(client, asked).await.map_err(|error| error.to_string())
     }

@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(15);
 /// How long those that were just woken have for noticing, and all for ending.
 const AWAKENING: Duration = Duration::from_secs(3);
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Mixed into the seed.
 const SALT: u64 = 0x7472_6f75_7065;
 
@@ -53,7 +53,7 @@ pub(super) struct Record {
 
 /// The processes. Dropping it ends them at once.
 #[derive(Debug)]
-pub(super) struct Troupe {
+pub(super) struct WorkerPool {
     shared: Arc<Shared>,
     loops: Vec<JoinHandle<()>>,
 }
@@ -77,7 +77,7 @@ impl Shared {
     }
 }
 
-impl Troupe {
+impl WorkerPool {
     /// Starts so many processes, called `name-1` and so on.
     pub(super) fn begin(
         place: &Place,
@@ -93,7 +93,8 @@ impl Troupe {
         let info = place.info.clone().with_application_name(&format!("locktop demo {name}s"));
         let (crew, record) = (Mutex::new(crew), Mutex::default());
         let shared = Arc::new(Shared { info, seed: place.seed ^ SALT, rules, crew, record });
-        let loops = vec![tokio::spawn(watch(Arc::clone(&shared))), tokio::spawn(befall(Arc::clone(&shared)))];
+        let loops =
+            vec![tokio::spawn(watch(Arc::clone(&shared))), tokio::spawn(inject_faults(Arc::clone(&shared)))];
         Ok(Self { shared, loops })
     }
 
@@ -123,7 +124,7 @@ impl Troupe {
         let _ = self.awake().await;
         self.shared.crew().dismiss();
         let start = clock::monotonic();
-        while !self.shared.crew().is_gone() && start.elapsed() < FAREWELL {
+        while !self.shared.crew().is_gone() && start.elapsed() < SHUTDOWN_TIMEOUT {
             tokio::time::sleep(POLL).await;
         }
         self.shared.crew().end();
@@ -154,7 +155,7 @@ impl Troupe {
     }
 }
 
-impl Drop for Troupe {
+impl Drop for WorkerPool {
     fn drop(&mut self) {
         self.loops.iter().for_each(JoinHandle::abort);
         self.shared.crew().end();
@@ -171,30 +172,34 @@ async fn watch(shared: Arc<Shared>) {
 }
 
 /// Goes on for as long as it is let.
-async fn befall(shared: Arc<Shared>) {
+async fn inject_faults(shared: Arc<Shared>) {
     let mut random = Random::new(shared.seed);
     loop {
         if let Ok(connection) = connect(&shared.info).await {
             // An error is a lost server.
-            let _ = rage(&shared, Arc::new(connection.client), &mut random).await;
+            let _ = inject_until_lost(&shared, Arc::new(connection.client), &mut random).await;
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-async fn rage(shared: &Arc<Shared>, client: Arc<Client>, random: &mut Random) -> Result<(), Error> {
-    let mut naps = JoinSet::new();
+async fn inject_until_lost(
+    shared: &Arc<Shared>,
+    client: Arc<Client>,
+    random: &mut Random,
+) -> Result<(), Error> {
+    let mut pauses = JoinSet::new();
     loop {
         let (least, more) = shared.rules.gap;
         let (gap, lot, which, after) =
             (least + random.below(more), random.below(3), random.next(), 100 + random.below(900));
         tokio::time::sleep(Duration::from_millis(gap)).await;
-        while naps.try_join_next().is_some() {}
+        while pauses.try_join_next().is_some() {}
         let Some((process, thing)) = choose(shared, &client, which).await? else { continue };
-        let stop = lot == 0 && shared.rules.lost.is_some() && naps.is_empty();
+        let stop = lot == 0 && shared.rules.lost.is_some() && pauses.is_empty();
         if stop {
             let after = Duration::from_millis(after);
-            naps.spawn(nap(Arc::clone(shared), Arc::clone(&client), process, thing, after));
+            pauses.spawn(pause_worker(Arc::clone(shared), Arc::clone(&client), process, thing, after));
         } else if shared.crew().kill(process) {
             shared.record().kills += 1;
         }
@@ -214,7 +219,7 @@ async fn choose(shared: &Shared, client: &Client, which: u64) -> Result<Option<(
 }
 
 /// Stops a process until somebody else has what it holds, and a while longer; then wakes it.
-async fn nap(
+async fn pause_worker(
     shared: Arc<Shared>,
     client: Arc<Client>,
     process: i32,

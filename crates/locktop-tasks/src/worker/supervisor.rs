@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::crew::Crew;
+use super::connected::{self, End};
 use super::event::Event;
 use super::idle::part_of;
-use super::shift::{self, End};
+use super::running::RunningJobs;
 use super::stop::StopReason;
 use super::work::Work;
 use super::{Options, Summary, WorkerError};
@@ -23,9 +23,9 @@ const LASTING: Duration = Duration::from_secs(10);
 
 /// A worker while it works.
 #[derive(Debug)]
-pub(super) struct Life<W> {
+pub(super) struct Supervisor<W> {
     options: Options,
-    crew: Crew<W>,
+    running_jobs: RunningJobs<W>,
     quit: watch::Receiver<bool>,
     summary: Summary,
     backoff: Backoff,
@@ -33,12 +33,12 @@ pub(super) struct Life<W> {
     said: String,
 }
 
-impl<W: Work> Life<W> {
+impl<W: Work> Supervisor<W> {
     pub(super) fn new(options: Options, work: W, quit: watch::Receiver<bool>) -> Self {
-        let crew = Crew::new(work, options.concurrency.max(1), options.report.clone());
+        let running_jobs = RunningJobs::new(work, options.concurrency.max(1), options.report.clone());
         Self {
             options,
-            crew,
+            running_jobs,
             quit,
             summary: Summary::default(),
             backoff: Backoff::default(),
@@ -53,8 +53,14 @@ impl<W: Work> Life<W> {
             self.options.report.tell(&Event::Connected { pid: session.pid(), types });
             self.said.clear();
             let began = clock::monotonic();
-            let end =
-                shift::work(&self.options, session, &mut self.crew, &mut self.quit, &mut self.summary).await;
+            let end = connected::work(
+                &self.options,
+                session,
+                &mut self.running_jobs,
+                &mut self.quit,
+                &mut self.summary,
+            )
+            .await;
             match end {
                 End::Quit => break,
                 End::Lost(reason) => self.stop_all(reason).await,
@@ -133,11 +139,11 @@ impl<W: Work> Life<W> {
 
     /// The locks are gone: everything stops, and nothing new begins before it has.
     async fn stop_all(&mut self, reason: String) {
-        let running = self.crew.running();
+        let running = self.running_jobs.running();
         self.options.report.tell(&Event::Lost { reason: reason.clone(), running });
-        self.crew.stop_all(&StopReason::ConnectionLost(reason));
-        while self.crew.running() > 0 {
-            self.crew.next().await;
+        self.running_jobs.stop_all(&StopReason::ConnectionLost(reason));
+        while self.running_jobs.running() > 0 {
+            self.running_jobs.next().await;
             self.summary.stopped += 1;
         }
     }

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::crew::{Crew, Done};
 use super::event::{Event, Name};
 use super::idle::glance_in;
-use super::life::quits;
-use super::look::{Desk, Desks};
+use super::look::{Poller, Pollers};
+use super::running::{Done, RunningJobs};
 use super::settle::Unwritten;
 use super::stop::{Hold, StopReason};
+use super::supervisor::quits;
 use super::work::Work;
 use super::{Options, Summary};
 use crate::work_session::{News, SessionError, Source, WorkSession};
@@ -22,7 +22,7 @@ pub(super) const RETRY: Duration = Duration::from_secs(1);
 /// From when everything was told to stop: the work has half of it, and the rest is for ends that the server refuses to write.
 const LAST: Duration = Duration::from_secs(10);
 /// How long the server may take to hear our goodbye.
-const FAREWELL: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How it ended.
 #[derive(Debug)]
@@ -43,13 +43,13 @@ enum Stage {
     Stopping(Instant),
 }
 
-pub(super) struct Shift<'a, W> {
+pub(super) struct Connected<'a, W> {
     pub(super) options: &'a Options,
     pub(super) session: WorkSession,
-    pub(super) crew: &'a mut Crew<W>,
+    pub(super) running_jobs: &'a mut RunningJobs<W>,
     pub(super) summary: &'a mut Summary,
     pub(super) hold: Hold,
-    pub(super) desks: Desks,
+    pub(super) pollers: Pollers,
     pub(super) heartbeat_at: Instant,
     /// When to ask what is due, whatever was told.
     pub(super) glance_at: Instant,
@@ -67,19 +67,19 @@ pub(super) struct Shift<'a, W> {
 pub(super) async fn work<W: Work>(
     options: &Options,
     session: WorkSession,
-    crew: &mut Crew<W>,
+    running_jobs: &mut RunningJobs<W>,
     quit: &mut watch::Receiver<bool>,
     summary: &mut Summary,
 ) -> End {
     let now = clock::monotonic();
     let mut ended = session.ended();
-    let mut shift = Shift {
+    let mut shift = Connected {
         options,
         session,
-        crew,
+        running_jobs,
         summary,
         hold: Hold::new(clock::since_boot(), options.heartbeat * 2),
-        desks: Desks::new(&options.sources, now),
+        pollers: Pollers::new(&options.sources, now),
         heartbeat_at: now,
         glance_at: now + glance_in(true),
         observe_at: options.observe_locks.map(|_| now),
@@ -96,7 +96,7 @@ pub(super) async fn work<W: Work>(
     }
     match outcome {
         Ok(()) => {
-            shift.session.close(FAREWELL).await;
+            shift.session.close(SHUTDOWN_TIMEOUT).await;
             End::Quit
         }
         // Dropped, it ends at once: there is no time to lose for telling the work.
@@ -118,7 +118,7 @@ enum Next {
     News(News),
 }
 
-impl<W: Work> Shift<'_, W> {
+impl<W: Work> Connected<'_, W> {
     /// The error is always that the session is lost.
     async fn run(
         &mut self,
@@ -127,18 +127,18 @@ impl<W: Work> Shift<'_, W> {
     ) -> Result<(), SessionError> {
         loop {
             let written = self.unwritten.is_empty() || self.is_over();
-            if self.stage != Stage::Working && self.crew.running() == 0 && written {
+            if self.stage != Stage::Working && self.running_jobs.running() == 0 && written {
                 return Ok(());
             }
             match self.next(ended, quit).await {
                 Next::Lost(reason) => return Err(SessionError::Lost(reason)),
                 Next::Quit => {
                     self.stage = Stage::Quitting(clock::monotonic() + self.options.grace);
-                    self.options.report.tell(&Event::ShuttingDown { running: self.crew.running() });
+                    self.options.report.tell(&Event::ShuttingDown { running: self.running_jobs.running() });
                 }
                 Next::Stop => {
                     self.stage = Stage::Stopping(clock::monotonic() + LAST);
-                    self.crew.stop_all(&StopReason::ShutDown);
+                    self.running_jobs.stop_all(&StopReason::ShutDown);
                 }
                 Next::Heartbeat => self.heartbeat().await?,
                 Next::Done(done) => self.done(*done).await?,
@@ -162,14 +162,14 @@ impl<W: Work> Shift<'_, W> {
             Stage::Working | Stage::Stopping(_) => None,
         };
         let unwritten = !self.unwritten.is_empty();
-        let (running, free) = (self.crew.running() > 0, self.crew.free() > 0);
-        let (look, takes) = (self.desks.next(), works && free && !self.crew.is_losing());
+        let (running, free) = (self.running_jobs.running() > 0, self.running_jobs.free() > 0);
+        let (look, takes) = (self.pollers.next(), works && free && !self.running_jobs.is_losing());
         tokio::select! {
             biased;
             reason = lost(ended) => Next::Lost(reason),
             () = quits(quit), if works => Next::Quit,
             () = at(Some(self.heartbeat_at)), if running || unwritten => Next::Heartbeat,
-            done = self.crew.next() => Next::Done(Box::new(done)),
+            done = self.running_jobs.next() => Next::Done(Box::new(done)),
             () = at(Some(self.unwritten.at())), if unwritten => Next::Retry,
             () = at(stop_at) => Next::Stop,
             () = at(self.observe_at), if works => Next::Observe,
@@ -184,11 +184,11 @@ impl<W: Work> Shift<'_, W> {
         let (now, asked) = (clock::monotonic(), clock::since_boot());
         self.heartbeat_at = now + self.options.heartbeat;
         for source in Source::ALL {
-            if !self.crew.has(source) && !self.unwritten.has(source) {
+            if !self.running_jobs.has(source) && !self.unwritten.has(source) {
                 continue;
             }
             match self.session.heartbeat(source).await {
-                Ok(ours) => self.crew.keep(source, &ours),
+                Ok(ours) => self.running_jobs.keep(source, &ours),
                 Err(error) => {
                     self.heartbeat_at = clock::monotonic() + RETRY.min(self.options.heartbeat);
                     return self.refused("a heartbeat", error);
@@ -217,12 +217,12 @@ impl<W: Work> Shift<'_, W> {
         if !self.untidy {
             return Ok(());
         }
-        let Err(error) = self.session.release_idle_keys(&self.crew.tasks()).await else {
+        let Err(error) = self.session.release_idle_keys(&self.running_jobs.tasks()).await else {
             self.untidy = false;
             return Ok(());
         };
         self.refused("giving back keys", error)?;
-        if self.crew.running() > 0 || !self.unwritten.is_empty() {
+        if self.running_jobs.running() > 0 || !self.unwritten.is_empty() {
             return Ok(());
         }
         Err(SessionError::Lost("it may still have keys of tasks that it does not run".to_owned()))
@@ -235,7 +235,7 @@ impl<W: Work> Shift<'_, W> {
 
     pub(super) fn hear(&mut self, news: News) {
         // News of what we do not look at is none.
-        if let Some(Desk { idle, .. }) = self.desks.of(news.source()) {
+        if let Some(Poller { idle, .. }) = self.pollers.of(news.source()) {
             let now = clock::monotonic();
             match news {
                 News::Due(_) => idle.heard(now),
