@@ -49,6 +49,7 @@ type Waits = BTreeSet<(i32, i32, Vec<Option<Timestamp>>)>;
 
 /// What was seen at one bound.
 #[derive(Default)]
+#[expect(clippy::struct_field_names, reason = "what each set has, for whoever reads the figures")]
 struct Score {
     holder_edges: Waits,
     queue_edges: Waits,
