@@ -12,12 +12,10 @@ pub mod index;
 pub mod keymap;
 pub mod line;
 pub mod message;
-mod order;
 pub mod page;
 pub mod pane;
-mod panes;
-pub mod screen;
-pub mod table;
+pub mod panes;
+pub mod screens;
 mod update;
 
 #[cfg(test)]
@@ -31,9 +29,8 @@ use keymap::KeyMap;
 use line::Line;
 use page::{Page, Prompt};
 use pane::PaneState;
-use panes::Panes;
-use screen::{Has, Pane, Screen};
-use table::RowId;
+use panes::{Pane, PaneMap, RowId};
+use screens::{Has, Screen};
 
 use crate::model::view::{Link, View};
 
@@ -148,7 +145,7 @@ pub struct App {
     pub size: (u16, u16),
     /// Rows that a page down moves over; drawing knows it.
     pub page_rows: usize,
-    panes: Panes,
+    panes: PaneMap<PaneState>,
     /// The target had a lease, or a table of them that cannot be read. It stays so: panes that come and go would move the others.
     lease_seen: bool,
     /// Panes that are out of date.
@@ -189,7 +186,7 @@ impl App {
             notice: None,
             size: (80, 24),
             page_rows: 10,
-            panes: Panes::default(),
+            panes: PaneMap::new(PaneState::new),
             lease_seen: false,
             stale: Pane::ALL.to_vec(),
             number: 0,
@@ -246,7 +243,7 @@ impl App {
 
     /// The panes of the screen.
     #[must_use]
-    pub fn panes(&self) -> &'static [Pane] {
+    pub fn panes(&self) -> Vec<Pane> {
         self.screen.panes(self.has())
     }
 
@@ -301,7 +298,7 @@ impl App {
         for pane in self.visible_panes() {
             if let Some(at) = self.stale.iter().position(|stale| *stale == pane) {
                 self.stale.swap_remove(at);
-                self.with_pane(pane, |state, scene| state.rebuild(pane, all_locks, scene));
+                self.with_pane(pane, |state, scene| state.rebuild(all_locks, scene));
                 self.go_to_followed(pane);
             }
         }

@@ -3,8 +3,7 @@
 use tui_input::Input;
 
 use super::index::Scene;
-use super::screen::Pane;
-use super::table::{Owner, RowId};
+use super::panes::{Owner, Pane, RowId};
 use crate::model::finding::{Finding, Subject};
 use crate::model::task::TaskRow;
 use crate::model::wait_graph::Party;
@@ -81,15 +80,7 @@ pub fn position(findings: &[Finding], chosen: Option<&FindingId>) -> Option<usiz
 pub fn pid_of(id: RowId) -> Option<i32> {
     match id {
         RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), ..) => Some(id.pid),
-        RowId::Lock(_, Owner::Prepared(_), ..)
-        | RowId::Prepared(_)
-        | RowId::Group(..)
-        | RowId::Task(..)
-        | RowId::Lease(_)
-        | RowId::Item(_)
-        | RowId::Limit(_)
-        | RowId::Generator(_)
-        | RowId::Event(..) => None,
+        _ => None,
     }
 }
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use super::message::{Effect, Message, Update};
 use super::page::{Page, pid_of};
-use super::screen::{Pane, Screen};
-use super::table::Row;
+use super::panes::{Pane, Row};
+use super::screens::Screen;
 use super::{App, Settings};
 use crate::keys::Key;
 use crate::model::lock::LockMode;
@@ -45,7 +45,7 @@ fn selected_pid(app: &App) -> Option<i32> {
 /// The indices of the rows of the focused table in `pg_locks`.
 fn lock_rows(app: &App) -> Vec<u32> {
     let index = |row: &Row| match row {
-        Row::Lock(at) => *at,
+        Row::At(at) => *at,
         row => panic!("{row:?} is no lock"),
     };
     app.pane(app.focus).rows.iter().map(index).collect()

@@ -18,6 +18,7 @@ use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
 use crate::app::page::finding_id;
+use crate::app::panes::{leases, queue, tasks};
 use crate::model::backend::State;
 use crate::model::finding::{Finding, Severity};
 use crate::model::task::TaskState;
@@ -315,9 +316,9 @@ fn waits(scene: &Scene<'_>) -> Vec<(String, Tone)> {
 /// How many tasks and leases need somebody.
 fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
     // What is left out where there is no room comes last.
-    let tasks =
-        |states: &[TaskState]| states.iter().filter_map(|state| super::tasks::count(scene, *state)).collect();
-    let mut urgent: Vec<_> = tasks(&[
+    let count =
+        |states: &[TaskState]| states.iter().filter_map(|state| tasks::count(scene, *state)).collect();
+    let mut urgent: Vec<_> = count(&[
         TaskState::Orphan,
         TaskState::MaybeOrphan,
         TaskState::Slow,
@@ -325,8 +326,8 @@ fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
         TaskState::Failed,
         TaskState::Overdue,
     ]);
-    urgent.extend(super::queue::urgent(scene));
-    urgent.extend(super::leases::urgent(scene));
-    urgent.extend::<Vec<_>>(tasks(&[TaskState::Leaked]));
+    urgent.extend(queue::urgent(scene));
+    urgent.extend(leases::urgent(scene));
+    urgent.extend::<Vec<_>>(count(&[TaskState::Leaked]));
     urgent
 }

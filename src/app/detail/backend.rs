@@ -8,7 +8,7 @@ use crate::model::lock::{Lock, LockType, VirtualTransaction};
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{EdgeKind, Party};
 
-pub(super) fn lines(scene: &Scene<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
+pub(in crate::app) fn lines(scene: &Scene<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
     let backend = scene.backend(id.pid).filter(|backend| backend.id() == id)?;
     let subject = Party::Backend(backend.group());
     let mut lines = identity(scene, backend);
@@ -243,9 +243,9 @@ fn held<'a>(scene: &Scene<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Lin
     lines
 }
 
-pub(super) fn prepared(scene: &Scene<'_>, xact: VirtualTransaction) -> Option<Vec<Line>> {
+pub(in crate::app) fn prepared(scene: &Scene<'_>, xact: VirtualTransaction) -> Option<Vec<Line>> {
     let row = scene.prepared(xact)?;
-    let gid = crate::app::table::quote(&row.gid);
+    let gid = crate::text::literal(&row.gid);
     let text = |text: &Option<crate::model::Text>| {
         text.as_deref().map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
     };

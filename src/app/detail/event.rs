@@ -4,14 +4,14 @@
 use super::{field, heading};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
-use crate::app::table::{event_text, event_time, event_tone, members};
+use crate::app::panes::events::{members, time as event_time, tone as event_tone, what as event_text};
 use crate::model::event::Event;
 use crate::model::finding::Subject;
 
 /// Other events about the same that are listed.
 const OTHERS: usize = 50;
 
-pub(super) fn lines(scene: &Scene<'_>, first: u64, count: u32) -> Option<Vec<Line>> {
+pub(in crate::app) fn lines(scene: &Scene<'_>, first: u64, count: u32) -> Option<Vec<Line>> {
     let event = scene.view.events.get(first)?;
     let words = event_text(event, count);
     let mut lines = vec![

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use super::{ago, field, fields, heading, party};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
-use crate::app::table::{item_tone, last_id, limit_tone};
+use crate::app::panes::generators::last as last_id;
+use crate::app::panes::limits::tone as limit_tone;
+use crate::app::panes::queue::tone as item_tone;
 use crate::model::id_generator::{self, GeneratorId};
 use crate::model::rate_limit::{self, LimitId, LimitState};
 use crate::model::wait_graph::Party;
@@ -25,7 +27,7 @@ fn state(word: &str, tone: Tone, why: impl Into<String>) -> Line {
     Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
 }
 
-pub(super) fn item(scene: &Scene<'_>, id: ItemId) -> Option<Vec<Line>> {
+pub(in crate::app) fn item(scene: &Scene<'_>, id: ItemId) -> Option<Vec<Line>> {
     let row = scene.item(id)?;
     let item = row.item(scene.snapshot)?;
     let mut lines = vec![
@@ -119,7 +121,7 @@ fn key(scene: &Scene<'_>, row: &ItemRow) -> Vec<Line> {
     lines
 }
 
-pub(super) fn limit(scene: &Scene<'_>, id: LimitId) -> Option<Vec<Line>> {
+pub(in crate::app) fn limit(scene: &Scene<'_>, id: LimitId) -> Option<Vec<Line>> {
     let row = rate_limit::rows(scene.snapshot).find(|row| row.id == id)?;
     let why = match row.state {
         LimitState::Full => ": no more requests are let through until its window is over",
@@ -144,7 +146,7 @@ pub(super) fn limit(scene: &Scene<'_>, id: LimitId) -> Option<Vec<Line>> {
     ])
 }
 
-pub(super) fn generator(scene: &Scene<'_>, id: GeneratorId) -> Option<Vec<Line>> {
+pub(in crate::app) fn generator(scene: &Scene<'_>, id: GeneratorId) -> Option<Vec<Line>> {
     let row = id_generator::rows(scene.snapshot).find(|row| row.id == id)?;
     let last = last_id(&row);
     Some(vec![

@@ -3,12 +3,12 @@
 use super::{ago, field, fields, heading, party};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
-use crate::app::table::lease_tone;
+use crate::app::panes::leases::tone as lease_tone;
 use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
 use crate::model::wait_graph::Party;
 use crate::text;
 
-pub(super) fn lines(scene: &Scene<'_>, id: LeaseId) -> Option<Vec<Line>> {
+pub(in crate::app) fn lines(scene: &Scene<'_>, id: LeaseId) -> Option<Vec<Line>> {
     let row = scene.lease(id)?;
     let mut lines = vec![state(row)];
     let votes = row.quorum.map(|(has, of)| format!(", by its owner on {has} of {of} servers"));

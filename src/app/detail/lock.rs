@@ -3,7 +3,8 @@
 use super::{LIST, field, fields, heading, party};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
-use crate::app::table::{age_words, lock_age};
+use crate::app::panes::chains::root_state;
+use crate::app::panes::locks::{age_words, lock_age};
 use crate::model::lock::{Lock, LockTag};
 use crate::model::lock_key::LockKey;
 use crate::model::wait_graph::{Party, Queue};
@@ -11,7 +12,7 @@ use crate::model::wait_graph::{Party, Queue};
 /// Columns of a waiter's query.
 const QUERY: usize = 300;
 
-pub(super) fn lines(scene: &Scene<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {
+pub(in crate::app) fn lines(scene: &Scene<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {
     let rows: Vec<&Lock> = scene.snapshot.locks.rows.iter().filter(|lock| lock.tag == *tag).collect();
     let holder = rows.iter().find(|lock| lock.granted).or(rows.first())?;
     let mut lines = what(scene, tag, holder.pid);
@@ -80,7 +81,7 @@ fn holder_line(scene: &Scene<'_>, lock: &Lock) -> Line {
         Some(pid) => Party::Backend(pid),
         None => Party::Prepared(lock.virtualtransaction),
     };
-    let state = crate::app::table::root_state(scene, subject, 60);
+    let state = root_state(scene, subject, 60);
     let age = lock_age(scene, lock).map(|known| format!("  held {}", age_words(known)));
     Line::new()
         .with(format!("  {:<20} ", lock.mode.short()), Tone::Plain)

@@ -1,15 +1,15 @@
 //! What Enter opens: everything known of one backend, prepared transaction or lock, as lines.
 
-mod backend;
-mod event;
-mod item;
-mod lease;
-mod lock;
-mod task;
+pub(super) mod backend;
+pub(super) mod event;
+pub(super) mod item;
+pub(super) mod lease;
+pub(super) mod lock;
+pub(super) mod task;
 
 use super::index::Scene;
 use super::line::{Line, Tone};
-use super::table::RowId;
+use super::panes::RowId;
 use crate::model::finding::Finding;
 use crate::model::wait_graph::Party;
 
@@ -20,17 +20,7 @@ const LIST: usize = 200;
 #[must_use]
 pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Option<Vec<Line>> {
     let width = if wrap { width } else { usize::MAX };
-    let lines = match subject {
-        RowId::Backend(id) => backend::lines(scene, id, width),
-        RowId::Prepared(xact) => backend::prepared(scene, xact),
-        RowId::Lock(tag, ..) | RowId::Group(_, tag, _) => lock::lines(scene, &tag, width),
-        RowId::Task(task, again) => task::lines(scene, task, again),
-        RowId::Lease(id) => lease::lines(scene, id),
-        RowId::Item(id) => item::item(scene, id),
-        RowId::Limit(id) => item::limit(scene, id),
-        RowId::Generator(id) => item::generator(scene, id),
-        RowId::Event(first, count) => event::lines(scene, first, count),
-    }?;
+    let lines = (subject.home().definition().detail)(scene, subject, width)?;
     Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
 }
 
@@ -71,30 +61,7 @@ pub(in crate::app) fn wrapped(line: Line, width: usize) -> Vec<Line> {
 /// The heading of the detail view of `subject`.
 #[must_use]
 pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
-    match subject {
-        RowId::Backend(id) => format!("Backend {}", id.pid),
-        RowId::Prepared(xact) => match scene.prepared(xact) {
-            Some(row) => format!("Prepared transaction '{}'", crate::text::one_line(&row.gid)),
-            None => format!("Prepared transaction {xact}"),
-        },
-        RowId::Lock(tag, ..) => {
-            format!("Lock on {}", scene.lock_label(&tag, crate::app::page::pid_of(subject)))
-        }
-        RowId::Task(task, again) => match scene.task(task, again) {
-            Some(row) => format!("Task {} · {}", task.id, crate::text::one_line(&row.name(scene.snapshot))),
-            None => format!("Task {}", task.id),
-        },
-        RowId::Lease(id) => match scene.lease(id) {
-            Some(row) => format!("Lease {}", crate::text::one_line(&row.name)),
-            None => "Lease".to_owned(),
-        },
-        RowId::Item(id) => format!("Queue item {}", id.id),
-        RowId::Limit(_) => "Rate limit".to_owned(),
-        RowId::Generator(id) => format!("Id generator {}", id.worker),
-        RowId::Event(first, 1) => format!("Event {first}"),
-        RowId::Event(_, count) => format!("{count} events"),
-        RowId::Group(_, tag, _) => format!("Queue for {}", scene.lock_label(&tag, None)),
-    }
+    (subject.home().definition().name)(scene, subject)
 }
 
 /// A heading within a detail view.

@@ -3,13 +3,13 @@
 use super::{ago, field, fields, heading, party};
 use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
-use crate::app::table::task_tone;
+use crate::app::panes::tasks::tone as task_tone;
 use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState, evidence};
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp, lock_key::LockKey};
 use crate::text;
 
-pub(super) fn lines(scene: &Scene<'_>, task: TaskId, again: Option<i64>) -> Option<Vec<Line>> {
+pub(in crate::app) fn lines(scene: &Scene<'_>, task: TaskId, again: Option<i64>) -> Option<Vec<Line>> {
     let row = scene.task(task, again)?;
     let mut lines = vec![state(scene, row)];
     lines.extend(row.schedule(scene.snapshot).map(|task| schedule(scene, task)).unwrap_or_default());
@@ -120,7 +120,7 @@ fn key(scene: &Scene<'_>, row: &TaskRow) -> Vec<Line> {
         (false, _) => "nobody".to_owned(),
         (true, None) => "a prepared transaction".to_owned(),
         (true, Some(pid)) => {
-            let state = crate::app::table::root_state(scene, Party::Backend(pid), 60).text;
+            let state = crate::app::panes::chains::root_state(scene, Party::Backend(pid), 60).text;
             format!("{}  {state}", party(scene, Party::Backend(pid)))
         }
     };

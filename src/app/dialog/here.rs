@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::app::index::Scene;
 use crate::app::keymap::{self, Action};
 use crate::app::page::{self, Page};
-use crate::app::table::{Owner, RowId};
+use crate::app::panes::{Owner, RowId};
 use crate::model::backend::State;
 use crate::model::finding::Finding;
 use crate::model::lease::LeaseState;

@@ -1,14 +1,13 @@
 //! What a filter shows, and of whom.
 
 use super::*;
-use crate::app::table;
 
 /// The rows of the forest as they are drawn, and whether the filter lets each through.
 fn forest(app: &App) -> Vec<(String, bool)> {
     let scene = app.scene().unwrap();
     let state = app.pane(Pane::Chains);
     let row = |at: usize| {
-        let cell = table::cell(&scene, &state.groups, state.rows[at], "pid", 18);
+        let cell = Pane::Chains.table().cell(&scene, state.rows[at], 0, 18);
         (cell.text, state.is_hit(at))
     };
     (0..state.rows.len()).map(row).collect()

@@ -52,7 +52,7 @@ fn task_states(app: &App) -> Vec<&'static str> {
     let scene = app.scene().unwrap();
     let rows = app.pane(Pane::Tasks).rows.iter();
     rows.filter_map(|row| match row {
-        crate::app::table::Row::Task(at) => Some(scene.view.tasks.rows[*at as usize].state.as_str()),
+        crate::app::panes::Row::At(at) => Some(scene.view.tasks.rows[*at as usize].state.as_str()),
         _ => None,
     })
     .collect()
@@ -249,7 +249,7 @@ fn names_of_workers_come_after_all_other_locks() {
     let mut app = app(b);
     drive(&mut app, "3");
     // The first in the snapshot is the last on the screen.
-    assert_eq!(app.pane(Pane::Locks).rows, [Row::Lock(2), Row::Lock(1), Row::Lock(0)]);
+    assert_eq!(app.pane(Pane::Locks).rows, [Row::At(2), Row::At(1), Row::At(0)]);
 }
 
 #[test]
@@ -303,7 +303,8 @@ fn leases_and_the_queue_have_their_keys_where_there_are_tables() {
     let states = |app: &App, pane: Pane, column: &str| -> Vec<String> {
         let scene = app.scene().unwrap();
         let rows = app.pane(pane).rows.iter();
-        rows.map(|row| super::super::table::cell(&scene, &[], *row, column, 40).text).collect()
+        rows.map(|row| pane.table().cell(&scene, *row, pane.table().position(column).unwrap(), 40).text)
+            .collect()
     };
     assert_eq!(states(&app, Pane::Generators, "worker"), ["3", "1", "2"], "what is ahead first");
     assert_eq!(states(&app, Pane::Limits, "state"), ["full", "near", "open", "unknown"]);

@@ -4,8 +4,8 @@ use crate::app::App;
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, Page};
-use crate::app::screen::{Pane, Screen};
-use crate::app::table::{self, RowId};
+use crate::app::panes::{Pane, RowId};
+use crate::app::screens::Screen;
 
 /// The refresh intervals that `+` and `-` go through, in seconds.
 const INTERVALS: [f64; 8] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
@@ -33,7 +33,7 @@ impl App {
     }
 
     pub(super) fn scroll_columns(&mut self, by: isize) -> Update {
-        let most = table::columns(self.focus).len().saturating_sub(2);
+        let most = self.focus.table().headings().len().saturating_sub(2);
         let state = self.pane_mut(self.focus);
         state.column_offset = state.column_offset.saturating_add_signed(by).min(most);
         Update::redraw()
@@ -111,8 +111,7 @@ impl App {
     pub(super) fn start_sort(&mut self) -> Update {
         let pane = self.focus;
         let current = self.pane(pane).sort.map(|sort| sort.column);
-        let selected =
-            table::columns(pane).iter().position(|column| Some(column.name) == current).unwrap_or(0);
+        let selected = current.and_then(|column| pane.table().position(column)).unwrap_or(0);
         self.open_page(Page::Sort { pane, selected })
     }
 

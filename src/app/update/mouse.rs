@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::app::message::{Spot, Update};
 use crate::app::page::Page;
-use crate::app::screen::Pane;
+use crate::app::panes::Pane;
 
 impl App {
     pub(super) fn click(&mut self, spot: Spot) -> Update {

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
 use crate::app::page::FindingId;
-use crate::app::table::RowId;
+use crate::app::panes::RowId;
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 

@@ -1,0 +1,132 @@
+//! The id generators.
+//!
+//! ```text
+//!   WORKER  LAST ID      CLOCK        SEQUENCE TABLE
+//!   3       14:07:31     5m00s ahead        17 id_generator
+//! ```
+
+use super::cell::table_name;
+use super::column::Columns;
+use super::definition::{Definition, Read};
+use super::facts::{Fact, cut, rows, stale_tables, taken};
+use super::limits::thousandths;
+use super::row::{Row, RowId};
+use super::words::TABLE;
+use super::{Cell, Rows, Value};
+use crate::app::detail;
+use crate::app::index::Scene;
+use crate::app::line::Tone;
+use crate::model::id_generator::{self, GeneratorRow};
+use crate::text;
+
+/// Id generators that were read.
+struct Generators;
+
+impl Rows for Generators {
+    type Row<'a> = GeneratorRow<'a>;
+
+    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<GeneratorRow<'a>> {
+        let (table, at) = row.within()?;
+        id_generator::row(scene.snapshot, table, at)
+    }
+
+    fn id(_: &Scene<'_>, row: GeneratorRow<'_>) -> Option<RowId> {
+        Some(RowId::Generator(row.id))
+    }
+}
+
+type Column = super::Column<Generators>;
+
+static COLUMNS: Columns<Generators> = Columns {
+    shown: &[
+        Column::number(
+            ("WORKER", "worker", "number of the worker the ids are of"),
+            (7, 10),
+            Tone::Plain,
+            |row, _| Some(row.generator.worker),
+        )
+        .left(),
+        Column::sorted(
+            ("LAST ID", "last", "the last id it gave"),
+            (12, 14),
+            |row, _, _| last(&row),
+            |row, _| Value::number(row.ahead.map(|ahead| -ahead)),
+        )
+        .right(),
+        Column::cell(
+            ("AT", "at", "the time in that id, against the server's clock"),
+            (8, 8),
+            |row, scene, _| at(scene, &row),
+        )
+        .rank(2),
+        Column::number(
+            ("SEQUENCE", "sequence", "its number within that millisecond"),
+            (8, 8),
+            Tone::Plain,
+            |row, _| row.generator.sequence,
+        ),
+        Column::sorted(
+            TABLE,
+            (12, 0),
+            |row, _, room| table_name(Some(row.source), room),
+            |row, _| Value::text(Some(row.source)),
+        )
+        .rank(1),
+    ],
+    others: &[],
+};
+
+pub(super) static PANE: Definition = Definition {
+    order: |scene, rows| rows.sort_by_cached_key(|row| Generators::get(scene, *row).map(|row| urgency(&row))),
+    is_there: |has| has.generators,
+    empty: "no id generators",
+    facts: |scene, _| facts(scene),
+    read: |scene| Read { at: taken(&scene.snapshot.systems.generators), error: None },
+    name: |_, id| match id {
+        RowId::Generator(id) => format!("Id generator {}", id.worker),
+        _ => String::new(),
+    },
+    label: |_, id| match id {
+        RowId::Generator(id) => format!("id generator {}", id.worker),
+        _ => String::new(),
+    },
+    detail: |scene, id, _| match id {
+        RowId::Generator(id) => detail::item::generator(scene, id),
+        _ => None,
+    },
+    ..Definition::new(("Id generators", "an id generator"), &COLUMNS, |scene, _| {
+        Row::all_of(scene.snapshot.systems.generators.iter().map(|rows| rows.section.rows.len()))
+    })
+};
+
+/// `3 workers`
+fn facts(scene: &Scene<'_>) -> Vec<Fact> {
+    let tables = &scene.snapshot.systems.generators;
+    let mut facts = stale_tables(scene, tables);
+    facts.push((rows(tables, "worker", "workers"), Tone::Plain));
+    facts.extend(cut(tables));
+    facts
+}
+
+/// What is ahead of the clock first, then the latest id.
+fn urgency(row: &GeneratorRow<'_>) -> (i64, i64) {
+    let ahead = row.ahead.filter(|ahead| *ahead > 0.1).map_or(0, thousandths);
+    (ahead.saturating_neg(), row.generator.worker)
+}
+
+/// The time of day of the last id; none where that is days away.
+fn at(scene: &Scene<'_>, row: &GeneratorRow<'_>) -> Cell {
+    let is_near = row.ahead.is_some_and(|ahead| ahead.abs() < 86_400.0);
+    let at = row.generator.last_at().filter(|_| is_near);
+    at.map_or_else(Cell::none, |at| Cell::toned(scene.time_of_day(at), Tone::Dim))
+}
+
+/// `4.0s ago`, `5m00s ahead`: when the last id was made, by its own account.
+pub(in crate::app) fn last(row: &GeneratorRow<'_>) -> Cell {
+    match row.ahead {
+        // A millisecond or two is the time between two looks at one clock.
+        Some(ahead) if ahead >= 0.1 => Cell::toned(format!("{} ahead", text::duration(ahead)), Tone::Warning),
+        Some(ahead) => Cell::plain(format!("{} ago", text::duration(-ahead))),
+        None => Cell::toned("never", Tone::Dim),
+    }
+}

@@ -1,0 +1,175 @@
+//! The rate limits.
+//!
+//! ```text
+//!   STATE   KEY             COUNT  LIMIT OF LIMIT         ENDS IN  WINDOW TABLE
+//!   full    user:123:api      100    100 ████████ 100%        12s     48s rate_limit
+//! ```
+
+use std::sync::Arc;
+
+use super::cell::{bar, table_name};
+use super::column::Columns;
+use super::definition::{Definition, Read};
+use super::facts::{Fact, cut, rows, stale_tables, taken};
+use super::row::{Row, RowId};
+use super::words::TABLE;
+use super::{Cell, Rows, Value};
+use crate::app::detail;
+use crate::app::index::Scene;
+use crate::app::line::Tone;
+use crate::model::rate_limit::{self, LimitRow, LimitState};
+use crate::text;
+
+/// Rate limits that were read.
+struct Limits;
+
+impl Rows for Limits {
+    type Row<'a> = LimitRow<'a>;
+
+    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<LimitRow<'a>> {
+        let (table, at) = row.within()?;
+        rate_limit::row(scene.snapshot, table, at)
+    }
+
+    fn id(_: &Scene<'_>, row: LimitRow<'_>) -> Option<RowId> {
+        Some(RowId::Limit(row.id))
+    }
+}
+
+type Column = super::Column<Limits>;
+
+static COLUMNS: Columns<Limits> = Columns {
+    shown: &[
+        Column::state(
+            ("STATE", "state", "full, near its limit (80 %), open, over: the window has passed"),
+            (7, 7),
+            |row, _| (row.state.as_str(), tone(row.state)),
+        ),
+        Column::text(("KEY", "key", "what is limited"), (14, 40), |row, _| Some(&row.limit.key)),
+        Column::sorted(
+            ("COUNT", "count", "requests in this window"),
+            (6, 9),
+            |row, _, _| number(row.limit.count),
+            |row, _| Value::whole(row.limit.count),
+        )
+        .right(),
+        Column::sorted(
+            ("LIMIT", "limit", "how many there may be"),
+            (6, 9),
+            |row, _, _| number(row.limit.max_requests),
+            |row, _| Value::whole(row.limit.max_requests),
+        )
+        .right(),
+        Column::sorted(
+            ("OF LIMIT", "gauge", "how much of the limit is used up"),
+            (14, 22),
+            |row, _, room| gauge(row, room),
+            |row, _| Value::number(share(row)),
+        )
+        .rank(1),
+        Column::sorted(
+            ("ENDS", "ends", "time until the window ends"),
+            (6, 6),
+            |row, scene, _| ends_cell(scene, &row),
+            |row, scene| Value::number(ends(scene, &row)),
+        )
+        .right(),
+        Column::age(("BEGAN", "began", "since the window began"), (6, 6), Tone::Dim, |row, scene| {
+            scene.age(row.limit.window_start)
+        })
+        .rank(2),
+        Column::sorted(
+            TABLE,
+            (10, 0),
+            |row, _, room| table_name(Some(row.source), room),
+            |row, _| Value::text(Some(row.source)),
+        )
+        .rank(3),
+    ],
+    others: &[],
+};
+
+pub(super) static PANE: Definition = Definition {
+    order: |scene, rows| rows.sort_by_cached_key(|row| Limits::get(scene, *row).map(urgency)),
+    is_there: |has| has.limits,
+    empty: "no open windows",
+    facts: |scene, _| facts(scene),
+    read: |scene| Read { at: taken(&scene.snapshot.systems.limits), error: None },
+    is_state: |word| LimitState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |_, _| "Rate limit".to_owned(),
+    label: |_, _| "a rate limit".to_owned(),
+    detail: |scene, id, _| match id {
+        RowId::Limit(id) => detail::item::limit(scene, id),
+        _ => None,
+    },
+    ..Definition::new(("Rate limits", "a rate limit"), &COLUMNS, |scene, _| {
+        Row::all_of(scene.snapshot.systems.limits.iter().map(|rows| rows.section.rows.len()))
+    })
+};
+
+/// `3 keys · 1 full`
+fn facts(scene: &Scene<'_>) -> Vec<Fact> {
+    let tables = &scene.snapshot.systems.limits;
+    let mut facts = stale_tables(scene, tables);
+    facts.push((rows(tables, "key", "keys"), Tone::Plain));
+    let full = rate_limit::rows(scene.snapshot).filter(|row| row.state == LimitState::Full).count();
+    if full > 0 {
+        facts.push((format!("{full} full"), Tone::Warning));
+    }
+    facts.extend(cut(tables));
+    facts
+}
+
+/// What is full first, then what is nearest to its limit.
+fn urgency(row: LimitRow<'_>) -> (LimitState, i64, Arc<str>) {
+    let share = row.limit.share().map_or(0, thousandths);
+    // Among those without a limit the busiest.
+    let most = if row.limit.max_requests.is_some() { share } else { row.limit.count.unwrap_or_default() };
+    (row.state, most.saturating_neg(), row.limit.key.clone())
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "saturates")]
+pub(super) fn thousandths(number: f64) -> i64 {
+    (number * 1000.0) as i64
+}
+
+/// How a state looks.
+pub(in crate::app) fn tone(state: LimitState) -> Tone {
+    match state {
+        LimitState::Full | LimitState::Near => Tone::Warning,
+        LimitState::Open => Tone::Good,
+        LimitState::Unknown => Tone::Plain,
+        LimitState::Over => Tone::Dim,
+    }
+}
+
+fn is_live(row: &LimitRow<'_>) -> bool {
+    row.state != LimitState::Over
+}
+
+fn ends(scene: &Scene<'_>, row: &LimitRow<'_>) -> Option<f64> {
+    row.limit.expires_at.map(|end| (end - scene.snapshot.taken_at).as_seconds_f64())
+}
+
+fn share(row: LimitRow<'_>) -> Option<f64> {
+    row.limit.share().filter(|_| is_live(&row))
+}
+
+fn gauge(row: LimitRow<'_>, room: u16) -> Cell {
+    share(row).map_or_else(Cell::none, |share| {
+        Cell::toned(bar(share, room), if share >= 1.0 { Tone::Warning } else { Tone::Plain })
+    })
+}
+
+fn ends_cell(scene: &Scene<'_>, row: &LimitRow<'_>) -> Cell {
+    match ends(scene, row) {
+        Some(left) if left > 0.0 => Cell::plain(text::duration(left)),
+        Some(_) => Cell::toned("over", Tone::Dim),
+        None => Cell::none(),
+    }
+}
+
+fn number(value: Option<i64>) -> Cell {
+    let count = value.map(|value| text::count(u64::try_from(value).unwrap_or_default()));
+    count.map_or_else(Cell::none, Cell::plain)
+}

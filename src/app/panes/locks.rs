@@ -1,0 +1,257 @@
+//! Held and awaited locks: the Locks screen.
+
+use super::backends::several_databases;
+use super::cell::fit_names;
+use super::column::{Columns, Rows};
+use super::definition::{Basis, Definition};
+use super::facts::Fact;
+use super::row::{Owner, Row, RowId};
+use super::words::{DB, PID, QUERY, WHO};
+use super::{Cell, Total, Value, backends, chains, lock_order};
+use crate::app::detail;
+use crate::app::index::Scene;
+use crate::app::keymap::Action;
+use crate::app::line::Tone;
+use crate::model::lock::{Lock, LockMode, LockType};
+use crate::model::lock_key::LockKey;
+use crate::model::wait_graph::Party;
+
+/// Rows of `pg_locks`.
+pub(super) struct Locks;
+
+impl Rows for Locks {
+    type Row<'a> = &'a Lock;
+
+    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<&'a Lock> {
+        scene.snapshot.locks.rows.get(row.at()?)
+    }
+
+    fn id(scene: &Scene<'_>, lock: &Lock) -> Option<RowId> {
+        let owner = match lock.pid {
+            Some(pid) => Owner::Backend(chains::backend_id(scene, pid)),
+            None => Owner::Prepared(lock.virtualtransaction),
+        };
+        Some(RowId::Lock(lock.tag, owner, lock.mode, lock.granted))
+    }
+}
+
+type Column = super::Column<Locks>;
+
+static COLUMNS: Columns<Locks> = Columns {
+    shown: &[
+        Column::cell(("LOCK", "lock", LOCK_HELP), (20, 40), |lock, scene, room| label(scene, lock, room)),
+        Column::text(("TYPE", "type", "the lock type, as in pg_locks"), (8, 13), |lock, _| {
+            Some(lock.tag.locktype.as_str())
+        })
+        .rank(5),
+        Column::sorted(
+            ("MODE", "mode", MODE_HELP),
+            (10, 20),
+            |lock, _, room| mode(lock, room),
+            |lock, _| Value::text(Some(lock.mode.as_str())),
+        ),
+        Column::sorted(
+            ("STATE", "state", "held or waiting"),
+            (7, 7),
+            |lock, _, _| state(lock),
+            |lock, _| Value::text(Some(if lock.granted { "held" } else { "waiting" })),
+        ),
+        Column::sorted(
+            ("AGE", "age", "how long it is held or has been waited for"),
+            (8, 11),
+            |lock, scene, room| age(scene, lock, room),
+            |lock, scene| Value::number(seconds(scene, lock)),
+        )
+        .right(),
+        Column::number(("WAITERS", "waiters", WAITERS_HELP), (7, 7), Tone::Warning, |lock, scene| {
+            waiters(scene, lock)
+        }),
+        Column::sorted(PID, (8, 8), |lock, _, _| pid(lock), |lock, _| Value::whole(lock.pid.map(i64::from))),
+        Column::cell(WHO, (10, 24), |lock, scene, room| who(scene, lock, room)).rank(1),
+        Column::text(DB, (6, 12), |lock, scene| database(scene, lock)).rank(4).only_where(several_databases),
+        Column::cell(("KEY", "key", KEY_HELP), (12, 22), |lock, _, _| key(lock)).rank(3),
+        Column::text(QUERY, (8, 0), |lock, scene| scene.backend(lock.pid?)?.query.as_deref()).rank(6),
+    ],
+    // The one age that is on the screen is either.
+    others: &[
+        Column::age(("WAIT", "wait", "how long it is waited for"), (6, 6), Tone::Plain, |lock, scene| {
+            seconds(scene, lock).filter(|_| !lock.granted)
+        }),
+        Column::age(("HELD", "held", "how long it is held"), (6, 6), Tone::Plain, |lock, scene| {
+            seconds(scene, lock).filter(|_| lock.granted)
+        }),
+    ],
+};
+
+pub(super) const LOCK_HELP: &str = "what is locked; of an advisory lock the name behind its key";
+pub(super) const MODE_HELP: &str = "the lock mode; advisory: X exclusive, S shared";
+pub(super) const WAITERS_HELP: &str = "sessions that wait for this lock";
+pub(super) const KEY_HELP: &str = "the advisory key: one number, or two";
+
+pub(super) static PANE: Definition = Definition {
+    order: lock_order::by_queue,
+    basis: Basis::Locks,
+    empty: "no advisory locks; a shows all lock types",
+    facts,
+    keys: &[Action::AllLocks],
+    name: |scene, id| match id {
+        RowId::Lock(tag, ..) => format!("Lock on {}", scene.lock_label(&tag, crate::app::page::pid_of(id))),
+        _ => String::new(),
+    },
+    detail: |scene, id, width| match id {
+        RowId::Lock(tag, ..) => detail::lock::lines(scene, &tag, width),
+        _ => None,
+    },
+    ..Definition::new(("Locks", "a lock of a session"), &COLUMNS, |scene, wanted| {
+        rows(scene, |lock| wanted.all_locks || lock.tag.locktype == LockType::Advisory)
+    })
+};
+
+fn facts(scene: &Scene<'_>, total: Total) -> Vec<Fact> {
+    let kind = if total.all_locks { "all types" } else { "advisory; a shows all" };
+    let mut facts = vec![(format!("{} {kind}", crate::text::count(total.rows as u64)), Tone::Plain)];
+    if scene.snapshot.locks_omitted > 0 {
+        let omitted = crate::text::count(scene.snapshot.locks_omitted);
+        facts.push((format!("{omitted} uncontended ones not read"), Tone::Warning));
+    }
+    facts
+}
+
+/// The rows of `pg_locks` that are wanted.
+pub(super) fn rows(scene: &Scene<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
+    let locks = scene.snapshot.locks.rows.iter().enumerate();
+    locks.filter(|(_, lock)| wanted(lock)).filter_map(|(at, _)| u32::try_from(at).ok().map(Row::At)).collect()
+}
+
+/// What is locked.
+pub(super) fn label(scene: &Scene<'_>, lock: &Lock, room: u16) -> Cell {
+    let label = fit_names(scene.lock_label(&lock.tag, lock.pid), room);
+    // A number is an advisory key, and TYPE says so.
+    Cell::plain(label.strip_prefix("advisory ").map(str::to_owned).unwrap_or(label))
+}
+
+fn state(lock: &Lock) -> Cell {
+    if lock.granted { Cell::plain("held") } else { Cell::toned("waiting", Tone::Warning) }
+}
+
+/// How a time is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// To the moment.
+    Exactly,
+    /// It may be longer, and is not shorter.
+    AtLeast,
+    /// At every look for so long; in between it may have been released and taken again.
+    Seen,
+}
+
+/// How long a lock is held or waited for, and how that is known.
+pub(in crate::app) fn lock_age(scene: &Scene<'_>, lock: &Lock) -> Option<(f64, Known)> {
+    if !lock.granted {
+        return scene.wait_age(lock.wait_start).map(|age| (age, Known::Exactly));
+    }
+    let key = (lock.pid?, lock.tag);
+    if let Some(began) = scene.view.runs_since.get(&key) {
+        return scene.age(Some(*began)).map(|age| (age, Known::Exactly));
+    }
+    let since = scene.view.held_since.get(&key)?;
+    if since.proved <= since.seen {
+        return scene.age(Some(since.proved)).map(|age| (age, Known::AtLeast));
+    }
+    scene.age(Some(since.seen)).map(|age| (age, Known::Seen))
+}
+
+/// `7.2s`, `≥41s`, `seen 12s`
+pub(in crate::app) fn age_words((seconds, known): (f64, Known)) -> String {
+    let age = crate::text::duration(seconds);
+    match known {
+        Known::Exactly => age,
+        Known::AtLeast => format!("≥{age}"),
+        Known::Seen => format!("seen {age}"),
+    }
+}
+
+/// How long it is held or waited for, in seconds.
+pub(super) fn seconds(scene: &Scene<'_>, lock: &Lock) -> Option<f64> {
+    lock_age(scene, lock).map(|(seconds, _)| seconds)
+}
+
+pub(super) fn age(scene: &Scene<'_>, lock: &Lock, room: u16) -> Cell {
+    match lock_age(scene, lock) {
+        Some((seconds, _)) if !lock.granted => Cell::age(Some(seconds), Tone::Warning),
+        Some(known) => {
+            let words = age_words(known);
+            let fits = words.chars().count() <= usize::from(room);
+            Cell::plain(if fits { words } else { largest_unit(&words) })
+        }
+        None => Cell::none(),
+    }
+}
+
+/// `seen 41m` for `seen 41m02s`, `seen 1s` for `seen 1.2s`: what is cut off would otherwise hide the unit.
+fn largest_unit(words: &str) -> String {
+    let (before, age) = words.split_once(' ').unwrap_or(("", words));
+    let number: String = age.chars().take_while(|character| !matches!(character, '.' | 'a'..='z')).collect();
+    let unit = age.chars().find(char::is_ascii_alphabetic).map_or_else(String::new, String::from);
+    format!("{before} {number}{unit}").trim_start().to_owned()
+}
+
+/// How many wait for a lock that is held; none where nobody does.
+pub(super) fn waiters(scene: &Scene<'_>, lock: &Lock) -> Option<i64> {
+    let queue = scene.queue(&lock.tag).filter(|_| lock.granted)?;
+    i64::try_from(queue.waiters.len()).ok().filter(|count| *count > 0)
+}
+
+pub(super) fn pid(lock: &Lock) -> Cell {
+    lock.pid.map_or_else(|| Cell::plain("prepared"), |pid| Cell::plain(pid.to_string()))
+}
+
+/// Whose it is: of a prepared transaction its owner.
+pub(super) fn who(scene: &Scene<'_>, lock: &Lock, room: u16) -> Cell {
+    match lock.pid {
+        None => Cell::server(scene.prepared(lock.virtualtransaction).and_then(|row| row.owner.as_deref())),
+        Some(pid) => {
+            scene.backend(pid).map_or_else(Cell::none, |backend| backends::who(scene, backend, room))
+        }
+    }
+}
+
+pub(super) fn database<'a>(scene: &Scene<'a>, lock: &Lock) -> Option<&'a str> {
+    scene.snapshot.names.databases.get(&lock.tag.database?).map(|name| &**name)
+}
+
+pub(super) fn key(lock: &Lock) -> Cell {
+    LockKey::of(&lock.tag).map_or_else(Cell::none, |key| Cell::toned(key.to_string(), Tone::Dim))
+}
+
+/// Who holds it or waits for it.
+pub(super) fn party(lock: &Lock) -> Party {
+    lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend)
+}
+
+/// `X` and `S` are enough for the two modes of an advisory lock.
+pub(super) fn mode(lock: &Lock, room: u16) -> Cell {
+    let short = match (lock.tag.locktype, lock.mode) {
+        (LockType::Advisory, LockMode::Exclusive) => "X",
+        (LockType::Advisory, LockMode::Share) => "S",
+        (_, mode) => return Cell::plain(mode.short()),
+    };
+    Cell::plain(if usize::from(room) >= "Exclusive".len() { lock.mode.short() } else { short })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_that_has_no_room_keeps_its_unit() {
+        for (words, short) in [
+            ("seen 1.2s", "seen 1s"),
+            ("seen 41m02s", "seen 41m"),
+            ("≥3d04h", "≥3d"),
+            ("seen 17s", "seen 17s"),
+        ] {
+            assert_eq!(largest_unit(words), short);
+        }
+    }
+}

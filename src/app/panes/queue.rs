@@ -1,0 +1,217 @@
+//! The work queue: its items that somebody should see.
+//!
+//! ```text
+//!   STATE    ITEM     NAME            WORKER       RUN   BEAT   TRY PID         IN  WHAT
+//!   lost     41207    邮件发送        worker-3   4m10s  4m10s   1/3 -        4m40s
+//!   running  41211    resize images   worker-1     42s   1.0s   1/3 6101     1m12s
+//! ```
+
+use std::borrow::Cow;
+
+use super::cell::{table_name, worker};
+use super::column::Columns;
+use super::definition::{Definition, Read};
+use super::facts::{Fact, stale_tables, taken};
+use super::row::{Row, RowId};
+use super::words::{BEAT, TABLE, TRY, WORKER};
+use super::{Cell, Rows, Value};
+use crate::app::detail;
+use crate::app::index::Scene;
+use crate::app::line::Tone;
+use crate::model::work_queue::{Item, ItemRow, ItemState};
+
+/// Items that were read.
+struct Items;
+
+impl Rows for Items {
+    type Row<'a> = (&'a ItemRow, &'a Item);
+
+    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<Self::Row<'a>> {
+        let row = scene.view.queue.rows.get(row.at()?)?;
+        Some((row, row.item(scene.snapshot)?))
+    }
+
+    fn id(_: &Scene<'_>, (row, _): Self::Row<'_>) -> Option<RowId> {
+        Some(RowId::Item(row.id))
+    }
+}
+
+type Column = super::Column<Items>;
+
+static COLUMNS: Columns<Items> = Columns {
+    shown: &[
+        Column::state(
+            ("STATE", "state", "of the item; the words below say what each means"),
+            (8, 8),
+            |(row, _), _| (row.state.as_str(), tone(row.state)),
+        ),
+        Column::sorted(
+            ("ITEM", "item", "its id"),
+            (8, 12),
+            |(_, item), _, _| Cell::plain(item.id.to_string()),
+            |(_, item), _| id_value(item),
+        ),
+        Column::text(("NAME", "name", "what is to be done"), (13, 32), |(_, item), _| item.name.as_deref()),
+        Column::sorted(
+            WORKER,
+            (11, 24),
+            |(_, item), _, room| worker(item.worker.as_deref(), room),
+            |(_, item), _| Value::text(item.worker.as_deref()),
+        ),
+        Column::age(
+            ("RUN", "run", "how long it has been worked on"),
+            (6, 6),
+            Tone::Plain,
+            |(row, _), scene| row.run(scene.snapshot),
+        ),
+        Column::age(BEAT, (6, 6), Tone::Dim, |(_, item), scene| beat(scene, item)).rank(1),
+        Column::cell(TRY, (4, 5), |(_, item), _, _| attempts(item).map_or_else(Cell::none, Cell::plain))
+            .right(),
+        Column::number(("PID", "pid", "the session that works on it"), (7, 8), Tone::Plain, |(row, _), _| {
+            row.pid.map(i64::from)
+        })
+        .left(),
+        Column::age(("DUE", "due", "when it may be taken again"), (6, 6), Tone::Plain, |(row, _), scene| {
+            row.due_in(scene.snapshot)
+        })
+        .rank(2),
+        Column::age(("AGE", "age", "since it was put in"), (6, 6), Tone::Dim, |(_, item), scene| {
+            scene.age(item.created_at)
+        }),
+        Column::age(("ENDED", "ended", "since it ended"), (6, 6), Tone::Dim, |(_, item), scene| {
+            ended(scene, item)
+        })
+        .rank(4),
+        Column::cell(TABLE, (14, 24), |(row, _), scene, room| {
+            table_name(row.source(scene.snapshot).map(|name| &**name), room)
+        })
+        .rank(5),
+        Column::sorted(
+            ("ERROR", "error", "why it failed last"),
+            (12, 0),
+            |(_, item), _, _| error(item),
+            |(_, item), _| Value::text(item.error.as_deref()),
+        )
+        .rank(3),
+    ],
+    others: &[],
+};
+
+pub(super) static PANE: Definition = Definition {
+    order: |scene, rows| {
+        rows.sort_by_cached_key(|row| Items::get(scene, *row).map(|(row, _)| row.urgency(scene.snapshot)));
+    },
+    is_there: |has| has.queue,
+    empty: "no pending, running or failed items",
+    facts: |scene, _| facts(scene),
+    read: |scene| Read { at: taken(&scene.snapshot.systems.items), error: None },
+    is_state: |word| ItemState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |_, id| match id {
+        RowId::Item(id) => format!("Queue item {}", id.id),
+        _ => String::new(),
+    },
+    label: |_, id| match id {
+        RowId::Item(id) => format!("queue item {}", id.id),
+        _ => String::new(),
+    },
+    detail: |scene, id, _| match id {
+        RowId::Item(id) => detail::item::item(scene, id),
+        _ => None,
+    },
+    ..Definition::new(("Queue", "an item of the work queue"), &COLUMNS, |scene, _| {
+        Row::all(scene.view.queue.rows.len())
+    })
+};
+
+/// A number, where it is one that a number of the filter can be compared with.
+fn id_value(item: &Item) -> Value<'static> {
+    match i32::try_from(item.id) {
+        Ok(id) => Value::Number(f64::from(id)),
+        Err(_) => Value::Text(Cow::Owned(item.id.to_string())),
+    }
+}
+
+fn error(item: &Item) -> Cell {
+    Cell::server(item.error.as_deref().filter(|error| !error.is_empty())).with_tone(Tone::Warning)
+}
+
+/// How a state looks.
+pub(in crate::app) fn tone(state: ItemState) -> Tone {
+    match state {
+        ItemState::Lost => Tone::Critical,
+        ItemState::MaybeLost
+        | ItemState::Slow
+        | ItemState::MaybeSlow
+        | ItemState::Unknown
+        | ItemState::Settling
+        | ItemState::Failed => Tone::Warning,
+        ItemState::Running | ItemState::MaybeRunning => Tone::Good,
+        ItemState::Pending => Tone::Plain,
+        ItemState::Resting => Tone::Dim,
+    }
+}
+
+/// `2/3`: how often it was taken, and may be.
+fn attempts(item: &Item) -> Option<String> {
+    match (item.attempt?, item.max_attempts) {
+        (attempt, Some(most)) => Some(format!("{attempt}/{most}")),
+        (attempt, None) => Some(attempt.to_string()),
+    }
+}
+
+/// The last sign of life of a worker, in seconds before now.
+fn beat(scene: &Scene<'_>, item: &Item) -> Option<f64> {
+    scene.age(item.heartbeat_at.filter(|_| item.is_processing()))
+}
+
+fn ended(scene: &Scene<'_>, item: &Item) -> Option<f64> {
+    scene.age(item.completed_at.filter(|_| !item.is_processing()))
+}
+
+/// `1,204 pending · 4 processing · 1 lost · 3 failed · oldest 25m10s · 118/min · 10,000+ completed`
+fn facts(scene: &Scene<'_>) -> Vec<Fact> {
+    let depth = &scene.view.queue.depth;
+    let systems = &scene.snapshot.systems;
+    let mut facts = stale_tables(scene, &systems.counts);
+    if facts.is_empty() {
+        facts = stale_tables(scene, &systems.items);
+    }
+    if systems.counts.iter().all(|table| table.section.taken_at.is_none()) {
+        return facts;
+    }
+    facts.push((format!("{} pending", depth.pending), Tone::Plain));
+    facts.push((format!("{} processing", depth.processing), Tone::Plain));
+    let lost = scene.view.queue.of_state(ItemState::Lost).count();
+    if lost > 0 {
+        facts.push((format!("{lost} lost"), Tone::Critical));
+    }
+    let slow = scene.view.queue.of_state(ItemState::Slow).count();
+    if slow > 0 {
+        facts.push((format!("{slow} slow"), Tone::Warning));
+    }
+    if depth.failed.count > 0 {
+        facts.push((format!("{} failed", depth.failed), Tone::Warning));
+    }
+    if let Some(age) = scene.age(depth.oldest_pending_at) {
+        facts.push((format!("oldest {}", crate::text::duration(age)), Tone::Plain));
+    }
+    if let Some(rate) = depth.per_minute {
+        facts.push((format!("{}/min", crate::text::count(rate)), Tone::Plain));
+    }
+    facts.push((format!("{} completed", depth.completed), Tone::Dim));
+    if depth.other.count > 0 {
+        facts.push((format!("{} of another status", depth.other), Tone::Dim));
+    }
+    if systems.items.iter().any(|table| table.is_cut) || depth.processing.is_more {
+        facts.push(("older items are not read".to_owned(), Tone::Warning));
+    }
+    facts
+}
+
+/// How many items have lost their worker, for the header.
+#[must_use]
+pub fn urgent(scene: &Scene<'_>) -> Option<Fact> {
+    let lost = scene.view.queue.of_state(ItemState::Lost).count();
+    let noun = if lost == 1 { "item" } else { "items" };
+    (lost > 0).then(|| (format!("{lost} {noun} lost"), Tone::Critical))
+}
