@@ -106,7 +106,9 @@ fn columns(app: &App) -> Vec<Line> {
 
 /// What the role may see and do.
 fn role(app: &App) -> Vec<Line> {
-    let Some((scene, server)) = app.scene().and_then(|scene| Some((scene, scene.snapshot.server()?))) else {
+    let Some((context, server)) =
+        app.context().and_then(|context| Some((context, context.snapshot.server()?)))
+    else {
         return Vec::new();
     };
     let mut lines = vec![heading("This role")];
@@ -122,7 +124,7 @@ fn role(app: &App) -> Vec<Line> {
         ));
         return lines;
     }
-    if let Some(rights) = scene.view.rights.as_deref() {
+    if let Some(rights) = context.view.rights.as_deref() {
         lines.extend(rights.words().into_iter().map(|(word, text)| entry(word, text, Tone::Warning)));
         let tables =
             "to what is in tables: as its grants allow; what is missing is named when the server refuses";

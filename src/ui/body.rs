@@ -8,7 +8,7 @@ use super::viewport::Viewport;
 use super::widgets::table;
 use super::{draw_line, layout, split_top};
 use crate::app::App;
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
 use crate::app::panes::{Fact, Pane, Total, stale};
 
@@ -30,13 +30,13 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
 /// Whether a pane has nothing to show, and no filter hides it.
 fn is_calm(pane: Pane, app: &App) -> bool {
     let state = app.pane(pane);
-    app.scene().is_some() && state.rows.is_empty() && state.filter.is_empty()
+    app.context().is_some() && state.rows.is_empty() && state.filter.is_empty()
 }
 
 /// `─ Advisory · no advisory lock is held ─────`
 fn draw_calm(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &Theme) {
-    let Some(scene) = app.scene() else { return };
-    let mut facts = vec![(nothing(pane, app, &scene).to_owned(), Tone::Dim)];
+    let Some(context) = app.context() else { return };
+    let mut facts = vec![(nothing(pane, app, &context).to_owned(), Tone::Dim)];
     // Why there is nothing may be that it could not be read.
     facts.extend(self::facts(pane, app).into_iter().filter(|(_, tone)| *tone == Tone::Past));
     draw_title(frame, area, (pane, facts), app, theme);
@@ -45,14 +45,14 @@ fn draw_calm(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, theme: &T
 fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let (title, mut rest) = split_top(area, 1);
     draw_title(frame, title, (pane, facts(pane, app)), app, theme);
-    let Some(scene) = app.scene() else { return };
+    let Some(context) = app.context() else { return };
     if let Some(above) = pane.definition().above {
         let (line, below) = split_top(rest, 1);
-        draw_line(frame, line, &above(&scene), theme);
+        draw_line(frame, line, &above(&context), theme);
         rest = below;
     }
     if app.pane(pane).rows.is_empty() {
-        let line = Line::new().with(format!("  {}", nothing(pane, app, &scene)), Tone::Dim);
+        let line = Line::new().with(format!("  {}", nothing(pane, app, &context)), Tone::Dim);
         draw_line(frame, Rect { y: rest.y + 1, height: rest.height.saturating_sub(1), ..rest }, &line, theme);
         if app.focus == pane {
             viewport.page_rows = usize::from(rest.height);
@@ -63,12 +63,12 @@ fn draw(frame: &mut Frame<'_>, area: Rect, pane: Pane, app: &App, viewport: &mut
 }
 
 /// What an empty table says.
-fn nothing(pane: Pane, app: &App, scene: &Scene<'_>) -> &'static str {
+fn nothing(pane: Pane, app: &App, context: &Context<'_>) -> &'static str {
     let definition = pane.definition();
     match definition.absent.filter(|_| !(definition.is_there)(app.has())) {
         _ if !app.pane(pane).filter.is_empty() => "no row matches the filter; Esc clears it",
         Some(absent) => absent,
-        None if (definition.read)(scene).at.is_none() => "not read yet",
+        None if (definition.read)(context).at.is_none() => "not read yet",
         None => definition.empty,
     }
 }
@@ -95,13 +95,13 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, (pane, facts): (Pane, Vec<Fact>
 
 /// What the title of a pane says beside its name.
 fn facts(pane: Pane, app: &App) -> Vec<Fact> {
-    let Some(scene) = app.scene() else { return Vec::new() };
+    let Some(context) = app.context() else { return Vec::new() };
     let definition = pane.definition();
     let total = Total { rows: app.pane(pane).total, all_locks: app.all_locks };
-    let mut facts = (definition.facts)(&scene, total);
+    let mut facts = (definition.facts)(&context, total);
     facts.extend(row_facts(app, pane));
-    let read = (definition.read)(&scene);
-    facts.extend(read.error.map(|error| stale(&scene, read.at, error)));
+    let read = (definition.read)(&context);
+    facts.extend(read.error.map(|error| stale(&context, read.at, error)));
     facts
 }
 

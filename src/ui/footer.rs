@@ -176,7 +176,7 @@ fn fitting(app: &App, pieces: &[Line], needed: usize, room: usize) -> Line {
 
 /// Who is followed, in a few words.
 fn followed_name(app: &App, followed: RowId) -> String {
-    app.scene().map(|scene| (followed.home().definition().label)(&scene, followed)).unwrap_or_default()
+    app.context().map(|context| (followed.home().definition().label)(&context, followed)).unwrap_or_default()
 }
 
 /// `1 2 3 7 Overview`: the keys of the screens, and which one this is.

@@ -1,38 +1,39 @@
 //! The detail view of a backend, and of a prepared transaction.
 
 use super::{LIST, ago, consequence, field, fields, heading, party};
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
 use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{Lock, LockType, VirtualTransaction};
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{EdgeKind, Party};
 
-pub(in crate::app) fn lines(scene: &Scene<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
-    let backend = scene.backend(id.pid).filter(|backend| backend.id() == id)?;
+pub(in crate::app) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
+    let backend = context.backend(id.pid).filter(|backend| backend.id() == id)?;
     let subject = Party::Backend(backend.group());
-    let mut lines = identity(scene, backend);
-    lines.extend(waiting(scene, subject));
-    lines.extend(consequence(scene, subject));
-    lines.extend(remedy(scene, backend));
-    lines.extend(rights(scene, backend));
+    let mut lines = identity(context, backend);
+    lines.extend(waiting(context, subject));
+    lines.extend(consequence(context, subject));
+    lines.extend(remedy(context, backend));
+    lines.extend(rights(context, backend));
     lines.push(Line::new());
-    lines.extend(query(scene, backend, width));
+    lines.extend(query(context, backend, width));
     lines.push(Line::new());
-    lines.extend(below(scene, subject));
+    lines.extend(below(context, subject));
     let mine = |lock: &&Lock| lock.pid.is_some_and(|pid| pid == backend.pid);
-    lines.extend(held(scene, scene.snapshot.locks.rows.iter().filter(mine)));
+    lines.extend(held(context, context.snapshot.locks.rows.iter().filter(mine)));
     Some(lines)
 }
 
 /// How long what it holds would outlive its client's host; nothing where there is no other host, or it holds nothing.
-fn host_lost(scene: &Scene<'_>, backend: &Backend) -> Option<Line> {
+fn host_lost(context: &Context<'_>, backend: &Backend) -> Option<Line> {
     let is_remote = backend.client.as_deref().is_some_and(|client| !client.is_empty() && client != "[local]");
-    let holds = || scene.snapshot.locks.rows.iter().any(|lock| lock.granted && lock.pid == Some(backend.pid));
+    let holds =
+        || context.snapshot.locks.rows.iter().any(|lock| lock.granted && lock.pid == Some(backend.pid));
     if !is_remote || !holds() {
         return None;
     }
-    let keepalives = scene.snapshot.server()?.keepalives;
+    let keepalives = context.snapshot.server()?.keepalives;
     let words = match keepalives.after() {
         Some(seconds) => format!("the server ends it after {} (tcp_keepalives_*)", crate::text::duration(seconds.into())),
         None => "the server ends it when its system says so: on Linux after 2h11m, unless tcp_keepalives_* are set".to_owned(),
@@ -40,7 +41,7 @@ fn host_lost(scene: &Scene<'_>, backend: &Backend) -> Option<Line> {
     Some(field("host lost", words, Tone::Dim))
 }
 
-fn identity(scene: &Scene<'_>, backend: &Backend) -> Vec<Line> {
+fn identity(context: &Context<'_>, backend: &Backend) -> Vec<Line> {
     let text = |text: &Option<crate::model::Text>| {
         text.as_deref().map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
     };
@@ -52,13 +53,13 @@ fn identity(scene: &Scene<'_>, backend: &Backend) -> Vec<Line> {
             ("application", text(&backend.application)),
             ("client", text(&backend.client)),
         ]),
-        fields(&[("type", text(&backend.backend_type)), ("started", ago(scene, backend.backend_start))]),
+        fields(&[("type", text(&backend.backend_type)), ("started", ago(context, backend.backend_start))]),
     ];
     if let Some(kind) = backend.backend_type.as_deref().and_then(explain_type) {
         lines.push(field("", kind, Tone::Warning));
     }
     if let Some(state) = backend.state {
-        let since = since(scene, backend.state_change);
+        let since = since(context, backend.state_change);
         let tone = if state.is_idle_in_transaction() { Tone::Warning } else { Tone::Plain };
         lines.push(field("state", format!("{}{since}", state.as_str()), tone));
     }
@@ -73,11 +74,11 @@ fn identity(scene: &Scene<'_>, backend: &Backend) -> Vec<Line> {
         };
         lines.push(field(
             "transaction",
-            format!("began {}{wrote}", ago(scene, backend.xact_start)),
+            format!("began {}{wrote}", ago(context, backend.xact_start)),
             Tone::Plain,
         ));
     }
-    lines.extend(host_lost(scene, backend));
+    lines.extend(host_lost(context, backend));
     lines.push(fields(&[
         ("xmin", number(backend.backend_xmin)),
         ("query id", backend.query_id.map(|id| id.to_string()).unwrap_or_default()),
@@ -88,10 +89,10 @@ fn identity(scene: &Scene<'_>, backend: &Backend) -> Vec<Line> {
 }
 
 /// ` for 3m12s, since 13:59:19`, where it is known.
-fn since(scene: &Scene<'_>, at: Option<crate::model::Timestamp>) -> String {
-    match (at, scene.age(at)) {
+fn since(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
+    match (at, context.age(at)) {
         (Some(at), Some(age)) => {
-            format!(" for {}, since {}", crate::text::duration(age), scene.time_of_day(at))
+            format!(" for {}, since {}", crate::text::duration(age), context.time_of_day(at))
         }
         _ => String::new(),
     }
@@ -112,15 +113,15 @@ fn explain_type(kind: &str) -> Option<&'static str> {
 }
 
 /// The statement that ends a root. It is not for processes that serve no client: those start again.
-fn remedy(scene: &Scene<'_>, backend: &Backend) -> Option<Line> {
-    scene.root(Party::Backend(backend.pid))?;
+fn remedy(context: &Context<'_>, backend: &Backend) -> Option<Line> {
+    context.root(Party::Backend(backend.pid))?;
     let client = backend.backend_type.as_deref().is_none_or(|kind| kind == "client backend");
     client.then(|| field("to end it", format!("SELECT pg_terminate_backend({});", backend.pid), Tone::Key))
 }
 
 /// Whether our role may do that, and what it lacks. Nothing is said of processes that nobody may end.
-fn rights(scene: &Scene<'_>, backend: &Backend) -> Option<Line> {
-    let rights = scene.view.rights.as_deref()?;
+fn rights(context: &Context<'_>, backend: &Backend) -> Option<Line> {
+    let rights = context.view.rights.as_deref()?;
     let (owner, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());
     if owner.is_none() && kind.is_some_and(|kind| kind != "autovacuum worker") {
         return None;
@@ -132,29 +133,30 @@ fn rights(scene: &Scene<'_>, backend: &Backend) -> Option<Line> {
 }
 
 /// What it waits for, and where in the queue.
-fn waiting(scene: &Scene<'_>, subject: Party) -> Vec<Line> {
-    let Some((queue, place)) = scene.view.graph.wait_of(subject) else { return Vec::new() };
+fn waiting(context: &Context<'_>, subject: Party) -> Vec<Line> {
+    let Some((queue, place)) = context.view.graph.wait_of(subject) else { return Vec::new() };
     let Some(waiter) = queue.waiters.get(place) else { return Vec::new() };
-    let what = scene.wait_label(&queue.tag, waiter.pid);
-    let age = scene.wait_age(waiter.wait_start).map_or_else(|| "just now".to_owned(), crate::text::duration);
+    let what = context.wait_label(&queue.tag, waiter.pid);
+    let age =
+        context.wait_age(waiter.wait_start).map_or_else(|| "just now".to_owned(), crate::text::duration);
     let mut lines =
         vec![field("waits for", format!("{} on {what}, {age}", waiter.mode.as_str()), Tone::Warning)];
     let places = queue.waiters.len();
     if places > 1 {
         lines.push(field("in the queue", format!("place {} of {places}", place + 1), Tone::Plain));
     }
-    let edges = scene.view.graph.blockers_of(subject);
+    let edges = context.view.graph.blockers_of(subject);
     for edge in edges.iter().take(6) {
         let why = match edge.kind {
             EdgeKind::Holder => "holds it",
             EdgeKind::Queue => "is ahead in the queue",
         };
-        lines.push(field("behind", format!("{}, which {why}", party(scene, edge.blocker)), Tone::Plain));
+        lines.push(field("behind", format!("{}, which {why}", party(context, edge.blocker)), Tone::Plain));
     }
     if edges.len() > 6 {
         lines.push(field("", format!("and {} more", edges.len() - 6), Tone::Dim));
     }
-    if scene.view.graph.cycles.iter().any(|cycle| cycle.contains(&subject)) {
+    if context.view.graph.cycles.iter().any(|cycle| cycle.contains(&subject)) {
         lines.push(field(
             "",
             "part of a deadlock; the server breaks it after deadlock_timeout",
@@ -164,10 +166,10 @@ fn waiting(scene: &Scene<'_>, subject: Party) -> Vec<Line> {
     lines
 }
 
-fn query(scene: &Scene<'_>, backend: &Backend, width: usize) -> Vec<Line> {
+fn query(context: &Context<'_>, backend: &Backend, width: usize) -> Vec<Line> {
     let Some(query) = backend.query.as_deref().filter(|query| !query.is_empty()) else { return Vec::new() };
     let active = backend.state == Some(crate::model::backend::State::Active);
-    let began = ago(scene, backend.query_start);
+    let began = ago(context, backend.query_start);
     let mut lines = vec![heading(if active {
         format!("Query, began {began}")
     } else {
@@ -179,7 +181,7 @@ fn query(scene: &Scene<'_>, backend: &Backend, width: usize) -> Vec<Line> {
             .into_iter()
             .map(|line| Line::new().with(format!("  {line}"), Tone::Plain)),
     );
-    let size = scene.snapshot.server().map_or(0, |server| server.query_size as usize);
+    let size = context.snapshot.server().map_or(0, |server| server.query_size as usize);
     // The server keeps one byte less than the size it names, and cuts on a character (pgstat_clip_activity).
     if size > 0 && query.len() + 4 >= size {
         let note = format!("  cut by the server (track_activity_query_size = {size} bytes)");
@@ -189,20 +191,20 @@ fn query(scene: &Scene<'_>, backend: &Backend, width: usize) -> Vec<Line> {
 }
 
 /// Those it blocks, nearest first.
-fn below(scene: &Scene<'_>, subject: Party) -> Vec<Line> {
-    let Some((_, node)) = scene.node(subject) else { return Vec::new() };
+fn below(context: &Context<'_>, subject: Party) -> Vec<Line> {
+    let Some((_, node)) = context.node(subject) else { return Vec::new() };
     if node.children.is_empty() {
         return Vec::new();
     }
-    let nodes = &scene.view.graph.tree.nodes;
+    let nodes = &context.view.graph.tree.nodes;
     let mut lines = vec![heading(format!("Directly behind it: {}", node.children.len()))];
     for child in node.children.iter().take(LIST).filter_map(|child| nodes.get(*child)) {
-        let wait = child.waits.and_then(|(queue, at)| scene.view.graph.queues.get(queue)?.waiters.get(at));
-        let age = wait.and_then(|waiter| scene.wait_age(waiter.wait_start)).map(crate::text::duration);
+        let wait = child.waits.and_then(|(queue, at)| context.view.graph.queues.get(queue)?.waiters.get(at));
+        let age = wait.and_then(|waiter| context.wait_age(waiter.wait_start)).map(crate::text::duration);
         let behind = if child.below > 0 { format!(", blocks {}", child.below) } else { String::new() };
         let mode = wait.map_or("", |waiter| waiter.mode.short());
         let text =
-            format!("  {} waits {}  {mode}{behind}", party(scene, child.party), age.unwrap_or_default());
+            format!("  {} waits {}  {mode}{behind}", party(context, child.party), age.unwrap_or_default());
         lines.push(Line::new().with(text, Tone::Plain));
     }
     more(&mut lines, node.children.len());
@@ -217,14 +219,14 @@ fn more(lines: &mut Vec<Line>, count: usize) {
 }
 
 /// The locks of one process or prepared transaction, those somebody waits for first.
-fn held<'a>(scene: &Scene<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Line> {
+fn held<'a>(context: &Context<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Line> {
     // Everybody holds a lock on his own virtual transaction: noise, unless somebody waits for it.
-    let own = |lock: &Lock| lock.tag.locktype == LockType::VirtualXid && scene.queue(&lock.tag).is_none();
+    let own = |lock: &Lock| lock.tag.locktype == LockType::VirtualXid && context.queue(&lock.tag).is_none();
     let mut locks: Vec<&Lock> = locks.filter(|lock| lock.granted && !own(lock)).collect();
     if locks.is_empty() {
         return vec![heading("Holds no locks")];
     }
-    let waiters = |lock: &Lock| scene.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
+    let waiters = |lock: &Lock| context.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
     locks.sort_by_key(|lock| (usize::MAX - waiters(lock), lock.tag));
     let mut lines = vec![heading(match locks.len() {
         1 => "Holds one lock".to_owned(),
@@ -232,7 +234,7 @@ fn held<'a>(scene: &Scene<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Lin
     })];
     for lock in locks.iter().take(LIST) {
         let mut line = Line::new().with(format!("  {:<20} ", lock.mode.short()), Tone::Plain);
-        line.push(scene.lock_label(&lock.tag, lock.pid), Tone::Plain);
+        line.push(context.lock_label(&lock.tag, lock.pid), Tone::Plain);
         match waiters(lock) {
             0 => {}
             count => line.push(format!("   {count} waiting"), Tone::Warning),
@@ -243,8 +245,8 @@ fn held<'a>(scene: &Scene<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Lin
     lines
 }
 
-pub(in crate::app) fn prepared(scene: &Scene<'_>, xact: VirtualTransaction) -> Option<Vec<Line>> {
-    let row = scene.prepared(xact)?;
+pub(in crate::app) fn prepared(context: &Context<'_>, xact: VirtualTransaction) -> Option<Vec<Line>> {
+    let row = context.prepared(xact)?;
     let gid = crate::text::literal(&row.gid);
     let text = |text: &Option<crate::model::Text>| {
         text.as_deref().map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
@@ -252,15 +254,15 @@ pub(in crate::app) fn prepared(scene: &Scene<'_>, xact: VirtualTransaction) -> O
     let mut lines = vec![
         field("gid", crate::text::one_line(&row.gid), Tone::Plain),
         fields(&[("owner", text(&row.owner)), ("database", text(&row.database))]),
-        field("prepared", ago(scene, row.prepared), Tone::Warning),
+        field("prepared", ago(context, row.prepared), Tone::Warning),
         field("", "it has no process: it stays, with its locks, until somebody ends it", Tone::Warning),
         field("to end it", format!("ROLLBACK PREPARED {gid};"), Tone::Key),
         field("or", format!("COMMIT PREPARED {gid};   (as its owner, in its database)"), Tone::Key),
     ];
-    lines.extend(consequence(scene, Party::Prepared(xact)));
+    lines.extend(consequence(context, Party::Prepared(xact)));
     lines.push(Line::new());
-    lines.extend(below(scene, Party::Prepared(xact)));
-    let locks = scene.snapshot.locks.rows.iter();
-    lines.extend(held(scene, locks.filter(|lock| lock.pid.is_none() && lock.virtualtransaction == xact)));
+    lines.extend(below(context, Party::Prepared(xact)));
+    let locks = context.snapshot.locks.rows.iter();
+    lines.extend(held(context, locks.filter(|lock| lock.pid.is_none() && lock.virtualtransaction == xact)));
     Some(lines)
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::{ago, field, fields, heading, party};
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
 use crate::app::panes::generators::last as last_id;
 use crate::app::panes::limits::tone as limit_tone;
@@ -27,28 +27,28 @@ fn state(word: &str, tone: Tone, why: impl Into<String>) -> Line {
     Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
 }
 
-pub(in crate::app) fn item(scene: &Scene<'_>, id: ItemId) -> Option<Vec<Line>> {
-    let row = scene.item(id)?;
-    let item = row.item(scene.snapshot)?;
+pub(in crate::app) fn item(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
+    let row = context.item(id)?;
+    let item = row.item(context.snapshot)?;
     let mut lines = vec![
-        state(row.state.as_str(), item_tone(row.state), why(scene, row, item)),
+        state(row.state.as_str(), item_tone(row.state), why(context, row, item)),
         field("name", words(item.name.as_ref()), Tone::Plain),
-        field("kept in", words(row.source(scene.snapshot)), Tone::Plain),
+        field("kept in", words(row.source(context.snapshot)), Tone::Plain),
         fields(&[
             ("worker", words(item.worker.as_ref())),
             ("attempt", number(item.attempt)),
             ("of", number(item.max_attempts)),
-            ("runs", row.run(scene.snapshot).map(text::duration).unwrap_or_default()),
+            ("runs", row.run(context.snapshot).map(text::duration).unwrap_or_default()),
         ]),
-        fields(&[("came in", ago(scene, item.created_at)), ("taken", ago(scene, item.started_at))]),
+        fields(&[("came in", ago(context, item.created_at)), ("taken", ago(context, item.started_at))]),
         fields(&[
-            ("heartbeat", ago(scene, item.heartbeat_at)),
-            ("ended", ago(scene, item.completed_at.filter(|_| !item.is_processing()))),
+            ("heartbeat", ago(context, item.heartbeat_at)),
+            ("ended", ago(context, item.completed_at.filter(|_| !item.is_processing()))),
         ]),
     ];
     lines.retain(|line| line.spans.len() > 1);
-    lines.extend(session(scene, item));
-    lines.extend(key(scene, row));
+    lines.extend(session(context, item));
+    lines.extend(key(context, row));
     if let Some(error) = item.error.as_ref().filter(|error| !error.is_empty()) {
         lines.push(Line::new());
         lines.push(heading("Last error"));
@@ -58,15 +58,15 @@ pub(in crate::app) fn item(scene: &Scene<'_>, id: ItemId) -> Option<Vec<Line>> {
 }
 
 /// What a state means, and why nothing more can be said.
-fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
-    let table = scene.snapshot.systems.items.get(row.table);
+fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
+    let table = context.snapshot.systems.items.get(row.table);
     let is_printed = table.is_some_and(|table| !table.source.own_keys);
     let words = match row.state {
         ItemState::Slow => {
             return format!(": for longer than the {} that it may take", text::duration(row.limit)).into();
         }
         ItemState::Resting => {
-            let left = row.due_in(scene.snapshot).map(text::duration).unwrap_or_default();
+            let left = row.due_in(context.snapshot).map(text::duration).unwrap_or_default();
             return format!(": no worker takes it for another {left}").into();
         }
         ItemState::Settling => ": the session that took it is gone; its worker may not know that yet",
@@ -88,7 +88,7 @@ fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
             ": what is locked for it is not known ([tables] queue_key in the config says it)"
         }
         ItemState::Unknown if item.backend_pid.is_none() => ": its row names no session",
-        ItemState::Unknown if scene.snapshot.server().is_none_or(|server| server.in_recovery) => {
+        ItemState::Unknown if context.snapshot.server().is_none_or(|server| server.in_recovery) => {
             ": a standby does not see the sessions of the primary"
         }
         ItemState::Unknown => ": this role does not see when its session began",
@@ -96,11 +96,11 @@ fn why(scene: &Scene<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
     words.into()
 }
 
-fn session(scene: &Scene<'_>, item: &Item) -> Option<Line> {
+fn session(context: &Context<'_>, item: &Item) -> Option<Line> {
     let pid = item.backend_pid?;
-    let is_there = item.backend_start.and_then(|start| scene.snapshot.has_session(pid, start));
+    let is_there = item.backend_start.and_then(|start| context.snapshot.has_session(pid, start));
     Some(match is_there {
-        Some(true) => field("session", party(scene, Party::Backend(pid)), Tone::Plain),
+        Some(true) => field("session", party(context, Party::Backend(pid)), Tone::Plain),
         Some(false) if item.is_processing() => {
             field("session", format!("{pid}, which is gone"), Tone::Warning)
         }
@@ -109,20 +109,20 @@ fn session(scene: &Scene<'_>, item: &Item) -> Option<Line> {
     })
 }
 
-fn key(scene: &Scene<'_>, row: &ItemRow) -> Vec<Line> {
+fn key(context: &Context<'_>, row: &ItemRow) -> Vec<Line> {
     let Some(tag) = row.tag else { return Vec::new() };
     let mut lines = Vec::new();
     if let Some(key) = LockKey::of(&tag) {
         lines.push(field("key", key.to_string(), Tone::Plain));
     }
-    if let Some(queue) = scene.queue(&tag) {
+    if let Some(queue) = context.queue(&tag) {
         lines.push(field("waited for by", queue.waiters.len().to_string(), Tone::Warning));
     }
     lines
 }
 
-pub(in crate::app) fn limit(scene: &Scene<'_>, id: LimitId) -> Option<Vec<Line>> {
-    let row = rate_limit::rows(scene.snapshot).find(|row| row.id == id)?;
+pub(in crate::app) fn limit(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
+    let row = rate_limit::rows(context.snapshot).find(|row| row.id == id)?;
     let why = match row.state {
         LimitState::Full => ": no more requests are let through until its window is over",
         LimitState::Near | LimitState::Open => "",
@@ -130,7 +130,7 @@ pub(in crate::app) fn limit(scene: &Scene<'_>, id: LimitId) -> Option<Vec<Line>>
         LimitState::Over => ": the next request begins another window",
     };
     let ends = row.limit.expires_at.map(|at| {
-        let left = (at - scene.snapshot.taken_at).as_seconds_f64();
+        let left = (at - context.snapshot.taken_at).as_seconds_f64();
         if left > 0.0 {
             format!("in {}", text::duration(left))
         } else {
@@ -142,12 +142,12 @@ pub(in crate::app) fn limit(scene: &Scene<'_>, id: LimitId) -> Option<Vec<Line>>
         field("key", text::one_line(&row.limit.key), Tone::Plain),
         field("kept in", text::one_line(row.source), Tone::Plain),
         fields(&[("requests", number(row.limit.count)), ("of", number(row.limit.max_requests))]),
-        fields(&[("window began", ago(scene, row.limit.window_start)), ("ends", ends.unwrap_or_default())]),
+        fields(&[("window began", ago(context, row.limit.window_start)), ("ends", ends.unwrap_or_default())]),
     ])
 }
 
-pub(in crate::app) fn generator(scene: &Scene<'_>, id: GeneratorId) -> Option<Vec<Line>> {
-    let row = id_generator::rows(scene.snapshot).find(|row| row.id == id)?;
+pub(in crate::app) fn generator(context: &Context<'_>, id: GeneratorId) -> Option<Vec<Line>> {
+    let row = id_generator::rows(context.snapshot).find(|row| row.id == id)?;
     let last = last_id(&row);
     Some(vec![
         field("last id", last.text, last.tone),

@@ -1,32 +1,32 @@
 //! The detail view of a lease: whose it is, for how long, and who wants it.
 
 use super::{ago, field, fields, heading, party};
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
 use crate::app::panes::leases::tone as lease_tone;
 use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
 use crate::model::wait_graph::Party;
 use crate::text;
 
-pub(in crate::app) fn lines(scene: &Scene<'_>, id: LeaseId) -> Option<Vec<Line>> {
-    let row = scene.lease(id)?;
+pub(in crate::app) fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
+    let row = context.lease(id)?;
     let mut lines = vec![state(row)];
     let votes = row.quorum.map(|(has, of)| format!(", by its owner on {has} of {of} servers"));
     let kept = format!("{}{}", text::one_line(&row.shown_source()), votes.unwrap_or_default());
     lines.push(field("kept in", kept, Tone::Plain));
-    lines.extend(servers(scene, row));
+    lines.extend(servers(context, row));
     lines.extend(row.owner.as_deref().map(|owner| {
         let label = if row.state == LeaseState::Released { "last owner" } else { "owner" };
         field(label, text::one_line(owner), Tone::Plain)
     }));
-    lines.extend(session(scene, row));
+    lines.extend(session(context, row));
     let token = row.token.map(|token| token.to_string());
     lines.push(match token {
         Some(token) => field("token", token, Tone::Plain),
         None => field("token", "none: an owner that was away too long cannot be fenced off", Tone::Dim),
     });
     lines.push(Line::new());
-    lines.extend(times(scene, row));
+    lines.extend(times(context, row));
     if row.waiting > 0 {
         let words = format!("{} for its row; 2 shows who", text::count(u64::from(row.waiting)));
         lines.push(field("waiting", words, Tone::Warning));
@@ -35,8 +35,8 @@ pub(in crate::app) fn lines(scene: &Scene<'_>, id: LeaseId) -> Option<Vec<Line>>
 }
 
 /// The servers of its set, where there are several sets.
-fn servers(scene: &Scene<'_>, row: &LeaseRow) -> Option<Line> {
-    let redis = &scene.snapshot.systems.redis;
+fn servers(context: &Context<'_>, row: &LeaseRow) -> Option<Line> {
+    let redis = &context.snapshot.systems.redis;
     let set = usize::from(row.set?).checked_sub(1)?;
     let before: usize = redis.sets.iter().take(set).sum();
     let members = redis.servers.iter().skip(before).take(*redis.sets.get(set)?);
@@ -70,21 +70,21 @@ fn state(row: &LeaseRow) -> Line {
 }
 
 /// The owner's session, where the row names one.
-fn session(scene: &Scene<'_>, row: &LeaseRow) -> Vec<Line> {
+fn session(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
     if row.owner.is_none() {
         return Vec::new();
     }
     let (words, tone) = match (row.owner_alive, row.owner_pid) {
-        (Some(true), Some(pid)) => (party(scene, Party::Backend(pid)), Tone::Plain),
+        (Some(true), Some(pid)) => (party(context, Party::Backend(pid)), Tone::Plain),
         (Some(false), Some(pid)) => (format!("{pid}, which is gone"), Tone::Warning),
         _ => ("not known: a name alone does not say which session it is".to_owned(), Tone::Dim),
     };
     vec![field("session", words, tone)]
 }
 
-fn times(scene: &Scene<'_>, row: &LeaseRow) -> Vec<Line> {
+fn times(context: &Context<'_>, row: &LeaseRow) -> Vec<Line> {
     let end = row.expires_at.zip(row.left).map(|(at, left)| {
-        let time = scene.time_of_day(at);
+        let time = context.time_of_day(at);
         if left > 0.0 {
             format!("in {} ({time})", text::duration(left))
         } else {
@@ -94,8 +94,8 @@ fn times(scene: &Scene<'_>, row: &LeaseRow) -> Vec<Line> {
     let mut lines = vec![
         heading("Times"),
         fields(&[
-            ("acquired", ago(scene, row.acquired_at)),
-            ("taken or renewed", ago(scene, row.renewed_at)),
+            ("acquired", ago(context, row.acquired_at)),
+            ("taken or renewed", ago(context, row.renewed_at)),
         ]),
         fields(&[
             ("term", row.term.map(text::duration).unwrap_or_default()),

@@ -7,7 +7,7 @@ pub(super) mod lease;
 pub(super) mod lock;
 pub(super) mod task;
 
-use super::index::Scene;
+use super::context::Context;
 use super::line::{Line, Tone};
 use super::panes::RowId;
 use crate::model::finding::Finding;
@@ -18,9 +18,9 @@ const LIST: usize = 200;
 
 /// The lines of the detail view of `subject`; none when it is not there any more.
 #[must_use]
-pub fn lines(scene: &Scene<'_>, subject: RowId, width: usize, wrap: bool) -> Option<Vec<Line>> {
+pub fn lines(context: &Context<'_>, subject: RowId, width: usize, wrap: bool) -> Option<Vec<Line>> {
     let width = if wrap { width } else { usize::MAX };
-    let lines = (subject.home().definition().detail)(scene, subject, width)?;
+    let lines = (subject.home().definition().detail)(context, subject, width)?;
     Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
 }
 
@@ -60,8 +60,8 @@ pub(in crate::app) fn wrapped(line: Line, width: usize) -> Vec<Line> {
 
 /// The heading of the detail view of `subject`.
 #[must_use]
-pub fn title(scene: &Scene<'_>, subject: RowId) -> String {
-    (subject.home().definition().name)(scene, subject)
+pub fn title(context: &Context<'_>, subject: RowId) -> String {
+    (subject.home().definition().name)(context, subject)
 }
 
 /// A heading within a detail view.
@@ -85,21 +85,21 @@ fn fields(pairs: &[(&str, String)]) -> Line {
 }
 
 /// An age in words, or nothing.
-fn ago(scene: &Scene<'_>, at: Option<crate::model::Timestamp>) -> String {
-    match (at, scene.age(at)) {
-        (Some(at), Some(age)) => format!("{} ago ({})", crate::text::duration(age), scene.time_of_day(at)),
+fn ago(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
+    match (at, context.age(at)) {
+        (Some(at), Some(age)) => format!("{} ago ({})", crate::text::duration(age), context.time_of_day(at)),
         _ => String::new(),
     }
 }
 
 /// A party in a few words: `4410 deploy@ci`.
-fn party(scene: &Scene<'_>, party: Party) -> String {
+fn party(context: &Context<'_>, party: Party) -> String {
     match party {
-        Party::Backend(pid) => match scene.backend(pid) {
-            Some(backend) => format!("{pid} {}", scene.who(backend)),
+        Party::Backend(pid) => match context.backend(pid) {
+            Some(backend) => format!("{pid} {}", context.who(backend)),
             None => pid.to_string(),
         },
-        Party::Prepared(xact) => match scene.prepared(xact) {
+        Party::Prepared(xact) => match context.prepared(xact) {
             Some(row) => format!("prepared transaction '{}'", crate::text::one_line(&row.gid)),
             None => format!("prepared transaction {xact}"),
         },
@@ -107,8 +107,8 @@ fn party(scene: &Scene<'_>, party: Party) -> String {
 }
 
 /// Several parties, the first few by name.
-fn parties(scene: &Scene<'_>, list: &[Party]) -> String {
-    let shown: Vec<String> = list.iter().take(6).map(|one| party(scene, *one)).collect();
+fn parties(context: &Context<'_>, list: &[Party]) -> String {
+    let shown: Vec<String> = list.iter().take(6).map(|one| party(context, *one)).collect();
     match list.len().saturating_sub(shown.len()) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
@@ -116,8 +116,8 @@ fn parties(scene: &Scene<'_>, list: &[Party]) -> String {
 }
 
 /// What ending a party would do, in words.
-fn consequence(scene: &Scene<'_>, subject: Party) -> Vec<Line> {
-    let graph = &scene.view.graph;
+fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
+    let graph = &context.view.graph;
     let blocked = graph.blocked_by(subject).len();
     let freed = graph.freed_by(subject);
     let mut lines = Vec::new();
@@ -130,7 +130,7 @@ fn consequence(scene: &Scene<'_>, subject: Party) -> Vec<Line> {
         }
         [] => {}
         some => {
-            let words = format!("{} at once: {}", some.len(), parties(scene, some));
+            let words = format!("{} at once: {}", some.len(), parties(context, some));
             lines.push(field("frees", words, Tone::Good));
             let behind = blocked.saturating_sub(some.len());
             if behind > 0 {
@@ -140,7 +140,7 @@ fn consequence(scene: &Scene<'_>, subject: Party) -> Vec<Line> {
     }
     let roots = graph.roots_above(subject);
     if !roots.is_empty() {
-        lines.push(field("the root is", parties(scene, &roots), Tone::Critical));
+        lines.push(field("the root is", parties(context, &roots), Tone::Critical));
     }
     lines
 }

@@ -7,7 +7,7 @@ use super::facts::Fact;
 use super::locks::{self, KEY_HELP, LOCK_HELP, Locks, MODE_HELP, WAITERS_HELP};
 use super::words::{DB, PID, WHO_HELP};
 use super::{Value, chains, lock_order};
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::lock::LockType;
 
@@ -15,8 +15,8 @@ type Column = super::Column<Locks>;
 
 static COLUMNS: Columns<Locks> = Columns {
     shown: &[
-        Column::cell(("NAME", "lock", LOCK_HELP), (20, 40), |lock, scene, room| {
-            locks::label(scene, lock, room)
+        Column::cell(("NAME", "lock", LOCK_HELP), (20, 40), |lock, context, room| {
+            locks::label(context, lock, room)
         }),
         Column::sorted(
             ("MODE", "mode", MODE_HELP),
@@ -30,26 +30,28 @@ static COLUMNS: Columns<Locks> = Columns {
             |lock, _, _| locks::pid(lock),
             |lock, _| Value::whole(lock.pid.map(i64::from)),
         ),
-        Column::cell(("OWNER", "who", WHO_HELP), (10, 24), |lock, scene, room| locks::who(scene, lock, room)),
+        Column::cell(("OWNER", "who", WHO_HELP), (10, 24), |lock, context, room| {
+            locks::who(context, lock, room)
+        }),
         Column::sorted(
             ("HELD", "age", "how long it is held"),
             (11, 11),
-            |lock, scene, room| locks::age(scene, lock, room),
-            |lock, scene| Value::number(locks::seconds(scene, lock)),
+            |lock, context, room| locks::age(context, lock, room),
+            |lock, context| Value::number(locks::seconds(context, lock)),
         )
         .right(),
-        Column::number(("WAITERS", "waiters", WAITERS_HELP), (7, 7), Tone::Warning, |lock, scene| {
-            locks::waiters(scene, lock)
+        Column::number(("WAITERS", "waiters", WAITERS_HELP), (7, 7), Tone::Warning, |lock, context| {
+            locks::waiters(context, lock)
         }),
         Column::cell(("KEY", "key", KEY_HELP), (12, 22), |lock, _, _| locks::key(lock)).rank(2),
-        Column::text(DB, (6, 12), |lock, scene| locks::database(scene, lock))
+        Column::text(DB, (6, 12), |lock, context| locks::database(context, lock))
             .rank(3)
             .only_where(several_databases),
         Column::sorted(
             ("STATE", "holder", "what the session that holds it does"),
             (12, 0),
-            |lock, scene, _| chains::root_state(scene, locks::party(lock), 40),
-            |lock, scene| chains::state_value(scene, locks::party(lock)),
+            |lock, context, _| chains::root_state(context, locks::party(lock), 40),
+            |lock, context| chains::state_value(context, locks::party(lock)),
         ),
     ],
     others: &[],
@@ -60,14 +62,14 @@ pub(super) static PANE: Definition = Definition {
     basis: Basis::Locks,
     empty: "no advisory locks held",
     facts,
-    ..Definition::new(("Advisory", "a lock of a session"), &COLUMNS, |scene, _| {
-        locks::rows(scene, |lock| lock.granted && lock.tag.locktype == LockType::Advisory)
+    ..Definition::new(("Advisory", "a lock of a session"), &COLUMNS, |context, _| {
+        locks::rows(context, |lock| lock.granted && lock.tag.locktype == LockType::Advisory)
     })
 };
 
 /// `34 held · 2 waiting`
-fn facts(scene: &Scene<'_>, total: Total) -> Vec<Fact> {
-    let queues = scene.view.graph.queues.iter().filter(|queue| queue.tag.locktype == LockType::Advisory);
+fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
+    let queues = context.view.graph.queues.iter().filter(|queue| queue.tag.locktype == LockType::Advisory);
     let waiting: usize = queues.map(|queue| queue.waiters.len()).sum();
     let tone = if waiting > 0 { Tone::Warning } else { Tone::Plain };
     vec![

@@ -7,8 +7,8 @@ use super::definition::{Definition, Read};
 use super::row::{Row, RowId};
 use super::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
 use super::{Cell, Rows, Value};
+use crate::app::context::Context;
 use crate::app::detail;
-use crate::app::index::Scene;
 use crate::app::line::{Line, Tone};
 use crate::model::backend::{Backend, State};
 use crate::model::wait_graph::Party;
@@ -19,11 +19,11 @@ struct Backends;
 impl Rows for Backends {
     type Row<'a> = &'a Backend;
 
-    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<&'a Backend> {
-        scene.snapshot.backends.rows.get(row.at()?)
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a Backend> {
+        context.snapshot.backends.rows.get(row.at()?)
     }
 
-    fn id(_: &Scene<'_>, backend: &Backend) -> Option<RowId> {
+    fn id(_: &Context<'_>, backend: &Backend) -> Option<RowId> {
         Some(RowId::Backend(backend.id()))
     }
 }
@@ -32,27 +32,27 @@ type Column = super::Column<Backends>;
 
 static COLUMNS: Columns<Backends> = Columns {
     shown: &[
-        Column::sorted(PID, (7, 8), |b, scene, _| pid(scene, b), |b, _| Value::whole(Some(b.pid.into()))),
-        Column::number(BLOCKS, (6, 6), Tone::Critical, |b, scene| {
-            blocks(scene, Party::Backend(b.group())).map(i64::from)
+        Column::sorted(PID, (7, 8), |b, context, _| pid(context, b), |b, _| Value::whole(Some(b.pid.into()))),
+        Column::number(BLOCKS, (6, 6), Tone::Critical, |b, context| {
+            blocks(context, Party::Backend(b.group())).map(i64::from)
         })
         .rank(2),
         Column::sorted(
             ("STATE", "state", "as in pg_stat_activity"),
             (12, 20),
-            |b, scene, room| state_cell(scene, b, room),
+            |b, context, room| state_cell(context, b, room),
             |b, _| state_name(b),
         ),
         Column::sorted(
             XACT,
             (8, 8),
-            |b, scene, _| xact(scene, b),
-            |b, scene| Value::number(scene.age(b.xact_start)),
+            |b, context, _| xact(context, b),
+            |b, context| Value::number(context.age(b.xact_start)),
         )
         .right()
         .rank(1),
-        Column::age(("TIME", "time", "how long the query has run"), (6, 6), Tone::Plain, |b, scene| {
-            running(scene, b)
+        Column::age(("TIME", "time", "how long the query has run"), (6, 6), Tone::Plain, |b, context| {
+            running(context, b)
         })
         .rank(1),
         Column::cell(("WAIT EVENT", "event", "what it waits for: type and event"), (13, 24), |b, _, _| {
@@ -63,8 +63,8 @@ static COLUMNS: Columns<Backends> = Columns {
         Column::sorted(
             WHO,
             (10, 24),
-            |b, scene, room| who(scene, b, room),
-            |b, scene| Value::Text(Cow::Owned(scene.who(b))),
+            |b, context, room| who(context, b, room),
+            |b, context| Value::Text(Cow::Owned(context.who(b))),
         ),
         Column::text(("CLIENT", "client", "address of the client"), (9, 15), |b, _| b.client.as_deref())
             .rank(6),
@@ -75,18 +75,18 @@ static COLUMNS: Columns<Backends> = Columns {
         ("WAIT", "wait", "how long it waits for a lock"),
         (6, 6),
         Tone::Plain,
-        |b, scene| wait(scene, b),
+        |b, context| wait(context, b),
     )],
 };
 
 pub(super) static PANE: Definition = Definition {
-    order: |scene, rows| {
-        rows.sort_by_cached_key(|row| Backends::get(scene, *row).map(|backend| urgency(scene, backend)));
+    order: |context, rows| {
+        rows.sort_by_cached_key(|row| Backends::get(context, *row).map(|backend| urgency(context, backend)));
     },
     empty: "no backends",
     facts: |_, total| vec![(total.rows.to_string(), Tone::Plain)],
-    read: |scene| {
-        let backends = &scene.snapshot.backends;
+    read: |context| {
+        let backends = &context.snapshot.backends;
         Read { at: backends.taken_at, error: backends.error.as_deref() }
     },
     above: Some(wait_classes),
@@ -95,25 +95,26 @@ pub(super) static PANE: Definition = Definition {
         RowId::Backend(id) => format!("Backend {}", id.pid),
         _ => String::new(),
     },
-    detail: |scene, id, width| match id {
-        RowId::Backend(id) => detail::backend::lines(scene, id, width),
+    detail: |context, id, width| match id {
+        RowId::Backend(id) => detail::backend::lines(context, id, width),
         _ => None,
     },
-    ..Definition::new(("Backends", "a session"), &COLUMNS, |scene, _| {
-        Row::all(scene.snapshot.backends.rows.len())
+    ..Definition::new(("Backends", "a session"), &COLUMNS, |context, _| {
+        Row::all(context.snapshot.backends.rows.len())
     })
 };
 
 /// Whether there is more than one database to tell apart.
-pub(super) fn several_databases(scene: &Scene<'_>) -> bool {
-    !scene.is_one_database()
+pub(super) fn several_databases(context: &Context<'_>) -> bool {
+    !context.is_one_database()
 }
 
 /// Who blocks most, then who is in the oldest transaction, then who works, then the idle, then the server's own.
-fn urgency(scene: &Scene<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
+fn urgency(context: &Context<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
     let party = Party::Backend(backend.group());
-    let blocked =
-        scene.node(party).map_or(0, |(_, node)| scene.root(party).map_or(node.below, |root| root.blocked));
+    let blocked = context
+        .node(party)
+        .map_or(0, |(_, node)| context.root(party).map_or(node.below, |root| root.blocked));
     let class = match backend.state {
         _ if backend.xact_start.is_some() => 0,
         Some(State::Idle) => 2,
@@ -125,8 +126,8 @@ fn urgency(scene: &Scene<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
     (u32::MAX - blocked, class, since, backend.pid)
 }
 
-fn pid(scene: &Scene<'_>, backend: &Backend) -> Cell {
-    let own = scene.snapshot.server().is_some_and(|server| server.own_pid == backend.pid);
+fn pid(context: &Context<'_>, backend: &Backend) -> Cell {
+    let own = context.snapshot.server().is_some_and(|server| server.own_pid == backend.pid);
     Cell::toned(backend.pid.to_string(), if own { Tone::Dim } else { Tone::Plain })
 }
 
@@ -135,10 +136,10 @@ fn state_name(backend: &Backend) -> Value<'static> {
 }
 
 /// How long it waits for a lock.
-fn wait(scene: &Scene<'_>, backend: &Backend) -> Option<f64> {
-    let (_, node) = scene.node(Party::Backend(backend.group()))?;
+fn wait(context: &Context<'_>, backend: &Backend) -> Option<f64> {
+    let (_, node) = context.node(Party::Backend(backend.group()))?;
     let (queue, waiter) = node.waits?;
-    scene.wait_age(scene.view.graph.queues.get(queue)?.waiters.get(waiter)?.wait_start)
+    context.wait_age(context.view.graph.queues.get(queue)?.waiters.get(waiter)?.wait_start)
 }
 
 /// Short words for a state, so that the column can be narrow.
@@ -162,8 +163,8 @@ pub(super) fn state_tone(state: State) -> Tone {
 }
 
 /// The age of the transaction, with a `w` when it has written.
-pub(super) fn xact(scene: &Scene<'_>, backend: &Backend) -> Cell {
-    let Some(seconds) = scene.age(backend.xact_start) else { return Cell::none() };
+pub(super) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
+    let Some(seconds) = context.age(backend.xact_start) else { return Cell::none() };
     let written = if backend.backend_xid.is_some() { " w" } else { "  " };
     Cell::plain(format!("{}{written}", crate::text::duration(seconds)))
 }
@@ -180,15 +181,16 @@ fn event(backend: &Backend) -> Cell {
 }
 
 /// How long the current query runs; none for one that has ended.
-fn running(scene: &Scene<'_>, backend: &Backend) -> Option<f64> {
+fn running(context: &Context<'_>, backend: &Backend) -> Option<f64> {
     backend.state.filter(|state| matches!(state, State::Active | State::FastpathFunctionCall))?;
-    scene.age(backend.query_start)
+    context.age(backend.query_start)
 }
 
-fn state_cell(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
+fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
     let Some(state) = backend.state else {
         // A process that serves no client has no state; that of a stranger is hidden.
-        let hidden = backend.backend_start.is_none() && scene.snapshot.server().is_some_and(|s| !s.sees_all);
+        let hidden =
+            backend.backend_start.is_none() && context.snapshot.server().is_some_and(|s| !s.sees_all);
         return if hidden { Cell::toned("hidden", Tone::Dim) } else { Cell::none() };
     };
     let words = if usize::from(room) >= state.as_str().len() { state.as_str() } else { short_state(state) };
@@ -197,11 +199,11 @@ fn state_cell(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
 
 /// Role and application. Where both are too long the end of the application is what goes: whose session it is stays. Where all
 /// are of one role that says nothing, and the application has its room.
-pub(super) fn who(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
-    let who = scene.who(backend);
+pub(super) fn who(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
+    let who = context.who(backend);
     let application = backend.application.as_deref().filter(|text| !text.is_empty() && who.contains('@'));
     match application {
-        Some(application) if scene.is_one_role() && crate::text::width(&who) > usize::from(room) => {
+        Some(application) if context.is_one_role() && crate::text::width(&who) > usize::from(room) => {
             Cell::plain(format!("@{}", crate::text::one_line_prefix(application, 100)))
         }
         _ => Cell::plain(who),
@@ -209,19 +211,19 @@ pub(super) fn who(scene: &Scene<'_>, backend: &Backend, room: u16) -> Cell {
 }
 
 /// How many wait behind it; none where nobody does.
-fn blocks(scene: &Scene<'_>, party: Party) -> Option<u32> {
-    let (_, node) = scene.node(party)?;
-    Some(scene.root(party).map_or(node.below, |root| root.blocked)).filter(|count| *count > 0)
+fn blocks(context: &Context<'_>, party: Party) -> Option<u32> {
+    let (_, node) = context.node(party)?;
+    Some(context.root(party).map_or(node.below, |root| root.blocked)).filter(|count| *count > 0)
 }
 
 /// Active sessions by what they wait for, in a fixed order and width.
-fn wait_classes(scene: &Scene<'_>) -> Line {
+fn wait_classes(context: &Context<'_>) -> Line {
     const CLASSES: [&str; 6] = ["CPU", "Lock", "LWLock", "IO", "IPC", "Client"];
     let active =
         |backend: &&Backend| matches!(backend.state, Some(State::Active | State::FastpathFunctionCall));
     let mut counts = [0u32; CLASSES.len()];
     let mut other = 0u32;
-    for backend in scene.snapshot.backends.rows.iter().filter(active) {
+    for backend in context.snapshot.backends.rows.iter().filter(active) {
         let class = backend.wait_event_type.as_deref().unwrap_or("CPU");
         match CLASSES.iter().position(|known| *known == class).and_then(|at| counts.get_mut(at)) {
             Some(count) => *count += 1,

@@ -18,8 +18,8 @@ use super::forest;
 use super::row::{Row, RowId};
 use super::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
 use super::{Cell, Value};
+use crate::app::context::Context;
 use crate::app::detail;
-use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{LockTag, LockType, VirtualTransaction};
@@ -40,9 +40,9 @@ struct Place<'a> {
 
 impl Place<'_> {
     /// What it waits for; none for a root.
-    fn tag(self, scene: &Scene<'_>) -> Option<LockTag> {
+    fn tag(self, context: &Context<'_>) -> Option<LockTag> {
         let (queue, _) = self.node.waits?;
-        Some(scene.view.graph.queues.get(queue)?.tag)
+        Some(context.view.graph.queues.get(queue)?.tag)
     }
 
     fn party(self) -> Party {
@@ -62,20 +62,20 @@ impl Place<'_> {
 impl Rows for Chains {
     type Row<'a> = Place<'a>;
 
-    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<Place<'a>> {
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Place<'a>> {
         let Row::Chain(row) = row else { return None };
-        let node = scene.view.graph.tree.nodes.get(row.at as usize)?;
+        let node = context.view.graph.tree.nodes.get(row.at as usize)?;
         let waiter =
-            node.waits.and_then(|(queue, waiter)| scene.view.graph.queues.get(queue)?.waiters.get(waiter));
+            node.waits.and_then(|(queue, waiter)| context.view.graph.queues.get(queue)?.waiters.get(waiter));
         Some(Place { row, node, waiter })
     }
 
-    fn id(scene: &Scene<'_>, place: Place<'_>) -> Option<RowId> {
+    fn id(context: &Context<'_>, place: Place<'_>) -> Option<RowId> {
         if !place.is_group() {
-            return Some(party_id(scene, place.party()));
+            return Some(party_id(context, place.party()));
         }
-        let parent = scene.view.graph.tree.nodes.get(place.node.parent?)?;
-        Some(RowId::Group(parent.party, place.tag(scene)?, place.waiter?.mode))
+        let parent = context.view.graph.tree.nodes.get(place.node.parent?)?;
+        Some(RowId::Group(parent.party, place.tag(context)?, place.waiter?.mode))
     }
 }
 
@@ -92,22 +92,22 @@ static COLUMNS: Columns<Chains> = Columns {
         Column::sorted(
             BLOCKS,
             (6, 6),
-            |place, scene, _| blocks(scene, place),
-            |place, scene| Value::number(blocked(scene, place).map(f64::from)),
+            |place, context, _| blocks(context, place),
+            |place, context| Value::number(blocked(context, place).map(f64::from)),
         )
         .right(),
         Column::sorted(
             ("FREES", "frees", "sessions that get their lock at once if this one ends"),
             (5, 5),
-            |place, scene, _| frees(scene, place),
-            |place, scene| Value::number(scene.root(place.party()).map(|root| root.frees.into())),
+            |place, context, _| frees(context, place),
+            |place, context| Value::number(context.root(place.party()).map(|root| root.frees.into())),
         )
         .right(),
         Column::sorted(
             ("WAIT", "wait", "how long it has waited"),
             (6, 6),
-            |place, scene, _| Cell::age(wait(scene, place), Tone::Warning),
-            |place, scene| urgency(scene, place),
+            |place, context, _| Cell::age(wait(context, place), Tone::Warning),
+            |place, context| urgency(context, place),
         )
         .right(),
         Column::sorted(
@@ -117,28 +117,28 @@ static COLUMNS: Columns<Chains> = Columns {
                 "of a root what it does; of a waiter the lock mode and what it waits for",
             ),
             (24, 44),
-            |place, scene, room| state(scene, place, room),
-            |place, scene| state_or_wait(scene, place),
+            |place, context, room| state(context, place, room),
+            |place, context| state_or_wait(context, place),
         ),
-        Column::text(DB, (6, 12), |place, scene| database(scene, place))
+        Column::text(DB, (6, 12), |place, context| database(context, place))
             .rank(4)
             .only_where(several_databases),
-        Column::cell(WHO, (10, 22), |place, scene, room| who(scene, place, room)),
+        Column::cell(WHO, (10, 22), |place, context, room| who(context, place, room)),
         Column::sorted(
             XACT,
             (8, 8),
-            |place, scene, _| {
-                scene.backend(place.party().pid()).map_or_else(Cell::none, |backend| xact(scene, backend))
+            |place, context, _| {
+                context.backend(place.party().pid()).map_or_else(Cell::none, |backend| xact(context, backend))
             },
-            |place, scene| {
+            |place, context| {
                 Value::number(
-                    scene.age(scene.backend(place.party().pid()).and_then(|backend| backend.xact_start)),
+                    context.age(context.backend(place.party().pid()).and_then(|backend| backend.xact_start)),
                 )
             },
         )
         .right()
         .rank(2),
-        Column::cell(QUERY, (8, 0), |place, scene, _| query(scene, place)),
+        Column::cell(QUERY, (8, 0), |place, context, _| query(context, place)),
     ],
     others: &[],
 };
@@ -146,21 +146,21 @@ static COLUMNS: Columns<Chains> = Columns {
 pub(super) static PANE: Definition = Definition {
     basis: Basis::Forest,
     empty: "no session waits for a lock",
-    facts: |scene, _| facts(scene),
+    facts: |context, _| facts(context),
     name,
-    detail: |scene, id, width| match id {
-        RowId::Prepared(xact) => detail::backend::prepared(scene, xact),
-        RowId::Group(_, tag, _) => detail::lock::lines(scene, &tag, width),
+    detail: |context, id, width| match id {
+        RowId::Prepared(xact) => detail::backend::prepared(context, xact),
+        RowId::Group(_, tag, _) => detail::lock::lines(context, &tag, width),
         _ => None,
     },
-    ..Definition::new(("Chains", "a session"), &COLUMNS, |scene, wanted| {
-        forest::lines(scene, wanted.folded).into_iter().map(Row::Chain).collect()
+    ..Definition::new(("Chains", "a session"), &COLUMNS, |context, wanted| {
+        forest::lines(context, wanted.folded).into_iter().map(Row::Chain).collect()
     })
 };
 
 /// `1 deadlock · 2 roots · 19 blocked`
-fn facts(scene: &Scene<'_>) -> Vec<Fact> {
-    let graph = &scene.view.graph;
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let graph = &context.view.graph;
     let mut facts = Vec::new();
     if !graph.cycles.is_empty() {
         facts.push((count(graph.cycles.len(), "deadlock", "deadlocks"), Tone::Critical));
@@ -170,13 +170,13 @@ fn facts(scene: &Scene<'_>) -> Vec<Fact> {
     facts
 }
 
-fn name(scene: &Scene<'_>, id: RowId) -> String {
+fn name(context: &Context<'_>, id: RowId) -> String {
     match id {
-        RowId::Prepared(xact) => match scene.prepared(xact) {
+        RowId::Prepared(xact) => match context.prepared(xact) {
             Some(row) => format!("Prepared transaction '{}'", crate::text::one_line(&row.gid)),
             None => format!("Prepared transaction {xact}"),
         },
-        RowId::Group(_, tag, _) => format!("Queue for {}", scene.lock_label(&tag, None)),
+        RowId::Group(_, tag, _) => format!("Queue for {}", context.lock_label(&tag, None)),
         _ => String::new(),
     }
 }
@@ -208,28 +208,28 @@ fn guide(row: ChainRow, room: usize) -> String {
 
 /// What a party that waits for nobody is doing.
 #[must_use]
-pub fn root_state(scene: &Scene<'_>, party: Party, room: usize) -> Cell {
+pub fn root_state(context: &Context<'_>, party: Party, room: usize) -> Cell {
     match party {
-        Party::Prepared(xact) => match scene.prepared(xact) {
+        Party::Prepared(xact) => match context.prepared(xact) {
             Some(row) => {
-                let age = scene.age(row.prepared).map(crate::text::duration).unwrap_or_default();
+                let age = context.age(row.prepared).map(crate::text::duration).unwrap_or_default();
                 Cell::toned(format!("prepared {age} '{}'", crate::text::one_line(&row.gid)), Tone::Critical)
             }
             None => Cell::toned("prepared transaction", Tone::Critical),
         },
-        Party::Backend(pid) => match scene.backend(pid) {
-            Some(backend) => backend_state(scene, backend, room),
+        Party::Backend(pid) => match context.backend(pid) {
+            Some(backend) => backend_state(context, backend, room),
             None => Cell::toned("not shown to this role", Tone::Dim),
         },
     }
 }
 
-fn backend_state(scene: &Scene<'_>, backend: &Backend, room: usize) -> Cell {
+fn backend_state(context: &Context<'_>, backend: &Backend, room: usize) -> Cell {
     let Some(state) = backend.state else {
         let kind = backend.backend_type.as_deref().unwrap_or("hidden from this role");
         return Cell::toned(crate::text::one_line(kind), Tone::Plain);
     };
-    let since = scene.age(backend.state_change).map(crate::text::duration).unwrap_or_default();
+    let since = context.age(backend.state_change).map(crate::text::duration).unwrap_or_default();
     let words = if room >= state.as_str().len() + 16 { state.as_str() } else { short_state(state) };
     let own = match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
         // "Client/ClientRead" is what every idle session does.
@@ -240,10 +240,10 @@ fn backend_state(scene: &Scene<'_>, backend: &Backend, room: usize) -> Cell {
 }
 
 /// The state of a party that waits for nobody, for the filter.
-pub(super) fn state_value<'a>(scene: &Scene<'a>, party: Party) -> Value<'a> {
-    let said = Cow::Owned(root_state(scene, party, usize::MAX).text);
+pub(super) fn state_value<'a>(context: &Context<'a>, party: Party) -> Value<'a> {
+    let said = Cow::Owned(root_state(context, party, usize::MAX).text);
     let backend = match party {
-        Party::Backend(pid) => scene.backend(pid),
+        Party::Backend(pid) => context.backend(pid),
         Party::Prepared(_) => None,
     };
     match backend.and_then(|backend| backend.state) {
@@ -252,10 +252,10 @@ pub(super) fn state_value<'a>(scene: &Scene<'a>, party: Party) -> Value<'a> {
     }
 }
 
-fn state(scene: &Scene<'_>, place: Place<'_>, room: u16) -> Cell {
-    let Some(waiter) = place.waiter else { return root_state(scene, place.node.party, usize::from(room)) };
-    let tag = place.tag(scene);
-    let what = tag.map_or_else(|| "?".to_owned(), |tag| scene.wait_label(&tag, waiter.pid));
+fn state(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
+    let Some(waiter) = place.waiter else { return root_state(context, place.node.party, usize::from(room)) };
+    let tag = place.tag(context);
+    let what = tag.map_or_else(|| "?".to_owned(), |tag| context.wait_label(&tag, waiter.pid));
     let on = if room >= 32 { " on " } else { " " };
     let more = match place.node.more_blockers {
         0 => String::new(),
@@ -272,59 +272,59 @@ fn state(scene: &Scene<'_>, place: Place<'_>, room: u16) -> Cell {
     Cell::toned(fit_names(format!("{cycle}{wants}{more}"), room), tone)
 }
 
-fn wait(scene: &Scene<'_>, place: Place<'_>) -> Option<f64> {
-    scene.wait_age(place.waiter?.wait_start)
+fn wait(context: &Context<'_>, place: Place<'_>) -> Option<f64> {
+    context.wait_age(place.waiter?.wait_start)
 }
 
 /// A root is as urgent as the longest wait behind it.
-fn urgency(scene: &Scene<'_>, place: Place<'_>) -> Value<'static> {
-    Value::number(match scene.root(place.party()) {
-        Some(root) => scene.wait_age(root.longest_wait),
-        None => wait(scene, place),
+fn urgency(context: &Context<'_>, place: Place<'_>) -> Value<'static> {
+    Value::number(match context.root(place.party()) {
+        Some(root) => context.wait_age(root.longest_wait),
+        None => wait(context, place),
     })
 }
 
-fn state_or_wait<'a>(scene: &Scene<'a>, place: Place<'a>) -> Value<'a> {
+fn state_or_wait<'a>(context: &Context<'a>, place: Place<'a>) -> Value<'a> {
     match place.waiter {
-        None => state_value(scene, place.party()),
-        Some(_) => state(scene, place, u16::MAX).into_value(),
+        None => state_value(context, place.party()),
+        Some(_) => state(context, place, u16::MAX).into_value(),
     }
 }
 
-fn blocks(scene: &Scene<'_>, place: Place<'_>) -> Cell {
+fn blocks(context: &Context<'_>, place: Place<'_>) -> Cell {
     let tone = if place.is_top() { Tone::Critical } else { Tone::Warning };
-    blocked(scene, place).map_or_else(Cell::none, |count| Cell::toned(count.to_string(), tone))
+    blocked(context, place).map_or_else(Cell::none, |count| Cell::toned(count.to_string(), tone))
 }
 
-fn blocked(scene: &Scene<'_>, place: Place<'_>) -> Option<u32> {
+fn blocked(context: &Context<'_>, place: Place<'_>) -> Option<u32> {
     if place.is_group() {
         return None;
     }
-    let count = scene.root(place.party()).map_or(place.node.below, |root| root.blocked);
+    let count = context.root(place.party()).map_or(place.node.below, |root| root.blocked);
     Some(count).filter(|count| *count > 0)
 }
 
-fn frees(scene: &Scene<'_>, place: Place<'_>) -> Cell {
-    let root = scene.root(place.party()).filter(|_| place.is_top());
+fn frees(context: &Context<'_>, place: Place<'_>) -> Cell {
+    let root = context.root(place.party()).filter(|_| place.is_top());
     root.map_or_else(Cell::none, |root| Cell::plain(root.frees.to_string()))
 }
 
-fn who(scene: &Scene<'_>, place: Place<'_>, room: u16) -> Cell {
+fn who(context: &Context<'_>, place: Place<'_>, room: u16) -> Cell {
     match place.party() {
-        _ if place.is_group() => Cell::plain(whose(scene, place, room)),
-        Party::Prepared(xact) => Cell::server(scene.prepared(xact).and_then(|row| row.owner.as_deref())),
+        _ if place.is_group() => Cell::plain(whose(context, place, room)),
+        Party::Prepared(xact) => Cell::server(context.prepared(xact).and_then(|row| row.owner.as_deref())),
         Party::Backend(pid) => {
-            scene.backend(pid).map_or_else(Cell::none, |backend| backends::who(scene, backend, room))
+            context.backend(pid).map_or_else(Cell::none, |backend| backends::who(context, backend, room))
         }
     }
 }
 
 /// Who waits in a group: the one name all share, or how many there are.
-fn whose(scene: &Scene<'_>, place: Place<'_>, room: u16) -> String {
+fn whose(context: &Context<'_>, place: Place<'_>, room: u16) -> String {
     let mut names: Vec<String> = Vec::new();
     // Looking at some is enough to know whether they are alike.
-    for party in forest::members(scene, place.node).take(64) {
-        let name = scene.backend(party.pid()).map(|backend| backends::who(scene, backend, room).text);
+    for party in forest::members(context, place.node).take(64) {
+        let name = context.backend(party.pid()).map(|backend| backends::who(context, backend, room).text);
         if let Some(name) = name
             && !names.contains(&name)
         {
@@ -338,36 +338,38 @@ fn whose(scene: &Scene<'_>, place: Place<'_>, room: u16) -> String {
     }
 }
 
-fn database<'a>(scene: &Scene<'a>, place: Place<'a>) -> Option<&'a str> {
+fn database<'a>(context: &Context<'a>, place: Place<'a>) -> Option<&'a str> {
     match place.party() {
-        Party::Prepared(xact) => scene.prepared(xact)?.database.as_deref(),
-        Party::Backend(pid) => scene.backend(pid)?.database.as_deref(),
+        Party::Prepared(xact) => context.prepared(xact)?.database.as_deref(),
+        Party::Backend(pid) => context.backend(pid)?.database.as_deref(),
     }
 }
 
-fn query(scene: &Scene<'_>, place: Place<'_>) -> Cell {
+fn query(context: &Context<'_>, place: Place<'_>) -> Cell {
     match place.party() {
-        Party::Prepared(xact) => rollback(scene, xact),
-        Party::Backend(pid) => Cell::server(scene.backend(pid).and_then(|backend| backend.query.as_deref())),
+        Party::Prepared(xact) => rollback(context, xact),
+        Party::Backend(pid) => {
+            Cell::server(context.backend(pid).and_then(|backend| backend.query.as_deref()))
+        }
     }
 }
 
 /// The statement that ends a prepared transaction: no process can be ended for it.
-fn rollback(scene: &Scene<'_>, xact: VirtualTransaction) -> Cell {
-    scene.prepared(xact).map_or_else(Cell::none, |row| {
+fn rollback(context: &Context<'_>, xact: VirtualTransaction) -> Cell {
+    context.prepared(xact).map_or_else(Cell::none, |row| {
         Cell::toned(format!("ROLLBACK PREPARED {}", crate::text::literal(&row.gid)), Tone::Key)
     })
 }
 
 /// The identity of a party.
-pub(super) fn party_id(scene: &Scene<'_>, party: Party) -> RowId {
+pub(super) fn party_id(context: &Context<'_>, party: Party) -> RowId {
     match party {
         Party::Prepared(xact) => RowId::Prepared(xact),
-        Party::Backend(pid) => RowId::Backend(backend_id(scene, pid)),
+        Party::Backend(pid) => RowId::Backend(backend_id(context, pid)),
     }
 }
 
 /// The identity of the process with this id, as far as its row is there.
-pub(super) fn backend_id(scene: &Scene<'_>, pid: i32) -> BackendId {
-    scene.backend(pid).map_or(BackendId { pid, backend_start: None }, Backend::id)
+pub(super) fn backend_id(context: &Context<'_>, pid: i32) -> BackendId {
+    context.backend(pid).map_or(BackendId { pid, backend_start: None }, Backend::id)
 }

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, Value};
 use super::row::{Row, RowId};
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::app::line::Tone;
 
 /// What the rows of a pane are, as its columns see them: borrowed from the view that is drawn.
@@ -11,10 +11,10 @@ pub trait Rows: 'static {
     type Row<'a>: Copy;
 
     /// The row at a place; none where the view has no such row.
-    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<Self::Row<'a>>;
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Self::Row<'a>>;
 
     /// What the row is about; none where nothing can hold on to it.
-    fn id(scene: &Scene<'_>, row: Self::Row<'_>) -> Option<RowId>;
+    fn id(context: &Context<'_>, row: Self::Row<'_>) -> Option<RowId>;
 }
 
 /// The heading of a column, and how wide it is.
@@ -35,30 +35,30 @@ pub struct Heading {
     /// The higher, the sooner it is left out when the screen is narrow; 0 stays.
     pub rank: u8,
     /// Where it tells rows apart; none: everywhere.
-    only_where: Option<fn(&Scene<'_>) -> bool>,
+    only_where: Option<fn(&Context<'_>) -> bool>,
     /// Where it stays however narrow the screen is; none: nowhere.
-    kept_where: Option<fn(&Scene<'_>) -> bool>,
+    kept_where: Option<fn(&Context<'_>) -> bool>,
 }
 
 impl Heading {
     /// The heading as it is over these rows; none where the column says nothing there.
     #[must_use]
-    pub fn over(self, scene: Option<&Scene<'_>>) -> Option<Self> {
-        let Some(scene) = scene else { return Some(self) };
-        if self.only_where.is_some_and(|is_of_use| !is_of_use(scene)) {
+    pub fn over(self, context: Option<&Context<'_>>) -> Option<Self> {
+        let Some(context) = context else { return Some(self) };
+        if self.only_where.is_some_and(|is_of_use| !is_of_use(context)) {
             return None;
         }
-        let stays = self.kept_where.is_some_and(|stays| stays(scene));
+        let stays = self.kept_where.is_some_and(|stays| stays(context));
         Some(if stays { Self { rank: 0, ..self } } else { self })
     }
 }
 
-type Get<R, T> = for<'a> fn(<R as Rows>::Row<'a>, &Scene<'a>) -> T;
+type Get<R, T> = for<'a> fn(<R as Rows>::Row<'a>, &Context<'a>) -> T;
 
 /// What stands in the cells of a column.
 enum Content<R: Rows> {
     /// Text of the server.
-    Text(for<'a> fn(R::Row<'a>, &Scene<'a>) -> Option<&'a str>),
+    Text(for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>),
     /// Seconds.
     Age(Tone, Get<R, Option<f64>>),
     /// A whole number.
@@ -66,9 +66,12 @@ enum Content<R: Rows> {
     /// The name of a state.
     State(Get<R, (&'static str, Tone)>),
     /// A cell, in so much room; it is sorted by what it says where it has all the room.
-    Cell(for<'a> fn(R::Row<'a>, &Scene<'a>, u16) -> Cell),
+    Cell(for<'a> fn(R::Row<'a>, &Context<'a>, u16) -> Cell),
     /// A cell, in so much room, and what it is sorted by.
-    Sorted(for<'a> fn(R::Row<'a>, &Scene<'a>, u16) -> Cell, for<'a> fn(R::Row<'a>, &Scene<'a>) -> Value<'a>),
+    Sorted(
+        for<'a> fn(R::Row<'a>, &Context<'a>, u16) -> Cell,
+        for<'a> fn(R::Row<'a>, &Context<'a>) -> Value<'a>,
+    ),
 }
 
 /// A column over rows of one kind.
@@ -93,7 +96,7 @@ impl<R: Rows> Column<R> {
     pub const fn text(
         words: Words,
         width: (u16, u16),
-        get: for<'a> fn(R::Row<'a>, &Scene<'a>) -> Option<&'a str>,
+        get: for<'a> fn(R::Row<'a>, &Context<'a>) -> Option<&'a str>,
     ) -> Self {
         Self::new(words, width, Content::Text(get))
     }
@@ -117,7 +120,7 @@ impl<R: Rows> Column<R> {
     pub const fn cell(
         words: Words,
         width: (u16, u16),
-        cell: for<'a> fn(R::Row<'a>, &Scene<'a>, u16) -> Cell,
+        cell: for<'a> fn(R::Row<'a>, &Context<'a>, u16) -> Cell,
     ) -> Self {
         Self::new(words, width, Content::Cell(cell))
     }
@@ -126,8 +129,8 @@ impl<R: Rows> Column<R> {
     pub const fn sorted(
         words: Words,
         width: (u16, u16),
-        cell: for<'a> fn(R::Row<'a>, &Scene<'a>, u16) -> Cell,
-        value: for<'a> fn(R::Row<'a>, &Scene<'a>) -> Value<'a>,
+        cell: for<'a> fn(R::Row<'a>, &Context<'a>, u16) -> Cell,
+        value: for<'a> fn(R::Row<'a>, &Context<'a>) -> Value<'a>,
     ) -> Self {
         Self::new(words, width, Content::Sorted(cell, value))
     }
@@ -155,41 +158,41 @@ impl<R: Rows> Column<R> {
 
     /// Only there where it tells rows apart.
     #[must_use]
-    pub const fn only_where(mut self, is_of_use: fn(&Scene<'_>) -> bool) -> Self {
+    pub const fn only_where(mut self, is_of_use: fn(&Context<'_>) -> bool) -> Self {
         self.heading.only_where = Some(is_of_use);
         self
     }
 
     /// Stays however narrow the screen is, where that holds.
     #[must_use]
-    pub const fn kept_where(mut self, stays: fn(&Scene<'_>) -> bool) -> Self {
+    pub const fn kept_where(mut self, stays: fn(&Context<'_>) -> bool) -> Self {
         self.heading.kept_where = Some(stays);
         self
     }
 
-    fn cell_of<'a>(&self, row: R::Row<'a>, scene: &Scene<'a>, room: u16) -> Cell {
+    fn cell_of<'a>(&self, row: R::Row<'a>, context: &Context<'a>, room: u16) -> Cell {
         match self.content {
-            Content::Text(get) => Cell::server(get(row, scene)),
-            Content::Age(tone, get) => Cell::age(get(row, scene), tone),
+            Content::Text(get) => Cell::server(get(row, context)),
+            Content::Age(tone, get) => Cell::age(get(row, context), tone),
             Content::Number(tone, get) => {
-                get(row, scene).map_or_else(Cell::none, |number| Cell::toned(number.to_string(), tone))
+                get(row, context).map_or_else(Cell::none, |number| Cell::toned(number.to_string(), tone))
             }
             Content::State(get) => {
-                let (name, tone) = get(row, scene);
+                let (name, tone) = get(row, context);
                 Cell::toned(name, tone)
             }
-            Content::Cell(cell) | Content::Sorted(cell, _) => cell(row, scene, room),
+            Content::Cell(cell) | Content::Sorted(cell, _) => cell(row, context, room),
         }
     }
 
-    fn value_of<'a>(&self, row: R::Row<'a>, scene: &Scene<'a>) -> Value<'a> {
+    fn value_of<'a>(&self, row: R::Row<'a>, context: &Context<'a>) -> Value<'a> {
         match self.content {
-            Content::Text(get) => Value::text(get(row, scene)),
-            Content::Age(_, get) => Value::number(get(row, scene)),
-            Content::Number(_, get) => Value::whole(get(row, scene)),
-            Content::State(get) => Value::state(get(row, scene).0),
-            Content::Cell(cell) => cell(row, scene, u16::MAX).into_value(),
-            Content::Sorted(_, value) => value(row, scene),
+            Content::Text(get) => Value::text(get(row, context)),
+            Content::Age(_, get) => Value::number(get(row, context)),
+            Content::Number(_, get) => Value::whole(get(row, context)),
+            Content::State(get) => Value::state(get(row, context).0),
+            Content::Cell(cell) => cell(row, context, u16::MAX).into_value(),
+            Content::Sorted(_, value) => value(row, context),
         }
     }
 }
@@ -215,13 +218,13 @@ pub trait Table: Sync {
     fn position(&self, name: &str) -> Option<usize>;
 
     /// What stands in a cell that has so much room.
-    fn cell(&self, scene: &Scene<'_>, row: Row, column: usize, room: u16) -> Cell;
+    fn cell(&self, context: &Context<'_>, row: Row, column: usize, room: u16) -> Cell;
 
     /// What a row is sorted and filtered by.
-    fn value<'a>(&self, scene: &Scene<'a>, row: Row, column: usize) -> Value<'a>;
+    fn value<'a>(&self, context: &Context<'a>, row: Row, column: usize) -> Value<'a>;
 
     /// What a row is about.
-    fn id(&self, scene: &Scene<'_>, row: Row) -> Option<RowId>;
+    fn id(&self, context: &Context<'_>, row: Row) -> Option<RowId>;
 }
 
 impl<R: Rows> Columns<R> {
@@ -243,17 +246,17 @@ impl<R: Rows> Table for Columns<R> {
         self.shown.iter().position(|column| column.heading.name == name)
     }
 
-    fn cell(&self, scene: &Scene<'_>, row: Row, column: usize, room: u16) -> Cell {
-        let found = self.column(column).zip(R::get(scene, row));
-        found.map_or_else(Cell::none, |(column, row)| column.cell_of(row, scene, room))
+    fn cell(&self, context: &Context<'_>, row: Row, column: usize, room: u16) -> Cell {
+        let found = self.column(column).zip(R::get(context, row));
+        found.map_or_else(Cell::none, |(column, row)| column.cell_of(row, context, room))
     }
 
-    fn value<'a>(&self, scene: &Scene<'a>, row: Row, column: usize) -> Value<'a> {
-        let found = self.column(column).zip(R::get(scene, row));
-        found.map_or(Value::Missing, |(column, row)| column.value_of(row, scene))
+    fn value<'a>(&self, context: &Context<'a>, row: Row, column: usize) -> Value<'a> {
+        let found = self.column(column).zip(R::get(context, row));
+        found.map_or(Value::Missing, |(column, row)| column.value_of(row, context))
     }
 
-    fn id(&self, scene: &Scene<'_>, row: Row) -> Option<RowId> {
-        R::id(scene, R::get(scene, row)?)
+    fn id(&self, context: &Context<'_>, row: Row) -> Option<RowId> {
+        R::id(context, R::get(context, row)?)
     }
 }

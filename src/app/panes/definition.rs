@@ -3,7 +3,7 @@
 use super::column::Table;
 use super::facts::Fact;
 use super::row::{Row, RowId};
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::app::keymap::Action;
 use crate::app::line::Line;
 use crate::app::screens::Has;
@@ -18,10 +18,10 @@ pub struct Definition {
     /// Its columns.
     pub table: &'static dyn Table,
     /// Its rows in this view, in the order in which the view has them.
-    pub rows: fn(&Scene<'_>, Wanted) -> Vec<Row>,
+    pub rows: fn(&Context<'_>, Wanted) -> Vec<Row>,
     /// Sorts the rows by urgency, where the user chose no order. Ties fall to what does not change between two polls, so
     /// that rows do not jump.
-    pub order: fn(&Scene<'_>, &mut Vec<Row>),
+    pub order: fn(&Context<'_>, &mut Vec<Row>),
     /// Where the rows come from.
     pub basis: Basis,
     /// Whether what it shows is there at all.
@@ -31,11 +31,11 @@ pub struct Definition {
     /// Said where it has no rows.
     pub empty: &'static str,
     /// What its title says beside its name.
-    pub facts: fn(&Scene<'_>, Total) -> Vec<Fact>,
+    pub facts: fn(&Context<'_>, Total) -> Vec<Fact>,
     /// When its rows were read.
-    pub read: for<'a> fn(&Scene<'a>) -> Read<'a>,
+    pub read: for<'a> fn(&Context<'a>) -> Read<'a>,
     /// A line above the headings.
-    pub above: Option<fn(&Scene<'_>) -> Line>,
+    pub above: Option<fn(&Context<'_>) -> Line>,
     /// Columns of a high rank give way to names that would be cut.
     pub prefers_names: bool,
     /// Keys that do something here and on no other pane, for the footer.
@@ -43,11 +43,11 @@ pub struct Definition {
     /// Whether a word is the name of a state of its rows.
     pub is_state: fn(&str) -> bool,
     /// The heading of the detail page of what is at home here.
-    pub name: fn(&Scene<'_>, RowId) -> String,
+    pub name: fn(&Context<'_>, RowId) -> String,
     /// The same in a few words, for the footer.
-    pub label: fn(&Scene<'_>, RowId) -> String,
+    pub label: fn(&Context<'_>, RowId) -> String,
     /// The detail page of what is at home here, at a width; none when it is gone.
-    pub detail: fn(&Scene<'_>, RowId, usize) -> Option<Vec<Line>>,
+    pub detail: fn(&Context<'_>, RowId, usize) -> Option<Vec<Line>>,
 }
 
 /// Which rows are wanted of a pane.
@@ -94,7 +94,7 @@ impl Definition {
     pub const fn new(
         (title, one): (&'static str, &'static str),
         table: &'static dyn Table,
-        rows: fn(&Scene<'_>, Wanted) -> Vec<Row>,
+        rows: fn(&Context<'_>, Wanted) -> Vec<Row>,
     ) -> Self {
         Self {
             title,
@@ -120,12 +120,12 @@ impl Definition {
 }
 
 /// When `pg_locks` was read.
-fn locks_read<'a>(scene: &Scene<'a>) -> Read<'a> {
-    let locks = &scene.snapshot.locks;
+fn locks_read<'a>(context: &Context<'a>) -> Read<'a> {
+    let locks = &context.snapshot.locks;
     Read { at: locks.taken_at, error: locks.error.as_deref() }
 }
 
 /// The process id, where it is about one.
-fn label_of(_: &Scene<'_>, id: RowId) -> String {
+fn label_of(_: &Context<'_>, id: RowId) -> String {
     crate::app::page::pid_of(id).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
 }

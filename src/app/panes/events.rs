@@ -14,8 +14,8 @@ use super::definition::{Definition, Read};
 use super::facts::Fact;
 use super::row::{Row, RowId};
 use super::{Cell, Rows, Value};
+use crate::app::context::Context;
 use crate::app::detail;
-use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::Timestamp;
 use crate::model::event::{Event, FEW, Kind, Length, plural};
@@ -28,12 +28,12 @@ struct Lines;
 impl Rows for Lines {
     type Row<'a> = (&'a Event, u32);
 
-    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<Self::Row<'a>> {
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Self::Row<'a>> {
         let Row::Events(number, count) = row else { return None };
-        Some((scene.view.events.get(number)?, count))
+        Some((context.view.events.get(number)?, count))
     }
 
-    fn id(_: &Scene<'_>, (event, count): Self::Row<'_>) -> Option<RowId> {
+    fn id(_: &Context<'_>, (event, count): Self::Row<'_>) -> Option<RowId> {
         Some(RowId::Event(event.number, count))
     }
 }
@@ -45,8 +45,8 @@ static COLUMNS: Columns<Lines> = Columns {
         Column::sorted(
             ("TIME", "time", "when it was seen"),
             (8, 8),
-            |(event, _), scene, _| Cell::toned(time(scene, event.at), Tone::Dim),
-            |(event, _), scene| Value::Text(Cow::Owned(scene.day_and_time(event.at))),
+            |(event, _), context, _| Cell::toned(time(context, event.at), Tone::Dim),
+            |(event, _), context| Value::Text(Cow::Owned(context.day_and_time(event.at))),
         ),
         Column::sorted(
             ("SEV", "severity", "how bad: CRIT, warn, or nothing"),
@@ -70,8 +70,8 @@ static COLUMNS: Columns<Lines> = Columns {
         Column::sorted(
             ("LENGTH", "length", "how long it lasted: ≥ at least, ≤ at most"),
             (8, 8),
-            |(event, count), scene, _| length_cell(scene, event, count),
-            |(event, count), scene| Value::number(length(scene, event, count).map(Length::seconds)),
+            |(event, count), context, _| length_cell(context, event, count),
+            |(event, count), context| Value::number(length(context, event, count).map(Length::seconds)),
         )
         .right(),
     ],
@@ -80,8 +80,8 @@ static COLUMNS: Columns<Lines> = Columns {
 
 pub(super) static PANE: Definition = Definition {
     empty: "no events yet",
-    facts: |scene, _| facts(scene),
-    read: |scene| Read { at: Some(scene.snapshot.taken_at), error: None },
+    facts: |context, _| facts(context),
+    read: |context| Read { at: Some(context.snapshot.taken_at), error: None },
     name: |_, id| match id {
         RowId::Event(first, 1) => format!("Event {first}"),
         RowId::Event(_, count) => format!("{count} events"),
@@ -91,18 +91,18 @@ pub(super) static PANE: Definition = Definition {
         RowId::Event(number, _) => format!("event {number}"),
         _ => String::new(),
     },
-    detail: |scene, id, _| match id {
-        RowId::Event(first, count) => detail::event::lines(scene, first, count),
+    detail: |context, id, _| match id {
+        RowId::Event(first, count) => detail::event::lines(context, first, count),
         _ => None,
     },
-    ..Definition::new(("Events", "an event, and Enter goes to its row"), &COLUMNS, |scene, wanted| {
-        event_rows(scene, wanted.folded)
+    ..Definition::new(("Events", "an event, and Enter goes to its row"), &COLUMNS, |context, wanted| {
+        event_rows(context, wanted.folded)
     })
 };
 
 /// The newest first. What is alike is folded, where that is wanted.
-fn event_rows(scene: &Scene<'_>, folded: bool) -> Vec<Row> {
-    let events = &scene.view.events;
+fn event_rows(context: &Context<'_>, folded: bool) -> Vec<Row> {
+    let events = &context.view.events;
     let mut rows = Vec::new();
     let mut run: Vec<&Event> = Vec::new();
     for event in events.iter().rev() {
@@ -126,11 +126,11 @@ fn close(run: &mut Vec<&Event>, rows: &mut Vec<Row>) {
 
 /// All events of a line, oldest first.
 pub(in crate::app) fn members<'a>(
-    scene: &Scene<'a>,
+    context: &Context<'a>,
     first: u64,
     count: u32,
 ) -> impl Iterator<Item = &'a Event> {
-    let events = &scene.view.events;
+    let events = &context.view.events;
     (first..first.saturating_add(count.into())).filter_map(|number| events.get(number))
 }
 
@@ -161,21 +161,21 @@ fn rank(severity: Severity) -> &'static str {
 }
 
 /// `14:02:31`; `20 14:02` where it is another day.
-pub(in crate::app) fn time(scene: &Scene<'_>, at: Timestamp) -> String {
-    let day = |at: Timestamp| at.with_timezone(&scene.offset).date_naive();
-    if day(at) == day(scene.snapshot.taken_at) {
-        scene.time_of_day(at)
+pub(in crate::app) fn time(context: &Context<'_>, at: Timestamp) -> String {
+    let day = |at: Timestamp| at.with_timezone(&context.offset).date_naive();
+    if day(at) == day(context.snapshot.taken_at) {
+        context.time_of_day(at)
     } else {
-        at.with_timezone(&scene.offset).format("%d %H:%M").to_string()
+        at.with_timezone(&context.offset).format("%d %H:%M").to_string()
     }
 }
 
 /// That of the longest.
-fn length(scene: &Scene<'_>, event: &Event, count: u32) -> Option<Length> {
+fn length(context: &Context<'_>, event: &Event, count: u32) -> Option<Length> {
     if count < 2 {
         return event.length;
     }
-    let lengths = members(scene, event.number, count).filter_map(|event| event.length);
+    let lengths = members(context, event.number, count).filter_map(|event| event.length);
     lengths.max_by(|a, b| a.seconds().total_cmp(&b.seconds()))
 }
 
@@ -186,13 +186,13 @@ pub(in crate::app) fn what(event: &Event, count: u32) -> String {
     format!("{} {} {}", text::count(count.into()), event.kind.noun(), plural(&event.what))
 }
 
-fn length_cell(scene: &Scene<'_>, event: &Event, count: u32) -> Cell {
-    length(scene, event, count).map_or_else(Cell::none, |length| Cell::plain(length.to_string()))
+fn length_cell(context: &Context<'_>, event: &Event, count: u32) -> Cell {
+    length(context, event, count).map_or_else(Cell::none, |length| Cell::plain(length.to_string()))
 }
 
 /// `1,204 · 61 waits begun · 55 over`, and how many there is no room for any more.
-fn facts(scene: &Scene<'_>) -> Vec<Fact> {
-    let events = &scene.view.events;
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let events = &context.view.events;
     let number = |kind: Kind| events.iter().filter(|event| event.kind == kind).count() as u64;
     let mut facts = vec![(text::count(events.len() as u64), Tone::Plain)];
     let begun = number(Kind::WaitBegun);

@@ -1,6 +1,6 @@
 //! What the titles of several panes say alike.
 
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::app::line::Tone;
 use crate::model::Timestamp;
 use crate::model::systems::TableRows;
@@ -15,18 +15,18 @@ pub(super) fn count(number: usize, one: &str, many: &str) -> String {
 
 /// How old rows are that could not be read, and why.
 #[must_use]
-pub fn stale(scene: &Scene<'_>, taken: Option<Timestamp>, error: &str) -> Fact {
-    let age = scene
+pub fn stale(context: &Context<'_>, taken: Option<Timestamp>, error: &str) -> Fact {
+    let age = context
         .age(taken)
         .map_or_else(|| "never read".to_owned(), |age| format!("{} old", crate::text::duration(age)));
     (format!("{age}: {}", crate::text::one_line_prefix(error, 90)), Tone::Past)
 }
 
 /// How old the rows of each table are that could not be read.
-pub(super) fn stale_tables<T>(scene: &Scene<'_>, tables: &[TableRows<T>]) -> Vec<Fact> {
+pub(super) fn stale_tables<T>(context: &Context<'_>, tables: &[TableRows<T>]) -> Vec<Fact> {
     let error = |table: &TableRows<T>| {
         let error = table.section.error.clone()?;
-        Some(stale(scene, table.section.taken_at, &error))
+        Some(stale(context, table.section.taken_at, &error))
     };
     tables.iter().filter_map(error).collect()
 }

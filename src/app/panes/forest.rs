@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::model::lock::LockMode;
 use crate::model::wait_graph::{Party, TreeNode};
 
@@ -28,8 +28,8 @@ pub struct ChainRow {
 
 /// The lines of the forest. `fold` puts waiters that are alike into one line; a filter wants each by itself.
 #[must_use]
-pub(super) fn lines(scene: &Scene<'_>, fold: bool) -> Vec<ChainRow> {
-    let tree = &scene.view.graph.tree;
+pub(super) fn lines(context: &Context<'_>, fold: bool) -> Vec<ChainRow> {
+    let tree = &context.view.graph.tree;
     let mut rows = Vec::new();
     // Depth first without recursion: a chain may be thousands deep.
     let mut stack: Vec<ChainRow> = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn lines(scene: &Scene<'_>, fold: bool) -> Vec<ChainRow> {
                 && let Some(node) = tree.nodes.get(row.at as usize)
             {
                 let mut below = if fold {
-                    children(scene, node, row.depth + 1)
+                    children(context, node, row.depth + 1)
                 } else {
                     node.children.iter().map(|child| line(*child, row.depth + 1, false)).collect()
                 };
@@ -100,17 +100,17 @@ fn line(at: usize, depth: u16, last: bool) -> ChainRow {
     }
 }
 
-fn children(scene: &Scene<'_>, node: &TreeNode, depth: u16) -> Vec<ChainRow> {
-    let tree = &scene.view.graph.tree;
+fn children(context: &Context<'_>, node: &TreeNode, depth: u16) -> Vec<ChainRow> {
+    let tree = &context.view.graph.tree;
     let mut alike: FxHashMap<(usize, LockMode), Vec<usize>> = FxHashMap::default();
     for child in &node.children {
-        if let Some(key) = tree.nodes.get(*child).and_then(|node| fold_key(scene, node)) {
+        if let Some(key) = tree.nodes.get(*child).and_then(|node| fold_key(context, node)) {
             alike.entry(key).or_default().push(*child);
         }
     }
     let mut rows = Vec::new();
     for child in &node.children {
-        let key = tree.nodes.get(*child).and_then(|node| fold_key(scene, node));
+        let key = tree.nodes.get(*child).and_then(|node| fold_key(context, node));
         match key.and_then(|key| alike.get(&key)) {
             // Its line stands where the first of it would.
             Some(members) if members.len() >= FOLD_FROM => {
@@ -126,21 +126,21 @@ fn children(scene: &Scene<'_>, node: &TreeNode, depth: u16) -> Vec<ChainRow> {
 }
 
 /// What makes waiters alike; none for one that blocks others.
-fn fold_key(scene: &Scene<'_>, node: &TreeNode) -> Option<(usize, LockMode)> {
+fn fold_key(context: &Context<'_>, node: &TreeNode) -> Option<(usize, LockMode)> {
     if !node.children.is_empty() || node.cycle.is_some() {
         return None;
     }
     let (queue, waiter) = node.waits?;
-    Some((queue, scene.view.graph.queues.get(queue)?.waiters.get(waiter)?.mode))
+    Some((queue, context.view.graph.queues.get(queue)?.waiters.get(waiter)?.mode))
 }
 
 /// The parties that one line stands for, the longest wait first.
-pub(super) fn members<'a>(scene: &Scene<'a>, first: &'a TreeNode) -> impl Iterator<Item = Party> {
-    let nodes = &scene.view.graph.tree.nodes;
-    let scene = *scene;
-    let key = fold_key(&scene, first);
+pub(super) fn members<'a>(context: &Context<'a>, first: &'a TreeNode) -> impl Iterator<Item = Party> {
+    let nodes = &context.view.graph.tree.nodes;
+    let context = *context;
+    let key = fold_key(&context, first);
     let siblings =
         first.parent.and_then(|parent| nodes.get(parent)).map_or(&[][..], |parent| &parent.children);
     let nodes = siblings.iter().filter_map(|at| nodes.get(*at));
-    nodes.filter(move |node| fold_key(&scene, node) == key).map(|node| node.party)
+    nodes.filter(move |node| fold_key(&context, node) == key).map(|node| node.party)
 }

@@ -13,8 +13,8 @@ use super::limits::thousandths;
 use super::row::{Row, RowId};
 use super::words::TABLE;
 use super::{Cell, Rows, Value};
+use crate::app::context::Context;
 use crate::app::detail;
-use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::id_generator::{self, GeneratorRow};
 use crate::text;
@@ -25,12 +25,12 @@ struct Generators;
 impl Rows for Generators {
     type Row<'a> = GeneratorRow<'a>;
 
-    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<GeneratorRow<'a>> {
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<GeneratorRow<'a>> {
         let (table, at) = row.within()?;
-        id_generator::row(scene.snapshot, table, at)
+        id_generator::row(context.snapshot, table, at)
     }
 
-    fn id(_: &Scene<'_>, row: GeneratorRow<'_>) -> Option<RowId> {
+    fn id(_: &Context<'_>, row: GeneratorRow<'_>) -> Option<RowId> {
         Some(RowId::Generator(row.id))
     }
 }
@@ -56,7 +56,7 @@ static COLUMNS: Columns<Generators> = Columns {
         Column::cell(
             ("AT", "at", "the time in that id, against the server's clock"),
             (8, 8),
-            |row, scene, _| at(scene, &row),
+            |row, context, _| at(context, &row),
         )
         .rank(2),
         Column::number(
@@ -77,11 +77,13 @@ static COLUMNS: Columns<Generators> = Columns {
 };
 
 pub(super) static PANE: Definition = Definition {
-    order: |scene, rows| rows.sort_by_cached_key(|row| Generators::get(scene, *row).map(|row| urgency(&row))),
+    order: |context, rows| {
+        rows.sort_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)))
+    },
     is_there: |has| has.generators,
     empty: "no id generators",
-    facts: |scene, _| facts(scene),
-    read: |scene| Read { at: taken(&scene.snapshot.systems.generators), error: None },
+    facts: |context, _| facts(context),
+    read: |context| Read { at: taken(&context.snapshot.systems.generators), error: None },
     name: |_, id| match id {
         RowId::Generator(id) => format!("Id generator {}", id.worker),
         _ => String::new(),
@@ -90,19 +92,19 @@ pub(super) static PANE: Definition = Definition {
         RowId::Generator(id) => format!("id generator {}", id.worker),
         _ => String::new(),
     },
-    detail: |scene, id, _| match id {
-        RowId::Generator(id) => detail::item::generator(scene, id),
+    detail: |context, id, _| match id {
+        RowId::Generator(id) => detail::item::generator(context, id),
         _ => None,
     },
-    ..Definition::new(("Id generators", "an id generator"), &COLUMNS, |scene, _| {
-        Row::all_of(scene.snapshot.systems.generators.iter().map(|rows| rows.section.rows.len()))
+    ..Definition::new(("Id generators", "an id generator"), &COLUMNS, |context, _| {
+        Row::all_of(context.snapshot.systems.generators.iter().map(|rows| rows.section.rows.len()))
     })
 };
 
 /// `3 workers`
-fn facts(scene: &Scene<'_>) -> Vec<Fact> {
-    let tables = &scene.snapshot.systems.generators;
-    let mut facts = stale_tables(scene, tables);
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let tables = &context.snapshot.systems.generators;
+    let mut facts = stale_tables(context, tables);
     facts.push((rows(tables, "worker", "workers"), Tone::Plain));
     facts.extend(cut(tables));
     facts
@@ -115,10 +117,10 @@ fn urgency(row: &GeneratorRow<'_>) -> (i64, i64) {
 }
 
 /// The time of day of the last id; none where that is days away.
-fn at(scene: &Scene<'_>, row: &GeneratorRow<'_>) -> Cell {
+fn at(context: &Context<'_>, row: &GeneratorRow<'_>) -> Cell {
     let is_near = row.ahead.is_some_and(|ahead| ahead.abs() < 86_400.0);
     let at = row.generator.last_at().filter(|_| is_near);
-    at.map_or_else(Cell::none, |at| Cell::toned(scene.time_of_day(at), Tone::Dim))
+    at.map_or_else(Cell::none, |at| Cell::toned(context.time_of_day(at), Tone::Dim))
 }
 
 /// `4.0s ago`, `5m00s ahead`: when the last id was made, by its own account.

@@ -16,8 +16,8 @@ use super::definition::{Definition, Read};
 use super::facts::{Fact, cut, stale_tables, taken};
 use super::row::{Row, RowId};
 use super::{Cell, Rows, Value};
+use crate::app::context::Context;
 use crate::app::detail;
-use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
 use crate::text;
@@ -28,11 +28,11 @@ struct Leases;
 impl Rows for Leases {
     type Row<'a> = &'a LeaseRow;
 
-    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<&'a LeaseRow> {
-        scene.view.leases.rows.get(row.at()?)
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a LeaseRow> {
+        context.view.leases.rows.get(row.at()?)
     }
 
-    fn id(_: &Scene<'_>, row: &LeaseRow) -> Option<RowId> {
+    fn id(_: &Context<'_>, row: &LeaseRow) -> Option<RowId> {
         Some(RowId::Lease(row.id))
     }
 }
@@ -74,9 +74,12 @@ static COLUMNS: Columns<Leases> = Columns {
             Tone::Plain,
             |row, _| row.token,
         ),
-        Column::age(("RENEWED", "renewed", "since it was last renewed"), (7, 7), Tone::Dim, |row, scene| {
-            scene.age(row.renewed_at)
-        })
+        Column::age(
+            ("RENEWED", "renewed", "since it was last renewed"),
+            (7, 7),
+            Tone::Dim,
+            |row, context| context.age(row.renewed_at),
+        )
         .rank(4),
         Column::age(("TERM", "term", "how long it lasts without a renewal"), (6, 6), Tone::Dim, |row, _| {
             row.term
@@ -96,9 +99,12 @@ static COLUMNS: Columns<Leases> = Columns {
             |row, _, _| alive(row),
         )
         .rank(6),
-        Column::age(("HELD", "held", "how long this owner has had it"), (6, 6), Tone::Plain, |row, scene| {
-            scene.age(row.acquired_at).filter(|_| is_owned(row))
-        })
+        Column::age(
+            ("HELD", "held", "how long this owner has had it"),
+            (6, 6),
+            Tone::Plain,
+            |row, context| context.age(row.acquired_at).filter(|_| is_owned(row)),
+        )
         .rank(5),
         Column::sorted(
             ("SOURCE", "source", "its table or Redis; 3/5: on 3 of 5 servers"),
@@ -111,26 +117,26 @@ static COLUMNS: Columns<Leases> = Columns {
 };
 
 pub(super) static PANE: Definition = Definition {
-    order: |scene, rows| rows.sort_by(|a, b| urgency(Leases::get(scene, *a), Leases::get(scene, *b))),
+    order: |context, rows| rows.sort_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
     is_there: |has| has.leases,
     absent: Some("there is no table distlock here; [tables] in the config names one"),
     empty: "no leases",
-    facts: |scene, _| facts(scene),
-    read: |scene| Read { at: taken(&scene.snapshot.systems.leases), error: None },
+    facts: |context, _| facts(context),
+    read: |context| Read { at: taken(&context.snapshot.systems.leases), error: None },
     is_state: |word| LeaseState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
-    name: |scene, id| match id {
-        RowId::Lease(id) => name(scene, id),
+    name: |context, id| match id {
+        RowId::Lease(id) => name(context, id),
         _ => String::new(),
     },
-    label: |scene, id| match id {
-        RowId::Lease(id) => label(scene, id),
+    label: |context, id| match id {
+        RowId::Lease(id) => label(context, id),
         _ => String::new(),
     },
-    detail: |scene, id, _| match id {
-        RowId::Lease(id) => detail::lease::lines(scene, id),
+    detail: |context, id, _| match id {
+        RowId::Lease(id) => detail::lease::lines(context, id),
         _ => None,
     },
-    ..Definition::new(("Leases", "a lease"), &COLUMNS, |scene, _| Row::all(scene.view.leases.rows.len()))
+    ..Definition::new(("Leases", "a lease"), &COLUMNS, |context, _| Row::all(context.view.leases.rows.len()))
 };
 
 fn urgency(a: Option<&LeaseRow>, b: Option<&LeaseRow>) -> Ordering {
@@ -140,12 +146,12 @@ fn urgency(a: Option<&LeaseRow>, b: Option<&LeaseRow>) -> Ordering {
     }
 }
 
-fn name(scene: &Scene<'_>, id: LeaseId) -> String {
-    scene.lease(id).map_or_else(|| "Lease".to_owned(), |row| format!("Lease {}", text::one_line(&row.name)))
+fn name(context: &Context<'_>, id: LeaseId) -> String {
+    context.lease(id).map_or_else(|| "Lease".to_owned(), |row| format!("Lease {}", text::one_line(&row.name)))
 }
 
-fn label(scene: &Scene<'_>, id: LeaseId) -> String {
-    let name = scene.lease(id).map(|row| text::one_line(&row.name).into_owned());
+fn label(context: &Context<'_>, id: LeaseId) -> String {
+    let name = context.lease(id).map(|row| text::one_line(&row.name).into_owned());
     format!("lease {}", text::fit(&name.unwrap_or_default(), 20))
 }
 
@@ -224,17 +230,17 @@ fn source(row: &LeaseRow) -> Cow<'_, str> {
 }
 
 /// How old the rows of a table that could not be read are; then `4 held · 1 expired`, and what was left out.
-fn facts(scene: &Scene<'_>) -> Vec<Fact> {
-    let tables = &scene.snapshot.systems.leases;
-    let mut facts = stale_tables(scene, tables);
-    let counts = &scene.view.leases.counts;
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let tables = &context.snapshot.systems.leases;
+    let mut facts = stale_tables(context, tables);
+    let counts = &context.view.leases.counts;
     facts.push((format!("{} held", counts.of(LeaseState::Held)), Tone::Plain));
     let expired = counts.of(LeaseState::Expired);
     if expired > 0 {
         facts.push((format!("{expired} expired"), Tone::Warning));
     }
     facts.extend(cut(tables));
-    let redis = &scene.snapshot.systems.redis;
+    let redis = &context.snapshot.systems.redis;
     facts.extend(redis.down_text().map(|down| (format!("redis {down}"), Tone::Warning)));
     if redis.cut {
         facts.push(("redis: not all keys".to_owned(), Tone::Dim));
@@ -244,8 +250,8 @@ fn facts(scene: &Scene<'_>) -> Vec<Fact> {
 
 /// `1 lease expired`
 #[must_use]
-pub fn urgent(scene: &Scene<'_>) -> Option<Fact> {
-    let expired = scene.view.leases.counts.of(LeaseState::Expired);
+pub fn urgent(context: &Context<'_>) -> Option<Fact> {
+    let expired = context.view.leases.counts.of(LeaseState::Expired);
     let noun = if expired == 1 { "lease" } else { "leases" };
     (expired > 0).then(|| (format!("{expired} {noun} expired"), Tone::Warning))
 }

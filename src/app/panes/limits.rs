@@ -14,8 +14,8 @@ use super::facts::{Fact, cut, rows, stale_tables, taken};
 use super::row::{Row, RowId};
 use super::words::TABLE;
 use super::{Cell, Rows, Value};
+use crate::app::context::Context;
 use crate::app::detail;
-use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::rate_limit::{self, LimitRow, LimitState};
 use crate::text;
@@ -26,12 +26,12 @@ struct Limits;
 impl Rows for Limits {
     type Row<'a> = LimitRow<'a>;
 
-    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<LimitRow<'a>> {
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<LimitRow<'a>> {
         let (table, at) = row.within()?;
-        rate_limit::row(scene.snapshot, table, at)
+        rate_limit::row(context.snapshot, table, at)
     }
 
-    fn id(_: &Scene<'_>, row: LimitRow<'_>) -> Option<RowId> {
+    fn id(_: &Context<'_>, row: LimitRow<'_>) -> Option<RowId> {
         Some(RowId::Limit(row.id))
     }
 }
@@ -70,12 +70,12 @@ static COLUMNS: Columns<Limits> = Columns {
         Column::sorted(
             ("ENDS", "ends", "time until the window ends"),
             (6, 6),
-            |row, scene, _| ends_cell(scene, &row),
-            |row, scene| Value::number(ends(scene, &row)),
+            |row, context, _| ends_cell(context, &row),
+            |row, context| Value::number(ends(context, &row)),
         )
         .right(),
-        Column::age(("BEGAN", "began", "since the window began"), (6, 6), Tone::Dim, |row, scene| {
-            scene.age(row.limit.window_start)
+        Column::age(("BEGAN", "began", "since the window began"), (6, 6), Tone::Dim, |row, context| {
+            context.age(row.limit.window_start)
         })
         .rank(2),
         Column::sorted(
@@ -90,29 +90,29 @@ static COLUMNS: Columns<Limits> = Columns {
 };
 
 pub(super) static PANE: Definition = Definition {
-    order: |scene, rows| rows.sort_by_cached_key(|row| Limits::get(scene, *row).map(urgency)),
+    order: |context, rows| rows.sort_by_cached_key(|row| Limits::get(context, *row).map(urgency)),
     is_there: |has| has.limits,
     empty: "no open windows",
-    facts: |scene, _| facts(scene),
-    read: |scene| Read { at: taken(&scene.snapshot.systems.limits), error: None },
+    facts: |context, _| facts(context),
+    read: |context| Read { at: taken(&context.snapshot.systems.limits), error: None },
     is_state: |word| LimitState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
     name: |_, _| "Rate limit".to_owned(),
     label: |_, _| "a rate limit".to_owned(),
-    detail: |scene, id, _| match id {
-        RowId::Limit(id) => detail::item::limit(scene, id),
+    detail: |context, id, _| match id {
+        RowId::Limit(id) => detail::item::limit(context, id),
         _ => None,
     },
-    ..Definition::new(("Rate limits", "a rate limit"), &COLUMNS, |scene, _| {
-        Row::all_of(scene.snapshot.systems.limits.iter().map(|rows| rows.section.rows.len()))
+    ..Definition::new(("Rate limits", "a rate limit"), &COLUMNS, |context, _| {
+        Row::all_of(context.snapshot.systems.limits.iter().map(|rows| rows.section.rows.len()))
     })
 };
 
 /// `3 keys · 1 full`
-fn facts(scene: &Scene<'_>) -> Vec<Fact> {
-    let tables = &scene.snapshot.systems.limits;
-    let mut facts = stale_tables(scene, tables);
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let tables = &context.snapshot.systems.limits;
+    let mut facts = stale_tables(context, tables);
     facts.push((rows(tables, "key", "keys"), Tone::Plain));
-    let full = rate_limit::rows(scene.snapshot).filter(|row| row.state == LimitState::Full).count();
+    let full = rate_limit::rows(context.snapshot).filter(|row| row.state == LimitState::Full).count();
     if full > 0 {
         facts.push((format!("{full} full"), Tone::Warning));
     }
@@ -147,8 +147,8 @@ fn is_live(row: &LimitRow<'_>) -> bool {
     row.state != LimitState::Over
 }
 
-fn ends(scene: &Scene<'_>, row: &LimitRow<'_>) -> Option<f64> {
-    row.limit.expires_at.map(|end| (end - scene.snapshot.taken_at).as_seconds_f64())
+fn ends(context: &Context<'_>, row: &LimitRow<'_>) -> Option<f64> {
+    row.limit.expires_at.map(|end| (end - context.snapshot.taken_at).as_seconds_f64())
 }
 
 fn share(row: LimitRow<'_>) -> Option<f64> {
@@ -161,8 +161,8 @@ fn gauge(row: LimitRow<'_>, room: u16) -> Cell {
     })
 }
 
-fn ends_cell(scene: &Scene<'_>, row: &LimitRow<'_>) -> Cell {
-    match ends(scene, row) {
+fn ends_cell(context: &Context<'_>, row: &LimitRow<'_>) -> Cell {
+    match ends(context, row) {
         Some(left) if left > 0.0 => Cell::plain(text::duration(left)),
         Some(_) => Cell::toned("over", Tone::Dim),
         None => Cell::none(),

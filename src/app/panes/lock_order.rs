@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::row::Row;
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::model::lock::{Lock, LockTag, LockType};
 use crate::model::namespace::WORKERS;
 
@@ -14,15 +14,15 @@ type LockKey = (u128, i64, Option<i32>, u32);
 ///
 /// There are tens of thousands of locks, and few are awaited: all are sorted by what is locked, and the rows of each
 /// queue are found among them.
-pub(super) fn by_queue(scene: &Scene<'_>, rows: &mut Vec<Row>) {
-    let all = &scene.snapshot.locks.rows;
+pub(super) fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
+    let all = &context.snapshot.locks.rows;
     let key = |row: &Row| match row {
         Row::At(at) => all.get(*at as usize).map(|lock| lock_key(lock, *at)),
         _ => None,
     };
     let mut keys: Vec<LockKey> = rows.iter().filter_map(key).collect();
     keys.sort_unstable();
-    let mut queues: Vec<_> = scene.view.graph.queues.iter().collect();
+    let mut queues: Vec<_> = context.view.graph.queues.iter().collect();
     queues.sort_by_key(|queue| (Reverse(queue.waiters.len()), queue.tag));
     let mut sorted = Vec::with_capacity(keys.len());
     let mut awaited = vec![false; keys.len()];

@@ -8,8 +8,8 @@ use super::facts::Fact;
 use super::row::{Owner, Row, RowId};
 use super::words::{DB, PID, QUERY, WHO};
 use super::{Cell, Total, Value, backends, chains, lock_order};
+use crate::app::context::Context;
 use crate::app::detail;
-use crate::app::index::Scene;
 use crate::app::keymap::Action;
 use crate::app::line::Tone;
 use crate::model::lock::{Lock, LockMode, LockType};
@@ -22,13 +22,13 @@ pub(super) struct Locks;
 impl Rows for Locks {
     type Row<'a> = &'a Lock;
 
-    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<&'a Lock> {
-        scene.snapshot.locks.rows.get(row.at()?)
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a Lock> {
+        context.snapshot.locks.rows.get(row.at()?)
     }
 
-    fn id(scene: &Scene<'_>, lock: &Lock) -> Option<RowId> {
+    fn id(context: &Context<'_>, lock: &Lock) -> Option<RowId> {
         let owner = match lock.pid {
-            Some(pid) => Owner::Backend(chains::backend_id(scene, pid)),
+            Some(pid) => Owner::Backend(chains::backend_id(context, pid)),
             None => Owner::Prepared(lock.virtualtransaction),
         };
         Some(RowId::Lock(lock.tag, owner, lock.mode, lock.granted))
@@ -39,7 +39,7 @@ type Column = super::Column<Locks>;
 
 static COLUMNS: Columns<Locks> = Columns {
     shown: &[
-        Column::cell(("LOCK", "lock", LOCK_HELP), (20, 40), |lock, scene, room| label(scene, lock, room)),
+        Column::cell(("LOCK", "lock", LOCK_HELP), (20, 40), |lock, context, room| label(context, lock, room)),
         Column::text(("TYPE", "type", "the lock type, as in pg_locks"), (8, 13), |lock, _| {
             Some(lock.tag.locktype.as_str())
         })
@@ -59,26 +59,28 @@ static COLUMNS: Columns<Locks> = Columns {
         Column::sorted(
             ("AGE", "age", "how long it is held or has been waited for"),
             (8, 11),
-            |lock, scene, room| age(scene, lock, room),
-            |lock, scene| Value::number(seconds(scene, lock)),
+            |lock, context, room| age(context, lock, room),
+            |lock, context| Value::number(seconds(context, lock)),
         )
         .right(),
-        Column::number(("WAITERS", "waiters", WAITERS_HELP), (7, 7), Tone::Warning, |lock, scene| {
-            waiters(scene, lock)
+        Column::number(("WAITERS", "waiters", WAITERS_HELP), (7, 7), Tone::Warning, |lock, context| {
+            waiters(context, lock)
         }),
         Column::sorted(PID, (8, 8), |lock, _, _| pid(lock), |lock, _| Value::whole(lock.pid.map(i64::from))),
-        Column::cell(WHO, (10, 24), |lock, scene, room| who(scene, lock, room)).rank(1),
-        Column::text(DB, (6, 12), |lock, scene| database(scene, lock)).rank(4).only_where(several_databases),
+        Column::cell(WHO, (10, 24), |lock, context, room| who(context, lock, room)).rank(1),
+        Column::text(DB, (6, 12), |lock, context| database(context, lock))
+            .rank(4)
+            .only_where(several_databases),
         Column::cell(("KEY", "key", KEY_HELP), (12, 22), |lock, _, _| key(lock)).rank(3),
-        Column::text(QUERY, (8, 0), |lock, scene| scene.backend(lock.pid?)?.query.as_deref()).rank(6),
+        Column::text(QUERY, (8, 0), |lock, context| context.backend(lock.pid?)?.query.as_deref()).rank(6),
     ],
     // The one age that is on the screen is either.
     others: &[
-        Column::age(("WAIT", "wait", "how long it is waited for"), (6, 6), Tone::Plain, |lock, scene| {
-            seconds(scene, lock).filter(|_| !lock.granted)
+        Column::age(("WAIT", "wait", "how long it is waited for"), (6, 6), Tone::Plain, |lock, context| {
+            seconds(context, lock).filter(|_| !lock.granted)
         }),
-        Column::age(("HELD", "held", "how long it is held"), (6, 6), Tone::Plain, |lock, scene| {
-            seconds(scene, lock).filter(|_| lock.granted)
+        Column::age(("HELD", "held", "how long it is held"), (6, 6), Tone::Plain, |lock, context| {
+            seconds(context, lock).filter(|_| lock.granted)
         }),
     ],
 };
@@ -94,38 +96,38 @@ pub(super) static PANE: Definition = Definition {
     empty: "no advisory locks; a shows all lock types",
     facts,
     keys: &[Action::AllLocks],
-    name: |scene, id| match id {
-        RowId::Lock(tag, ..) => format!("Lock on {}", scene.lock_label(&tag, crate::app::page::pid_of(id))),
+    name: |context, id| match id {
+        RowId::Lock(tag, ..) => format!("Lock on {}", context.lock_label(&tag, crate::app::page::pid_of(id))),
         _ => String::new(),
     },
-    detail: |scene, id, width| match id {
-        RowId::Lock(tag, ..) => detail::lock::lines(scene, &tag, width),
+    detail: |context, id, width| match id {
+        RowId::Lock(tag, ..) => detail::lock::lines(context, &tag, width),
         _ => None,
     },
-    ..Definition::new(("Locks", "a lock of a session"), &COLUMNS, |scene, wanted| {
-        rows(scene, |lock| wanted.all_locks || lock.tag.locktype == LockType::Advisory)
+    ..Definition::new(("Locks", "a lock of a session"), &COLUMNS, |context, wanted| {
+        rows(context, |lock| wanted.all_locks || lock.tag.locktype == LockType::Advisory)
     })
 };
 
-fn facts(scene: &Scene<'_>, total: Total) -> Vec<Fact> {
+fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
     let kind = if total.all_locks { "all types" } else { "advisory; a shows all" };
     let mut facts = vec![(format!("{} {kind}", crate::text::count(total.rows as u64)), Tone::Plain)];
-    if scene.snapshot.locks_omitted > 0 {
-        let omitted = crate::text::count(scene.snapshot.locks_omitted);
+    if context.snapshot.locks_omitted > 0 {
+        let omitted = crate::text::count(context.snapshot.locks_omitted);
         facts.push((format!("{omitted} uncontended ones not read"), Tone::Warning));
     }
     facts
 }
 
 /// The rows of `pg_locks` that are wanted.
-pub(super) fn rows(scene: &Scene<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
-    let locks = scene.snapshot.locks.rows.iter().enumerate();
+pub(super) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
+    let locks = context.snapshot.locks.rows.iter().enumerate();
     locks.filter(|(_, lock)| wanted(lock)).filter_map(|(at, _)| u32::try_from(at).ok().map(Row::At)).collect()
 }
 
 /// What is locked.
-pub(super) fn label(scene: &Scene<'_>, lock: &Lock, room: u16) -> Cell {
-    let label = fit_names(scene.lock_label(&lock.tag, lock.pid), room);
+pub(super) fn label(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
+    let label = fit_names(context.lock_label(&lock.tag, lock.pid), room);
     // A number is an advisory key, and TYPE says so.
     Cell::plain(label.strip_prefix("advisory ").map(str::to_owned).unwrap_or(label))
 }
@@ -146,19 +148,19 @@ pub enum Known {
 }
 
 /// How long a lock is held or waited for, and how that is known.
-pub(in crate::app) fn lock_age(scene: &Scene<'_>, lock: &Lock) -> Option<(f64, Known)> {
+pub(in crate::app) fn lock_age(context: &Context<'_>, lock: &Lock) -> Option<(f64, Known)> {
     if !lock.granted {
-        return scene.wait_age(lock.wait_start).map(|age| (age, Known::Exactly));
+        return context.wait_age(lock.wait_start).map(|age| (age, Known::Exactly));
     }
     let key = (lock.pid?, lock.tag);
-    if let Some(began) = scene.view.runs_since.get(&key) {
-        return scene.age(Some(*began)).map(|age| (age, Known::Exactly));
+    if let Some(began) = context.view.runs_since.get(&key) {
+        return context.age(Some(*began)).map(|age| (age, Known::Exactly));
     }
-    let since = scene.view.held_since.get(&key)?;
+    let since = context.view.held_since.get(&key)?;
     if since.proved <= since.seen {
-        return scene.age(Some(since.proved)).map(|age| (age, Known::AtLeast));
+        return context.age(Some(since.proved)).map(|age| (age, Known::AtLeast));
     }
-    scene.age(Some(since.seen)).map(|age| (age, Known::Seen))
+    context.age(Some(since.seen)).map(|age| (age, Known::Seen))
 }
 
 /// `7.2s`, `≥41s`, `seen 12s`
@@ -172,12 +174,12 @@ pub(in crate::app) fn age_words((seconds, known): (f64, Known)) -> String {
 }
 
 /// How long it is held or waited for, in seconds.
-pub(super) fn seconds(scene: &Scene<'_>, lock: &Lock) -> Option<f64> {
-    lock_age(scene, lock).map(|(seconds, _)| seconds)
+pub(super) fn seconds(context: &Context<'_>, lock: &Lock) -> Option<f64> {
+    lock_age(context, lock).map(|(seconds, _)| seconds)
 }
 
-pub(super) fn age(scene: &Scene<'_>, lock: &Lock, room: u16) -> Cell {
-    match lock_age(scene, lock) {
+pub(super) fn age(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
+    match lock_age(context, lock) {
         Some((seconds, _)) if !lock.granted => Cell::age(Some(seconds), Tone::Warning),
         Some(known) => {
             let words = age_words(known);
@@ -197,8 +199,8 @@ fn largest_unit(words: &str) -> String {
 }
 
 /// How many wait for a lock that is held; none where nobody does.
-pub(super) fn waiters(scene: &Scene<'_>, lock: &Lock) -> Option<i64> {
-    let queue = scene.queue(&lock.tag).filter(|_| lock.granted)?;
+pub(super) fn waiters(context: &Context<'_>, lock: &Lock) -> Option<i64> {
+    let queue = context.queue(&lock.tag).filter(|_| lock.granted)?;
     i64::try_from(queue.waiters.len()).ok().filter(|count| *count > 0)
 }
 
@@ -207,17 +209,17 @@ pub(super) fn pid(lock: &Lock) -> Cell {
 }
 
 /// Whose it is: of a prepared transaction its owner.
-pub(super) fn who(scene: &Scene<'_>, lock: &Lock, room: u16) -> Cell {
+pub(super) fn who(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     match lock.pid {
-        None => Cell::server(scene.prepared(lock.virtualtransaction).and_then(|row| row.owner.as_deref())),
+        None => Cell::server(context.prepared(lock.virtualtransaction).and_then(|row| row.owner.as_deref())),
         Some(pid) => {
-            scene.backend(pid).map_or_else(Cell::none, |backend| backends::who(scene, backend, room))
+            context.backend(pid).map_or_else(Cell::none, |backend| backends::who(context, backend, room))
         }
     }
 }
 
-pub(super) fn database<'a>(scene: &Scene<'a>, lock: &Lock) -> Option<&'a str> {
-    scene.snapshot.names.databases.get(&lock.tag.database?).map(|name| &**name)
+pub(super) fn database<'a>(context: &Context<'a>, lock: &Lock) -> Option<&'a str> {
+    context.snapshot.names.databases.get(&lock.tag.database?).map(|name| &**name)
 }
 
 pub(super) fn key(lock: &Lock) -> Cell {

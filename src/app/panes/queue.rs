@@ -15,8 +15,8 @@ use super::facts::{Fact, stale_tables, taken};
 use super::row::{Row, RowId};
 use super::words::{BEAT, TABLE, TRY, WORKER};
 use super::{Cell, Rows, Value};
+use crate::app::context::Context;
 use crate::app::detail;
-use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::work_queue::{Item, ItemRow, ItemState};
 
@@ -26,12 +26,12 @@ struct Items;
 impl Rows for Items {
     type Row<'a> = (&'a ItemRow, &'a Item);
 
-    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<Self::Row<'a>> {
-        let row = scene.view.queue.rows.get(row.at()?)?;
-        Some((row, row.item(scene.snapshot)?))
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Self::Row<'a>> {
+        let row = context.view.queue.rows.get(row.at()?)?;
+        Some((row, row.item(context.snapshot)?))
     }
 
-    fn id(_: &Scene<'_>, (row, _): Self::Row<'_>) -> Option<RowId> {
+    fn id(_: &Context<'_>, (row, _): Self::Row<'_>) -> Option<RowId> {
         Some(RowId::Item(row.id))
     }
 }
@@ -62,28 +62,31 @@ static COLUMNS: Columns<Items> = Columns {
             ("RUN", "run", "how long it has been worked on"),
             (6, 6),
             Tone::Plain,
-            |(row, _), scene| row.run(scene.snapshot),
+            |(row, _), context| row.run(context.snapshot),
         ),
-        Column::age(BEAT, (6, 6), Tone::Dim, |(_, item), scene| beat(scene, item)).rank(1),
+        Column::age(BEAT, (6, 6), Tone::Dim, |(_, item), context| beat(context, item)).rank(1),
         Column::cell(TRY, (4, 5), |(_, item), _, _| attempts(item).map_or_else(Cell::none, Cell::plain))
             .right(),
         Column::number(("PID", "pid", "the session that works on it"), (7, 8), Tone::Plain, |(row, _), _| {
             row.pid.map(i64::from)
         })
         .left(),
-        Column::age(("DUE", "due", "when it may be taken again"), (6, 6), Tone::Plain, |(row, _), scene| {
-            row.due_in(scene.snapshot)
-        })
+        Column::age(
+            ("DUE", "due", "when it may be taken again"),
+            (6, 6),
+            Tone::Plain,
+            |(row, _), context| row.due_in(context.snapshot),
+        )
         .rank(2),
-        Column::age(("AGE", "age", "since it was put in"), (6, 6), Tone::Dim, |(_, item), scene| {
-            scene.age(item.created_at)
+        Column::age(("AGE", "age", "since it was put in"), (6, 6), Tone::Dim, |(_, item), context| {
+            context.age(item.created_at)
         }),
-        Column::age(("ENDED", "ended", "since it ended"), (6, 6), Tone::Dim, |(_, item), scene| {
-            ended(scene, item)
+        Column::age(("ENDED", "ended", "since it ended"), (6, 6), Tone::Dim, |(_, item), context| {
+            ended(context, item)
         })
         .rank(4),
-        Column::cell(TABLE, (14, 24), |(row, _), scene, room| {
-            table_name(row.source(scene.snapshot).map(|name| &**name), room)
+        Column::cell(TABLE, (14, 24), |(row, _), context, room| {
+            table_name(row.source(context.snapshot).map(|name| &**name), room)
         })
         .rank(5),
         Column::sorted(
@@ -98,13 +101,15 @@ static COLUMNS: Columns<Items> = Columns {
 };
 
 pub(super) static PANE: Definition = Definition {
-    order: |scene, rows| {
-        rows.sort_by_cached_key(|row| Items::get(scene, *row).map(|(row, _)| row.urgency(scene.snapshot)));
+    order: |context, rows| {
+        rows.sort_by_cached_key(|row| {
+            Items::get(context, *row).map(|(row, _)| row.urgency(context.snapshot))
+        });
     },
     is_there: |has| has.queue,
     empty: "no pending, running or failed items",
-    facts: |scene, _| facts(scene),
-    read: |scene| Read { at: taken(&scene.snapshot.systems.items), error: None },
+    facts: |context, _| facts(context),
+    read: |context| Read { at: taken(&context.snapshot.systems.items), error: None },
     is_state: |word| ItemState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
     name: |_, id| match id {
         RowId::Item(id) => format!("Queue item {}", id.id),
@@ -114,12 +119,12 @@ pub(super) static PANE: Definition = Definition {
         RowId::Item(id) => format!("queue item {}", id.id),
         _ => String::new(),
     },
-    detail: |scene, id, _| match id {
-        RowId::Item(id) => detail::item::item(scene, id),
+    detail: |context, id, _| match id {
+        RowId::Item(id) => detail::item::item(context, id),
         _ => None,
     },
-    ..Definition::new(("Queue", "an item of the work queue"), &COLUMNS, |scene, _| {
-        Row::all(scene.view.queue.rows.len())
+    ..Definition::new(("Queue", "an item of the work queue"), &COLUMNS, |context, _| {
+        Row::all(context.view.queue.rows.len())
     })
 };
 
@@ -160,39 +165,39 @@ fn attempts(item: &Item) -> Option<String> {
 }
 
 /// The last sign of life of a worker, in seconds before now.
-fn beat(scene: &Scene<'_>, item: &Item) -> Option<f64> {
-    scene.age(item.heartbeat_at.filter(|_| item.is_processing()))
+fn beat(context: &Context<'_>, item: &Item) -> Option<f64> {
+    context.age(item.heartbeat_at.filter(|_| item.is_processing()))
 }
 
-fn ended(scene: &Scene<'_>, item: &Item) -> Option<f64> {
-    scene.age(item.completed_at.filter(|_| !item.is_processing()))
+fn ended(context: &Context<'_>, item: &Item) -> Option<f64> {
+    context.age(item.completed_at.filter(|_| !item.is_processing()))
 }
 
 /// `1,204 pending · 4 processing · 1 lost · 3 failed · oldest 25m10s · 118/min · 10,000+ completed`
-fn facts(scene: &Scene<'_>) -> Vec<Fact> {
-    let depth = &scene.view.queue.depth;
-    let systems = &scene.snapshot.systems;
-    let mut facts = stale_tables(scene, &systems.counts);
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let depth = &context.view.queue.depth;
+    let systems = &context.snapshot.systems;
+    let mut facts = stale_tables(context, &systems.counts);
     if facts.is_empty() {
-        facts = stale_tables(scene, &systems.items);
+        facts = stale_tables(context, &systems.items);
     }
     if systems.counts.iter().all(|table| table.section.taken_at.is_none()) {
         return facts;
     }
     facts.push((format!("{} pending", depth.pending), Tone::Plain));
     facts.push((format!("{} processing", depth.processing), Tone::Plain));
-    let lost = scene.view.queue.of_state(ItemState::Lost).count();
+    let lost = context.view.queue.of_state(ItemState::Lost).count();
     if lost > 0 {
         facts.push((format!("{lost} lost"), Tone::Critical));
     }
-    let slow = scene.view.queue.of_state(ItemState::Slow).count();
+    let slow = context.view.queue.of_state(ItemState::Slow).count();
     if slow > 0 {
         facts.push((format!("{slow} slow"), Tone::Warning));
     }
     if depth.failed.count > 0 {
         facts.push((format!("{} failed", depth.failed), Tone::Warning));
     }
-    if let Some(age) = scene.age(depth.oldest_pending_at) {
+    if let Some(age) = context.age(depth.oldest_pending_at) {
         facts.push((format!("oldest {}", crate::text::duration(age)), Tone::Plain));
     }
     if let Some(rate) = depth.per_minute {
@@ -210,8 +215,8 @@ fn facts(scene: &Scene<'_>) -> Vec<Fact> {
 
 /// How many items have lost their worker, for the header.
 #[must_use]
-pub fn urgent(scene: &Scene<'_>) -> Option<Fact> {
-    let lost = scene.view.queue.of_state(ItemState::Lost).count();
+pub fn urgent(context: &Context<'_>) -> Option<Fact> {
+    let lost = context.view.queue.of_state(ItemState::Lost).count();
     let noun = if lost == 1 { "item" } else { "items" };
     (lost > 0).then(|| (format!("{lost} {noun} lost"), Tone::Critical))
 }

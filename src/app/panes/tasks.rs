@@ -14,8 +14,8 @@ use super::facts::{Fact, stale};
 use super::row::{Row, RowId};
 use super::words::{BEAT, TABLE, TRY, WORKER};
 use super::{Cell, Rows, Value};
+use crate::app::context::Context;
 use crate::app::detail;
-use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::model::task::{Execution, Schedule, TaskId, TaskRow, TaskState};
 use crate::text;
@@ -26,11 +26,11 @@ struct Tasks;
 impl Rows for Tasks {
     type Row<'a> = &'a TaskRow;
 
-    fn get<'a>(scene: &Scene<'a>, row: Row) -> Option<&'a TaskRow> {
-        scene.view.tasks.rows.get(row.at()?)
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a TaskRow> {
+        context.view.tasks.rows.get(row.at()?)
     }
 
-    fn id(_: &Scene<'_>, row: &TaskRow) -> Option<RowId> {
+    fn id(_: &Context<'_>, row: &TaskRow) -> Option<RowId> {
         Some(RowId::Task(row.task, row.again))
     }
 }
@@ -47,42 +47,42 @@ static COLUMNS: Columns<Tasks> = Columns {
         Column::sorted(
             ("TASK", "task", "name of the task"),
             (18, 36),
-            |row, scene, _| Cell::server(Some(&row.name(scene.snapshot))),
-            |row, scene| Value::Text(Cow::Owned(row.name(scene.snapshot).to_string())),
+            |row, context, _| Cell::server(Some(&row.name(context.snapshot))),
+            |row, context| Value::Text(Cow::Owned(row.name(context.snapshot).to_string())),
         ),
         Column::sorted(
             WORKER,
             (12, 24),
-            |row, scene, room| worker(worker_name(scene, row), room),
-            |row, scene| Value::text(worker_name(scene, row)),
+            |row, context, room| worker(worker_name(context, row), room),
+            |row, context| Value::text(worker_name(context, row)),
         ),
-        Column::age(("RUN", "run", "how long it has run"), (6, 6), Tone::Plain, |row, scene| {
-            row.age(scene.snapshot)
+        Column::age(("RUN", "run", "how long it has run"), (6, 6), Tone::Plain, |row, context| {
+            row.age(context.snapshot)
         }),
         Column::sorted(
             ("LIMIT", "limit", "its timeout"),
             (6, 6),
-            |row, scene, _| limit(scene, row),
+            |row, context, _| limit(context, row),
             |row, _| Value::Number(row.limit),
         )
         .right(),
         Column::sorted(
             ("OF LIMIT", "gauge", "how much of its timeout is used up"),
             (14, 22),
-            |row, scene, room| gauge(scene, row, room),
-            |row, scene| used_up(scene, row),
+            |row, context, room| gauge(context, row, room),
+            |row, context| used_up(context, row),
         )
         .rank(4),
         Column::sorted(
             ("NEXT", "next", "when it is due, or since when"),
             (10, 10),
-            |row, scene, _| next(scene, row),
-            |row, scene| Value::number(row.due_in(scene.snapshot)),
+            |row, context, _| next(context, row),
+            |row, context| Value::number(row.due_in(context.snapshot)),
         )
         .right()
         .rank(1),
-        Column::age(("LAST", "last", "since its last run began"), (6, 6), Tone::Dim, |row, scene| {
-            scene.age(schedule(scene, row)?.last_run_at)
+        Column::age(("LAST", "last", "since its last run began"), (6, 6), Tone::Dim, |row, context| {
+            context.age(schedule(context, row)?.last_run_at)
         })
         .rank(3),
         Column::sorted(
@@ -92,76 +92,82 @@ static COLUMNS: Columns<Tasks> = Columns {
             |row, _| Value::whole(row.holder.map(i64::from)),
         )
         .rank(2),
-        Column::cell(TRY, (4, 5), |row, scene, _| attempts(scene, row).map_or_else(Cell::none, Cell::plain))
-            .right()
-            .rank(5),
-        Column::age(BEAT, (6, 6), Tone::Dim, |row, scene| scene.age(execution(scene, row)?.heartbeat_at))
-            .rank(6),
-        Column::text(("TYPE", "type", "its type"), (8, 14), |row, scene| {
-            schedule(scene, row)?.kind.as_deref()
+        Column::cell(TRY, (4, 5), |row, context, _| {
+            attempts(context, row).map_or_else(Cell::none, Cell::plain)
+        })
+        .right()
+        .rank(5),
+        Column::age(BEAT, (6, 6), Tone::Dim, |row, context| {
+            context.age(execution(context, row)?.heartbeat_at)
+        })
+        .rank(6),
+        Column::text(("TYPE", "type", "its type"), (8, 14), |row, context| {
+            schedule(context, row)?.kind.as_deref()
         })
         .rank(7),
-        Column::text(("CRON", "cron", "its schedule"), (12, 16), |row, scene| {
-            schedule(scene, row)?.cron.as_deref()
+        Column::text(("CRON", "cron", "its schedule"), (12, 16), |row, context| {
+            schedule(context, row)?.cron.as_deref()
         })
         .rank(8),
-        Column::text(TABLE, (14, 0), |row, scene| row.set(scene.snapshot).map(|set| &*set.tables.schedules))
-            .rank(9)
-            .kept_where(|scene| scene.snapshot.task_sets.len() > 1),
+        Column::text(TABLE, (14, 0), |row, context| {
+            row.set(context.snapshot).map(|set| &*set.tables.schedules)
+        })
+        .rank(9)
+        .kept_where(|context| context.snapshot.task_sets.len() > 1),
     ],
     others: &[],
 };
 
 pub(super) static PANE: Definition = Definition {
-    order: |scene, rows| {
-        rows.sort_by_cached_key(|row| Tasks::get(scene, *row).map(|row| urgency(scene, row)))
+    order: |context, rows| {
+        rows.sort_by_cached_key(|row| Tasks::get(context, *row).map(|row| urgency(context, row)))
     },
     is_there: |has| has.tasks,
     absent: Some("there are no task tables here; [tables] in the config names some"),
     empty: "no scheduled tasks",
-    facts: |scene, _| facts(scene),
-    read: |scene| Read {
-        at: scene.snapshot.task_sets.iter().find_map(|set| set.tasks.taken_at),
+    facts: |context, _| facts(context),
+    read: |context| Read {
+        at: context.snapshot.task_sets.iter().find_map(|set| set.tasks.taken_at),
         error: None,
     },
     prefers_names: true,
     is_state: |word| TaskState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
-    name: |scene, id| match id {
-        RowId::Task(task, again) => name(scene, task, again),
+    name: |context, id| match id {
+        RowId::Task(task, again) => name(context, task, again),
         _ => String::new(),
     },
-    label: |scene, id| match id {
-        RowId::Task(task, again) => label(scene, task, again),
+    label: |context, id| match id {
+        RowId::Task(task, again) => label(context, task, again),
         _ => String::new(),
     },
-    detail: |scene, id, _| match id {
-        RowId::Task(task, again) => detail::task::lines(scene, task, again),
+    detail: |context, id, _| match id {
+        RowId::Task(task, again) => detail::task::lines(context, task, again),
         _ => None,
     },
-    ..Definition::new(("Tasks", "a task"), &COLUMNS, |scene, _| Row::all(scene.view.tasks.rows.len()))
+    ..Definition::new(("Tasks", "a task"), &COLUMNS, |context, _| Row::all(context.view.tasks.rows.len()))
 };
 
-fn schedule<'a>(scene: &Scene<'a>, row: &'a TaskRow) -> Option<&'a Schedule> {
-    row.schedule(scene.snapshot)
+fn schedule<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a Schedule> {
+    row.schedule(context.snapshot)
 }
 
-fn execution<'a>(scene: &Scene<'a>, row: &'a TaskRow) -> Option<&'a Execution> {
-    row.execution(scene.snapshot)
+fn execution<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a Execution> {
+    row.execution(context.snapshot)
 }
 
-fn worker_name<'a>(scene: &Scene<'a>, row: &'a TaskRow) -> Option<&'a str> {
-    execution(scene, row)?.worker.as_deref()
+fn worker_name<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a str> {
+    execution(context, row)?.worker.as_deref()
 }
 
-fn name(scene: &Scene<'_>, task: TaskId, again: Option<i64>) -> String {
-    match scene.task(task, again) {
-        Some(row) => format!("Task {} · {}", task.id, text::one_line(&row.name(scene.snapshot))),
+fn name(context: &Context<'_>, task: TaskId, again: Option<i64>) -> String {
+    match context.task(task, again) {
+        Some(row) => format!("Task {} · {}", task.id, text::one_line(&row.name(context.snapshot))),
         None => format!("Task {}", task.id),
     }
 }
 
-fn label(scene: &Scene<'_>, task: TaskId, again: Option<i64>) -> String {
-    let name = scene.task(task, again).map(|row| row.name(scene.snapshot));
+fn label(context: &Context<'_>, task: TaskId, again: Option<i64>) -> String {
+    let name = context.task(task, again).map(|row| row.name(context.snapshot));
     let name = name.unwrap_or_else(|| format!("task {}", task.id).into());
     text::fit(&text::one_line(&name), 20).into_owned()
 }
@@ -185,12 +191,12 @@ pub(in crate::app) fn tone(state: TaskState) -> Tone {
 }
 
 /// `in 4m10s`, `12m ago`: when it begins, or should have begun. What runs has begun; `orphan 18s`: it will be one, if nothing is heard of it.
-fn next(scene: &Scene<'_>, row: &TaskRow) -> Cell {
+fn next(context: &Context<'_>, row: &TaskRow) -> Cell {
     if let Some(left) = row.orphan_in {
         return Cell::toned(format!("orphan {}", text::duration(left.max(0.0))), Tone::Warning);
     }
     let waiting = row.execution.is_none() && row.schedule_state != Some(TaskState::Disabled);
-    match row.due_in(scene.snapshot).filter(|_| waiting) {
+    match row.due_in(context.snapshot).filter(|_| waiting) {
         Some(seconds) if seconds > 0.0 => Cell::plain(format!("in {}", text::duration(seconds))),
         Some(seconds) => {
             let late = row.state == TaskState::Overdue;
@@ -202,8 +208,8 @@ fn next(scene: &Scene<'_>, row: &TaskRow) -> Cell {
 }
 
 /// `█████▌░░░  61%`: how much of its time a run has used up.
-fn gauge(scene: &Scene<'_>, row: &TaskRow, room: u16) -> Cell {
-    let Some(share) = row.age(scene.snapshot).filter(|_| row.limit > 0.0).map(|age| age / row.limit) else {
+fn gauge(context: &Context<'_>, row: &TaskRow, room: u16) -> Cell {
+    let Some(share) = row.age(context.snapshot).filter(|_| row.limit > 0.0).map(|age| age / row.limit) else {
         return Cell::none();
     };
     let tone = if share >= 1.0 { Tone::Warning } else { Tone::Plain };
@@ -211,15 +217,15 @@ fn gauge(scene: &Scene<'_>, row: &TaskRow, room: u16) -> Cell {
 }
 
 /// `2/3`: the attempt that runs, or how many failed, and how many there are.
-fn attempts(scene: &Scene<'_>, row: &TaskRow) -> Option<String> {
-    let attempt = if let Some(execution) = row.execution(scene.snapshot) {
+fn attempts(context: &Context<'_>, row: &TaskRow) -> Option<String> {
+    let attempt = if let Some(execution) = row.execution(context.snapshot) {
         execution.attempt
     } else {
-        let failed = row.schedule(scene.snapshot).and_then(|task| task.attempts);
+        let failed = row.schedule(context.snapshot).and_then(|task| task.attempts);
         // Given up and begun anew it counts from none; the log knows better.
         failed.max(Some(i64::from(row.streak.length))).filter(|failed| *failed > 0)
     };
-    let most = row.schedule(scene.snapshot).and_then(|task| task.max_attempts);
+    let most = row.schedule(context.snapshot).and_then(|task| task.max_attempts);
     match (attempt, most) {
         (Some(attempt), Some(most)) => Some(format!("{attempt}/{most}")),
         (Some(attempt), None) => Some(attempt.to_string()),
@@ -236,46 +242,46 @@ fn holder(row: &TaskRow) -> Cell {
 }
 
 /// The timeout, of what runs and of what has one of its own.
-fn limit(scene: &Scene<'_>, row: &TaskRow) -> Cell {
-    let has_one = row.schedule(scene.snapshot).is_some_and(|task| task.timeout.is_some());
-    let shown = has_one || row.execution(scene.snapshot).is_some();
+fn limit(context: &Context<'_>, row: &TaskRow) -> Cell {
+    let has_one = row.schedule(context.snapshot).is_some_and(|task| task.timeout.is_some());
+    let shown = has_one || row.execution(context.snapshot).is_some();
     Cell::age(Some(row.limit).filter(|_| shown), Tone::Dim)
 }
 
-fn used_up(scene: &Scene<'_>, row: &TaskRow) -> Value<'static> {
-    Value::number(row.age(scene.snapshot).map(|age| age / row.limit.max(f64::MIN_POSITIVE)))
+fn used_up(context: &Context<'_>, row: &TaskRow) -> Value<'static> {
+    Value::number(row.age(context.snapshot).map(|age| age / row.limit.max(f64::MIN_POSITIVE)))
 }
 
 /// By how urgent the state is; within it what began first, or is due first.
-fn urgency(scene: &Scene<'_>, row: &TaskRow) -> (TaskState, i64, TaskId, Option<i64>) {
-    let began = row.execution(scene.snapshot).and_then(|execution| execution.started_at);
-    let due = || row.schedule(scene.snapshot).and_then(|task| task.next_run_at);
+fn urgency(context: &Context<'_>, row: &TaskRow) -> (TaskState, i64, TaskId, Option<i64>) {
+    let began = row.execution(context.snapshot).and_then(|execution| execution.started_at);
+    let due = || row.schedule(context.snapshot).and_then(|task| task.next_run_at);
     let since = began.or_else(due).map_or(i64::MAX, |at| at.timestamp_micros());
     (row.state, since, row.task, row.again)
 }
 
 /// How old the rows of a table that could not be read are; then `10 running · 1 orphan · 1 slow · 2 overdue`, and what
 /// was left out.
-fn facts(scene: &Scene<'_>) -> Vec<Fact> {
-    let counts = &scene.view.tasks.counts;
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let counts = &context.view.tasks.counts;
     // Each task is in one state: the numbers add up.
     let running = counts.of(TaskState::Running) + counts.of(TaskState::MaybeRunning);
-    let mut facts = staleness(scene);
+    let mut facts = staleness(context);
     facts.push((format!("{running} running"), Tone::Plain));
-    facts.extend(urgent(scene));
+    facts.extend(urgent(context));
     let doubtful = [TaskState::LeftOver, TaskState::Settling, TaskState::Unknown];
-    facts.extend(doubtful.into_iter().filter_map(|state| count(scene, state)));
-    if scene.snapshot.task_sets.iter().any(|set| set.tasks_cut) {
+    facts.extend(doubtful.into_iter().filter_map(|state| count(context, state)));
+    if context.snapshot.task_sets.iter().any(|set| set.tasks_cut) {
         facts.push(("more are not read".to_owned(), Tone::Warning));
     }
-    if scene.snapshot.task_sets.iter().any(|set| set.running_cut) {
+    if context.snapshot.task_sets.iter().any(|set| set.running_cut) {
         facts.push(("older executions are not read".to_owned(), Tone::Warning));
     }
     facts
 }
 
 /// How many need somebody, the worst first.
-fn urgent(scene: &Scene<'_>) -> Vec<Fact> {
+fn urgent(context: &Context<'_>) -> Vec<Fact> {
     let states = [
         TaskState::Orphan,
         TaskState::MaybeOrphan,
@@ -285,25 +291,25 @@ fn urgent(scene: &Scene<'_>) -> Vec<Fact> {
         TaskState::Overdue,
         TaskState::Leaked,
     ];
-    states.into_iter().filter_map(|state| count(scene, state)).collect()
+    states.into_iter().filter_map(|state| count(context, state)).collect()
 }
 
 /// `2 overdue`; nothing where there is none.
 #[must_use]
-pub fn count(scene: &Scene<'_>, state: TaskState) -> Option<Fact> {
-    let number = scene.view.tasks.counts.of(state);
+pub fn count(context: &Context<'_>, state: TaskState) -> Option<Fact> {
+    let number = context.view.tasks.counts.of(state);
     let tone = if state == TaskState::Orphan { Tone::Critical } else { Tone::Warning };
     (number > 0).then(|| (format!("{number} {}", state.as_str()), tone))
 }
 
-fn staleness(scene: &Scene<'_>) -> Vec<Fact> {
+fn staleness(context: &Context<'_>) -> Vec<Fact> {
     let mut facts = Vec::new();
-    for set in scene.snapshot.task_sets.iter() {
+    for set in context.snapshot.task_sets.iter() {
         let tasks = set.tasks.error.as_ref().map(|error| (set.tasks.taken_at, error));
         let log = set.executions.error.as_ref().map(|error| (set.executions.taken_at, error));
         // Both are mostly locked by the same, and there is one line.
         if let Some((taken, error)) = tasks.or(log) {
-            facts.push(stale(scene, taken, error));
+            facts.push(stale(context, taken, error));
         }
     }
     facts

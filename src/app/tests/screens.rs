@@ -49,10 +49,10 @@ fn tasks_have_a_screen_and_a_pane_where_there_are_tables() {
 }
 
 fn task_states(app: &App) -> Vec<&'static str> {
-    let scene = app.scene().unwrap();
+    let context = app.context().unwrap();
     let rows = app.pane(Pane::Tasks).rows.iter();
     rows.filter_map(|row| match row {
-        crate::app::panes::Row::At(at) => Some(scene.view.tasks.rows[*at as usize].state.as_str()),
+        crate::app::panes::Row::At(at) => Some(context.view.tasks.rows[*at as usize].state.as_str()),
         _ => None,
     })
     .collect()
@@ -301,9 +301,9 @@ fn leases_and_the_queue_have_their_keys_where_there_are_tables() {
     drive(&mut app, "6<tab><tab>");
     assert_eq!((app.screen, app.focus), (Screen::Queue, Pane::Generators));
     let states = |app: &App, pane: Pane, column: &str| -> Vec<String> {
-        let scene = app.scene().unwrap();
+        let context = app.context().unwrap();
         let rows = app.pane(pane).rows.iter();
-        rows.map(|row| pane.table().cell(&scene, *row, pane.table().position(column).unwrap(), 40).text)
+        rows.map(|row| pane.table().cell(&context, *row, pane.table().position(column).unwrap(), 40).text)
             .collect()
     };
     assert_eq!(states(&app, Pane::Generators, "worker"), ["3", "1", "2"], "what is ahead first");

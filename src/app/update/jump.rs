@@ -145,11 +145,11 @@ impl App {
     }
 
     fn select_place(&mut self, place: &Place) -> bool {
-        let selected = self.with_pane(self.focus, |state, scene| {
+        let selected = self.with_pane(self.focus, |state, context| {
             let found =
-                (0..state.rows.len()).find(|at| state.id_at(scene, *at).is_some_and(|id| place.is(id)));
+                (0..state.rows.len()).find(|at| state.id_at(context, *at).is_some_and(|id| place.is(id)));
             if let Some(at) = found {
-                state.select(scene, at);
+                state.select(context, at);
             }
             found.is_some()
         });

@@ -9,7 +9,7 @@ mod prompt;
 
 use std::sync::Arc;
 
-use super::index::Index;
+use super::index::SnapshotIndex;
 use super::keymap::{self, Action};
 use super::message::{Effect, Message, Update};
 use super::panes::{Pane, RowId};
@@ -58,7 +58,7 @@ impl App {
             Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
             Link::Down { .. } | Link::Connecting => {}
         }
-        if self.paused && self.scene().is_some() {
+        if self.paused && self.context().is_some() {
             self.latest = Some(view);
         } else {
             self.show(view);
@@ -74,7 +74,7 @@ impl App {
             _ => false,
         };
         if !same {
-            self.index = Index::of(&view);
+            self.index = SnapshotIndex::of(&view);
             self.invalidate();
         } else if self.view.as_ref().is_some_and(|old| !Arc::ptr_eq(&old.events, &view.events)) {
             // Something was told between two snapshots.
@@ -166,7 +166,7 @@ impl App {
         if self.focus_first_rows() {
             return Update::redraw();
         }
-        self.with_pane(self.focus, |state, scene| state.step(scene, by));
+        self.with_pane(self.focus, |state, context| state.step(context, by));
         Update::redraw()
     }
 
@@ -198,8 +198,8 @@ impl App {
     /// Why there is no lock of the backend that is followed.
     fn why_no_lock(&self) -> Option<String> {
         let RowId::Backend(followed) = self.follow? else { return None };
-        let scene = self.scene()?;
-        let locks = &scene.snapshot.locks.rows;
+        let context = self.context()?;
+        let locks = &context.snapshot.locks.rows;
         let count = locks.iter().filter(|lock| lock.pid == Some(followed.pid)).count();
         let pid = followed.pid;
         let all = self.settings.keymap.key(Action::AllLocks).map(|key| key.to_string()).unwrap_or_default();

@@ -37,9 +37,9 @@ impl App {
     fn click_row(&mut self, pane: Pane, at: usize) -> Update {
         self.focus = pane;
         // Below the last row there is nothing to select.
-        self.with_pane(pane, |state, scene| {
+        self.with_pane(pane, |state, context| {
             if at < state.rows.len() {
-                state.select(scene, at);
+                state.select(context, at);
             }
         });
         Update::redraw()

@@ -154,14 +154,14 @@ impl App {
             return Update::none();
         };
         let all_locks = self.all_locks;
-        self.with_pane(pane, |state, scene| {
+        self.with_pane(pane, |state, context| {
             let descending = match state.sort {
                 Some(sort) if sort.column == column.name => !sort.descending,
                 _ => column.right,
             };
             state.keep_selected();
             state.sort = Some(Sort { column: column.name, descending });
-            state.rebuild(all_locks, scene);
+            state.rebuild(all_locks, context);
         });
         Update::redraw()
     }
@@ -178,7 +178,7 @@ impl App {
     fn copy_page(&mut self) -> Update {
         let lines = match self.pages.last() {
             Some(Page::Detail { subject, .. }) => {
-                self.scene().and_then(|scene| crate::app::detail::lines(&scene, *subject, 0, false))
+                self.context().and_then(|context| crate::app::detail::lines(&context, *subject, 0, false))
             }
             Some(Page::Finding { id, .. }) => self.finding_lines(id, usize::MAX),
             _ => None,

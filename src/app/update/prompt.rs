@@ -99,8 +99,8 @@ impl App {
         state.keep_selected();
         state.filter = filter;
         text.clone_into(&mut state.filter_text);
-        self.with_pane(pane, |state, scene| {
-            state.rebuild(all_locks, scene);
+        self.with_pane(pane, |state, context| {
+            state.rebuild(all_locks, context);
             state.select_hits_only();
         });
         None

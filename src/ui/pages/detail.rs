@@ -20,8 +20,8 @@ pub(super) fn render(
     theme: &Theme,
 ) {
     viewport.page_rows = usize::from(area.height.saturating_sub(1));
-    let Some(scene) = app.scene() else { return };
-    let title = detail::title(&scene, subject);
+    let Some(context) = app.context() else { return };
+    let title = detail::title(&context, subject);
     let lines = app.detail_lines(subject, usize::from(area.width)).unwrap_or_else(gone);
     super::scrolled(frame, area, &title, &lines, scroll, theme);
 }

@@ -34,11 +34,11 @@ pub(in crate::ui) fn render(
     if app.focus == pane {
         viewport.page_rows = usize::from(body.height);
     }
-    let Some(scene) = app.scene() else { return };
+    let Some(context) = app.context() else { return };
     let table = pane.table();
     for (y, at) in (body.y..body.bottom()).zip(offset..state.rows.len()) {
         let Some(row) = state.rows.get(at).copied() else { break };
-        let id = table.id(&scene, row);
+        let id = table.id(&context, row);
         let selected = id.is_some() && id == state.selected;
         let marked = id.is_some_and(|id| state.marks.contains(&id));
         let followed = matches!((id, app.follow), (Some(id), Some(followed)) if id == followed);
@@ -53,7 +53,7 @@ pub(in crate::ui) fn render(
         let mut x = area.x + MARKER;
         for (first, (column, width)) in columns.iter().enumerate().map(|(at, column)| (at == 0, column)) {
             let Some(position) = table.position(column.name) else { continue };
-            let cell = table.cell(&scene, row, position, *width);
+            let cell = table.cell(&context, row, position, *width);
             let align = if column.right { Align::Right } else { Align::Left };
             let text = crate::text::fit_pad(&cell.text, usize::from(*width), align);
             let tone = match cell.tone {
@@ -102,9 +102,9 @@ fn headings(
 
 /// The columns that tell rows apart.
 fn shown(pane: Pane, app: &App) -> Vec<Heading> {
-    let scene = app.scene();
+    let context = app.context();
     let headings = pane.table().headings().into_iter();
-    headings.filter_map(|heading| heading.over(scene.as_ref())).collect()
+    headings.filter_map(|heading| heading.over(context.as_ref())).collect()
 }
 
 /// From this rank on a column gives way to names that would be cut.
