@@ -19,7 +19,6 @@ use super::row::{Row, RowId};
 use super::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
 use super::{Cell, Value};
 use crate::app::context::Context;
-use crate::app::detail;
 use crate::app::line::Tone;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{LockTag, LockType, VirtualTransaction};
@@ -149,8 +148,8 @@ pub(super) static PANE: Definition = Definition {
     facts: |context, _| facts(context),
     name,
     detail: |context, id, width| match id {
-        RowId::Prepared(xact) => detail::backend::prepared(context, xact),
-        RowId::Group(_, tag, _) => detail::lock::lines(context, &tag, width),
+        RowId::Prepared(xact) => super::backends::prepared(context, xact),
+        RowId::Group(_, tag, _) => super::locks::detail_lines(context, &tag, width),
         _ => None,
     },
     ..Definition::new(("Chains", "a session"), &COLUMNS, |context, wanted| {

@@ -14,9 +14,9 @@ use super::row::{Row, RowId};
 use super::words::TABLE;
 use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail;
-use crate::app::line::Tone;
-use crate::model::id_generator::{self, GeneratorRow};
+use crate::app::detail::{field, fields, number};
+use crate::app::line::{Line, Tone};
+use crate::model::id_generator::{self, GeneratorId, GeneratorRow};
 use crate::text;
 
 /// Id generators that were read.
@@ -78,7 +78,7 @@ static COLUMNS: Columns<Generators> = Columns {
 
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| {
-        rows.sort_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)))
+        rows.sort_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)));
     },
     is_there: |has| has.generators,
     empty: "no id generators",
@@ -93,7 +93,7 @@ pub(super) static PANE: Definition = Definition {
         _ => String::new(),
     },
     detail: |context, id, _| match id {
-        RowId::Generator(id) => detail::item::generator(context, id),
+        RowId::Generator(id) => detail(context, id),
         _ => None,
     },
     ..Definition::new(("Id generators", "an id generator"), &COLUMNS, |context, _| {
@@ -131,4 +131,25 @@ pub(in crate::app) fn last(row: &GeneratorRow<'_>) -> Cell {
         Some(ahead) => Cell::plain(format!("{} ago", text::duration(-ahead))),
         None => Cell::toned("never", Tone::Dim),
     }
+}
+
+/// The detail page.
+fn detail(context: &Context<'_>, id: GeneratorId) -> Option<Vec<Line>> {
+    let row = id_generator::rows(context.snapshot).find(|row| row.id == id)?;
+    let last = last(&row);
+    Some(vec![
+        field("last id", last.text, last.tone),
+        field("kept in", text::one_line(row.source), Tone::Plain),
+        fields(&[
+            ("sequence", number(row.generator.sequence)),
+            ("of", "4095".to_owned()),
+            ("last_timestamp", number(row.generator.last_timestamp)),
+        ]),
+        Line::new(),
+        Line::new().with(
+            "  An id has the milliseconds since 2021-01-01 in it. A generator that is ahead of the server's clock makes ids \
+             that wait for it, or repeat.",
+            Tone::Dim,
+        ),
+    ])
 }

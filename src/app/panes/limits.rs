@@ -15,9 +15,9 @@ use super::row::{Row, RowId};
 use super::words::TABLE;
 use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail;
-use crate::app::line::Tone;
-use crate::model::rate_limit::{self, LimitRow, LimitState};
+use crate::app::detail::{ago, field, fields, number, state};
+use crate::app::line::{Line, Tone};
+use crate::model::rate_limit::{self, LimitId, LimitRow, LimitState};
 use crate::text;
 
 /// Rate limits that were read.
@@ -49,14 +49,14 @@ static COLUMNS: Columns<Limits> = Columns {
         Column::sorted(
             ("COUNT", "count", "requests in this window"),
             (6, 9),
-            |row, _, _| number(row.limit.count),
+            |row, _, _| grouped(row.limit.count),
             |row, _| Value::whole(row.limit.count),
         )
         .right(),
         Column::sorted(
             ("LIMIT", "limit", "how many there may be"),
             (6, 9),
-            |row, _, _| number(row.limit.max_requests),
+            |row, _, _| grouped(row.limit.max_requests),
             |row, _| Value::whole(row.limit.max_requests),
         )
         .right(),
@@ -99,7 +99,7 @@ pub(super) static PANE: Definition = Definition {
     name: |_, _| "Rate limit".to_owned(),
     label: |_, _| "a rate limit".to_owned(),
     detail: |context, id, _| match id {
-        RowId::Limit(id) => detail::item::limit(context, id),
+        RowId::Limit(id) => detail(context, id),
         _ => None,
     },
     ..Definition::new(("Rate limits", "a rate limit"), &COLUMNS, |context, _| {
@@ -169,7 +169,34 @@ fn ends_cell(context: &Context<'_>, row: &LimitRow<'_>) -> Cell {
     }
 }
 
-fn number(value: Option<i64>) -> Cell {
+/// `10,000`
+fn grouped(value: Option<i64>) -> Cell {
     let count = value.map(|value| text::count(u64::try_from(value).unwrap_or_default()));
     count.map_or_else(Cell::none, Cell::plain)
+}
+
+/// The detail page.
+fn detail(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
+    let row = rate_limit::rows(context.snapshot).find(|row| row.id == id)?;
+    let why = match row.state {
+        LimitState::Full => ": no more requests are let through until its window is over",
+        LimitState::Near | LimitState::Open => "",
+        LimitState::Unknown => ": the table does not say how many there may be; whoever asks does",
+        LimitState::Over => ": the next request begins another window",
+    };
+    let ends = row.limit.expires_at.map(|at| {
+        let left = (at - context.snapshot.taken_at).as_seconds_f64();
+        if left > 0.0 {
+            format!("in {}", text::duration(left))
+        } else {
+            format!("{} ago", text::duration(-left))
+        }
+    });
+    Some(vec![
+        state(row.state.as_str(), tone(row.state), why),
+        field("key", text::one_line(&row.limit.key), Tone::Plain),
+        field("kept in", text::one_line(row.source), Tone::Plain),
+        fields(&[("requests", number(row.limit.count)), ("of", number(row.limit.max_requests))]),
+        fields(&[("window began", ago(context, row.limit.window_start)), ("ends", ends.unwrap_or_default())]),
+    ])
 }

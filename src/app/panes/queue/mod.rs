@@ -6,18 +6,19 @@
 //!   running  41211    resize images   worker-1     42s   1.0s   1/3 6101     1m12s
 //! ```
 
+mod detail;
+
 use std::borrow::Cow;
 
-use super::cell::{table_name, worker};
-use super::column::Columns;
-use super::definition::{Definition, Read};
-use super::facts::{Fact, stale_tables, taken};
-use super::row::{Row, RowId};
-use super::words::{BEAT, TABLE, TRY, WORKER};
-use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail;
 use crate::app::line::Tone;
+use crate::app::panes::cell::{table_name, worker};
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::facts::{Fact, stale_tables, taken};
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::words::{BEAT, TABLE, TRY, WORKER};
+use crate::app::panes::{Cell, Rows, Value};
 use crate::model::work_queue::{Item, ItemRow, ItemState};
 
 /// Items that were read.
@@ -36,7 +37,7 @@ impl Rows for Items {
     }
 }
 
-type Column = super::Column<Items>;
+type Column = crate::app::panes::Column<Items>;
 
 static COLUMNS: Columns<Items> = Columns {
     shown: &[
@@ -100,7 +101,7 @@ static COLUMNS: Columns<Items> = Columns {
     others: &[],
 };
 
-pub(super) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| {
         rows.sort_by_cached_key(|row| {
             Items::get(context, *row).map(|(row, _)| row.urgency(context.snapshot))
@@ -120,7 +121,7 @@ pub(super) static PANE: Definition = Definition {
         _ => String::new(),
     },
     detail: |context, id, _| match id {
-        RowId::Item(id) => detail::item::item(context, id),
+        RowId::Item(id) => detail::lines(context, id),
         _ => None,
     },
     ..Definition::new(("Queue", "an item of the work queue"), &COLUMNS, |context, _| {

@@ -1,8 +1,8 @@
 //! The detail view of an event: when it happened, and what else is known of what it is about. Of a line that stands for several it
 //! lists each.
 
-use super::{field, heading};
 use crate::app::context::Context;
+use crate::app::detail::{field, heading};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::events::{members, time as event_time, tone as event_tone, what as event_text};
 use crate::model::event::Event;
@@ -11,7 +11,7 @@ use crate::model::finding::Subject;
 /// Other events about the same that are listed.
 const OTHERS: usize = 50;
 
-pub(in crate::app) fn lines(context: &Context<'_>, first: u64, count: u32) -> Option<Vec<Line>> {
+pub(super) fn lines(context: &Context<'_>, first: u64, count: u32) -> Option<Vec<Line>> {
     let event = context.view.events.get(first)?;
     let words = event_text(event, count);
     let mut lines = vec![

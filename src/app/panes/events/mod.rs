@@ -7,16 +7,17 @@
 //!   13:59:40 warn root      4312 app@web-3 began to block others: idle in transaction, blocks 1          -
 //! ```
 
+mod detail;
+
 use std::borrow::Cow;
 
-use super::column::Columns;
-use super::definition::{Definition, Read};
-use super::facts::Fact;
-use super::row::{Row, RowId};
-use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail;
 use crate::app::line::Tone;
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::facts::Fact;
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::{Cell, Rows, Value};
 use crate::model::Timestamp;
 use crate::model::event::{Event, FEW, Kind, Length, plural};
 use crate::model::finding::Severity;
@@ -38,7 +39,7 @@ impl Rows for Lines {
     }
 }
 
-type Column = super::Column<Lines>;
+type Column = crate::app::panes::Column<Lines>;
 
 static COLUMNS: Columns<Lines> = Columns {
     shown: &[
@@ -78,7 +79,7 @@ static COLUMNS: Columns<Lines> = Columns {
     others: &[],
 };
 
-pub(super) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: Definition = Definition {
     empty: "no events yet",
     facts: |context, _| facts(context),
     read: |context| Read { at: Some(context.snapshot.taken_at), error: None },
@@ -92,7 +93,7 @@ pub(super) static PANE: Definition = Definition {
         _ => String::new(),
     },
     detail: |context, id, _| match id {
-        RowId::Event(first, count) => detail::event::lines(context, first, count),
+        RowId::Event(first, count) => detail::lines(context, first, count),
         _ => None,
     },
     ..Definition::new(("Events", "an event, and Enter goes to its row"), &COLUMNS, |context, wanted| {

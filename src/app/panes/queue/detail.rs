@@ -1,37 +1,21 @@
-//! The detail views of an item of the work queue, a rate limit and an id generator.
+//! The detail page of an item of the work queue.
 
 use std::borrow::Cow;
 
-use super::{ago, field, fields, heading, party};
 use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, heading, number, party, state, words};
 use crate::app::line::{Line, Tone};
-use crate::app::panes::generators::last as last_id;
-use crate::app::panes::limits::tone as limit_tone;
-use crate::app::panes::queue::tone as item_tone;
-use crate::model::id_generator::{self, GeneratorId};
-use crate::model::rate_limit::{self, LimitId, LimitState};
+use crate::app::panes::queue::tone;
+use crate::model::lock_key::LockKey;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::{Item, ItemId, ItemRow, ItemState};
-use crate::model::{Text, lock_key::LockKey};
 use crate::text;
 
-fn words(text: Option<&Text>) -> String {
-    text.map(|text| text::one_line(text).into_owned()).unwrap_or_default()
-}
-
-fn number(value: Option<i64>) -> String {
-    value.map(|value| value.to_string()).unwrap_or_default()
-}
-
-fn state(word: &str, tone: Tone, why: impl Into<String>) -> Line {
-    Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
-}
-
-pub(in crate::app) fn item(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
+pub(super) fn lines(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
     let row = context.item(id)?;
     let item = row.item(context.snapshot)?;
     let mut lines = vec![
-        state(row.state.as_str(), item_tone(row.state), why(context, row, item)),
+        state(row.state.as_str(), tone(row.state), why(context, row, item)),
         field("name", words(item.name.as_ref()), Tone::Plain),
         field("kept in", words(row.source(context.snapshot)), Tone::Plain),
         fields(&[
@@ -119,49 +103,4 @@ fn key(context: &Context<'_>, row: &ItemRow) -> Vec<Line> {
         lines.push(field("waited for by", queue.waiters.len().to_string(), Tone::Warning));
     }
     lines
-}
-
-pub(in crate::app) fn limit(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
-    let row = rate_limit::rows(context.snapshot).find(|row| row.id == id)?;
-    let why = match row.state {
-        LimitState::Full => ": no more requests are let through until its window is over",
-        LimitState::Near | LimitState::Open => "",
-        LimitState::Unknown => ": the table does not say how many there may be; whoever asks does",
-        LimitState::Over => ": the next request begins another window",
-    };
-    let ends = row.limit.expires_at.map(|at| {
-        let left = (at - context.snapshot.taken_at).as_seconds_f64();
-        if left > 0.0 {
-            format!("in {}", text::duration(left))
-        } else {
-            format!("{} ago", text::duration(-left))
-        }
-    });
-    Some(vec![
-        state(row.state.as_str(), limit_tone(row.state), why),
-        field("key", text::one_line(&row.limit.key), Tone::Plain),
-        field("kept in", text::one_line(row.source), Tone::Plain),
-        fields(&[("requests", number(row.limit.count)), ("of", number(row.limit.max_requests))]),
-        fields(&[("window began", ago(context, row.limit.window_start)), ("ends", ends.unwrap_or_default())]),
-    ])
-}
-
-pub(in crate::app) fn generator(context: &Context<'_>, id: GeneratorId) -> Option<Vec<Line>> {
-    let row = id_generator::rows(context.snapshot).find(|row| row.id == id)?;
-    let last = last_id(&row);
-    Some(vec![
-        field("last id", last.text, last.tone),
-        field("kept in", text::one_line(row.source), Tone::Plain),
-        fields(&[
-            ("sequence", number(row.generator.sequence)),
-            ("of", "4095".to_owned()),
-            ("last_timestamp", number(row.generator.last_timestamp)),
-        ]),
-        Line::new(),
-        Line::new().with(
-            "  An id has the milliseconds since 2021-01-01 in it. A generator that is ahead of the server's clock makes ids \
-             that wait for it, or repeat.",
-            Tone::Dim,
-        ),
-    ])
 }

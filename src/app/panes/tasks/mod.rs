@@ -5,18 +5,19 @@
 //!   orphan   报表生成任务    worker-7  41m02s   30m  ██████████ 136%  -    -      2/3
 //! ```
 
+mod detail;
+
 use std::borrow::Cow;
 
-use super::cell::{bar, worker};
-use super::column::Columns;
-use super::definition::{Definition, Read};
-use super::facts::{Fact, stale};
-use super::row::{Row, RowId};
-use super::words::{BEAT, TABLE, TRY, WORKER};
-use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail;
 use crate::app::line::Tone;
+use crate::app::panes::cell::{bar, worker};
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::facts::{Fact, stale};
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::words::{BEAT, TABLE, TRY, WORKER};
+use crate::app::panes::{Cell, Rows, Value};
 use crate::model::task::{Execution, Schedule, TaskId, TaskRow, TaskState};
 use crate::text;
 
@@ -35,7 +36,7 @@ impl Rows for Tasks {
     }
 }
 
-type Column = super::Column<Tasks>;
+type Column = crate::app::panes::Column<Tasks>;
 
 static COLUMNS: Columns<Tasks> = Columns {
     shown: &[
@@ -118,9 +119,9 @@ static COLUMNS: Columns<Tasks> = Columns {
     others: &[],
 };
 
-pub(super) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| {
-        rows.sort_by_cached_key(|row| Tasks::get(context, *row).map(|row| urgency(context, row)))
+        rows.sort_by_cached_key(|row| Tasks::get(context, *row).map(|row| urgency(context, row)));
     },
     is_there: |has| has.tasks,
     absent: Some("there are no task tables here; [tables] in the config names some"),
@@ -141,7 +142,7 @@ pub(super) static PANE: Definition = Definition {
         _ => String::new(),
     },
     detail: |context, id, _| match id {
-        RowId::Task(task, again) => detail::task::lines(context, task, again),
+        RowId::Task(task, again) => detail::lines(context, task, again),
         _ => None,
     },
     ..Definition::new(("Tasks", "a task"), &COLUMNS, |context, _| Row::all(context.view.tasks.rows.len()))

@@ -1,20 +1,14 @@
 //! What Enter opens: everything known of one backend, prepared transaction or lock, as lines.
 
-pub(super) mod backend;
-pub(super) mod event;
-pub(super) mod item;
-pub(super) mod lease;
-pub(super) mod lock;
-pub(super) mod task;
-
 use super::context::Context;
 use super::line::{Line, Tone};
 use super::panes::RowId;
+use crate::model::Text;
 use crate::model::finding::Finding;
 use crate::model::wait_graph::Party;
 
 /// How many of a list are shown before "and 412 more".
-const LIST: usize = 200;
+pub(super) const LIST: usize = 200;
 
 /// The lines of the detail view of `subject`; none when it is not there any more.
 #[must_use]
@@ -65,17 +59,17 @@ pub fn title(context: &Context<'_>, subject: RowId) -> String {
 }
 
 /// A heading within a detail view.
-fn heading(text: impl Into<String>) -> Line {
+pub(super) fn heading(text: impl Into<String>) -> Line {
     Line::new().with(text, Tone::Title)
 }
 
 /// A label and what it says.
-fn field(label: &str, value: impl Into<String>, tone: Tone) -> Line {
+pub(super) fn field(label: &str, value: impl Into<String>, tone: Tone) -> Line {
     Line::new().with(format!("  {label:<14} "), Tone::Dim).with(value, tone)
 }
 
 /// Several short labels and values on one line.
-fn fields(pairs: &[(&str, String)]) -> Line {
+pub(super) fn fields(pairs: &[(&str, String)]) -> Line {
     let mut line = Line::new().with("  ", Tone::Plain);
     for (label, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
         line.push(format!("{label} "), Tone::Dim);
@@ -85,7 +79,7 @@ fn fields(pairs: &[(&str, String)]) -> Line {
 }
 
 /// An age in words, or nothing.
-fn ago(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
+pub(super) fn ago(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
     match (at, context.age(at)) {
         (Some(at), Some(age)) => format!("{} ago ({})", crate::text::duration(age), context.time_of_day(at)),
         _ => String::new(),
@@ -93,7 +87,7 @@ fn ago(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
 }
 
 /// A party in a few words: `4410 deploy@ci`.
-fn party(context: &Context<'_>, party: Party) -> String {
+pub(super) fn party(context: &Context<'_>, party: Party) -> String {
     match party {
         Party::Backend(pid) => match context.backend(pid) {
             Some(backend) => format!("{pid} {}", context.who(backend)),
@@ -107,7 +101,7 @@ fn party(context: &Context<'_>, party: Party) -> String {
 }
 
 /// Several parties, the first few by name.
-fn parties(context: &Context<'_>, list: &[Party]) -> String {
+pub(super) fn parties(context: &Context<'_>, list: &[Party]) -> String {
     let shown: Vec<String> = list.iter().take(6).map(|one| party(context, *one)).collect();
     match list.len().saturating_sub(shown.len()) {
         0 => shown.join(", "),
@@ -116,7 +110,7 @@ fn parties(context: &Context<'_>, list: &[Party]) -> String {
 }
 
 /// What ending a party would do, in words.
-fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
+pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
     let graph = &context.view.graph;
     let blocked = graph.blocked_by(subject).len();
     let freed = graph.freed_by(subject);
@@ -143,4 +137,19 @@ fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
         lines.push(field("the root is", parties(context, &roots), Tone::Critical));
     }
     lines
+}
+
+/// Text of the server on one line; nothing for NULL.
+pub(super) fn words(text: Option<&Text>) -> String {
+    text.map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
+}
+
+/// A number; nothing for NULL.
+pub(super) fn number(value: Option<i64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// The state of a row, and what that means.
+pub(super) fn state(word: &str, tone: Tone, why: impl Into<String>) -> Line {
+    Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
 }

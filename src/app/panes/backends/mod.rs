@@ -1,15 +1,16 @@
 //! The Backends screen: `pg_stat_activity`, and what the wait graph knows of each.
 
+mod detail;
+
 use std::borrow::Cow;
 
-use super::column::Columns;
-use super::definition::{Definition, Read};
-use super::row::{Row, RowId};
-use super::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
-use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail;
 use crate::app::line::{Line, Tone};
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
+use crate::app::panes::{Cell, Rows, Value};
 use crate::model::backend::{Backend, State};
 use crate::model::wait_graph::Party;
 
@@ -28,7 +29,7 @@ impl Rows for Backends {
     }
 }
 
-type Column = super::Column<Backends>;
+type Column = crate::app::panes::Column<Backends>;
 
 static COLUMNS: Columns<Backends> = Columns {
     shown: &[
@@ -79,7 +80,7 @@ static COLUMNS: Columns<Backends> = Columns {
     )],
 };
 
-pub(super) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| {
         rows.sort_by_cached_key(|row| Backends::get(context, *row).map(|backend| urgency(context, backend)));
     },
@@ -96,7 +97,7 @@ pub(super) static PANE: Definition = Definition {
         _ => String::new(),
     },
     detail: |context, id, width| match id {
-        RowId::Backend(id) => detail::backend::lines(context, id, width),
+        RowId::Backend(id) => detail::lines(context, id, width),
         _ => None,
     },
     ..Definition::new(("Backends", "a session"), &COLUMNS, |context, _| {
@@ -104,8 +105,10 @@ pub(super) static PANE: Definition = Definition {
     })
 };
 
+pub(in crate::app::panes) use detail::prepared;
+
 /// Whether there is more than one database to tell apart.
-pub(super) fn several_databases(context: &Context<'_>) -> bool {
+pub(in crate::app::panes) fn several_databases(context: &Context<'_>) -> bool {
     !context.is_one_database()
 }
 
@@ -144,7 +147,7 @@ fn wait(context: &Context<'_>, backend: &Backend) -> Option<f64> {
 
 /// Short words for a state, so that the column can be narrow.
 #[must_use]
-pub(super) fn short_state(state: State) -> &'static str {
+pub(in crate::app::panes) fn short_state(state: State) -> &'static str {
     match state {
         State::IdleInTransaction => "idle in xact",
         State::IdleInTransactionAborted => "idle aborted",
@@ -154,7 +157,7 @@ pub(super) fn short_state(state: State) -> &'static str {
 }
 
 /// How a state looks: idle in a transaction is what stops others.
-pub(super) fn state_tone(state: State) -> Tone {
+pub(in crate::app::panes) fn state_tone(state: State) -> Tone {
     match state {
         State::Idle | State::Disabled => Tone::Dim,
         State::IdleInTransaction | State::IdleInTransactionAborted => Tone::Warning,
@@ -163,7 +166,7 @@ pub(super) fn state_tone(state: State) -> Tone {
 }
 
 /// The age of the transaction, with a `w` when it has written.
-pub(super) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
+pub(in crate::app::panes) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
     let Some(seconds) = context.age(backend.xact_start) else { return Cell::none() };
     let written = if backend.backend_xid.is_some() { " w" } else { "  " };
     Cell::plain(format!("{}{written}", crate::text::duration(seconds)))
@@ -199,7 +202,7 @@ fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
 
 /// Role and application. Where both are too long the end of the application is what goes: whose session it is stays. Where all
 /// are of one role that says nothing, and the application has its room.
-pub(super) fn who(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
+pub(in crate::app::panes) fn who(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
     let who = context.who(backend);
     let application = backend.application.as_deref().filter(|text| !text.is_empty() && who.contains('@'));
     match application {

@@ -1,7 +1,7 @@
 //! The detail view of a lock: who holds it, and the queue in its order.
 
-use super::{LIST, field, fields, heading, party};
 use crate::app::context::Context;
+use crate::app::detail::{LIST, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::chains::root_state;
 use crate::app::panes::locks::{age_words, lock_age};
@@ -12,7 +12,7 @@ use crate::model::wait_graph::{Party, Queue};
 /// Columns of a waiter's query.
 const QUERY: usize = 300;
 
-pub(in crate::app) fn lines(context: &Context<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {
+pub(in crate::app::panes) fn lines(context: &Context<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {
     let rows: Vec<&Lock> = context.snapshot.locks.rows.iter().filter(|lock| lock.tag == *tag).collect();
     let holder = rows.iter().find(|lock| lock.granted).or(rows.first())?;
     let mut lines = what(context, tag, holder.pid);

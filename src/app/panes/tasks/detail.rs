@@ -1,15 +1,15 @@
 //! The detail view of a task: its schedule, what runs, and its last executions with their errors.
 
-use super::{ago, field, fields, heading, party};
 use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
-use crate::app::panes::tasks::tone as task_tone;
+use crate::app::panes::tasks::tone;
 use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState, evidence};
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp, lock_key::LockKey};
 use crate::text;
 
-pub(in crate::app) fn lines(context: &Context<'_>, task: TaskId, again: Option<i64>) -> Option<Vec<Line>> {
+pub(super) fn lines(context: &Context<'_>, task: TaskId, again: Option<i64>) -> Option<Vec<Line>> {
     let row = context.task(task, again)?;
     let mut lines = vec![state(context, row)];
     lines.extend(row.schedule(context.snapshot).map(|task| schedule(context, task)).unwrap_or_default());
@@ -39,7 +39,7 @@ fn state(context: &Context<'_>, row: &TaskRow) -> Line {
     };
     Line::new()
         .with(format!("  {:<14} ", "state"), Tone::Dim)
-        .with(row.state.as_str(), task_tone(row.state))
+        .with(row.state.as_str(), tone(row.state))
         .with(why, Tone::Plain)
 }
 

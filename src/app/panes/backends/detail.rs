@@ -1,14 +1,14 @@
 //! The detail view of a backend, and of a prepared transaction.
 
-use super::{LIST, ago, consequence, field, fields, heading, party};
 use crate::app::context::Context;
+use crate::app::detail::{LIST, ago, consequence, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
 use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{Lock, LockType, VirtualTransaction};
 use crate::model::plan::Verb;
 use crate::model::wait_graph::{EdgeKind, Party};
 
-pub(in crate::app) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
+pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
     let backend = context.backend(id.pid).filter(|backend| backend.id() == id)?;
     let subject = Party::Backend(backend.group());
     let mut lines = identity(context, backend);
@@ -245,7 +245,7 @@ fn held<'a>(context: &Context<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec
     lines
 }
 
-pub(in crate::app) fn prepared(context: &Context<'_>, xact: VirtualTransaction) -> Option<Vec<Line>> {
+pub(in crate::app::panes) fn prepared(context: &Context<'_>, xact: VirtualTransaction) -> Option<Vec<Line>> {
     let row = context.prepared(xact)?;
     let gid = crate::text::literal(&row.gid);
     let text = |text: &Option<crate::model::Text>| {

@@ -7,18 +7,19 @@
 //!   held     lock:job worker-1       12s -                -       -      -       - 3/5 redis
 //! ```
 
+mod detail;
+
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use super::cell::{bar, table_name};
-use super::column::Columns;
-use super::definition::{Definition, Read};
-use super::facts::{Fact, cut, stale_tables, taken};
-use super::row::{Row, RowId};
-use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail;
 use crate::app::line::Tone;
+use crate::app::panes::cell::{bar, table_name};
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::facts::{Fact, cut, stale_tables, taken};
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::{Cell, Rows, Value};
 use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
 use crate::text;
 
@@ -37,7 +38,7 @@ impl Rows for Leases {
     }
 }
 
-type Column = super::Column<Leases>;
+type Column = crate::app::panes::Column<Leases>;
 
 static COLUMNS: Columns<Leases> = Columns {
     shown: &[
@@ -116,7 +117,7 @@ static COLUMNS: Columns<Leases> = Columns {
     others: &[],
 };
 
-pub(super) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: Definition = Definition {
     order: |context, rows| rows.sort_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
     is_there: |has| has.leases,
     absent: Some("there is no table distlock here; [tables] in the config names one"),
@@ -133,7 +134,7 @@ pub(super) static PANE: Definition = Definition {
         _ => String::new(),
     },
     detail: |context, id, _| match id {
-        RowId::Lease(id) => detail::lease::lines(context, id),
+        RowId::Lease(id) => detail::lines(context, id),
         _ => None,
     },
     ..Definition::new(("Leases", "a lease"), &COLUMNS, |context, _| Row::all(context.view.leases.rows.len()))

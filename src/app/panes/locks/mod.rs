@@ -1,23 +1,24 @@
 //! Held and awaited locks: the Locks screen.
 
-use super::backends::several_databases;
-use super::cell::fit_names;
-use super::column::{Columns, Rows};
-use super::definition::{Basis, Definition};
-use super::facts::Fact;
-use super::row::{Owner, Row, RowId};
-use super::words::{DB, PID, QUERY, WHO};
-use super::{Cell, Total, Value, backends, chains, lock_order};
+mod detail;
+
 use crate::app::context::Context;
-use crate::app::detail;
 use crate::app::keymap::Action;
 use crate::app::line::Tone;
+use crate::app::panes::backends::several_databases;
+use crate::app::panes::cell::fit_names;
+use crate::app::panes::column::{Columns, Rows};
+use crate::app::panes::definition::{Basis, Definition};
+use crate::app::panes::facts::Fact;
+use crate::app::panes::row::{Owner, Row, RowId};
+use crate::app::panes::words::{DB, PID, QUERY, WHO};
+use crate::app::panes::{Cell, Total, Value, backends, chains, lock_order};
 use crate::model::lock::{Lock, LockMode, LockType};
 use crate::model::lock_key::LockKey;
 use crate::model::wait_graph::Party;
 
 /// Rows of `pg_locks`.
-pub(super) struct Locks;
+pub(in crate::app::panes) struct Locks;
 
 impl Rows for Locks {
     type Row<'a> = &'a Lock;
@@ -35,7 +36,7 @@ impl Rows for Locks {
     }
 }
 
-type Column = super::Column<Locks>;
+type Column = crate::app::panes::Column<Locks>;
 
 static COLUMNS: Columns<Locks> = Columns {
     shown: &[
@@ -85,12 +86,13 @@ static COLUMNS: Columns<Locks> = Columns {
     ],
 };
 
-pub(super) const LOCK_HELP: &str = "what is locked; of an advisory lock the name behind its key";
-pub(super) const MODE_HELP: &str = "the lock mode; advisory: X exclusive, S shared";
-pub(super) const WAITERS_HELP: &str = "sessions that wait for this lock";
-pub(super) const KEY_HELP: &str = "the advisory key: one number, or two";
+pub(in crate::app::panes) const LOCK_HELP: &str =
+    "what is locked; of an advisory lock the name behind its key";
+pub(in crate::app::panes) const MODE_HELP: &str = "the lock mode; advisory: X exclusive, S shared";
+pub(in crate::app::panes) const WAITERS_HELP: &str = "sessions that wait for this lock";
+pub(in crate::app::panes) const KEY_HELP: &str = "the advisory key: one number, or two";
 
-pub(super) static PANE: Definition = Definition {
+pub(in crate::app::panes) static PANE: Definition = Definition {
     order: lock_order::by_queue,
     basis: Basis::Locks,
     empty: "no advisory locks; a shows all lock types",
@@ -101,7 +103,7 @@ pub(super) static PANE: Definition = Definition {
         _ => String::new(),
     },
     detail: |context, id, width| match id {
-        RowId::Lock(tag, ..) => detail::lock::lines(context, &tag, width),
+        RowId::Lock(tag, ..) => detail::lines(context, &tag, width),
         _ => None,
     },
     ..Definition::new(("Locks", "a lock of a session"), &COLUMNS, |context, wanted| {
@@ -119,14 +121,16 @@ fn facts(context: &Context<'_>, total: Total) -> Vec<Fact> {
     facts
 }
 
+pub(in crate::app::panes) use detail::lines as detail_lines;
+
 /// The rows of `pg_locks` that are wanted.
-pub(super) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
+pub(in crate::app::panes) fn rows(context: &Context<'_>, wanted: impl Fn(&Lock) -> bool) -> Vec<Row> {
     let locks = context.snapshot.locks.rows.iter().enumerate();
     locks.filter(|(_, lock)| wanted(lock)).filter_map(|(at, _)| u32::try_from(at).ok().map(Row::At)).collect()
 }
 
 /// What is locked.
-pub(super) fn label(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
+pub(in crate::app::panes) fn label(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     let label = fit_names(context.lock_label(&lock.tag, lock.pid), room);
     // A number is an advisory key, and TYPE says so.
     Cell::plain(label.strip_prefix("advisory ").map(str::to_owned).unwrap_or(label))
@@ -174,11 +178,11 @@ pub(in crate::app) fn age_words((seconds, known): (f64, Known)) -> String {
 }
 
 /// How long it is held or waited for, in seconds.
-pub(super) fn seconds(context: &Context<'_>, lock: &Lock) -> Option<f64> {
+pub(in crate::app::panes) fn seconds(context: &Context<'_>, lock: &Lock) -> Option<f64> {
     lock_age(context, lock).map(|(seconds, _)| seconds)
 }
 
-pub(super) fn age(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
+pub(in crate::app::panes) fn age(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     match lock_age(context, lock) {
         Some((seconds, _)) if !lock.granted => Cell::age(Some(seconds), Tone::Warning),
         Some(known) => {
@@ -199,17 +203,17 @@ fn largest_unit(words: &str) -> String {
 }
 
 /// How many wait for a lock that is held; none where nobody does.
-pub(super) fn waiters(context: &Context<'_>, lock: &Lock) -> Option<i64> {
+pub(in crate::app::panes) fn waiters(context: &Context<'_>, lock: &Lock) -> Option<i64> {
     let queue = context.queue(&lock.tag).filter(|_| lock.granted)?;
     i64::try_from(queue.waiters.len()).ok().filter(|count| *count > 0)
 }
 
-pub(super) fn pid(lock: &Lock) -> Cell {
+pub(in crate::app::panes) fn pid(lock: &Lock) -> Cell {
     lock.pid.map_or_else(|| Cell::plain("prepared"), |pid| Cell::plain(pid.to_string()))
 }
 
 /// Whose it is: of a prepared transaction its owner.
-pub(super) fn who(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
+pub(in crate::app::panes) fn who(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     match lock.pid {
         None => Cell::server(context.prepared(lock.virtualtransaction).and_then(|row| row.owner.as_deref())),
         Some(pid) => {
@@ -218,21 +222,21 @@ pub(super) fn who(context: &Context<'_>, lock: &Lock, room: u16) -> Cell {
     }
 }
 
-pub(super) fn database<'a>(context: &Context<'a>, lock: &Lock) -> Option<&'a str> {
+pub(in crate::app::panes) fn database<'a>(context: &Context<'a>, lock: &Lock) -> Option<&'a str> {
     context.snapshot.names.databases.get(&lock.tag.database?).map(|name| &**name)
 }
 
-pub(super) fn key(lock: &Lock) -> Cell {
+pub(in crate::app::panes) fn key(lock: &Lock) -> Cell {
     LockKey::of(&lock.tag).map_or_else(Cell::none, |key| Cell::toned(key.to_string(), Tone::Dim))
 }
 
 /// Who holds it or waits for it.
-pub(super) fn party(lock: &Lock) -> Party {
+pub(in crate::app::panes) fn party(lock: &Lock) -> Party {
     lock.pid.map_or(Party::Prepared(lock.virtualtransaction), Party::Backend)
 }
 
 /// `X` and `S` are enough for the two modes of an advisory lock.
-pub(super) fn mode(lock: &Lock, room: u16) -> Cell {
+pub(in crate::app::panes) fn mode(lock: &Lock, room: u16) -> Cell {
     let short = match (lock.tag.locktype, lock.mode) {
         (LockType::Advisory, LockMode::Exclusive) => "X",
         (LockType::Advisory, LockMode::Share) => "S",
@@ -243,7 +247,7 @@ pub(super) fn mode(lock: &Lock, room: u16) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::app::panes::*;
 
     #[test]
     fn an_age_that_has_no_room_keeps_its_unit() {

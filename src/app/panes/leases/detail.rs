@@ -1,14 +1,14 @@
 //! The detail view of a lease: whose it is, for how long, and who wants it.
 
-use super::{ago, field, fields, heading, party};
 use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
-use crate::app::panes::leases::tone as lease_tone;
+use crate::app::panes::leases::tone;
 use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
 use crate::model::wait_graph::Party;
 use crate::text;
 
-pub(in crate::app) fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
+pub(super) fn lines(context: &Context<'_>, id: LeaseId) -> Option<Vec<Line>> {
     let row = context.lease(id)?;
     let mut lines = vec![state(row)];
     let votes = row.quorum.map(|(has, of)| format!(", by its owner on {has} of {of} servers"));
@@ -65,7 +65,7 @@ fn state(row: &LeaseRow) -> Line {
         (LeaseState::Free, _) => ": nobody has it".to_owned(),
     };
     let word = if row.is_split { "split" } else { row.state.as_str() };
-    let tone = if row.is_split { Tone::Warning } else { lease_tone(row.state) };
+    let tone = if row.is_split { Tone::Warning } else { tone(row.state) };
     Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
 }
 
