@@ -247,7 +247,7 @@ pub(in crate::app::panes) fn mode(lock: &Lock, room: u16) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use crate::app::panes::*;
+    use super::*;
 
     #[test]
     fn an_age_that_has_no_room_keeps_its_unit() {
