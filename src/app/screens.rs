@@ -111,7 +111,7 @@ screens! {
         title: "Locks",
         about: "Locks held and awaited",
         help: "Locks: held and awaited",
-        panes: &[pane(Pane::Locks)],
+        panes: &[pane(Pane::Locks), pane(Pane::Waits)],
         absent: "",
     },
     /// Schedules and executions.

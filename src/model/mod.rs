@@ -13,6 +13,7 @@ pub mod lease;
 pub mod lock;
 pub mod lock_key;
 pub mod lock_name;
+pub mod lock_waits;
 pub mod namespace;
 pub mod owner;
 pub mod plan;

@@ -114,6 +114,8 @@ fn every_screen_at_three_sizes() {
             ("chains", "2"),
             ("locks", "3"),
             ("all_locks", "3a"),
+            ("waits", "3<tab>z"),
+            ("detail_waits", "3<tab>j<enter>"),
             ("backends", "7"),
             ("detail_root", "<enter>"),
             ("detail_waiter", "2j<enter>"),

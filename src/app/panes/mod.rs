@@ -20,6 +20,7 @@ pub mod locks;
 pub mod queue;
 mod row;
 pub mod tasks;
+mod waits;
 mod words;
 
 pub use cell::{Cell, Value};
@@ -83,6 +84,8 @@ panes! {
     Advisory = advisory,
     /// Held and awaited locks.
     Locks = locks,
+    /// Locks that were waited for, the most expensive first.
+    Waits = waits,
     /// Scheduled tasks.
     Tasks = tasks,
     /// Leases.

@@ -70,6 +70,8 @@ pub enum RowId {
     Group(Party, LockTag, LockMode),
     /// A lock, who holds it or waits for it, in which mode, and whether it is granted.
     Lock(LockTag, Owner, LockMode, bool),
+    /// All waits for a lock.
+    Waits(LockTag),
     /// A task; where several executions of it run, all but the newest by their own id.
     Task(TaskId, Option<i64>),
     /// A lease.
@@ -92,6 +94,7 @@ impl RowId {
             Self::Backend(_) => Pane::Backends,
             Self::Prepared(_) | Self::Group(..) => Pane::Chains,
             Self::Lock(..) => Pane::Locks,
+            Self::Waits(_) => Pane::Waits,
             Self::Task(..) => Pane::Tasks,
             Self::Lease(_) => Pane::Leases,
             Self::Item(_) => Pane::Queue,

@@ -394,3 +394,21 @@ fn the_detail_of_a_holder_says_how_long_it_would_outlive_its_host() {
     assert!(text(crate::model::snapshot::Keepalives::default(), 4312).contains("on Linux after 2h11m"));
     assert!(!text(short, 5100).contains("host lost"), "it holds nothing");
 }
+
+#[test]
+fn the_waits_stand_below_the_locks_the_most_expensive_first() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "3<tab>");
+    assert_eq!((app.screen, app.focus), (Screen::Locks, Pane::Waits));
+    let names = |app: &App| -> Vec<String> {
+        let context = app.context().unwrap();
+        let rows = app.pane(Pane::Waits).rows.iter();
+        rows.map(|row| Pane::Waits.table().cell(&context, *row, 0, 40).text).collect()
+    };
+    assert_eq!(names(&app), ["accounts", "Prisma Migrate", "报表生成"]);
+    drive(&mut app, "/total>30 type:advisory<enter>");
+    assert_eq!(names(&app), ["Prisma Migrate"]);
+    drive(&mut app, "<esc>gK");
+    assert!(app.dialog.is_none(), "a lock is nobody who could be ended");
+    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("a lock that was waited for")));
+}
