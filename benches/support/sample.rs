@@ -9,6 +9,7 @@ use locktop::model::id_generator::IdGenerator;
 use locktop::model::lease::{self, Lease};
 use locktop::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
 use locktop::model::lock_name::LockNames;
+use locktop::model::lock_waits::WaitCounter;
 use locktop::model::rate_limit::RateLimit;
 use locktop::model::snapshot::{Names, Section, Server, Snapshot};
 use locktop::model::task::{Board, Execution, Schedule, TaskKey, Watch};
@@ -203,6 +204,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         .filter_map(|lock| Some(((lock.pid?, lock.tag), HeldSince { proved: at(-41.0), seen: at(-30.0) })))
         .collect();
     let runs_since = held::runs(&tasks, &snapshot);
+    let lock_waits = WaitCounter::default().look(&snapshot, &graph, &LockNames::default());
     let waiting_since = (graph.waiting > 0).then(|| at(-171.0));
     View {
         target: TargetId(0),
@@ -219,6 +221,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         rights: None,
         held_since: Arc::new(held_since),
         runs_since: Arc::new(runs_since),
+        lock_waits,
         lock_names: Arc::default(),
     }
 }

@@ -5,7 +5,7 @@
 //! does not matter. The whole name of a state means that state and no other. What stands in double quotes is text as it is, with its
 //! spaces, colons and bars.
 
-use super::table::{Value, is_state};
+use super::panes::{Value, is_state};
 
 /// A filter; the empty one lets everything through.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -16,7 +16,8 @@ pub struct Filter {
 #[derive(Debug, Clone, PartialEq)]
 struct Term {
     not: bool,
-    column: Option<&'static str>,
+    /// The position of the column; none: any of those that are on the screen.
+    column: Option<usize>,
     /// One of them is enough.
     tests: Vec<Test>,
 }
@@ -52,9 +53,10 @@ pub struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    fn find(&self, name: &str) -> Option<&'static str> {
+    /// Where the column stands: those that are not on the screen come last.
+    fn find(&self, name: &str) -> Option<usize> {
         let mut all = self.shown.iter().chain(self.others);
-        all.find(|column| column.eq_ignore_ascii_case(name)).copied()
+        all.position(|column| column.eq_ignore_ascii_case(name))
     }
 
     fn list(&self) -> String {
@@ -78,12 +80,12 @@ impl Filter {
         self.terms.is_empty()
     }
 
-    /// Whether a row passes. `value` gives what the row says in a column.
-    pub fn passes<'a>(&self, columns: &[&'static str], value: impl Fn(&'static str) -> Value<'a>) -> bool {
+    /// Whether a row passes. So many columns are on the screen, and `value` gives what the row says in one of them.
+    pub fn passes<'a>(&self, shown: usize, value: impl Fn(usize) -> Value<'a>) -> bool {
         self.terms.iter().all(|term| {
             let holds = match term.column {
                 Some(column) => term.holds(&value(column)),
-                None => columns.iter().any(|column| term.holds(&value(column))),
+                None => (0..shown).any(|column| term.holds(&value(column))),
             };
             holds != term.not
         })
@@ -226,14 +228,16 @@ mod tests {
     const ALL: Columns<'_> = Columns { shown: COLUMNS, others: &["held"] };
 
     fn passes(filter: &str) -> bool {
-        Filter::parse(filter, ALL).unwrap().passes(COLUMNS, |column| match column {
-            "pid" => Value::Number(4312.0),
-            "who" => Value::Text(Cow::Borrowed("app@Web-3")),
-            "wait" => Value::Number(95.0),
-            "held" => Value::Number(7.0),
-            "query" => Value::Text(Cow::Borrowed("SELECT 'Ärger at 10:30' FROM accounts")),
-            "state" => Value::State("idle in transaction".into(), "idle in xact 3m12s".into()),
-            _ => Value::Missing,
+        Filter::parse(filter, ALL).unwrap().passes(COLUMNS.len(), |at| {
+            match COLUMNS.get(at).copied().unwrap_or("held") {
+                "pid" => Value::Number(4312.0),
+                "who" => Value::Text(Cow::Borrowed("app@Web-3")),
+                "wait" => Value::Number(95.0),
+                "held" => Value::Number(7.0),
+                "query" => Value::Text(Cow::Borrowed("SELECT 'Ärger at 10:30' FROM accounts")),
+                "state" => Value::State("idle in transaction".into(), "idle in xact 3m12s".into()),
+                _ => Value::Missing,
+            }
         })
     }
 

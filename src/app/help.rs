@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use super::App;
 use super::detail::wrapped;
 use super::keymap::BINDINGS;
 use super::line::{Line, Tone};
-use super::screen::Pane;
-use super::{App, table};
+use super::panes::Pane;
 
 /// Columns of a key or a word, before what it means.
 const LABEL: usize = 16;
@@ -87,13 +87,14 @@ fn keys(app: &App) -> Vec<Line> {
 
 /// The columns of all panes, those of this screen first; what means the same in several is told once.
 fn columns(app: &App) -> Vec<Line> {
-    let mut panes = app.panes().to_vec();
-    panes.extend(Pane::ALL.into_iter().filter(|pane| !app.panes().contains(pane)));
+    let mut panes = app.panes();
+    let here = panes.clone();
+    panes.extend(Pane::ALL.into_iter().filter(|pane| !here.contains(pane)));
     let mut told = BTreeSet::new();
     let mut lines = Vec::new();
     for pane in panes {
-        let columns =
-            table::columns(pane).iter().map(|column| (column.title, table::meaning(pane, column.name)));
+        let headings = pane.table().headings().into_iter();
+        let columns = headings.map(|heading| (heading.title, heading.help));
         let new: Vec<_> = columns.filter(|column| told.insert(*column)).collect();
         if !new.is_empty() {
             lines.push(heading(&format!("Columns: {}", pane.title())));
@@ -105,7 +106,9 @@ fn columns(app: &App) -> Vec<Line> {
 
 /// What the role may see and do.
 fn role(app: &App) -> Vec<Line> {
-    let Some((scene, server)) = app.scene().and_then(|scene| Some((scene, scene.snapshot.server()?))) else {
+    let Some((context, server)) =
+        app.context().and_then(|context| Some((context, context.snapshot.server()?)))
+    else {
         return Vec::new();
     };
     let mut lines = vec![heading("This role")];
@@ -121,7 +124,7 @@ fn role(app: &App) -> Vec<Line> {
         ));
         return lines;
     }
-    if let Some(rights) = scene.view.rights.as_deref() {
+    if let Some(rights) = context.view.rights.as_deref() {
         lines.extend(rights.words().into_iter().map(|(word, text)| entry(word, text, Tone::Warning)));
         let tables =
             "to what is in tables: as its grants allow; what is missing is named when the server refuses";

@@ -3,44 +3,38 @@
 use rustc_hash::FxHashMap;
 
 use crate::model::awaited_rows::AwaitedRows;
-use crate::model::backend::Backend;
-use crate::model::lease::{LeaseId, LeaseRow};
-use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
-use crate::model::lock_name::{LockName, LockNames};
+use crate::model::lease::LeaseId;
+use crate::model::lock::LockTag;
 use crate::model::prepared::PreparedIndex;
 use crate::model::snapshot::Snapshot;
-use crate::model::task::{TaskId, TaskRow};
+use crate::model::task::TaskId;
 use crate::model::view::View;
-use crate::model::wait_graph::{Party, Queue, Root, TreeNode};
-use crate::model::work_queue::{ItemId, ItemRow};
-use crate::model::{Timestamp, words};
-
-/// Waiters whose statements are looked at for the name of a key.
-const ASKED: usize = 4;
+use crate::model::wait_graph::Party;
+use crate::model::work_queue::ItemId;
 
 /// Where things are in a view.
 #[derive(Debug, Clone, Default)]
-pub struct Index {
-    backends: FxHashMap<i32, u32>,
-    queues: FxHashMap<LockTag, u32>,
-    nodes: FxHashMap<Party, u32>,
-    roots: FxHashMap<Party, u32>,
-    prepared: PreparedIndex,
-    rows: AwaitedRows,
-    tasks: FxHashMap<(TaskId, Option<i64>), u32>,
-    leases: FxHashMap<LeaseId, u32>,
-    items: FxHashMap<ItemId, u32>,
+pub struct SnapshotIndex {
+    pub(super) backends: FxHashMap<i32, u32>,
+    pub(super) queues: FxHashMap<LockTag, u32>,
+    pub(super) nodes: FxHashMap<Party, u32>,
+    pub(super) roots: FxHashMap<Party, u32>,
+    pub(super) prepared: PreparedIndex,
+    pub(super) rows: AwaitedRows,
+    pub(super) tasks: FxHashMap<(TaskId, Option<i64>), u32>,
+    pub(super) leases: FxHashMap<LeaseId, u32>,
+    pub(super) items: FxHashMap<ItemId, u32>,
     /// Something on the server is of another database than the one that locktop is connected to.
-    other_database: bool,
+    pub(super) other_database: bool,
     /// All sessions but locktop's own are of one role.
-    one_role: bool,
+    pub(super) one_role: bool,
 }
 
 fn position(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-impl Index {
+impl SnapshotIndex {
     /// Looks through a view once.
     #[must_use]
     pub fn of(view: &View) -> Self {
@@ -93,155 +87,4 @@ fn has_other_database(snapshot: &Snapshot) -> bool {
     let mut prepared = snapshot.prepared.rows.iter().filter_map(|row| row.database.as_deref());
     backends.chain(locks).any(|oid| oid != 0 && oid != server.datid)
         || prepared.any(|database| *database != *server.database)
-}
-
-/// A view and everything needed to put it into words.
-#[derive(Debug, Clone, Copy)]
-pub struct Scene<'a> {
-    /// The view.
-    pub view: &'a View,
-    /// Its snapshot.
-    pub snapshot: &'a Snapshot,
-    /// Where things are in it.
-    pub index: &'a Index,
-    /// Names for advisory keys.
-    pub names: &'a LockNames,
-    /// Hours east of Greenwich and so on, for times of day.
-    pub offset: chrono::FixedOffset,
-}
-
-impl<'a> Scene<'a> {
-    /// Whether everything is of the database that locktop is connected to: then nobody needs to be told which.
-    #[must_use]
-    pub fn is_one_database(&self) -> bool {
-        !self.index.other_database
-    }
-
-    /// Whether all sessions are of one role: then it tells nobody apart.
-    #[must_use]
-    pub fn is_one_role(&self) -> bool {
-        self.index.one_role
-    }
-
-    /// Seconds between `since` and the snapshot, by the server's clock.
-    #[must_use]
-    pub fn age(&self, since: Option<Timestamp>) -> Option<f64> {
-        since.map(|since| (self.snapshot.taken_at - since).as_seconds_f64().max(0.0))
-    }
-
-    /// Seconds that a lock was waited for, at the moment `pg_locks` was read: rows that could not be read anew grow no older.
-    #[must_use]
-    pub fn wait_age(&self, since: Option<Timestamp>) -> Option<f64> {
-        let read = self.snapshot.locks.taken_at.unwrap_or(self.snapshot.taken_at);
-        since.map(|since| (read - since).as_seconds_f64().max(0.0))
-    }
-
-    /// How old the rows of `pg_locks` are, where the last attempt to read them failed.
-    #[must_use]
-    pub fn locks_old(&self) -> Option<f64> {
-        self.snapshot.locks.error.as_ref()?;
-        self.age(self.snapshot.locks.taken_at)
-    }
-
-    /// A time of day in the zone of whoever looks.
-    #[must_use]
-    pub fn time_of_day(&self, at: Timestamp) -> String {
-        at.with_timezone(&self.offset).format("%H:%M:%S").to_string()
-    }
-
-    /// `2026-11-20 14:02:31`, in the zone of whoever looks.
-    #[must_use]
-    pub fn day_and_time(&self, at: Timestamp) -> String {
-        at.with_timezone(&self.offset).format("%Y-%m-%d %H:%M:%S").to_string()
-    }
-
-    /// The backend with this process id.
-    #[must_use]
-    pub fn backend(&self, pid: i32) -> Option<&'a Backend> {
-        self.snapshot.backends.rows.get(*self.index.backends.get(&pid)? as usize)
-    }
-
-    /// A task, or one of several executions of it.
-    #[must_use]
-    pub fn task(&self, task: TaskId, again: Option<i64>) -> Option<&'a TaskRow> {
-        self.view.tasks.rows.get(*self.index.tasks.get(&(task, again))? as usize)
-    }
-
-    /// A lease.
-    #[must_use]
-    pub fn lease(&self, id: LeaseId) -> Option<&'a LeaseRow> {
-        self.view.leases.rows.get(*self.index.leases.get(&id)? as usize)
-    }
-
-    /// An item of the work queue.
-    #[must_use]
-    pub fn item(&self, id: ItemId) -> Option<&'a ItemRow> {
-        self.view.queue.rows.get(*self.index.items.get(&id)? as usize)
-    }
-
-    /// The prepared transaction behind a virtual transaction.
-    #[must_use]
-    pub fn prepared(&self, virtualtransaction: VirtualTransaction) -> Option<&'a Prepared> {
-        self.index.prepared.get(self.snapshot, virtualtransaction)
-    }
-
-    /// The wait queue of a lock.
-    #[must_use]
-    pub fn queue(&self, tag: &LockTag) -> Option<&'a Queue> {
-        self.view.graph.queues.get(*self.index.queues.get(tag)? as usize)
-    }
-
-    /// The place of a party in the forest, with its index there.
-    #[must_use]
-    pub fn node(&self, party: Party) -> Option<(usize, &'a TreeNode)> {
-        let at = *self.index.nodes.get(&party)? as usize;
-        Some((at, self.view.graph.tree.nodes.get(at)?))
-    }
-
-    /// What a root blocks and frees.
-    #[must_use]
-    pub fn root(&self, party: Party) -> Option<&'a Root> {
-        self.view.graph.roots.get(*self.index.roots.get(&party)? as usize)
-    }
-
-    /// Who that is: role and application, `app@web`; the kind of process where it is no client.
-    #[must_use]
-    pub fn who(&self, backend: &Backend) -> String {
-        words::who(backend)
-    }
-
-    /// What a key is called. `pid` is somebody who holds it or waits for it.
-    #[must_use]
-    pub fn lock_name(&self, tag: &LockTag, pid: Option<i32>) -> Option<LockName> {
-        words::lock_name(self.snapshot, self.names, tag, self.namer(tag, pid))
-    }
-
-    /// What is locked, in words: a relation by its name, an advisory key by its name or number.
-    #[must_use]
-    pub fn lock_label(&self, tag: &LockTag, pid: Option<i32>) -> String {
-        let namer = self.namer(tag, pid);
-        crate::text::one_line(&words::target(self.snapshot, self.names, tag, namer)).into_owned()
-    }
-
-    /// Whose statement may tell what a key is called: the holder's, or that of one of the first who wait for it.
-    fn namer(&self, tag: &LockTag, pid: Option<i32>) -> Option<&'a Backend> {
-        let own = pid.and_then(|pid| self.backend(pid));
-        if tag.locktype != LockType::Advisory {
-            return own;
-        }
-        let Some(queue) = self.queue(tag) else { return own };
-        let waiters = queue.waiters.iter().take(ASKED);
-        let mut all = own.into_iter().chain(waiters.filter_map(|waiter| self.backend(waiter.pid)));
-        let is_sure = |backend: &&Backend| {
-            let name = words::lock_name(self.snapshot, self.names, tag, Some(backend));
-            name.is_some_and(|name| !name.uncertain)
-        };
-        all.find(is_sure).or(own)
-    }
-
-    /// What `waiter` waits for, in words: for a transaction the row behind it, where the waiter's tuple lock tells.
-    #[must_use]
-    pub fn wait_label(&self, tag: &LockTag, waiter: i32) -> String {
-        self.lock_label(self.index.rows.awaited(tag, waiter), Some(waiter))
-    }
 }

@@ -4,6 +4,7 @@ mod bindings;
 
 use std::collections::BTreeMap;
 
+use super::screens::Screen;
 use crate::keys::{Code, Key};
 
 pub use bindings::{BINDINGS, Binding, binding};
@@ -27,22 +28,8 @@ pub enum Action {
     First,
     /// Last row.
     Last,
-    /// The Overview.
-    Overview,
-    /// The Chains screen.
-    Chains,
-    /// The Locks screen.
-    Locks,
-    /// The Tasks screen.
-    Tasks,
-    /// The Leases screen.
-    Leases,
-    /// The Queue screen.
-    Queue,
-    /// The Backends screen.
-    Backends,
-    /// The Events screen.
-    Events,
+    /// Go to a screen.
+    Go(Screen),
     /// Next pane.
     NextPane,
     /// Pane before.
@@ -192,7 +179,7 @@ impl KeyMap {
             chosen.insert(binding.action, keys);
         }
         let mut map = Self { by_key: BTreeMap::new(), unbound: BTreeMap::new(), keys: BTreeMap::new() };
-        for binding in BINDINGS {
+        for binding in BINDINGS.iter() {
             let keys = match chosen.remove(&binding.action) {
                 Some(keys) => keys,
                 None => binding
@@ -260,7 +247,7 @@ mod tests {
     #[test]
     fn no_default_key_is_bound_twice_and_every_action_has_one() {
         let mut seen = BTreeMap::new();
-        for binding in BINDINGS {
+        for binding in BINDINGS.iter() {
             assert!(!binding.keys.is_empty(), "{}", binding.name);
             for key in binding.keys {
                 let key = Key::parse(key).unwrap();

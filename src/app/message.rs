@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::keymap::Action;
 use super::page::FindingId;
-use super::screen::Pane;
+use super::panes::Pane;
 use crate::keys::Key;
 use crate::model::plan::{Deed, RecoveryPlan, Report, Request};
 use crate::model::view::{TargetId, View};

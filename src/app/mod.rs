@@ -4,6 +4,7 @@
 //! for; drawing only reads. Selection is by identity, never by position: what is selected stays selected when the
 //! order changes, and when it vanishes nothing is selected until the next move.
 
+pub mod context;
 pub mod detail;
 pub mod dialog;
 pub mod filter;
@@ -12,12 +13,10 @@ pub mod index;
 pub mod keymap;
 pub mod line;
 pub mod message;
-mod order;
 pub mod page;
 pub mod pane;
-mod panes;
-pub mod screen;
-pub mod table;
+pub mod panes;
+pub mod screens;
 mod update;
 
 #[cfg(test)]
@@ -25,15 +24,15 @@ mod tests;
 
 use std::sync::Arc;
 
+use context::Context;
 use dialog::{Dialog, Flight};
-use index::{Index, Scene};
+use index::SnapshotIndex;
 use keymap::KeyMap;
 use line::Line;
 use page::{Page, Prompt};
 use pane::PaneState;
-use panes::Panes;
-use screen::{Has, Pane, Screen};
-use table::RowId;
+use panes::{Pane, PaneMap, RowId};
+use screens::{Has, Screen};
 
 use crate::model::view::{Link, View};
 
@@ -109,7 +108,7 @@ pub struct App {
     /// Held still.
     pub paused: bool,
     /// Where things are in `view`.
-    pub index: Index,
+    pub index: SnapshotIndex,
     /// The screen.
     pub screen: Screen,
     /// The pane that the keys go to.
@@ -148,7 +147,7 @@ pub struct App {
     pub size: (u16, u16),
     /// Rows that a page down moves over; drawing knows it.
     pub page_rows: usize,
-    panes: Panes,
+    panes: PaneMap<PaneState>,
     /// The target had a lease, or a table of them that cannot be read. It stays so: panes that come and go would move the others.
     lease_seen: bool,
     /// Panes that are out of date.
@@ -169,7 +168,7 @@ impl App {
             view: None,
             latest: None,
             paused: false,
-            index: Index::default(),
+            index: SnapshotIndex::default(),
             screen: Screen::Overview,
             focus: Pane::Chains,
             zoom: false,
@@ -189,7 +188,7 @@ impl App {
             notice: None,
             size: (80, 24),
             page_rows: 10,
-            panes: Panes::default(),
+            panes: PaneMap::new(PaneState::new),
             lease_seen: false,
             stale: Pane::ALL.to_vec(),
             number: 0,
@@ -208,8 +207,8 @@ impl App {
 
     /// The view with all that is needed to put it into words; none before the first data.
     #[must_use]
-    pub fn scene(&self) -> Option<Scene<'_>> {
-        scene(&self.settings, self.view.as_deref(), &self.index)
+    pub fn context(&self) -> Option<Context<'_>> {
+        context(&self.settings, self.view.as_deref(), &self.index)
     }
 
     /// The panes on the screen now: those that there is room for, the one with the focus among them.
@@ -246,7 +245,7 @@ impl App {
 
     /// The panes of the screen.
     #[must_use]
-    pub fn panes(&self) -> &'static [Pane] {
+    pub fn panes(&self) -> Vec<Pane> {
         self.screen.panes(self.has())
     }
 
@@ -277,7 +276,7 @@ impl App {
     /// The lines of the detail page, when one is open and what it is about is still there.
     #[must_use]
     pub fn detail_lines(&self, subject: RowId, width: usize) -> Option<Vec<Line>> {
-        detail::lines(&self.scene()?, subject, width, self.wrap)
+        detail::lines(&self.context()?, subject, width, self.wrap)
     }
 
     /// The lines of a finding and of what it has to say beyond that; none when it is gone.
@@ -288,11 +287,11 @@ impl App {
         Some(detail::finding(finding, width))
     }
 
-    /// Does something with a table and the scene at once.
-    fn with_pane<T>(&mut self, pane: Pane, act: impl FnOnce(&mut PaneState, &Scene<'_>) -> T) -> Option<T> {
+    /// Does something with a table and the context at once.
+    fn with_pane<T>(&mut self, pane: Pane, act: impl FnOnce(&mut PaneState, &Context<'_>) -> T) -> Option<T> {
         let state = self.panes.get_mut(pane);
-        let scene = scene(&self.settings, self.view.as_deref(), &self.index)?;
-        Some(act(state, &scene))
+        let context = context(&self.settings, self.view.as_deref(), &self.index)?;
+        Some(act(state, &context))
     }
 
     /// Brings the panes on the screen up to date; the others wait until they are looked at.
@@ -301,7 +300,7 @@ impl App {
         for pane in self.visible_panes() {
             if let Some(at) = self.stale.iter().position(|stale| *stale == pane) {
                 self.stale.swap_remove(at);
-                self.with_pane(pane, |state, scene| state.rebuild(pane, all_locks, scene));
+                self.with_pane(pane, |state, context| state.rebuild(all_locks, context));
                 self.go_to_followed(pane);
             }
         }
@@ -314,11 +313,12 @@ impl App {
 
     fn go_to_followed(&mut self, pane: Pane) -> bool {
         let Some(followed) = self.follow else { return false };
-        let found = self.with_pane(pane, |state, scene| {
-            let found = (0..state.rows.len())
-                .find(|at| state.id_at(scene, *at).is_some_and(|id| page::same_subject(scene, id, followed)));
+        let found = self.with_pane(pane, |state, context| {
+            let found = (0..state.rows.len()).find(|at| {
+                state.id_at(context, *at).is_some_and(|id| page::same_subject(context, id, followed))
+            });
             if let Some(at) = found {
-                state.select(scene, at);
+                state.select(context, at);
             }
             found.is_some()
         });
@@ -326,8 +326,12 @@ impl App {
     }
 }
 
-fn scene<'a>(settings: &'a Settings, view: Option<&'a View>, index: &'a Index) -> Option<Scene<'a>> {
+fn context<'a>(
+    settings: &'a Settings,
+    view: Option<&'a View>,
+    index: &'a SnapshotIndex,
+) -> Option<Context<'a>> {
     let view = view?;
     let snapshot = view.snapshot.as_deref()?;
-    Some(Scene { view, snapshot, index, names: &view.lock_names, offset: settings.offset })
+    Some(Context { view, snapshot, index, names: &view.lock_names, offset: settings.offset })
 }

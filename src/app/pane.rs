@@ -5,10 +5,9 @@ use std::sync::{Arc, Weak};
 
 use rustc_hash::FxHashSet;
 
+use super::context::Context;
 use super::filter::Filter;
-use super::index::Scene;
-use super::screen::Pane;
-use super::table::{self, Group, Row, RowId, Value};
+use super::panes::{Basis, Pane, Row, RowId, Value, Wanted, chains};
 use crate::model::lock::Lock;
 
 /// By what a table is sorted when the user chose.
@@ -21,12 +20,11 @@ pub struct Sort {
 }
 
 /// The state of one table.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct PaneState {
+    pane: Pane,
     /// The rows that pass the filter, in order.
     pub rows: Vec<Row>,
-    /// Folded lines among them.
-    pub groups: Vec<Group>,
     /// How many rows there are without the filter.
     pub total: usize,
     /// The filter.
@@ -52,55 +50,65 @@ pub struct PaneState {
 }
 
 impl PaneState {
+    /// A table without rows, filter and selection.
+    #[must_use]
+    pub fn new(pane: Pane) -> Self {
+        Self {
+            pane,
+            rows: Vec::new(),
+            total: 0,
+            filter: Filter::default(),
+            filter_text: String::new(),
+            sort: None,
+            selected: None,
+            cursor: 0,
+            marks: FxHashSet::default(),
+            column_offset: 0,
+            touched: false,
+            chosen: false,
+            basis: None,
+        }
+    }
+
     /// Fills in the rows of a new view. Selection and marks stay on what they are about.
-    pub fn rebuild(&mut self, pane: Pane, all_locks: bool, scene: &Scene<'_>) {
-        if self.is_unchanged(pane, all_locks, scene) {
+    pub fn rebuild(&mut self, all_locks: bool, context: &Context<'_>) {
+        if self.is_unchanged(all_locks, context) {
             return;
         }
-        let mut rows = match pane {
-            Pane::Chains => {
-                let (rows, groups) = table::chain_rows(scene, self.filter.is_empty());
-                self.groups = groups;
-                rows.into_iter().map(Row::Chain).collect()
-            }
-            Pane::Advisory => table::advisory_rows(scene),
-            Pane::Locks => table::lock_rows(scene, all_locks),
-            Pane::Tasks => table::task_rows(scene),
-            Pane::Leases => table::lease_rows(scene),
-            Pane::Queue => table::item_rows(scene),
-            Pane::Limits => table::limit_rows(scene),
-            Pane::Generators => table::generator_rows(scene),
-            Pane::Backends => table::backend_rows(scene),
-            Pane::Events => table::event_rows(scene, self.filter.is_empty()),
-        };
+        let definition = self.pane.definition();
+        let mut rows = (definition.rows)(context, Wanted { all_locks, folded: self.filter.is_empty() });
         self.total = rows.len();
         if !self.filter.is_empty() {
-            let columns: Vec<&'static str> = table::columns(pane).iter().map(|column| column.name).collect();
-            let groups = &self.groups;
-            let passes =
-                |row: Row| self.filter.passes(&columns, |column| table::value(scene, groups, row, column));
-            if pane == Pane::Chains {
-                let lines = rows.iter().filter_map(|row| match row {
-                    Row::Chain(line) => Some(*line),
-                    _ => None,
-                });
-                let kept = table::with_ancestors(&lines.collect::<Vec<_>>(), |line| passes(Row::Chain(line)));
-                rows = kept.into_iter().map(Row::Chain).collect();
-            } else {
-                rows.retain(|row| passes(*row));
-            }
+            self.filter_rows(context, &mut rows);
         }
-        self.order(pane, scene, &mut rows);
+        self.order(context, &mut rows);
         self.rows = rows;
-        self.find_selected(scene);
-        self.drop_gone_marks(pane, all_locks, scene);
+        self.find_selected(context);
+        self.drop_gone_marks(all_locks, context);
+    }
+
+    /// Leaves the rows that the filter lets through; in a forest also those that they stand under.
+    fn filter_rows(&self, context: &Context<'_>, rows: &mut Vec<Row>) {
+        let table = self.pane.table();
+        let shown = table.headings().len();
+        let passes = |row: Row| self.filter.passes(shown, |column| table.value(context, row, column));
+        if self.pane.definition().basis != Basis::Forest {
+            rows.retain(|row| passes(*row));
+            return;
+        }
+        let lines = rows.iter().filter_map(|row| match row {
+            Row::Chain(line) => Some(*line),
+            _ => None,
+        });
+        let kept = chains::with_ancestors(&lines.collect::<Vec<_>>(), |line| passes(Row::Chain(line)));
+        *rows = kept.into_iter().map(Row::Chain).collect();
     }
 
     /// Whether the rows are the same as before, in the same order: most polls of a large lock table change nothing.
-    fn is_unchanged(&mut self, pane: Pane, all_locks: bool, scene: &Scene<'_>) -> bool {
+    fn is_unchanged(&mut self, all_locks: bool, context: &Context<'_>) -> bool {
         let by_locks_alone =
-            matches!(pane, Pane::Advisory | Pane::Locks) && self.filter.is_empty() && self.sort.is_none();
-        let locks = &scene.snapshot.locks.rows;
+            self.pane.definition().basis == Basis::Locks && self.filter.is_empty() && self.sort.is_none();
+        let locks = &context.snapshot.locks.rows;
         let before = self.basis.take();
         self.basis = by_locks_alone.then(|| (Arc::downgrade(locks), all_locks));
         before.is_some_and(|(before, all)| {
@@ -108,26 +116,23 @@ impl PaneState {
         })
     }
 
-    fn order(&self, pane: Pane, scene: &Scene<'_>, rows: &mut Vec<Row>) {
-        match (self.sort, pane) {
-            (None, Pane::Chains) => {}
-            (Some(sort), Pane::Chains) => {
-                sort_trees(rows, |row| table::value(scene, &self.groups, row, sort.column), sort);
-            }
-            (None, _) => super::order::by_urgency(pane, scene, rows),
-            (Some(sort), _) => {
-                let value = |row: &Row| table::value(scene, &self.groups, *row, sort.column);
-                let mut keyed: Vec<(Value<'_>, Row)> = rows.iter().map(|row| (value(row), *row)).collect();
-                keyed.sort_by(|a, b| compare(&a.0, &b.0, sort.descending));
-                *rows = keyed.into_iter().map(|(_, row)| row).collect();
-            }
+    fn order(&self, context: &Context<'_>, rows: &mut Vec<Row>) {
+        let definition = self.pane.definition();
+        let chosen = self.sort.and_then(|sort| Some((sort, definition.table.position(sort.column)?)));
+        let Some((sort, column)) = chosen else { return (definition.order)(context, rows) };
+        let value = |row: Row| definition.table.value(context, row, column);
+        if definition.basis == Basis::Forest {
+            return sort_trees(rows, value, sort);
         }
+        let mut keyed: Vec<(Value<'_>, Row)> = rows.iter().map(|row| (value(*row), *row)).collect();
+        keyed.sort_by(|a, b| compare(&a.0, &b.0, sort.descending));
+        *rows = keyed.into_iter().map(|(_, row)| row).collect();
     }
 
     /// Identity of the row at a position.
     #[must_use]
-    pub fn id_at(&self, scene: &Scene<'_>, at: usize) -> Option<RowId> {
-        table::id(scene, &self.groups, *self.rows.get(at)?)
+    pub fn id_at(&self, context: &Context<'_>, at: usize) -> Option<RowId> {
+        self.pane.table().id(context, *self.rows.get(at)?)
     }
 
     /// Whether the filter lets the row at a position through; what is only there for a row under it, it does not.
@@ -155,23 +160,23 @@ impl PaneState {
     }
 
     /// What the rows are about that the filter lets through.
-    pub fn shown(&self, scene: &Scene<'_>) -> impl Iterator<Item = RowId> {
+    pub fn shown(&self, context: &Context<'_>) -> impl Iterator<Item = RowId> {
         let hits = (0..self.rows.len()).filter(|at| self.is_hit(*at));
-        hits.filter_map(|at| self.id_at(scene, at))
+        hits.filter_map(|at| self.id_at(context, at))
     }
 
-    fn find_selected(&mut self, scene: &Scene<'_>) {
+    fn find_selected(&mut self, context: &Context<'_>) {
         let Some(selected) = self.selected else {
             if !self.touched && !self.rows.is_empty() {
-                self.select(scene, self.first_hit(0));
+                self.select(context, self.first_hit(0));
                 self.chosen = false;
             }
             return;
         };
-        if self.id_at(scene, self.cursor) == Some(selected) {
+        if self.id_at(context, self.cursor) == Some(selected) {
             return;
         }
-        match (0..self.rows.len()).find(|at| self.id_at(scene, *at) == Some(selected)) {
+        match (0..self.rows.len()).find(|at| self.id_at(context, *at) == Some(selected)) {
             // Nobody asked for it, and what is on top would scroll out of sight with it.
             Some(_) if !self.chosen => (self.selected, self.cursor) = (None, 0),
             Some(at) => self.cursor = at,
@@ -192,23 +197,23 @@ impl PaneState {
     }
 
     /// Selects the row at a position, or the last one.
-    pub fn select(&mut self, scene: &Scene<'_>, at: usize) {
+    pub fn select(&mut self, context: &Context<'_>, at: usize) {
         self.cursor = at.min(self.rows.len().saturating_sub(1));
-        self.selected = self.id_at(scene, self.cursor);
+        self.selected = self.id_at(context, self.cursor);
         self.touched = self.touched || self.selected.is_some();
         self.chosen = self.chosen || self.selected.is_some();
     }
 
     /// Moves the selection. After the selected row vanished the first move selects what is in its place.
-    pub fn step(&mut self, scene: &Scene<'_>, by: isize) {
+    pub fn step(&mut self, context: &Context<'_>, by: isize) {
         match self.selected {
-            Some(_) => self.select(scene, self.cursor.saturating_add_signed(by)),
-            None => self.select(scene, self.first_hit(self.cursor)),
+            Some(_) => self.select(context, self.cursor.saturating_add_signed(by)),
+            None => self.select(context, self.first_hit(self.cursor)),
         }
     }
 
     /// Selects the next row that the filter lets through, or the one before, round the end; false where there is none.
-    pub fn step_match(&mut self, scene: &Scene<'_>, forward: bool) -> bool {
+    pub fn step_match(&mut self, context: &Context<'_>, forward: bool) -> bool {
         let count = self.rows.len();
         // Where nothing is selected, the row at the cursor is one to go to.
         let skip = usize::from(self.selected.is_some() || !forward);
@@ -219,7 +224,7 @@ impl PaneState {
         });
         match places.into_iter().find(|at| self.is_hit(*at)) {
             Some(at) => {
-                self.select(scene, at);
+                self.select(context, at);
                 true
             }
             None => false,
@@ -237,8 +242,8 @@ impl PaneState {
     }
 
     /// Marks all rows shown; unmarks them when all are marked.
-    pub fn mark_all(&mut self, scene: &Scene<'_>) {
-        let shown: Vec<RowId> = self.shown(scene).collect();
+    pub fn mark_all(&mut self, context: &Context<'_>) {
+        let shown: Vec<RowId> = self.shown(context).collect();
         if shown.iter().all(|id| self.marks.contains(id)) {
             for id in &shown {
                 self.marks.remove(id);
@@ -249,25 +254,14 @@ impl PaneState {
     }
 
     /// A mark ends with what it was on. What a filter hides stays marked.
-    fn drop_gone_marks(&mut self, pane: Pane, all_locks: bool, scene: &Scene<'_>) {
+    fn drop_gone_marks(&mut self, all_locks: bool, context: &Context<'_>) {
         if self.marks.is_empty() {
             return;
         }
-        let rows = match pane {
-            _ if self.filter.is_empty() => self.rows.clone(),
-            Pane::Chains => table::chain_rows(scene, false).0.into_iter().map(Row::Chain).collect(),
-            Pane::Advisory => table::advisory_rows(scene),
-            Pane::Locks => table::lock_rows(scene, all_locks),
-            Pane::Tasks => table::task_rows(scene),
-            Pane::Leases => table::lease_rows(scene),
-            Pane::Queue => table::item_rows(scene),
-            Pane::Limits => table::limit_rows(scene),
-            Pane::Generators => table::generator_rows(scene),
-            Pane::Backends => table::backend_rows(scene),
-            Pane::Events => table::event_rows(scene, false),
-        };
+        let all = || (self.pane.definition().rows)(context, Wanted { all_locks, folded: false });
+        let rows = if self.filter.is_empty() { self.rows.clone() } else { all() };
         let there: FxHashSet<RowId> =
-            rows.into_iter().filter_map(|row| table::id(scene, &self.groups, row)).collect();
+            rows.into_iter().filter_map(|row| self.pane.table().id(context, row)).collect();
         self.marks.retain(|mark| there.contains(mark));
     }
 }

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use super::message::{Effect, Message, Update};
 use super::page::{Page, pid_of};
-use super::screen::{Pane, Screen};
-use super::table::Row;
+use super::panes::{Pane, Row};
+use super::screens::Screen;
 use super::{App, Settings};
 use crate::keys::Key;
 use crate::model::lock::LockMode;
@@ -45,7 +45,7 @@ fn selected_pid(app: &App) -> Option<i32> {
 /// The indices of the rows of the focused table in `pg_locks`.
 fn lock_rows(app: &App) -> Vec<u32> {
     let index = |row: &Row| match row {
-        Row::Lock(at) => *at,
+        Row::At(at) => *at,
         row => panic!("{row:?} is no lock"),
     };
     app.pane(app.focus).rows.iter().map(index).collect()
@@ -61,14 +61,14 @@ fn locks_with_the_longest_queues_come_first() {
     builder.lock(5001, sample::advisory(5), LockMode::Exclusive, Some(3.0));
     let mut app = app(builder);
     drive(&mut app, "3a");
-    let scene = app.scene().unwrap();
+    let context = app.context().unwrap();
     let key = |at: u32| {
-        let lock = &scene.snapshot.locks.rows[at as usize];
-        let waiters = scene.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
+        let lock = &context.snapshot.locks.rows[at as usize];
+        let waiters = context.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
         (Reverse(waiters), lock.tag, lock.wait_start.map(|start| start.timestamp_micros()), lock.pid)
     };
     let rows = lock_rows(&app);
-    assert_eq!(rows.len(), scene.snapshot.locks.rows.len());
+    assert_eq!(rows.len(), context.snapshot.locks.rows.len());
     assert!(rows.is_sorted_by_key(|at| key(*at)));
 }
 
@@ -239,8 +239,8 @@ fn mark_all_marks_what_the_filter_shows_and_nothing_else() {
 fn the_same_column_again_reverses() {
     let mut app = app(sample::incident(0.0));
     let first = |app: &App| {
-        let scene = app.scene().unwrap();
-        app.pane(Pane::Backends).id_at(&scene, 0).and_then(pid_of)
+        let context = app.context().unwrap();
+        app.pane(Pane::Backends).id_at(&context, 0).and_then(pid_of)
     };
     drive(&mut app, "7s<home><enter>");
     assert_eq!(first(&app), Some(4312));

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValue;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use super::demo::DemoArgs;
 use super::recovery::RecoverArgs;
 use super::schema::SchemaCommand;
+pub use crate::app::screens::Screen;
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
 use crate::locks::work_session::WorkerId;
 use crate::schema::SchemaName;
@@ -258,26 +260,15 @@ pub enum SnapshotFormat {
     Json,
 }
 
-/// A screen to start on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Screen {
-    /// The panes together.
-    #[default]
-    Overview,
-    /// Who blocks whom.
-    Chains,
-    /// Locks held and awaited.
-    Locks,
-    /// Scheduled tasks.
-    Tasks,
-    /// Leases.
-    Leases,
-    /// The work queue, rate limits and id generators.
-    Queue,
-    /// Sessions.
-    Backends,
-    /// What changed.
-    Events,
+impl ValueEnum for Screen {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let screen = self.definition();
+        Some(PossibleValue::new(screen.name).help(screen.about))
+    }
 }
 
 /// A set of colours.

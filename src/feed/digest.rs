@@ -14,6 +14,7 @@ use crate::model::finding::{self, Deadlocks, NewRoots, Scene, Severity, Subject,
 use crate::model::held;
 use crate::model::lease;
 use crate::model::lock_name::LockNames;
+use crate::model::lock_waits::WaitCounter;
 use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
@@ -39,6 +40,7 @@ pub struct Digest {
     deadlocks: Deadlocks,
     new_roots: NewRoots,
     held: Held,
+    waits: WaitCounter,
     diff: Diff,
     redis: Option<RedisState>,
     /// The server's clock when the last snapshot was taken, and ours when it came.
@@ -65,6 +67,7 @@ impl Digest {
             rights: None,
             held_since: Arc::default(),
             runs_since: Arc::default(),
+            lock_waits: Arc::default(),
             lock_names: Arc::new(lock_names),
         };
         Self {
@@ -74,6 +77,7 @@ impl Digest {
             deadlocks: Deadlocks::default(),
             new_roots: NewRoots::default(),
             held: Held::default(),
+            waits: WaitCounter::default(),
             diff: Diff::default(),
             redis: None,
             clocks: None,
@@ -133,6 +137,7 @@ impl Digest {
         self.deadlocks.look(&snapshot, &graph);
         self.new_roots.look(&graph, snapshot.taken_at);
         let held_since = self.held.look(&snapshot);
+        let lock_waits = self.waits.look(&snapshot, &graph, &before.lock_names);
         let tasks = self.watch.look(&snapshot, &self.thresholds);
         let runs_since = Arc::new(held::runs(&tasks, &snapshot));
         let leases = lease::Board::of(&snapshot);
@@ -167,6 +172,7 @@ impl Digest {
             events,
             held_since,
             runs_since,
+            lock_waits,
             rights: before.rights.clone(),
             lock_names: Arc::clone(&before.lock_names),
             snapshot: Some(Arc::new(snapshot)),

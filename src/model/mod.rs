@@ -10,6 +10,7 @@ pub mod held;
 pub mod id_generator;
 pub mod lease;
 pub mod lock_name;
+pub mod lock_waits;
 pub mod owner;
 pub mod plan;
 pub mod prepared;

@@ -79,6 +79,8 @@ pub struct View {
     pub held_since: Arc<super::held::HeldLocks>,
     /// The locks of what runs, and exactly since when.
     pub runs_since: Arc<super::held::RunLocks>,
+    /// Which locks were waited for since locktop began to look, how often and for how long.
+    pub lock_waits: Arc<super::lock_waits::LockWaits>,
     /// Names for advisory keys: the config's, learned ones and those of well-known software.
     pub lock_names: Arc<super::lock_name::LockNames>,
 }

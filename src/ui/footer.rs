@@ -12,8 +12,8 @@ use crate::app::keymap::{self, Action};
 use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
 use crate::app::page::{Page, Prompt};
-use crate::app::screen::Screen;
-use crate::app::table::RowId;
+use crate::app::panes::RowId;
+use crate::app::screens::Screen;
 use crate::app::{App, Notice};
 use crate::keys::Key;
 
@@ -144,9 +144,7 @@ fn actions(app: &App) -> Vec<Action> {
                 _ if hidden && !app.zoom => actions.insert(1, Action::NextPane),
                 _ => actions.extend([Action::NextPane, Action::Zoom]),
             }
-            if app.screen == Screen::Locks {
-                actions.push(Action::AllLocks);
-            }
+            actions.extend(app.panes().iter().flat_map(|pane| pane.definition().keys));
             actions.extend([Action::Copy, Action::Findings]);
             actions
         }
@@ -178,23 +176,7 @@ fn fitting(app: &App, pieces: &[Line], needed: usize, room: usize) -> Line {
 
 /// Who is followed, in a few words.
 fn followed_name(app: &App, followed: RowId) -> String {
-    if let (RowId::Task(task, again), Some(scene)) = (followed, app.scene()) {
-        let name = scene.task(task, again).map(|row| row.name(scene.snapshot));
-        let name = name.unwrap_or_else(|| format!("task {}", task.id).into());
-        return crate::text::fit(&crate::text::one_line(&name), 20).into_owned();
-    }
-    if let (RowId::Lease(id), Some(scene)) = (followed, app.scene()) {
-        let name = scene.lease(id).map(|row| crate::text::one_line(&row.name).into_owned());
-        return format!("lease {}", crate::text::fit(&name.unwrap_or_default(), 20));
-    }
-    match followed {
-        RowId::Item(id) => return format!("queue item {}", id.id),
-        RowId::Limit(_) => return "a rate limit".to_owned(),
-        RowId::Generator(id) => return format!("id generator {}", id.worker),
-        RowId::Event(number, _) => return format!("event {number}"),
-        _ => {}
-    }
-    crate::app::page::pid_of(followed).map_or_else(|| "a lock".to_owned(), |pid| pid.to_string())
+    app.context().map(|context| (followed.home().definition().label)(&context, followed)).unwrap_or_default()
 }
 
 /// `1 2 3 7 Overview`: the keys of the screens, and which one this is.
@@ -202,31 +184,18 @@ fn screen_keys(app: &App) -> Line {
     let mut line = Line::new();
     let has = app.has();
     for screen in Screen::ALL.into_iter().filter(|screen| screen.is_there(has)) {
-        let action = match screen {
-            Screen::Overview => Action::Overview,
-            Screen::Chains => Action::Chains,
-            Screen::Locks => Action::Locks,
-            Screen::Tasks => Action::Tasks,
-            Screen::Leases => Action::Leases,
-            Screen::Queue => Action::Queue,
-            Screen::Backends => Action::Backends,
-            Screen::Events => Action::Events,
-        };
-        let Some(key) = app.settings.keymap.key(action) else { continue };
+        let Some(key) = app.settings.keymap.key(Action::Go(screen)) else { continue };
         let here = screen == app.screen;
         line.push(key.to_string(), Tone::Key);
-        line.push(
-            if here { format!(" {} ", super::body::screen_name(screen)) } else { " ".to_owned() },
-            Tone::Title,
-        );
+        line.push(if here { format!(" {} ", screen.title()) } else { " ".to_owned() }, Tone::Title);
     }
     line
 }
 
 /// `1-8`: the first and the last of them.
 fn screens_in_short(app: &App) -> Line {
-    let key = |action| app.settings.keymap.key(action).map(|key| key.to_string());
-    match key(Action::Overview).zip(key(Action::Events)) {
+    let key = |screen: &Screen| app.settings.keymap.key(Action::Go(*screen)).map(|key| key.to_string());
+    match Screen::ALL.first().and_then(key).zip(Screen::ALL.last().and_then(key)) {
         Some((first, last)) => Line::new().with(format!("{first}-{last}"), Tone::Key),
         None => Line::new(),
     }

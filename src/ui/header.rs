@@ -14,10 +14,11 @@ use super::viewport::Viewport;
 use super::widgets::sparkline;
 use super::{draw_ends, draw_line};
 use crate::app::App;
-use crate::app::index::Scene;
+use crate::app::context::Context;
 use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
 use crate::app::page::finding_id;
+use crate::app::panes::{leases, queue, tasks};
 use crate::model::backend::State;
 use crate::model::finding::{Finding, Severity};
 use crate::model::task::TaskState;
@@ -55,26 +56,28 @@ fn name(app: &App, room: usize) -> String {
 fn server_line(app: &App, room: usize) -> Line {
     let mut pieces: Vec<(u8, String, Tone)> = Vec::new();
     let name = name(app, room);
-    let Some((scene, server)) = app.scene().and_then(|scene| Some((scene, scene.snapshot.server()?))) else {
+    let Some((context, server)) =
+        app.context().and_then(|context| Some((context, context.snapshot.server()?)))
+    else {
         return Line::new().with(name, Tone::Title);
     };
     let role = if server.in_recovery { "standby" } else { "primary" };
     pieces.push((0, format!("{name} {} {role}", crate::text::one_line(&server.version)), Tone::Title));
-    if let Some(up) = scene.age(server.started_at) {
+    if let Some(up) = context.age(server.started_at) {
         pieces.push((5, format!("up {}", crate::text::duration(up)), Tone::Dim));
     }
     // The name of a place has its database in it.
     if app.settings.target != server.place() {
         pieces.push((4, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
     }
-    let full = scene.view.findings.iter().any(|finding| finding.check == "connections");
+    let full = context.view.findings.iter().any(|finding| finding.check == "connections");
     let tone = if full { Tone::Critical } else { Tone::Plain };
     pieces.push((1, format!("{}/{} conn", server.connections, server.max_connections), tone));
-    let (active, idle) = states(&scene);
+    let (active, idle) = states(&context);
     pieces.push((3, format!("{active} active"), Tone::Plain));
-    let waiting = scene.view.graph.waiting;
+    let waiting = context.view.graph.waiting;
     let tone = match waiting {
-        _ if scene.locks_old().is_some() => Tone::Past,
+        _ if context.locks_old().is_some() => Tone::Past,
         0 => Tone::Plain,
         _ => Tone::Warning,
     };
@@ -103,8 +106,8 @@ fn joined(mut pieces: Vec<(u8, String, Tone)>, room: usize) -> Line {
     line
 }
 
-fn states(scene: &Scene<'_>) -> (usize, usize) {
-    let clients = scene.snapshot.backends.rows.iter();
+fn states(context: &Context<'_>) -> (usize, usize) {
+    let clients = context.snapshot.backends.rows.iter();
     clients.fold((0, 0), |(active, idle), backend| match backend.state {
         Some(State::Active | State::FastpathFunctionCall) => (active + 1, idle),
         Some(state) if state.is_idle_in_transaction() => (active, idle + 1),
@@ -115,13 +118,13 @@ fn states(scene: &Scene<'_>) -> (usize, usize) {
 /// How fresh the data is: nothing old is ever shown as live.
 fn link_line(app: &App, wide: bool) -> Line {
     let mut line = Line::new();
-    let time = app.scene().map(|scene| scene.time_of_day(scene.snapshot.taken_at));
+    let time = app.context().map(|context| context.time_of_day(context.snapshot.taken_at));
     let old = crate::text::duration(app.silence.floor());
     match app.link() {
         _ if app.paused => {
             let behind = app.latest.as_ref().and_then(|latest| {
                 let newest = latest.snapshot.as_ref()?.taken_at;
-                Some((newest - app.scene()?.snapshot.taken_at).as_seconds_f64())
+                Some((newest - app.context()?.snapshot.taken_at).as_seconds_f64())
             });
             let behind =
                 behind.map_or_else(String::new, |s| format!(" {} behind", crate::text::duration(s.floor())));
@@ -133,8 +136,8 @@ fn link_line(app: &App, wide: bool) -> Line {
         Link::Live => {
             line.push("LIVE ", Tone::Good);
             line.push(format!("{}s", app.interval), Tone::Plain);
-            if let Some(scene) = app.scene().filter(|_| wide) {
-                line.push(format!(" · {:.0}ms", scene.snapshot.poll_seconds * 1000.0), Tone::Dim);
+            if let Some(context) = app.context().filter(|_| wide) {
+                line.push(format!(" · {:.0}ms", context.snapshot.poll_seconds * 1000.0), Tone::Dim);
             }
         }
     }
@@ -178,7 +181,7 @@ fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut 
     helps.extend(findings.iter().take(room).map(|finding| help(app, finding)));
     lines.extend(findings.iter().take(room).map(|finding| finding_line(app, finding, area.width)));
     let hidden = findings.len().saturating_sub(room);
-    if lines.is_empty() && app.scene().is_some() {
+    if lines.is_empty() && app.context().is_some() {
         lines.push(Line::new().with("ok    ", Tone::Good).with("no problems found", Tone::Dim));
     }
     for (y, finding) in (area.y..area.bottom()).skip(above).zip(findings) {
@@ -251,15 +254,15 @@ fn before(severity: Severity) -> &'static str {
 }
 
 fn waiting_line(app: &App, width: u16) -> Line {
-    let Some(scene) = app.scene() else {
+    let Some(context) = app.context() else {
         return Line::new().with("waiting for the first answer from the server", Tone::Dim);
     };
-    let urgent = urgent(&scene);
+    let urgent = urgent(&context);
     let most = usize::from(width / 4).clamp(10, 40);
     // What is urgent stays; then when it began, then the longest wait, then the length of the bars.
     for (columns, said) in [(most, 2), (most, 1), (most, 0), (10, 0)] {
-        let mut line = bars(&scene, columns);
-        for (text, tone) in waits(&scene).into_iter().take(said).chain(urgent.clone()) {
+        let mut line = bars(&context, columns);
+        for (text, tone) in waits(&context).into_iter().take(said).chain(urgent.clone()) {
             line.push(" · ", Tone::Dim);
             line.push(text, tone);
         }
@@ -267,7 +270,7 @@ fn waiting_line(app: &App, width: u16) -> Line {
             return line;
         }
     }
-    let mut line = bars(&scene, 10);
+    let mut line = bars(&context, 10);
     for (text, tone) in urgent {
         if line.width() + 3 + crate::text::width(&text) > usize::from(width) {
             break;
@@ -279,12 +282,12 @@ fn waiting_line(app: &App, width: u16) -> Line {
 }
 
 /// How many waited, and wait now.
-fn bars(scene: &Scene<'_>, columns: usize) -> Line {
-    let series = &scene.view.series;
+fn bars(context: &Context<'_>, columns: usize) -> Line {
+    let series = &context.view.series;
     let start = series.samples.len().saturating_sub(columns);
     let counts: Vec<u32> = series.samples.iter().skip(start).map(|sample| sample.waiting).collect();
-    let waiting = scene.view.graph.waiting;
-    let old = scene.locks_old();
+    let waiting = context.view.graph.waiting;
+    let old = context.locks_old();
     let tone = match waiting {
         _ if old.is_some() => Tone::Past,
         0 => Tone::Dim,
@@ -300,24 +303,24 @@ fn bars(scene: &Scene<'_>, columns: usize) -> Line {
 }
 
 /// When the waiting began, and the longest wait; nothing where nobody waits, or it is not known who.
-fn waits(scene: &Scene<'_>) -> Vec<(String, Tone)> {
-    if scene.view.graph.waiting == 0 || scene.locks_old().is_some() {
+fn waits(context: &Context<'_>) -> Vec<(String, Tone)> {
+    if context.view.graph.waiting == 0 || context.locks_old().is_some() {
         return Vec::new();
     }
-    let since = scene.view.series.waiting_since;
-    let began = since.map(|since| (format!("began {}", scene.time_of_day(since)), Tone::Plain));
-    let waiters = scene.view.graph.queues.iter().flat_map(|queue| &queue.waiters);
-    let longest = scene.wait_age(waiters.filter_map(|waiter| waiter.wait_start).min());
+    let since = context.view.series.waiting_since;
+    let began = since.map(|since| (format!("began {}", context.time_of_day(since)), Tone::Plain));
+    let waiters = context.view.graph.queues.iter().flat_map(|queue| &queue.waiters);
+    let longest = context.wait_age(waiters.filter_map(|waiter| waiter.wait_start).min());
     let longest = longest.map(|age| (format!("longest {}", crate::text::duration(age)), Tone::Plain));
     began.into_iter().chain(longest).collect()
 }
 
 /// How many tasks and leases need somebody.
-fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
+fn urgent(context: &Context<'_>) -> Vec<(String, Tone)> {
     // What is left out where there is no room comes last.
-    let tasks =
-        |states: &[TaskState]| states.iter().filter_map(|state| super::tasks::count(scene, *state)).collect();
-    let mut urgent: Vec<_> = tasks(&[
+    let count =
+        |states: &[TaskState]| states.iter().filter_map(|state| tasks::count(context, *state)).collect();
+    let mut urgent: Vec<_> = count(&[
         TaskState::Orphan,
         TaskState::MaybeOrphan,
         TaskState::Slow,
@@ -325,8 +328,8 @@ fn urgent(scene: &Scene<'_>) -> Vec<(String, Tone)> {
         TaskState::Failed,
         TaskState::Overdue,
     ]);
-    urgent.extend(super::queue::urgent(scene));
-    urgent.extend(super::leases::urgent(scene));
-    urgent.extend::<Vec<_>>(tasks(&[TaskState::Leaked]));
+    urgent.extend(queue::urgent(context));
+    urgent.extend(leases::urgent(context));
+    urgent.extend::<Vec<_>>(count(&[TaskState::Leaked]));
     urgent
 }

@@ -5,14 +5,10 @@
 mod ascii;
 mod body;
 mod dialog;
-mod events;
 mod footer;
 mod header;
 mod layout;
-mod leases;
 mod pages;
-mod queue;
-mod tasks;
 pub mod theme;
 pub mod viewport;
 mod widgets;

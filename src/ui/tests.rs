@@ -114,6 +114,8 @@ fn every_screen_at_three_sizes() {
             ("chains", "2"),
             ("locks", "3"),
             ("all_locks", "3a"),
+            ("waits", "3<tab>z"),
+            ("detail_waits", "3<tab>j<enter>"),
             ("backends", "7"),
             ("detail_root", "<enter>"),
             ("detail_waiter", "2j<enter>"),
@@ -478,7 +480,7 @@ fn place_of(stage: &mut Stage, text: &str) -> (u16, u16) {
 fn what_can_be_clicked_is_where_it_is_seen() {
     use crate::app::keymap::Action;
     use crate::app::message::Spot;
-    use crate::app::screen::Pane;
+    use crate::app::panes::Pane;
     let mut stage = incident(120, 35);
     let spot = |stage: &mut Stage, text: &str| {
         let (x, y) = place_of(stage, text);
@@ -496,7 +498,7 @@ fn what_can_be_clicked_is_where_it_is_seen() {
     let line = stage.text().lines().last().unwrap().to_owned();
     let digit = crate::text::width(&line[..line.find(" 7 ").unwrap()]) + 1;
     let hit = stage.viewport.hit(u16::try_from(digit).unwrap(), last);
-    assert_eq!(hit, Some(Spot::Key(Action::Backends)), "{line}");
+    assert_eq!(hit, Some(Spot::Key(Action::Go(crate::app::screens::Screen::Backends))), "{line}");
     let mut stage = stage.keys("!");
     assert!(matches!(spot(&mut stage, "prepared transaction"), Some(Spot::Finding(_))));
 }

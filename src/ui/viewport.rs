@@ -4,7 +4,7 @@ use ratatui::layout::{Position, Rect};
 use rustc_hash::FxHashMap;
 
 use crate::app::message::Spot;
-use crate::app::screen::Pane;
+use crate::app::panes::Pane;
 
 /// How far tables are scrolled, and where they are.
 #[derive(Debug, Default)]

@@ -120,6 +120,7 @@ pub(super) fn view() -> View {
         rights: None,
         held_since: Arc::default(),
         runs_since: Arc::default(),
+        lock_waits: Arc::default(),
         lock_names: Arc::default(),
     }
 }

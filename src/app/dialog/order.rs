@@ -3,8 +3,7 @@
 use super::search::Search;
 use super::words::purpose;
 use crate::app::keymap::{Action, KeyMap};
-use crate::app::screen::Pane;
-use crate::app::table::{Owner, RowId};
+use crate::app::panes::{Owner, Pane, RowId};
 use crate::model::lease::LeaseId;
 use crate::model::plan::{self, ActionPlan, Ask, Chosen, Look, Scope, Verb};
 use crate::model::task::{TaskId, TaskRow, TaskState};
@@ -78,7 +77,7 @@ fn chosen(row: RowId) -> Chosen {
         RowId::Task(task, again) => Chosen::Task(task, again),
         RowId::Lease(id) => Chosen::Lease(id),
         RowId::Item(id) => Chosen::Item(id),
-        RowId::Limit(_) | RowId::Generator(_) | RowId::Event(..) => Chosen::Other,
+        _ => Chosen::Other,
     }
 }
 
@@ -112,7 +111,7 @@ pub(super) fn meaning(
     (action, pane): (Action, Pane),
     rows: &[RowId],
 ) -> Option<(Verb, Kind)> {
-    let is_other = |row: &RowId| matches!(row, RowId::Limit(_) | RowId::Generator(_) | RowId::Event(..));
+    let is_other = |row: &RowId| matches!(chosen(*row), Chosen::Other);
     let sessions = |verb| {
         let all = rows.iter().filter(|row| !is_other(row)).map(|row| chosen(*row)).collect();
         (verb, Kind::Sessions(Ask { from_chains: pane == Pane::Chains, ..Ask::new(verb, all) }))
@@ -155,9 +154,7 @@ fn why_not(look: &Look<'_>, keymap: &KeyMap, action: Action, row: RowId) -> Stri
         RowId::Task(..) => ("a task", Some((Action::Recover, "recovers it"))),
         RowId::Lease(_) => ("a lease", Some((Action::Unlock, "ends it"))),
         RowId::Item(_) => ("an item of the work queue", Some((Action::Recover, "puts it back"))),
-        RowId::Limit(_) => ("a rate limit", None),
-        RowId::Generator(_) => ("an id generator", None),
-        RowId::Event(..) => ("an event, and Enter goes to its row", None),
+        _ => (row.home().definition().one, None),
     };
     let hint = other.map(|(other, does)| format!(": {} {does}", key(other))).unwrap_or_default();
     format!("{} {}; this is {what}{hint}", key(action), purpose(action))

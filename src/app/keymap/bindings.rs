@@ -1,6 +1,9 @@
 //! The table: what every key does, its name in the config, its words for the footer and the help.
 
+use std::sync::LazyLock;
+
 use super::Action;
+use crate::app::screens::Screen;
 
 /// One row of the table.
 #[derive(Debug, Clone, Copy)]
@@ -33,8 +36,20 @@ const fn row(
 /// Heading of the keys that act.
 const ACT: &str = "Act: each asks first";
 
-/// The table.
-pub const BINDINGS: &[Binding] = &[
+/// The table: the keys of the screens come from [`crate::app::screens`].
+pub static BINDINGS: LazyLock<Vec<Binding>> = LazyLock::new(|| {
+    let screens = Screen::ALL.into_iter().map(go);
+    MOVE.iter().copied().chain(screens).chain(REST.iter().copied()).collect()
+});
+
+/// The key of a screen.
+fn go(screen: Screen) -> Binding {
+    let what = screen.definition();
+    row(Action::Go(screen), what.name, std::slice::from_ref(&what.key), what.name, what.help, "Screens")
+}
+
+/// The keys that move.
+const MOVE: &[Binding] = &[
     row(Action::Up, "up", &["up", "k"], "up", "row above", "Move"),
     row(Action::Down, "down", &["down", "j"], "down", "row below", "Move"),
     row(Action::Left, "left", &["left", "h"], "left", "scroll columns left", "Move"),
@@ -52,35 +67,10 @@ pub const BINDINGS: &[Binding] = &[
         "one step back; clears a filter, then the marks",
         "Move",
     ),
-    row(Action::Overview, "overview", &["1"], "overview", "Overview: what is wrong now", "Screens"),
-    row(Action::Chains, "chains", &["2"], "chains", "Chains: who blocks whom, ranked", "Screens"),
-    row(Action::Locks, "locks", &["3"], "locks", "Locks: held and awaited", "Screens"),
-    row(
-        Action::Tasks,
-        "tasks",
-        &["4"],
-        "tasks",
-        "Tasks: schedules and what runs (where there are task tables)",
-        "Screens",
-    ),
-    row(
-        Action::Leases,
-        "leases",
-        &["5"],
-        "leases",
-        "Leases: who has what and until when (if there are any)",
-        "Screens",
-    ),
-    row(
-        Action::Queue,
-        "queue",
-        &["6"],
-        "queue",
-        "Queue: items and workers; rate limits; id generators",
-        "Screens",
-    ),
-    row(Action::Backends, "backends", &["7"], "backends", "Backends: all sessions and processes", "Screens"),
-    row(Action::Events, "events", &["8"], "events", "Events: what changed, the newest first", "Screens"),
+];
+
+/// What the keys do but going to a screen.
+const REST: &[Binding] = &[
     row(Action::NextPane, "next_pane", &["tab"], "pane", "next pane", "Screens"),
     row(Action::PreviousPane, "previous_pane", &["shift-tab"], "pane", "pane before", "Screens"),
     row(Action::Zoom, "zoom", &["z"], "zoom", "this pane alone, and back", "Screens"),

@@ -459,9 +459,9 @@ proptest! {
             prop_assert_eq!(&deed.targets, &targets);
             prop_assert!(app.cannot_ask().is_none());
             if !app.pane(app.focus).filter.is_empty() {
-                let scene = app.scene().unwrap();
+                let context = app.context().unwrap();
                 let state = app.pane(app.focus);
-                let shown: Vec<_> = (0..state.rows.len()).filter_map(|at| state.id_at(&scene, at)).collect();
+                let shown: Vec<_> = (0..state.rows.len()).filter_map(|at| state.id_at(&context, at)).collect();
                 prop_assert!(before.order.rows.iter().all(|row| shown.contains(row)));
             }
         }

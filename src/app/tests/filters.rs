@@ -1,14 +1,13 @@
 //! What a filter shows, and of whom.
 
 use super::*;
-use crate::app::table;
 
 /// The rows of the forest as they are drawn, and whether the filter lets each through.
 fn forest(app: &App) -> Vec<(String, bool)> {
-    let scene = app.scene().unwrap();
+    let context = app.context().unwrap();
     let state = app.pane(Pane::Chains);
     let row = |at: usize| {
-        let cell = table::cell(&scene, &state.groups, state.rows[at], "pid", 18);
+        let cell = Pane::Chains.table().cell(&context, state.rows[at], 0, 18);
         (cell.text, state.is_hit(at))
     };
     (0..state.rows.len()).map(row).collect()
@@ -46,9 +45,9 @@ fn not_idle_keeps_who_is_idle_in_a_transaction() {
     assert!(shown.contains(&("4977".to_owned(), false)), "idle, and there for those it blocks: {shown:?}");
     drive(&mut app, "7");
     drive(&mut app, "/!idle<enter>");
-    let scene = app.scene().unwrap();
+    let context = app.context().unwrap();
     let state = app.pane(Pane::Backends);
-    let pids: Vec<i32> = state.shown(&scene).filter_map(pid_of).collect();
+    let pids: Vec<i32> = state.shown(&context).filter_map(pid_of).collect();
     assert!(pids.contains(&4312) && !pids.contains(&5100) && !pids.contains(&4977), "{pids:?}");
 }
 

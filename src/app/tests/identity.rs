@@ -92,6 +92,6 @@ fn a_gid_is_quoted_so_that_it_means_itself() {
         ("line\nfeed", "E'line\\U0000000Afeed'"),
         ("文字", "'文字'"),
     ] {
-        assert_eq!(crate::app::table::quote(gid), literal);
+        assert_eq!(crate::text::literal(gid), literal);
     }
 }

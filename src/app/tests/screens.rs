@@ -49,10 +49,10 @@ fn tasks_have_a_screen_and_a_pane_where_there_are_tables() {
 }
 
 fn task_states(app: &App) -> Vec<&'static str> {
-    let scene = app.scene().unwrap();
+    let context = app.context().unwrap();
     let rows = app.pane(Pane::Tasks).rows.iter();
     rows.filter_map(|row| match row {
-        crate::app::table::Row::Task(at) => Some(scene.view.tasks.rows[*at as usize].state.as_str()),
+        crate::app::panes::Row::At(at) => Some(context.view.tasks.rows[*at as usize].state.as_str()),
         _ => None,
     })
     .collect()
@@ -249,7 +249,7 @@ fn names_of_workers_come_after_all_other_locks() {
     let mut app = app(b);
     drive(&mut app, "3");
     // The first in the snapshot is the last on the screen.
-    assert_eq!(app.pane(Pane::Locks).rows, [Row::Lock(2), Row::Lock(1), Row::Lock(0)]);
+    assert_eq!(app.pane(Pane::Locks).rows, [Row::At(2), Row::At(1), Row::At(0)]);
 }
 
 #[test]
@@ -301,9 +301,10 @@ fn leases_and_the_queue_have_their_keys_where_there_are_tables() {
     drive(&mut app, "6<tab><tab>");
     assert_eq!((app.screen, app.focus), (Screen::Queue, Pane::Generators));
     let states = |app: &App, pane: Pane, column: &str| -> Vec<String> {
-        let scene = app.scene().unwrap();
+        let context = app.context().unwrap();
         let rows = app.pane(pane).rows.iter();
-        rows.map(|row| super::super::table::cell(&scene, &[], *row, column, 40).text).collect()
+        rows.map(|row| pane.table().cell(&context, *row, pane.table().position(column).unwrap(), 40).text)
+            .collect()
     };
     assert_eq!(states(&app, Pane::Generators, "worker"), ["3", "1", "2"], "what is ahead first");
     assert_eq!(states(&app, Pane::Limits, "state"), ["full", "near", "open", "unknown"]);
@@ -392,4 +393,22 @@ fn the_detail_of_a_holder_says_how_long_it_would_outlive_its_host() {
     );
     assert!(text(crate::model::snapshot::Keepalives::default(), 4312).contains("on Linux after 2h11m"));
     assert!(!text(short, 5100).contains("host lost"), "it holds nothing");
+}
+
+#[test]
+fn the_waits_stand_below_the_locks_the_most_expensive_first() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "3<tab>");
+    assert_eq!((app.screen, app.focus), (Screen::Locks, Pane::Waits));
+    let names = |app: &App| -> Vec<String> {
+        let context = app.context().unwrap();
+        let rows = app.pane(Pane::Waits).rows.iter();
+        rows.map(|row| Pane::Waits.table().cell(&context, *row, 0, 40).text).collect()
+    };
+    assert_eq!(names(&app), ["accounts", "Prisma Migrate", "报表生成"]);
+    drive(&mut app, "/total>30 type:advisory<enter>");
+    assert_eq!(names(&app), ["Prisma Migrate"]);
+    drive(&mut app, "<esc>gK");
+    assert!(app.dialog.is_none(), "a lock is nobody who could be ended");
+    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("a lock that was waited for")));
 }

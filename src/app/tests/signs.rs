@@ -74,7 +74,7 @@ fn f10_quits_and_leaves_a_question() {
 #[test]
 fn headings_findings_and_keys_can_be_clicked() {
     let mut app = app(sample::incident(0.0));
-    app.update(Message::Click(Spot::Key(Action::Backends)));
+    app.update(Message::Click(Spot::Key(Action::Go(Screen::Backends))));
     assert_eq!(app.screen, Screen::Backends);
     app.update(Message::Click(Spot::Heading(Pane::Backends, "pid")));
     let sort = |app: &App| app.pane(Pane::Backends).sort.map(|sort| (sort.column, sort.descending));

@@ -4,8 +4,8 @@ use crate::app::App;
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, Page};
-use crate::app::screen::{Pane, Screen};
-use crate::app::table::{self, RowId};
+use crate::app::panes::{Pane, RowId};
+use crate::app::screens::Screen;
 
 /// The refresh intervals that `+` and `-` go through, in seconds.
 const INTERVALS: [f64; 8] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
@@ -22,18 +22,18 @@ impl App {
             return false;
         };
         self.focus = first;
-        self.with_pane(first, |state, scene| state.step(scene, 0));
+        self.with_pane(first, |state, context| state.step(context, 0));
         true
     }
 
     pub(super) fn jump(&mut self, at: usize) -> Update {
         self.focus_first_rows();
-        self.with_pane(self.focus, |state, scene| state.select(scene, at));
+        self.with_pane(self.focus, |state, context| state.select(context, at));
         Update::redraw()
     }
 
     pub(super) fn scroll_columns(&mut self, by: isize) -> Update {
-        let most = table::columns(self.focus).len().saturating_sub(2);
+        let most = self.focus.table().headings().len().saturating_sub(2);
         let state = self.pane_mut(self.focus);
         state.column_offset = state.column_offset.saturating_add_signed(by).min(most);
         Update::redraw()
@@ -104,15 +104,14 @@ impl App {
         if self.pane(self.focus).filter.is_empty() {
             return self.say(format!("no filter is set; {key} sets one"));
         }
-        let found = self.with_pane(self.focus, |state, scene| state.step_match(scene, forward));
+        let found = self.with_pane(self.focus, |state, context| state.step_match(context, forward));
         if found == Some(true) { Update::redraw() } else { self.say("no row matches the filter") }
     }
 
     pub(super) fn start_sort(&mut self) -> Update {
         let pane = self.focus;
         let current = self.pane(pane).sort.map(|sort| sort.column);
-        let selected =
-            table::columns(pane).iter().position(|column| Some(column.name) == current).unwrap_or(0);
+        let selected = current.and_then(|column| pane.table().position(column)).unwrap_or(0);
         self.open_page(Page::Sort { pane, selected })
     }
 
@@ -129,11 +128,11 @@ impl App {
     pub(super) fn toggle_follow(&mut self) -> Update {
         let selected = self.pane(self.focus).selected.map(|id| {
             // Who follows an event wants what it is about.
-            self.scene().and_then(|scene| page::subject_of(&scene, id)).unwrap_or(id)
+            self.context().and_then(|context| page::subject_of(&context, id)).unwrap_or(id)
         });
-        let same = self.scene().is_some_and(|scene| {
+        let same = self.context().is_some_and(|context| {
             let both = selected.zip(self.follow);
-            both.is_some_and(|(selected, followed)| page::same_subject(&scene, selected, followed))
+            both.is_some_and(|(selected, followed)| page::same_subject(&context, selected, followed))
         });
         self.follow = match (selected, self.follow) {
             (Some(_), Some(_)) if same => None,
@@ -203,15 +202,15 @@ impl App {
     pub(super) fn copy(&mut self) -> Update {
         let chosen: Vec<RowId> = self.chosen(self.focus);
         if let [RowId::Prepared(xact)] = chosen.as_slice()
-            && let Some(row) = self.scene().and_then(|scene| scene.prepared(*xact))
+            && let Some(row) = self.context().and_then(|context| context.prepared(*xact))
         {
             // It has no process; what ends it is a statement.
             let statement = format!("ROLLBACK PREPARED {};", crate::text::literal(&row.gid));
             self.say(format!("copied {statement}"));
             return Update::effect(Effect::Copy(statement));
         }
-        let scene = self.scene();
-        let pid = |id: &RowId| page::holder_of(scene.as_ref()?, *id);
+        let context = self.context();
+        let pid = |id: &RowId| page::holder_of(context.as_ref()?, *id);
         let mut pids: Vec<String> = chosen.iter().filter_map(pid).map(|pid| pid.to_string()).collect();
         let mut seen = std::collections::BTreeSet::new();
         pids.retain(|pid| seen.insert(pid.clone()));
@@ -226,18 +225,19 @@ impl App {
 
     /// How many marked rows the filter shows.
     pub(super) fn shown_marks(&mut self, pane: Pane) -> usize {
-        let count = self
-            .with_pane(pane, |state, scene| state.shown(scene).filter(|id| state.marks.contains(id)).count());
+        let count = self.with_pane(pane, |state, context| {
+            state.shown(context).filter(|id| state.marks.contains(id)).count()
+        });
         count.unwrap_or(0)
     }
 
     /// The marked rows that the filter shows, else the selected one.
     pub(super) fn chosen(&mut self, pane: Pane) -> Vec<RowId> {
-        let marked = self.with_pane(pane, |state, scene| {
+        let marked = self.with_pane(pane, |state, context| {
             if state.marks.is_empty() {
                 Vec::new()
             } else {
-                state.shown(scene).filter(|id| state.marks.contains(id)).collect()
+                state.shown(context).filter(|id| state.marks.contains(id)).collect()
             }
         });
         match marked {

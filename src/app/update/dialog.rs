@@ -9,8 +9,7 @@ use crate::app::dialog::{self, Dialog, Flight, Kind, Order, Step};
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, FindingId, Page};
-use crate::app::screen::Pane;
-use crate::app::table::RowId;
+use crate::app::panes::{Pane, RowId};
 use crate::keys::Key;
 use crate::model::finding::Finding;
 use crate::model::plan::{self, ActionPlan, Change, Look, RecoveryPlan, Report, What};
@@ -132,8 +131,8 @@ impl App {
         if self.pane(pane).filter.is_empty() {
             return None;
         }
-        self.with_pane(pane, |state, scene| {
-            state.shown(scene).filter_map(|id| page::party_of(scene, id)).collect()
+        self.with_pane(pane, |state, context| {
+            state.shown(context).filter_map(|id| page::party_of(context, id)).collect()
         })
     }
 
@@ -142,12 +141,12 @@ impl App {
         if self.pane(Pane::Tasks).filter.is_empty() {
             return None;
         }
-        self.with_pane(Pane::Tasks, |state, scene| {
-            let ids = (0..state.rows.len()).filter_map(|at| state.id_at(scene, at));
+        self.with_pane(Pane::Tasks, |state, context| {
+            let ids = (0..state.rows.len()).filter_map(|at| state.id_at(context, at));
             let execution = |id| {
                 let RowId::Task(task, again) = id else { return None };
-                let row = scene.task(task, again)?;
-                Some((task.table, row.execution(scene.snapshot)?.id))
+                let row = context.task(task, again)?;
+                Some((task.table, row.execution(context.snapshot)?.id))
             };
             ids.filter_map(execution).collect()
         })

@@ -3,8 +3,8 @@
 use crate::app::App;
 use crate::app::message::Update;
 use crate::app::page::{self, FindingId, Page};
-use crate::app::screen::Screen;
-use crate::app::table::RowId;
+use crate::app::panes::{Pane, RowId};
+use crate::app::screens::Screen;
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
 use crate::model::lock::LockTag;
@@ -49,17 +49,13 @@ impl Place {
         }
     }
 
-    fn screens(&self) -> &'static [Screen] {
+    fn screens(&self) -> Vec<Screen> {
         match self {
             // A backend in the forest is best seen there.
-            Self::Backend(_) => &[Screen::Chains, Screen::Backends],
-            Self::Row(RowId::Task(..)) => &[Screen::Tasks],
-            Self::Row(RowId::Lease(_)) => &[Screen::Leases],
-            Self::Queue | Self::Row(RowId::Item(_) | RowId::Limit(_) | RowId::Generator(_)) => {
-                &[Screen::Queue]
-            }
-            Self::Row(_) => &[Screen::Chains],
-            Self::Lock(_) => &[Screen::Locks],
+            Self::Backend(_) => vec![Screen::Chains, Screen::Backends],
+            Self::Row(row) => Screen::with(row.home()).collect(),
+            Self::Queue => Screen::with(Pane::Queue).collect(),
+            Self::Lock(_) => Screen::with(Pane::Locks).collect(),
         }
     }
 }
@@ -118,9 +114,9 @@ impl App {
         let (screen, focus, before) = (self.screen, self.focus, self.jumped_from.take());
         self.jumped_from = Some((screen, focus, page));
         for screen in place.screens() {
-            self.go(*screen);
+            self.go(screen);
             for pane in self.panes() {
-                self.focus = *pane;
+                self.focus = pane;
                 self.refresh_panes();
                 if let Some(update) = self.select_here(place) {
                     return Some(update);
@@ -149,11 +145,11 @@ impl App {
     }
 
     fn select_place(&mut self, place: &Place) -> bool {
-        let selected = self.with_pane(self.focus, |state, scene| {
+        let selected = self.with_pane(self.focus, |state, context| {
             let found =
-                (0..state.rows.len()).find(|at| state.id_at(scene, *at).is_some_and(|id| place.is(id)));
+                (0..state.rows.len()).find(|at| state.id_at(context, *at).is_some_and(|id| place.is(id)));
             if let Some(at) = found {
-                state.select(scene, at);
+                state.select(context, at);
             }
             found.is_some()
         });

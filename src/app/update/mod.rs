@@ -9,11 +9,11 @@ mod prompt;
 
 use std::sync::Arc;
 
-use super::index::Index;
+use super::index::SnapshotIndex;
 use super::keymap::{self, Action};
 use super::message::{Effect, Message, Update};
-use super::screen::{Pane, Screen};
-use super::table::RowId;
+use super::panes::{Pane, RowId};
+use super::screens::Screen;
 use super::{App, Notice, SMALLEST};
 use crate::keys::Key;
 use crate::model::snapshot::Snapshot;
@@ -58,7 +58,7 @@ impl App {
             Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
             Link::Down { .. } | Link::Connecting => {}
         }
-        if self.paused && self.scene().is_some() {
+        if self.paused && self.context().is_some() {
             self.latest = Some(view);
         } else {
             self.show(view);
@@ -74,7 +74,7 @@ impl App {
             _ => false,
         };
         if !same {
-            self.index = Index::of(&view);
+            self.index = SnapshotIndex::of(&view);
             self.invalidate();
         } else if self.view.as_ref().is_some_and(|old| !Arc::ptr_eq(&old.events, &view.events)) {
             // Something was told between two snapshots.
@@ -166,7 +166,7 @@ impl App {
         if self.focus_first_rows() {
             return Update::redraw();
         }
-        self.with_pane(self.focus, |state, scene| state.step(scene, by));
+        self.with_pane(self.focus, |state, context| state.step(context, by));
         Update::redraw()
     }
 
@@ -179,7 +179,7 @@ impl App {
     /// Goes to a screen.
     fn go(&mut self, screen: Screen) -> Update {
         if !screen.is_there(self.has()) {
-            return self.say(absent(screen));
+            return self.say(screen.definition().absent);
         }
         self.screen = screen;
         self.zoom = false;
@@ -198,8 +198,8 @@ impl App {
     /// Why there is no lock of the backend that is followed.
     fn why_no_lock(&self) -> Option<String> {
         let RowId::Backend(followed) = self.follow? else { return None };
-        let scene = self.scene()?;
-        let locks = &scene.snapshot.locks.rows;
+        let context = self.context()?;
+        let locks = &context.snapshot.locks.rows;
         let count = locks.iter().filter(|lock| lock.pid == Some(followed.pid)).count();
         let pid = followed.pid;
         let all = self.settings.keymap.key(Action::AllLocks).map(|key| key.to_string()).unwrap_or_default();
@@ -255,14 +255,7 @@ impl App {
             Action::Last => self.jump(usize::MAX),
             Action::Left => self.scroll_columns(-1),
             Action::Right => self.scroll_columns(1),
-            Action::Overview => self.leave_for(Screen::Overview),
-            Action::Chains => self.leave_for(Screen::Chains),
-            Action::Locks => self.leave_for(Screen::Locks),
-            Action::Tasks => self.leave_for(Screen::Tasks),
-            Action::Leases => self.leave_for(Screen::Leases),
-            Action::Queue => self.leave_for(Screen::Queue),
-            Action::Backends => self.leave_for(Screen::Backends),
-            Action::Events => self.leave_for(Screen::Events),
+            Action::Go(screen) => self.leave_for(screen),
             Action::NextPane => self.next_pane(1),
             Action::PreviousPane => self.next_pane(-1),
             Action::Zoom => self.toggle_zoom(),
@@ -298,19 +291,6 @@ impl App {
             | Action::MakeDue
             | Action::SetAside => self.ask_here(action),
         }
-    }
-}
-
-/// Why a screen is not there.
-fn absent(screen: Screen) -> &'static str {
-    match screen {
-        Screen::Leases => {
-            "there are no leases here: no table distlock ([tables] in the config names one), and no --redis"
-        }
-        Screen::Queue => {
-            "there is no table task_queue, rate_limit or id_generator; [tables] in the config names one"
-        }
-        _ => "there are no task tables here; [tables] in the config names some",
     }
 }
 

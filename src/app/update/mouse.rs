@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::app::message::{Spot, Update};
 use crate::app::page::Page;
-use crate::app::screen::Pane;
+use crate::app::panes::Pane;
 
 impl App {
     pub(super) fn click(&mut self, spot: Spot) -> Update {
@@ -37,9 +37,9 @@ impl App {
     fn click_row(&mut self, pane: Pane, at: usize) -> Update {
         self.focus = pane;
         // Below the last row there is nothing to select.
-        self.with_pane(pane, |state, scene| {
+        self.with_pane(pane, |state, context| {
             if at < state.rows.len() {
-                state.select(scene, at);
+                state.select(context, at);
             }
         });
         Update::redraw()

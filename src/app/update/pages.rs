@@ -7,8 +7,7 @@ use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, FindingId, Page};
 use crate::app::pane::Sort;
-use crate::app::screen::Pane;
-use crate::app::table;
+use crate::app::panes::Pane;
 
 /// Terminals take no more over OSC 52.
 const MOST_COPIED: usize = 64 * 1024;
@@ -72,12 +71,7 @@ impl App {
             Action::Help if matches!(self.pages.last(), Some(Page::Help { .. })) => self.close_page(),
             Action::Findings if matches!(self.pages.last(), Some(Page::Findings { .. })) => self.close_page(),
             Action::Sort if matches!(self.pages.last(), Some(Page::Sort { .. })) => self.choose(),
-            Action::Overview
-            | Action::Chains
-            | Action::Locks
-            | Action::Tasks
-            | Action::Backends
-            | Action::Events => {
+            Action::Go(_) => {
                 self.pages.clear();
                 self.act(action)
             }
@@ -121,7 +115,7 @@ impl App {
                 *chosen = findings.get(*at).map(page::finding_id);
             }
             Some(Page::Sort { pane, selected }) => {
-                *selected = (*selected).min(table::columns(*pane).len().saturating_sub(1));
+                *selected = (*selected).min(pane.table().headings().len().saturating_sub(1));
             }
             Some(Page::Help { scroll } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. }) => {
                 *scroll = (*scroll).min(last);
@@ -134,9 +128,8 @@ impl App {
         match self.pages.last().cloned() {
             Some(Page::Sort { pane, selected }) => {
                 self.pages.pop();
-                table::columns(pane)
-                    .get(selected)
-                    .map_or_else(Update::none, |column| self.sort_by(pane, column.name))
+                let headings = pane.table().headings();
+                headings.get(selected).map_or_else(Update::none, |column| self.sort_by(pane, column.name))
             }
             Some(Page::Findings { chosen, .. }) => self.open_finding(chosen.as_ref()),
             Some(Page::Help { .. }) => self.close_page(),
@@ -156,18 +149,19 @@ impl App {
 
     /// Sorts by a column; by the same one again, the other way round. Numbers begin with the largest.
     pub(super) fn sort_by(&mut self, pane: Pane, name: &str) -> Update {
-        let Some(column) = table::columns(pane).iter().find(|column| column.name == name) else {
+        let headings = pane.table().headings();
+        let Some(column) = headings.iter().find(|column| column.name == name) else {
             return Update::none();
         };
         let all_locks = self.all_locks;
-        self.with_pane(pane, |state, scene| {
+        self.with_pane(pane, |state, context| {
             let descending = match state.sort {
                 Some(sort) if sort.column == column.name => !sort.descending,
                 _ => column.right,
             };
             state.keep_selected();
             state.sort = Some(Sort { column: column.name, descending });
-            state.rebuild(pane, all_locks, scene);
+            state.rebuild(all_locks, context);
         });
         Update::redraw()
     }
@@ -184,7 +178,7 @@ impl App {
     fn copy_page(&mut self) -> Update {
         let lines = match self.pages.last() {
             Some(Page::Detail { subject, .. }) => {
-                self.scene().and_then(|scene| crate::app::detail::lines(&scene, *subject, 0, false))
+                self.context().and_then(|context| crate::app::detail::lines(&context, *subject, 0, false))
             }
             Some(Page::Finding { id, .. }) => self.finding_lines(id, usize::MAX),
             _ => None,

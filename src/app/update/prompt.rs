@@ -7,8 +7,7 @@ use crate::app::filter::{Columns, Filter};
 use crate::app::keymap;
 use crate::app::message::Update;
 use crate::app::page::Prompt;
-use crate::app::screen::Pane;
-use crate::app::table;
+use crate::app::panes::Pane;
 use crate::keys::{Code, Key};
 
 /// Nobody types more; a paste may be megabytes.
@@ -89,8 +88,8 @@ impl App {
 
     /// Filters a table; says what is wrong with the text.
     pub(super) fn set_filter(&mut self, pane: Pane, text: &str) -> Option<String> {
-        let shown: Vec<&'static str> = table::columns(pane).iter().map(|column| column.name).collect();
-        let columns = Columns { shown: &shown, others: table::filter_only(pane) };
+        let shown: Vec<&'static str> = pane.table().headings().iter().map(|heading| heading.name).collect();
+        let columns = Columns { shown: &shown, others: &pane.table().others() };
         let filter = match Filter::parse(text, columns) {
             Ok(filter) => filter,
             Err(error) => return Some(error.to_string()),
@@ -100,8 +99,8 @@ impl App {
         state.keep_selected();
         state.filter = filter;
         text.clone_into(&mut state.filter_text);
-        self.with_pane(pane, |state, scene| {
-            state.rebuild(pane, all_locks, scene);
+        self.with_pane(pane, |state, context| {
+            state.rebuild(all_locks, context);
             state.select_hits_only();
         });
         None

@@ -145,7 +145,7 @@ fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App,
         },
         settings.refresh.as_secs_f64(),
     );
-    app.screen = look::screen(settings.screen);
+    app.screen = settings.screen;
     if let Some(first) = app.panes().first() {
         app.focus = *first;
     }

@@ -3,8 +3,6 @@
 use super::super::settings::Settings;
 use super::Failure;
 use crate::app::keymap::{BINDINGS, KeyMap, KeyMapError};
-use crate::app::screen::Screen;
-use crate::cli::args;
 use crate::config::{Checks, Config, ConfigError, LockNameQuery, Position};
 use crate::feed::learn::{Learner, Query};
 use crate::keys::Key;
@@ -168,20 +166,6 @@ pub(super) fn redis(settings: &Settings) -> Option<(RedisSets, RedisOptions)> {
     let default = RedisOptions::default();
     let pattern = settings.redis.pattern.clone().unwrap_or(default.pattern);
     (!servers.is_empty()).then_some((servers, RedisOptions { pattern, ..default }))
-}
-
-/// The screen to start on.
-pub(super) fn screen(screen: args::Screen) -> Screen {
-    match screen {
-        args::Screen::Overview => Screen::Overview,
-        args::Screen::Chains => Screen::Chains,
-        args::Screen::Locks => Screen::Locks,
-        args::Screen::Tasks => Screen::Tasks,
-        args::Screen::Leases => Screen::Leases,
-        args::Screen::Queue => Screen::Queue,
-        args::Screen::Backends => Screen::Backends,
-        args::Screen::Events => Screen::Events,
-    }
 }
 
 #[cfg(test)]

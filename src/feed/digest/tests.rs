@@ -101,3 +101,16 @@ fn what_is_told_is_in_a_view_at_once_with_the_servers_time() {
     assert!(told[0].at >= at(20) && told[0].at < at(20) + chrono::TimeDelta::hours(1), "{}", told[0].at);
     assert!(view.id > first.id && view.snapshot.is_some());
 }
+
+#[test]
+fn waits_are_counted_from_the_first_look_on() {
+    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let mut look = |seconds, locks: Vec<Lock>| {
+        let view = digest.snapshot_taken(snapshot(seconds, Section::fresh(locks, at(seconds))));
+        let one = view.lock_waits.locks.first().map(|lock| (lock.waits, lock.total, lock.waiting));
+        (view.lock_waits.since, one)
+    };
+    assert_eq!(look(10, vec![lock(1, true), lock(2, false)]), (Some(at(10)), Some((1, 10.0, 1))));
+    assert_eq!(look(12, vec![lock(1, true), lock(2, false)]), (Some(at(10)), Some((1, 12.0, 1))));
+    assert_eq!(look(14, vec![lock(2, true)]), (Some(at(10)), Some((1, 12.0, 0))));
+}

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::app::detail;
 use crate::app::line::{Line, Tone};
 use crate::app::page::FindingId;
-use crate::app::table::RowId;
+use crate::app::panes::RowId;
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
 
@@ -20,8 +20,8 @@ pub(super) fn render(
     theme: &Theme,
 ) {
     viewport.page_rows = usize::from(area.height.saturating_sub(1));
-    let Some(scene) = app.scene() else { return };
-    let title = detail::title(&scene, subject);
+    let Some(context) = app.context() else { return };
+    let title = detail::title(&context, subject);
     let lines = app.detail_lines(subject, usize::from(area.width)).unwrap_or_else(gone);
     super::scrolled(frame, area, &title, &lines, scroll, theme);
 }

@@ -5,8 +5,7 @@ use ratatui::layout::Rect;
 
 use crate::app::App;
 use crate::app::line::{Line, Tone};
-use crate::app::screen::Pane;
-use crate::app::table;
+use crate::app::panes::Pane;
 use crate::ui::draw_line;
 use crate::ui::theme::Theme;
 
@@ -17,7 +16,7 @@ pub(super) fn render(
     (pane, selected): (Pane, usize),
     theme: &Theme,
 ) {
-    let columns = table::columns(pane);
+    let columns = pane.table().headings();
     let height = u16::try_from(columns.len() + 2).unwrap_or(u16::MAX).min(area.height);
     let width = 34.min(area.width);
     let popup =

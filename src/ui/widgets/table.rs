@@ -4,12 +4,10 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 
 use crate::app::App;
-use crate::app::index::Scene;
 use crate::app::line::Tone;
 use crate::app::message::Spot;
 use crate::app::pane::PaneState;
-use crate::app::screen::Pane;
-use crate::app::table::{self, Column};
+use crate::app::panes::{Heading, Pane};
 use crate::text::Align;
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
@@ -36,10 +34,11 @@ pub(in crate::ui) fn render(
     if app.focus == pane {
         viewport.page_rows = usize::from(body.height);
     }
-    let Some(scene) = app.scene() else { return };
+    let Some(context) = app.context() else { return };
+    let table = pane.table();
     for (y, at) in (body.y..body.bottom()).zip(offset..state.rows.len()) {
         let Some(row) = state.rows.get(at).copied() else { break };
-        let id = table::id(&scene, &state.groups, row);
+        let id = table.id(&context, row);
         let selected = id.is_some() && id == state.selected;
         let marked = id.is_some_and(|id| state.marks.contains(&id));
         let followed = matches!((id, app.follow), (Some(id), Some(followed)) if id == followed);
@@ -53,7 +52,8 @@ pub(in crate::ui) fn render(
         buffer.set_stringn(area.x, y, pointer, usize::from(area.width), theme.style(Tone::Key));
         let mut x = area.x + MARKER;
         for (first, (column, width)) in columns.iter().enumerate().map(|(at, column)| (at == 0, column)) {
-            let cell = table::cell(&scene, &state.groups, row, column.name, *width);
+            let Some(position) = table.position(column.name) else { continue };
+            let cell = table.cell(&context, row, position, *width);
             let align = if column.right { Align::Right } else { Align::Left };
             let text = crate::text::fit_pad(&cell.text, usize::from(*width), align);
             let tone = match cell.tone {
@@ -74,7 +74,7 @@ fn headings(
     frame: &mut Frame<'_>,
     area: Rect,
     (pane, state): (Pane, &PaneState),
-    columns: &[(Column, u16)],
+    columns: &[(Heading, u16)],
     viewport: &mut Viewport,
     theme: &Theme,
 ) {
@@ -100,33 +100,26 @@ fn headings(
     }
 }
 
-/// The columns that tell rows apart: the database does only where there are several, and so does the table of a task.
-fn shown(pane: Pane, app: &App) -> Vec<Column> {
-    let scene = app.scene();
-    let one_database = scene.as_ref().is_some_and(Scene::is_one_database);
-    let several_sets = scene.is_some_and(|scene| scene.snapshot.task_sets.len() > 1);
-    let columns =
-        table::columns(pane).iter().filter(|column| !(one_database && column.name == "db")).copied();
-    let needed = |column: Column| match column.name {
-        "table" if several_sets && pane == Pane::Tasks => Column { rank: 0, ..column },
-        _ => column,
-    };
-    columns.map(needed).collect()
+/// The columns that tell rows apart.
+fn shown(pane: Pane, app: &App) -> Vec<Heading> {
+    let context = app.context();
+    let headings = pane.table().headings().into_iter();
+    headings.filter_map(|heading| heading.over(context.as_ref())).collect()
 }
 
 /// From this rank on a column gives way to names that would be cut.
 const DISPENSABLE: u8 = 3;
 
-/// Names of tasks are read before what can be done without: that goes while they have not the room they want.
-fn comfortable(pane: Pane, mut columns: Vec<Column>, width: u16) -> Vec<Column> {
-    if pane != Pane::Tasks {
+/// Where names are read before what can be done without, that goes while they have not the room they want.
+fn comfortable(pane: Pane, mut columns: Vec<Heading>, width: u16) -> Vec<Heading> {
+    if !pane.definition().prefers_names {
         return columns;
     }
-    let wants = |column: &Column| match column.max {
+    let wants = |column: &Heading| match column.max {
         max if column.right || max < 24 => column.min,
         max => max.min(column.min + 12),
     };
-    let wanted = |columns: &[Column]| columns.iter().map(|column| wants(column) + 1).sum::<u16>();
+    let wanted = |columns: &[Heading]| columns.iter().map(|column| wants(column) + 1).sum::<u16>();
     while wanted(&columns) > width + 1 {
         let most = columns.iter().map(|column| column.rank).max().filter(|rank| *rank >= DISPENSABLE);
         let Some(most) = most else { break };
@@ -136,14 +129,14 @@ fn comfortable(pane: Pane, mut columns: Vec<Column>, width: u16) -> Vec<Column> 
 }
 
 /// Chooses the columns that fit into `width`, and how wide each is. The first stays when the others are scrolled.
-fn fitted(all: &[Column], offset: usize, width: u16) -> Vec<(Column, u16)> {
-    let mut columns: Vec<Column> = all
+fn fitted(all: &[Heading], offset: usize, width: u16) -> Vec<(Heading, u16)> {
+    let mut columns: Vec<Heading> = all
         .iter()
         .enumerate()
         .filter(|(at, _)| *at == 0 || *at > offset)
         .map(|(_, column)| *column)
         .collect();
-    let least = |columns: &[Column]| -> u16 {
+    let least = |columns: &[Heading]| -> u16 {
         columns.iter().map(|column| column.min + 1).sum::<u16>().saturating_sub(1)
     };
     while least(&columns) > width {
@@ -161,12 +154,12 @@ fn fitted(all: &[Column], offset: usize, width: u16) -> Vec<(Column, u16)> {
 
 /// Gives the spare room away: to those that can use some in proportion to what they can use, and what is left, but
 /// at least a third, to the one that takes any width.
-fn grown(columns: &[Column], spare: u16) -> Vec<(Column, u16)> {
+fn grown(columns: &[Heading], spare: u16) -> Vec<(Heading, u16)> {
     let flexible = columns.iter().any(|column| column.max == 0);
     let wanted: u16 = columns.iter().map(|column| column.max.saturating_sub(column.min)).sum();
     let given = if flexible { wanted.min(spare - spare / 3) } else { wanted.min(spare) };
     let mut rest = spare;
-    let mut widths: Vec<(Column, u16)> = columns
+    let mut widths: Vec<(Heading, u16)> = columns
         .iter()
         .map(|column| {
             let wants = u32::from(column.max.saturating_sub(column.min));
@@ -188,9 +181,9 @@ mod tests {
     #[test]
     fn columns_fill_the_width_and_never_pass_it() {
         for pane in Pane::ALL {
-            for offset in 0..table::columns(pane).len() {
+            for offset in 0..pane.table().headings().len() {
                 for width in 0..300 {
-                    let columns = fitted(table::columns(pane), offset, width);
+                    let columns = fitted(&pane.table().headings(), offset, width);
                     let total: u16 =
                         columns.iter().map(|(_, width)| width + 1).sum::<u16>().saturating_sub(1);
                     assert!(!columns.is_empty());
@@ -202,8 +195,8 @@ mod tests {
 
     #[test]
     fn at_80_columns_what_matters_is_there() {
-        let names = |pane| {
-            let columns = fitted(table::columns(pane), 0, 78);
+        let names = |pane: Pane| {
+            let columns = fitted(&pane.table().headings(), 0, 78);
             columns.iter().map(|(column, _)| column.name).collect::<Vec<_>>()
         };
         assert_eq!(names(Pane::Chains), ["pid", "blocks", "frees", "wait", "state", "who", "query"]);

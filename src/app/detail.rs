@@ -1,0 +1,155 @@
+//! What Enter opens: everything known of one backend, prepared transaction or lock, as lines.
+
+use super::context::Context;
+use super::line::{Line, Tone};
+use super::panes::RowId;
+use crate::model::Text;
+use crate::model::finding::Finding;
+use crate::model::wait_graph::Party;
+
+/// How many of a list are shown before "and 412 more".
+pub(super) const LIST: usize = 200;
+
+/// The lines of the detail view of `subject`; none when it is not there any more.
+#[must_use]
+pub fn lines(context: &Context<'_>, subject: RowId, width: usize, wrap: bool) -> Option<Vec<Line>> {
+    let width = if wrap { width } else { usize::MAX };
+    let lines = (subject.home().definition().detail)(context, subject, width)?;
+    Some(lines.into_iter().flat_map(|line| wrapped(line, width)).collect())
+}
+
+/// A finding, whole, and what it has to say beyond that.
+#[must_use]
+pub fn finding(finding: &Finding, width: usize) -> Vec<Line> {
+    let mut lines = vec![Line::new().with("  ", Tone::Plain).with(&*finding.summary, Tone::Title)];
+    if !finding.details.is_empty() {
+        lines.push(Line::new());
+    }
+    let detail =
+        |detail: &crate::model::Text| Line::new().with("  ", Tone::Plain).with(&**detail, Tone::Plain);
+    lines.extend(finding.details.iter().map(detail));
+    lines.into_iter().flat_map(|line| wrapped(line, width)).collect()
+}
+
+/// A line that is too long, in several: its last piece is wrapped, and what follows stands below its beginning.
+pub(in crate::app) fn wrapped(line: Line, width: usize) -> Vec<Line> {
+    if line.width() <= width {
+        return vec![line];
+    }
+    let mut head = line;
+    let Some(last) = head.spans.pop() else { return vec![head] };
+    let indent = head.width();
+    let room = width.saturating_sub(indent);
+    if room < 20 {
+        head.spans.push(last);
+        return vec![head];
+    }
+    let mut pieces = crate::text::lines(&last.text, room).into_iter();
+    if let Some(first) = pieces.next() {
+        head.push(first, last.tone);
+    }
+    let below = pieces.map(|piece| Line::new().with(" ".repeat(indent), Tone::Plain).with(piece, last.tone));
+    std::iter::once(head).chain(below).collect()
+}
+
+/// The heading of the detail view of `subject`.
+#[must_use]
+pub fn title(context: &Context<'_>, subject: RowId) -> String {
+    (subject.home().definition().name)(context, subject)
+}
+
+/// A heading within a detail view.
+pub(super) fn heading(text: impl Into<String>) -> Line {
+    Line::new().with(text, Tone::Title)
+}
+
+/// A label and what it says.
+pub(super) fn field(label: &str, value: impl Into<String>, tone: Tone) -> Line {
+    Line::new().with(format!("  {label:<14} "), Tone::Dim).with(value, tone)
+}
+
+/// Several short labels and values on one line.
+pub(super) fn fields(pairs: &[(&str, String)]) -> Line {
+    let mut line = Line::new().with("  ", Tone::Plain);
+    for (label, value) in pairs.iter().filter(|(_, value)| !value.is_empty()) {
+        line.push(format!("{label} "), Tone::Dim);
+        line.push(format!("{value}   "), Tone::Plain);
+    }
+    line
+}
+
+/// An age in words, or nothing.
+pub(super) fn ago(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
+    match (at, context.age(at)) {
+        (Some(at), Some(age)) => format!("{} ago ({})", crate::text::duration(age), context.time_of_day(at)),
+        _ => String::new(),
+    }
+}
+
+/// A party in a few words: `4410 deploy@ci`.
+pub(super) fn party(context: &Context<'_>, party: Party) -> String {
+    match party {
+        Party::Backend(pid) => match context.backend(pid) {
+            Some(backend) => format!("{pid} {}", context.who(backend)),
+            None => pid.to_string(),
+        },
+        Party::Prepared(xact) => match context.prepared(xact) {
+            Some(row) => format!("prepared transaction '{}'", crate::text::one_line(&row.gid)),
+            None => format!("prepared transaction {xact}"),
+        },
+    }
+}
+
+/// Several parties, the first few by name.
+pub(super) fn parties(context: &Context<'_>, list: &[Party]) -> String {
+    let shown: Vec<String> = list.iter().take(6).map(|one| party(context, *one)).collect();
+    match list.len().saturating_sub(shown.len()) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// What ending a party would do, in words.
+pub(super) fn consequence(context: &Context<'_>, subject: Party) -> Vec<Line> {
+    let graph = &context.view.graph;
+    let blocked = graph.blocked_by(subject).len();
+    let freed = graph.freed_by(subject);
+    let mut lines = Vec::new();
+    if blocked > 0 {
+        lines.push(field("blocks", crate::text::count(blocked as u64), Tone::Critical));
+    }
+    match freed.as_slice() {
+        [] if blocked > 0 => {
+            lines.push(field("frees", "nobody at once: they wait for others too", Tone::Warning));
+        }
+        [] => {}
+        some => {
+            let words = format!("{} at once: {}", some.len(), parties(context, some));
+            lines.push(field("frees", words, Tone::Good));
+            let behind = blocked.saturating_sub(some.len());
+            if behind > 0 {
+                lines.push(field("", format!("the other {behind} wait on behind them"), Tone::Dim));
+            }
+        }
+    }
+    let roots = graph.roots_above(subject);
+    if !roots.is_empty() {
+        lines.push(field("the root is", parties(context, &roots), Tone::Critical));
+    }
+    lines
+}
+
+/// Text of the server on one line; nothing for NULL.
+pub(super) fn words(text: Option<&Text>) -> String {
+    text.map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
+}
+
+/// A number; nothing for NULL.
+pub(super) fn number(value: Option<i64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+/// The state of a row, and what that means.
+pub(super) fn state(word: &str, tone: Tone, why: impl Into<String>) -> Line {
+    Line::new().with(format!("  {:<14} ", "state"), Tone::Dim).with(word, tone).with(why, Tone::Plain)
+}

@@ -1,0 +1,268 @@
+//! The detail view of a backend, and of a prepared transaction.
+
+use crate::app::context::Context;
+use crate::app::detail::{LIST, ago, consequence, field, fields, heading, party};
+use crate::app::line::{Line, Tone};
+use crate::model::backend::{Backend, BackendId};
+use crate::model::lock::{Lock, LockType, VirtualTransaction};
+use crate::model::plan::Verb;
+use crate::model::wait_graph::{EdgeKind, Party};
+
+pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Option<Vec<Line>> {
+    let backend = context.backend(id.pid).filter(|backend| backend.id() == id)?;
+    let subject = Party::Backend(backend.group());
+    let mut lines = identity(context, backend);
+    lines.extend(waiting(context, subject));
+    lines.extend(consequence(context, subject));
+    lines.extend(remedy(context, backend));
+    lines.extend(rights(context, backend));
+    lines.push(Line::new());
+    lines.extend(query(context, backend, width));
+    lines.push(Line::new());
+    lines.extend(below(context, subject));
+    let mine = |lock: &&Lock| lock.pid.is_some_and(|pid| pid == backend.pid);
+    lines.extend(held(context, context.snapshot.locks.rows.iter().filter(mine)));
+    Some(lines)
+}
+
+/// How long what it holds would outlive its client's host; nothing where there is no other host, or it holds nothing.
+fn host_lost(context: &Context<'_>, backend: &Backend) -> Option<Line> {
+    let is_remote = backend.client.as_deref().is_some_and(|client| !client.is_empty() && client != "[local]");
+    let holds =
+        || context.snapshot.locks.rows.iter().any(|lock| lock.granted && lock.pid == Some(backend.pid));
+    if !is_remote || !holds() {
+        return None;
+    }
+    let keepalives = context.snapshot.server()?.keepalives;
+    let words = match keepalives.after() {
+        Some(seconds) => format!("the server ends it after {} (tcp_keepalives_*)", crate::text::duration(seconds.into())),
+        None => "the server ends it when its system says so: on Linux after 2h11m, unless tcp_keepalives_* are set".to_owned(),
+    };
+    Some(field("host lost", words, Tone::Dim))
+}
+
+fn identity(context: &Context<'_>, backend: &Backend) -> Vec<Line> {
+    let text = |text: &Option<crate::model::Text>| {
+        text.as_deref().map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
+    };
+    let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
+    let mut lines = vec![
+        fields(&[
+            ("role", text(&backend.user)),
+            ("database", text(&backend.database)),
+            ("application", text(&backend.application)),
+            ("client", text(&backend.client)),
+        ]),
+        fields(&[("type", text(&backend.backend_type)), ("started", ago(context, backend.backend_start))]),
+    ];
+    if let Some(kind) = backend.backend_type.as_deref().and_then(explain_type) {
+        lines.push(field("", kind, Tone::Warning));
+    }
+    if let Some(state) = backend.state {
+        let since = since(context, backend.state_change);
+        let tone = if state.is_idle_in_transaction() { Tone::Warning } else { Tone::Plain };
+        lines.push(field("state", format!("{}{since}", state.as_str()), tone));
+    }
+    if let Some(kind) = backend.wait_event_type.as_deref() {
+        let event = backend.wait_event.as_deref().unwrap_or("?");
+        lines.push(field("wait event", crate::text::one_line(&format!("{kind}/{event}")), Tone::Plain));
+    }
+    if backend.xact_start.is_some() {
+        let wrote = match backend.backend_xid {
+            Some(xid) => format!("; has written (xid {xid}), so ending it rolls that back"),
+            None => "; has written nothing".to_owned(),
+        };
+        lines.push(field(
+            "transaction",
+            format!("began {}{wrote}", ago(context, backend.xact_start)),
+            Tone::Plain,
+        ));
+    }
+    lines.extend(host_lost(context, backend));
+    lines.push(fields(&[
+        ("xmin", number(backend.backend_xmin)),
+        ("query id", backend.query_id.map(|id| id.to_string()).unwrap_or_default()),
+        ("leader", backend.leader_pid.map(|pid| pid.to_string()).unwrap_or_default()),
+    ]));
+    lines.retain(|line| line.spans.len() > 1);
+    lines
+}
+
+/// ` for 3m12s, since 13:59:19`, where it is known.
+fn since(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
+    match (at, context.age(at)) {
+        (Some(at), Some(age)) => {
+            format!(" for {}, since {}", crate::text::duration(age), context.time_of_day(at))
+        }
+        _ => String::new(),
+    }
+}
+
+/// What ending a process of this kind would mean.
+fn explain_type(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "autovacuum worker" => {
+            "it will start again; one \"to prevent wraparound\" does not give way by itself"
+        }
+        "walsender" => "a standby or a subscriber reads from it",
+        "startup" => "replays WAL on a standby: the cause is on the primary",
+        "parallel worker" => "part of a parallel query: ending its leader ends it",
+        "logical replication worker" => "applies changes of a subscription; it will start again",
+        _ => return None,
+    })
+}
+
+/// The statement that ends a root. It is not for processes that serve no client: those start again.
+fn remedy(context: &Context<'_>, backend: &Backend) -> Option<Line> {
+    context.root(Party::Backend(backend.pid))?;
+    let client = backend.backend_type.as_deref().is_none_or(|kind| kind == "client backend");
+    client.then(|| field("to end it", format!("SELECT pg_terminate_backend({});", backend.pid), Tone::Key))
+}
+
+/// Whether our role may do that, and what it lacks. Nothing is said of processes that nobody may end.
+fn rights(context: &Context<'_>, backend: &Backend) -> Option<Line> {
+    let rights = context.view.rights.as_deref()?;
+    let (owner, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());
+    if owner.is_none() && kind.is_some_and(|kind| kind != "autovacuum worker") {
+        return None;
+    }
+    Some(match rights.lacks(Verb::Terminate, owner, kind) {
+        None => field("this role", "may cancel and end it", Tone::Plain),
+        Some(lack) => field("this role", lack.to_string(), Tone::Warning),
+    })
+}
+
+/// What it waits for, and where in the queue.
+fn waiting(context: &Context<'_>, subject: Party) -> Vec<Line> {
+    let Some((queue, place)) = context.view.graph.wait_of(subject) else { return Vec::new() };
+    let Some(waiter) = queue.waiters.get(place) else { return Vec::new() };
+    let what = context.wait_label(&queue.tag, waiter.pid);
+    let age =
+        context.wait_age(waiter.wait_start).map_or_else(|| "just now".to_owned(), crate::text::duration);
+    let mut lines =
+        vec![field("waits for", format!("{} on {what}, {age}", waiter.mode.as_str()), Tone::Warning)];
+    let places = queue.waiters.len();
+    if places > 1 {
+        lines.push(field("in the queue", format!("place {} of {places}", place + 1), Tone::Plain));
+    }
+    let edges = context.view.graph.blockers_of(subject);
+    for edge in edges.iter().take(6) {
+        let why = match edge.kind {
+            EdgeKind::Holder => "holds it",
+            EdgeKind::Queue => "is ahead in the queue",
+        };
+        lines.push(field("behind", format!("{}, which {why}", party(context, edge.blocker)), Tone::Plain));
+    }
+    if edges.len() > 6 {
+        lines.push(field("", format!("and {} more", edges.len() - 6), Tone::Dim));
+    }
+    if context.view.graph.cycles.iter().any(|cycle| cycle.contains(&subject)) {
+        lines.push(field(
+            "",
+            "part of a deadlock; the server breaks it after deadlock_timeout",
+            Tone::Critical,
+        ));
+    }
+    lines
+}
+
+fn query(context: &Context<'_>, backend: &Backend, width: usize) -> Vec<Line> {
+    let Some(query) = backend.query.as_deref().filter(|query| !query.is_empty()) else { return Vec::new() };
+    let active = backend.state == Some(crate::model::backend::State::Active);
+    let began = ago(context, backend.query_start);
+    let mut lines = vec![heading(if active {
+        format!("Query, began {began}")
+    } else {
+        format!("Last query, began {began}")
+    })];
+    let room = width.saturating_sub(2).max(10);
+    lines.extend(
+        crate::text::lines(query, room)
+            .into_iter()
+            .map(|line| Line::new().with(format!("  {line}"), Tone::Plain)),
+    );
+    let size = context.snapshot.server().map_or(0, |server| server.query_size as usize);
+    // The server keeps one byte less than the size it names, and cuts on a character (pgstat_clip_activity).
+    if size > 0 && query.len() + 4 >= size {
+        let note = format!("  cut by the server (track_activity_query_size = {size} bytes)");
+        lines.push(Line::new().with(note, Tone::Dim));
+    }
+    lines
+}
+
+/// Those it blocks, nearest first.
+fn below(context: &Context<'_>, subject: Party) -> Vec<Line> {
+    let Some((_, node)) = context.node(subject) else { return Vec::new() };
+    if node.children.is_empty() {
+        return Vec::new();
+    }
+    let nodes = &context.view.graph.tree.nodes;
+    let mut lines = vec![heading(format!("Directly behind it: {}", node.children.len()))];
+    for child in node.children.iter().take(LIST).filter_map(|child| nodes.get(*child)) {
+        let wait = child.waits.and_then(|(queue, at)| context.view.graph.queues.get(queue)?.waiters.get(at));
+        let age = wait.and_then(|waiter| context.wait_age(waiter.wait_start)).map(crate::text::duration);
+        let behind = if child.below > 0 { format!(", blocks {}", child.below) } else { String::new() };
+        let mode = wait.map_or("", |waiter| waiter.mode.short());
+        let text =
+            format!("  {} waits {}  {mode}{behind}", party(context, child.party), age.unwrap_or_default());
+        lines.push(Line::new().with(text, Tone::Plain));
+    }
+    more(&mut lines, node.children.len());
+    lines.push(Line::new());
+    lines
+}
+
+fn more(lines: &mut Vec<Line>, count: usize) {
+    if count > LIST {
+        lines.push(Line::new().with(format!("  and {} more", count - LIST), Tone::Dim));
+    }
+}
+
+/// The locks of one process or prepared transaction, those somebody waits for first.
+fn held<'a>(context: &Context<'_>, locks: impl Iterator<Item = &'a Lock>) -> Vec<Line> {
+    // Everybody holds a lock on his own virtual transaction: noise, unless somebody waits for it.
+    let own = |lock: &Lock| lock.tag.locktype == LockType::VirtualXid && context.queue(&lock.tag).is_none();
+    let mut locks: Vec<&Lock> = locks.filter(|lock| lock.granted && !own(lock)).collect();
+    if locks.is_empty() {
+        return vec![heading("Holds no locks")];
+    }
+    let waiters = |lock: &Lock| context.queue(&lock.tag).map_or(0, |queue| queue.waiters.len());
+    locks.sort_by_key(|lock| (usize::MAX - waiters(lock), lock.tag));
+    let mut lines = vec![heading(match locks.len() {
+        1 => "Holds one lock".to_owned(),
+        count => format!("Holds {count} locks"),
+    })];
+    for lock in locks.iter().take(LIST) {
+        let mut line = Line::new().with(format!("  {:<20} ", lock.mode.short()), Tone::Plain);
+        line.push(context.lock_label(&lock.tag, lock.pid), Tone::Plain);
+        match waiters(lock) {
+            0 => {}
+            count => line.push(format!("   {count} waiting"), Tone::Warning),
+        }
+        lines.push(line);
+    }
+    more(&mut lines, locks.len());
+    lines
+}
+
+pub(in crate::app::panes) fn prepared(context: &Context<'_>, xact: VirtualTransaction) -> Option<Vec<Line>> {
+    let row = context.prepared(xact)?;
+    let gid = crate::text::literal(&row.gid);
+    let text = |text: &Option<crate::model::Text>| {
+        text.as_deref().map(|text| crate::text::one_line(text).into_owned()).unwrap_or_default()
+    };
+    let mut lines = vec![
+        field("gid", crate::text::one_line(&row.gid), Tone::Plain),
+        fields(&[("owner", text(&row.owner)), ("database", text(&row.database))]),
+        field("prepared", ago(context, row.prepared), Tone::Warning),
+        field("", "it has no process: it stays, with its locks, until somebody ends it", Tone::Warning),
+        field("to end it", format!("ROLLBACK PREPARED {gid};"), Tone::Key),
+        field("or", format!("COMMIT PREPARED {gid};   (as its owner, in its database)"), Tone::Key),
+    ];
+    lines.extend(consequence(context, Party::Prepared(xact)));
+    lines.push(Line::new());
+    lines.extend(below(context, Party::Prepared(xact)));
+    let locks = context.snapshot.locks.rows.iter();
+    lines.extend(held(context, locks.filter(|lock| lock.pid.is_none() && lock.virtualtransaction == xact)));
+    Some(lines)
+}

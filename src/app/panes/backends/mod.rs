@@ -1,0 +1,250 @@
+//! The Backends screen: `pg_stat_activity`, and what the wait graph knows of each.
+
+mod detail;
+
+use std::borrow::Cow;
+
+use crate::app::context::Context;
+use crate::app::line::{Line, Tone};
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::words::{BLOCKS, DB, PID, QUERY, WHO, XACT};
+use crate::app::panes::{Cell, Rows, Value};
+use crate::model::backend::{Backend, State};
+use crate::model::wait_graph::Party;
+
+/// Rows of `pg_stat_activity`.
+struct Backends;
+
+impl Rows for Backends {
+    type Row<'a> = &'a Backend;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a Backend> {
+        context.snapshot.backends.rows.get(row.at()?)
+    }
+
+    fn id(_: &Context<'_>, backend: &Backend) -> Option<RowId> {
+        Some(RowId::Backend(backend.id()))
+    }
+}
+
+type Column = crate::app::panes::Column<Backends>;
+
+static COLUMNS: Columns<Backends> = Columns {
+    shown: &[
+        Column::sorted(PID, (7, 8), |b, context, _| pid(context, b), |b, _| Value::whole(Some(b.pid.into()))),
+        Column::number(BLOCKS, (6, 6), Tone::Critical, |b, context| {
+            blocks(context, Party::Backend(b.group())).map(i64::from)
+        })
+        .rank(2),
+        Column::sorted(
+            ("STATE", "state", "as in pg_stat_activity"),
+            (12, 20),
+            |b, context, room| state_cell(context, b, room),
+            |b, _| state_name(b),
+        ),
+        Column::sorted(
+            XACT,
+            (8, 8),
+            |b, context, _| xact(context, b),
+            |b, context| Value::number(context.age(b.xact_start)),
+        )
+        .right()
+        .rank(1),
+        Column::age(("TIME", "time", "how long the query has run"), (6, 6), Tone::Plain, |b, context| {
+            running(context, b)
+        })
+        .rank(1),
+        Column::cell(("WAIT EVENT", "event", "what it waits for: type and event"), (13, 24), |b, _, _| {
+            event(b)
+        })
+        .rank(3),
+        Column::text(DB, (6, 12), |b, _| b.database.as_deref()).rank(4).only_where(several_databases),
+        Column::sorted(
+            WHO,
+            (10, 24),
+            |b, context, room| who(context, b, room),
+            |b, context| Value::Text(Cow::Owned(context.who(b))),
+        ),
+        Column::text(("CLIENT", "client", "address of the client"), (9, 15), |b, _| b.client.as_deref())
+            .rank(6),
+        Column::text(("TYPE", "type", "kind of process"), (12, 19), |b, _| b.backend_type.as_deref()).rank(7),
+        Column::text(QUERY, (10, 0), |b, _| b.query.as_deref()),
+    ],
+    others: &[Column::age(
+        ("WAIT", "wait", "how long it waits for a lock"),
+        (6, 6),
+        Tone::Plain,
+        |b, context| wait(context, b),
+    )],
+};
+
+pub(in crate::app::panes) static PANE: Definition = Definition {
+    order: |context, rows| {
+        rows.sort_by_cached_key(|row| Backends::get(context, *row).map(|backend| urgency(context, backend)));
+    },
+    empty: "no backends",
+    facts: |_, total| vec![(total.rows.to_string(), Tone::Plain)],
+    read: |context| {
+        let backends = &context.snapshot.backends;
+        Read { at: backends.taken_at, error: backends.error.as_deref() }
+    },
+    above: Some(wait_classes),
+    is_state: |word| State::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |_, id| match id {
+        RowId::Backend(id) => format!("Backend {}", id.pid),
+        _ => String::new(),
+    },
+    detail: |context, id, width| match id {
+        RowId::Backend(id) => detail::lines(context, id, width),
+        _ => None,
+    },
+    ..Definition::new(("Backends", "a session"), &COLUMNS, |context, _| {
+        Row::all(context.snapshot.backends.rows.len())
+    })
+};
+
+pub(in crate::app::panes) use detail::prepared;
+
+/// Whether there is more than one database to tell apart.
+pub(in crate::app::panes) fn several_databases(context: &Context<'_>) -> bool {
+    !context.is_one_database()
+}
+
+/// Who blocks most, then who is in the oldest transaction, then who works, then the idle, then the server's own.
+fn urgency(context: &Context<'_>, backend: &Backend) -> (u32, u8, i64, i32) {
+    let party = Party::Backend(backend.group());
+    let blocked = context
+        .node(party)
+        .map_or(0, |(_, node)| context.root(party).map_or(node.below, |root| root.blocked));
+    let class = match backend.state {
+        _ if backend.xact_start.is_some() => 0,
+        Some(State::Idle) => 2,
+        Some(_) => 1,
+        None => 3,
+    };
+    let since =
+        backend.xact_start.or(backend.state_change).map_or(i64::MAX, |start| start.timestamp_micros());
+    (u32::MAX - blocked, class, since, backend.pid)
+}
+
+fn pid(context: &Context<'_>, backend: &Backend) -> Cell {
+    let own = context.snapshot.server().is_some_and(|server| server.own_pid == backend.pid);
+    Cell::toned(backend.pid.to_string(), if own { Tone::Dim } else { Tone::Plain })
+}
+
+fn state_name(backend: &Backend) -> Value<'static> {
+    backend.state.map_or(Value::Missing, |state| Value::state(state.as_str()))
+}
+
+/// How long it waits for a lock.
+fn wait(context: &Context<'_>, backend: &Backend) -> Option<f64> {
+    let (_, node) = context.node(Party::Backend(backend.group()))?;
+    let (queue, waiter) = node.waits?;
+    context.wait_age(context.view.graph.queues.get(queue)?.waiters.get(waiter)?.wait_start)
+}
+
+/// Short words for a state, so that the column can be narrow.
+#[must_use]
+pub(in crate::app::panes) fn short_state(state: State) -> &'static str {
+    match state {
+        State::IdleInTransaction => "idle in xact",
+        State::IdleInTransactionAborted => "idle aborted",
+        State::FastpathFunctionCall => "fastpath",
+        state => state.as_str(),
+    }
+}
+
+/// How a state looks: idle in a transaction is what stops others.
+pub(in crate::app::panes) fn state_tone(state: State) -> Tone {
+    match state {
+        State::Idle | State::Disabled => Tone::Dim,
+        State::IdleInTransaction | State::IdleInTransactionAborted => Tone::Warning,
+        _ => Tone::Plain,
+    }
+}
+
+/// The age of the transaction, with a `w` when it has written.
+pub(in crate::app::panes) fn xact(context: &Context<'_>, backend: &Backend) -> Cell {
+    let Some(seconds) = context.age(backend.xact_start) else { return Cell::none() };
+    let written = if backend.backend_xid.is_some() { " w" } else { "  " };
+    Cell::plain(format!("{}{written}", crate::text::duration(seconds)))
+}
+
+/// `Lock/relation`
+fn event(backend: &Backend) -> Cell {
+    let words = match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
+        (Some(kind), Some(event)) => format!("{kind}/{event}"),
+        (Some(kind), None) => kind.to_owned(),
+        _ => return Cell::none(),
+    };
+    let lock = backend.wait_event_type.as_deref() == Some("Lock");
+    Cell::toned(crate::text::one_line(&words), if lock { Tone::Warning } else { Tone::Plain })
+}
+
+/// How long the current query runs; none for one that has ended.
+fn running(context: &Context<'_>, backend: &Backend) -> Option<f64> {
+    backend.state.filter(|state| matches!(state, State::Active | State::FastpathFunctionCall))?;
+    context.age(backend.query_start)
+}
+
+fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
+    let Some(state) = backend.state else {
+        // A process that serves no client has no state; that of a stranger is hidden.
+        let hidden =
+            backend.backend_start.is_none() && context.snapshot.server().is_some_and(|s| !s.sees_all);
+        return if hidden { Cell::toned("hidden", Tone::Dim) } else { Cell::none() };
+    };
+    let words = if usize::from(room) >= state.as_str().len() { state.as_str() } else { short_state(state) };
+    Cell::toned(words, state_tone(state))
+}
+
+/// Role and application. Where both are too long the end of the application is what goes: whose session it is stays. Where all
+/// are of one role that says nothing, and the application has its room.
+pub(in crate::app::panes) fn who(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
+    let who = context.who(backend);
+    let application = backend.application.as_deref().filter(|text| !text.is_empty() && who.contains('@'));
+    match application {
+        Some(application) if context.is_one_role() && crate::text::width(&who) > usize::from(room) => {
+            Cell::plain(format!("@{}", crate::text::one_line_prefix(application, 100)))
+        }
+        _ => Cell::plain(who),
+    }
+}
+
+/// How many wait behind it; none where nobody does.
+fn blocks(context: &Context<'_>, party: Party) -> Option<u32> {
+    let (_, node) = context.node(party)?;
+    Some(context.root(party).map_or(node.below, |root| root.blocked)).filter(|count| *count > 0)
+}
+
+/// Active sessions by what they wait for, in a fixed order and width.
+fn wait_classes(context: &Context<'_>) -> Line {
+    const CLASSES: [&str; 6] = ["CPU", "Lock", "LWLock", "IO", "IPC", "Client"];
+    let active =
+        |backend: &&Backend| matches!(backend.state, Some(State::Active | State::FastpathFunctionCall));
+    let mut counts = [0u32; CLASSES.len()];
+    let mut other = 0u32;
+    for backend in context.snapshot.backends.rows.iter().filter(active) {
+        let class = backend.wait_event_type.as_deref().unwrap_or("CPU");
+        match CLASSES.iter().position(|known| *known == class).and_then(|at| counts.get_mut(at)) {
+            Some(count) => *count += 1,
+            None => other += 1,
+        }
+    }
+    let total: u32 = counts.iter().sum::<u32>() + other;
+    let mut line = Line::new().with(format!("  active {total:<5}"), Tone::Plain);
+    for (class, count) in CLASSES.iter().zip(counts) {
+        let tone = match (*class, count) {
+            (_, 0) => Tone::Dim,
+            ("Lock", _) => Tone::Warning,
+            _ => Tone::Plain,
+        };
+        line.push(format!(" {class} {count:<5}"), tone);
+    }
+    if other > 0 {
+        line.push(format!(" other {other}"), Tone::Plain);
+    }
+    line
+}

@@ -1,0 +1,139 @@
+//! What stands in a cell, and what a row is sorted and filtered by.
+
+use std::borrow::Cow;
+
+use crate::app::line::Tone;
+
+/// What stands in one cell: one harmless line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Cell {
+    /// The text.
+    pub text: String,
+    /// What it means.
+    pub tone: Tone,
+}
+
+impl Cell {
+    /// Text without a special meaning.
+    #[must_use]
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), tone: Tone::Plain }
+    }
+
+    /// Text with a meaning.
+    #[must_use]
+    pub fn toned(text: impl Into<String>, tone: Tone) -> Self {
+        Self { text: text.into(), tone }
+    }
+
+    /// What nobody knows or what is not there.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { text: "-".to_owned(), tone: Tone::Dim }
+    }
+
+    /// Text of the server as one harmless line.
+    #[must_use]
+    pub fn server(text: Option<&str>) -> Self {
+        match text {
+            // No screen is wider; a query may have a megabyte.
+            Some(text) => Self::plain(crate::text::one_line_prefix(text, 500)),
+            None => Self::none(),
+        }
+    }
+
+    /// An age in seconds.
+    #[must_use]
+    pub fn age(seconds: Option<f64>, tone: Tone) -> Self {
+        seconds.map_or_else(Self::none, |seconds| Self::toned(crate::text::duration(seconds), tone))
+    }
+
+    /// The same text with another meaning; what is not there stays as it is.
+    #[must_use]
+    pub fn with_tone(self, tone: Tone) -> Self {
+        if self == Self::none() { self } else { Self { tone, ..self } }
+    }
+
+    /// What it says, to sort and filter by.
+    #[must_use]
+    pub fn into_value<'a>(self) -> Value<'a> {
+        if self == Self::none() { Value::Missing } else { Value::Text(Cow::Owned(self.text)) }
+    }
+}
+
+/// What a row is sorted and filtered by.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value<'a> {
+    /// NULL: sorted last.
+    Missing,
+    /// A count, or an age in seconds.
+    Number(f64),
+    /// Text.
+    Text(Cow<'a, str>),
+    /// The name of a state, and all that its cell says.
+    State(Cow<'a, str>, Cow<'a, str>),
+}
+
+impl<'a> Value<'a> {
+    /// A number, or nothing.
+    #[must_use]
+    pub fn number(value: Option<f64>) -> Self {
+        value.map_or(Self::Missing, Self::Number)
+    }
+
+    /// A whole number, or nothing.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "exact up to 2^53, and nothing is sorted wrongly beyond")]
+    pub fn whole(value: Option<i64>) -> Self {
+        value.map_or(Self::Missing, |value| Self::Number(value as f64))
+    }
+
+    /// Text of the server, or nothing.
+    #[must_use]
+    pub fn text(text: Option<&'a str>) -> Self {
+        text.map_or(Self::Missing, |text| Self::Text(Cow::Borrowed(text)))
+    }
+
+    /// A state whose cell says nothing but its name.
+    #[must_use]
+    pub fn state(name: impl Into<Cow<'a, str>>) -> Self {
+        let name = name.into();
+        Self::State(name.clone(), name)
+    }
+}
+
+/// `█████▌░░░  61%`: a share as a bar with its percentage, in so much room.
+pub(super) fn bar(share: f64, room: u16) -> String {
+    let columns = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    let width = usize::from(room.min(22)).saturating_sub(6);
+    let filled = (0..width).filter(|cell| columns(*cell) + 0.5 < share * columns(width)).count();
+    let percent = if share < 10.0 { format!("{:>4.0}%", (share * 100.0).floor()) } else { " >9x".to_owned() };
+    format!("{}{}{percent}", "█".repeat(filled), "░".repeat(width.saturating_sub(filled)))
+}
+
+/// A column narrower than this shows names without their schemas: all of them, so that rows can be compared.
+const ROOM_FOR_SCHEMAS: u16 = 36;
+
+/// Names without their schemas where there is no room for them. The detail view has them whole.
+pub(super) fn fit_names(text: String, room: u16) -> String {
+    if room >= ROOM_FOR_SCHEMAS || text.contains('"') {
+        return text;
+    }
+    let short = |word: &str| match word.rsplit_once('.') {
+        Some((schema, name)) if !schema.is_empty() && !word.starts_with('(') => name.to_owned(),
+        _ => word.to_owned(),
+    };
+    text.split(' ').map(short).collect::<Vec<_>>().join(" ")
+}
+
+/// The name of the table a row is in.
+pub(super) fn table_name(name: Option<&str>, room: u16) -> Cell {
+    Cell::toned(fit_names(Cell::server(name).text, room), Tone::Dim)
+}
+
+/// The name of a worker: where it has no room its beginning and its end stay, which tells `worker-0012` from `worker-0013`.
+pub(super) fn worker(name: Option<&str>, room: u16) -> Cell {
+    let cell = Cell::server(name);
+    let fitted = crate::text::fit_middle(&cell.text, usize::from(room)).into_owned();
+    Cell { text: fitted, ..cell }
+}

@@ -1,0 +1,210 @@
+//! The Events screen. What is alike and was seen at once is one line, unless a filter is set.
+//!
+//! ```text
+//!   TIME     SEV  KIND      WHAT                                                                    LENGTH
+//!   14:02:31      wait over 4410 deploy@ci got AccessExclusive on accounts                         ≤ 2m51s
+//!   14:02:29      wait      17 sessions began to wait for AccessShare on accounts behind 4312            -
+//!   13:59:40 warn root      4312 app@web-3 began to block others: idle in transaction, blocks 1          -
+//! ```
+
+mod detail;
+
+use std::borrow::Cow;
+
+use crate::app::context::Context;
+use crate::app::line::Tone;
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::facts::Fact;
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::{Cell, Rows, Value};
+use crate::model::Timestamp;
+use crate::model::event::{Event, FEW, Kind, Length, plural};
+use crate::model::finding::Severity;
+use crate::text;
+
+/// Events, each with how many from there on are one line.
+struct Lines;
+
+impl Rows for Lines {
+    type Row<'a> = (&'a Event, u32);
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Self::Row<'a>> {
+        let Row::Events(number, count) = row else { return None };
+        Some((context.view.events.get(number)?, count))
+    }
+
+    fn id(_: &Context<'_>, (event, count): Self::Row<'_>) -> Option<RowId> {
+        Some(RowId::Event(event.number, count))
+    }
+}
+
+type Column = crate::app::panes::Column<Lines>;
+
+static COLUMNS: Columns<Lines> = Columns {
+    shown: &[
+        Column::sorted(
+            ("TIME", "time", "when it was seen"),
+            (8, 8),
+            |(event, _), context, _| Cell::toned(time(context, event.at), Tone::Dim),
+            |(event, _), context| Value::Text(Cow::Owned(context.day_and_time(event.at))),
+        ),
+        Column::sorted(
+            ("SEV", "severity", "how bad: CRIT, warn, or nothing"),
+            (4, 4),
+            |(event, _), _, _| Cell::toned(word(event.severity), tone(event.severity)),
+            |(event, _), _| Value::text(Some(rank(event.severity))),
+        )
+        .right(),
+        Column::sorted(
+            ("KIND", "kind", "what kind of event"),
+            (13, 13),
+            |(event, _), _, _| Cell::toned(event.kind.as_str(), tone(event.severity)),
+            |(event, _), _| Value::text(Some(event.kind.as_str())),
+        )
+        .rank(1),
+        Column::cell(
+            ("WHAT", "what", "what happened; alike ones seen at once are one line"),
+            (45, 0),
+            |(event, count), _, _| Cell::plain(what(event, count)),
+        ),
+        Column::sorted(
+            ("LENGTH", "length", "how long it lasted: ≥ at least, ≤ at most"),
+            (8, 8),
+            |(event, count), context, _| length_cell(context, event, count),
+            |(event, count), context| Value::number(length(context, event, count).map(Length::seconds)),
+        )
+        .right(),
+    ],
+    others: &[],
+};
+
+pub(in crate::app::panes) static PANE: Definition = Definition {
+    empty: "no events yet",
+    facts: |context, _| facts(context),
+    read: |context| Read { at: Some(context.snapshot.taken_at), error: None },
+    name: |_, id| match id {
+        RowId::Event(first, 1) => format!("Event {first}"),
+        RowId::Event(_, count) => format!("{count} events"),
+        _ => String::new(),
+    },
+    label: |_, id| match id {
+        RowId::Event(number, _) => format!("event {number}"),
+        _ => String::new(),
+    },
+    detail: |context, id, _| match id {
+        RowId::Event(first, count) => detail::lines(context, first, count),
+        _ => None,
+    },
+    ..Definition::new(("Events", "an event, and Enter goes to its row"), &COLUMNS, |context, wanted| {
+        event_rows(context, wanted.folded)
+    })
+};
+
+/// The newest first. What is alike is folded, where that is wanted.
+fn event_rows(context: &Context<'_>, folded: bool) -> Vec<Row> {
+    let events = &context.view.events;
+    let mut rows = Vec::new();
+    let mut run: Vec<&Event> = Vec::new();
+    for event in events.iter().rev() {
+        if run.last().is_some_and(|last| !folded || !last.is_alike(event)) {
+            close(&mut run, &mut rows);
+        }
+        run.push(event);
+    }
+    close(&mut run, &mut rows);
+    rows
+}
+
+fn close(run: &mut Vec<&Event>, rows: &mut Vec<Row>) {
+    let first = run.last().filter(|_| run.len() > FEW);
+    match first {
+        Some(first) => rows.push(Row::Events(first.number, u32::try_from(run.len()).unwrap_or(u32::MAX))),
+        None => rows.extend(run.iter().map(|event| Row::Events(event.number, 1))),
+    }
+    run.clear();
+}
+
+/// All events of a line, oldest first.
+pub(in crate::app) fn members<'a>(
+    context: &Context<'a>,
+    first: u64,
+    count: u32,
+) -> impl Iterator<Item = &'a Event> {
+    let events = &context.view.events;
+    (first..first.saturating_add(count.into())).filter_map(|number| events.get(number))
+}
+
+/// How a severity looks.
+pub(in crate::app) fn tone(severity: Severity) -> Tone {
+    match severity {
+        Severity::Critical => Tone::Critical,
+        Severity::Warning => Tone::Warning,
+        Severity::Info => Tone::Plain,
+    }
+}
+
+fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "CRIT",
+        Severity::Warning => "warn",
+        Severity::Info => "",
+    }
+}
+
+/// What the filter finds; the worst is the largest.
+fn rank(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Critical => "!! critical",
+        Severity::Warning => "! warning",
+        Severity::Info => " info",
+    }
+}
+
+/// `14:02:31`; `20 14:02` where it is another day.
+pub(in crate::app) fn time(context: &Context<'_>, at: Timestamp) -> String {
+    let day = |at: Timestamp| at.with_timezone(&context.offset).date_naive();
+    if day(at) == day(context.snapshot.taken_at) {
+        context.time_of_day(at)
+    } else {
+        at.with_timezone(&context.offset).format("%d %H:%M").to_string()
+    }
+}
+
+/// That of the longest.
+fn length(context: &Context<'_>, event: &Event, count: u32) -> Option<Length> {
+    if count < 2 {
+        return event.length;
+    }
+    let lengths = members(context, event.number, count).filter_map(|event| event.length);
+    lengths.max_by(|a, b| a.seconds().total_cmp(&b.seconds()))
+}
+
+pub(in crate::app) fn what(event: &Event, count: u32) -> String {
+    if count < 2 {
+        return event.text();
+    }
+    format!("{} {} {}", text::count(count.into()), event.kind.noun(), plural(&event.what))
+}
+
+fn length_cell(context: &Context<'_>, event: &Event, count: u32) -> Cell {
+    length(context, event, count).map_or_else(Cell::none, |length| Cell::plain(length.to_string()))
+}
+
+/// `1,204 · 61 waits begun · 55 over`, and how many there is no room for any more.
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let events = &context.view.events;
+    let number = |kind: Kind| events.iter().filter(|event| event.kind == kind).count() as u64;
+    let mut facts = vec![(text::count(events.len() as u64), Tone::Plain)];
+    let begun = number(Kind::WaitBegun);
+    if begun > 0 {
+        facts.push((
+            format!("{} waits begun, {} over", text::count(begun), text::count(number(Kind::WaitEnded))),
+            Tone::Plain,
+        ));
+    }
+    if events.dropped() > 0 {
+        facts.push((format!("{} older ones dropped", text::count(events.dropped())), Tone::Warning));
+    }
+    facts
+}

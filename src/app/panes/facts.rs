@@ -1,0 +1,48 @@
+//! What the titles of several panes say alike.
+
+use crate::app::context::Context;
+use crate::app::line::Tone;
+use crate::model::Timestamp;
+use crate::model::systems::TableRows;
+
+/// A piece of a title line.
+pub type Fact = (String, Tone);
+
+/// `2 roots`
+pub(super) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// How old rows are that could not be read, and why.
+#[must_use]
+pub fn stale(context: &Context<'_>, taken: Option<Timestamp>, error: &str) -> Fact {
+    let age = context
+        .age(taken)
+        .map_or_else(|| "never read".to_owned(), |age| format!("{} old", crate::text::duration(age)));
+    (format!("{age}: {}", crate::text::one_line_prefix(error, 90)), Tone::Past)
+}
+
+/// How old the rows of each table are that could not be read.
+pub(super) fn stale_tables<T>(context: &Context<'_>, tables: &[TableRows<T>]) -> Vec<Fact> {
+    let error = |table: &TableRows<T>| {
+        let error = table.section.error.clone()?;
+        Some(stale(context, table.section.taken_at, &error))
+    };
+    tables.iter().filter_map(error).collect()
+}
+
+/// When one of the tables was read; none before the first time.
+pub(super) fn taken<T>(tables: &[TableRows<T>]) -> Option<Timestamp> {
+    tables.iter().find_map(|table| table.section.taken_at)
+}
+
+/// Whether a table has more rows than were read.
+pub(super) fn cut<T>(tables: &[TableRows<T>]) -> Option<Fact> {
+    tables.iter().any(|table| table.is_cut).then(|| ("more are not read".to_owned(), Tone::Warning))
+}
+
+/// `3 keys`: the rows of all tables.
+pub(super) fn rows<T>(tables: &[TableRows<T>], one: &str, many: &str) -> String {
+    let number: usize = tables.iter().map(|table| table.section.rows.len()).sum();
+    format!("{} {}", crate::text::count(number as u64), if number == 1 { one } else { many })
+}

@@ -1,0 +1,146 @@
+//! The lines of the blocking forest: in which order, how far in, and which waiters share one.
+
+use rustc_hash::FxHashMap;
+
+use crate::app::context::Context;
+use crate::model::lock::LockMode;
+use crate::model::wait_graph::{Party, TreeNode};
+
+/// This many alike waiters that block nobody are shown as one line.
+const FOLD_FROM: usize = 4;
+
+/// One line of the forest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ChainRow {
+    /// Index in the tree's nodes; of waiters that are alike the one who has waited longest.
+    pub at: u32,
+    /// How many waiters that are alike it stands for; 0 for one that stands for itself.
+    pub folded: u32,
+    /// How far in.
+    pub depth: u16,
+    /// The last one under its parent.
+    pub last: bool,
+    /// How far in the deepest line of the forest is: all are indented alike.
+    pub deepest: u16,
+    /// A filter does not let it through; it is there for what is under it, which it does.
+    pub is_context: bool,
+}
+
+/// The lines of the forest. `fold` puts waiters that are alike into one line; a filter wants each by itself.
+#[must_use]
+pub(super) fn lines(context: &Context<'_>, fold: bool) -> Vec<ChainRow> {
+    let tree = &context.view.graph.tree;
+    let mut rows = Vec::new();
+    // Depth first without recursion: a chain may be thousands deep.
+    let mut stack: Vec<ChainRow> = Vec::new();
+    for top in &tree.tops {
+        stack.push(line(*top, 0, true));
+        while let Some(row) = stack.pop() {
+            rows.push(row);
+            if row.folded == 0
+                && let Some(node) = tree.nodes.get(row.at as usize)
+            {
+                let mut below = if fold {
+                    children(context, node, row.depth + 1)
+                } else {
+                    node.children.iter().map(|child| line(*child, row.depth + 1, false)).collect()
+                };
+                if let Some(last) = below.last_mut() {
+                    last.last = true;
+                }
+                stack.extend(below.into_iter().rev());
+            }
+        }
+    }
+    let deepest = rows.iter().map(|row| row.depth).max().unwrap_or(0);
+    for row in &mut rows {
+        row.deepest = deepest;
+    }
+    rows
+}
+
+/// The lines that pass, each under those that it waits behind: whoever looks for a waiter wants to see who blocks it.
+#[must_use]
+pub fn with_ancestors(rows: &[ChainRow], passes: impl Fn(ChainRow) -> bool) -> Vec<ChainRow> {
+    let mut kept: Vec<ChainRow> = Vec::new();
+    // From the end: what is under a line comes first. How far in the parent is that is still wanted, and at which
+    // depths a line below the same parent has been kept.
+    let mut wanted: Option<u16> = None;
+    let mut later: Vec<bool> = Vec::new();
+    for row in rows.iter().rev() {
+        let is_hit = passes(*row);
+        if !is_hit && wanted != Some(row.depth) {
+            continue;
+        }
+        wanted = row.depth.checked_sub(1);
+        let depth = usize::from(row.depth);
+        let last = !later.get(depth).copied().unwrap_or(false);
+        later.resize(depth + 1, false);
+        if let Some(later) = later.last_mut() {
+            *later = true;
+        }
+        kept.push(ChainRow { last, is_context: !is_hit, ..*row });
+    }
+    kept.reverse();
+    let deepest = kept.iter().map(|row| row.depth).max().unwrap_or(0);
+    for row in &mut kept {
+        row.deepest = deepest;
+    }
+    kept
+}
+
+fn line(at: usize, depth: u16, last: bool) -> ChainRow {
+    ChainRow {
+        at: u32::try_from(at).unwrap_or(u32::MAX),
+        folded: 0,
+        depth,
+        last,
+        deepest: 0,
+        is_context: false,
+    }
+}
+
+fn children(context: &Context<'_>, node: &TreeNode, depth: u16) -> Vec<ChainRow> {
+    let tree = &context.view.graph.tree;
+    let mut alike: FxHashMap<(usize, LockMode), Vec<usize>> = FxHashMap::default();
+    for child in &node.children {
+        if let Some(key) = tree.nodes.get(*child).and_then(|node| fold_key(context, node)) {
+            alike.entry(key).or_default().push(*child);
+        }
+    }
+    let mut rows = Vec::new();
+    for child in &node.children {
+        let key = tree.nodes.get(*child).and_then(|node| fold_key(context, node));
+        match key.and_then(|key| alike.get(&key)) {
+            // Its line stands where the first of it would.
+            Some(members) if members.len() >= FOLD_FROM => {
+                if members.first() == Some(child) {
+                    let folded = u32::try_from(members.len()).unwrap_or(u32::MAX);
+                    rows.push(ChainRow { folded, ..line(*child, depth, false) });
+                }
+            }
+            _ => rows.push(line(*child, depth, false)),
+        }
+    }
+    rows
+}
+
+/// What makes waiters alike; none for one that blocks others.
+fn fold_key(context: &Context<'_>, node: &TreeNode) -> Option<(usize, LockMode)> {
+    if !node.children.is_empty() || node.cycle.is_some() {
+        return None;
+    }
+    let (queue, waiter) = node.waits?;
+    Some((queue, context.view.graph.queues.get(queue)?.waiters.get(waiter)?.mode))
+}
+
+/// The parties that one line stands for, the longest wait first.
+pub(super) fn members<'a>(context: &Context<'a>, first: &'a TreeNode) -> impl Iterator<Item = Party> {
+    let nodes = &context.view.graph.tree.nodes;
+    let context = *context;
+    let key = fold_key(&context, first);
+    let siblings =
+        first.parent.and_then(|parent| nodes.get(parent)).map_or(&[][..], |parent| &parent.children);
+    let nodes = siblings.iter().filter_map(|at| nodes.get(*at));
+    nodes.filter(move |node| fold_key(&context, node) == key).map(|node| node.party)
+}

@@ -1,0 +1,155 @@
+//! The id generators.
+//!
+//! ```text
+//!   WORKER  LAST ID      CLOCK        SEQUENCE TABLE
+//!   3       14:07:31     5m00s ahead        17 id_generator
+//! ```
+
+use super::cell::table_name;
+use super::column::Columns;
+use super::definition::{Definition, Read};
+use super::facts::{Fact, cut, rows, stale_tables, taken};
+use super::limits::thousandths;
+use super::row::{Row, RowId};
+use super::words::TABLE;
+use super::{Cell, Rows, Value};
+use crate::app::context::Context;
+use crate::app::detail::{field, fields, number};
+use crate::app::line::{Line, Tone};
+use crate::model::id_generator::{self, GeneratorId, GeneratorRow};
+use crate::text;
+
+/// Id generators that were read.
+struct Generators;
+
+impl Rows for Generators {
+    type Row<'a> = GeneratorRow<'a>;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<GeneratorRow<'a>> {
+        let (table, at) = row.within()?;
+        id_generator::row(context.snapshot, table, at)
+    }
+
+    fn id(_: &Context<'_>, row: GeneratorRow<'_>) -> Option<RowId> {
+        Some(RowId::Generator(row.id))
+    }
+}
+
+type Column = super::Column<Generators>;
+
+static COLUMNS: Columns<Generators> = Columns {
+    shown: &[
+        Column::number(
+            ("WORKER", "worker", "number of the worker the ids are of"),
+            (7, 10),
+            Tone::Plain,
+            |row, _| Some(row.generator.worker),
+        )
+        .left(),
+        Column::sorted(
+            ("LAST ID", "last", "the last id it gave"),
+            (12, 14),
+            |row, _, _| last(&row),
+            |row, _| Value::number(row.ahead.map(|ahead| -ahead)),
+        )
+        .right(),
+        Column::cell(
+            ("AT", "at", "the time in that id, against the server's clock"),
+            (8, 8),
+            |row, context, _| at(context, &row),
+        )
+        .rank(2),
+        Column::number(
+            ("SEQUENCE", "sequence", "its number within that millisecond"),
+            (8, 8),
+            Tone::Plain,
+            |row, _| row.generator.sequence,
+        ),
+        Column::sorted(
+            TABLE,
+            (12, 0),
+            |row, _, room| table_name(Some(row.source), room),
+            |row, _| Value::text(Some(row.source)),
+        )
+        .rank(1),
+    ],
+    others: &[],
+};
+
+pub(super) static PANE: Definition = Definition {
+    order: |context, rows| {
+        rows.sort_by_cached_key(|row| Generators::get(context, *row).map(|row| urgency(&row)));
+    },
+    is_there: |has| has.generators,
+    empty: "no id generators",
+    facts: |context, _| facts(context),
+    read: |context| Read { at: taken(&context.snapshot.systems.generators), error: None },
+    name: |_, id| match id {
+        RowId::Generator(id) => format!("Id generator {}", id.worker),
+        _ => String::new(),
+    },
+    label: |_, id| match id {
+        RowId::Generator(id) => format!("id generator {}", id.worker),
+        _ => String::new(),
+    },
+    detail: |context, id, _| match id {
+        RowId::Generator(id) => detail(context, id),
+        _ => None,
+    },
+    ..Definition::new(("Id generators", "an id generator"), &COLUMNS, |context, _| {
+        Row::all_of(context.snapshot.systems.generators.iter().map(|rows| rows.section.rows.len()))
+    })
+};
+
+/// `3 workers`
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let tables = &context.snapshot.systems.generators;
+    let mut facts = stale_tables(context, tables);
+    facts.push((rows(tables, "worker", "workers"), Tone::Plain));
+    facts.extend(cut(tables));
+    facts
+}
+
+/// What is ahead of the clock first, then the latest id.
+fn urgency(row: &GeneratorRow<'_>) -> (i64, i64) {
+    let ahead = row.ahead.filter(|ahead| *ahead > 0.1).map_or(0, thousandths);
+    (ahead.saturating_neg(), row.generator.worker)
+}
+
+/// The time of day of the last id; none where that is days away.
+fn at(context: &Context<'_>, row: &GeneratorRow<'_>) -> Cell {
+    let is_near = row.ahead.is_some_and(|ahead| ahead.abs() < 86_400.0);
+    let at = row.generator.last_at().filter(|_| is_near);
+    at.map_or_else(Cell::none, |at| Cell::toned(context.time_of_day(at), Tone::Dim))
+}
+
+/// `4.0s ago`, `5m00s ahead`: when the last id was made, by its own account.
+pub(in crate::app) fn last(row: &GeneratorRow<'_>) -> Cell {
+    match row.ahead {
+        // A millisecond or two is the time between two looks at one clock.
+        Some(ahead) if ahead >= 0.1 => Cell::toned(format!("{} ahead", text::duration(ahead)), Tone::Warning),
+        Some(ahead) => Cell::plain(format!("{} ago", text::duration(-ahead))),
+        None => Cell::toned("never", Tone::Dim),
+    }
+}
+
+/// The detail page.
+fn detail(context: &Context<'_>, id: GeneratorId) -> Option<Vec<Line>> {
+    let row = id_generator::rows(context.snapshot).find(|row| row.id == id)?;
+    let last = last(&row);
+    Some(vec![
+        field("last id", last.text, last.tone),
+        field("kept in", text::one_line(row.source), Tone::Plain),
+        fields(&[
+            ("sequence", number(row.generator.sequence)),
+            ("of", "4095".to_owned()),
+            ("last_timestamp", number(row.generator.last_timestamp)),
+        ]),
+        Line::new(),
+        Line::new().with(
+            "  An id has the milliseconds since 2021-01-01 in it. A generator that is ahead of the server's clock makes ids \
+             that wait for it, or repeat.",
+            Tone::Dim,
+        ),
+    ])
+}

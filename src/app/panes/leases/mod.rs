@@ -1,0 +1,258 @@
+//! The leases: their screen, and a pane of the Overview.
+//!
+//! ```text
+//!   STATE    LEASE    OWNER         LEFT OF TERM       TOKEN RENEWED  TERM WAITERS SOURCE
+//!   expired  7        node1      41s ago ░░░░░░░░   0%    12   1m01s   20s       - distlock
+//!   held     1        node2          12s █████░░░  61%     4    8.0s   20s       - distlock
+//!   held     lock:job worker-1       12s -                -       -      -       - 3/5 redis
+//! ```
+
+mod detail;
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use crate::app::context::Context;
+use crate::app::line::Tone;
+use crate::app::panes::cell::{bar, table_name};
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::facts::{Fact, cut, stale_tables, taken};
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::{Cell, Rows, Value};
+use crate::model::lease::{LeaseId, LeaseRow, LeaseState};
+use crate::text;
+
+/// Leases of the view.
+struct Leases;
+
+impl Rows for Leases {
+    type Row<'a> = &'a LeaseRow;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a LeaseRow> {
+        context.view.leases.rows.get(row.at()?)
+    }
+
+    fn id(_: &Context<'_>, row: &LeaseRow) -> Option<RowId> {
+        Some(RowId::Lease(row.id))
+    }
+}
+
+type Column = crate::app::panes::Column<Leases>;
+
+static COLUMNS: Columns<Leases> = Columns {
+    shown: &[
+        Column::sorted(
+            ("STATE", "state", "held, expired, released or free; split: several owners in Redis"),
+            (8, 8),
+            |row, _, _| state(row),
+            |row, _| Value::state(state(row).text),
+        ),
+        Column::sorted(
+            ("LEASE", "lease", "name of the lease"),
+            (8, 30),
+            |row, _, _| Cell::server(Some(&row.name)),
+            |row, _| name_value(row),
+        ),
+        Column::text(("OWNER", "owner", "who has it"), (10, 30), |row, _| row.owner.as_deref()),
+        Column::sorted(
+            ("LEFT", "left", "time until it ends, or since"),
+            (10, 10),
+            |row, _, _| left(row),
+            |row, _| Value::number(row.left.filter(|_| is_owned(row))),
+        )
+        .right(),
+        Column::sorted(
+            ("OF TERM", "gauge", "how much of its term is left"),
+            (14, 22),
+            |row, _, room| gauge(row, room),
+            |row, _| Value::number(share(row)),
+        )
+        .rank(1),
+        Column::number(
+            ("TOKEN", "token", "fencing token: grows with every new owner"),
+            (5, 10),
+            Tone::Plain,
+            |row, _| row.token,
+        ),
+        Column::age(
+            ("RENEWED", "renewed", "since it was last renewed"),
+            (7, 7),
+            Tone::Dim,
+            |row, context| context.age(row.renewed_at),
+        )
+        .rank(4),
+        Column::age(("TERM", "term", "how long it lasts without a renewal"), (6, 6), Tone::Dim, |row, _| {
+            row.term
+        })
+        .rank(3),
+        Column::sorted(
+            ("WAITERS", "waiters", "sessions that wait for its row"),
+            (7, 7),
+            |row, _, _| waiters(row),
+            |row, _| Value::Number(row.waiting.into()),
+        )
+        .right()
+        .rank(2),
+        Column::cell(
+            ("ALIVE", "alive", "whether the owner's session is connected, where that can be told"),
+            (5, 5),
+            |row, _, _| alive(row),
+        )
+        .rank(6),
+        Column::age(
+            ("HELD", "held", "how long this owner has had it"),
+            (6, 6),
+            Tone::Plain,
+            |row, context| context.age(row.acquired_at).filter(|_| is_owned(row)),
+        )
+        .rank(5),
+        Column::sorted(
+            ("SOURCE", "source", "its table or Redis; 3/5: on 3 of 5 servers"),
+            (9, 0),
+            |row, _, room| table_name(Some(&source(row)), room),
+            |row, _| Value::Text(source(row)),
+        ),
+    ],
+    others: &[],
+};
+
+pub(in crate::app::panes) static PANE: Definition = Definition {
+    order: |context, rows| rows.sort_by(|a, b| urgency(Leases::get(context, *a), Leases::get(context, *b))),
+    is_there: |has| has.leases,
+    absent: Some("there is no table distlock here; [tables] in the config names one"),
+    empty: "no leases",
+    facts: |context, _| facts(context),
+    read: |context| Read { at: taken(&context.snapshot.systems.leases), error: None },
+    is_state: |word| LeaseState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |context, id| match id {
+        RowId::Lease(id) => name(context, id),
+        _ => String::new(),
+    },
+    label: |context, id| match id {
+        RowId::Lease(id) => label(context, id),
+        _ => String::new(),
+    },
+    detail: |context, id, _| match id {
+        RowId::Lease(id) => detail::lines(context, id),
+        _ => None,
+    },
+    ..Definition::new(("Leases", "a lease"), &COLUMNS, |context, _| Row::all(context.view.leases.rows.len()))
+};
+
+fn urgency(a: Option<&LeaseRow>, b: Option<&LeaseRow>) -> Ordering {
+    match (a, b) {
+        (Some(a), Some(b)) => a.urgency(b),
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    }
+}
+
+fn name(context: &Context<'_>, id: LeaseId) -> String {
+    context.lease(id).map_or_else(|| "Lease".to_owned(), |row| format!("Lease {}", text::one_line(&row.name)))
+}
+
+fn label(context: &Context<'_>, id: LeaseId) -> String {
+    let name = context.lease(id).map(|row| text::one_line(&row.name).into_owned());
+    format!("lease {}", text::fit(&name.unwrap_or_default(), 20))
+}
+
+/// A name that is a number is sorted as one.
+fn name_value(row: &LeaseRow) -> Value<'_> {
+    match row.name.parse::<f64>() {
+        Ok(number) if number.is_finite() => Value::Number(number),
+        _ => Value::text(Some(&row.name)),
+    }
+}
+
+fn waiters(row: &LeaseRow) -> Cell {
+    if row.waiting > 0 { Cell::toned(row.waiting.to_string(), Tone::Warning) } else { Cell::none() }
+}
+
+/// How a state looks.
+pub(in crate::app) fn tone(state: LeaseState) -> Tone {
+    match state {
+        LeaseState::Expired => Tone::Warning,
+        LeaseState::Held => Tone::Good,
+        LeaseState::Released | LeaseState::Free => Tone::Dim,
+    }
+}
+
+/// Whether somebody has it, or still stands there as its owner.
+fn is_owned(row: &LeaseRow) -> bool {
+    matches!(row.state, LeaseState::Held | LeaseState::Expired)
+}
+
+/// `12s`, `41s ago`; `no end` for one that nobody else will ever get.
+fn left(row: &LeaseRow) -> Cell {
+    match row.left {
+        _ if !is_owned(row) => Cell::none(),
+        Some(seconds) if seconds > 0.0 => Cell::plain(text::duration(seconds)),
+        Some(seconds) => Cell::toned(format!("{} ago", text::duration(-seconds)), Tone::Warning),
+        None => Cell::toned("no end", Tone::Warning),
+    }
+}
+
+/// The share of its term that a lease still has.
+fn share(row: &LeaseRow) -> Option<f64> {
+    let (left, term) = row.left.zip(row.term.filter(|term| *term > 0.0))?;
+    is_owned(row).then(|| (left / term).clamp(0.0, 1.0))
+}
+
+/// `█████░░░  61%`: what is left of the term.
+fn gauge(row: &LeaseRow, room: u16) -> Cell {
+    let Some(share) = share(row) else { return Cell::none() };
+    let tone = if share < 0.2 { Tone::Warning } else { Tone::Plain };
+    Cell::toned(bar(share, room), tone)
+}
+
+fn alive(row: &LeaseRow) -> Cell {
+    match row.owner_alive {
+        Some(true) => Cell::toned("yes", Tone::Good),
+        Some(false) => Cell::toned("gone", Tone::Warning),
+        None if is_owned(row) => Cell::toned("?", Tone::Dim),
+        None => Cell::none(),
+    }
+}
+
+/// The state; `split` where several owners have it on different servers.
+fn state(row: &LeaseRow) -> Cell {
+    if row.is_split {
+        return Cell::toned("split", Tone::Warning);
+    }
+    Cell::toned(row.state.as_str(), tone(row.state))
+}
+
+/// Where it is kept; `3/5 redis`: its owner has it on so many of the servers.
+fn source(row: &LeaseRow) -> Cow<'_, str> {
+    match row.quorum {
+        Some((has, of)) => Cow::Owned(format!("{has}/{of} {}", row.shown_source())),
+        None => row.shown_source(),
+    }
+}
+
+/// How old the rows of a table that could not be read are; then `4 held · 1 expired`, and what was left out.
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let tables = &context.snapshot.systems.leases;
+    let mut facts = stale_tables(context, tables);
+    let counts = &context.view.leases.counts;
+    facts.push((format!("{} held", counts.of(LeaseState::Held)), Tone::Plain));
+    let expired = counts.of(LeaseState::Expired);
+    if expired > 0 {
+        facts.push((format!("{expired} expired"), Tone::Warning));
+    }
+    facts.extend(cut(tables));
+    let redis = &context.snapshot.systems.redis;
+    facts.extend(redis.down_text().map(|down| (format!("redis {down}"), Tone::Warning)));
+    if redis.cut {
+        facts.push(("redis: not all keys".to_owned(), Tone::Dim));
+    }
+    facts
+}
+
+/// `1 lease expired`
+#[must_use]
+pub fn urgent(context: &Context<'_>) -> Option<Fact> {
+    let expired = context.view.leases.counts.of(LeaseState::Expired);
+    let noun = if expired == 1 { "lease" } else { "leases" };
+    (expired > 0).then(|| (format!("{expired} {noun} expired"), Tone::Warning))
+}

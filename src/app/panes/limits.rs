@@ -1,0 +1,202 @@
+//! The rate limits.
+//!
+//! ```text
+//!   STATE   KEY             COUNT  LIMIT OF LIMIT         ENDS IN  WINDOW TABLE
+//!   full    user:123:api      100    100 ████████ 100%        12s     48s rate_limit
+//! ```
+
+use std::sync::Arc;
+
+use super::cell::{bar, table_name};
+use super::column::Columns;
+use super::definition::{Definition, Read};
+use super::facts::{Fact, cut, rows, stale_tables, taken};
+use super::row::{Row, RowId};
+use super::words::TABLE;
+use super::{Cell, Rows, Value};
+use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, number, state};
+use crate::app::line::{Line, Tone};
+use crate::model::rate_limit::{self, LimitId, LimitRow, LimitState};
+use crate::text;
+
+/// Rate limits that were read.
+struct Limits;
+
+impl Rows for Limits {
+    type Row<'a> = LimitRow<'a>;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<LimitRow<'a>> {
+        let (table, at) = row.within()?;
+        rate_limit::row(context.snapshot, table, at)
+    }
+
+    fn id(_: &Context<'_>, row: LimitRow<'_>) -> Option<RowId> {
+        Some(RowId::Limit(row.id))
+    }
+}
+
+type Column = super::Column<Limits>;
+
+static COLUMNS: Columns<Limits> = Columns {
+    shown: &[
+        Column::state(
+            ("STATE", "state", "full, near its limit (80 %), open, over: the window has passed"),
+            (7, 7),
+            |row, _| (row.state.as_str(), tone(row.state)),
+        ),
+        Column::text(("KEY", "key", "what is limited"), (14, 40), |row, _| Some(&row.limit.key)),
+        Column::sorted(
+            ("COUNT", "count", "requests in this window"),
+            (6, 9),
+            |row, _, _| grouped(row.limit.count),
+            |row, _| Value::whole(row.limit.count),
+        )
+        .right(),
+        Column::sorted(
+            ("LIMIT", "limit", "how many there may be"),
+            (6, 9),
+            |row, _, _| grouped(row.limit.max_requests),
+            |row, _| Value::whole(row.limit.max_requests),
+        )
+        .right(),
+        Column::sorted(
+            ("OF LIMIT", "gauge", "how much of the limit is used up"),
+            (14, 22),
+            |row, _, room| gauge(row, room),
+            |row, _| Value::number(share(row)),
+        )
+        .rank(1),
+        Column::sorted(
+            ("ENDS", "ends", "time until the window ends"),
+            (6, 6),
+            |row, context, _| ends_cell(context, &row),
+            |row, context| Value::number(ends(context, &row)),
+        )
+        .right(),
+        Column::age(("BEGAN", "began", "since the window began"), (6, 6), Tone::Dim, |row, context| {
+            context.age(row.limit.window_start)
+        })
+        .rank(2),
+        Column::sorted(
+            TABLE,
+            (10, 0),
+            |row, _, room| table_name(Some(row.source), room),
+            |row, _| Value::text(Some(row.source)),
+        )
+        .rank(3),
+    ],
+    others: &[],
+};
+
+pub(super) static PANE: Definition = Definition {
+    order: |context, rows| rows.sort_by_cached_key(|row| Limits::get(context, *row).map(urgency)),
+    is_there: |has| has.limits,
+    empty: "no open windows",
+    facts: |context, _| facts(context),
+    read: |context| Read { at: taken(&context.snapshot.systems.limits), error: None },
+    is_state: |word| LimitState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |_, _| "Rate limit".to_owned(),
+    label: |_, _| "a rate limit".to_owned(),
+    detail: |context, id, _| match id {
+        RowId::Limit(id) => detail(context, id),
+        _ => None,
+    },
+    ..Definition::new(("Rate limits", "a rate limit"), &COLUMNS, |context, _| {
+        Row::all_of(context.snapshot.systems.limits.iter().map(|rows| rows.section.rows.len()))
+    })
+};
+
+/// `3 keys · 1 full`
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let tables = &context.snapshot.systems.limits;
+    let mut facts = stale_tables(context, tables);
+    facts.push((rows(tables, "key", "keys"), Tone::Plain));
+    let full = rate_limit::rows(context.snapshot).filter(|row| row.state == LimitState::Full).count();
+    if full > 0 {
+        facts.push((format!("{full} full"), Tone::Warning));
+    }
+    facts.extend(cut(tables));
+    facts
+}
+
+/// What is full first, then what is nearest to its limit.
+fn urgency(row: LimitRow<'_>) -> (LimitState, i64, Arc<str>) {
+    let share = row.limit.share().map_or(0, thousandths);
+    // Among those without a limit the busiest.
+    let most = if row.limit.max_requests.is_some() { share } else { row.limit.count.unwrap_or_default() };
+    (row.state, most.saturating_neg(), row.limit.key.clone())
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "saturates")]
+pub(super) fn thousandths(number: f64) -> i64 {
+    (number * 1000.0) as i64
+}
+
+/// How a state looks.
+pub(in crate::app) fn tone(state: LimitState) -> Tone {
+    match state {
+        LimitState::Full | LimitState::Near => Tone::Warning,
+        LimitState::Open => Tone::Good,
+        LimitState::Unknown => Tone::Plain,
+        LimitState::Over => Tone::Dim,
+    }
+}
+
+fn is_live(row: &LimitRow<'_>) -> bool {
+    row.state != LimitState::Over
+}
+
+fn ends(context: &Context<'_>, row: &LimitRow<'_>) -> Option<f64> {
+    row.limit.expires_at.map(|end| (end - context.snapshot.taken_at).as_seconds_f64())
+}
+
+fn share(row: LimitRow<'_>) -> Option<f64> {
+    row.limit.share().filter(|_| is_live(&row))
+}
+
+fn gauge(row: LimitRow<'_>, room: u16) -> Cell {
+    share(row).map_or_else(Cell::none, |share| {
+        Cell::toned(bar(share, room), if share >= 1.0 { Tone::Warning } else { Tone::Plain })
+    })
+}
+
+fn ends_cell(context: &Context<'_>, row: &LimitRow<'_>) -> Cell {
+    match ends(context, row) {
+        Some(left) if left > 0.0 => Cell::plain(text::duration(left)),
+        Some(_) => Cell::toned("over", Tone::Dim),
+        None => Cell::none(),
+    }
+}
+
+/// `10,000`
+fn grouped(value: Option<i64>) -> Cell {
+    let count = value.map(|value| text::count(u64::try_from(value).unwrap_or_default()));
+    count.map_or_else(Cell::none, Cell::plain)
+}
+
+/// The detail page.
+fn detail(context: &Context<'_>, id: LimitId) -> Option<Vec<Line>> {
+    let row = rate_limit::rows(context.snapshot).find(|row| row.id == id)?;
+    let why = match row.state {
+        LimitState::Full => ": no more requests are let through until its window is over",
+        LimitState::Near | LimitState::Open => "",
+        LimitState::Unknown => ": the table does not say how many there may be; whoever asks does",
+        LimitState::Over => ": the next request begins another window",
+    };
+    let ends = row.limit.expires_at.map(|at| {
+        let left = (at - context.snapshot.taken_at).as_seconds_f64();
+        if left > 0.0 {
+            format!("in {}", text::duration(left))
+        } else {
+            format!("{} ago", text::duration(-left))
+        }
+    });
+    Some(vec![
+        state(row.state.as_str(), tone(row.state), why),
+        field("key", text::one_line(&row.limit.key), Tone::Plain),
+        field("kept in", text::one_line(row.source), Tone::Plain),
+        fields(&[("requests", number(row.limit.count)), ("of", number(row.limit.max_requests))]),
+        fields(&[("window began", ago(context, row.limit.window_start)), ("ends", ends.unwrap_or_default())]),
+    ])
+}

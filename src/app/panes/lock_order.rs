@@ -1,0 +1,66 @@
+//! The order of locks: those with the longest queues first.
+
+use std::cmp::Reverse;
+
+use super::row::Row;
+use crate::app::context::Context;
+use crate::model::lock::{Lock, LockTag, LockType};
+use crate::model::namespace::WORKERS;
+
+/// What a row of `pg_locks` is sorted by, the index of the row last.
+type LockKey = (u128, i64, Option<i32>, u32);
+
+/// Locks with the longest queues first, then the others by what is locked; within a lock its holders, then its queue.
+///
+/// There are tens of thousands of locks, and few are awaited: all are sorted by what is locked, and the rows of each
+/// queue are found among them.
+pub(super) fn by_queue(context: &Context<'_>, rows: &mut Vec<Row>) {
+    let all = &context.snapshot.locks.rows;
+    let key = |row: &Row| match row {
+        Row::At(at) => all.get(*at as usize).map(|lock| lock_key(lock, *at)),
+        _ => None,
+    };
+    let mut keys: Vec<LockKey> = rows.iter().filter_map(key).collect();
+    keys.sort_unstable();
+    let mut queues: Vec<_> = context.view.graph.queues.iter().collect();
+    queues.sort_by_key(|queue| (Reverse(queue.waiters.len()), queue.tag));
+    let mut sorted = Vec::with_capacity(keys.len());
+    let mut awaited = vec![false; keys.len()];
+    for queue in queues {
+        let tag = packed(&queue.tag);
+        let first = keys.partition_point(|key| key.0 < tag);
+        for (key, awaited) in keys.iter().zip(&mut awaited).skip(first).take_while(|(key, _)| key.0 == tag) {
+            if !std::mem::replace(awaited, true) {
+                sorted.push(Row::At(key.3));
+            }
+        }
+    }
+    sorted.extend(keys.iter().zip(awaited).filter(|(_, awaited)| !awaited).map(|(key, _)| Row::At(key.3)));
+    *rows = sorted;
+}
+
+fn lock_key(lock: &Lock, at: u32) -> LockKey {
+    let since = match lock.wait_start {
+        _ if lock.granted => i64::MIN,
+        Some(start) => start.timestamp_micros(),
+        None => i64::MAX,
+    };
+    (packed(&lock.tag), since, lock.pid, at)
+}
+
+/// What is locked as one number, which is quick to compare: the type, the database, and the parts that locks of this
+/// type have. The names of workers come last: each worker holds its own, and nobody looks for that.
+fn packed(tag: &LockTag) -> u128 {
+    let of_worker =
+        tag.objsubid == Some(1) && tag.classid.is_some_and(|high| high >> 16 == u32::from(WORKERS));
+    let virtualxid = tag.virtualxid.map(|xid| (xid.proc_number.cast_unsigned(), xid.local_xid));
+    let upper = tag.relation.or(tag.classid).or(tag.transactionid).or(virtualxid.map(|xid| xid.0));
+    let lower = tag.page.or(tag.objid).or(virtualxid.map(|xid| xid.1));
+    let last = tag.tuple.or(tag.objsubid);
+    u128::from(of_worker && tag.locktype == LockType::Advisory) << 120
+        | u128::from(tag.locktype as u8) << 112
+        | u128::from(tag.database.unwrap_or_default()) << 80
+        | u128::from(upper.unwrap_or_default()) << 48
+        | u128::from(lower.unwrap_or_default()) << 16
+        | u128::from(last.unwrap_or_default())
+}

@@ -1,0 +1,115 @@
+//! The detail view of a lock: who holds it, and the queue in its order.
+
+use crate::app::context::Context;
+use crate::app::detail::{LIST, field, fields, heading, party};
+use crate::app::line::{Line, Tone};
+use crate::app::panes::chains::root_state;
+use crate::app::panes::locks::{age_words, lock_age};
+use crate::model::lock::{Lock, LockTag};
+use crate::model::lock_key::LockKey;
+use crate::model::wait_graph::{Party, Queue};
+
+/// Columns of a waiter's query.
+const QUERY: usize = 300;
+
+pub(in crate::app::panes) fn lines(context: &Context<'_>, tag: &LockTag, width: usize) -> Option<Vec<Line>> {
+    let rows: Vec<&Lock> = context.snapshot.locks.rows.iter().filter(|lock| lock.tag == *tag).collect();
+    let holder = rows.iter().find(|lock| lock.granted).or(rows.first())?;
+    let mut lines = what(context, tag, holder.pid);
+    lines.push(Line::new());
+    let held: Vec<&&Lock> = rows.iter().filter(|lock| lock.granted).collect();
+    lines.push(heading(format!("Held by {}", held.len())));
+    for lock in held.iter().take(LIST) {
+        lines.push(holder_line(context, lock));
+    }
+    if held.len() > LIST {
+        lines.push(Line::new().with(format!("  and {} more", held.len() - LIST), Tone::Dim));
+    }
+    lines.push(Line::new());
+    match context.queue(tag) {
+        Some(queue) => lines.extend(queue_lines(context, queue, width)),
+        None => lines.push(heading("No waiters")),
+    }
+    Some(lines)
+}
+
+fn what(context: &Context<'_>, tag: &LockTag, pid: Option<i32>) -> Vec<Line> {
+    let database = tag.database.filter(|oid| *oid != 0).map(|oid| {
+        let name = context.snapshot.names.databases.get(&oid);
+        name.map_or_else(|| oid.to_string(), |name| crate::text::one_line(name).into_owned())
+    });
+    let relation = tag.relation.map(|oid| match context.snapshot.names.relation(tag) {
+        Some(name) => format!("{} (oid {oid})", crate::text::one_line(name)),
+        None => oid.to_string(),
+    });
+    let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
+    let mut lines = vec![
+        field("lock", context.lock_label(tag, pid), Tone::Plain),
+        fields(&[
+            ("type", tag.locktype.as_str().to_owned()),
+            ("database", database.unwrap_or_default()),
+            ("relation", relation.unwrap_or_default()),
+            ("transaction", number(tag.transactionid)),
+        ]),
+    ];
+    if let Some(key) = tag.advisory_key() {
+        let kind = match key {
+            LockKey::Bigint(_) => "bigint",
+            LockKey::Pair(..) => "pair of int4",
+        };
+        lines.push(field("key", format!("{key} ({kind})"), Tone::Plain));
+        match context.lock_name(tag, pid) {
+            Some(name) => {
+                let doubt = if name.uncertain { "perhaps: " } else { "" };
+                let tone = if name.uncertain { Tone::Warning } else { Tone::Plain };
+                lines.push(field(
+                    "name from",
+                    format!("{doubt}{}", crate::text::one_line(&name.origin)),
+                    tone,
+                ));
+            }
+            None => {
+                lines.push(field("name", "not known; name it under [[lock_names]] in the config", Tone::Dim));
+            }
+        }
+    }
+    lines
+}
+
+fn holder_line(context: &Context<'_>, lock: &Lock) -> Line {
+    let subject = match lock.pid {
+        Some(pid) => Party::Backend(pid),
+        None => Party::Prepared(lock.virtualtransaction),
+    };
+    let state = root_state(context, subject, 60);
+    let age = lock_age(context, lock).map(|known| format!("  held {}", age_words(known)));
+    Line::new()
+        .with(format!("  {:<20} ", lock.mode.short()), Tone::Plain)
+        .with(format!("{}  ", party(context, subject)), Tone::Plain)
+        .with(state.text, state.tone)
+        .with(age.unwrap_or_default(), Tone::Dim)
+}
+
+fn queue_lines(context: &Context<'_>, queue: &Queue, width: usize) -> Vec<Line> {
+    let inferred = queue.waiters.iter().any(|waiter| waiter.exact.is_none());
+    let note = if inferred { " (order inferred from when each began to wait)" } else { "" };
+    let mut lines = vec![heading(format!("Queue of {}{note}", queue.waiters.len()))];
+    for (place, waiter) in queue.waiters.iter().enumerate().take(LIST) {
+        let age = context.wait_age(waiter.wait_start).map(crate::text::duration).unwrap_or_default();
+        let mut line = Line::new()
+            .with(format!("  {:>4}  {age:>6}  ", place + 1), Tone::Warning)
+            .with(format!("{:<20} {}", waiter.mode.short(), party(context, waiter.party)), Tone::Plain);
+        let query = context.backend(waiter.pid).and_then(|backend| backend.query.as_deref());
+        if let Some(query) = query.filter(|query| !query.trim().is_empty()) {
+            line.push("  ", Tone::Plain);
+            // A line each: the detail of the session has all of it.
+            let room = width.saturating_sub(line.width()).min(QUERY);
+            line.push(crate::text::fit(&crate::text::one_line_prefix(query, QUERY), room), Tone::Dim);
+        }
+        lines.push(line);
+    }
+    if queue.waiters.len() > LIST {
+        lines.push(Line::new().with(format!("  and {} more", queue.waiters.len() - LIST), Tone::Dim));
+    }
+    lines
+}

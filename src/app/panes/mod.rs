@@ -1,0 +1,155 @@
+//! The panes. Each is a file with one value: its columns, its rows and their order, what its title and its detail page say.
+//!
+//! The list below is the only place that names all of them; which screen a pane stands on is said in
+//! [`crate::app::screens`]. `docs/adding.md` says how to add a column, and a pane.
+
+mod advisory;
+pub mod backends;
+mod cell;
+pub mod chains;
+mod column;
+mod definition;
+pub mod events;
+mod facts;
+mod forest;
+pub(super) mod generators;
+pub mod leases;
+pub(super) mod limits;
+mod lock_order;
+pub mod locks;
+pub mod queue;
+mod row;
+pub mod tasks;
+mod waits;
+mod words;
+
+pub use cell::{Cell, Value};
+pub use column::{Column, Columns, Heading, Rows, Table};
+pub use definition::{Basis, Definition, Read, Total, Wanted};
+pub use facts::{Fact, stale};
+pub use row::{Owner, Row, RowId};
+
+/// From one list: the names of the panes, the value behind each, and a map that has something for each.
+macro_rules! panes {
+    ($($(#[$doc:meta])* $name:ident = $module:ident,)*) => {
+        /// A pane by its name.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Pane {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Pane {
+            /// Every pane.
+            pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
+
+            /// What it is.
+            #[must_use]
+            pub fn definition(self) -> &'static Definition {
+                match self {
+                    $(Self::$name => &$module::PANE,)*
+                }
+            }
+        }
+
+        /// One of something for each pane.
+        #[derive(Debug)]
+        pub(super) struct PaneMap<T> {
+            $($module: T,)*
+        }
+
+        impl<T> PaneMap<T> {
+            pub(super) fn new(make: impl Fn(Pane) -> T) -> Self {
+                Self { $($module: make(Pane::$name),)* }
+            }
+
+            pub(super) fn get(&self, pane: Pane) -> &T {
+                match pane {
+                    $(Pane::$name => &self.$module,)*
+                }
+            }
+
+            pub(super) fn get_mut(&mut self, pane: Pane) -> &mut T {
+                match pane {
+                    $(Pane::$name => &mut self.$module,)*
+                }
+            }
+        }
+    };
+}
+
+panes! {
+    /// The blocking forest.
+    Chains = chains,
+    /// Held advisory locks, those somebody waits for first.
+    Advisory = advisory,
+    /// Held and awaited locks.
+    Locks = locks,
+    /// Locks that were waited for, the most expensive first.
+    Waits = waits,
+    /// Scheduled tasks.
+    Tasks = tasks,
+    /// Leases.
+    Leases = leases,
+    /// Items of the work queue.
+    Queue = queue,
+    /// Rate limits.
+    Limits = limits,
+    /// Id generators.
+    Generators = generators,
+    /// Backends.
+    Backends = backends,
+    /// What changed, the newest first.
+    Events = events,
+}
+
+impl Pane {
+    /// Its name, on its title line.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        self.definition().title
+    }
+
+    /// Its columns.
+    #[must_use]
+    pub fn table(self) -> &'static dyn Table {
+        self.definition().table
+    }
+}
+
+/// What a state is called where its own name has no room, and those that are no state of one kind of row.
+const OTHER_STATES: [&str; 4] = ["idle in xact", "idle aborted", "fastpath", "split"];
+
+/// Whether that is the name of a state of a row of any pane.
+#[must_use]
+pub fn is_state(word: &str) -> bool {
+    Pane::ALL.into_iter().any(|pane| (pane.definition().is_state)(word))
+        || OTHER_STATES.into_iter().any(|state| state.eq_ignore_ascii_case(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_column_is_described_and_has_a_name_of_its_own() {
+        for pane in Pane::ALL {
+            let headings = pane.table().headings();
+            let names: BTreeSet<_> = headings.iter().map(|heading| heading.name).collect();
+            assert_eq!(names.len(), headings.len(), "{pane:?}");
+            for heading in headings {
+                assert!(!heading.help.is_empty(), "{pane:?} {}", heading.title);
+            }
+        }
+    }
+
+    #[test]
+    fn every_pane_has_a_title_of_its_own_and_says_when_it_is_empty() {
+        let titles: BTreeSet<_> = Pane::ALL.into_iter().map(Pane::title).collect();
+        assert_eq!(titles.len(), Pane::ALL.len());
+        for pane in Pane::ALL {
+            assert_ne!(pane.definition().empty, "nothing", "{pane:?}");
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The detail page of an item of the work queue.
+
+use std::borrow::Cow;
+
+use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, heading, number, party, state, words};
+use crate::app::line::{Line, Tone};
+use crate::app::panes::queue::tone;
+use crate::model::wait_graph::Party;
+use crate::model::work_queue::{Item, ItemId, ItemRow, ItemState};
+use crate::text;
+
+pub(super) fn lines(context: &Context<'_>, id: ItemId) -> Option<Vec<Line>> {
+    let row = context.item(id)?;
+    let item = row.item(context.snapshot)?;
+    let mut lines = vec![
+        state(row.state.as_str(), tone(row.state), why(context, row, item)),
+        field("name", words(item.name.as_ref()), Tone::Plain),
+        field("kept in", words(row.source(context.snapshot)), Tone::Plain),
+        fields(&[
+            ("worker", words(item.worker.as_ref())),
+            ("attempt", number(item.attempt)),
+            ("of", number(item.max_attempts)),
+            ("runs", row.run(context.snapshot).map(text::duration).unwrap_or_default()),
+        ]),
+        fields(&[("came in", ago(context, item.created_at)), ("taken", ago(context, item.started_at))]),
+        fields(&[
+            ("heartbeat", ago(context, item.heartbeat_at)),
+            ("ended", ago(context, item.completed_at.filter(|_| !item.is_processing()))),
+        ]),
+    ];
+    lines.retain(|line| line.spans.len() > 1);
+    lines.extend(session(context, item));
+    lines.extend(key(context, row));
+    if let Some(error) = item.error.as_ref().filter(|error| !error.is_empty()) {
+        lines.push(Line::new());
+        lines.push(heading("Last error"));
+        lines.push(Line::new().with("  ", Tone::Plain).with(text::one_line(error), Tone::Critical));
+    }
+    Some(lines)
+}
+
+/// What a state means, and why nothing more can be said.
+fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
+    let table = context.snapshot.systems.items.get(row.table);
+    let is_printed = table.is_some_and(|table| !table.source.own_keys);
+    let words = match row.state {
+        ItemState::Slow => {
+            return format!(": for longer than the {} that it may take", text::duration(row.limit)).into();
+        }
+        ItemState::Resting => {
+            let left = row.due_in(context.snapshot).map(text::duration).unwrap_or_default();
+            return format!(": no worker takes it for another {left}").into();
+        }
+        ItemState::Settling => ": the session that took it is gone; its worker may not know that yet",
+        ItemState::Lost if is_printed => ": nobody holds the key that its worker took",
+        ItemState::Lost => ": the session that took it is gone",
+        ItemState::MaybeLost => {
+            ": nobody holds the number that its key should be; whether its worker took that is not known"
+        }
+        ItemState::MaybeSlow | ItemState::MaybeRunning => {
+            ": somebody holds its key whom nothing ties to its worker"
+        }
+        ItemState::Running => "",
+        ItemState::Failed => ": set aside; no worker takes it again",
+        ItemState::Pending => ": nobody has it",
+        ItemState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
+            ": its table could not be read"
+        }
+        ItemState::Unknown if is_printed => {
+            ": what is locked for it is not known ([tables] queue_key in the config says it)"
+        }
+        ItemState::Unknown if item.backend_pid.is_none() => ": its row names no session",
+        ItemState::Unknown if context.snapshot.server().is_none_or(|server| server.in_recovery) => {
+            ": a standby does not see the sessions of the primary"
+        }
+        ItemState::Unknown => ": this role does not see when its session began",
+    };
+    words.into()
+}
+
+fn session(context: &Context<'_>, item: &Item) -> Option<Line> {
+    let pid = item.backend_pid?;
+    let is_there = item.backend_start.and_then(|start| context.snapshot.has_session(pid, start));
+    Some(match is_there {
+        Some(true) => field("session", party(context, Party::Backend(pid)), Tone::Plain),
+        Some(false) if item.is_processing() => {
+            field("session", format!("{pid}, which is gone"), Tone::Warning)
+        }
+        Some(false) => field("session", format!("{pid}, which is gone"), Tone::Dim),
+        None => field("session", pid.to_string(), Tone::Plain),
+    })
+}
+
+fn key(context: &Context<'_>, row: &ItemRow) -> Vec<Line> {
+    let Some(tag) = row.tag else { return Vec::new() };
+    let mut lines = Vec::new();
+    if let Some(key) = tag.advisory_key() {
+        lines.push(field("key", key.to_string(), Tone::Plain));
+    }
+    if let Some(queue) = context.queue(&tag) {
+        lines.push(field("waited for by", queue.waiters.len().to_string(), Tone::Warning));
+    }
+    lines
+}

@@ -1,0 +1,116 @@
+//! A row of a pane: where it is in the view, and what it is about.
+
+use super::Pane;
+use super::chains::ChainRow;
+use crate::model::backend::BackendId;
+use crate::model::id_generator::GeneratorId;
+use crate::model::lease::LeaseId;
+use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
+use crate::model::rate_limit::LimitId;
+use crate::model::task::TaskId;
+use crate::model::wait_graph::Party;
+use crate::model::work_queue::ItemId;
+
+/// Where a row of a pane is in the view. Of what, its pane knows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Row {
+    /// Index in a list of the view.
+    At(u32),
+    /// Index of a table in the snapshot, and of the row in it.
+    In(u32, u32),
+    /// A line of the forest.
+    Chain(ChainRow),
+    /// Number of an event, and how many from there on are one line.
+    Events(u64, u32),
+}
+
+impl Row {
+    /// One for each row of a list, in its order.
+    #[must_use]
+    pub fn all(count: usize) -> Vec<Self> {
+        (0..u32::try_from(count).unwrap_or(u32::MAX)).map(Self::At).collect()
+    }
+
+    /// One for each row of several tables, in their order; `counts` are their lengths.
+    #[must_use]
+    pub fn all_of(counts: impl Iterator<Item = usize>) -> Vec<Self> {
+        let of = |(table, count): (u32, usize)| {
+            (0..u32::try_from(count).unwrap_or(u32::MAX)).map(move |at| Self::In(table, at))
+        };
+        (0u32..).zip(counts).flat_map(of).collect()
+    }
+
+    /// The index in a list; none for a row of another kind.
+    #[must_use]
+    pub fn at(self) -> Option<usize> {
+        match self {
+            Self::At(at) => Some(at as usize),
+            _ => None,
+        }
+    }
+
+    /// The indexes of its table and of the row in it; none for a row of another kind.
+    #[must_use]
+    pub fn within(self) -> Option<(usize, usize)> {
+        match self {
+            Self::In(table, at) => Some((table as usize, at as usize)),
+            _ => None,
+        }
+    }
+}
+
+/// What a row is about, whatever its place: the selection and the marks hold on to this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowId {
+    /// A backend.
+    Backend(BackendId),
+    /// A prepared transaction.
+    Prepared(VirtualTransaction),
+    /// Waiters for one lock in one mode behind one party, folded into a line.
+    Group(Party, LockTag, LockMode),
+    /// A lock, who holds it or waits for it, in which mode, and whether it is granted.
+    Lock(LockTag, Owner, LockMode, bool),
+    /// All waits for a lock.
+    Waits(LockTag),
+    /// A task; where several executions of it run, all but the newest by their own id.
+    Task(TaskId, Option<i64>),
+    /// A lease.
+    Lease(LeaseId),
+    /// An item of the work queue.
+    Item(ItemId),
+    /// A rate limit.
+    Limit(LimitId),
+    /// An id generator.
+    Generator(GeneratorId),
+    /// An event, or so many that are alike from there on.
+    Event(u64, u32),
+}
+
+impl RowId {
+    /// The pane that can say most of it: its definition has the name and the detail page.
+    #[must_use]
+    pub fn home(self) -> Pane {
+        match self {
+            Self::Backend(_) => Pane::Backends,
+            Self::Prepared(_) | Self::Group(..) => Pane::Chains,
+            Self::Lock(..) => Pane::Locks,
+            Self::Waits(_) => Pane::Waits,
+            Self::Task(..) => Pane::Tasks,
+            Self::Lease(_) => Pane::Leases,
+            Self::Item(_) => Pane::Queue,
+            Self::Limit(_) => Pane::Limits,
+            Self::Generator(_) => Pane::Generators,
+            Self::Event(..) => Pane::Events,
+        }
+    }
+}
+
+/// Who holds a lock or waits for it. The `virtualtransaction` of a row is no identity: for a session-level lock it is that
+/// of whatever its session does at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Owner {
+    /// A process.
+    Backend(BackendId),
+    /// A prepared transaction.
+    Prepared(VirtualTransaction),
+}

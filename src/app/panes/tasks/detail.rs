@@ -1,0 +1,176 @@
+//! The detail view of a task: its schedule, what runs, and its last executions with their errors.
+
+use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, heading, party};
+use crate::app::line::{Line, Tone};
+use crate::app::panes::tasks::tone;
+use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState, evidence};
+use crate::model::wait_graph::Party;
+use crate::model::{Text, Timestamp, lock_key::LockKey};
+use crate::text;
+
+pub(super) fn lines(context: &Context<'_>, task: TaskId, again: Option<i64>) -> Option<Vec<Line>> {
+    let row = context.task(task, again)?;
+    let mut lines = vec![state(context, row)];
+    lines.extend(row.schedule(context.snapshot).map(|task| schedule(context, task)).unwrap_or_default());
+    lines.push(Line::new());
+    lines.extend(row.execution(context.snapshot).map(|one| running(context, row, one)).unwrap_or_default());
+    lines.extend(key(context, row));
+    lines.push(Line::new());
+    lines.extend(last(context, row));
+    Some(lines)
+}
+
+fn words(text: Option<&Text>) -> String {
+    text.map(|text| text::one_line(text).into_owned()).unwrap_or_default()
+}
+
+/// The state, and why it is called that.
+fn state(context: &Context<'_>, row: &TaskRow) -> Line {
+    let seen = context.age(row.since).map(text::duration).unwrap_or_default();
+    let over = row.age(context.snapshot).is_some_and(|age| age > row.limit);
+    let past = if over && row.execution.is_some() { "past its limit; " } else { "" };
+    let why = match row.state {
+        TaskState::Leaked => format!(": its key has been held for at least {seen}, and nothing runs"),
+        TaskState::Overdue => ": due, enabled and not started".to_owned(),
+        TaskState::Failed => ": its last execution failed, and nothing starts it again".to_owned(),
+        _ if row.execution.is_some() => format!(": {past}{}", evidence(row, context.snapshot)),
+        _ => String::new(),
+    };
+    Line::new()
+        .with(format!("  {:<14} ", "state"), Tone::Dim)
+        .with(row.state.as_str(), tone(row.state))
+        .with(why, Tone::Plain)
+}
+
+fn schedule(context: &Context<'_>, task: &Schedule) -> Vec<Line> {
+    let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let next = task.next_run_at.map(|at| {
+        let seconds = (at - context.snapshot.taken_at).as_seconds_f64();
+        let time = context.time_of_day(at);
+        if seconds > 0.0 {
+            format!("in {} ({time})", text::duration(seconds))
+        } else {
+            format!("{} ago ({time})", text::duration(-seconds))
+        }
+    });
+    let enabled = task.enabled.map(|enabled| if enabled { "yes" } else { "no" }.to_owned());
+    let mut lines = vec![
+        fields(&[
+            ("type", words(task.kind.as_ref())),
+            ("cron", words(task.cron.as_ref())),
+            ("enabled", enabled.unwrap_or_default()),
+            ("priority", number(task.priority)),
+        ]),
+        fields(&[("last run", ago(context, task.last_run_at)), ("next run", next.unwrap_or_default())]),
+        fields(&[
+            ("timeout", task.timeout.map(text::duration).unwrap_or_default()),
+            ("failed attempts", number(task.attempts)),
+            ("of", number(task.max_attempts)),
+        ]),
+    ];
+    lines.retain(|line| line.spans.len() > 1);
+    lines
+}
+
+fn running(context: &Context<'_>, row: &TaskRow, execution: &Execution) -> Vec<Line> {
+    let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let of = row
+        .age(context.snapshot)
+        .map(|age| format!("{} of {}", text::duration(age), text::duration(row.limit)));
+    let mut lines = vec![
+        heading(format!("Execution {}", execution.id)),
+        fields(&[
+            ("worker", words(execution.worker.as_ref())),
+            ("runs", of.unwrap_or_default()),
+            ("attempt", number(execution.attempt)),
+        ]),
+        fields(&[
+            ("started", ago(context, execution.started_at)),
+            ("heartbeat", ago(context, execution.heartbeat_at)),
+        ]),
+    ];
+    if let Some(pid) = execution.backend_pid {
+        // A start that is hidden from this role contradicts nothing.
+        let same = |started: Option<Timestamp>| {
+            execution.backend_start.zip(started).is_none_or(|(logged, seen)| logged == seen)
+        };
+        let alive = context.backend(pid).filter(|backend| same(backend.backend_start));
+        let words = if alive.is_some() {
+            party(context, Party::Backend(pid))
+        } else {
+            format!("{pid}, which is gone")
+        };
+        let tone = if alive.is_some() { Tone::Plain } else { Tone::Warning };
+        lines.push(field("session", words, tone));
+    }
+    lines.retain(|line| line.spans.len() > 1 || line.spans.iter().any(|span| span.tone == Tone::Title));
+    lines
+}
+
+/// The key, who has it, and what is known of that session.
+fn key(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
+    let Some(tag) = row.tag else { return Vec::new() };
+    let mut lines = Vec::new();
+    if let Some(LockKey::Bigint(number)) = tag.advisory_key() {
+        let kind = match TaskKey::of(number) {
+            TaskKey::Own(id) => format!("{number} (task {id} in the namespace of tasks)"),
+            TaskKey::Raw(_) => format!("{number} (a bare number, which others may use)"),
+        };
+        lines.push(field("key", kind, Tone::Plain));
+    }
+    let holder = match (row.held, row.holder) {
+        (false, _) => "nobody".to_owned(),
+        (true, None) => "a prepared transaction".to_owned(),
+        (true, Some(pid)) => {
+            let state = crate::app::panes::chains::root_state(context, Party::Backend(pid), 60).text;
+            format!("{}  {state}", party(context, Party::Backend(pid)))
+        }
+    };
+    lines.push(field("held by", holder, Tone::Plain));
+    if let Some(queue) = context.queue(&tag) {
+        lines.push(field(
+            "waited for by",
+            format!("{}; f follows its lock", queue.waiters.len()),
+            Tone::Warning,
+        ));
+    }
+    lines
+}
+
+/// The executions that were read, newest first.
+fn last(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
+    let Some(set) = row.set(context.snapshot) else { return Vec::new() };
+    let mine = || set.executions.rows.iter().filter(|execution| execution.task_id == row.task.id);
+    if mine().next().is_none() {
+        return vec![heading("No execution is known")];
+    }
+    let mut lines = vec![heading("Last executions")];
+    for execution in mine() {
+        lines.push(execution_line(context, execution));
+        if let Some(by) = &execution.recovered_by {
+            lines.push(field("", format!("recovered by {}", text::one_line(by)), Tone::Warning));
+        }
+        if let Some(error) = execution.error.as_ref().filter(|error| !error.is_empty()) {
+            lines.push(field("", text::one_line(error), Tone::Critical));
+        }
+    }
+    lines
+}
+
+fn execution_line(context: &Context<'_>, execution: &Execution) -> Line {
+    let status = words(execution.status.as_ref());
+    let tone = match status.as_str() {
+        "running" | "completed" => Tone::Good,
+        _ => Tone::Critical,
+    };
+    let took = execution.started_at.zip(execution.completed_at.or(Some(context.snapshot.taken_at)));
+    let took = took.map(|(from, to)| text::duration((to - from).as_seconds_f64())).unwrap_or_default();
+    let status = text::fit_pad(&status, 10, text::Align::Left);
+    let worker = text::fit_pad(&words(execution.worker.as_ref()), 16, text::Align::Left);
+    let attempt = execution.attempt.map(|attempt| format!("  attempt {attempt}")).unwrap_or_default();
+    Line::new().with(format!("  {status} "), tone).with(
+        format!("{worker} {took:>6}  began {}{attempt}", ago(context, execution.started_at)),
+        Tone::Plain,
+    )
+}

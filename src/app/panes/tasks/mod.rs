@@ -1,0 +1,317 @@
+//! The scheduled tasks: the Tasks screen, and a pane of the Overview.
+//!
+//! ```text
+//!   STATE    TASK            WORKER       RUN LIMIT  OF LIMIT      NEXT  PID    TRY
+//!   orphan   报表生成任务    worker-7  41m02s   30m  ██████████ 136%  -    -      2/3
+//! ```
+
+mod detail;
+
+use std::borrow::Cow;
+
+use crate::app::context::Context;
+use crate::app::line::Tone;
+use crate::app::panes::cell::{bar, worker};
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::facts::{Fact, stale};
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::words::{BEAT, TABLE, TRY, WORKER};
+use crate::app::panes::{Cell, Rows, Value};
+use crate::model::task::{Execution, Schedule, TaskId, TaskRow, TaskState};
+use crate::text;
+
+/// Tasks of the view.
+struct Tasks;
+
+impl Rows for Tasks {
+    type Row<'a> = &'a TaskRow;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a TaskRow> {
+        context.view.tasks.rows.get(row.at()?)
+    }
+
+    fn id(_: &Context<'_>, row: &TaskRow) -> Option<RowId> {
+        Some(RowId::Task(row.task, row.again))
+    }
+}
+
+type Column = crate::app::panes::Column<Tasks>;
+
+static COLUMNS: Columns<Tasks> = Columns {
+    shown: &[
+        Column::state(
+            ("STATE", "state", "of the task; the words below say what each means"),
+            (8, 8),
+            |row, _| (row.state.as_str(), tone(row.state)),
+        ),
+        Column::sorted(
+            ("TASK", "task", "name of the task"),
+            (18, 36),
+            |row, context, _| Cell::server(Some(&row.name(context.snapshot))),
+            |row, context| Value::Text(Cow::Owned(row.name(context.snapshot).to_string())),
+        ),
+        Column::sorted(
+            WORKER,
+            (12, 24),
+            |row, context, room| worker(worker_name(context, row), room),
+            |row, context| Value::text(worker_name(context, row)),
+        ),
+        Column::age(("RUN", "run", "how long it has run"), (6, 6), Tone::Plain, |row, context| {
+            row.age(context.snapshot)
+        }),
+        Column::sorted(
+            ("LIMIT", "limit", "its timeout"),
+            (6, 6),
+            |row, context, _| limit(context, row),
+            |row, _| Value::Number(row.limit),
+        )
+        .right(),
+        Column::sorted(
+            ("OF LIMIT", "gauge", "how much of its timeout is used up"),
+            (14, 22),
+            |row, context, room| gauge(context, row, room),
+            |row, context| used_up(context, row),
+        )
+        .rank(4),
+        Column::sorted(
+            ("NEXT", "next", "when it is due, or since when"),
+            (10, 10),
+            |row, context, _| next(context, row),
+            |row, context| Value::number(row.due_in(context.snapshot)),
+        )
+        .right()
+        .rank(1),
+        Column::age(("LAST", "last", "since its last run began"), (6, 6), Tone::Dim, |row, context| {
+            context.age(schedule(context, row)?.last_run_at)
+        })
+        .rank(3),
+        Column::sorted(
+            ("PID", "pid", "the session that holds its key"),
+            (7, 8),
+            |row, _, _| holder(row),
+            |row, _| Value::whole(row.holder.map(i64::from)),
+        )
+        .rank(2),
+        Column::cell(TRY, (4, 5), |row, context, _| {
+            attempts(context, row).map_or_else(Cell::none, Cell::plain)
+        })
+        .right()
+        .rank(5),
+        Column::age(BEAT, (6, 6), Tone::Dim, |row, context| {
+            context.age(execution(context, row)?.heartbeat_at)
+        })
+        .rank(6),
+        Column::text(("TYPE", "type", "its type"), (8, 14), |row, context| {
+            schedule(context, row)?.kind.as_deref()
+        })
+        .rank(7),
+        Column::text(("CRON", "cron", "its schedule"), (12, 16), |row, context| {
+            schedule(context, row)?.cron.as_deref()
+        })
+        .rank(8),
+        Column::text(TABLE, (14, 0), |row, context| {
+            row.set(context.snapshot).map(|set| &*set.tables.schedules)
+        })
+        .rank(9)
+        .kept_where(|context| context.snapshot.task_sets.len() > 1),
+    ],
+    others: &[],
+};
+
+pub(in crate::app::panes) static PANE: Definition = Definition {
+    order: |context, rows| {
+        rows.sort_by_cached_key(|row| Tasks::get(context, *row).map(|row| urgency(context, row)));
+    },
+    is_there: |has| has.tasks,
+    absent: Some("there are no task tables here; [tables] in the config names some"),
+    empty: "no scheduled tasks",
+    facts: |context, _| facts(context),
+    read: |context| Read {
+        at: context.snapshot.task_sets.iter().find_map(|set| set.tasks.taken_at),
+        error: None,
+    },
+    prefers_names: true,
+    is_state: |word| TaskState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |context, id| match id {
+        RowId::Task(task, again) => name(context, task, again),
+        _ => String::new(),
+    },
+    label: |context, id| match id {
+        RowId::Task(task, again) => label(context, task, again),
+        _ => String::new(),
+    },
+    detail: |context, id, _| match id {
+        RowId::Task(task, again) => detail::lines(context, task, again),
+        _ => None,
+    },
+    ..Definition::new(("Tasks", "a task"), &COLUMNS, |context, _| Row::all(context.view.tasks.rows.len()))
+};
+
+fn schedule<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a Schedule> {
+    row.schedule(context.snapshot)
+}
+
+fn execution<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a Execution> {
+    row.execution(context.snapshot)
+}
+
+fn worker_name<'a>(context: &Context<'a>, row: &'a TaskRow) -> Option<&'a str> {
+    execution(context, row)?.worker.as_deref()
+}
+
+fn name(context: &Context<'_>, task: TaskId, again: Option<i64>) -> String {
+    match context.task(task, again) {
+        Some(row) => format!("Task {} · {}", task.id, text::one_line(&row.name(context.snapshot))),
+        None => format!("Task {}", task.id),
+    }
+}
+
+fn label(context: &Context<'_>, task: TaskId, again: Option<i64>) -> String {
+    let name = context.task(task, again).map(|row| row.name(context.snapshot));
+    let name = name.unwrap_or_else(|| format!("task {}", task.id).into());
+    text::fit(&text::one_line(&name), 20).into_owned()
+}
+
+/// How a state looks.
+pub(in crate::app) fn tone(state: TaskState) -> Tone {
+    match state {
+        TaskState::Orphan | TaskState::Failed => Tone::Critical,
+        TaskState::MaybeOrphan
+        | TaskState::Slow
+        | TaskState::MaybeSlow
+        | TaskState::Overdue
+        | TaskState::Leaked
+        | TaskState::LeftOver
+        | TaskState::Settling
+        | TaskState::Unknown => Tone::Warning,
+        TaskState::Running | TaskState::MaybeRunning => Tone::Good,
+        TaskState::Due => Tone::Plain,
+        TaskState::Idle | TaskState::Disabled => Tone::Dim,
+    }
+}
+
+/// `in 4m10s`, `12m ago`: when it begins, or should have begun. What runs has begun; `orphan 18s`: it will be one, if nothing is heard of it.
+fn next(context: &Context<'_>, row: &TaskRow) -> Cell {
+    if let Some(left) = row.orphan_in {
+        return Cell::toned(format!("orphan {}", text::duration(left.max(0.0))), Tone::Warning);
+    }
+    let waiting = row.execution.is_none() && row.schedule_state != Some(TaskState::Disabled);
+    match row.due_in(context.snapshot).filter(|_| waiting) {
+        Some(seconds) if seconds > 0.0 => Cell::plain(format!("in {}", text::duration(seconds))),
+        Some(seconds) => {
+            let late = row.state == TaskState::Overdue;
+            let tone = if late { Tone::Warning } else { Tone::Plain };
+            Cell::toned(format!("{} ago", text::duration(-seconds)), tone)
+        }
+        None => Cell::none(),
+    }
+}
+
+/// `█████▌░░░  61%`: how much of its time a run has used up.
+fn gauge(context: &Context<'_>, row: &TaskRow, room: u16) -> Cell {
+    let Some(share) = row.age(context.snapshot).filter(|_| row.limit > 0.0).map(|age| age / row.limit) else {
+        return Cell::none();
+    };
+    let tone = if share >= 1.0 { Tone::Warning } else { Tone::Plain };
+    Cell::toned(bar(share, room), tone)
+}
+
+/// `2/3`: the attempt that runs, or how many failed, and how many there are.
+fn attempts(context: &Context<'_>, row: &TaskRow) -> Option<String> {
+    let attempt = if let Some(execution) = row.execution(context.snapshot) {
+        execution.attempt
+    } else {
+        let failed = row.schedule(context.snapshot).and_then(|task| task.attempts);
+        // Given up and begun anew it counts from none; the log knows better.
+        failed.max(Some(i64::from(row.streak.length))).filter(|failed| *failed > 0)
+    };
+    let most = row.schedule(context.snapshot).and_then(|task| task.max_attempts);
+    match (attempt, most) {
+        (Some(attempt), Some(most)) => Some(format!("{attempt}/{most}")),
+        (Some(attempt), None) => Some(attempt.to_string()),
+        (None, _) => None,
+    }
+}
+
+fn holder(row: &TaskRow) -> Cell {
+    match (row.held, row.holder) {
+        (true, Some(pid)) => Cell::plain(pid.to_string()),
+        (true, None) => Cell::plain("prepared"),
+        (false, _) => Cell::none(),
+    }
+}
+
+/// The timeout, of what runs and of what has one of its own.
+fn limit(context: &Context<'_>, row: &TaskRow) -> Cell {
+    let has_one = row.schedule(context.snapshot).is_some_and(|task| task.timeout.is_some());
+    let shown = has_one || row.execution(context.snapshot).is_some();
+    Cell::age(Some(row.limit).filter(|_| shown), Tone::Dim)
+}
+
+fn used_up(context: &Context<'_>, row: &TaskRow) -> Value<'static> {
+    Value::number(row.age(context.snapshot).map(|age| age / row.limit.max(f64::MIN_POSITIVE)))
+}
+
+/// By how urgent the state is; within it what began first, or is due first.
+fn urgency(context: &Context<'_>, row: &TaskRow) -> (TaskState, i64, TaskId, Option<i64>) {
+    let began = row.execution(context.snapshot).and_then(|execution| execution.started_at);
+    let due = || row.schedule(context.snapshot).and_then(|task| task.next_run_at);
+    let since = began.or_else(due).map_or(i64::MAX, |at| at.timestamp_micros());
+    (row.state, since, row.task, row.again)
+}
+
+/// How old the rows of a table that could not be read are; then `10 running · 1 orphan · 1 slow · 2 overdue`, and what
+/// was left out.
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let counts = &context.view.tasks.counts;
+    // Each task is in one state: the numbers add up.
+    let running = counts.of(TaskState::Running) + counts.of(TaskState::MaybeRunning);
+    let mut facts = staleness(context);
+    facts.push((format!("{running} running"), Tone::Plain));
+    facts.extend(urgent(context));
+    let doubtful = [TaskState::LeftOver, TaskState::Settling, TaskState::Unknown];
+    facts.extend(doubtful.into_iter().filter_map(|state| count(context, state)));
+    if context.snapshot.task_sets.iter().any(|set| set.tasks_cut) {
+        facts.push(("more are not read".to_owned(), Tone::Warning));
+    }
+    if context.snapshot.task_sets.iter().any(|set| set.running_cut) {
+        facts.push(("older executions are not read".to_owned(), Tone::Warning));
+    }
+    facts
+}
+
+/// How many need somebody, the worst first.
+fn urgent(context: &Context<'_>) -> Vec<Fact> {
+    let states = [
+        TaskState::Orphan,
+        TaskState::MaybeOrphan,
+        TaskState::Slow,
+        TaskState::MaybeSlow,
+        TaskState::Failed,
+        TaskState::Overdue,
+        TaskState::Leaked,
+    ];
+    states.into_iter().filter_map(|state| count(context, state)).collect()
+}
+
+/// `2 overdue`; nothing where there is none.
+#[must_use]
+pub fn count(context: &Context<'_>, state: TaskState) -> Option<Fact> {
+    let number = context.view.tasks.counts.of(state);
+    let tone = if state == TaskState::Orphan { Tone::Critical } else { Tone::Warning };
+    (number > 0).then(|| (format!("{number} {}", state.as_str()), tone))
+}
+
+fn staleness(context: &Context<'_>) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    for set in context.snapshot.task_sets.iter() {
+        let tasks = set.tasks.error.as_ref().map(|error| (set.tasks.taken_at, error));
+        let log = set.executions.error.as_ref().map(|error| (set.executions.taken_at, error));
+        // Both are mostly locked by the same, and there is one line.
+        if let Some((taken, error)) = tasks.or(log) {
+            facts.push(stale(context, taken, error));
+        }
+    }
+    facts
+}

@@ -1,0 +1,18 @@
+//! Columns that say the same in several panes: title, name in a filter, and help.
+
+/// Title, name and help of a column.
+pub(super) type Words = (&'static str, &'static str, &'static str);
+
+pub(super) const PID: Words = ("PID", "pid", "process id of the session");
+pub(super) const DB: Words = ("DB", "db", "database");
+pub(super) const WHO: Words = ("WHO", "who", WHO_HELP);
+pub(super) const WHO_HELP: &str =
+    "role@application; @application where it is too long and all are of one role";
+pub(super) const QUERY: Words = ("QUERY", "query", "the query it runs, or ran last");
+pub(super) const XACT: Words = ("XACT", "xact", "age of its transaction; w: it has written");
+pub(super) const BLOCKS: Words =
+    ("BLOCKS", "blocks", "sessions that wait behind it, directly or through others");
+pub(super) const TABLE: Words = ("TABLE", "table", "where the row is");
+pub(super) const WORKER: Words = ("WORKER", "worker", "the worker, as the table names it");
+pub(super) const TRY: Words = ("TRY", "try", "the attempt, and how many there may be");
+pub(super) const BEAT: Words = ("BEAT", "beat", "since the worker's last heartbeat");

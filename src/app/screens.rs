@@ -1,0 +1,242 @@
+//! The screens: which panes stand on each, its key, and its words. The keys, the command line, the help and the footer read
+//! this list.
+
+use super::panes::Pane;
+
+/// Which tables a database has.
+#[expect(clippy::struct_excessive_bools, reason = "each is a table of its own")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Has {
+    /// Scheduled tasks.
+    pub tasks: bool,
+    /// Leases.
+    pub leases: bool,
+    /// A lease was seen at some time: until then the Overview has no rows for them.
+    pub lease_seen: bool,
+    /// A work queue.
+    pub queue: bool,
+    /// Rate limits.
+    pub limits: bool,
+    /// Id generators.
+    pub generators: bool,
+}
+
+/// What a screen is.
+pub struct Definition {
+    /// The digit that chooses it.
+    pub key: &'static str,
+    /// Its name on the command line, and of its key in the config.
+    pub name: &'static str,
+    /// Its name.
+    pub title: &'static str,
+    /// What it shows, for the help of the command line.
+    pub about: &'static str,
+    /// What its key leads to, for the help of the keys.
+    pub help: &'static str,
+    /// Its panes, in the order that Tab goes through. Where none is there, the first of them says so.
+    pub panes: &'static [Place],
+    /// Why it is not there.
+    pub absent: &'static str,
+}
+
+/// A pane on a screen.
+pub struct Place {
+    pane: Pane,
+    /// Beside that what it shows is there.
+    only_where: fn(Has) -> bool,
+}
+
+/// A pane that stands on a screen wherever there is what it shows.
+const fn pane(pane: Pane) -> Place {
+    Place { pane, only_where: |_| true }
+}
+
+/// From one list: the names of the screens, and the value behind each.
+macro_rules! screens {
+    ($($(#[$doc:meta])* $name:ident = $definition:expr,)*) => {
+        /// A screen by its name: what the number keys choose.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Screen {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Screen {
+            /// Every screen, in the order of their keys.
+            pub const ALL: [Self; [$(stringify!($name)),*].len()] = [$(Self::$name),*];
+
+            /// What it is.
+            #[must_use]
+            pub fn definition(self) -> &'static Definition {
+                match self {
+                    $(Self::$name => {
+                        static DEFINITION: Definition = $definition;
+                        &DEFINITION
+                    })*
+                }
+            }
+        }
+    };
+}
+
+screens! {
+    /// The most important panes together.
+    Overview = Definition {
+        key: "1",
+        name: "overview",
+        title: "Overview",
+        about: "The panes together",
+        help: "Overview: what is wrong now",
+        panes: &[
+            pane(Pane::Chains),
+            pane(Pane::Advisory),
+            pane(Pane::Tasks),
+            Place { pane: Pane::Leases, only_where: |has| has.lease_seen },
+        ],
+        absent: "",
+    },
+    /// The blocking forest, alone.
+    Chains = Definition {
+        key: "2",
+        name: "chains",
+        title: "Chains",
+        about: "Who blocks whom",
+        help: "Chains: who blocks whom, ranked",
+        panes: &[pane(Pane::Chains)],
+        absent: "",
+    },
+    /// Held and awaited locks.
+    Locks = Definition {
+        key: "3",
+        name: "locks",
+        title: "Locks",
+        about: "Locks held and awaited",
+        help: "Locks: held and awaited",
+        panes: &[pane(Pane::Locks), pane(Pane::Waits)],
+        absent: "",
+    },
+    /// Schedules and executions.
+    Tasks = Definition {
+        key: "4",
+        name: "tasks",
+        title: "Tasks",
+        about: "Scheduled tasks",
+        help: "Tasks: schedules and what runs (where there are task tables)",
+        panes: &[pane(Pane::Tasks)],
+        absent: "there are no task tables here; [tables] in the config names some",
+    },
+    /// Locks that end by themselves.
+    Leases = Definition {
+        key: "5",
+        name: "leases",
+        title: "Leases",
+        about: "Leases",
+        help: "Leases: who has what and until when (if there are any)",
+        panes: &[pane(Pane::Leases)],
+        absent: "there are no leases here: no table distlock ([tables] in the config names one), and no --redis",
+    },
+    /// The work queue; rate limits and id generators.
+    Queue = Definition {
+        key: "6",
+        name: "queue",
+        title: "Queue",
+        about: "The work queue, rate limits and id generators",
+        help: "Queue: items and workers; rate limits; id generators",
+        panes: &[pane(Pane::Queue), pane(Pane::Limits), pane(Pane::Generators)],
+        absent: "there is no table task_queue, rate_limit or id_generator; [tables] in the config names one",
+    },
+    /// `pg_stat_activity`.
+    Backends = Definition {
+        key: "7",
+        name: "backends",
+        title: "Backends",
+        about: "Sessions",
+        help: "Backends: all sessions and processes",
+        panes: &[pane(Pane::Backends)],
+        absent: "",
+    },
+    /// What changed.
+    Events = Definition {
+        key: "8",
+        name: "events",
+        title: "Events",
+        about: "What changed",
+        help: "Events: what changed, the newest first",
+        panes: &[pane(Pane::Events)],
+        absent: "",
+    },
+}
+
+#[expect(clippy::derivable_impls, reason = "the list has no place for the attribute")]
+impl Default for Screen {
+    fn default() -> Self {
+        Self::Overview
+    }
+}
+
+impl Screen {
+    /// Its name.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        self.definition().title
+    }
+
+    /// Whether it can be gone to: one of its panes has something to show.
+    #[must_use]
+    pub fn is_there(self, has: Has) -> bool {
+        self.there(has).next().is_some()
+    }
+
+    /// Its panes, in the order that Tab goes through.
+    #[must_use]
+    pub fn panes(self, has: Has) -> Vec<Pane> {
+        let there: Vec<Pane> = self.there(has).collect();
+        if there.is_empty() { self.all().take(1).collect() } else { there }
+    }
+
+    /// All panes that may stand on it.
+    pub fn all(self) -> impl Iterator<Item = Pane> {
+        self.definition().panes.iter().map(|place| place.pane)
+    }
+
+    fn there(self, has: Has) -> impl Iterator<Item = Pane> {
+        let is_there =
+            move |place: &&Place| (place.pane.definition().is_there)(has) && (place.only_where)(has);
+        self.definition().panes.iter().filter(is_there).map(|place| place.pane)
+    }
+
+    /// The screens but the Overview on which a pane may stand.
+    pub fn with(pane: Pane) -> impl Iterator<Item = Self> {
+        let others = Self::ALL.into_iter().filter(|screen| *screen != Self::Overview);
+        others.filter(move |screen| screen.all().any(|other| other == pane))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_screen_has_a_key_and_a_name_of_its_own_and_every_pane_a_screen() {
+        let of = |get: fn(&Definition) -> &'static str| -> BTreeSet<_> {
+            Screen::ALL.into_iter().map(|screen| get(screen.definition())).collect()
+        };
+        assert_eq!(of(|screen| screen.key).len(), Screen::ALL.len());
+        assert_eq!(of(|screen| screen.name).len(), Screen::ALL.len());
+        for pane in Pane::ALL {
+            assert!(
+                Screen::ALL.into_iter().any(|screen| screen.all().any(|other| other == pane)),
+                "{pane:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_screen_that_may_not_be_there_says_why() {
+        for screen in Screen::ALL {
+            assert_eq!(screen.is_there(Has::default()), screen.definition().absent.is_empty(), "{screen:?}");
+            assert!(!screen.panes(Has::default()).is_empty());
+        }
+    }
+}

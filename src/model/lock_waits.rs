@@ -1,0 +1,304 @@
+//! Who waited for which lock since locktop began to look: how often and for how long. The server keeps no such numbers.
+//!
+//! A wait counts for as long as it had lasted at the last look that saw it, and one that came and went between two looks
+//! is not seen: in truth the numbers are at least as large. Locks whose id says nothing the next time are taken
+//! together, as `lock_contention` of the schema does: the rows of a table, and the ends of transactions.
+
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::awaited_rows::AwaitedRows;
+use super::lock::{LockMode, LockTag, LockType};
+use super::lock_name::LockNames;
+use super::snapshot::Snapshot;
+use super::wait_graph::{Queue, WaitGraph, Waiter};
+use super::{Text, Timestamp, words};
+
+/// So many locks are kept; of more, those are forgotten that cost the least.
+const MOST: usize = 1000;
+
+/// The locks that were waited for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct LockWaits {
+    /// When the locks were read for the first time, by the server's clock; none before that.
+    pub since: Option<Timestamp>,
+    /// In the order in which they were first waited for.
+    pub locks: Vec<WaitedLock>,
+    /// How many more there were, which are forgotten.
+    pub forgotten: u64,
+}
+
+/// A lock that was waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WaitedLock {
+    /// What is locked, as [`contended`] gives it.
+    pub tag: LockTag,
+    /// The same in words, as they were when a wait for it last began: text of the server.
+    pub name: Text,
+    /// Waits that were seen.
+    pub waits: u64,
+    /// How long all of them have lasted together, in seconds.
+    pub total: f64,
+    /// How long the longest of them has lasted, in seconds.
+    pub longest: f64,
+    /// What the longest asked for.
+    pub longest_mode: LockMode,
+    /// Sessions that waited for it at the last look.
+    pub waiting: u32,
+    /// When the first of the waits began.
+    pub first: Timestamp,
+    /// When the last one was last seen.
+    pub last: Timestamp,
+}
+
+impl LockWaits {
+    /// How long everybody has waited for any lock, in seconds.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.locks.iter().map(|lock| lock.total).sum()
+    }
+
+    /// A lock; none when it was never waited for, or is forgotten.
+    #[must_use]
+    pub fn get(&self, tag: &LockTag) -> Option<&WaitedLock> {
+        self.locks.iter().find(|lock| lock.tag == *tag)
+    }
+}
+
+/// What waits are counted by. Of rows and pages the table is left, since their places change with every update, and of a
+/// transaction nothing: its number never comes again.
+#[must_use]
+pub fn contended(awaited: &LockTag) -> LockTag {
+    let LockTag { database, relation, .. } = *awaited;
+    let anew = LockTag::new(awaited.locktype);
+    match awaited.locktype {
+        LockType::Tuple | LockType::Page => LockTag { database, relation, ..anew },
+        LockType::TransactionId | LockType::VirtualXid | LockType::SpecToken | LockType::ApplyTransaction => {
+            anew
+        }
+        _ => *awaited,
+    }
+}
+
+/// A wait that goes on: how much of it has been counted, and at which look it was seen last.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    seconds: f64,
+    look: u64,
+}
+
+/// Counts the waits, look by look.
+#[derive(Debug, Default)]
+pub struct WaitCounter {
+    waits: Arc<LockWaits>,
+    places: FxHashMap<LockTag, usize>,
+    /// By process and start: a process waits for one lock at a time.
+    going_on: FxHashMap<(i32, Timestamp), Counted>,
+    looks: u64,
+}
+
+impl WaitCounter {
+    /// What has been counted up to a snapshot. Where its locks could not be read nothing is counted.
+    pub fn look(&mut self, snapshot: &Snapshot, graph: &WaitGraph, names: &LockNames) -> Arc<LockWaits> {
+        let is_first = self.waits.since.is_none();
+        let is_calm = graph.queues.is_empty() && self.going_on.is_empty();
+        if snapshot.locks.error.is_none() && (is_first || !is_calm) {
+            self.count(snapshot, graph, names);
+        }
+        Arc::clone(&self.waits)
+    }
+
+    fn count(&mut self, snapshot: &Snapshot, graph: &WaitGraph, names: &LockNames) {
+        self.looks += 1;
+        let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
+        let rows = AwaitedRows::of(snapshot, graph);
+        let waits = Arc::make_mut(&mut self.waits);
+        waits.since.get_or_insert(now);
+        for lock in &mut waits.locks {
+            lock.waiting = 0;
+        }
+        for queue in &graph.queues {
+            // Whose time is not there yet has just begun to wait.
+            for (waiter, start) in queue.waiters.iter().filter_map(|one| Some((one, one.wait_start?))) {
+                let awaited = rows.awaited(&queue.tag, waiter.pid);
+                let seen = Seen { awaited, waiter, start, now };
+                let counted = self.going_on.get(&(waiter.pid, start)).map(|counted| counted.seconds);
+                let name = || name(snapshot, names, queue, awaited);
+                let seconds = seen.add(waits, &mut self.places, counted, name);
+                self.going_on.insert((waiter.pid, start), Counted { seconds, look: self.looks });
+            }
+        }
+        let look = self.looks;
+        self.going_on.retain(|_, counted| counted.look == look);
+        if waits.locks.len() > MOST {
+            forget(waits, &mut self.places);
+        }
+    }
+}
+
+/// A wait at one look.
+struct Seen<'a> {
+    awaited: &'a LockTag,
+    waiter: &'a Waiter,
+    start: Timestamp,
+    now: Timestamp,
+}
+
+impl Seen<'_> {
+    /// Adds to its lock what was not counted yet; gives how long it has lasted so far, in seconds.
+    fn add(
+        &self,
+        waits: &mut LockWaits,
+        places: &mut FxHashMap<LockTag, usize>,
+        counted: Option<f64>,
+        name: impl Fn() -> Text,
+    ) -> f64 {
+        // A clock that was set back takes nothing away.
+        let length = (self.now - self.start).as_seconds_f64().max(counted.unwrap_or_default()).max(0.0);
+        let tag = contended(self.awaited);
+        let at = *places.entry(tag).or_insert(waits.locks.len());
+        if at >= waits.locks.len() {
+            waits.locks.push(self.first(tag, name()));
+        }
+        let Some(lock) = waits.locks.get_mut(at) else { return length };
+        if counted.is_none() {
+            // Who holds it now may tell more than who did; once a look is enough.
+            if lock.waits > 0 && lock.waiting == 0 {
+                lock.name = name();
+            }
+            lock.waits += 1;
+        }
+        lock.total += length - counted.unwrap_or_default();
+        if length > lock.longest {
+            (lock.longest, lock.longest_mode) = (length, self.waiter.mode);
+        }
+        lock.waiting += 1;
+        lock.first = lock.first.min(self.start);
+        lock.last = self.now;
+        length
+    }
+
+    fn first(&self, tag: LockTag, name: Text) -> WaitedLock {
+        WaitedLock {
+            tag,
+            name,
+            waits: 0,
+            total: 0.0,
+            longest: 0.0,
+            longest_mode: self.waiter.mode,
+            waiting: 0,
+            first: self.start,
+            last: self.now,
+        }
+    }
+}
+
+/// `accounts`, `rows of accounts`, `Prisma Migrate`, `ends of transactions`.
+fn name(snapshot: &Snapshot, names: &LockNames, queue: &Queue, awaited: &LockTag) -> Text {
+    let relation = |what: &str| {
+        let tag = LockTag { locktype: LockType::Relation, ..contended(awaited) };
+        format!("{what} of {}", words::target(snapshot, names, &tag, None))
+    };
+    let holder = || {
+        let pid = queue.holders.first()?.party.pid();
+        snapshot.backends.rows.iter().find(|backend| backend.pid == pid)
+    };
+    match awaited.locktype {
+        LockType::Tuple => relation("rows").into(),
+        LockType::Page => relation("pages").into(),
+        LockType::TransactionId => "ends of transactions".into(),
+        LockType::VirtualXid => "ends of virtual transactions".into(),
+        LockType::Advisory => words::target(snapshot, names, awaited, holder()).into(),
+        _ => words::target(snapshot, names, awaited, None).into(),
+    }
+}
+
+/// Forgets a tenth of the locks: those that cost the least, and none that somebody waits for now.
+fn forget(waits: &mut LockWaits, places: &mut FxHashMap<LockTag, usize>) {
+    let mut quiet: Vec<&WaitedLock> = waits.locks.iter().filter(|lock| lock.waiting == 0).collect();
+    quiet.sort_by(|a, b| a.total.total_cmp(&b.total));
+    let gone: FxHashSet<LockTag> = quiet.into_iter().take(MOST / 10).map(|lock| lock.tag).collect();
+    waits.forgotten += gone.len() as u64;
+    waits.locks.retain(|lock| !gone.contains(&lock.tag));
+    *places = waits.locks.iter().enumerate().map(|(at, lock)| (lock.tag, at)).collect();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::backend::State;
+    use crate::sample::{Builder, advisory, at, relation};
+
+    /// Sessions from 1 on that wait for a lock which 100 holds, each for so many seconds at the moment `now`.
+    fn looked(counter: &mut WaitCounter, now: f64, tag: LockTag, waits: &[f64]) -> Arc<LockWaits> {
+        let mut builder = Builder { now, ..Builder::default() };
+        builder.session(100, "app@web", State::IdleInTransaction, 60.0, "SELECT 1");
+        builder.lock(100, tag, LockMode::Exclusive, None);
+        for (pid, wait) in (1..).zip(waits) {
+            builder.session(pid, "app@web", State::Active, *wait, "SELECT 2");
+            builder.lock(pid, tag, LockMode::Exclusive, Some(*wait));
+        }
+        let view = builder.view();
+        counter.look(view.snapshot.as_ref().unwrap(), &view.graph, &LockNames::default())
+    }
+
+    fn numbers(waits: &LockWaits) -> Vec<(u64, f64, f64, u32)> {
+        let of = |lock: &WaitedLock| (lock.waits, lock.total, lock.longest, lock.waiting);
+        waits.locks.iter().map(of).collect()
+    }
+
+    #[test]
+    fn a_wait_counts_once_for_as_long_as_it_was_seen_to_last() {
+        let (mut counter, tag) = (WaitCounter::default(), advisory(42));
+        assert_eq!(looked(&mut counter, 0.0, tag, &[]).since, Some(at(0.0)));
+        assert_eq!(numbers(&looked(&mut counter, 1.0, tag, &[0.5])), [(1, 0.5, 0.5, 1)]);
+        assert_eq!(numbers(&looked(&mut counter, 2.0, tag, &[1.5, 0.5])), [(2, 2.0, 1.5, 2)]);
+        let over = looked(&mut counter, 3.0, tag, &[]);
+        assert_eq!(numbers(&over), [(2, 2.0, 1.5, 0)], "nobody waits any more, and what was counted stays");
+        assert_eq!(numbers(&looked(&mut counter, 9.0, tag, &[0.25])), [(3, 2.25, 1.5, 1)], "another wait");
+        assert_eq!(looked(&mut counter, 9.0, tag, &[]).since, Some(at(0.0)));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_takes_nothing_away() {
+        let (mut counter, tag) = (WaitCounter::default(), advisory(42));
+        assert_eq!(numbers(&looked(&mut counter, 10.0, tag, &[8.0])), [(1, 8.0, 8.0, 1)]);
+        assert_eq!(numbers(&looked(&mut counter, 5.0, tag, &[3.0])), [(1, 8.0, 8.0, 1)]);
+        assert_eq!(numbers(&looked(&mut counter, 12.0, tag, &[10.0])), [(1, 10.0, 10.0, 1)]);
+    }
+
+    #[test]
+    fn what_could_not_be_read_counts_for_nothing() {
+        let (mut counter, tag) = (WaitCounter::default(), advisory(42));
+        let before = looked(&mut counter, 1.0, tag, &[1.0]);
+        let view = Builder { now: 2.0, ..Builder::default() }.view();
+        let mut snapshot = Snapshot::clone(view.snapshot.as_ref().unwrap());
+        snapshot.locks.error = Some("canceled".into());
+        assert_eq!(counter.look(&snapshot, &view.graph, &LockNames::default()), before);
+    }
+
+    #[test]
+    fn rows_are_taken_together_by_their_table() {
+        let row =
+            |tuple| LockTag { locktype: LockType::Tuple, page: Some(0), tuple: Some(tuple), ..relation(5) };
+        assert_eq!(contended(&row(1)), contended(&row(2)));
+        let transaction = |id| LockTag { transactionid: Some(id), ..LockTag::new(LockType::TransactionId) };
+        assert_eq!(contended(&transaction(1)), contended(&transaction(2)));
+        assert_ne!(contended(&advisory(1)), contended(&advisory(2)));
+        let (mut counter, tag) = (WaitCounter::default(), row(1));
+        assert_eq!(&*looked(&mut counter, 1.0, tag, &[1.0]).locks[0].name, "rows of relation 5");
+    }
+
+    #[test]
+    fn of_too_many_locks_those_that_cost_the_least_are_forgotten() {
+        let mut counter = WaitCounter::default();
+        let most = i64::try_from(MOST).unwrap();
+        for key in 0..=most {
+            looked(&mut counter, 1.0, advisory(key), &[if key == 0 { 900.0 } else { 1.0 }]);
+        }
+        let waits = looked(&mut counter, 2.0, advisory(0), &[]);
+        assert_eq!((waits.locks.len(), waits.forgotten), (MOST + 1 - MOST / 10, 100));
+        assert!(waits.get(&advisory(0)).is_some() && waits.get(&advisory(most)).is_some());
+    }
+}
