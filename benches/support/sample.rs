@@ -12,6 +12,7 @@ use locktop::model::lock_name::LockNames;
 use locktop::model::lock_waits::WaitCounter;
 use locktop::model::rate_limit::RateLimit;
 use locktop::model::snapshot::{Names, Section, Server, Snapshot};
+use locktop::model::snapshot_index::SnapshotIndex;
 use locktop::model::task::{Board, Execution, Schedule, TaskKey, Watch};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{Link, Sample, Series, TargetId, View};
@@ -185,10 +186,11 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         backends: &snapshot.backends.rows,
         answers: &snapshot.answers,
     });
+    let index = SnapshotIndex::of(&snapshot, &graph);
     let tasks = board(&snapshot);
     let leases = lease::Board::of(&snapshot);
     let queue = work_queue::Board::of(&snapshot, &Thresholds::default());
-    let findings = findings(&snapshot, &graph, (&tasks, &leases, &queue));
+    let findings = findings(&snapshot, &graph, &index, (&tasks, &leases, &queue));
     let taken = snapshot.taken_at;
     let samples = (0..60u32)
         .map(|back| Sample {
@@ -204,7 +206,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         .filter_map(|lock| Some(((lock.pid?, lock.tag), HeldSince { proved: at(-41.0), seen: at(-30.0) })))
         .collect();
     let runs_since = held::runs(&tasks, &snapshot);
-    let lock_waits = WaitCounter::default().look(&snapshot, &graph, &LockNames::default());
+    let lock_waits = WaitCounter::default().look(&snapshot, &graph, &index, &LockNames::default());
     let waiting_since = (graph.waiting > 0).then(|| at(-171.0));
     View {
         target: TargetId(0),
@@ -212,6 +214,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         link: Link::Live,
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
+        index: Arc::new(index),
         tasks: Arc::new(tasks),
         leases: Arc::new(leases),
         queue: Arc::new(queue),
@@ -238,11 +241,13 @@ fn board(snapshot: &Snapshot) -> Board {
 fn findings(
     snapshot: &Snapshot,
     graph: &WaitGraph,
+    index: &SnapshotIndex,
     (tasks, leases, queue): (&Board, &lease::Board, &work_queue::Board),
 ) -> Vec<Finding> {
     finding::find(finding::Scene {
         snapshot,
         graph,
+        index,
         tasks,
         leases,
         queue,

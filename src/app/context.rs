@@ -1,6 +1,6 @@
 //! A view, and how it is put into words: what the cells, the titles and the detail pages are made from.
 
-use super::index::SnapshotIndex;
+use super::index::ViewIndex;
 use crate::model::backend::Backend;
 use crate::model::lease::{LeaseId, LeaseRow};
 use crate::model::lock::{LockTag, LockType, Prepared, VirtualTransaction};
@@ -23,7 +23,7 @@ pub struct Context<'a> {
     /// Its snapshot.
     pub snapshot: &'a Snapshot,
     /// Where things are in it.
-    pub index: &'a SnapshotIndex,
+    pub index: &'a ViewIndex,
     /// Names for advisory keys.
     pub names: &'a LockNames,
     /// Hours east of Greenwich and so on, for times of day.
@@ -78,7 +78,7 @@ impl<'a> Context<'a> {
     /// The backend with this process id.
     #[must_use]
     pub fn backend(&self, pid: i32) -> Option<&'a Backend> {
-        self.snapshot.backends.rows.get(*self.index.backends.get(&pid)? as usize)
+        self.view.index.backend(self.snapshot, pid)
     }
 
     /// A task, or one of several executions of it.
@@ -102,26 +102,25 @@ impl<'a> Context<'a> {
     /// The prepared transaction behind a virtual transaction.
     #[must_use]
     pub fn prepared(&self, virtualtransaction: VirtualTransaction) -> Option<&'a Prepared> {
-        self.index.prepared.get(self.snapshot, virtualtransaction)
+        self.view.index.prepared(self.snapshot, virtualtransaction)
     }
 
     /// The wait queue of a lock.
     #[must_use]
     pub fn queue(&self, tag: &LockTag) -> Option<&'a Queue> {
-        self.view.graph.queues.get(*self.index.queues.get(tag)? as usize)
+        self.view.index.queue(&self.view.graph, tag)
     }
 
     /// The place of a party in the forest, with its index there.
     #[must_use]
     pub fn node(&self, party: Party) -> Option<(usize, &'a TreeNode)> {
-        let at = *self.index.nodes.get(&party)? as usize;
-        Some((at, self.view.graph.tree.nodes.get(at)?))
+        self.view.index.node(&self.view.graph, party)
     }
 
     /// What a root blocks and frees.
     #[must_use]
     pub fn root(&self, party: Party) -> Option<&'a Root> {
-        self.view.graph.roots.get(*self.index.roots.get(&party)? as usize)
+        self.view.index.root(&self.view.graph, party)
     }
 
     /// Who that is: role and application, `app@web`; the kind of process where it is no client.
@@ -162,6 +161,6 @@ impl<'a> Context<'a> {
     /// What `waiter` waits for, in words: for a transaction the row behind it, where the waiter's tuple lock tells.
     #[must_use]
     pub fn wait_label(&self, tag: &LockTag, waiter: i32) -> String {
-        self.lock_label(self.index.rows.awaited(tag, waiter), Some(waiter))
+        self.lock_label(self.view.index.awaited(tag, waiter), Some(waiter))
     }
 }

@@ -1,26 +1,16 @@
-//! Finding things in a view without searching: built once a view.
+//! Finding the rows of a view without searching: built once a view. What is in the snapshot itself is found by its own index.
 
 use rustc_hash::FxHashMap;
 
-use crate::model::awaited_rows::AwaitedRows;
 use crate::model::lease::LeaseId;
-use crate::model::lock::LockTag;
-use crate::model::prepared::PreparedIndex;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::TaskId;
 use crate::model::view::View;
-use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
 
-/// Where things are in a view.
+/// Where the rows of the tables are in a view, and what is so of all of them.
 #[derive(Debug, Clone, Default)]
-pub struct SnapshotIndex {
-    pub(super) backends: FxHashMap<i32, u32>,
-    pub(super) queues: FxHashMap<LockTag, u32>,
-    pub(super) nodes: FxHashMap<Party, u32>,
-    pub(super) roots: FxHashMap<Party, u32>,
-    pub(super) prepared: PreparedIndex,
-    pub(super) rows: AwaitedRows,
+pub struct ViewIndex {
     pub(super) tasks: FxHashMap<(TaskId, Option<i64>), u32>,
     pub(super) leases: FxHashMap<LeaseId, u32>,
     pub(super) items: FxHashMap<ItemId, u32>,
@@ -34,20 +24,11 @@ fn position(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-impl SnapshotIndex {
+impl ViewIndex {
     /// Looks through a view once.
     #[must_use]
     pub fn of(view: &View) -> Self {
         let mut index = Self::default();
-        for (at, queue) in view.graph.queues.iter().enumerate() {
-            index.queues.insert(queue.tag, position(at));
-        }
-        for (at, node) in view.graph.tree.nodes.iter().enumerate() {
-            index.nodes.insert(node.party, position(at));
-        }
-        for (at, root) in view.graph.roots.iter().enumerate() {
-            index.roots.insert(root.party, position(at));
-        }
         for (at, row) in view.tasks.rows.iter().enumerate() {
             index.tasks.insert((row.task, row.again), position(at));
         }
@@ -58,14 +39,8 @@ impl SnapshotIndex {
             index.leases.insert(row.id, position(at));
         }
         let Some(snapshot) = view.snapshot.as_deref() else { return index };
-        index.backends.reserve(snapshot.backends.rows.len());
-        for (at, backend) in snapshot.backends.rows.iter().enumerate() {
-            index.backends.insert(backend.pid, position(at));
-        }
         index.other_database = has_other_database(snapshot);
         index.one_role = has_one_role(snapshot);
-        index.prepared = PreparedIndex::of(snapshot);
-        index.rows = AwaitedRows::of(snapshot, &view.graph);
         index
     }
 }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use context::Context;
 use dialog::{Dialog, Flight};
-use index::SnapshotIndex;
+use index::ViewIndex;
 use keymap::KeyMap;
 use line::Line;
 use page::{Page, Prompt};
@@ -108,7 +108,7 @@ pub struct App {
     /// Held still.
     pub paused: bool,
     /// Where things are in `view`.
-    pub index: SnapshotIndex,
+    pub index: ViewIndex,
     /// The screen.
     pub screen: Screen,
     /// The pane that the keys go to.
@@ -168,7 +168,7 @@ impl App {
             view: None,
             latest: None,
             paused: false,
-            index: SnapshotIndex::default(),
+            index: ViewIndex::default(),
             screen: Screen::Overview,
             focus: Pane::Chains,
             zoom: false,
@@ -326,11 +326,7 @@ impl App {
     }
 }
 
-fn context<'a>(
-    settings: &'a Settings,
-    view: Option<&'a View>,
-    index: &'a SnapshotIndex,
-) -> Option<Context<'a>> {
+fn context<'a>(settings: &'a Settings, view: Option<&'a View>, index: &'a ViewIndex) -> Option<Context<'a>> {
     let view = view?;
     let snapshot = view.snapshot.as_deref()?;
     Some(Context { view, snapshot, index, names: &view.lock_names, offset: settings.offset })

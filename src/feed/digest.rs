@@ -18,6 +18,7 @@ use crate::model::lock_waits::WaitCounter;
 use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
+use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::systems::Systems;
 use crate::model::task::Watch;
 use crate::model::thresholds::Thresholds;
@@ -58,6 +59,7 @@ impl Digest {
             link: Link::Connecting,
             snapshot: None,
             graph: Arc::default(),
+            index: Arc::default(),
             tasks: Arc::default(),
             leases: Arc::default(),
             queue: Arc::default(),
@@ -134,10 +136,11 @@ impl Digest {
         } else {
             (Arc::clone(&before.graph), Arc::clone(&before.series))
         };
-        self.deadlocks.look(&snapshot, &graph);
+        let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));
+        self.deadlocks.look(&snapshot, &graph, &index);
         self.new_roots.look(&graph, snapshot.taken_at);
         let held_since = self.held.look(&snapshot);
-        let lock_waits = self.waits.look(&snapshot, &graph, &before.lock_names);
+        let lock_waits = self.waits.look(&snapshot, &graph, &index, &before.lock_names);
         let tasks = self.watch.look(&snapshot, &self.thresholds);
         let runs_since = Arc::new(held::runs(&tasks, &snapshot));
         let leases = lease::Board::of(&snapshot);
@@ -145,6 +148,7 @@ impl Digest {
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             graph: &graph,
+            index: &index,
             tasks: &tasks,
             leases: &leases,
             queue: &queue,
@@ -153,8 +157,14 @@ impl Digest {
             lock_names: &before.lock_names,
             thresholds: &self.thresholds,
         });
-        let after =
-            Moment { snapshot: &snapshot, graph: &graph, tasks: &tasks, leases: &leases, queue: &queue };
+        let after = Moment {
+            snapshot: &snapshot,
+            graph: &graph,
+            index: &index,
+            tasks: &tasks,
+            leases: &leases,
+            queue: &queue,
+        };
         let events = self.changed(after);
         let before = &self.view;
         // They are the least of all findings, and belong behind the others.
@@ -164,6 +174,7 @@ impl Digest {
             id: before.id + 1,
             link: Link::Live,
             graph,
+            index,
             tasks: Arc::new(tasks),
             leases: Arc::new(leases),
             queue: Arc::new(queue),
@@ -186,6 +197,7 @@ impl Digest {
         let before = view.snapshot.as_deref().map(|snapshot| Moment {
             snapshot,
             graph: &view.graph,
+            index: &view.index,
             tasks: &view.tasks,
             leases: &view.leases,
             queue: &view.queue,

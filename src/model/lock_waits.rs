@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::awaited_rows::AwaitedRows;
 use super::lock::{LockMode, LockTag, LockType};
 use super::lock_name::LockNames;
 use super::snapshot::Snapshot;
+use super::snapshot_index::SnapshotIndex;
 use super::wait_graph::{Queue, WaitGraph, Waiter};
 use super::{Text, Timestamp, words};
 
@@ -100,19 +100,24 @@ pub struct WaitCounter {
 
 impl WaitCounter {
     /// What has been counted up to a snapshot. Where its locks could not be read nothing is counted.
-    pub fn look(&mut self, snapshot: &Snapshot, graph: &WaitGraph, names: &LockNames) -> Arc<LockWaits> {
+    pub fn look(
+        &mut self,
+        snapshot: &Snapshot,
+        graph: &WaitGraph,
+        index: &SnapshotIndex,
+        names: &LockNames,
+    ) -> Arc<LockWaits> {
         let is_first = self.waits.since.is_none();
         let is_calm = graph.queues.is_empty() && self.going_on.is_empty();
         if snapshot.locks.error.is_none() && (is_first || !is_calm) {
-            self.count(snapshot, graph, names);
+            self.count(snapshot, graph, index, names);
         }
         Arc::clone(&self.waits)
     }
 
-    fn count(&mut self, snapshot: &Snapshot, graph: &WaitGraph, names: &LockNames) {
+    fn count(&mut self, snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex, names: &LockNames) {
         self.looks += 1;
         let now = snapshot.locks.taken_at.unwrap_or(snapshot.taken_at);
-        let rows = AwaitedRows::of(snapshot, graph);
         let waits = Arc::make_mut(&mut self.waits);
         waits.since.get_or_insert(now);
         for lock in &mut waits.locks {
@@ -121,7 +126,7 @@ impl WaitCounter {
         for queue in &graph.queues {
             // Whose time is not there yet has just begun to wait.
             for (waiter, start) in queue.waiters.iter().filter_map(|one| Some((one, one.wait_start?))) {
-                let awaited = rows.awaited(&queue.tag, waiter.pid);
+                let awaited = index.awaited(&queue.tag, waiter.pid);
                 let seen = Seen { awaited, waiter, start, now };
                 let counted = self.going_on.get(&(waiter.pid, start)).map(|counted| counted.seconds);
                 let name = || name(snapshot, names, queue, awaited);
@@ -240,7 +245,7 @@ mod tests {
             builder.lock(pid, tag, LockMode::Exclusive, Some(*wait));
         }
         let view = builder.view();
-        counter.look(view.snapshot.as_ref().unwrap(), &view.graph, &LockNames::default())
+        counter.look(view.snapshot.as_ref().unwrap(), &view.graph, &view.index, &LockNames::default())
     }
 
     fn numbers(waits: &LockWaits) -> Vec<(u64, f64, f64, u32)> {
@@ -275,7 +280,7 @@ mod tests {
         let view = Builder { now: 2.0, ..Builder::default() }.view();
         let mut snapshot = Snapshot::clone(view.snapshot.as_ref().unwrap());
         snapshot.locks.error = Some("canceled".into());
-        assert_eq!(counter.look(&snapshot, &view.graph, &LockNames::default()), before);
+        assert_eq!(counter.look(&snapshot, &view.graph, &view.index, &LockNames::default()), before);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod prepared;
 pub mod rate_limit;
 pub mod redis_lease;
 pub mod snapshot;
+pub mod snapshot_index;
 pub mod systems;
 pub mod task;
 pub mod thresholds;

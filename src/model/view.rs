@@ -61,6 +61,8 @@ pub struct View {
     pub snapshot: Option<Arc<Snapshot>>,
     /// Who waits for whom in it.
     pub graph: Arc<WaitGraph>,
+    /// Where things are in both.
+    pub index: Arc<super::snapshot_index::SnapshotIndex>,
     /// Every scheduled task with its state.
     pub tasks: Arc<super::task::Board>,
     /// Every lease with its state.

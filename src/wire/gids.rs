@@ -1,22 +1,22 @@
 //! Names of prepared transactions.
 
 use crate::model::lock::Prepared;
-use crate::model::prepared::PreparedIndex;
 use crate::model::snapshot::Snapshot;
+use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::wait_graph::Party;
 
 /// The prepared transactions of a snapshot by the party they are.
 #[derive(Debug, Clone)]
 pub struct Gids<'a> {
     snapshot: &'a Snapshot,
-    index: PreparedIndex,
+    index: &'a SnapshotIndex,
 }
 
 impl<'a> Gids<'a> {
     /// Of this snapshot.
     #[must_use]
-    pub fn of(snapshot: &'a Snapshot) -> Self {
-        Self { snapshot, index: PreparedIndex::of(snapshot) }
+    pub fn of(snapshot: &'a Snapshot, index: &'a SnapshotIndex) -> Self {
+        Self { snapshot, index }
     }
 
     /// The prepared transaction that `party` is.
@@ -24,7 +24,7 @@ impl<'a> Gids<'a> {
     pub fn prepared(&self, party: Party) -> Option<&'a Prepared> {
         match party {
             Party::Backend(_) => None,
-            Party::Prepared(virtualtransaction) => self.index.get(self.snapshot, virtualtransaction),
+            Party::Prepared(virtualtransaction) => self.index.prepared(self.snapshot, virtualtransaction),
         }
     }
 

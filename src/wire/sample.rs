@@ -7,6 +7,7 @@ use crate::model::backend::{Backend, State};
 use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
 use crate::model::snapshot::{Names, Section, Server, Snapshot};
+use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::view::{Link, TargetId, View};
 use crate::model::wait_graph::{Input, Party, WaitGraph};
 use crate::model::{Text, Timestamp};
@@ -109,6 +110,7 @@ pub(super) fn view() -> View {
         target: TargetId::default(),
         id: 1,
         link: Link::Live,
+        index: Arc::new(SnapshotIndex::of(&snapshot, &graph)),
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
         tasks: Arc::default(),

@@ -1,13 +1,10 @@
 //! What is locked, in words.
 
-use rustc_hash::FxHashMap;
-
-use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::Backend;
 use crate::model::lock::LockTag;
 use crate::model::lock_name::{LockName, LockNames};
 use crate::model::snapshot::Snapshot;
-use crate::model::wait_graph::WaitGraph;
+use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::words;
 
 /// A snapshot with the names that its locks may have.
@@ -15,23 +12,20 @@ use crate::model::words;
 pub struct Words<'a> {
     snapshot: &'a Snapshot,
     lock_names: &'a LockNames,
-    backends: FxHashMap<i32, &'a Backend>,
-    rows: AwaitedRows,
+    index: &'a SnapshotIndex,
 }
 
 impl<'a> Words<'a> {
     /// For the locks of `snapshot`.
     #[must_use]
-    pub fn of(snapshot: &'a Snapshot, graph: &WaitGraph, lock_names: &'a LockNames) -> Self {
-        let backends = snapshot.backends.rows.iter().map(|backend| (backend.pid, backend)).collect();
-        let rows = AwaitedRows::of(snapshot, graph);
-        Self { snapshot, lock_names, backends, rows }
+    pub fn of(snapshot: &'a Snapshot, index: &'a SnapshotIndex, lock_names: &'a LockNames) -> Self {
+        Self { snapshot, lock_names, index }
     }
 
     /// The backend with this process id.
     #[must_use]
     pub fn backend(&self, pid: i32) -> Option<&'a Backend> {
-        self.backends.get(&pid).copied()
+        self.index.backend(self.snapshot, pid)
     }
 
     /// The name of an advisory lock that `pid` holds or awaits.
@@ -44,7 +38,7 @@ impl<'a> Words<'a> {
     /// What `waiter` waits for: of a transaction the row behind it, where that is known.
     #[must_use]
     pub fn awaited(&self, tag: &LockTag, waiter: i32) -> String {
-        self.target(self.rows.awaited(tag, waiter), Some(waiter))
+        self.target(self.index.awaited(tag, waiter), Some(waiter))
     }
 
     /// `accounts`, `"Prisma Migrate"`, `advisory 42`: text of the server, not yet fit for a screen.

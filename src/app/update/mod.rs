@@ -9,7 +9,7 @@ mod prompt;
 
 use std::sync::Arc;
 
-use super::index::SnapshotIndex;
+use super::index::ViewIndex;
 use super::keymap::{self, Action};
 use super::message::{Effect, Message, Update};
 use super::panes::{Pane, RowId};
@@ -74,7 +74,7 @@ impl App {
             _ => false,
         };
         if !same {
-            self.index = SnapshotIndex::of(&view);
+            self.index = ViewIndex::of(&view);
             self.invalidate();
         } else if self.view.as_ref().is_some_and(|old| !Arc::ptr_eq(&old.events, &view.events)) {
             // Something was told between two snapshots.

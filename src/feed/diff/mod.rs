@@ -14,8 +14,6 @@ mod tasks;
 mod tests;
 mod waits;
 
-use std::cell::OnceCell;
-
 use rustc_hash::FxHashMap;
 
 use crate::model::backend::{Backend, BackendId};
@@ -23,14 +21,16 @@ use crate::model::event::Draft;
 use crate::model::finding::{Deadlocks, Severity, Subject};
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
+use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::wait_graph::{Party, WaitGraph};
-use crate::model::{Text, Timestamp, event, lease, prepared, task, words, work_queue};
+use crate::model::{Text, Timestamp, event, lease, task, words, work_queue};
 
 /// A snapshot and what was made of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Moment<'a> {
     pub(super) snapshot: &'a Snapshot,
     pub(super) graph: &'a WaitGraph,
+    pub(super) index: &'a SnapshotIndex,
     pub(super) tasks: &'a task::Board,
     pub(super) leases: &'a lease::Board,
     pub(super) queue: &'a work_queue::Board,
@@ -45,7 +45,6 @@ pub(super) struct Change<'a> {
     was_down: bool,
     deadlocks: &'a Deadlocks,
     lock_names: &'a LockNames,
-    backends: OnceCell<FxHashMap<i32, &'a Backend>>,
 }
 
 impl<'a> Change<'a> {
@@ -56,7 +55,7 @@ impl<'a> Change<'a> {
         deadlocks: &'a Deadlocks,
         lock_names: &'a LockNames,
     ) -> Self {
-        Self { before, after, was_down, deadlocks, lock_names, backends: OnceCell::new() }
+        Self { before, after, was_down, deadlocks, lock_names }
     }
 
     fn now(&self) -> Timestamp {
@@ -75,11 +74,9 @@ impl<'a> Change<'a> {
         self.after.snapshot.locks.error.is_none()
     }
 
-    /// The backend with this process id; the rows are gone through only where somebody asks.
+    /// The backend with this process id.
     fn backend(&self, pid: i32) -> Option<&'a Backend> {
-        let rows = &self.after.snapshot.backends.rows;
-        let backends = self.backends.get_or_init(|| rows.iter().map(|row| (row.pid, row)).collect());
-        backends.get(&pid).copied()
+        self.after.index.backend(self.after.snapshot, pid)
     }
 
     /// Whether a session that was there is not any more, as far as that can be told.
@@ -96,13 +93,10 @@ impl<'a> Change<'a> {
                 Some(who) if !who.is_empty() => format!("{pid} {who}"),
                 _ => pid.to_string(),
             },
-            Party::Prepared(xact) => {
-                let snapshot = self.after.snapshot;
-                match prepared::PreparedIndex::of(snapshot).get(snapshot, xact) {
-                    Some(row) => format!("prepared transaction '{}'", row.gid),
-                    None => format!("prepared transaction {xact}"),
-                }
-            }
+            Party::Prepared(xact) => match self.after.index.prepared(self.after.snapshot, xact) {
+                Some(row) => format!("prepared transaction '{}'", row.gid),
+                None => format!("prepared transaction {xact}"),
+            },
         };
         event::harmless(&text)
     }

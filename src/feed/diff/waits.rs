@@ -3,7 +3,6 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Change, of, seconds};
-use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::event::{Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject};
@@ -89,7 +88,6 @@ impl Waits {
 /// Puts waits that began into words, each name once.
 struct Naming<'a, 'b> {
     change: &'a Change<'b>,
-    rows: AwaitedRows,
     /// The root above each who waits.
     roots: FxHashMap<Party, Party>,
     /// `AccessShare on accounts`, and the same with the root.
@@ -98,9 +96,7 @@ struct Naming<'a, 'b> {
 
 impl<'a, 'b> Naming<'a, 'b> {
     fn new(change: &'a Change<'b>) -> Self {
-        let after = change.after;
-        let rows = AwaitedRows::of(after.snapshot, after.graph);
-        Self { change, rows, roots: roots(change), words: FxHashMap::default() }
+        Self { change, roots: roots(change), words: FxHashMap::default() }
     }
 
     fn begun(&mut self, queue: &Queue, waiter: &Waiter, look: u64) -> (Draft, Wait) {
@@ -124,7 +120,7 @@ impl<'a, 'b> Naming<'a, 'b> {
 
     fn words(&mut self, queue: &Queue, waiter: &Waiter, root: Option<Party>) -> (Text, Text) {
         let Change { after, lock_names, .. } = self.change;
-        let tag = self.rows.awaited(&queue.tag, waiter.pid);
+        let tag = after.index.awaited(&queue.tag, waiter.pid);
         let key = (*tag, waiter.mode, root);
         if let Some((what, text)) = self.words.get(&key) {
             return (Text::clone(what), Text::clone(text));

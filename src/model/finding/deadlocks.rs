@@ -6,9 +6,9 @@ use chrono::TimeDelta;
 
 use super::look::{Look, parties_text, party_text};
 use super::{Finding, LIMIT, Severity, Subject};
-use crate::model::awaited_rows::AwaitedRows;
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
+use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::wait_graph::{Party, WaitGraph};
 use crate::model::{Text, Timestamp, words};
 use crate::text::{count, one_line, one_line_prefix};
@@ -78,13 +78,13 @@ const LISTED: usize = 20;
 const QUERY: usize = 200;
 
 /// What a party of a cycle waits for, in a line.
-fn told(snapshot: &Snapshot, graph: &WaitGraph, rows: &AwaitedRows, party: Party) -> Text {
+fn told(snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex, party: Party) -> Text {
     let Party::Backend(pid) = party else { return party_text(party).into() };
-    let backend = snapshot.backends.rows.iter().find(|backend| backend.pid == pid);
+    let backend = index.backend(snapshot, pid);
     let who = backend.map(|backend| format!(" {}", words::who(backend))).unwrap_or_default();
     let waits = graph.wait_of(party).and_then(|(queue, place)| {
         let waiter = queue.waiters.get(place)?;
-        let tag = rows.awaited(&queue.tag, waiter.pid);
+        let tag = index.awaited(&queue.tag, waiter.pid);
         let target = words::quoted(snapshot, &LockNames::default(), tag, backend);
         Some(format!(" waited for {} on {target}", waiter.mode.short()))
     });
@@ -104,7 +104,7 @@ struct Broken {
 
 impl Deadlocks {
     /// Takes the next snapshot in. Where its locks could not be read, `graph` is that of the last that could.
-    pub fn look(&mut self, snapshot: &Snapshot, graph: &WaitGraph) {
+    pub fn look(&mut self, snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex) {
         let now = snapshot.taken_at;
         // A clock that was set back leaves moments of the future.
         let recent = |at: Timestamp| at <= now && now - at <= MEMORY;
@@ -117,10 +117,9 @@ impl Deadlocks {
         if graph.cycles.is_empty() {
             return;
         }
-        let rows = AwaitedRows::of(snapshot, graph);
         for cycle in graph.cycles.iter().take(LIMIT) {
             self.cycles.retain(|seen| seen.parties != *cycle);
-            let said = cycle.iter().take(LISTED).map(|party| told(snapshot, graph, &rows, *party)).collect();
+            let said = cycle.iter().take(LISTED).map(|party| told(snapshot, graph, index, *party)).collect();
             self.cycles.push(Seen { parties: cycle.clone(), said, at: now });
         }
         self.cycles.drain(..self.cycles.len().saturating_sub(LIMIT));

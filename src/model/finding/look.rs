@@ -1,10 +1,7 @@
 //! A scene with what several checks need of it.
 
-use rustc_hash::FxHashMap;
-
 use super::{Scene, Subject};
 use crate::model::Timestamp;
-use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::Backend;
 use crate::model::lock::LockTag;
 use crate::model::wait_graph::Party;
@@ -14,22 +11,18 @@ use crate::text;
 /// Columns of a query beside a finding.
 const QUERY: usize = 200;
 
-/// A scene and its backends by process id.
+/// A scene, and what several checks ask of it.
 pub(super) struct Look<'a> {
     pub(super) scene: Scene<'a>,
-    backends: FxHashMap<i32, &'a Backend>,
-    rows: AwaitedRows,
 }
 
 impl<'a> Look<'a> {
     pub(super) fn new(scene: Scene<'a>) -> Self {
-        let backends = scene.snapshot.backends.rows.iter().map(|backend| (backend.pid, backend)).collect();
-        let rows = AwaitedRows::of(scene.snapshot, scene.graph);
-        Self { scene, backends, rows }
+        Self { scene }
     }
 
     pub(super) fn backend(&self, pid: i32) -> Option<&'a Backend> {
-        self.backends.get(&pid).copied()
+        self.scene.index.backend(self.scene.snapshot, pid)
     }
 
     /// Seconds from `since` to the snapshot; less than none is none.
@@ -49,7 +42,7 @@ impl<'a> Look<'a> {
 
     /// What `waiter` waits for: of a transaction the row behind it, where that is known.
     pub(super) fn awaited<'b>(&'b self, tag: &'b LockTag, waiter: i32) -> &'b LockTag {
-        self.rows.awaited(tag, waiter)
+        self.scene.index.awaited(tag, waiter)
     }
 
     /// `app@web-3 · accounts · SELECT …`: whose session it is, what it locks or waits for, and what it runs or ran last.

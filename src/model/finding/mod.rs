@@ -39,6 +39,7 @@ use super::lock::LockTag;
 use super::lock_name::LockNames;
 use super::rate_limit::LimitId;
 use super::snapshot::Snapshot;
+use super::snapshot_index::SnapshotIndex;
 use super::task::{Board, TaskId};
 use super::thresholds::Thresholds;
 use super::wait_graph::{Party, WaitGraph};
@@ -120,6 +121,8 @@ pub struct Scene<'a> {
     pub snapshot: &'a Snapshot,
     /// Its wait graph.
     pub graph: &'a WaitGraph,
+    /// Where things are in both.
+    pub index: &'a SnapshotIndex,
     /// Its tasks.
     pub tasks: &'a Board,
     /// Its leases.

@@ -3,7 +3,6 @@
 use super::look::Look;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::lock::Prepared;
-use crate::model::prepared::PreparedIndex;
 use crate::model::wait_graph::Party;
 use crate::text;
 
@@ -22,12 +21,11 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     if roots().next().is_none() {
         return Vec::new();
     }
-    let prepared = PreparedIndex::of(look.scene.snapshot);
     let thresholds = look.scene.thresholds;
     let mut findings: Vec<_> = roots()
         .take(LIMIT)
         .map(|(root, vxid)| {
-            let row = prepared.get(look.scene.snapshot, vxid);
+            let row = look.scene.index.prepared(look.scene.snapshot, vxid);
             let since = row.and_then(|row| row.prepared);
             let old = look.is_older(since, thresholds.idle_in_transaction);
             let severity = if old || root.blocked >= thresholds.blocked {

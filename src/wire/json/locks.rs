@@ -8,6 +8,7 @@ use super::rows::{Key, Time};
 use crate::model::lock::{self, LockTag, LockType};
 use crate::model::lock_name::LockNames;
 use crate::model::snapshot::Snapshot;
+use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::wait_graph::{Party, WaitGraph};
 use crate::wire::gids::Gids;
 use crate::wire::words::Words;
@@ -46,11 +47,12 @@ impl<'a> Locks<'a> {
     pub(super) fn of(
         snapshot: &'a Snapshot,
         graph: &WaitGraph,
+        index: &SnapshotIndex,
         lock_names: &LockNames,
         gids: &Gids<'a>,
     ) -> Self {
         let awaited: FxHashSet<LockTag> = graph.queues.iter().map(|queue| queue.tag).collect();
-        let writer = Writer { snapshot, words: Words::of(snapshot, graph, lock_names), gids };
+        let writer = Writer { snapshot, words: Words::of(snapshot, index, lock_names), gids };
         let mut locks = Self { rows: Vec::new(), places: FxHashMap::default() };
         for (index, lock) in readable(&snapshot.locks).iter().enumerate() {
             let advisory = lock.tag.locktype == LockType::Advisory;

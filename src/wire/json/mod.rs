@@ -97,11 +97,11 @@ pub fn to_string(view: &View) -> Option<Result<String, serde_json::Error>> {
 }
 
 fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
-    let gids = Gids::of(snapshot);
+    let gids = Gids::of(snapshot, &view.index);
     // Without locks of this moment there is no graph of it.
     let none = WaitGraph::default();
     let graph = if snapshot.locks.error.is_none() { &*view.graph } else { &none };
-    let locks = locks::Locks::of(snapshot, graph, &view.lock_names, &gids);
+    let locks = locks::Locks::of(snapshot, graph, &view.index, &view.lock_names, &gids);
     let (edges, edges_omitted) = graph::edges(graph, &locks, &gids, QUEUE_EDGES);
     Document {
         format: 1,

@@ -27,8 +27,8 @@ const INDENT: &str = "      ";
 #[must_use]
 pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     let snapshot = view.snapshot.as_deref()?;
-    let words = Words::of(snapshot, &view.graph, &view.lock_names);
-    let gids = Gids::of(snapshot);
+    let words = Words::of(snapshot, &view.index, &view.lock_names);
+    let gids = Gids::of(snapshot, &view.index);
     let mut said = vec![header(view, snapshot)];
     said.extend(sections(snapshot));
     said.extend(findings(view));

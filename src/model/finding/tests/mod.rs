@@ -123,12 +123,13 @@ impl Stage {
     fn find(&self) -> Vec<Finding> {
         let mut deadlocks = Deadlocks::default();
         for (snapshot, graph) in &self.previous {
-            deadlocks.look(snapshot, graph);
+            deadlocks.look(snapshot, graph, &SnapshotIndex::of(snapshot, graph));
         }
-        deadlocks.look(&self.snapshot, &self.graph);
+        deadlocks.look(&self.snapshot, &self.graph, &SnapshotIndex::of(&self.snapshot, &self.graph));
         find(Scene {
             snapshot: &self.snapshot,
             graph: &self.graph,
+            index: &SnapshotIndex::of(&self.snapshot, &self.graph),
             tasks: &self.tasks,
             leases: &self.leases,
             queue: &self.queue,

@@ -1,0 +1,79 @@
+//! Where things are in a snapshot, and in what follows from its locks. Built once a snapshot; findings, events, screens and reports all
+//! read the same one.
+
+use rustc_hash::FxHashMap;
+
+use super::awaited_rows::AwaitedRows;
+use super::backend::Backend;
+use super::lock::{LockTag, Prepared, VirtualTransaction};
+use super::prepared::PreparedIndex;
+use super::snapshot::Snapshot;
+use super::wait_graph::{Party, Queue, Root, TreeNode, WaitGraph};
+
+/// Positions in one snapshot and its graph. Whoever asks hands in the same two that it was made of.
+#[derive(Debug, Clone, Default)]
+pub struct SnapshotIndex {
+    backends: FxHashMap<i32, u32>,
+    queues: FxHashMap<LockTag, u32>,
+    nodes: FxHashMap<Party, u32>,
+    roots: FxHashMap<Party, u32>,
+    prepared: PreparedIndex,
+    awaited: AwaitedRows,
+}
+
+impl SnapshotIndex {
+    /// Looks through both once.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot, graph: &WaitGraph) -> Self {
+        Self {
+            backends: positions(snapshot.backends.rows.iter().map(|backend| backend.pid)),
+            queues: positions(graph.queues.iter().map(|queue| queue.tag)),
+            nodes: positions(graph.tree.nodes.iter().map(|node| node.party)),
+            roots: positions(graph.roots.iter().map(|root| root.party)),
+            prepared: PreparedIndex::of(snapshot),
+            awaited: AwaitedRows::of(snapshot, graph),
+        }
+    }
+
+    /// The backend with this process id.
+    #[must_use]
+    pub fn backend<'a>(&self, snapshot: &'a Snapshot, pid: i32) -> Option<&'a Backend> {
+        snapshot.backends.rows.get(*self.backends.get(&pid)? as usize)
+    }
+
+    /// The prepared transaction behind a virtual transaction.
+    #[must_use]
+    pub fn prepared<'a>(&self, snapshot: &'a Snapshot, xact: VirtualTransaction) -> Option<&'a Prepared> {
+        self.prepared.get(snapshot, xact)
+    }
+
+    /// Who waits for a lock; none where nobody does.
+    #[must_use]
+    pub fn queue<'a>(&self, graph: &'a WaitGraph, tag: &LockTag) -> Option<&'a Queue> {
+        graph.queues.get(*self.queues.get(tag)? as usize)
+    }
+
+    /// The place of somebody in the forest; none for who neither waits nor is waited for.
+    #[must_use]
+    pub fn node<'a>(&self, graph: &'a WaitGraph, party: Party) -> Option<(usize, &'a TreeNode)> {
+        let at = *self.nodes.get(&party)? as usize;
+        Some((at, graph.tree.nodes.get(at)?))
+    }
+
+    /// What is known of a root blocker; none for everybody else.
+    #[must_use]
+    pub fn root<'a>(&self, graph: &'a WaitGraph, party: Party) -> Option<&'a Root> {
+        graph.roots.get(*self.roots.get(&party)? as usize)
+    }
+
+    /// What `waiter` waits for: of a transaction the row behind it, where that is known.
+    #[must_use]
+    pub fn awaited<'a>(&'a self, tag: &'a LockTag, waiter: i32) -> &'a LockTag {
+        self.awaited.awaited(tag, waiter)
+    }
+}
+
+/// Each key with its position; of several the last.
+fn positions<K: std::hash::Hash + Eq>(keys: impl Iterator<Item = K>) -> FxHashMap<K, u32> {
+    keys.enumerate().map(|(at, key)| (key, u32::try_from(at).unwrap_or(u32::MAX))).collect()
+}
