@@ -17,7 +17,6 @@ use super::{Cell, Value};
 use crate::app::context::Context;
 use crate::app::detail::{LIST, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
-use crate::model::awaited_rows::AwaitedRows;
 use crate::model::lock::LockTag;
 use crate::model::lock_waits::{WaitedLock, contended};
 use crate::model::wait_graph::{Queue, Waiter};
@@ -199,11 +198,10 @@ fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
 
 /// Who waits for it now, and behind whom.
 fn now(context: &Context<'_>, tag: &LockTag) -> Vec<Line> {
-    let rows = AwaitedRows::of(context.snapshot, &context.view.graph);
     let queues = context.view.graph.queues.iter();
     let all = queues.flat_map(|queue| queue.waiters.iter().map(move |waiter| (queue, waiter)));
     let waiting: Vec<(&Queue, &Waiter)> =
-        all.filter(|(queue, waiter)| contended(rows.awaited(&queue.tag, waiter.pid)) == *tag).collect();
+        all.filter(|(queue, waiter)| contended(context.awaited(&queue.tag, waiter.pid)) == *tag).collect();
     if waiting.is_empty() {
         return vec![heading("Nobody waits for it now")];
     }
