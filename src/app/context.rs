@@ -158,7 +158,13 @@ impl<'a> Context<'a> {
         all.find(is_sure).or(own)
     }
 
-    /// What `waiter` waits for, in words: for a transaction the row behind it, where the waiter's tuple lock tells.
+    /// What `waiter` waits for: of a transaction the row behind it, where the waiter's tuple lock tells.
+    #[must_use]
+    pub fn awaited(&self, tag: &'a LockTag, waiter: i32) -> &'a LockTag {
+        self.view.index.awaited(tag, waiter)
+    }
+
+    /// The same in words.
     #[must_use]
     pub fn wait_label(&self, tag: &LockTag, waiter: i32) -> String {
         self.lock_label(self.view.index.awaited(tag, waiter), Some(waiter))

@@ -200,9 +200,8 @@ fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
 fn now(context: &Context<'_>, tag: &LockTag) -> Vec<Line> {
     let queues = context.view.graph.queues.iter();
     let all = queues.flat_map(|queue| queue.waiters.iter().map(move |waiter| (queue, waiter)));
-    let waiting: Vec<(&Queue, &Waiter)> = all
-        .filter(|(queue, waiter)| contended(context.view.index.awaited(&queue.tag, waiter.pid)) == *tag)
-        .collect();
+    let waiting: Vec<(&Queue, &Waiter)> =
+        all.filter(|(queue, waiter)| contended(context.awaited(&queue.tag, waiter.pid)) == *tag).collect();
     if waiting.is_empty() {
         return vec![heading("Nobody waits for it now")];
     }

@@ -36,6 +36,8 @@ pub(in crate::ui) fn render(
     }
     let Some(context) = app.context() else { return };
     let table = pane.table();
+    let place = |(heading, width): &(Heading, u16)| Some((table.position(heading.name)?, *heading, *width));
+    let columns: Vec<(usize, Heading, u16)> = columns.iter().filter_map(place).collect();
     for (y, at) in (body.y..body.bottom()).zip(offset..state.rows.len()) {
         let Some(row) = state.rows.get(at).copied() else { break };
         let id = table.id(&context, row);
@@ -51,9 +53,10 @@ pub(in crate::ui) fn render(
         let buffer = frame.buffer_mut();
         buffer.set_stringn(area.x, y, pointer, usize::from(area.width), theme.style(Tone::Key));
         let mut x = area.x + MARKER;
-        for (first, (column, width)) in columns.iter().enumerate().map(|(at, column)| (at == 0, column)) {
-            let Some(position) = table.position(column.name) else { continue };
-            let cell = table.cell(&context, row, position, *width);
+        for (first, (position, column, width)) in
+            columns.iter().enumerate().map(|(at, column)| (at == 0, column))
+        {
+            let cell = table.cell(&context, row, *position, *width);
             let align = if column.right { Align::Right } else { Align::Left };
             let text = crate::text::fit_pad(&cell.text, usize::from(*width), align);
             let tone = match cell.tone {
