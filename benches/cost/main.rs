@@ -4,7 +4,7 @@
 //! against it in a terminal of 200x60 and polls once a second. Processor time, of the program and of the server's
 //! backend that it polls with, is what Linux accounts for (`/proc`, nanoseconds), over `LOCKTOP_SECONDS` (30) after a
 //! warm-up. Beside it, at the same pace, another session reads `pg_locks` and `pg_stat_activity` the plain way: that
-//! is the measure for the server's side.
+//! is the measure for the server's side. `LOCKTOP_PROGRAM`: another program to measure, such as an older locktop.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -32,7 +32,9 @@ impl Program {
     pub(crate) fn start(conninfo: &str, screen: &str) -> Self {
         let size = PtySize { rows: 60, cols: 200, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_locktop"));
+        let program = std::env::var("LOCKTOP_PROGRAM");
+        let program = program.unwrap_or_else(|_| env!("CARGO_BIN_EXE_locktop").to_owned());
+        let mut command = CommandBuilder::new(program);
         command.args([conninfo, "--refresh", "1s", "--screen", screen, "--config", "/dev/null"]);
         for (name, value) in [("LANG", "C.UTF-8"), ("TERM", "xterm-256color"), ("COLORTERM", "truecolor")] {
             command.env(name, value);
