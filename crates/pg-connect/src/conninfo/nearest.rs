@@ -20,25 +20,8 @@ pub fn is_nearly(written: &str, word: &str) -> bool {
 /// Insertions, deletions, replacements and swaps of neighbours that make one word of the other (optimal string
 /// alignment), with case and the choice of `-` or `_` left aside.
 fn distance(left: &str, right: &str) -> usize {
-    let normal = |text: &str| text.to_lowercase().replace('-', "_").chars().collect::<Vec<_>>();
-    let (left, right) = (normal(left), normal(right));
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, b) in right.iter().enumerate() {
-            let at = |row: &[usize], j: usize| row.get(j).copied().unwrap_or(usize::MAX - 1);
-            let mut cost =
-                (at(&above, j) + usize::from(a != b)).min(at(&above, j + 1) + 1).min(at(&row, j) + 1);
-            let swapped = i > 0 && j > 0 && left.get(i - 1) == Some(b) && right.get(j - 1) == Some(a);
-            if swapped {
-                cost = cost.min(at(&before, j - 1) + 1);
-            }
-            row.push(cost);
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above.last().copied().unwrap_or(0)
+    let normal = |text: &str| text.to_lowercase().replace('-', "_");
+    strsim::osa_distance(&normal(left), &normal(right))
 }
 
 #[cfg(test)]
