@@ -4,6 +4,7 @@
 //! for; drawing only reads. Selection is by identity, never by position: what is selected stays selected when the
 //! order changes, and when it vanishes nothing is selected until the next move.
 
+pub mod commands;
 pub mod context;
 pub mod detail;
 pub mod dialog;

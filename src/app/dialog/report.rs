@@ -1,6 +1,5 @@
 //! What is on its way, and what came of it, in one line.
 
-use super::words::done;
 use crate::model::plan::{Fate, Report, TargetResult, Verb};
 
 /// Something that was confirmed, and of which there is no report yet.
@@ -20,7 +19,7 @@ impl Flight {
     /// `terminate: asking…`, `terminate 3: asking…`, and once the first has its answer `terminate 3: asking… 2 of 3`.
     #[must_use]
     pub fn words(&self) -> String {
-        let verb = super::verb(self.verb);
+        let verb = self.verb.does();
         match (self.count, self.done) {
             (0 | 1, _) => format!("{verb}: asking…"),
             (count, 0) => format!("{verb} {count}: asking…"),
@@ -32,7 +31,7 @@ impl Flight {
 /// What came of targets that had the same fate: `4312 no longer matched`.
 fn fate_words(verb: Verb, fate: Fate) -> String {
     match fate {
-        Fate::Done => done(verb).to_owned(),
+        Fate::Done => verb.done().to_owned(),
         Fate::GivenUp => "given up after the last attempt".to_owned(),
         Fate::StillThere => "asked, still there".to_owned(),
         Fate::Changed => "no longer matched".to_owned(),
@@ -71,7 +70,7 @@ fn names(results: &[&TargetResult]) -> String {
 pub(in crate::app) fn summary(report: &Report) -> (String, bool) {
     let well = report.results.iter().all(|result| result.fate == Fate::Done);
     let mut text = match report.results.as_slice() {
-        [] => format!("nothing to {}", super::verb(report.verb)),
+        [] => format!("nothing to {}", report.verb.does()),
         [only] => one(report.verb, only),
         all => several(report.verb, all),
     };
@@ -93,7 +92,7 @@ fn one(verb: Verb, result: &TargetResult) -> String {
 
 fn several(verb: Verb, results: &[TargetResult]) -> String {
     let count = results.iter().filter(|result| result.fate == Fate::Done).count();
-    let mut text = format!("{count} of {} {}", results.len(), done(verb));
+    let mut text = format!("{count} of {} {}", results.len(), verb.done());
     for fate in FATES {
         let same: Vec<&TargetResult> = results.iter().filter(|result| result.fate == fate).collect();
         let Some(first) = same.first() else { continue };

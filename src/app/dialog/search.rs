@@ -42,7 +42,7 @@ pub struct Search {
 
 impl Search {
     /// A search for the executions of these tasks.
-    pub(super) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
+    pub(in crate::app) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
         let table = chosen.first().map_or(0, |(task, _)| task.table);
         Self {
             which: Which::These(chosen.clone()),

@@ -283,13 +283,7 @@ impl App {
             Action::Refresh => Update { effects: vec![Effect::Refresh, Effect::Clear], redraw: true },
             Action::Suspend => Update::effect(Effect::Suspend),
             Action::Quit => Update::effect(Effect::Quit),
-            Action::Cancel
-            | Action::Terminate
-            | Action::Recover
-            | Action::Unlock
-            | Action::Enable
-            | Action::MakeDue
-            | Action::SetAside => self.ask_here(action),
+            Action::Command(command) => self.ask_here(command),
         }
     }
 }

@@ -4,51 +4,10 @@
 
 use std::sync::Arc;
 
-use super::{RecoveryPlan, SessionTarget};
+use super::{RecoveryPlan, SessionTarget, Verb};
 use crate::model::finding::Subject;
 use crate::model::redis_lease::RedisLease;
 use crate::model::{Text, Timestamp};
-
-/// What is to be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Verb {
-    /// Cancel the query of a session.
-    Cancel,
-    /// End a session.
-    Terminate,
-    /// Recover executions of tasks.
-    Recover,
-    /// Put an item of the work queue back.
-    Requeue,
-    /// Set an item of the work queue aside.
-    SetAside,
-    /// End a lease of somebody else.
-    Unlock,
-    /// Let a task be taken again.
-    Enable,
-    /// Let a task not be taken any more.
-    Disable,
-    /// Make a task due.
-    MakeDue,
-}
-
-impl Verb {
-    /// Its word, for records: `cancel`, `terminate`, …
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancel => "cancel",
-            Self::Terminate => "terminate",
-            Self::Recover => "recover",
-            Self::Requeue => "requeue",
-            Self::SetAside => "set_aside",
-            Self::Unlock => "unlock",
-            Self::Enable => "enable",
-            Self::Disable => "disable",
-            Self::MakeDue => "make_due",
-        }
-    }
-}
 
 /// A row of a table of leases.
 #[derive(Debug, Clone, PartialEq)]

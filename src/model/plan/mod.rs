@@ -22,10 +22,11 @@ mod session;
 mod signal;
 #[cfg(test)]
 mod tests;
+mod verb;
 
 pub use act::{
     Deed, Fate, ItemTarget, LeaseTarget, PublishedTarget, Report, Rights, Target, TargetResult, TaskTarget,
-    Verb, What,
+    What,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
 pub use ask::{Ask, Chosen, Scope};
@@ -41,3 +42,4 @@ pub use running::{RunState, Running};
 pub use seen::{Client, Seen, SessionTarget};
 pub use session::AlsoEnded;
 pub use signal::{sessions, with_offers};
+pub use verb::Verb;
