@@ -8,9 +8,12 @@ use super::page;
 use super::panes::{Owner, Pane, RowId};
 use crate::model::backend::State;
 use crate::model::lease::{LeaseId, LeaseState};
-use crate::model::plan::{self, Ask, Chosen, Look, Verb};
+use crate::model::plan::{self, Ask, PlanContext, SelectedRow, Verb};
 use crate::model::task::{TaskId, TaskState};
 use crate::model::work_queue::{ItemId, ItemState};
+
+/// What is done, and to which rows.
+pub type Choice = (Verb, Kind);
 
 /// A key that acts.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +32,7 @@ pub struct Command {
     pub applies: fn(&Context<'_>, RowId) -> bool,
     /// What it does to rows like these, and to which of them; none where it does nothing to any. The plan, with the targets and
     /// the refusals, is made of that.
-    pub choose: fn(&Look<'_>, Pane, &[RowId]) -> Option<(Verb, Kind)>,
+    pub choose: fn(&PlanContext<'_>, Pane, &[RowId]) -> Option<Choice>,
 }
 
 /// The list, in the order of the help and the footer: a name for the code, and the value.
@@ -183,13 +186,13 @@ fn item_state(context: &Context<'_>, row: RowId) -> Option<ItemState> {
     }
 }
 
-fn sessions(verb: Verb, pane: Pane, rows: &[RowId]) -> Option<(Verb, Kind)> {
-    let known = rows.iter().map(|row| chosen(*row)).filter(|row| !matches!(row, Chosen::Other));
+fn sessions(verb: Verb, pane: Pane, rows: &[RowId]) -> Option<Choice> {
+    let known = rows.iter().map(|row| chosen(*row)).filter(|row| !matches!(row, SelectedRow::Other));
     let known = some(known.collect())?;
     Some((verb, Kind::Sessions(Ask { from_chains: pane == Pane::Chains, ..Ask::new(verb, known) })))
 }
 
-fn recovery(look: &Look<'_>, rows: &[RowId]) -> Option<(Verb, Kind)> {
+fn recovery(look: &PlanContext<'_>, rows: &[RowId]) -> Option<Choice> {
     let Some(tasks) = some(tasks(rows)) else {
         return some(items(rows)).map(|items| (Verb::Requeue, Kind::Items(items)));
     };
@@ -199,16 +202,16 @@ fn recovery(look: &Look<'_>, rows: &[RowId]) -> Option<(Verb, Kind)> {
 }
 
 /// A row as the plans know it.
-fn chosen(row: RowId) -> Chosen {
+fn chosen(row: RowId) -> SelectedRow {
     match row {
-        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _, false) => Chosen::Backend(id),
-        RowId::Lock(tag, Owner::Backend(id), mode, true) => Chosen::Holder(id, tag, mode),
-        RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => Chosen::Prepared(xact),
-        RowId::Group(parent, tag, mode) => Chosen::Group(parent, tag, mode),
-        RowId::Task(task, again) => Chosen::Task(task, again),
-        RowId::Lease(id) => Chosen::Lease(id),
-        RowId::Item(id) => Chosen::Item(id),
-        _ => Chosen::Other,
+        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _, false) => SelectedRow::Backend(id),
+        RowId::Lock(tag, Owner::Backend(id), mode, true) => SelectedRow::Holder(id, tag, mode),
+        RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => SelectedRow::Prepared(xact),
+        RowId::Group(parent, tag, mode) => SelectedRow::Group(parent, tag, mode),
+        RowId::Task(task, again) => SelectedRow::Task(task, again),
+        RowId::Lease(id) => SelectedRow::Lease(id),
+        RowId::Item(id) => SelectedRow::Item(id),
+        _ => SelectedRow::Other,
     }
 }
 

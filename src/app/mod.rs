@@ -153,7 +153,7 @@ pub struct App {
     lease_seen: bool,
     /// Panes that are out of date.
     stale: Vec<Pane>,
-    /// The last number that was given to a question, a deed or a dialog.
+    /// The last number that was given to a question, a command or a dialog.
     number: u64,
 }
 

@@ -5,7 +5,7 @@ use crate::app::commands::CommandId;
 use crate::app::keymap::{self, Action};
 use crate::app::page::{self, Page};
 use crate::model::finding::Finding;
-use crate::model::plan::Look;
+use crate::model::plan::PlanContext;
 
 /// The keys that act on the selected row, or on what the open page is about, and what each does there.
 #[must_use]
@@ -22,7 +22,8 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         None => app.pane(app.focus).selected.or_else(|| app.pane(app.focus).marks.iter().next().copied()),
     };
     let Some(row) = row else { return Vec::new() };
-    let look = Look { view: context.view, rights: context.view.rights.as_deref(), own_pids: &app.own_pids };
+    let look =
+        PlanContext { view: context.view, rights: context.view.rights.as_deref(), own_pids: &app.own_pids };
     let named = |command: CommandId| {
         let what = command.definition();
         let applies = (what.applies)(&context, row);

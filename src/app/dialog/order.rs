@@ -5,7 +5,7 @@ use crate::app::commands::CommandId;
 use crate::app::keymap::{Action, KeyMap};
 use crate::app::panes::{Owner, Pane, RowId};
 use crate::model::lease::LeaseId;
-use crate::model::plan::{self, ActionPlan, Ask, Look, Scope, Verb};
+use crate::model::plan::{self, ActionPlan, Ask, PlanContext, Scope, Verb};
 use crate::model::task::{TaskId, TaskRow, TaskState};
 use crate::model::work_queue::ItemId;
 
@@ -68,7 +68,7 @@ impl Kind {
 }
 
 /// `U ends a lease; this is a session: K ends it`.
-fn why_not(look: &Look<'_>, keymap: &KeyMap, command: CommandId, row: RowId) -> String {
+fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: RowId) -> String {
     let key = |command: CommandId| {
         keymap.key(Action::Command(command)).map_or_else(|| "no key".to_owned(), |key| key.to_string())
     };
@@ -91,7 +91,7 @@ fn why_not(look: &Look<'_>, keymap: &KeyMap, command: CommandId, row: RowId) -> 
 }
 
 /// A task whose worker is gone: there is no session to do anything to.
-fn is_orphan(look: &Look<'_>, row: RowId) -> bool {
+fn is_orphan(look: &PlanContext<'_>, row: RowId) -> bool {
     let RowId::Task(task, again) = row else { return false };
     let is = |row: &TaskRow| row.task == task && row.again == again && row.state == TaskState::Orphan;
     look.view.tasks.rows.iter().any(is)
@@ -103,7 +103,7 @@ impl Order {
     /// # Errors
     /// In one line why it does nothing to such rows.
     pub(in crate::app) fn new(
-        look: &Look<'_>,
+        look: &PlanContext<'_>,
         keymap: &KeyMap,
         (command, pane): (CommandId, Pane),
         rows: Vec<RowId>,
@@ -133,7 +133,7 @@ impl Order {
     }
 
     /// What would be done.
-    pub(in crate::app) fn plan(&self, look: &Look<'_>) -> ActionPlan {
+    pub(in crate::app) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
         match &self.kind {
             Kind::Sessions(ask) => plan::sessions(look, ask),
             Kind::Executions(search) => search.plan(look),

@@ -1,4 +1,4 @@
-//! From a key to a question, from a question to a deed, and what came of it.
+//! From a key to a question, from a question to a command, and what came of it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::app::page::{self, FindingId, Page};
 use crate::app::panes::{Pane, RowId};
 use crate::keys::Key;
 use crate::model::finding::Finding;
-use crate::model::plan::{self, ActionPlan, Change, Look, RecoveryPlan, Report, What};
+use crate::model::plan::{self, ActionPlan, Change, PlanContext, RecoveryPlan, Report, TargetKind};
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
 
@@ -27,8 +27,8 @@ fn renewed(plan: &ActionPlan, anew: impl FnOnce() -> ActionPlan) -> Option<Actio
         return None;
     }
     let anew = anew();
-    let same = |was: &What, is: &What| match (was, is) {
-        (What::Lease(was), What::Lease(is)) => {
+    let same = |was: &TargetKind, is: &TargetKind| match (was, is) {
+        (TargetKind::Lease(was), TargetKind::Lease(is)) => {
             let then = (was.table, &was.id, &was.owner, was.token, was.is_own);
             then == (is.table, &is.id, &is.owner, is.token, is.is_own)
         }
@@ -114,7 +114,7 @@ impl App {
             return self.say("nothing selected");
         }
         let Some(seen) = self.view.clone() else { return Update::none() };
-        let look = Look { view: &seen, rights: seen.rights.as_deref(), own_pids: &self.own_pids };
+        let look = PlanContext { view: &seen, rights: seen.rights.as_deref(), own_pids: &self.own_pids };
         let order = Order::new(&look, &self.settings.keymap, (command, pane), rows, hidden);
         let mut order = match order {
             Ok(order) => order,
@@ -162,7 +162,7 @@ impl App {
 
     /// The plan of what is asked for, by a view.
     fn planned_from(&self, order: &Order, view: &View) -> ActionPlan {
-        order.plan(&Look { view, rights: view.rights.as_deref(), own_pids: &self.own_pids })
+        order.plan(&PlanContext { view, rights: view.rights.as_deref(), own_pids: &self.own_pids })
     }
 
     pub(super) fn next_number(&mut self) -> u64 {
@@ -188,7 +188,7 @@ impl App {
     /// Brings the question up to date with the newest view. It closes when nothing is left of what it is about.
     pub(super) fn refresh_dialog(&mut self) -> Update {
         let Some((mut dialog, view)) = self.dialog.take().zip(self.newest()) else { return Update::redraw() };
-        let look = Look { view: &view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
+        let look = PlanContext { view: &view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
         let plan = match &mut dialog.order.kind {
             Kind::Executions(search) => {
                 search.look(&look);
@@ -271,14 +271,14 @@ impl App {
         }
         let number = self.next_number();
         let Some(Dialog { order, plan, .. }) = self.dialog.take() else { return Update::none() };
-        let deed = plan.deed(number, WAIT);
-        let count = deed.targets.len();
+        let command = plan.command(number, WAIT);
+        let count = command.targets.len();
         if count == 0 {
             return self.say("nothing to do");
         }
         self.unmark(order.pane, &order.rows);
         self.flights.push(Flight { number, verb: order.verb, count, done: 0 });
-        Update::effect(Effect::Act(Arc::new(deed)))
+        Update::effect(Effect::Act(Arc::new(command)))
     }
 
     /// What was done is done once: its marks go.
@@ -297,7 +297,7 @@ impl App {
         Update::redraw()
     }
 
-    /// Says what came of a deed, and looks at the server at once.
+    /// Says what came of a command, and looks at the server at once.
     pub(super) fn reported(&mut self, report: &Report) -> Update {
         self.flights.retain(|flight| flight.number != report.number);
         let (text, well) = dialog::summary(report);

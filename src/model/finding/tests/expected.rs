@@ -104,3 +104,20 @@ fn a_prepared_transaction_is_met_by_its_owner() {
     assert_eq!(finding.severity, Severity::Info);
     assert!(finding.summary.ends_with(", expected: nightly migration"), "{}", finding.summary);
 }
+
+#[test]
+fn of_a_convoy_it_is_the_request_that_waits_itself() {
+    let mut waiters = vec![waiter(4410, LockMode::AccessExclusive, ago(20))];
+    waiters.extend((0..5).map(|n| waiter(5000 + n, LockMode::AccessShare, ago(10))));
+    let row = Backend { application: Some("migrate".into()), ..backend(4410, State::Active) };
+    let mut stage =
+        Stage::new().backends(vec![row]).queue(accounts(), &[(4312, LockMode::AccessShare)], waiters);
+    assert_eq!(stage.only().severity, Severity::Warning);
+    stage.thresholds.expected = vec![entry(|entry| {
+        entry.application = Some("migrate".into());
+        entry.lock = Some("accounts".into());
+    })];
+    let finding = stage.only();
+    assert_eq!((finding.severity, finding.help), (Severity::Info, None));
+    assert!(finding.summary.ends_with(", expected: nightly migration"), "{}", finding.summary);
+}
