@@ -9,7 +9,9 @@ use locktop::clock;
 use locktop::model::Timestamp;
 use locktop::model::finding::Subject;
 use locktop::model::lock::LockMode;
-use locktop::model::plan::{self, Deed, Fate, Seen, SessionTarget, Target, TargetResult, Verb, What};
+use locktop::model::plan::{
+    self, ActionCommand, Outcome, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb,
+};
 use locktop::model::task::TaskKey;
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
@@ -121,14 +123,16 @@ impl Asker {
         (state? == expected).then_some((target, number))
     }
 
-    async fn act(&mut self, target: SessionTarget) -> Fate {
-        let target = Target { name: String::new(), what: What::Session(target), subject: Subject::Server };
+    async fn act(&mut self, target: SessionTarget) -> Outcome {
+        let target =
+            Target { name: String::new(), what: TargetKind::Session(target), subject: Subject::Server };
         // Where it was hit, the session says itself.
-        let deed = Deed { number: 1, verb: self.verb, targets: vec![target], recovery: None, wait: 0.0 };
-        assert_eq!(self.executor.order(Order::Act(Arc::new(deed))), None);
+        let command =
+            ActionCommand { number: 1, verb: self.verb, targets: vec![target], recovery: None, wait: 0.0 };
+        assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);
         loop {
             if let Answer::Reported(report) = self.executor.answer().await.unwrap() {
-                return report.results[0].fate;
+                return report.results[0].outcome;
             }
         }
     }
@@ -141,15 +145,15 @@ impl Asker {
                 continue;
             };
             let start = clock::monotonic();
-            let fate = self.act(target).await;
+            let outcome = self.act(target).await;
             tally.asked += 1;
             tally.seconds += start.elapsed().as_secs_f64();
-            match fate {
-                Fate::Done | Fate::StillThere => {
+            match outcome {
+                Outcome::Done | Outcome::StillThere => {
                     tally.sent += 1;
                     self.count(&mut tally, victim, number).await;
                 }
-                Fate::Changed | Fate::Refused => {}
+                Outcome::Changed | Outcome::Refused => {}
                 other => panic!("{other:?}"),
             }
             // As long as it takes to ask, on the average.

@@ -9,7 +9,7 @@ use super::actor::Actor;
 use super::literal::CUT;
 use super::message::{is_cut, moment, shown, text};
 use super::table::{Condition, Kind, Row, Table, Told};
-use crate::model::plan::{Fate, LeaseTarget};
+use crate::model::plan::{LeaseTarget, Outcome};
 use crate::pg::trust::TrustedOwners;
 
 /// What is going to be asked, in short.
@@ -31,7 +31,7 @@ pub(super) async fn unlock(
     lease: &LeaseTarget,
     actor: &Actor,
     owners: &TrustedOwners,
-) -> (Fate, String) {
+) -> (Outcome, String) {
     let table = match Table::find(client, lease.table, lease.is_own, owners).await {
         Ok(table) => table,
         Err(told) => return told,
@@ -39,8 +39,8 @@ pub(super) async fn unlock(
     let row = Row { table: &table, id: of_id(&lease.id), conditions: conditions(&table, lease) };
     let act = if lease.is_own { own(&row, actor) } else { published(&row) };
     match row.act(client, &act, &actor.role, lease.is_own).await {
-        Told::Answer(_) => (Fate::Done, format!("the lease of {} has ended", lease.owner)),
-        Told::Nothing(fate, detail) => (fate, detail),
+        Told::Answer(_) => (Outcome::Done, format!("the lease of {} has ended", lease.owner)),
+        Told::Nothing(outcome, detail) => (outcome, detail),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where the connection comes from that a deed is done on.
+//! Where the connection comes from that a command is done on.
 
 use std::future::Future;
 use std::sync::Arc;

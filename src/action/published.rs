@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 use super::actor::Actor;
 use super::message::{is_cut, moment, note};
 use super::table::{Condition, Kind, Row, Table, Told};
-use crate::model::plan::{Fate, PublishedTarget};
+use crate::model::plan::{Outcome, PublishedTarget};
 use crate::pg::trust::TrustedOwners;
 
 /// What is going to be asked, in short.
@@ -22,7 +22,7 @@ pub(super) async fn fail(
     target: &PublishedTarget,
     actor: &Actor,
     owners: &TrustedOwners,
-) -> (Fate, String) {
+) -> (Outcome, String) {
     let table = match Table::find(client, target.table, false, owners).await {
         Ok(table) => table,
         Err(told) => return told,
@@ -32,10 +32,10 @@ pub(super) async fn fail(
     match row.act(client, &act, &actor.role, false).await {
         Told::Answer(answer) if answer.is_busy => {
             let detail = format!("somebody holds key {}: a worker may be working on it", target.key);
-            (Fate::Refused, detail)
+            (Outcome::Refused, detail)
         }
-        Told::Answer(_) => (Fate::Done, "failed in the log".to_owned()),
-        Told::Nothing(fate, detail) => (fate, detail),
+        Told::Answer(_) => (Outcome::Done, "failed in the log".to_owned()),
+        Told::Nothing(outcome, detail) => (outcome, detail),
     }
 }
 

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use super::actor::Actor;
 use super::message::{is, is_cut, note, number, packed, shown};
 use super::table::{Answer, Condition, Row, Table, Told};
-use crate::model::plan::{Fate, ItemTarget, Verb};
+use crate::model::plan::{ItemTarget, Outcome, Verb};
 use crate::pg::trust::TrustedOwners;
 
 /// What is going to be asked, in short.
@@ -30,10 +30,10 @@ pub(super) async fn settle(
     item: &ItemTarget,
     actor: &Actor,
     owners: &TrustedOwners,
-) -> (Fate, String) {
+) -> (Outcome, String) {
     let status = item.status.as_deref().unwrap_or_default();
     let Some(function) = function(verb, status) else {
-        return (Fate::Refused, format!("{} is not for an item that is {status}", verb.as_str()));
+        return (Outcome::Refused, format!("{} is not for an item that is {status}", verb.as_str()));
     };
     let table = match Table::find(client, item.table, item.is_own, owners).await {
         Ok(table) => table,
@@ -43,7 +43,7 @@ pub(super) async fn settle(
     let act = if item.is_own { own(&row, function, actor) } else { published(&row, verb, item) };
     match row.act(client, &act, &actor.role, item.is_own).await {
         Told::Answer(answer) => told(verb, answer),
-        Told::Nothing(fate, detail) => (fate, detail),
+        Told::Nothing(outcome, detail) => (outcome, detail),
     }
 }
 
@@ -99,20 +99,20 @@ fn published_set(table: &Table, verb: Verb) -> String {
     format!("status = 'pending'{}", cleared.collect::<String>())
 }
 
-fn told(verb: Verb, answer: Answer) -> (Fate, String) {
+fn told(verb: Verb, answer: Answer) -> (Outcome, String) {
     if answer.is_busy {
         let detail = "its advisory key is held: a worker may be working on it".to_owned();
-        return (Fate::Refused, detail);
+        return (Outcome::Refused, detail);
     }
     let detail = answer.detail.unwrap_or_default();
     match answer.outcome.as_deref() {
-        None if verb == Verb::SetAside => (Fate::Done, "set aside as failed".to_owned()),
-        None | Some("requeued") => (Fate::Done, "pending again".to_owned()),
+        None if verb == Verb::SetAside => (Outcome::Done, "set aside as failed".to_owned()),
+        None | Some("requeued") => (Outcome::Done, "pending again".to_owned()),
         Some("gave_up") => {
-            (Fate::Done, format!("set aside as failed, since it was the last attempt: {detail}"))
+            (Outcome::Done, format!("set aside as failed, since it was the last attempt: {detail}"))
         }
-        Some("set_aside") => (Fate::Done, "set aside as failed".to_owned()),
-        Some("not_found" | "wrong_state") => (Fate::Changed, detail),
-        Some(_) => (Fate::Refused, detail),
+        Some("set_aside") => (Outcome::Done, "set aside as failed".to_owned()),
+        Some("not_found" | "wrong_state") => (Outcome::Changed, detail),
+        Some(_) => (Outcome::Refused, detail),
     }
 }

@@ -4,14 +4,14 @@ use std::future::Future;
 
 use tokio_postgres::Client;
 
-use crate::model::plan::{Deed, Fate, Target, TargetResult};
+use crate::model::plan::{ActionCommand, Outcome, Target, TargetResult};
 use crate::text::one_line;
 
 /// What is asked of one target.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// The deed that it is a part of.
-    pub deed: &'a Deed,
+    /// The command that it is a part of.
+    pub command: &'a ActionCommand,
     /// The target.
     pub target: &'a Target,
     /// What is sent, in short: `pg_terminate_backend(4312)` and under which conditions. No secret is in it.
@@ -51,11 +51,11 @@ pub trait Record: Send + Sync + 'static {
     }
 }
 
-/// The record of one deed.
+/// The record of one command.
 pub(super) struct Recorder<'a, R> {
     record: &'a R,
-    /// The deed.
-    pub(super) deed: &'a Deed,
+    /// The command.
+    pub(super) command: &'a ActionCommand,
     /// What went wrong beside it.
     pub(super) notes: Vec<String>,
     /// For how many targets it is known what came of them.
@@ -67,8 +67,8 @@ pub(super) struct Recorder<'a, R> {
 pub(super) type Progress<'a> = &'a (dyn Fn(usize) + Send + Sync);
 
 impl<'a, R: Record> Recorder<'a, R> {
-    pub(super) fn new(record: &'a R, deed: &'a Deed, progress: Progress<'a>) -> Self {
-        Self { record, deed, notes: Vec::new(), done: 0, progress }
+    pub(super) fn new(record: &'a R, command: &'a ActionCommand, progress: Progress<'a>) -> Self {
+        Self { record, command, notes: Vec::new(), done: 0, progress }
     }
 
     /// Notes that this is going to be asked for; why not, where it is not to be asked for then.
@@ -78,7 +78,7 @@ impl<'a, R: Record> Recorder<'a, R> {
         target: &Target,
         statement: &str,
     ) -> Result<(), String> {
-        let asked = Asked { deed: self.deed, target, statement };
+        let asked = Asked { command: self.command, target, statement };
         let noted = self.record.asked(client, &asked).await;
         noted.map_err(|error| format!("not asked, since that could not be put on record: {error}"))
     }
@@ -89,15 +89,15 @@ impl<'a, R: Record> Recorder<'a, R> {
         client: Option<&Client>,
         target: &Target,
         statement: &str,
-        (fate, detail): (Fate, String),
+        (outcome, detail): (Outcome, String),
     ) -> TargetResult {
         let result = TargetResult {
             name: target.name.clone(),
             subject: target.subject.clone(),
-            fate,
+            outcome,
             detail: one_line(&detail).into_owned(),
         };
-        let asked = Asked { deed: self.deed, target, statement };
+        let asked = Asked { command: self.command, target, statement };
         if let Err(error) = self.record.told(client, &asked, &result).await {
             let note = format!("{}: what came of it is not on record: {error}", target.name);
             self.notes.push(note);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::model::plan::Fate;
+use crate::model::plan::Outcome;
 use crate::redis::{Unlock, force_unlock};
 use locktop_locks::redis_lock::quorum;
 
@@ -18,10 +18,13 @@ pub(super) fn short(lease: &RedisLease) -> String {
 }
 
 /// `servers` are all of the configuration: those of other sets than the lock's are not asked.
-pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> (Fate, String) {
+pub(super) async fn unlock(lease: &RedisLease, servers: &[RedisUrl]) -> (Outcome, String) {
     // What a place is called is its number in the set that the row was read from.
     let Some(servers) = servers.get(lease.members()) else {
-        return (Fate::Refused, "it was read from other servers than those of the configuration".to_owned());
+        return (
+            Outcome::Refused,
+            "it was read from other servers than those of the configuration".to_owned(),
+        );
     };
     sum_up(&force_unlock(lease, servers, TIMEOUT).await)
 }
@@ -37,7 +40,7 @@ struct Counts {
     reasons: Vec<String>,
 }
 
-fn sum_up(results: &[Unlock]) -> (Fate, String) {
+fn sum_up(results: &[Unlock]) -> (Outcome, String) {
     let mut counts = Counts::default();
     for result in results {
         match result {
@@ -57,23 +60,23 @@ fn sum_up(results: &[Unlock]) -> (Fate, String) {
 
 impl Counts {
     /// A lock is its holder's on a majority: it has ended once so many are free that no majority is left.
-    fn judge(&self, servers: u32) -> (Fate, String) {
+    fn judge(&self, servers: u32) -> (Outcome, String) {
         let clear = self.freed + self.gone;
         let is_over = servers - clear.min(servers) < quorum(servers);
-        let (fate, meaning) = match () {
-            () if self.freed == 0 && is_over => (Fate::Changed, "it was gone already"),
-            () if self.freed > 0 && is_over && servers == 1 => (Fate::Done, "it can be taken"),
-            () if self.freed > 0 && is_over => (Fate::Done, "its holder has no majority any more"),
+        let (outcome, meaning) = match () {
+            () if self.freed == 0 && is_over => (Outcome::Changed, "it was gone already"),
+            () if self.freed > 0 && is_over && servers == 1 => (Outcome::Done, "it can be taken"),
+            () if self.freed > 0 && is_over => (Outcome::Done, "its holder has no majority any more"),
             () if self.failed > 0 => {
-                (Fate::Uncertain, "whether its holder still has a majority is not known")
+                (Outcome::Uncertain, "whether its holder still has a majority is not known")
             }
             () if self.beyond > 0 => {
-                (Fate::Refused, "its value is too long or no lock, and cannot be compared")
+                (Outcome::Refused, "its value is too long or no lock, and cannot be compared")
             }
-            () if self.freed > 0 => (Fate::StillThere, "its holder may still have a majority"),
-            () => (Fate::Changed, "it was renewed, or is another's"),
+            () if self.freed > 0 => (Outcome::StillThere, "its holder may still have a majority"),
+            () => (Outcome::Changed, "it was renewed, or is another's"),
         };
-        (fate, format!("{}: {meaning}{}", self.told(servers), self.reason()))
+        (outcome, format!("{}: {meaning}{}", self.told(servers), self.reason()))
     }
 
     /// `freed on 3 of 5, gone on 1, one did not answer`
@@ -117,33 +120,37 @@ mod tests {
 
     #[test]
     fn what_so_many_answers_mean_for_a_majority() {
-        for (given, fate, words) in [
-            ("f", Fate::Done, "freed on 1 of 1: it can be taken"),
-            ("g", Fate::Changed, "freed on 0 of 1, one had it no more: it was gone already"),
-            ("c", Fate::Changed, "freed on 0 of 1, one has another value: it was renewed, or is another's"),
+        for (given, outcome, words) in [
+            ("f", Outcome::Done, "freed on 1 of 1: it can be taken"),
+            ("g", Outcome::Changed, "freed on 0 of 1, one had it no more: it was gone already"),
+            (
+                "c",
+                Outcome::Changed,
+                "freed on 0 of 1, one has another value: it was renewed, or is another's",
+            ),
             (
                 "fff?g",
-                Fate::Done,
+                Outcome::Done,
                 "freed on 3 of 5, one had it no more, one did not answer: its holder has no majority any more",
             ),
             (
                 "ff???",
-                Fate::Uncertain,
+                Outcome::Uncertain,
                 "freed on 2 of 5, 3 did not answer: whether its holder still has a majority",
             ),
             (
                 "fcc",
-                Fate::StillThere,
+                Outcome::StillThere,
                 "freed on 1 of 3, 2 have another value: its holder may still have a majority",
             ),
-            ("ccc", Fate::Changed, "freed on 0 of 3, 3 have another value"),
-            ("nnn", Fate::Refused, "freed on 0 of 3, 3 cannot be compared"),
-            ("ggg", Fate::Changed, "3 had it no more: it was gone already"),
-            ("gg?", Fate::Changed, "2 had it no more, one did not answer: it was gone already"),
-            ("???", Fate::Uncertain, "freed on 0 of 3, 3 did not answer"),
+            ("ccc", Outcome::Changed, "freed on 0 of 3, 3 have another value"),
+            ("nnn", Outcome::Refused, "freed on 0 of 3, 3 cannot be compared"),
+            ("ggg", Outcome::Changed, "3 had it no more: it was gone already"),
+            ("gg?", Outcome::Changed, "2 had it no more, one did not answer: it was gone already"),
+            ("???", Outcome::Uncertain, "freed on 0 of 3, 3 did not answer"),
         ] {
             let (found, told) = sum_up(&results(given));
-            assert_eq!(found, fate, "{given}: {told}");
+            assert_eq!(found, outcome, "{given}: {told}");
             assert!(told.contains(words), "{given}: {told}");
         }
     }
@@ -163,8 +170,8 @@ mod tests {
         let leases = merge_sets(&[reading(0), reading(1), reading(2)], &[1, 2]);
         let urls: Vec<_> =
             (1..4).map(|port| RedisUrl::parse(&format!("redis://127.0.0.1:{port}")).unwrap()).collect();
-        let (fate, told) = unlock(&leases.rows[1], &urls[..2]).await;
-        assert_eq!(fate, Fate::Refused, "{told}");
+        let (outcome, told) = unlock(&leases.rows[1], &urls[..2]).await;
+        assert_eq!(outcome, Outcome::Refused, "{told}");
         // Nobody listens there: who was asked is said all the same.
         let (_, told) = unlock(&leases.rows[0], &urls).await;
         assert!(told.contains("freed on 0 of 1") && told.contains("127.0.0.1:1:"), "{told}");

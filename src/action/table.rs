@@ -11,7 +11,7 @@ use tokio_postgres::Client;
 use super::actor::Actor;
 use super::message::{Access, Unanswered, note, packed, send, text};
 use super::words;
-use crate::model::plan::Fate;
+use crate::model::plan::Outcome;
 use crate::pg::trust::TrustedOwners;
 
 /// A table as it is called now.
@@ -47,7 +47,7 @@ impl Table {
         oid: u32,
         is_own: bool,
         owners: &TrustedOwners,
-    ) -> Result<Self, (Fate, String)> {
+    ) -> Result<Self, (Outcome, String)> {
         let sql = format!(
             "SELECT {} \
              FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = {oid}",
@@ -60,14 +60,14 @@ impl Table {
         );
         let rows = send(client, Access::ReadOnly, &sql).await;
         let rows = rows.map_err(|error| match error.code() {
-            Some(_) => (Fate::Refused, error.to_string()),
-            None => (Fate::Uncertain, format!("nothing was asked yet: {error}")),
+            Some(_) => (Outcome::Refused, error.to_string()),
+            None => (Outcome::Uncertain, format!("nothing was asked yet: {error}")),
         })?;
         let Some(row) = rows.first() else {
-            return Err((Fate::Changed, "its table is gone".to_owned()));
+            return Err((Outcome::Changed, "its table is gone".to_owned()));
         };
         let table: Self = serde_json::from_str(row)
-            .map_err(|error| (Fate::Refused, format!("its table cannot be read: {error}")))?;
+            .map_err(|error| (Outcome::Refused, format!("its table cannot be read: {error}")))?;
         let guard = table.guard(oid, is_own, owners);
         Ok(Self { oid, guard, ..table })
     }
@@ -199,7 +199,7 @@ pub(super) enum Told {
     /// The server did something, or says why not.
     Answer(Answer),
     /// It did nothing.
-    Nothing(Fate, String),
+    Nothing(Outcome, String),
 }
 
 impl Row<'_> {
@@ -250,15 +250,15 @@ impl Row<'_> {
         let rows = match send(client, Access::ReadWrite, &sql).await {
             Ok(rows) => rows,
             Err(error) => {
-                let (fate, detail) = self.refused(&error, role, is_own);
-                return Told::Nothing(fate, detail);
+                let (outcome, detail) = self.refused(&error, role, is_own);
+                return Told::Nothing(outcome, detail);
             }
         };
         // The last row is of the look; nothing before it where no row was found to act on.
         let (look, answer) = match rows.as_slice() {
             [look] => (look, None),
             [answer, .., look] => (look, Some(answer)),
-            [] => return Told::Nothing(Fate::Uncertain, "the server answers nothing".to_owned()),
+            [] => return Told::Nothing(Outcome::Uncertain, "the server answers nothing".to_owned()),
         };
         if let Some(answer) = answer {
             match serde_json::from_str::<Answer>(answer) {
@@ -267,12 +267,12 @@ impl Row<'_> {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    return Told::Nothing(Fate::Uncertain, format!("the answer cannot be read: {error}"));
+                    return Told::Nothing(Outcome::Uncertain, format!("the answer cannot be read: {error}"));
                 }
             }
         }
-        let (fate, detail) = nothing(look);
-        Told::Nothing(fate, detail)
+        let (outcome, detail) = nothing(look);
+        Told::Nothing(outcome, detail)
     }
 
     /// What is not as it was seen.
@@ -291,15 +291,15 @@ impl Row<'_> {
         )
     }
 
-    fn refused(&self, error: &Unanswered, role: &str, is_own: bool) -> (Fate, String) {
+    fn refused(&self, error: &Unanswered, role: &str, is_own: bool) -> (Outcome, String) {
         match error.code() {
             Some("42501") => {
                 let grants = self.table.grants(role, is_own);
-                (Fate::Forbidden, format!("{error}; what role {role} needs: {grants}"))
+                (Outcome::Forbidden, format!("{error}; what role {role} needs: {grants}"))
             }
-            Some("55P03") => (Fate::Refused, format!("its row is locked: {error}")),
-            Some(_) => (Fate::Refused, error.to_string()),
-            None => (Fate::Uncertain, format!("{error}: whether it was done is not known")),
+            Some("55P03") => (Outcome::Refused, format!("its row is locked: {error}")),
+            Some(_) => (Outcome::Refused, error.to_string()),
+            None => (Outcome::Uncertain, format!("{error}: whether it was done is not known")),
         }
     }
 }
@@ -311,17 +311,17 @@ struct Look {
     differs: Option<Vec<Vec<String>>>,
 }
 
-fn nothing(look: &str) -> (Fate, String) {
+fn nothing(look: &str) -> (Outcome, String) {
     let Ok(look) = serde_json::from_str::<Look>(look) else {
-        return (Fate::Changed, "it is not as it was seen".to_owned());
+        return (Outcome::Changed, "it is not as it was seen".to_owned());
     };
     let differs: Vec<String> = look.differs.into_iter().flatten().flatten().collect();
     match (look.rows, differs.is_empty()) {
-        (0, _) => (Fate::Changed, "its row is gone".to_owned()),
-        (1, false) => (Fate::Changed, format!("since it was seen, {}", words::list(&differs))),
-        (1, true) => (Fate::Refused, "its row is locked".to_owned()),
+        (0, _) => (Outcome::Changed, "its row is gone".to_owned()),
+        (1, false) => (Outcome::Changed, format!("since it was seen, {}", words::list(&differs))),
+        (1, true) => (Outcome::Refused, "its row is locked".to_owned()),
         (rows, _) => {
-            (Fate::Refused, format!("there are {rows} rows of this id: which one is meant cannot be told"))
+            (Outcome::Refused, format!("there are {rows} rows of this id: which one is meant cannot be told"))
         }
     }
 }

@@ -5,7 +5,7 @@ use tokio_postgres::Client;
 use super::actor::Actor;
 use super::message::{is_cut, moment, text};
 use super::table::{Condition, Kind, Row, Table, Told};
-use crate::model::plan::{Fate, TaskTarget, Verb};
+use crate::model::plan::{Outcome, TaskTarget, Verb};
 use crate::pg::trust::TrustedOwners;
 
 /// What is set.
@@ -33,20 +33,20 @@ pub(super) async fn change(
     task: &TaskTarget,
     actor: &Actor,
     owners: &TrustedOwners,
-) -> (Fate, String) {
+) -> (Outcome, String) {
+    let (Some(set), column) = (set(verb), column(verb)) else {
+        return (Outcome::Refused, format!("{} is not for tasks", verb.as_str()));
+    };
     let table = match Table::find(client, task.table, task.is_own, owners).await {
         Ok(table) => table,
         Err(told) => return told,
     };
-    let (Some(set), column) = (set(verb), column(verb)) else {
-        return (Fate::Refused, format!("{} is not for tasks", verb.as_str()));
-    };
     if !table.has(column) {
-        return (Fate::Refused, format!("{} has no column {column}", task.source));
+        return (Outcome::Refused, format!("{} has no column {column}", task.source));
     }
     // As an expression of the column's own type: a plain date cannot hold the time.
     if verb == Verb::MakeDue && !matches!(table.kind(column), Some(Kind::Zoned | Kind::Time)) {
-        return (Fate::Refused, format!("{column} of {} is no time", task.source));
+        return (Outcome::Refused, format!("{column} of {} is no time", task.source));
     }
     let mut conditions = conditions(&table, task);
     if task.is_own && verb == Verb::MakeDue {
@@ -67,8 +67,8 @@ pub(super) async fn change(
     let detail = format!("coalesce({name}, 'a task') || {}", text(&format!(": {set}")));
     let act = row.update(set, &format!("t.id, {detail} AS detail"), &audit);
     match row.act(client, &act, &actor.role, task.is_own).await {
-        Told::Answer(_) => (Fate::Done, done(verb).to_owned()),
-        Told::Nothing(fate, detail) => (fate, detail),
+        Told::Answer(_) => (Outcome::Done, done(verb).to_owned()),
+        Told::Nothing(outcome, detail) => (outcome, detail),
     }
 }
 

@@ -4,6 +4,7 @@ mod bindings;
 
 use std::collections::BTreeMap;
 
+use super::commands::CommandId;
 use super::screens::Screen;
 use crate::keys::{Code, Key};
 
@@ -78,38 +79,15 @@ pub enum Action {
     Help,
     /// Quit.
     Quit,
-    /// Cancel the query of a session.
-    Cancel,
-    /// End a session.
-    Terminate,
-    /// Recover a task; put an item of the work queue back.
-    Recover,
-    /// Unlock a lease.
-    Unlock,
-    /// Enable or disable a task.
-    Enable,
-    /// Make a task due.
-    MakeDue,
-    /// Set an item of the work queue aside.
-    SetAside,
+    /// Act: each asks first.
+    Command(CommandId),
 }
 
 impl Action {
-    /// Those that act on the server: each asks before it does anything.
-    pub const ACTING: [Self; 7] = [
-        Self::Cancel,
-        Self::Terminate,
-        Self::Recover,
-        Self::Unlock,
-        Self::Enable,
-        Self::MakeDue,
-        Self::SetAside,
-    ];
-
     /// Whether it acts on the server.
     #[must_use]
     pub fn acts(self) -> bool {
-        Self::ACTING.contains(&self)
+        matches!(self, Self::Command(_))
     }
 }
 
@@ -269,12 +247,12 @@ mod tests {
     #[test]
     fn read_only_leaves_no_key_that_acts() {
         let map = KeyMap::with(&[("terminate".into(), vec!["x".into()])]).unwrap();
-        assert_eq!(map.action(Key::char('x')), Some(Action::Terminate));
+        assert_eq!(map.action(Key::char('x')), Some(Action::Command(CommandId::Terminate)));
         let map = map.read_only();
         for key in ["x", "C", "K", "R", "U", "E", "T", "X"] {
             assert_eq!(map.action(Key::parse(key).unwrap()), None, "{key}");
         }
-        assert!(Action::ACTING.iter().all(|action| map.key(*action).is_none()));
+        assert!(CommandId::ALL.iter().all(|command| map.key(Action::Command(*command)).is_none()));
         assert_eq!(map.action(Key::char('q')), Some(Action::Quit));
     }
 

@@ -6,7 +6,7 @@ use super::keymap::Action;
 use super::page::FindingId;
 use super::panes::Pane;
 use crate::keys::Key;
-use crate::model::plan::{Deed, RecoveryPlan, Report, Request};
+use crate::model::plan::{ActionCommand, RecoveryPlan, Report, Request};
 use crate::model::view::{TargetId, View};
 
 /// Something happened.
@@ -26,9 +26,9 @@ pub enum Message {
     Resize(u16, u16),
     /// What would be recovered, for the request with this number; or in one line why that cannot be told.
     RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
-    /// So many targets of the deed with this number have an answer.
+    /// So many targets of the command with this number have an answer.
     Progress(u64, usize),
-    /// What came of a deed.
+    /// What came of a command.
     Reported(Arc<Report>),
     /// A frame is on the screen, and whoever sits there had a moment to see it: the revision of the dialog in it.
     Drawn(Option<u64>),
@@ -76,7 +76,7 @@ pub enum Effect {
         request: Arc<Request>,
     },
     /// Do what somebody has confirmed.
-    Act(Arc<Deed>),
+    Act(Arc<ActionCommand>),
 }
 
 /// What a message led to.

@@ -4,6 +4,7 @@
 //! for; drawing only reads. Selection is by identity, never by position: what is selected stays selected when the
 //! order changes, and when it vanishes nothing is selected until the next move.
 
+pub mod commands;
 pub mod context;
 pub mod detail;
 pub mod dialog;
@@ -152,7 +153,7 @@ pub struct App {
     lease_seen: bool,
     /// Panes that are out of date.
     stale: Vec<Pane>,
-    /// The last number that was given to a question, a deed or a dialog.
+    /// The last number that was given to a question, a command or a dialog.
     number: u64,
 }
 

@@ -4,6 +4,7 @@
 
 pub mod duration;
 mod error;
+mod expected;
 mod location;
 mod reader;
 mod redis_servers;
@@ -41,7 +42,7 @@ pub struct Config {
     pub trusted_owners: Vec<String>,
     /// `[tables]`: where a table is that is not found by its usual name, by that name.
     pub tables: BTreeMap<&'static str, String>,
-    /// `[thresholds]`.
+    /// `[thresholds]`, and the blockers of `[[expected]]`.
     pub thresholds: Thresholds,
     /// `[[lock_names]]`.
     pub lock_names: Vec<NamedLock>,

@@ -5,10 +5,10 @@ use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
 use super::reader::{Reader, Value, get, integer, number};
-use super::redis_servers;
 use super::{
     Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, duration,
 };
+use super::{expected, redis_servers};
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
@@ -17,7 +17,7 @@ use pg_connect::error::ConnInfoError;
 /// What a refresh interval may be.
 const REFRESH_EXPECTED: &str = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
 
-const SECTIONS: [&str; 10] = [
+const SECTIONS: [&str; 11] = [
     "refresh",
     "trusted_owners",
     "targets",
@@ -25,6 +25,7 @@ const SECTIONS: [&str; 10] = [
     "thresholds",
     "lock_names",
     "lock_name_queries",
+    "expected",
     "redis",
     "keys",
     "theme",
@@ -48,6 +49,7 @@ pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks
             "thresholds" => thresholds(reader, value, &mut config.thresholds),
             "lock_names" => lock_names(reader, value, &mut config),
             "lock_name_queries" => lock_name_queries(reader, value, &mut config),
+            "expected" => config.thresholds.expected = expected::blockers(reader, value),
             "redis" => config.redis = redis_servers::redis(reader, "redis", value).unwrap_or_default(),
             "keys" => keys(reader, value, &mut config, checks),
             "theme" => theme(reader, value, &mut config, checks),

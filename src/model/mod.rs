@@ -4,6 +4,7 @@
 
 pub mod awaited_rows;
 pub mod event;
+pub mod expected;
 pub mod finding;
 pub mod growth;
 pub mod held;

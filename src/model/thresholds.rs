@@ -1,5 +1,7 @@
 //! From when on something is worth a finding.
 
+use super::expected::ExpectedBlocker;
+
 /// Limits for [`super::finding`], from the config's `[thresholds]`. Durations are in seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Thresholds {
@@ -27,6 +29,8 @@ pub struct Thresholds {
     pub queue_pending: f64,
     /// An id generator that is further ahead of the server's clock than this.
     pub id_ahead: f64,
+    /// Blockers that are no trouble, from `[[expected]]`.
+    pub expected: Vec<ExpectedBlocker>,
 }
 
 impl Default for Thresholds {
@@ -44,6 +48,7 @@ impl Default for Thresholds {
             task_overdue: 60.0,
             queue_pending: 600.0,
             id_ahead: 1.0,
+            expected: Vec::new(),
         }
     }
 }

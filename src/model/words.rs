@@ -146,6 +146,20 @@ pub fn quoted(
     }
 }
 
+/// Whether locktop shows a lock under that name; a lock of a row or a page has the name of its relation, too.
+#[must_use]
+pub fn is_called(
+    snapshot: &Snapshot,
+    lock_names: &LockNames,
+    tag: &LockTag,
+    holder: Option<&Backend>,
+    name: &str,
+) -> bool {
+    let of_relation =
+        tag.relation.is_some() && snapshot.names.relation(tag).is_some_and(|found| &**found == name);
+    of_relation || target(snapshot, lock_names, tag, holder) == name
+}
+
 fn relation(snapshot: &Snapshot, tag: &LockTag) -> String {
     match (snapshot.names.relation(tag), tag.relation) {
         (Some(name), _) => name.to_string(),

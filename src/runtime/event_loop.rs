@@ -213,7 +213,7 @@ impl Loop {
                 Effect::PlanRecovery { number, schema, request } => {
                     self.order(Order::PlanRecovery { number, schema, request })?;
                 }
-                Effect::Act(deed) => self.order(Order::Act(deed))?,
+                Effect::Act(command) => self.order(Order::Act(command))?,
             }
         }
         Ok(None)
@@ -239,7 +239,7 @@ impl Loop {
         }
     }
 
-    /// What the executor answers; after a deed everything may be different.
+    /// What the executor answers; after a command everything may be different.
     fn answered(&self, answer: Answer) -> Message {
         match answer {
             Answer::Progress(number, done) => Message::Progress(number, done),

@@ -101,7 +101,7 @@ fn asked(app: &App, dialog: &Dialog) -> Option<Line> {
 
 /// What can be answered: Back, which has the focus, and what confirms. "Cancel" is what is done to a query, and nothing else.
 fn answers(frame: &mut Frame<'_>, area: Rect, app: &App, dialog: &Dialog, theme: &Theme) {
-    let (label, verb) = ("[Back]", dialog::verb(dialog.order.verb));
+    let (label, verb) = ("[Back]", dialog.order.verb.does());
     let mut line = Line::new().with(label, Tone::Title).with(" Enter   ", Tone::Dim);
     match (&dialog.plan.confirm, app.cannot_ask()) {
         (_, Some(why)) => line.push(why, Tone::Critical),

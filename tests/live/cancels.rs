@@ -4,7 +4,7 @@ use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::once::once;
 use locktop::model::backend::BackendId;
 use locktop::model::lock_name::LockNames;
-use locktop::model::plan::{ActionPlan, Ask, Chosen, Look, Verb, sessions};
+use locktop::model::plan::{ActionPlan, Ask, PlanContext, SelectedRow, Verb, sessions};
 use locktop::model::thresholds::Thresholds;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::Limits;
@@ -85,9 +85,9 @@ async fn plan(info: &ConnInfo, pid: i32) -> ActionPlan {
     let limits = Limits { ask: 1_000, ..Limits::default() };
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let backend = view.snapshot.as_ref().unwrap().backend(pid).unwrap();
-    let look = Look { view: &view, rights: None, own_pids: &[] };
+    let look = PlanContext { view: &view, rights: None, own_pids: &[] };
     let id = BackendId { pid, backend_start: backend.backend_start };
-    let plan = sessions(&look, &Ask::new(Verb::Cancel, vec![Chosen::Backend(id)]));
+    let plan = sessions(&look, &Ask::new(Verb::Cancel, vec![SelectedRow::Backend(id)]));
     assert!(plan.refused.is_empty(), "{plan:?}");
     plan
 }

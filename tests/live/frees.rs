@@ -7,7 +7,7 @@ use locktop::demo::postgres::EmbeddedServer;
 use locktop::demo::scenario::{Blocker, Pace, Scenario, Stage};
 use locktop::feed::once::once;
 use locktop::model::lock_name::LockNames;
-use locktop::model::plan::{Ask, Chosen, Fate, Look, Verb, What, sessions};
+use locktop::model::plan::{Ask, Outcome, PlanContext, SelectedRow, TargetKind, Verb, sessions};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::wait_graph::Party;
 use locktop::pg::conninfo::ConnInfo;
@@ -69,14 +69,15 @@ async fn end_by_plan(client: &Client, info: &ConnInfo, pid: i32, name: &str) -> 
     let view = once(info, limits, Thresholds::default(), LockNames::default()).await.unwrap();
     let snapshot = view.snapshot.as_ref().unwrap();
     let backend = snapshot.backends.rows.iter().find(|backend| backend.pid == pid).unwrap();
-    let ask = Ask { from_chains: true, ..Ask::new(Verb::Terminate, vec![Chosen::Backend(backend.id())]) };
-    let plan = sessions(&Look { view: &view, rights: None, own_pids: &[] }, &ask);
+    let ask =
+        Ask { from_chains: true, ..Ask::new(Verb::Terminate, vec![SelectedRow::Backend(backend.id())]) };
+    let plan = sessions(&PlanContext { view: &view, rights: None, own_pids: &[] }, &ask);
     let [row] = plan.rows.as_slice() else { panic!("{name}: {plan:?}") };
-    assert!(matches!(&row.target.what, What::Session(target) if target.blocks), "{name}: {row:?}");
+    assert!(matches!(&row.target.what, TargetKind::Session(target) if target.blocks), "{name}: {row:?}");
     let frees = row.effect.as_ref().unwrap().frees.iter().map(|party| party.pid()).collect();
     let mut hands = Hands::of(info).await;
-    let (fate, detail) = hands.one(Verb::Terminate, row.target.what.clone()).await;
-    assert_eq!(fate, Fate::Done, "{name}: {detail}");
+    let (outcome, detail) = hands.one(Verb::Terminate, row.target.what.clone()).await;
+    assert_eq!(outcome, Outcome::Done, "{name}: {detail}");
     // Its parallel workers end after it.
     let left = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 OR leader_pid = $1";
     wait_until("its workers to end", async || {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use locktop::clock;
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::model::plan::{Client, Seen, SessionTarget, TaskTarget, Verb, What};
+use locktop::model::plan::{Client, Seen, SessionTarget, TargetKind, TaskTarget, Verb};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::poll::{Limits, Session, open_plain};
 use locktop::schema::{self, SchemaName};
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::binary::{locktop, run_beside};
-use crate::hands::{Hands, Line, Notes, deed};
+use crate::hands::{Hands, Line, Notes, command};
 use crate::support::{TIMEOUT, conninfo, is_long, open};
 
 /// Runs that are under way at once.
@@ -177,8 +177,8 @@ async fn run(server: &EmbeddedServer, seed: u64, task: &TaskTarget) -> Came {
             blocks: false,
         };
         let verb = if seed.is_multiple_of(2) { Verb::Enable } else { Verb::Disable };
-        hands.act(deed(verb, vec![What::Task(task.clone())])).await;
-        hands.act(deed(Verb::Terminate, vec![What::Session(nobody)])).await;
+        hands.act(command(verb, vec![TargetKind::Task(task.clone())])).await;
+        hands.act(command(Verb::Terminate, vec![TargetKind::Session(nobody)])).await;
         came[2] = true;
     }
     let format = ["table", "json"][usize::try_from(seed % 2).unwrap()];

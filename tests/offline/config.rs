@@ -61,6 +61,10 @@ invalid! {
     lock_name_missing: "config.toml:3:1: [[lock_names]] needs a key and a name: key = 815 or key = [1, 100], name = \"…\"";
     lock_name_twice: "config.toml:5:1: key 1 has a name already";
     lock_names_single: "config.toml:1:1: lock_names is a table: expected a list of tables, [[lock_names]]";
+    expected_unknown_key: "config.toml:2:1: unknown key \"aplication\" in [[expected]]: did you mean \"application\"?";
+    expected_without_condition: "config.toml:1:1: [[expected]] matches every blocker: name at least one of application, user, database or lock";
+    expected_no_string: "config.toml:2:8: user is the number 5: expected the name of a role in quotes";
+    expected_single: "config.toml:1:1: expected is a table: expected a list of tables, [[expected]]";
     query_empty: "config.toml:2:7: sql is \"\": expected a query in quotes: \"select key, name from …\"";
     unknown_table: "config.toml:2:1: unknown key \"task_queues\" in [tables]: did you mean \"task_queue\"?";
     unknown_action: "config.toml:2:1: unknown action \"terminat\" in [keys]: did you mean \"terminate\"?";
@@ -123,6 +127,7 @@ fn the_examples_in_the_printed_default_are_valid() {
     assert_eq!(config.tables.len(), 8);
     assert_eq!(config.lock_names.len(), 2);
     assert_eq!(config.lock_name_queries.len(), 1);
+    assert_eq!(config.thresholds.expected.len(), 1);
     assert_eq!(config.keys.len(), 2);
     assert_eq!(config.theme.colours.len(), 1);
 }
@@ -169,6 +174,14 @@ fn everything() {
         [(LockKey::Bigint(-815), "billing close", None), (LockKey::Pair(1, -100), "import", Some("app"))]
     );
     assert_eq!(config.lock_name_queries[0].database.as_deref(), Some("app"));
+    let expected: Vec<_> = config
+        .thresholds
+        .expected
+        .iter()
+        .map(|entry| (entry.user.as_deref(), entry.lock.as_deref(), entry.reason.as_deref()))
+        .collect();
+    assert_eq!(expected, [(Some("ci"), Some("accounts"), Some("nightly migration")), (None, None, None)]);
+    assert_eq!(config.thresholds.expected[1].application.as_deref(), Some("pg_dump"));
     let keys: Vec<_> = config
         .keys
         .iter()
@@ -180,7 +193,7 @@ fn everything() {
     assert_eq!(config.theme.base, "light");
     assert_eq!(config.theme.colours[0].colour, "#ff5f5f");
     let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
-    assert!(later.ends_with(":50:14: ctrl-c is bound twice"), "{later}");
+    assert!(later.ends_with(":59:14: ctrl-c is bound twice"), "{later}");
 }
 
 #[test]

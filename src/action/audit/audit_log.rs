@@ -28,8 +28,8 @@ struct State {
     /// Opened when it is needed, and tried again then.
     audit: Option<Audit>,
     server: ServerName,
-    /// The deed for which the tables were looked for.
-    deed: Option<u64>,
+    /// The command for which the tables were looked for.
+    command: Option<u64>,
     tables: AuditTables,
     open: Vec<Open>,
     notes: Vec<String>,
@@ -40,7 +40,7 @@ struct State {
 /// Something without a result.
 #[derive(Debug)]
 struct Open {
-    deed: u64,
+    command: u64,
     name: String,
     subject: Subject,
     entry: Entry,
@@ -54,7 +54,7 @@ impl AuditLog {
         let state = State {
             audit: None,
             server,
-            deed: None,
+            command: None,
             tables: AuditTables::default(),
             open: Vec::new(),
             notes: Vec::new(),
@@ -102,10 +102,10 @@ impl AuditLog {
         let mut state = self.state.lock().await;
         let audit = self.open(&mut state)?;
         if let Some(client) = client
-            && state.deed != Some(asked.deed.number)
+            && state.command != Some(asked.command.number)
         {
-            // Once for a deed: the connection may be another one by then, and what is there may have changed.
-            state.deed = Some(asked.deed.number);
+            // Once for a command: the connection may be another one by then, and what is there may have changed.
+            state.command = Some(asked.command.number);
             if state.server.system_identifier.is_none() {
                 state.server.system_identifier = system_identifier(client).await;
             }
@@ -113,7 +113,7 @@ impl AuditLog {
             state.tables = tables;
             state.note(notes);
         }
-        let entry = audit.begin(&state.server, asked.deed, asked.target, asked.statement).await?;
+        let entry = audit.begin(&state.server, asked.command, asked.target, asked.statement).await?;
         let mut rows = AskedRows::default();
         if let Some(client) = client {
             let notes;
@@ -121,7 +121,7 @@ impl AuditLog {
             state.note(notes);
         }
         let Target { name, subject, .. } = asked.target.clone();
-        state.open.push(Open { deed: asked.deed.number, name, subject, entry, rows });
+        state.open.push(Open { command: asked.command.number, name, subject, entry, rows });
         Ok(())
     }
 
@@ -135,10 +135,10 @@ impl AuditLog {
         let audit = self.open(&mut state)?;
         let target = asked.target;
         let is_this = |open: &Open| {
-            open.deed == asked.deed.number && open.name == target.name && open.subject == target.subject
+            open.command == asked.command.number && open.name == target.name && open.subject == target.subject
         };
         let Some(place) = state.open.iter().position(is_this) else {
-            return audit.left(asked.deed.verb, target, result).await;
+            return audit.left(asked.command.verb, target, result).await;
         };
         let Open { entry, rows, .. } = state.open.remove(place);
         audit.end(entry, result).await?;

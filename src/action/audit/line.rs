@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use super::seen::{ClientLine, Holds, Moment, same};
 use crate::action::Actor;
 use crate::model::Timestamp;
-use crate::model::plan::{Deed, LeaseTarget, Running, SessionTarget, Target, What};
+use crate::model::plan::{ActionCommand, LeaseTarget, Running, SessionTarget, Target, TargetKind};
 use crate::model::redis_lease::{LockValue, RedisLease, shown};
 use pg_connect::conninfo::ConnInfo;
 
@@ -182,12 +182,12 @@ pub(super) struct Execution<'a> {
 }
 
 impl<'a> TargetLine<'a> {
-    pub(super) fn of(target: &'a Target, deed: &'a Deed) -> Self {
+    pub(super) fn of(target: &'a Target, command: &'a ActionCommand) -> Self {
         match &target.what {
-            What::Session(session) => Self::session(session),
-            What::Lease(lease) => Self::lease(lease),
-            What::RedisLease(lease) => Self::redis(lease),
-            What::Task(task) => Self::Task {
+            TargetKind::Session(session) => Self::session(session),
+            TargetKind::Lease(lease) => Self::lease(lease),
+            TargetKind::RedisLease(lease) => Self::redis(lease),
+            TargetKind::Task(task) => Self::Task {
                 table: task.table,
                 source: &task.source,
                 id: task.id,
@@ -195,7 +195,7 @@ impl<'a> TargetLine<'a> {
                 enabled: task.enabled,
                 next_run_at: task.next_run_at,
             },
-            What::Published(one) => Self::Published {
+            TargetKind::Published(one) => Self::Published {
                 table: one.table,
                 source: &one.source,
                 id: one.id,
@@ -204,7 +204,7 @@ impl<'a> TargetLine<'a> {
                 started_at: one.started_at,
                 lock_key: one.key,
             },
-            What::Item(item) => Self::Item {
+            TargetKind::Item(item) => Self::Item {
                 table: item.table,
                 source: &item.source,
                 id: item.id,
@@ -212,8 +212,8 @@ impl<'a> TargetLine<'a> {
                 attempt: item.attempt,
                 worker: item.worker.as_deref(),
             },
-            What::Execution { id } => {
-                let plan = deed.recovery.as_deref();
+            TargetKind::Execution { id } => {
+                let plan = command.recovery.as_deref();
                 Self::Execution {
                     id: *id,
                     schema: plan.map(|plan| plan.schema.as_str()),

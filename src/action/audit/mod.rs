@@ -59,7 +59,7 @@ use store::{LIMIT, Store};
 use crate::action::Actor;
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::plan::{Deed, Target, TargetResult, Verb};
+use crate::model::plan::{ActionCommand, Target, TargetResult, Verb};
 use crate::wire;
 
 /// The record in files, open. Clones are the same.
@@ -133,21 +133,21 @@ impl Audit {
     pub async fn begin(
         &self,
         server: &ServerName,
-        deed: &Deed,
+        command: &ActionCommand,
         target: &Target,
         statement: &str,
     ) -> Result<Entry, AuditError> {
         let inner = &self.inner;
-        let entry = self.entry(deed.verb, target);
+        let entry = self.entry(command.verb, target);
         let line = AskedLine {
             format: FORMAT,
             event: "asked",
             id: &entry.id,
             at: clock::wall(),
-            deed: deed.number,
+            deed: command.number,
             verb: entry.verb,
             name: entry.name.clone(),
-            target: TargetLine::of(target, deed),
+            target: TargetLine::of(target, command),
             sql: short(statement),
             who: &inner.who,
             server,
@@ -168,7 +168,7 @@ impl Audit {
             at: clock::wall(),
             verb: entry.verb,
             name: entry.name.clone(),
-            fate: result.fate.as_str(),
+            fate: result.outcome.as_str(),
             detail: short(&result.detail),
             who: None,
         };

@@ -11,7 +11,7 @@ use super::line::{FORMAT, Head, ResultLine, Who};
 use super::store::Store;
 use super::{AuditError, Unfinished, json};
 use crate::clock;
-use crate::model::plan::Fate;
+use crate::model::plan::Outcome;
 
 const PREFIX: &str = "run-";
 
@@ -134,7 +134,7 @@ fn unknown(head: &Head, who: &Who) -> String {
         at: clock::wall(),
         verb: &head.verb,
         name: head.name.clone(),
-        fate: Fate::Uncertain.as_str(),
+        fate: Outcome::Uncertain.as_str(),
         detail: "the process that asked for it ended before it knew what came of it".to_owned(),
         who: Some(who),
     })

@@ -15,7 +15,7 @@ use crate::action::recover::record_grants;
 use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::owner::Owner;
-use crate::model::plan::{SessionTarget, Target, TargetResult, What};
+use crate::model::plan::{SessionTarget, Target, TargetKind, TargetResult};
 use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
 use crate::text::one_line;
@@ -91,7 +91,7 @@ impl AuditTables {
         target: &Target,
     ) -> (AskedRows, Vec<String>) {
         let (mut rows, mut notes) = (AskedRows::default(), Vec::new());
-        let What::Session(session) = &target.what else { return (rows, notes) };
+        let TargetKind::Session(session) = &target.what else { return (rows, notes) };
         let detail = format!("{} {} (record {})", entry.verb, entry.name, entry.id);
         for name in &self.schemas {
             let schema = Schema { name: name.clone(), trusted_owners: self.owners.clone() };
@@ -114,8 +114,8 @@ impl AskedRows {
         result: &TargetResult,
     ) -> Vec<String> {
         let mut notes = Vec::new();
-        let What::Session(session) = &target.what else { return notes };
-        let detail = format!("{}: {}", result.fate.as_str(), result.detail);
+        let TargetKind::Session(session) = &target.what else { return notes };
+        let detail = format!("{}: {}", result.outcome.as_str(), result.detail);
         for schema in &self.schemas {
             let row = ("result", detail.as_str());
             notes.extend(insert(client, schema, actor, session, row).await.err());

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::*;
 use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
-use crate::model::plan::{Client, Fate, Seen, SessionTarget, Verb, What};
+use crate::model::plan::{Client, Outcome, Seen, SessionTarget, TargetKind, Verb};
 
 fn actor() -> Actor {
     Actor { tool: "locktop".to_owned(), role: "ops".to_owned(), os_user: Some("ann".to_owned()) }
@@ -40,15 +40,15 @@ fn target(name: &str) -> Target {
         blocks: true,
     };
     let subject = Subject::Backend(BackendId { pid: 4312, backend_start: Some(start) });
-    Target { what: What::Session(session), name: name.to_owned(), subject }
+    Target { what: TargetKind::Session(session), name: name.to_owned(), subject }
 }
 
-fn deed() -> Deed {
-    Deed { number: 7, verb: Verb::Terminate, targets: Vec::new(), recovery: None, wait: 5.0 }
+fn command() -> ActionCommand {
+    ActionCommand { number: 7, verb: Verb::Terminate, targets: Vec::new(), recovery: None, wait: 5.0 }
 }
 
-fn outcome(fate: Fate) -> TargetResult {
-    TargetResult { name: "x".to_owned(), subject: Subject::Server, fate, detail: "gone".to_owned() }
+fn outcome(outcome: Outcome) -> TargetResult {
+    TargetResult { name: "x".to_owned(), subject: Subject::Server, outcome, detail: "gone".to_owned() }
 }
 
 fn lines(path: &Path) -> Vec<Value> {
@@ -65,7 +65,7 @@ async fn what_is_asked_is_there_before_its_result() {
     let home = tempfile::tempdir().unwrap();
     let directory = home.path().join("state/locktop");
     let audit = open(&directory);
-    let asked = audit.begin(&server(), &deed(), &target("4312 app@web"), "SELECT 1").await.unwrap();
+    let asked = audit.begin(&server(), &command(), &target("4312 app@web"), "SELECT 1").await.unwrap();
     let first = lines(&audit.path());
     assert_eq!(first.len(), 1);
     assert_eq!(first[0]["event"], "asked");
@@ -79,7 +79,7 @@ async fn what_is_asked_is_there_before_its_result() {
                                   "client": {"application": "4312 app@web", "usesysid": 10, "address": null, "port": null}});
     assert_eq!(first[0]["target"], seen, "what need not be the same is left out");
     assert_eq!(first[0]["id"], asked.id());
-    audit.end(asked, &outcome(Fate::Done)).await.unwrap();
+    audit.end(asked, &outcome(Outcome::Done)).await.unwrap();
     let both = lines(&audit.path());
     assert_eq!((both.len(), &both[1]["fate"], &both[1]["id"]), (2, &Value::from("done"), &first[0]["id"]));
     assert_eq!((mode(&directory), mode(&audit.path())), (0o700, 0o600));
@@ -94,8 +94,8 @@ async fn nothing_hostile_gets_into_a_line() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
     let name = "a\u{1b}]0;x\u{7}\n\u{9b}2J\u{202e}\"}\0é任";
-    let asked = audit.begin(&server(), &deed(), &target(name), &"S".repeat(100_000)).await.unwrap();
-    let result = TargetResult { detail: name.to_owned(), ..outcome(Fate::Refused) };
+    let asked = audit.begin(&server(), &command(), &target(name), &"S".repeat(100_000)).await.unwrap();
+    let result = TargetResult { detail: name.to_owned(), ..outcome(Outcome::Refused) };
     audit.end(asked, &result).await.unwrap();
     let text = fs::read_to_string(audit.path()).unwrap();
     assert!(!text.replace('\n', "").contains(|c: char| c.is_control() || c == '\u{202e}'), "{text:?}");
@@ -108,9 +108,9 @@ async fn nothing_hostile_gets_into_a_line() {
 async fn who_does_not_live_to_see_it_leaves_an_outcome_unknown() {
     let home = tempfile::tempdir().unwrap();
     let dying = open(home.path());
-    let done = dying.begin(&server(), &deed(), &target("first"), "").await.unwrap();
-    dying.end(done, &outcome(Fate::Done)).await.unwrap();
-    let lost = dying.begin(&server(), &deed(), &target("second"), "").await.unwrap();
+    let done = dying.begin(&server(), &command(), &target("first"), "").await.unwrap();
+    dying.end(done, &outcome(Outcome::Done)).await.unwrap();
+    let lost = dying.begin(&server(), &command(), &target("second"), "").await.unwrap();
     let next = open(home.path());
     assert_eq!(next.unfinished().await.unwrap(), [], "it lives");
     drop(dying);
@@ -129,8 +129,8 @@ async fn files_rotate_and_the_oldest_goes() {
     let home = tempfile::tempdir().unwrap();
     let audit = Audit::open_with(home.path(), &actor(), 2_000).unwrap();
     for number in 0..60 {
-        let asked = audit.begin(&server(), &deed(), &target(&number.to_string()), "").await.unwrap();
-        audit.end(asked, &outcome(Fate::Done)).await.unwrap();
+        let asked = audit.begin(&server(), &command(), &target(&number.to_string()), "").await.unwrap();
+        audit.end(asked, &outcome(Outcome::Done)).await.unwrap();
     }
     let path = |number: u32| home.path().join(format!("{}.{number}", store::FILE));
     assert!((1..=store::KEPT).all(|number| path(number).exists()) && !path(store::KEPT + 1).exists());
@@ -148,10 +148,10 @@ async fn files_rotate_and_the_oldest_goes() {
 async fn half_a_line_ends_where_the_next_begins() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
-    drop(audit.begin(&server(), &deed(), &target("a"), "").await.unwrap());
+    drop(audit.begin(&server(), &command(), &target("a"), "").await.unwrap());
     let whole = fs::read_to_string(audit.path()).unwrap();
     fs::write(audit.path(), &whole.as_bytes()[..whole.len() / 2]).unwrap();
-    drop(audit.begin(&server(), &deed(), &target("b"), "").await.unwrap());
+    drop(audit.begin(&server(), &command(), &target("b"), "").await.unwrap());
     let text = fs::read_to_string(audit.path()).unwrap();
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     assert_eq!((text.lines().count(), &last["name"]), (2, &"b".into()));
@@ -164,7 +164,7 @@ async fn refused(prepare: impl FnOnce(&Path)) -> String {
     fs::create_dir(&directory).unwrap();
     prepare(&directory);
     let error = match Audit::open(&directory, &actor()) {
-        Ok(audit) => audit.begin(&server(), &deed(), &target("a"), "").await.unwrap_err(),
+        Ok(audit) => audit.begin(&server(), &command(), &target("a"), "").await.unwrap_err(),
         Err(error) => error,
     };
     error.to_string().replace(home.path().to_str().unwrap(), "~")
@@ -205,10 +205,10 @@ async fn who_is_stopped_in_the_middle_keeps_nobody_waiting_for_ever() {
     let home = tempfile::tempdir().unwrap();
     let audit = open(home.path());
     let turn = audit.inner.store.turn().unwrap();
-    let error = open(home.path()).begin(&server(), &deed(), &target("a"), "").await.unwrap_err();
+    let error = open(home.path()).begin(&server(), &command(), &target("a"), "").await.unwrap_err();
     assert!(matches!(error, AuditError::Busy(_)), "{error}");
     drop(turn);
-    let _ = audit.begin(&server(), &deed(), &target("a"), "").await.unwrap();
+    let _ = audit.begin(&server(), &command(), &target("a"), "").await.unwrap();
 }
 
 /// Says to a process of this very program that it is a part of the test.
@@ -230,8 +230,8 @@ async fn several_processes_at_once_lose_no_line() {
     if let Some(directory) = std::env::var_os(ROLE) {
         let audit = Audit::open_with(Path::new(&directory), &actor(), SMALL).unwrap();
         for number in 0..EACH {
-            let asked = audit.begin(&server(), &deed(), &target(&number.to_string()), "x").await.unwrap();
-            audit.end(asked, &outcome(Fate::Done)).await.unwrap();
+            let asked = audit.begin(&server(), &command(), &target(&number.to_string()), "x").await.unwrap();
+            audit.end(asked, &outcome(Outcome::Done)).await.unwrap();
         }
         return;
     }
@@ -253,9 +253,9 @@ async fn several_processes_at_once_lose_no_line() {
 async fn a_process_that_is_killed_leaves_an_outcome_unknown() {
     if let Some(directory) = std::env::var_os(ROLE) {
         let audit = open(Path::new(&directory));
-        let done = audit.begin(&server(), &deed(), &target("before"), "x").await.unwrap();
-        audit.end(done, &outcome(Fate::Done)).await.unwrap();
-        let _open = audit.begin(&server(), &deed(), &target("in the middle"), "x").await.unwrap();
+        let done = audit.begin(&server(), &command(), &target("before"), "x").await.unwrap();
+        audit.end(done, &outcome(Outcome::Done)).await.unwrap();
+        let _open = audit.begin(&server(), &command(), &target("in the middle"), "x").await.unwrap();
         return std::future::pending().await;
     }
     let home = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Carries out what somebody has confirmed: one deed after the other, on a task of its own, so that neither the screens nor the poll
+//! Carries out what somebody has confirmed: one command after the other, on a task of its own, so that neither the screens nor the poll
 //! ever wait for it.
 //!
 //! Each target is asked for alone, and what is going to be asked is put on record before. Where that cannot be done nothing is asked: a
@@ -6,7 +6,7 @@
 //!
 //! Where nobody may act there is no executor.
 
-mod deed;
+mod command;
 pub(in crate::action) mod recovery;
 
 use std::sync::Arc;
@@ -17,18 +17,18 @@ use tokio::task::JoinHandle;
 use super::actor::Actor;
 use super::lines::Lines;
 use super::record::Record;
-use crate::model::plan::{Deed, Fate, RecoveryPlan, Report, Request, TargetResult};
+use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report, Request, TargetResult};
 use crate::pg::trust::TrustedOwners;
 use crate::redis::RedisUrl;
 
-/// Deeds that wait for their turn. A person confirms each.
+/// Commands that wait for their turn. A person confirms each.
 const WAITING: usize = 16;
 
 /// What can be asked of the executor.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Order {
     /// Do this.
-    Act(Arc<Deed>),
+    Act(Arc<ActionCommand>),
     /// Look what would be recovered.
     PlanRecovery {
         /// Comes back with the answer.
@@ -43,9 +43,9 @@ pub enum Order {
 /// What it answers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// Of how many targets of a deed it is known what came of them, by its number. One or the other may be left out.
+    /// Of how many targets of a command it is known what came of them, by its number. One or the other may be left out.
     Progress(u64, usize),
-    /// What came of a deed.
+    /// What came of a command.
     Reported(Arc<Report>),
     /// What would be recovered, or in one line why that cannot be told.
     RecoveryPlanned(u64, Result<Arc<RecoveryPlan>, String>),
@@ -81,13 +81,13 @@ impl Executor {
         let lines = Arc::new(lines);
         let of_pids = Arc::clone(&lines);
         let task = tokio::spawn(async move {
-            let worker = deed::Worker { lines, record, settings };
+            let worker = command::Worker { lines, record, settings };
             while let Some(order) = waiting.recv().await {
                 let answer = match order {
-                    Order::Act(deed) => {
+                    Order::Act(command) => {
                         // Where nobody takes them in fast enough the next one says it all.
-                        let progress = |done| drop(sender.try_send(Answer::Progress(deed.number, done)));
-                        Answer::Reported(Arc::new(worker.act(&deed, &progress).await))
+                        let progress = |done| drop(sender.try_send(Answer::Progress(command.number, done)));
+                        Answer::Reported(Arc::new(worker.act(&command, &progress).await))
                     }
                     Order::PlanRecovery { number, schema, request } => {
                         Answer::RecoveryPlanned(number, worker.plan(&schema, &request).await.map(Arc::new))
@@ -140,18 +140,18 @@ impl Drop for Executor {
 #[must_use]
 pub fn refuse(order: &Order, why: &str) -> Answer {
     match order {
-        Order::Act(deed) => Answer::Reported(Arc::new(not_tried(deed, why))),
+        Order::Act(command) => Answer::Reported(Arc::new(not_tried(command, why))),
         Order::PlanRecovery { number, .. } => Answer::RecoveryPlanned(*number, Err(why.to_owned())),
     }
 }
 
-fn not_tried(deed: &Deed, why: &str) -> Report {
+fn not_tried(command: &ActionCommand, why: &str) -> Report {
     let result = |target: &crate::model::plan::Target| TargetResult {
         name: target.name.clone(),
         subject: target.subject.clone(),
-        fate: Fate::NotTried,
+        outcome: Outcome::NotTried,
         detail: format!("not tried: {why}"),
     };
-    let results = deed.targets.iter().map(result).collect();
-    Report { number: deed.number, verb: deed.verb, results, notes: Vec::new() }
+    let results = command.targets.iter().map(result).collect();
+    Report { number: command.number, verb: command.verb, results, notes: Vec::new() }
 }

@@ -1,4 +1,4 @@
-//! An execution of the plan that the deed carries.
+//! An execution of the plan that the command carries.
 
 use std::time::Duration;
 
@@ -6,13 +6,15 @@ use tokio_postgres::Client;
 
 use crate::action::actor::Actor;
 use crate::action::recover::{self, Order};
-use crate::model::plan::{Deed, Fate, Outcome, Planned, RecoveryPlan, RecoveryResult, Step};
+use crate::model::plan::{
+    ActionCommand, Outcome, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, Step,
+};
 use crate::pg::trust::TrustedOwners;
 use crate::schema::{Schema, SchemaName};
 
 /// What is going to be asked, in short.
-pub(in crate::action) fn short(deed: &Deed, id: i64) -> String {
-    match planned(deed, id) {
+pub(in crate::action) fn short(command: &ActionCommand, id: i64) -> String {
+    match planned(command, id) {
         Some((plan, Planned { step: Step::Terminate { pid, .. }, .. })) => {
             format!(
                 "end pid {pid}, which holds its key, and recover execution {id} in schema {}",
@@ -24,61 +26,63 @@ pub(in crate::action) fn short(deed: &Deed, id: i64) -> String {
     }
 }
 
-fn planned(deed: &Deed, id: i64) -> Option<(&RecoveryPlan, &Planned)> {
-    let plan = deed.recovery.as_deref()?;
+fn planned(command: &ActionCommand, id: i64) -> Option<(&RecoveryPlan, &Planned)> {
+    let plan = command.recovery.as_deref()?;
     Some((plan, plan.row(id)?))
 }
 
 pub(super) async fn one(
     client: &Client,
-    deed: &Deed,
+    command: &ActionCommand,
     id: i64,
     actor: &Actor,
     owners: &TrustedOwners,
-) -> (Fate, String) {
-    let Some((plan, row)) = planned(deed, id) else {
-        return (Fate::Refused, "there is no plan for it".to_owned());
+) -> (Outcome, String) {
+    let Some((plan, row)) = planned(command, id) else {
+        return (Outcome::Refused, "there is no plan for it".to_owned());
     };
     let schema = match SchemaName::new(&plan.schema) {
         Ok(name) => Schema { name, trusted_owners: owners.clone() },
-        Err(error) => return (Fate::Refused, error.to_string()),
+        Err(error) => return (Outcome::Refused, error.to_string()),
     };
-    let wait = Duration::try_from_secs_f64(deed.wait).unwrap_or_default();
+    let wait = Duration::try_from_secs_f64(command.wait).unwrap_or_default();
     let order = Order { actor: actor.clone(), reason: None, wait };
     told(recover::execute_one(client, &schema, plan, row, &order).await)
 }
 
 const DUE_AGAIN: &str = "its task is due again";
 
-fn told(result: RecoveryResult) -> (Fate, String) {
+fn told(result: RecoveryResult) -> (Outcome, String) {
     let RecoveryResult { outcome, detail, next_run_at, ended_pid, .. } = result;
-    let fate = fate(outcome, ended_pid.is_some());
+    let told = outcome_of(outcome, ended_pid.is_some());
     // That it was recovered whoever tells of it says.
     match (outcome, next_run_at) {
-        (Outcome::Recovered, Some(_)) if detail.is_empty() => (fate, DUE_AGAIN.to_owned()),
-        (Outcome::Recovered, Some(_)) => (fate, format!("{DUE_AGAIN}; {detail}")),
-        _ => (fate, detail),
+        (RecoveryOutcome::Recovered, Some(_)) if detail.is_empty() => (told, DUE_AGAIN.to_owned()),
+        (RecoveryOutcome::Recovered, Some(_)) => (told, format!("{DUE_AGAIN}; {detail}")),
+        _ => (told, detail),
     }
 }
 
 /// Who was told to end, and holds the key still, has not done what was asked.
-pub(in crate::action) fn fate(outcome: Outcome, is_asked: bool) -> Fate {
+pub(in crate::action) fn outcome_of(outcome: RecoveryOutcome, is_asked: bool) -> Outcome {
     match outcome {
-        Outcome::Recovered => Fate::Done,
-        Outcome::GaveUp => Fate::GivenUp,
-        Outcome::Held if is_asked => Fate::StillThere,
-        Outcome::NotRunning | Outcome::NotFound | Outcome::Changed => Fate::Changed,
-        Outcome::LeftAlone
-        | Outcome::Locked
-        | Outcome::Held
-        | Outcome::HeldByUs
-        | Outcome::Prepared
-        | Outcome::Shared
-        | Outcome::Unknown
-        | Outcome::NotSlow
-        | Outcome::Failed => Fate::Refused,
-        Outcome::Hidden | Outcome::Forbidden => Fate::Forbidden,
-        Outcome::Uncertain => Fate::Uncertain,
-        Outcome::NotTried => Fate::NotTried,
+        RecoveryOutcome::Recovered => Outcome::Done,
+        RecoveryOutcome::GaveUp => Outcome::GivenUp,
+        RecoveryOutcome::Held if is_asked => Outcome::StillThere,
+        RecoveryOutcome::NotRunning | RecoveryOutcome::NotFound | RecoveryOutcome::Changed => {
+            Outcome::Changed
+        }
+        RecoveryOutcome::LeftAlone
+        | RecoveryOutcome::Locked
+        | RecoveryOutcome::Held
+        | RecoveryOutcome::HeldByUs
+        | RecoveryOutcome::Prepared
+        | RecoveryOutcome::Shared
+        | RecoveryOutcome::Unknown
+        | RecoveryOutcome::NotSlow
+        | RecoveryOutcome::Failed => Outcome::Refused,
+        RecoveryOutcome::Hidden | RecoveryOutcome::Forbidden => Outcome::Forbidden,
+        RecoveryOutcome::Uncertain => Outcome::Uncertain,
+        RecoveryOutcome::NotTried => Outcome::NotTried,
     }
 }

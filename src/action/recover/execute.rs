@@ -12,7 +12,7 @@ use crate::action::message::{Access, Unanswered, send};
 use crate::action::published;
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::plan::{Fate, Outcome, Planned, RecoveryPlan, RecoveryResult, Running, Step};
+use crate::model::plan::{Outcome, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, Running, Step};
 use crate::schema::Schema;
 
 /// Between two looks whether a key is free.
@@ -65,13 +65,13 @@ pub async fn execute(
 
 /// Whether it is not known what came of one.
 pub(super) fn in_doubt(results: &[RecoveryResult]) -> bool {
-    results.iter().any(|result| result.outcome == Outcome::Uncertain)
+    results.iter().any(|result| result.outcome == RecoveryOutcome::Uncertain)
 }
 
 /// The result of what is not tried after that.
 pub(super) fn not_tried(row: &Planned) -> RecoveryResult {
     let why = "not tried: what came of another one is not known";
-    RecoveryResult::new(row.seen.execution_id, Outcome::NotTried, why)
+    RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::NotTried, why)
 }
 
 /// Does what a plan says to one execution.
@@ -88,7 +88,7 @@ pub async fn execute_one(
     }
     let one = One { client, schema, plan, seen: &row.seen, order };
     match row.step {
-        Step::Leave(_) => one.result(Outcome::LeftAlone, row.effect(plan.grace)),
+        Step::Leave(_) => one.result(RecoveryOutcome::LeftAlone, row.effect(plan.grace)),
         Step::Recover => one.recover(true).await,
         Step::Terminate { pid, start } => {
             let result = one.terminate_and_recover(pid, start).await;
@@ -98,14 +98,14 @@ pub async fn execute_one(
     }
 }
 
-fn published_result(row: &Planned, (fate, detail): (Fate, String)) -> RecoveryResult {
-    let outcome = match fate {
-        Fate::Done => Outcome::Recovered,
-        Fate::Changed => Outcome::Changed,
-        Fate::Forbidden => Outcome::Forbidden,
-        Fate::Uncertain => Outcome::Uncertain,
-        Fate::NotTried => Outcome::NotTried,
-        Fate::Refused | Fate::StillThere | Fate::GivenUp => Outcome::Failed,
+fn published_result(row: &Planned, (told, detail): (Outcome, String)) -> RecoveryResult {
+    let outcome = match told {
+        Outcome::Done => RecoveryOutcome::Recovered,
+        Outcome::Changed => RecoveryOutcome::Changed,
+        Outcome::Forbidden => RecoveryOutcome::Forbidden,
+        Outcome::Uncertain => RecoveryOutcome::Uncertain,
+        Outcome::NotTried => RecoveryOutcome::NotTried,
+        Outcome::Refused | Outcome::StillThere | Outcome::GivenUp => RecoveryOutcome::Failed,
     };
     RecoveryResult::new(row.seen.execution_id, outcome, detail)
 }
@@ -120,7 +120,7 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    fn result(&self, outcome: Outcome, detail: impl Into<String>) -> RecoveryResult {
+    fn result(&self, outcome: RecoveryOutcome, detail: impl Into<String>) -> RecoveryResult {
         RecoveryResult::new(self.seen.execution_id, outcome, detail)
     }
 
@@ -156,12 +156,12 @@ impl One<'_> {
             Ok(false) => {
                 let waited = crate::text::duration(self.order.wait.as_secs_f64());
                 let detail = format!("pid {pid} was told to end, and still holds its key after {waited}");
-                RecoveryResult { holder_pid: Some(pid), ..self.result(Outcome::Held, detail) }
+                RecoveryResult { holder_pid: Some(pid), ..self.result(RecoveryOutcome::Held, detail) }
             }
             Err(error) => self.unanswered(&error, Need::Terminate),
         };
         let detail = match ended_pid {
-            Some(pid) if result.outcome != Outcome::Held => {
+            Some(pid) if result.outcome != RecoveryOutcome::Held => {
                 format!("pid {pid} was told to end; {}", result.detail)
             }
             Some(_) => result.detail,
@@ -195,9 +195,11 @@ impl One<'_> {
 
     fn told(&self, answer: Answer) -> RecoveryResult {
         let detail = answer.detail.unwrap_or_default();
-        let Some(outcome) = Outcome::parse(&answer.outcome) else {
-            return self
-                .result(Outcome::Uncertain, format!("the server answers \"{}\": {detail}", answer.outcome));
+        let Some(outcome) = RecoveryOutcome::parse(&answer.outcome) else {
+            return self.result(
+                RecoveryOutcome::Uncertain,
+                format!("the server answers \"{}\": {detail}", answer.outcome),
+            );
         };
         let result = self.result(outcome, detail);
         RecoveryResult { holder_pid: answer.holder_pid, next_run_at: answer.next_run_at, ..result }
@@ -211,16 +213,18 @@ impl One<'_> {
                     _ => "whether it was done",
                 };
                 let detail = format!("{error}: {known} is not known");
-                self.result(Outcome::Uncertain, detail)
+                self.result(RecoveryOutcome::Uncertain, detail)
             }
             Some(FORBIDDEN) => {
                 let role = &self.order.actor.role;
                 let grants = grants(&self.schema.name, role, need).join("; ");
-                self.result(Outcome::Forbidden, format!("{error}; what the role needs: {grants}"))
+                self.result(RecoveryOutcome::Forbidden, format!("{error}; what the role needs: {grants}"))
             }
             // lock_not_available
-            Some("55P03") => self.result(Outcome::Locked, format!("somebody has its task locked: {error}")),
-            Some(_) => self.result(Outcome::Failed, error.to_string()),
+            Some("55P03") => {
+                self.result(RecoveryOutcome::Locked, format!("somebody has its task locked: {error}"))
+            }
+            Some(_) => self.result(RecoveryOutcome::Failed, error.to_string()),
         }
     }
 }

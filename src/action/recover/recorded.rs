@@ -5,11 +5,12 @@ use std::sync::Arc;
 use tokio_postgres::Client;
 
 use super::execute::{Order, execute_one, in_doubt, not_tried};
-use crate::action::executor::recovery::{fate, short};
+use crate::action::executor::recovery::{outcome_of, short};
 use crate::action::record::{Asked, Record};
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    Deed, Outcome, Planned, RecoveryPlan, RecoveryResult, Target, TargetResult, Verb, What,
+    ActionCommand, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, Target, TargetKind, TargetResult,
+    Verb,
 };
 use crate::schema::Schema;
 use crate::text::one_line;
@@ -24,7 +25,7 @@ pub async fn execute_recorded(
     mut told: impl FnMut(&RecoveryResult),
 ) -> Vec<RecoveryResult> {
     let schema = &schema.into();
-    let deed = Deed {
+    let command = ActionCommand {
         number: 1,
         verb: Verb::Recover,
         targets: plan.acts().map(target).collect(),
@@ -39,8 +40,8 @@ pub async fn execute_recorded(
             not_tried(row)
         } else {
             let target = target(row);
-            let statement = short(&deed, row.seen.execution_id);
-            let asked = Asked { deed: &deed, target: &target, statement: &statement };
+            let statement = short(&command, row.seen.execution_id);
+            let asked = Asked { command: &command, target: &target, statement: &statement };
             match record.asked(Some(client), &asked).await {
                 Ok(()) => {
                     let result = execute_one(client, schema, plan, row, order).await;
@@ -48,7 +49,7 @@ pub async fn execute_recorded(
                 }
                 Err(why) => {
                     let why = format!("not done, since that could not be put on record: {why}");
-                    RecoveryResult::new(row.seen.execution_id, Outcome::Failed, why)
+                    RecoveryResult::new(row.seen.execution_id, RecoveryOutcome::Failed, why)
                 }
             }
         };
@@ -61,7 +62,7 @@ pub async fn execute_recorded(
 fn target(row: &Planned) -> Target {
     let id = row.seen.execution_id;
     let name = one_line(&format!("execution {id} of {}", row.seen.task_name)).into_owned();
-    Target { what: What::Execution { id }, name, subject: Subject::Server }
+    Target { what: TargetKind::Execution { id }, name, subject: Subject::Server }
 }
 
 /// Puts what came of it on record; the result says so where that cannot be done.
@@ -71,15 +72,15 @@ async fn noted(
     asked: &Asked<'_>,
     result: RecoveryResult,
 ) -> RecoveryResult {
-    // That it is done is said by the fate already.
+    // That it is done is said by the outcome already.
     let said = match result.outcome {
-        Outcome::Recovered => result.detail.clone(),
+        RecoveryOutcome::Recovered => result.detail.clone(),
         other => format!("{}: {}", other.as_str(), result.detail),
     };
     let of_target = TargetResult {
         name: asked.target.name.clone(),
         subject: asked.target.subject.clone(),
-        fate: fate(result.outcome, result.ended_pid.is_some()),
+        outcome: outcome_of(result.outcome, result.ended_pid.is_some()),
         detail: one_line(&said).into_owned(),
     };
     match record.told(Some(client), asked, &of_target).await {

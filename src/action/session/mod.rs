@@ -40,7 +40,7 @@ use tokio_postgres::Client;
 use super::message::{Access, Unanswered, send};
 use super::record::{Record, Recorder};
 use crate::model::Timestamp;
-use crate::model::plan::{Fate, SessionTarget, Target, TargetResult, Verb, What};
+use crate::model::plan::{Outcome, SessionTarget, Target, TargetKind, TargetResult, Verb};
 use sql::Signal;
 use watch::Pending;
 use words::Words;
@@ -64,7 +64,7 @@ enum Asking {
     /// The server took the order: now it has to happen.
     Taken,
     /// That is all there is to it.
-    Over(Fate, String),
+    Over(Outcome, String),
 }
 
 /// Why nothing is tried any more.
@@ -77,33 +77,33 @@ pub(super) async fn carry_out<R: Record>(
     offset: chrono::FixedOffset,
     own: &[i32],
 ) -> Vec<TargetResult> {
-    let deed = recorder.deed;
+    let command = recorder.command;
     let words = Words { offset };
-    let mut results: Vec<Option<TargetResult>> = vec![None; deed.targets.len()];
+    let mut results: Vec<Option<TargetResult>> = vec![None; command.targets.len()];
     let mut pending = Vec::new();
     let mut in_doubt = false;
-    for ((place, target), result) in deed.targets.iter().enumerate().zip(&mut results) {
-        let Some((signal, session)) = order(deed.verb, target) else {
-            let refused = (Fate::Refused, "that is no session".to_owned());
-            *result = Some(recorder.told(Some(client), target, deed.verb.as_str(), refused).await);
+    for ((place, target), result) in command.targets.iter().enumerate().zip(&mut results) {
+        let Some((signal, session)) = order(command.verb, target) else {
+            let refused = (Outcome::Refused, "that is no session".to_owned());
+            *result = Some(recorder.told(Some(client), target, command.verb.as_str(), refused).await);
             continue;
         };
         let short = sql::short(signal, session);
         let asking = if in_doubt {
-            Asking::Over(Fate::NotTried, IN_DOUBT.to_owned())
+            Asking::Over(Outcome::NotTried, IN_DOUBT.to_owned())
         } else if own.contains(&session.pid) {
-            Asking::Over(Fate::Refused, words::OWN.to_owned())
+            Asking::Over(Outcome::Refused, words::OWN.to_owned())
         } else {
             match recorder.asked(Some(client), target, &short).await {
                 Ok(()) => ask(client, signal, session, &words).await,
-                Err(why) => Asking::Over(Fate::Refused, why),
+                Err(why) => Asking::Over(Outcome::Refused, why),
             }
         };
         match asking {
             Asking::Taken => pending.push(Pending { place, target, signal, session, short }),
-            Asking::Over(fate, detail) => {
-                in_doubt |= fate == Fate::Uncertain;
-                *result = Some(recorder.told(Some(client), target, &short, (fate, detail)).await);
+            Asking::Over(outcome, detail) => {
+                in_doubt |= outcome == Outcome::Uncertain;
+                *result = Some(recorder.told(Some(client), target, &short, (outcome, detail)).await);
             }
         }
     }
@@ -113,7 +113,7 @@ pub(super) async fn carry_out<R: Record>(
 
 fn order(verb: Verb, target: &Target) -> Option<(Signal, &SessionTarget)> {
     match &target.what {
-        What::Session(session) => Some((Signal::of(verb)?, session)),
+        TargetKind::Session(session) => Some((Signal::of(verb)?, session)),
         _ => None,
     }
 }
@@ -126,24 +126,26 @@ async fn ask(client: &Client, signal: Signal, session: &SessionTarget, words: &W
     let row = rows.first().map_or("", String::as_str);
     let answer: Answer = match serde_json::from_str(row) {
         Ok(answer) => answer,
-        Err(error) => return Asking::Over(Fate::Uncertain, format!("the answer cannot be read: {error}")),
+        Err(error) => return Asking::Over(Outcome::Uncertain, format!("the answer cannot be read: {error}")),
     };
     match (answer.word.as_str(), answer.sent) {
         ("same", Some(true)) => Asking::Taken,
-        ("same", _) => Asking::Over(Fate::Refused, words::unsent(signal)),
-        ("hidden", _) => Asking::Over(Fate::Forbidden, forbidden::hidden(client, session.pid).await),
-        ("own", _) => Asking::Over(Fate::Refused, words::OWN.to_owned()),
-        _ => Asking::Over(Fate::Changed, words.changed(session, &answer)),
+        ("same", _) => Asking::Over(Outcome::Refused, words::unsent(signal)),
+        ("hidden", _) => Asking::Over(Outcome::Forbidden, forbidden::hidden(client, session.pid).await),
+        ("own", _) => Asking::Over(Outcome::Refused, words::OWN.to_owned()),
+        _ => Asking::Over(Outcome::Changed, words.changed(session, &answer)),
     }
 }
 
 async fn refused(client: &Client, session: &SessionTarget, error: &Unanswered) -> Asking {
     match error.code() {
-        Some("42501") => Asking::Over(Fate::Forbidden, forbidden::signal(client, session.pid, error).await),
+        Some("42501") => {
+            Asking::Over(Outcome::Forbidden, forbidden::signal(client, session.pid, error).await)
+        }
         // A signal is not taken back when its statement is cancelled after it.
         None | Some("57014") => {
-            Asking::Over(Fate::Uncertain, format!("{error}: whether it was asked is not known"))
+            Asking::Over(Outcome::Uncertain, format!("{error}: whether it was asked is not known"))
         }
-        Some(_) => Asking::Over(Fate::Refused, error.to_string()),
+        Some(_) => Asking::Over(Outcome::Refused, error.to_string()),
     }
 }

@@ -10,7 +10,7 @@ use crate::action::message::{Access, send};
 use crate::action::record::{Record, Recorder};
 use crate::clock;
 use crate::model::Timestamp;
-use crate::model::plan::{Fate, Seen, SessionTarget, Target, TargetResult};
+use crate::model::plan::{Outcome, Seen, SessionTarget, Target, TargetResult};
 use crate::text::duration;
 
 /// Between two looks.
@@ -65,22 +65,22 @@ pub(super) async fn all<R: Record>(
     let start = clock::monotonic();
     // Nobody has to wait longer than that.
     let wait =
-        Duration::try_from_secs_f64(recorder.deed.wait).unwrap_or_default().min(Duration::from_secs(3600));
+        Duration::try_from_secs_f64(recorder.command.wait).unwrap_or_default().min(Duration::from_secs(3600));
     while !pending.is_empty() {
         let pids: Vec<i32> = pending.iter().map(|one| one.session.pid).collect();
         let rows = match look(client, &pids).await {
             Ok(rows) => rows,
             Err(why) => {
-                let fate = (Fate::Uncertain, format!("the server took the order; then {why}"));
-                settle(client, recorder, pending, results, |_| Some(fate.clone())).await;
+                let outcome = (Outcome::Uncertain, format!("the server took the order; then {why}"));
+                settle(client, recorder, pending, results, |_| Some(outcome.clone())).await;
                 return;
             }
         };
         let is_late = left(start, wait).is_zero();
         let told = |one: &Pending<'_>| match one.done(&rows) {
-            Some(done) => Some((Fate::Done, done.to_owned())),
+            Some(done) => Some((Outcome::Done, done.to_owned())),
             None if is_late => Some((
-                Fate::StillThere,
+                Outcome::StillThere,
                 format!("it has not happened after {}", duration(wait.as_secs_f64())),
             )),
             None => None,
@@ -102,7 +102,7 @@ async fn settle<'a, R: Record>(
     recorder: &mut Recorder<'_, R>,
     pending: Vec<Pending<'a>>,
     results: &mut [Option<TargetResult>],
-    told: impl Fn(&Pending<'a>) -> Option<(Fate, String)>,
+    told: impl Fn(&Pending<'a>) -> Option<(Outcome, String)>,
 ) -> Vec<Pending<'a>> {
     let mut remain = Vec::new();
     for one in pending {

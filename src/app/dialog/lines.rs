@@ -19,7 +19,7 @@ impl Dialog {
     /// Its title: `Terminate 4312 app@web-3`.
     #[must_use]
     pub fn title(&self) -> String {
-        let verb = super::verb(self.order.verb);
+        let verb = self.order.verb.does();
         let verb = verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
         let of = if self.order.verb == Verb::Cancel { " of" } else { "" };
         match self.plan.rows.as_slice() {

@@ -10,7 +10,6 @@ mod lines;
 mod order;
 mod report;
 mod search;
-mod words;
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ pub use lines::width;
 pub use order::{Kind, Order};
 pub use report::Flight;
 pub(in crate::app) use report::summary;
-pub use words::verb;
+pub(in crate::app) use search::Search;
 
 /// Nobody types more to confirm.
 const LONGEST: usize = 200;

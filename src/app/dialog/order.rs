@@ -1,11 +1,11 @@
 //! What is asked for: a key that acts, and the rows it was pressed on.
 
 use super::search::Search;
-use super::words::purpose;
+use crate::app::commands::CommandId;
 use crate::app::keymap::{Action, KeyMap};
 use crate::app::panes::{Owner, Pane, RowId};
 use crate::model::lease::LeaseId;
-use crate::model::plan::{self, ActionPlan, Ask, Chosen, Look, Scope, Verb};
+use crate::model::plan::{self, ActionPlan, Ask, PlanContext, Scope, Verb};
 use crate::model::task::{TaskId, TaskRow, TaskState};
 use crate::model::work_queue::ItemId;
 
@@ -67,101 +67,31 @@ impl Kind {
     }
 }
 
-/// A row as the plans know it.
-fn chosen(row: RowId) -> Chosen {
-    match row {
-        RowId::Backend(id) | RowId::Lock(_, Owner::Backend(id), _, false) => Chosen::Backend(id),
-        RowId::Lock(tag, Owner::Backend(id), mode, true) => Chosen::Holder(id, tag, mode),
-        RowId::Prepared(xact) | RowId::Lock(_, Owner::Prepared(xact), ..) => Chosen::Prepared(xact),
-        RowId::Group(parent, tag, mode) => Chosen::Group(parent, tag, mode),
-        RowId::Task(task, again) => Chosen::Task(task, again),
-        RowId::Lease(id) => Chosen::Lease(id),
-        RowId::Item(id) => Chosen::Item(id),
-        _ => Chosen::Other,
-    }
-}
-
-fn tasks(rows: &[RowId]) -> Vec<(TaskId, Option<i64>)> {
-    let task = |row: &RowId| match row {
-        RowId::Task(task, again) => Some((*task, *again)),
-        _ => None,
-    };
-    rows.iter().filter_map(task).collect()
-}
-
-fn items(rows: &[RowId]) -> Vec<ItemId> {
-    let item = |row: &RowId| match row {
-        RowId::Item(id) => Some(*id),
-        _ => None,
-    };
-    rows.iter().filter_map(item).collect()
-}
-
-fn leases(rows: &[RowId]) -> Vec<LeaseId> {
-    let lease = |row: &RowId| match row {
-        RowId::Lease(id) => Some(*id),
-        _ => None,
-    };
-    rows.iter().filter_map(lease).collect()
-}
-
-/// What a key does to rows like these, and to which of them; none where it does nothing to any.
-pub(super) fn meaning(
-    look: &Look<'_>,
-    (action, pane): (Action, Pane),
-    rows: &[RowId],
-) -> Option<(Verb, Kind)> {
-    let is_other = |row: &RowId| matches!(chosen(*row), Chosen::Other);
-    let sessions = |verb| {
-        let all = rows.iter().filter(|row| !is_other(row)).map(|row| chosen(*row)).collect();
-        (verb, Kind::Sessions(Ask { from_chains: pane == Pane::Chains, ..Ask::new(verb, all) }))
-    };
-    let (tasks, items, leases) = (tasks(rows), items(rows), leases(rows));
-    let ids = || tasks.iter().map(|(task, _)| *task).collect::<Vec<_>>();
-    Some(match action {
-        Action::Cancel | Action::Terminate if rows.iter().all(is_other) => return None,
-        Action::Cancel => sessions(Verb::Cancel),
-        Action::Terminate => sessions(Verb::Terminate),
-        Action::Recover
-            if !tasks.is_empty() && tasks.iter().all(|(task, _)| plan::is_published(look, task.table)) =>
-        {
-            (Verb::Recover, Kind::Published(tasks))
-        }
-        Action::Recover if !tasks.is_empty() => {
-            (Verb::Recover, Kind::Executions(Box::new(Search::new(tasks))))
-        }
-        Action::Recover if !items.is_empty() => (Verb::Requeue, Kind::Items(items)),
-        Action::SetAside if !items.is_empty() => (Verb::SetAside, Kind::Items(items)),
-        Action::Unlock if !leases.is_empty() => (Verb::Unlock, Kind::Leases(leases)),
-        Action::MakeDue if !tasks.is_empty() => (Verb::MakeDue, Kind::Tasks(ids())),
-        Action::Enable if !tasks.is_empty() => (plan::toggle(look, &ids()), Kind::Tasks(ids())),
-        _ => return None,
-    })
-}
-
 /// `U ends a lease; this is a session: K ends it`.
-fn why_not(look: &Look<'_>, keymap: &KeyMap, action: Action, row: RowId) -> String {
-    let key = |action: Action| keymap.key(action).map_or_else(|| "no key".to_owned(), |key| key.to_string());
+fn why_not(look: &PlanContext<'_>, keymap: &KeyMap, command: CommandId, row: RowId) -> String {
+    let key = |command: CommandId| {
+        keymap.key(Action::Command(command)).map_or_else(|| "no key".to_owned(), |key| key.to_string())
+    };
     let (what, other) = match row {
-        RowId::Backend(_) | RowId::Group(..) => ("a session", Some((Action::Terminate, "ends it"))),
+        RowId::Backend(_) | RowId::Group(..) => ("a session", Some((CommandId::Terminate, "ends it"))),
         RowId::Lock(_, Owner::Backend(_), ..) => {
-            ("a lock of a session", Some((Action::Terminate, "ends that session")))
+            ("a lock of a session", Some((CommandId::Terminate, "ends that session")))
         }
         RowId::Prepared(_) | RowId::Lock(_, Owner::Prepared(_), ..) => ("a prepared transaction", None),
         RowId::Task(..) if is_orphan(look, row) => {
-            ("a task whose worker is gone", Some((Action::Recover, "recovers it")))
+            ("a task whose worker is gone", Some((CommandId::Recover, "recovers it")))
         }
-        RowId::Task(..) => ("a task", Some((Action::Recover, "recovers it"))),
-        RowId::Lease(_) => ("a lease", Some((Action::Unlock, "ends it"))),
-        RowId::Item(_) => ("an item of the work queue", Some((Action::Recover, "puts it back"))),
+        RowId::Task(..) => ("a task", Some((CommandId::Recover, "recovers it"))),
+        RowId::Lease(_) => ("a lease", Some((CommandId::Unlock, "ends it"))),
+        RowId::Item(_) => ("an item of the work queue", Some((CommandId::Recover, "puts it back"))),
         _ => (row.home().definition().one, None),
     };
     let hint = other.map(|(other, does)| format!(": {} {does}", key(other))).unwrap_or_default();
-    format!("{} {}; this is {what}{hint}", key(action), purpose(action))
+    format!("{} {}; this is {what}{hint}", key(command), command.definition().purpose)
 }
 
 /// A task whose worker is gone: there is no session to do anything to.
-fn is_orphan(look: &Look<'_>, row: RowId) -> bool {
+fn is_orphan(look: &PlanContext<'_>, row: RowId) -> bool {
     let RowId::Task(task, again) = row else { return false };
     let is = |row: &TaskRow| row.task == task && row.again == again && row.state == TaskState::Orphan;
     look.view.tasks.rows.iter().any(is)
@@ -173,19 +103,19 @@ impl Order {
     /// # Errors
     /// In one line why it does nothing to such rows.
     pub(in crate::app) fn new(
-        look: &Look<'_>,
+        look: &PlanContext<'_>,
         keymap: &KeyMap,
-        (action, pane): (Action, Pane),
+        (command, pane): (CommandId, Pane),
         rows: Vec<RowId>,
         hidden: usize,
     ) -> Result<Self, String> {
         let Some(first) = rows.first().copied() else {
             return Err("nothing selected".to_owned());
         };
-        let meaning = meaning(look, (action, pane), &rows);
-        let (verb, kind) = meaning.ok_or_else(|| why_not(look, keymap, action, first))?;
+        let meaning = (command.definition().choose)(look, pane, &rows);
+        let (verb, kind) = meaning.ok_or_else(|| why_not(look, keymap, command, first))?;
         if matches!(kind, Kind::Sessions(_)) && rows.len() == 1 && is_orphan(look, first) {
-            return Err(why_not(look, keymap, action, first));
+            return Err(why_not(look, keymap, command, first));
         }
         let mut order = Self { verb, pane, rows, hidden, kind, by_name: false };
         if let Kind::Executions(search) = &mut order.kind {
@@ -203,7 +133,7 @@ impl Order {
     }
 
     /// What would be done.
-    pub(in crate::app) fn plan(&self, look: &Look<'_>) -> ActionPlan {
+    pub(in crate::app) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
         match &self.kind {
             Kind::Sessions(ask) => plan::sessions(look, ask),
             Kind::Executions(search) => search.plan(look),

@@ -1,12 +1,11 @@
 //! What is on its way, and what came of it, in one line.
 
-use super::words::done;
-use crate::model::plan::{Fate, Report, TargetResult, Verb};
+use crate::model::plan::{Outcome, Report, TargetResult, Verb};
 
 /// Something that was confirmed, and of which there is no report yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flight {
-    /// The number of the deed.
+    /// The number of the command.
     pub number: u64,
     /// What is being done.
     pub verb: Verb,
@@ -20,7 +19,7 @@ impl Flight {
     /// `terminate: asking…`, `terminate 3: asking…`, and once the first has its answer `terminate 3: asking… 2 of 3`.
     #[must_use]
     pub fn words(&self) -> String {
-        let verb = super::verb(self.verb);
+        let verb = self.verb.does();
         match (self.count, self.done) {
             (0 | 1, _) => format!("{verb}: asking…"),
             (count, 0) => format!("{verb} {count}: asking…"),
@@ -29,29 +28,29 @@ impl Flight {
     }
 }
 
-/// What came of targets that had the same fate: `4312 no longer matched`.
-fn fate_words(verb: Verb, fate: Fate) -> String {
-    match fate {
-        Fate::Done => done(verb).to_owned(),
-        Fate::GivenUp => "given up after the last attempt".to_owned(),
-        Fate::StillThere => "asked, still there".to_owned(),
-        Fate::Changed => "no longer matched".to_owned(),
-        Fate::Refused => "refused".to_owned(),
-        Fate::Forbidden => "not permitted".to_owned(),
-        Fate::Uncertain => "outcome unknown".to_owned(),
-        Fate::NotTried => "not tried".to_owned(),
+/// What came of targets that had the same outcome: `4312 no longer matched`.
+fn outcome_words(verb: Verb, outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Done => verb.done().to_owned(),
+        Outcome::GivenUp => "given up after the last attempt".to_owned(),
+        Outcome::StillThere => "asked, still there".to_owned(),
+        Outcome::Changed => "no longer matched".to_owned(),
+        Outcome::Refused => "refused".to_owned(),
+        Outcome::Forbidden => "not permitted".to_owned(),
+        Outcome::Uncertain => "outcome unknown".to_owned(),
+        Outcome::NotTried => "not tried".to_owned(),
     }
 }
 
 /// The worst first: what somebody has to look after.
-const FATES: [Fate; 7] = [
-    Fate::Uncertain,
-    Fate::StillThere,
-    Fate::GivenUp,
-    Fate::Forbidden,
-    Fate::Refused,
-    Fate::Changed,
-    Fate::NotTried,
+const OUTCOMES: [Outcome; 7] = [
+    Outcome::Uncertain,
+    Outcome::StillThere,
+    Outcome::GivenUp,
+    Outcome::Forbidden,
+    Outcome::Refused,
+    Outcome::Changed,
+    Outcome::NotTried,
 ];
 
 /// `4312`, `4312 and 2 more`.
@@ -67,11 +66,11 @@ fn names(results: &[&TargetResult]) -> String {
     }
 }
 
-/// One line of what came of a deed, and whether all of it went well.
+/// One line of what came of a command, and whether all of it went well.
 pub(in crate::app) fn summary(report: &Report) -> (String, bool) {
-    let well = report.results.iter().all(|result| result.fate == Fate::Done);
+    let well = report.results.iter().all(|result| result.outcome == Outcome::Done);
     let mut text = match report.results.as_slice() {
-        [] => format!("nothing to {}", super::verb(report.verb)),
+        [] => format!("nothing to {}", report.verb.does()),
         [only] => one(report.verb, only),
         all => several(report.verb, all),
     };
@@ -83,7 +82,7 @@ pub(in crate::app) fn summary(report: &Report) -> (String, bool) {
 }
 
 fn one(verb: Verb, result: &TargetResult) -> String {
-    let words = fate_words(verb, result.fate);
+    let words = outcome_words(verb, result.outcome);
     if result.detail.is_empty() {
         format!("{} {words}", result.name)
     } else {
@@ -92,14 +91,14 @@ fn one(verb: Verb, result: &TargetResult) -> String {
 }
 
 fn several(verb: Verb, results: &[TargetResult]) -> String {
-    let count = results.iter().filter(|result| result.fate == Fate::Done).count();
-    let mut text = format!("{count} of {} {}", results.len(), done(verb));
-    for fate in FATES {
-        let same: Vec<&TargetResult> = results.iter().filter(|result| result.fate == fate).collect();
+    let count = results.iter().filter(|result| result.outcome == Outcome::Done).count();
+    let mut text = format!("{count} of {} {}", results.len(), verb.done());
+    for outcome in OUTCOMES {
+        let same: Vec<&TargetResult> = results.iter().filter(|result| result.outcome == outcome).collect();
         let Some(first) = same.first() else { continue };
-        text = format!("{text}; {} {}", names(&same), fate_words(verb, fate));
+        text = format!("{text}; {} {}", names(&same), outcome_words(verb, outcome));
         // Which grant is missing is worth the room.
-        if matches!(fate, Fate::Forbidden | Fate::Refused) && !first.detail.is_empty() {
+        if matches!(outcome, Outcome::Forbidden | Outcome::Refused) && !first.detail.is_empty() {
             text = format!("{text}: {}", first.detail);
         }
     }
@@ -111,11 +110,11 @@ mod tests {
     use super::*;
     use crate::model::finding::Subject;
 
-    fn report(results: &[(&str, Fate, &str)]) -> Report {
-        let result = |(name, fate, detail): &(&str, Fate, &str)| TargetResult {
+    fn report(results: &[(&str, Outcome, &str)]) -> Report {
+        let result = |(name, outcome, detail): &(&str, Outcome, &str)| TargetResult {
             name: (*name).to_owned(),
             subject: Subject::Server,
-            fate: *fate,
+            outcome: *outcome,
             detail: (*detail).to_owned(),
         };
         let results = results.iter().map(result).collect();
@@ -126,28 +125,32 @@ mod tests {
     fn a_report_says_what_did_not_happen() {
         let grant = "GRANT pg_signal_backend TO ops would allow it";
         for (results, words, well) in [
-            (vec![("4312 app@web-3", Fate::Done, "")], "4312 app@web-3 terminated", true),
+            (vec![("4312 app@web-3", Outcome::Done, "")], "4312 app@web-3 terminated", true),
             (
-                vec![("4312 app@web-3", Fate::Forbidden, grant)],
+                vec![("4312 app@web-3", Outcome::Forbidden, grant)],
                 "4312 app@web-3 not permitted: GRANT pg_signal_backend TO ops would allow it",
                 false,
             ),
-            (vec![("1 a", Fate::Done, ""), ("2 b", Fate::Done, "")], "2 of 2 terminated", true),
+            (vec![("1 a", Outcome::Done, ""), ("2 b", Outcome::Done, "")], "2 of 2 terminated", true),
             (
-                vec![("job-1", Fate::Done, ""), ("job-3", Fate::GivenUp, "")],
+                vec![("job-1", Outcome::Done, ""), ("job-3", Outcome::GivenUp, "")],
                 "1 of 2 terminated; job-3 given up after the last attempt",
                 false,
             ),
             (
-                vec![("1 a", Fate::Done, ""), ("4312 b", Fate::Changed, "gone"), ("3 c", Fate::Done, "")],
+                vec![
+                    ("1 a", Outcome::Done, ""),
+                    ("4312 b", Outcome::Changed, "gone"),
+                    ("3 c", Outcome::Done, ""),
+                ],
                 "2 of 3 terminated; 4312 no longer matched",
                 false,
             ),
             (
                 vec![
-                    ("1 a", Fate::NotTried, ""),
-                    ("2 b", Fate::NotTried, ""),
-                    ("3 c", Fate::Uncertain, "lost"),
+                    ("1 a", Outcome::NotTried, ""),
+                    ("2 b", Outcome::NotTried, ""),
+                    ("3 c", Outcome::Uncertain, "lost"),
                 ],
                 "0 of 3 terminated; 3 outcome unknown; 1 and 1 more not tried",
                 false,
@@ -160,7 +163,7 @@ mod tests {
     #[test]
     fn a_note_is_never_left_out() {
         let notes = vec!["the record could not be written".to_owned()];
-        let report = Report { notes, ..report(&[("1", Fate::Done, "")]) };
+        let report = Report { notes, ..report(&[("1", Outcome::Done, "")]) };
         assert_eq!(summary(&report), ("1 terminated; the record could not be written".to_owned(), false));
     }
 }

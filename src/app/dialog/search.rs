@@ -6,7 +6,8 @@ use rustc_hash::FxHashSet;
 
 use super::choice::Choice;
 use crate::model::plan::{
-    self, ActionPlan, Confirm, Look, RecoveryPlan, Refused, Request, Verb, Which, Within,
+    self, ActionPlan, Confirm, PlanContext, RecoveryFilter, RecoveryPlan, RecoveryScope, Refused, Request,
+    Verb,
 };
 use crate::model::task::{TaskId, TaskState};
 
@@ -19,9 +20,9 @@ pub struct Search {
     /// The tasks that were chosen.
     chosen: Vec<(TaskId, Option<i64>)>,
     /// Which are meant.
-    which: Which,
+    which: RecoveryScope,
     /// Among which all are looked for.
-    within: Within,
+    within: RecoveryFilter,
     /// How many the filter hides of all that are meant.
     hidden: usize,
     /// Of which schema they are, where there are several.
@@ -42,12 +43,12 @@ pub struct Search {
 
 impl Search {
     /// A search for the executions of these tasks.
-    pub(super) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
+    pub(in crate::app) fn new(chosen: Vec<(TaskId, Option<i64>)>) -> Self {
         let table = chosen.first().map_or(0, |(task, _)| task.table);
         Self {
-            which: Which::These(chosen.clone()),
+            which: RecoveryScope::These(chosen.clone()),
             chosen,
-            within: Within { table, shown: None },
+            within: RecoveryFilter { table, shown: None },
             hidden: 0,
             place: None,
             terminate: None,
@@ -65,7 +66,7 @@ impl Search {
     }
 
     /// Why nothing can be recovered, here or elsewhere; none where something may be.
-    pub(super) fn why_nothing(&self, look: &Look<'_>) -> Option<String> {
+    pub(super) fn why_nothing(&self, look: &PlanContext<'_>) -> Option<String> {
         let tasks = &look.view.tasks.counts;
         if self.request.is_some() || tasks.of(TaskState::Orphan) + tasks.of(TaskState::Slow) > 0 {
             return None;
@@ -75,7 +76,7 @@ impl Search {
     }
 
     /// What to ask for, by what is shown now.
-    pub(in crate::app) fn look(&mut self, look: &Look<'_>) {
+    pub(in crate::app) fn look(&mut self, look: &PlanContext<'_>) {
         self.place = plan::place(look, self.within.table);
         let plan::Recovery { mut request, refused, hidden } = plan::executions(look, &self.which);
         if let (Some((_, request)), Some(terminate)) = (&mut request, self.terminate) {
@@ -88,7 +89,7 @@ impl Search {
     }
 
     /// What would be done, as far as the server has said.
-    pub(in crate::app) fn plan(&self, look: &Look<'_>) -> ActionPlan {
+    pub(in crate::app) fn plan(&self, look: &PlanContext<'_>) -> ActionPlan {
         let mut plan = match &self.answer {
             Some(Ok(answer)) => plan::recovery(look, Arc::clone(answer)),
             Some(Err(_)) | None => nothing(),
@@ -121,12 +122,14 @@ impl Search {
             None => format!("all {what}"),
         };
         let mut choices = vec![
-            Choice::one_of('t', this, matches!(self.which, Which::These(_))),
-            Choice::one_of('o', all("orphans"), matches!(self.which, Which::Orphans(_))),
-            Choice::one_of('p', all("past their timeout"), matches!(self.which, Which::Slow(_))),
+            Choice::one_of('t', this, matches!(self.which, RecoveryScope::These(_))),
+            Choice::one_of('o', all("orphans"), matches!(self.which, RecoveryScope::Orphans(_))),
+            Choice::one_of('p', all("past their timeout"), matches!(self.which, RecoveryScope::Slow(_))),
         ];
-        if let Some((_, request)) =
-            self.request.as_ref().filter(|_| !self.is_nothing() && !matches!(self.which, Which::Orphans(_)))
+        if let Some((_, request)) = self
+            .request
+            .as_ref()
+            .filter(|_| !self.is_nothing() && !matches!(self.which, RecoveryScope::Orphans(_)))
         {
             let title = "end their sessions".to_owned();
             choices.push(Choice { letter: END, title, taken: request.terminate, is_switch: true });
@@ -137,9 +140,9 @@ impl Search {
     /// Takes a choice; false where it is taken already.
     pub(super) fn choose(&mut self, letter: char) -> bool {
         let which = match letter {
-            't' => Which::These(self.chosen.clone()),
-            'o' => Which::Orphans(self.within.clone()),
-            'p' => Which::Slow(self.within.clone()),
+            't' => RecoveryScope::These(self.chosen.clone()),
+            'o' => RecoveryScope::Orphans(self.within.clone()),
+            'p' => RecoveryScope::Slow(self.within.clone()),
             END => {
                 let before = self.request.as_ref().is_some_and(|(_, request)| request.terminate);
                 self.terminate = Some(!before);

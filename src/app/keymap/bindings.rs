@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::Action;
+use crate::app::commands::CommandId;
 use crate::app::screens::Screen;
 
 /// One row of the table.
@@ -36,16 +37,25 @@ const fn row(
 /// Heading of the keys that act.
 const ACT: &str = "Act: each asks first";
 
-/// The table: the keys of the screens come from [`crate::app::screens`].
+/// The table: the keys of the screens come from [`crate::app::screens`], those that act from
+/// [`crate::app::commands`].
 pub static BINDINGS: LazyLock<Vec<Binding>> = LazyLock::new(|| {
+    let listed = |bindings: &'static [Binding]| bindings.iter().copied();
     let screens = Screen::ALL.into_iter().map(go);
-    MOVE.iter().copied().chain(screens).chain(REST.iter().copied()).collect()
+    let commands = CommandId::ALL.into_iter().map(act);
+    listed(MOVE).chain(screens).chain(listed(ROWS)).chain(commands).chain(listed(TIME_AND_PROGRAM)).collect()
 });
 
 /// The key of a screen.
 fn go(screen: Screen) -> Binding {
     let what = screen.definition();
     row(Action::Go(screen), what.name, std::slice::from_ref(&what.key), what.name, what.help, "Screens")
+}
+
+/// A key that acts.
+fn act(command: CommandId) -> Binding {
+    let what = command.definition();
+    row(Action::Command(command), what.name, what.keys, what.short, what.help, ACT)
 }
 
 /// The keys that move.
@@ -69,8 +79,8 @@ const MOVE: &[Binding] = &[
     ),
 ];
 
-/// What the keys do but going to a screen.
-const REST: &[Binding] = &[
+/// The keys of screens and rows.
+const ROWS: &[Binding] = &[
     row(Action::NextPane, "next_pane", &["tab"], "pane", "next pane", "Screens"),
     row(Action::PreviousPane, "previous_pane", &["shift-tab"], "pane", "pane before", "Screens"),
     row(Action::Zoom, "zoom", &["z"], "zoom", "this pane alone, and back", "Screens"),
@@ -135,41 +145,10 @@ const REST: &[Binding] = &[
         "Rows",
     ),
     row(Action::Wrap, "wrap", &["w"], "wrap", "wrap long lines in the detail view", "Rows"),
-    row(
-        Action::Cancel,
-        "cancel",
-        &["C"],
-        "cancel query",
-        "cancel the query of a session; its transaction and its locks stay",
-        ACT,
-    ),
-    row(
-        Action::Terminate,
-        "terminate",
-        &["K"],
-        "terminate",
-        "end a session; of a chain: its root, or all behind it",
-        ACT,
-    ),
-    row(
-        Action::Recover,
-        "recover",
-        &["R"],
-        "recover",
-        "recover tasks whose worker is gone; put a queue item back",
-        ACT,
-    ),
-    row(Action::Unlock, "unlock", &["U"], "unlock", "end a lease, whoever has it", ACT),
-    row(Action::Enable, "enable", &["E"], "enable/disable", "enable or disable a task", ACT),
-    row(Action::MakeDue, "make_due", &["T"], "make due", "make a task due now", ACT),
-    row(
-        Action::SetAside,
-        "set_aside",
-        &["X"],
-        "set aside",
-        "set a queue item aside: nobody takes it any more",
-        ACT,
-    ),
+];
+
+/// What the keys do that come after those that act.
+const TIME_AND_PROGRAM: &[Binding] = &[
     row(Action::Pause, "pause", &["p"], "pause", "hold the screen still; the polling goes on", "Time"),
     row(Action::Faster, "faster", &["+", "="], "faster", "refresh more often", "Time"),
     row(Action::Slower, "slower", &["-"], "slower", "refresh less often", "Time"),

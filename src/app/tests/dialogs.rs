@@ -1,10 +1,12 @@
-//! From a key to a deed: every key at every state of a question.
+//! From a key to a command: every key at every state of a question.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::model::finding::Subject;
-use crate::model::plan::{Deed, Fate, RecoveryPlan, Report, Selection, Target, TargetResult, Verb, What};
+use crate::model::plan::{
+    ActionCommand, Outcome, RecoveryPlan, Report, Selection, Target, TargetKind, TargetResult, Verb,
+};
 
 /// A frame was drawn, and whoever sits there had a moment to see it.
 pub(super) fn seen(app: &mut App) {
@@ -22,19 +24,19 @@ pub(super) fn slowly(app: &mut App, keys: &str) -> Vec<Effect> {
     effects
 }
 
-pub(super) fn deed(effects: &[Effect]) -> Option<&Deed> {
+pub(super) fn command(effects: &[Effect]) -> Option<&ActionCommand> {
     effects.iter().find_map(|effect| match effect {
-        Effect::Act(deed) => Some(&**deed),
+        Effect::Act(command) => Some(&**command),
         _ => None,
     })
 }
 
-fn pids(deed: &Deed) -> Vec<i32> {
+fn pids(command: &ActionCommand) -> Vec<i32> {
     let pid = |target: &Target| match &target.what {
-        What::Session(session) => session.pid,
+        TargetKind::Session(session) => session.pid,
         other => panic!("{other:?} is no session"),
     };
-    deed.targets.iter().map(pid).collect()
+    command.targets.iter().map(pid).collect()
 }
 
 fn notice(app: &App) -> &str {
@@ -63,8 +65,8 @@ fn what_is_confirmed_is_asked_for_and_nothing_else() {
     ] {
         let mut app = app(sample::incident(0.0));
         let effects = slowly(&mut app, keys);
-        let deed = deed(&effects).unwrap_or_else(|| panic!("{keys}: {effects:?} {:?}", app.notice));
-        assert_eq!((deed.verb, pids(deed)), (verb, targets), "{keys}");
+        let command = command(&effects).unwrap_or_else(|| panic!("{keys}: {effects:?} {:?}", app.notice));
+        assert_eq!((command.verb, pids(command)), (verb, targets), "{keys}");
         assert!(app.dialog.is_none(), "{keys}");
         assert_eq!(app.flights.len(), 1, "{keys}");
     }
@@ -75,7 +77,7 @@ fn a_finding_or_an_open_page_is_what_is_meant_whatever_is_marked() {
     for (keys, target) in [("2 jj !Ky", 4312), ("2 <enter>Ky", 4410), ("2 jj !jKy", 4977)] {
         let mut app = app(sample::incident(0.0));
         let effects = slowly(&mut app, keys);
-        assert_eq!(deed(&effects).map(pids), Some(vec![target]), "{keys}");
+        assert_eq!(command(&effects).map(pids), Some(vec![target]), "{keys}");
     }
 }
 
@@ -121,7 +123,7 @@ fn nothing_is_done_by_any_other_key() {
         "Xy",
     ] {
         let mut app = app(sample::incident(0.0));
-        assert_eq!(deed(&slowly(&mut app, keys)), None, "{keys}");
+        assert_eq!(command(&slowly(&mut app, keys)), None, "{keys}");
         assert!(app.flights.is_empty(), "{keys}");
     }
 }
@@ -135,7 +137,7 @@ fn keys_before_the_first_frame_and_pastes_are_dropped() {
     seen(&mut app);
     app.update(Message::Paste("y\ny".into()));
     assert!(app.dialog.is_some() && app.flights.is_empty());
-    assert!(deed(&drive(&mut app, "y")).is_some());
+    assert!(command(&drive(&mut app, "y")).is_some());
     // A frame of before does not count, and neither does one that had no room for it.
     let mut app = super::app(sample::incident(0.0));
     let before = app.dialog.as_ref().map(|dialog| dialog.revision);
@@ -214,7 +216,7 @@ fn a_view_that_changes_nothing_about_the_target_leaves_what_was_typed() {
     let mut app = app(sample::incident(0.0));
     slowly(&mut app, "2Kb1");
     arrive(&mut app, sample::incident(0.0).view());
-    assert_eq!(deed(&slowly(&mut app, "7<enter>")).map(|deed| deed.targets.len()), Some(17));
+    assert_eq!(command(&slowly(&mut app, "7<enter>")).map(|command| command.targets.len()), Some(17));
 }
 
 /// One count that is live and one that is frozen, side by side, are two answers to one question.
@@ -263,9 +265,9 @@ fn a_renewal_leaves_the_question_open_and_another_owner_ends_it() {
     seen(&mut app);
     arrive(&mut app, later(None));
     let effects = drive(&mut app, "1<enter>");
-    let deed = deed(&effects).expect("owner and token are the same");
-    match &deed.targets[0].what {
-        What::Lease(lease) => assert_eq!((&*lease.id, lease.renewed_at), ("11", sample::at(0.0))),
+    let command = command(&effects).expect("owner and token are the same");
+    match &command.targets[0].what {
+        TargetKind::Lease(lease) => assert_eq!((&*lease.id, lease.renewed_at), ("11", sample::at(0.0))),
         other => panic!("{other:?}"),
     }
     let mut app = super::app(sample::systems::leases(0.0));
@@ -335,8 +337,8 @@ fn where_there_is_nothing_to_recover_no_session_can_be_ended() {
     assert_eq!(letters(&app), ['t', 'o', 'p']);
 }
 
-fn result(name: &str, fate: Fate, detail: &str) -> TargetResult {
-    TargetResult { name: name.into(), subject: Subject::Server, fate, detail: detail.into() }
+fn result(name: &str, outcome: Outcome, detail: &str) -> TargetResult {
+    TargetResult { name: name.into(), subject: Subject::Server, outcome, detail: detail.into() }
 }
 
 #[test]
@@ -345,7 +347,7 @@ fn a_report_is_told_and_bad_news_stays_until_somebody_has_seen_it() {
     slowly(&mut app, "Ky");
     let number = app.flights[0].number;
     app.update(Message::Progress(number, 0));
-    let results = vec![result("4312 app@web-3", Fate::Changed, "its transaction has ended")];
+    let results = vec![result("4312 app@web-3", Outcome::Changed, "its transaction has ended")];
     let report = Report { number, verb: Verb::Terminate, results, notes: Vec::new() };
     let update = app.update(Message::Reported(Arc::new(report)));
     assert_eq!(update.effects, [Effect::Refresh]);
@@ -367,7 +369,7 @@ fn marks_go_with_what_was_asked_for() {
     let effects = slowly(&mut app, "4/state:idle<enter>*E");
     assert_eq!(effects, []);
     let effects = slowly(&mut app, "y");
-    assert_eq!(deed(&effects).map(|deed| deed.verb), Some(Verb::Disable));
+    assert_eq!(command(&effects).map(|command| command.verb), Some(Verb::Disable));
     assert!(app.pane(Pane::Tasks).marks.is_empty());
 }
 
@@ -446,8 +448,8 @@ proptest! {
                 key => Message::Key(Key::parse_all(key).unwrap()[0]),
             };
             let effects = app.update(message).effects;
-            let Some(deed) = deed(&effects) else { continue };
-            let before = before.expect("only a question leads to a deed");
+            let Some(command) = command(&effects) else { continue };
+            let before = before.expect("only a question leads to a command");
             prop_assert!(before.is_armed());
             let word = before.plan.confirm.word().unwrap();
             match key {
@@ -456,7 +458,7 @@ proptest! {
                 other => prop_assert!(false, "{} confirms nothing", other),
             }
             let targets: Vec<Target> = before.plan.rows.iter().map(|row| row.target.clone()).collect();
-            prop_assert_eq!(&deed.targets, &targets);
+            prop_assert_eq!(&command.targets, &targets);
             prop_assert!(app.cannot_ask().is_none());
             if !app.pane(app.focus).filter.is_empty() {
                 let context = app.context().unwrap();

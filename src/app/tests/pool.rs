@@ -1,10 +1,10 @@
 //! In a pool somebody else is behind the same backend a moment later: then the question is over.
 
-use super::dialogs::{deed, seen, slowly};
+use super::dialogs::{command, seen, slowly};
 use super::*;
 use crate::model::backend::{Backend, State};
 use crate::model::namespace;
-use crate::model::plan::{Seen, What};
+use crate::model::plan::{Seen, TargetKind};
 
 /// Asks, then a newer snapshot arrives in which this session has changed.
 fn asked_and_changed(keys: &str, pid: i32, change: impl FnOnce(&mut Backend)) -> App {
@@ -57,7 +57,7 @@ fn whoever_goes_on_in_the_same_transaction_is_the_same() {
     };
     let mut app = asked_and_changed("2K", 4312, goes_on);
     assert!(app.dialog.as_ref().unwrap().is_armed());
-    assert!(deed(&drive(&mut app, "y")).is_some());
+    assert!(command(&drive(&mut app, "y")).is_some());
 }
 
 #[test]
@@ -65,9 +65,9 @@ fn the_title_is_that_of_the_newest_row() {
     let renamed = |backend: &mut Backend| backend.user = Some("api".into());
     let mut app = asked_and_changed("2K", 4312, renamed);
     assert_eq!(app.dialog.as_ref().unwrap().title(), "Terminate 4312 api@web-3");
-    assert_eq!(deed(&drive(&mut app, "y")), None, "it has to be seen first");
+    assert_eq!(command(&drive(&mut app, "y")), None, "it has to be seen first");
     let effects = slowly(&mut app, "y");
-    assert_eq!(deed(&effects).unwrap().targets[0].name, "4312 api@web-3");
+    assert_eq!(command(&effects).unwrap().targets[0].name, "4312 api@web-3");
 }
 
 /// Session 7 works on an item of the queue, and was heard of so many seconds ago.
@@ -93,8 +93,8 @@ fn a_heartbeat_leaves_a_question_about_a_worker_open() {
         assert_eq!(drive(&mut app, "<enter>"), [], "{keys}: it has to be seen again");
         assert!(app.dialog.is_some(), "{keys}: {:?}", app.notice);
         let effects = slowly(&mut app, "<enter>");
-        let deed = deed(&effects).unwrap_or_else(|| panic!("{keys}: what was typed before counts"));
-        let What::Session(session) = &deed.targets[0].what else { panic!("{deed:?}") };
+        let command = command(&effects).unwrap_or_else(|| panic!("{keys}: what was typed before counts"));
+        let TargetKind::Session(session) = &command.targets[0].what else { panic!("{command:?}") };
         assert_eq!(session.query_start, Seen::Same(Some(sample::at(-0.5))), "{keys}: as it is now");
         // In another attempt it may be anybody's.
         let mut app = super::app(worker(1, 60.0));

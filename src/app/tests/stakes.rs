@@ -1,6 +1,6 @@
 //! A question has to be seen again when something else would be lost by it.
 
-use super::dialogs::{deed, seen, slowly};
+use super::dialogs::{command, seen, slowly};
 use super::*;
 use crate::model::backend::State;
 use crate::model::namespace;
@@ -34,15 +34,15 @@ fn another_item_task_or_lease_is_another_question() {
         let mut app = app(worker(9, 1, "a"));
         slowly(&mut app, "7K");
         seen(&mut app);
-        assert_eq!(deed(&drive(&mut app, "7")), None);
+        assert_eq!(command(&drive(&mut app, "7")), None);
         arrive(&mut app, later.view());
         assert_eq!(app.dialog.as_ref().unwrap().is_armed(), stays, "{what}");
-        assert_eq!(deed(&drive(&mut app, "<enter>")).is_some(), stays, "{what}");
+        assert_eq!(command(&drive(&mut app, "<enter>")).is_some(), stays, "{what}");
         if !stays {
             // What was typed was about the other one.
             seen(&mut app);
             assert_eq!(app.dialog.as_ref().unwrap().typed, "", "{what}");
-            assert!(deed(&slowly(&mut app, "7<enter>")).is_some(), "{what}");
+            assert!(command(&slowly(&mut app, "7<enter>")).is_some(), "{what}");
         }
     }
 }
@@ -74,5 +74,5 @@ fn a_question_about_an_item_closes_when_its_worker_has_the_next() {
     arrive(&mut app, worker(10, 1, "a").view());
     assert!(app.dialog.is_none());
     assert!(app.notice.as_ref().unwrap().text.contains("no longer holds that lock"));
-    assert_eq!(deed(&drive(&mut app, "<enter>")), None);
+    assert_eq!(command(&drive(&mut app, "<enter>")), None);
 }

@@ -1,9 +1,9 @@
 //! Keys where no row is selected.
 
-use super::dialogs::{deed, slowly};
+use super::dialogs::{command, slowly};
 use super::*;
 use crate::model::lock::LockType;
-use crate::model::plan::{Confirm, Verb, What};
+use crate::model::plan::{Confirm, TargetKind, Verb};
 
 fn notice(app: &App) -> &str {
     app.notice.as_ref().map_or("", |notice| &notice.text)
@@ -30,7 +30,7 @@ fn an_acting_key_is_about_the_first_finding_that_names_it() {
         drive(&mut app, "K");
         let dialog = app.dialog.as_ref().unwrap_or_else(|| panic!("{keys}: {}", notice(&app)));
         assert_eq!((dialog.order.verb, app.screen), (Verb::Terminate, screen), "{keys}");
-        let What::Session(session) = &dialog.plan.rows[0].target.what else { panic!("no session") };
+        let TargetKind::Session(session) = &dialog.plan.rows[0].target.what else { panic!("no session") };
         assert_eq!(session.pid, 4312);
     }
 }
@@ -38,10 +38,10 @@ fn an_acting_key_is_about_the_first_finding_that_names_it() {
 #[test]
 fn who_goes_on_typing_for_the_row_that_went_ends_nobody_else() {
     let mut app = after_it_ended("7jjj<up>", 4977);
-    assert_eq!(deed(&slowly(&mut app, "Kyy")), None);
+    assert_eq!(command(&slowly(&mut app, "Kyy")), None);
     assert_eq!(app.dialog.as_ref().unwrap().plan.confirm, Confirm::Name("4312".into()));
     let effects = slowly(&mut app, "4312<enter>");
-    assert_eq!(deed(&effects).map(|deed| deed.targets.len()), Some(1));
+    assert_eq!(command(&effects).map(|command| command.targets.len()), Some(1));
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! From a key to a question, from a question to a deed, and what came of it.
+//! From a key to a question, from a question to a command, and what came of it.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
 use crate::app::App;
+use crate::app::commands::CommandId;
 use crate::app::dialog::{self, Dialog, Flight, Kind, Order, Step};
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
@@ -12,7 +13,7 @@ use crate::app::page::{self, FindingId, Page};
 use crate::app::panes::{Pane, RowId};
 use crate::keys::Key;
 use crate::model::finding::Finding;
-use crate::model::plan::{self, ActionPlan, Change, Look, RecoveryPlan, Report, What};
+use crate::model::plan::{self, ActionPlan, Change, PlanContext, RecoveryPlan, Report, TargetKind};
 use crate::model::view::{Link, View};
 use crate::model::wait_graph::Party;
 
@@ -26,8 +27,8 @@ fn renewed(plan: &ActionPlan, anew: impl FnOnce() -> ActionPlan) -> Option<Actio
         return None;
     }
     let anew = anew();
-    let same = |was: &What, is: &What| match (was, is) {
-        (What::Lease(was), What::Lease(is)) => {
+    let same = |was: &TargetKind, is: &TargetKind| match (was, is) {
+        (TargetKind::Lease(was), TargetKind::Lease(is)) => {
             let then = (was.table, &was.id, &was.owner, was.token, was.is_own);
             then == (is.table, &is.id, &is.owner, is.token, is.is_own)
         }
@@ -41,24 +42,31 @@ fn renewed(plan: &ActionPlan, anew: impl FnOnce() -> ActionPlan) -> Option<Actio
 
 impl App {
     /// A key that acts was pressed on a screen: it is about the marked rows that are shown, else about the selected one.
-    pub(super) fn ask_here(&mut self, action: Action) -> Update {
+    pub(super) fn ask_here(&mut self, command: CommandId) -> Update {
         let pane = self.focus;
         let rows = self.chosen(pane);
         let shown = self.shown_marks(pane);
         let hidden = self.pane(pane).marks.len().saturating_sub(shown);
         match (rows.is_empty(), hidden) {
-            (true, 0) => self.ask_about_worst(action),
+            (true, 0) => self.ask_about_worst(command),
             (true, _) => self.say("the filter hides every marked row; Esc clears it"),
-            (false, _) => self.ask(action, pane, rows, hidden),
+            (false, _) => self.ask(command, pane, rows, hidden),
         }
     }
 
     /// Nothing is selected: the key is about the first finding that names it, as the header shows it.
-    fn ask_about_worst(&mut self, action: Action) -> Update {
+    fn ask_about_worst(&mut self, command: CommandId) -> Update {
         let findings = self.view.as_ref().map(|view| Arc::clone(&view.findings)).unwrap_or_default();
-        let names_it = |finding: &&Finding| dialog::help(finding).is_some_and(|(helps, _)| helps == action);
+        let names_it = |finding: &&Finding| {
+            dialog::help(finding).is_some_and(|(helps, _)| helps == Action::Command(command))
+        };
         let Some(finding) = findings.iter().find(names_it) else {
-            let key = self.settings.keymap.key(action).map(|key| key.to_string()).unwrap_or_default();
+            let key = self
+                .settings
+                .keymap
+                .key(Action::Command(command))
+                .map(|key| key.to_string())
+                .unwrap_or_default();
             return self
                 .say(format!("nothing is selected, and no finding asks for {key}; select a row first"));
         };
@@ -71,7 +79,7 @@ impl App {
             }
         }
         let rows = self.pane(self.focus).selected.into_iter().collect();
-        let update = self.ask(action, self.focus, rows, 0);
+        let update = self.ask(command, self.focus, rows, 0);
         match &mut self.dialog {
             Some(dialog) if lost => {
                 dialog.order.by_name = true;
@@ -82,32 +90,32 @@ impl App {
     }
 
     /// A key that acts was pressed on a page: it is about what the page is about, whatever is marked.
-    pub(super) fn ask_on_page(&mut self, action: Action) -> Update {
+    pub(super) fn ask_on_page(&mut self, command: CommandId) -> Update {
         match self.pages.last().cloned() {
-            Some(Page::Detail { subject, .. }) => self.ask(action, self.focus, vec![subject], 0),
-            Some(Page::Findings { chosen, .. }) => self.ask_about_finding(action, chosen.as_ref()),
+            Some(Page::Detail { subject, .. }) => self.ask(command, self.focus, vec![subject], 0),
+            Some(Page::Findings { chosen, .. }) => self.ask_about_finding(command, chosen.as_ref()),
             _ => Update::none(),
         }
     }
 
     /// Goes to what a finding is about, and asks there.
-    fn ask_about_finding(&mut self, action: Action, chosen: Option<&FindingId>) -> Update {
+    fn ask_about_finding(&mut self, command: CommandId, chosen: Option<&FindingId>) -> Update {
         let update = self.jump_to_finding(chosen);
         let selected = self.pane(self.focus).selected;
         match selected.filter(|_| self.pages.is_empty()) {
-            Some(row) => self.ask(action, self.focus, vec![row], 0),
+            Some(row) => self.ask(command, self.focus, vec![row], 0),
             // It went nowhere, and said why.
             None => update,
         }
     }
 
-    fn ask(&mut self, action: Action, pane: Pane, rows: Vec<RowId>, hidden: usize) -> Update {
+    fn ask(&mut self, command: CommandId, pane: Pane, rows: Vec<RowId>, hidden: usize) -> Update {
         if rows.is_empty() {
             return self.say("nothing selected");
         }
         let Some(seen) = self.view.clone() else { return Update::none() };
-        let look = Look { view: &seen, rights: seen.rights.as_deref(), own_pids: &self.own_pids };
-        let order = Order::new(&look, &self.settings.keymap, (action, pane), rows, hidden);
+        let look = PlanContext { view: &seen, rights: seen.rights.as_deref(), own_pids: &self.own_pids };
+        let order = Order::new(&look, &self.settings.keymap, (command, pane), rows, hidden);
         let mut order = match order {
             Ok(order) => order,
             Err(why) => return self.insist(why),
@@ -154,7 +162,7 @@ impl App {
 
     /// The plan of what is asked for, by a view.
     fn planned_from(&self, order: &Order, view: &View) -> ActionPlan {
-        order.plan(&Look { view, rights: view.rights.as_deref(), own_pids: &self.own_pids })
+        order.plan(&PlanContext { view, rights: view.rights.as_deref(), own_pids: &self.own_pids })
     }
 
     pub(super) fn next_number(&mut self) -> u64 {
@@ -180,7 +188,7 @@ impl App {
     /// Brings the question up to date with the newest view. It closes when nothing is left of what it is about.
     pub(super) fn refresh_dialog(&mut self) -> Update {
         let Some((mut dialog, view)) = self.dialog.take().zip(self.newest()) else { return Update::redraw() };
-        let look = Look { view: &view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
+        let look = PlanContext { view: &view, rights: view.rights.as_deref(), own_pids: &self.own_pids };
         let plan = match &mut dialog.order.kind {
             Kind::Executions(search) => {
                 search.look(&look);
@@ -263,14 +271,14 @@ impl App {
         }
         let number = self.next_number();
         let Some(Dialog { order, plan, .. }) = self.dialog.take() else { return Update::none() };
-        let deed = plan.deed(number, WAIT);
-        let count = deed.targets.len();
+        let command = plan.command(number, WAIT);
+        let count = command.targets.len();
         if count == 0 {
             return self.say("nothing to do");
         }
         self.unmark(order.pane, &order.rows);
         self.flights.push(Flight { number, verb: order.verb, count, done: 0 });
-        Update::effect(Effect::Act(Arc::new(deed)))
+        Update::effect(Effect::Act(Arc::new(command)))
     }
 
     /// What was done is done once: its marks go.
@@ -289,7 +297,7 @@ impl App {
         Update::redraw()
     }
 
-    /// Says what came of a deed, and looks at the server at once.
+    /// Says what came of a command, and looks at the server at once.
     pub(super) fn reported(&mut self, report: &Report) -> Update {
         self.flights.retain(|flight| flight.number != report.number);
         let (text, well) = dialog::summary(report);

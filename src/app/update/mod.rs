@@ -20,7 +20,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
 /// Seconds without a new view, beyond the interval, after which the data is called old.
-const PATIENCE: f64 = 2.0;
+const TIMEOUT: f64 = 2.0;
 
 impl App {
     /// Changes the state by one message.
@@ -48,7 +48,7 @@ impl App {
     /// Whether the newest data is older than it should be.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        self.silence > self.interval + PATIENCE || !matches!(self.link(), Link::Live)
+        self.silence > self.interval + TIMEOUT || !matches!(self.link(), Link::Live)
     }
 
     fn view_arrived(&mut self, view: Arc<View>) -> Update {
@@ -283,13 +283,7 @@ impl App {
             Action::Refresh => Update { effects: vec![Effect::Refresh, Effect::Clear], redraw: true },
             Action::Suspend => Update::effect(Effect::Suspend),
             Action::Quit => Update::effect(Effect::Quit),
-            Action::Cancel
-            | Action::Terminate
-            | Action::Recover
-            | Action::Unlock
-            | Action::Enable
-            | Action::MakeDue
-            | Action::SetAside => self.ask_here(action),
+            Action::Command(command) => self.ask_here(command),
         }
     }
 }

@@ -77,7 +77,7 @@ impl App {
             }
             Action::Follow => self.follow_page(),
             Action::Copy => self.copy_page(),
-            action if action.acts() => self.ask_on_page(action),
+            Action::Command(command) => self.ask_on_page(command),
             Action::Help
             | Action::Findings
             | Action::Pause

@@ -9,7 +9,7 @@ use crate::clock;
 use crate::feed::event_sender::EventSender;
 use crate::model::event::{Kind, Told};
 use crate::model::finding::Severity;
-use crate::model::plan::{Fate, TargetResult};
+use crate::model::plan::{Outcome, TargetResult};
 use crate::pg::trust::TrustedOwners;
 use crate::text::one_line;
 use pg_connect::conninfo::ConnInfo;
@@ -47,9 +47,9 @@ impl Record for DashboardLog {
         asked: &Asked<'_>,
         result: &TargetResult,
     ) -> Result<(), String> {
-        let severity = if result.fate == Fate::Done { Severity::Info } else { Severity::Warning };
-        let fate = result.fate.as_str().replace('_', " ");
-        let text = format!("{} {} {fate}: {}", words(asked), result.name, result.detail);
+        let severity = if result.outcome == Outcome::Done { Severity::Info } else { Severity::Warning };
+        let outcome = result.outcome.as_str().replace('_', " ");
+        let text = format!("{} {} {outcome}: {}", words(asked), result.name, result.detail);
         self.tell(Kind::ActionResult, severity, text, asked);
         self.log.told(client, asked, result).await
     }
@@ -95,7 +95,7 @@ fn warning(text: &str) -> Told {
 
 /// `make due`
 fn words(asked: &Asked<'_>) -> String {
-    asked.deed.verb.as_str().replace('_', " ")
+    asked.command.verb.as_str().replace('_', " ")
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::{Failure, look, open, say};
 use crate::action::Actor;
 use crate::action::audit::{self, AuditError, AuditLog, ServerName};
 use crate::action::recover::{self, Order, RecoverError};
-use crate::model::plan::{Look, RecoveryPlan, RecoveryResult, Request, Selection, published_plan};
+use crate::model::plan::{PlanContext, RecoveryPlan, RecoveryResult, Request, Selection, published_plan};
 use crate::schema::Schema;
 use crate::text::{self, one_line};
 use crate::wire;
@@ -75,7 +75,7 @@ async fn published(
         settings.tables.insert(table, place);
     }
     let view = super::snapshot::take(&settings, info).await?;
-    let look = Look { view: &view, rights: None, own_pids: &[] };
+    let look = PlanContext { view: &view, rights: None, own_pids: &[] };
     let grace = settings.thresholds.orphan_grace;
     let plan = published_plan(&look, arguments.schema.as_str(), &request(arguments), grace);
     plan.ok_or_else(|| {

@@ -28,13 +28,15 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let who = party_text(waiter.party);
         let age = look.age_text(waiter.wait_start);
         let holder = queue.holders.first().map(|holder| holder.party.pid());
-        let target = look.target(look.awaited(&queue.tag, waiter.pid), holder);
+        let awaited = look.awaited(&queue.tag, waiter.pid);
+        let target = look.target(awaited, holder);
         let count = text::count(behind.into());
         let summary = format!("{who} waits{age} for {} on {target}, {count} behind it", waiter.mode.short());
         let finding = Finding::new(CHECK, Severity::Warning, summary, look.subject(waiter.party));
         let finding = finding.short(format!("{who} waits{age} for {target}, {count} behind it"));
         let finding = finding.about(choice(look, waiter.party));
         Finding { blocked: behind, since: waiter.wait_start, help: Some("cancel"), ..finding }
+            .expected(look.expected_waiter(waiter.party, awaited))
     });
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }

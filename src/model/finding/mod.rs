@@ -7,6 +7,7 @@ mod connections;
 mod convoy;
 mod cycle;
 mod deadlocks;
+mod expected;
 mod forgotten;
 mod generator;
 mod growth;

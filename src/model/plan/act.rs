@@ -4,51 +4,10 @@
 
 use std::sync::Arc;
 
-use super::{RecoveryPlan, SessionTarget};
+use super::{RecoveryPlan, SessionTarget, Verb};
 use crate::model::finding::Subject;
 use crate::model::redis_lease::RedisLease;
 use crate::model::{Text, Timestamp};
-
-/// What is to be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Verb {
-    /// Cancel the query of a session.
-    Cancel,
-    /// End a session.
-    Terminate,
-    /// Recover executions of tasks.
-    Recover,
-    /// Put an item of the work queue back.
-    Requeue,
-    /// Set an item of the work queue aside.
-    SetAside,
-    /// End a lease of somebody else.
-    Unlock,
-    /// Let a task be taken again.
-    Enable,
-    /// Let a task not be taken any more.
-    Disable,
-    /// Make a task due.
-    MakeDue,
-}
-
-impl Verb {
-    /// Its word, for records: `cancel`, `terminate`, …
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancel => "cancel",
-            Self::Terminate => "terminate",
-            Self::Recover => "recover",
-            Self::Requeue => "requeue",
-            Self::SetAside => "set_aside",
-            Self::Unlock => "unlock",
-            Self::Enable => "enable",
-            Self::Disable => "disable",
-            Self::MakeDue => "make_due",
-        }
-    }
-}
 
 /// A row of a table of leases.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,9 +91,9 @@ pub struct PublishedTarget {
     pub key: i64,
 }
 
-/// To what something is done.
+/// The kind of a target, with what the server compares before it acts.
 #[derive(Debug, Clone, PartialEq)]
-pub enum What {
+pub enum TargetKind {
     /// A session.
     Session(SessionTarget),
     /// A lease in a table.
@@ -154,7 +113,7 @@ pub enum What {
     },
 }
 
-impl What {
+impl TargetKind {
     /// Whether both are the same thing, as far as its identity goes: a lease with a token stays the same when it is renewed.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -172,16 +131,16 @@ impl What {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
     /// What it is.
-    pub what: What,
+    pub what: TargetKind,
     /// What it is called, in one harmless line: `4312 app@web-3`.
     pub name: String,
     /// The row it is about, for whoever wants to go there.
     pub subject: Subject,
 }
 
-/// What somebody has confirmed.
+/// What somebody has confirmed, as it goes to the executor.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Deed {
+pub struct ActionCommand {
     /// Counts up: tells reports apart.
     pub number: u64,
     /// What is to be done.
@@ -196,7 +155,7 @@ pub struct Deed {
 
 /// What came of one target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fate {
+pub enum Outcome {
     /// The server confirmed it.
     Done,
     /// The server confirmed it, and what was recovered is not tried again: that was its last attempt.
@@ -215,7 +174,7 @@ pub enum Fate {
     NotTried,
 }
 
-impl Fate {
+impl Outcome {
     /// Its word, for records.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -240,12 +199,12 @@ pub struct TargetResult {
     /// Its row.
     pub subject: Subject,
     /// What came of it.
-    pub fate: Fate,
+    pub outcome: Outcome,
     /// In one harmless line: what was done or observed, or why not, with the grant that is missing.
     pub detail: String,
 }
 
-/// What came of a deed.
+/// What came of a command.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
     /// Its number.

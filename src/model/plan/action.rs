@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Change, Confirm, Deed, RecoveryPlan, Scope, Target, Verb};
+use super::{ActionCommand, Change, Confirm, RecoveryPlan, Scope, Target, Verb};
 use crate::model::Text;
 use crate::model::finding::Subject;
 use crate::model::lease::LeaseId;
@@ -174,9 +174,9 @@ impl ActionPlan {
     /// compares, will say so. `number` tells its report apart; `wait` is how long to wait for what was asked to happen, in
     /// seconds.
     #[must_use]
-    pub fn deed(&self, number: u64, wait: f64) -> Deed {
+    pub fn command(&self, number: u64, wait: f64) -> ActionCommand {
         let targets = self.rows.iter().map(|row| row.target.clone()).collect();
-        Deed { number, verb: self.verb, targets, recovery: self.recovery.clone(), wait }
+        ActionCommand { number, verb: self.verb, targets, recovery: self.recovery.clone(), wait }
     }
 
     /// What has to be typed where the key `y` is not enough: the name of the only target.

@@ -12,7 +12,7 @@ use crate::model::work_queue::ItemId;
 
 /// A row that was chosen, by its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Chosen {
+pub enum SelectedRow {
     /// A session, also one that merely waits for a lock on the screen of locks.
     Backend(BackendId),
     /// A session for the lock that it holds in this mode.
@@ -51,7 +51,7 @@ pub struct Ask {
     /// Who is meant.
     pub scope: Scope,
     /// The rows, in the order in which they are shown.
-    pub chosen: Vec<Chosen>,
+    pub chosen: Vec<SelectedRow>,
     /// They were chosen in the forest of waits: who blocks somebody there has to do so still.
     pub from_chains: bool,
     /// What the filter shows, where there is one; nobody else is touched, whoever is meant by a row. None: everything is
@@ -62,7 +62,7 @@ pub struct Ask {
 impl Ask {
     /// These rows themselves, chosen on a screen other than the forest, without a filter.
     #[must_use]
-    pub fn new(verb: Verb, chosen: Vec<Chosen>) -> Self {
+    pub fn new(verb: Verb, chosen: Vec<SelectedRow>) -> Self {
         Self { verb, scope: Scope::This, chosen, from_chains: false, shown: None }
     }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::look::Ground;
-use super::{ActionPlan, Look, What, rows, signal};
+use super::context::PlanIndex;
+use super::{ActionPlan, PlanContext, TargetKind, rows, signal};
 
 /// Why the server would not act on a target any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,23 +49,23 @@ impl fmt::Display for Change {
 
 /// How each target has changed since the plan was made, in their order; none where it has not, as far as can be told.
 #[must_use]
-pub fn still_there(plan: &ActionPlan, look: &Look<'_>) -> Vec<Option<Change>> {
-    plan.refreshed(look).rows.into_iter().map(|row| row.change).collect()
+pub fn still_there(plan: &ActionPlan, context: &PlanContext<'_>) -> Vec<Option<Change>> {
+    plan.refreshed(context).rows.into_iter().map(|row| row.change).collect()
 }
 
 impl ActionPlan {
     /// The same plan with what is known by now: what has changed about each target, its facts, what it blocks and frees. The
     /// targets stay, but for a lease that its holder has renewed; and so does what has to be typed.
     #[must_use]
-    pub fn refreshed(&self, look: &Look<'_>) -> Self {
+    pub fn refreshed(&self, context: &PlanContext<'_>) -> Self {
         let mut plan = self.clone();
-        let Some(ground) = Ground::of(look) else { return plan };
-        if plan.rows.iter().any(|row| matches!(row.target.what, What::Session(_))) {
-            signal::refresh(&ground, &mut plan);
+        let Some(index) = PlanIndex::of(context) else { return plan };
+        if plan.rows.iter().any(|row| matches!(row.target.what, TargetKind::Session(_))) {
+            signal::refresh(&index, &mut plan);
             return plan;
         }
         for row in &mut plan.rows {
-            row.change = row.change.or_else(|| rows::follow(&ground, &mut row.target.what));
+            row.change = row.change.or_else(|| rows::follow(&index, &mut row.target.what));
         }
         plan
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::look::Ground;
+use super::context::PlanIndex;
 use super::{
-    ActionPlan, Caution, CautionKind, Confirm, Look, Planned, PlannedTarget, RecoveryPlan, Refused, Request,
-    Selection, Step, Target, Verb, What,
+    ActionPlan, Caution, CautionKind, Confirm, PlanContext, Planned, PlannedTarget, RecoveryPlan, Refused,
+    Request, Selection, Step, Target, TargetKind, Verb,
 };
 use crate::model::finding::Subject;
 use crate::model::task::{TaskId, TaskRow, TaskSet, TaskState, also_of};
@@ -16,20 +16,20 @@ use crate::text;
 /// The name of the table of schedules in a schema of ours.
 const SCHEDULES: &str = ".scheduled_tasks";
 
-/// Which executions.
+/// Which executions are to be recovered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum RecoveryScope {
     /// Those of these tasks; where several executions of one run, all but the newest by their own id.
     These(Vec<(TaskId, Option<i64>)>),
     /// All whose session is gone.
-    Orphans(Within),
+    Orphans(RecoveryFilter),
     /// All past their timeout.
-    Slow(Within),
+    Slow(RecoveryFilter),
 }
 
-/// Among which executions all are meant.
+/// To which executions a recovery of all orphans, or of all slow ones, is limited.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Within {
+pub struct RecoveryFilter {
     /// The table of the tasks: that of the row which was chosen.
     pub table: u32,
     /// Those that a filter shows, by the table of their task and their own id; none without a filter.
@@ -50,30 +50,30 @@ pub struct Recovery {
 /// What to ask for. A session that holds the key of a slow execution is ended: that it is past its timeout was seen, and the
 /// server looks again.
 #[must_use]
-pub fn executions(look: &Look<'_>, which: &Which) -> Recovery {
+pub fn executions(context: &PlanContext<'_>, which: &RecoveryScope) -> Recovery {
     let mut recovery = Recovery { request: None, refused: Vec::new(), hidden: 0 };
-    let Some(ground) = Ground::of(look) else {
+    let Some(index) = PlanIndex::of(context) else {
         recovery.refused.push(server("nothing has been seen of it yet"));
         return recovery;
     };
-    if ground.is_standby() {
+    if index.is_standby() {
         recovery.refused.push(server("this is a standby, which takes no writes: do it on the primary"));
         return recovery;
     }
     match which {
-        Which::These(chosen) => these(&ground, chosen, &mut recovery),
-        Which::Orphans(within) => all(&ground, TaskState::Orphan, within, &mut recovery),
-        Which::Slow(within) => all(&ground, TaskState::Slow, within, &mut recovery),
+        RecoveryScope::These(chosen) => these(&index, chosen, &mut recovery),
+        RecoveryScope::Orphans(within) => all(&index, TaskState::Orphan, within, &mut recovery),
+        RecoveryScope::Slow(within) => all(&index, TaskState::Slow, within, &mut recovery),
     }
     recovery
 }
 
 /// Without a filter the server finds them. With one it is asked for those that are shown: nobody else is meant, and what else
 /// ends with their sessions is told of as such.
-fn all(ground: &Ground<'_>, state: TaskState, within: &Within, recovery: &mut Recovery) {
+fn all(index: &PlanIndex<'_>, state: TaskState, within: &RecoveryFilter, recovery: &mut Recovery) {
     let terminate = state == TaskState::Slow;
     let table = within.table;
-    let set = ground.snapshot.task_sets.iter().find(|set| set.tables.table == table);
+    let set = index.snapshot.task_sets.iter().find(|set| set.tables.table == table);
     let Some(schema) = set.and_then(schema) else {
         recovery.refused.push(server(
             "these tables are not those of locktop schema install, the only ones whose executions can be recovered",
@@ -84,9 +84,9 @@ fn all(ground: &Ground<'_>, state: TaskState, within: &Within, recovery: &mut Re
         None if terminate => Selection::Longer(None),
         None => Selection::Orphans,
         Some(shown) => {
-            let rows = ground.look.view.tasks.rows.iter();
+            let rows = index.context.view.tasks.rows.iter();
             let all = rows.filter(|row| row.task.table == table && row.state == state);
-            let ids = all.filter_map(|row| row.execution(ground.snapshot)).map(|execution| execution.id);
+            let ids = all.filter_map(|row| row.execution(index.snapshot)).map(|execution| execution.id);
             let (ids, hidden): (Vec<_>, Vec<_>) = ids.partition(|id| shown.contains(&(table, *id)));
             recovery.hidden = hidden.len();
             if ids.is_empty() {
@@ -111,24 +111,24 @@ fn schema(set: &TaskSet) -> Option<String> {
 
 /// The schema of these tables, where there are several whose executions can be recovered.
 #[must_use]
-pub fn place(look: &Look<'_>, table: u32) -> Option<String> {
-    let sets = &look.view.snapshot.as_ref()?.task_sets;
+pub fn place(context: &PlanContext<'_>, table: u32) -> Option<String> {
+    let sets = &context.view.snapshot.as_ref()?.task_sets;
     let several = sets.iter().filter_map(schema).nth(1).is_some();
     sets.iter().find(|set| several && set.tables.table == table).and_then(schema)
 }
 
-fn these(ground: &Ground<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut Recovery) {
+fn these(index: &PlanIndex<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut Recovery) {
     let mut ids = Vec::new();
     let mut terminate = false;
     let mut place: Option<String> = None;
     for (task, again) in chosen {
-        let rows = &ground.look.view.tasks.rows;
+        let rows = &index.context.view.tasks.rows;
         let row = rows.iter().find(|row| row.task == *task && row.again == *again);
         let found = match row {
             None => Err((format!("task {}", task.id), "is gone".to_owned())),
             Some(row) => {
-                let name = text::one_line(&row.name(ground.snapshot)).into_owned();
-                wanted(ground, row).map_err(|reason| (name, reason))
+                let name = text::one_line(&row.name(index.snapshot)).into_owned();
+                wanted(index, row).map_err(|reason| (name, reason))
             }
         };
         match found {
@@ -155,9 +155,9 @@ fn these(ground: &Ground<'_>, chosen: &[(TaskId, Option<i64>)], recovery: &mut R
 }
 
 /// The schema and the execution, if it can be recovered.
-fn wanted(ground: &Ground<'_>, row: &TaskRow) -> Result<(String, i64), String> {
+fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String> {
     let limit = text::duration(row.limit);
-    let execution = match (row.state, row.execution(ground.snapshot)) {
+    let execution = match (row.state, row.execution(index.snapshot)) {
         (TaskState::Leaked, _) => {
             let holder = row.holder.map_or_else(|| "a session".to_owned(), |pid| pid.to_string());
             return Err(format!(
@@ -167,9 +167,9 @@ fn wanted(ground: &Ground<'_>, row: &TaskRow) -> Result<(String, i64), String> {
         (_, None) => return Err("nothing of it runs".to_owned()),
         (_, Some(execution)) => execution,
     };
-    let also = |set: &TaskSet| also_of(&ground.snapshot.task_sets, set, set.key(execution)?).cloned();
-    let also = row.set(ground.snapshot).and_then(also);
-    let Some(schema) = row.set(ground.snapshot).and_then(schema) else {
+    let also = |set: &TaskSet| also_of(&index.snapshot.task_sets, set, set.key(execution)?).cloned();
+    let also = row.set(index.snapshot).and_then(also);
+    let Some(schema) = row.set(index.snapshot).and_then(schema) else {
         return Err("its tables are not those of locktop schema install: recover it by itself".to_owned());
     };
     match row.state {
@@ -184,10 +184,10 @@ fn wanted(ground: &Ground<'_>, row: &TaskRow) -> Result<(String, i64), String> {
 
 /// The plan that the server was asked for, as one of targets.
 #[must_use]
-pub fn recovery(look: &Look<'_>, recovery: Arc<RecoveryPlan>) -> ActionPlan {
+pub fn recovery(context: &PlanContext<'_>, recovery: Arc<RecoveryPlan>) -> ActionPlan {
     let mut plan = ActionPlan::new(Verb::Recover);
     let own = format!("{}{SCHEDULES}", recovery.schema);
-    let snapshot = look.view.snapshot.as_deref();
+    let snapshot = context.view.snapshot.as_deref();
     let mut sets = snapshot.into_iter().flat_map(|snapshot| snapshot.task_sets.iter());
     let table = sets.find(|set| *set.tables.schedules == *own).map_or(0, |set| set.tables.table);
     for row in &recovery.rows {
@@ -252,6 +252,6 @@ fn planned(row: &Planned, name: String, subject: Subject, effect: String) -> Pla
         Some(pid) => format!("pg_terminate_backend({pid}), then recover_seen_execution({id})"),
         None => format!("recover_seen_execution({id})"),
     };
-    let target = Target { what: What::Execution { id }, name, subject };
+    let target = Target { what: TargetKind::Execution { id }, name, subject };
     PlannedTarget { target, does, facts, effect: None, cautions, lease: None, work: None, change: None }
 }

@@ -2,15 +2,15 @@
 //!
 //! Rows are chosen; [`sessions()`], [`leases()`], [`items()`], [`tasks()`] and, with the server's help, [`executions()`] and
 //! [`recovery()`] make an [`ActionPlan`] of them: targets, each with an identity, and refusals, each with a reason. While a
-//! dialog is open [`ActionPlan::refreshed`] follows what becomes of them. What was confirmed is a [`Deed`].
+//! dialog is open [`ActionPlan::refreshed`] follows what becomes of them. What was confirmed is a [`ActionCommand`].
 
 mod act;
 mod action;
 mod ask;
 mod change;
 mod confirm;
+mod context;
 mod executions;
-mod look;
 mod outcome;
 mod recovery;
 mod rights;
@@ -22,18 +22,19 @@ mod session;
 mod signal;
 #[cfg(test)]
 mod tests;
+mod verb;
 
 pub use act::{
-    Deed, Fate, ItemTarget, LeaseTarget, PublishedTarget, Report, Rights, Target, TargetResult, TaskTarget,
-    Verb, What,
+    ActionCommand, ItemTarget, LeaseTarget, Outcome, PublishedTarget, Report, Rights, Target, TargetKind,
+    TargetResult, TaskTarget,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
-pub use ask::{Ask, Chosen, Scope};
+pub use ask::{Ask, Scope, SelectedRow};
 pub use change::{Change, still_there};
 pub use confirm::Confirm;
-pub use executions::{Recovery, Which, Within, executions, place, recovery};
-pub use look::Look;
-pub use outcome::{Outcome, RecoveryResult};
+pub use context::PlanContext;
+pub use executions::{Recovery, RecoveryFilter, RecoveryScope, executions, place, recovery};
+pub use outcome::{RecoveryOutcome, RecoveryResult};
 pub use recovery::{Others, Planned, PublishedStep, Reason, RecoveryPlan, Request, Selection, Step};
 pub use rights::{Lack, Needs};
 pub use rows::{is_published, items, leases, published, published_plan, tasks, toggle};
@@ -41,3 +42,4 @@ pub use running::{RunState, Running};
 pub use seen::{Client, Seen, SessionTarget};
 pub use session::AlsoEnded;
 pub use signal::{sessions, with_offers};
+pub use verb::Verb;

@@ -8,7 +8,7 @@ use crate::model::Timestamp;
 /// What came of one execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RecoveryOutcome {
     /// Failed in the log; its task is due again.
     Recovered,
     /// Failed in the log; it was the last attempt.
@@ -47,7 +47,7 @@ pub enum Outcome {
     NotTried,
 }
 
-impl Outcome {
+impl RecoveryOutcome {
     /// Reads the server's word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
@@ -113,7 +113,7 @@ pub struct RecoveryResult {
     /// The execution.
     pub execution_id: i64,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: RecoveryOutcome,
     /// What was observed, or why not; text of the server may be in it.
     pub detail: String,
     /// Who stands in the way.
@@ -131,7 +131,7 @@ pub struct RecoveryResult {
 impl RecoveryResult {
     /// A result without more than words.
     #[must_use]
-    pub fn new(execution_id: i64, outcome: Outcome, detail: impl Into<String>) -> Self {
+    pub fn new(execution_id: i64, outcome: RecoveryOutcome, detail: impl Into<String>) -> Self {
         Self {
             execution_id,
             outcome,

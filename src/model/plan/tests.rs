@@ -129,12 +129,16 @@ fn a_plan_can_be_written_and_read_back() {
 
 #[test]
 fn every_word_of_the_server_is_known_again() {
-    for outcome in
-        [Outcome::Recovered, Outcome::GaveUp, Outcome::Changed, Outcome::HeldByUs, Outcome::NotSlow]
-    {
-        assert_eq!(Outcome::parse(outcome.as_str()), Some(outcome));
+    for outcome in [
+        RecoveryOutcome::Recovered,
+        RecoveryOutcome::GaveUp,
+        RecoveryOutcome::Changed,
+        RecoveryOutcome::HeldByUs,
+        RecoveryOutcome::NotSlow,
+    ] {
+        assert_eq!(RecoveryOutcome::parse(outcome.as_str()), Some(outcome));
         assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.as_str());
     }
-    assert_eq!(Outcome::parse("asked"), None);
-    assert!(Outcome::NotRunning.is_settled() && !Outcome::NotRunning.is_recovered());
+    assert_eq!(RecoveryOutcome::parse("asked"), None);
+    assert!(RecoveryOutcome::NotRunning.is_settled() && !RecoveryOutcome::NotRunning.is_recovered());
 }

@@ -6,7 +6,7 @@ use super::{SIZES, Stage, check, incident};
 use crate::app::message::{Effect, Message};
 use crate::model::finding::Subject;
 use crate::model::plan::{
-    Fate, RecoveryPlan, Report, Request, RunState, Running, Selection, TargetResult, Verb,
+    Outcome, RecoveryPlan, Report, Request, RunState, Running, Selection, TargetResult, Verb,
 };
 use crate::model::view::{Link, TargetId};
 use crate::sample;
@@ -163,16 +163,16 @@ fn a_question_without_a_connection_and_what_comes_of_one_at_three_sizes() {
         let number = stage.app.flights[0].number;
         stage.app.update(Message::Progress(number, 1));
         check("in_flight", &mut stage);
-        let result = |name: &str, fate, detail: &str| TargetResult {
+        let result = |name: &str, outcome, detail: &str| TargetResult {
             name: name.into(),
             subject: Subject::Server,
-            fate,
+            outcome,
             detail: detail.into(),
         };
         let results = vec![
-            result("4312 app@web-3", Fate::Done, "ended"),
-            result("4410 deploy@ci", Fate::Changed, "its transaction has ended"),
-            result("4466 app@web-0", Fate::Forbidden, "GRANT pg_signal_backend TO locktop would allow it"),
+            result("4312 app@web-3", Outcome::Done, "ended"),
+            result("4410 deploy@ci", Outcome::Changed, "its transaction has ended"),
+            result("4466 app@web-0", Outcome::Forbidden, "GRANT pg_signal_backend TO locktop would allow it"),
         ];
         let report = Report { number, verb: Verb::Terminate, results, notes: Vec::new() };
         stage.app.update(Message::Reported(Arc::new(report)));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::columns;
-use crate::model::plan::{AlsoEnded, Outcome, Planned, RecoveryPlan, RecoveryResult, RunState, Step};
+use crate::model::plan::{AlsoEnded, Planned, RecoveryOutcome, RecoveryPlan, RecoveryResult, RunState, Step};
 use crate::text::{Align, duration, one_line};
 
 const HEADS: [(&str, Align); 8] = [
@@ -94,10 +94,10 @@ pub fn result(plan: &RecoveryPlan, result: &RecoveryResult) -> String {
     let word = result.outcome.as_str().replace('_', " ");
     let mut text = format!("{name} (execution {}): {word}", result.execution_id);
     match (result.outcome, result.next_run_at) {
-        (Outcome::Recovered | Outcome::GaveUp, Some(at)) => {
+        (RecoveryOutcome::Recovered | RecoveryOutcome::GaveUp, Some(at)) => {
             let _ = write!(text, ", runs next at {}", at.format("%Y-%m-%d %H:%M:%S UTC"));
         }
-        (Outcome::GaveUp, None) => text.push_str(", not run again"),
+        (RecoveryOutcome::GaveUp, None) => text.push_str(", not run again"),
         _ => {}
     }
     // The plan's own words for what it leaves alone begin so.
@@ -129,8 +129,8 @@ pub fn names(all: &[AlsoEnded]) -> String {
 /// How many were recovered.
 #[must_use]
 pub fn summary(results: &[RecoveryResult]) -> String {
-    let count = |is: fn(Outcome) -> bool| results.iter().filter(|result| is(result.outcome)).count();
-    let (done, settled) = (count(Outcome::is_recovered), count(Outcome::is_settled));
+    let count = |is: fn(RecoveryOutcome) -> bool| results.iter().filter(|result| is(result.outcome)).count();
+    let (done, settled) = (count(RecoveryOutcome::is_recovered), count(RecoveryOutcome::is_settled));
     let mut text = format!("{done} of {} recovered", results.len());
     if settled > done {
         let _ = write!(text, "; {} had ended", settled - done);

@@ -1,7 +1,7 @@
 //! "Blocks somebody", as the server sees it.
 
 use locktop::model::lock::{LockMode, LockTag, LockType};
-use locktop::model::plan::{Fate, SessionTarget, Verb, What};
+use locktop::model::plan::{Outcome, SessionTarget, TargetKind, Verb};
 
 use super::stage::{Hands, Session, is_there, seen, seen_whatever_it_does};
 use super::support::{self, open};
@@ -19,16 +19,24 @@ async fn one_ahead_in_a_queue_blocks_and_one_behind_does_not() {
         let behind = Session::open(&info).await.begin("SELECT FROM t", &look, "Lock").await;
         // The last of the queue holds nobody up, although its request conflicts with that of the one ahead.
         let last = SessionTarget { blocks: true, ..seen(&look, behind.pid).await };
-        let (fate, detail) = hands.one(Verb::Terminate, What::Session(last)).await;
-        assert_eq!((fate, detail.as_str()), (Fate::Changed, "it no longer blocks anybody"), "{version}");
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(last)).await;
+        assert_eq!(
+            (outcome, detail.as_str()),
+            (Outcome::Changed, "it no longer blocks anybody"),
+            "{version}"
+        );
         let first = SessionTarget { blocks: true, ..seen(&look, ahead.pid).await };
-        let (fate, detail) = hands.one(Verb::Cancel, What::Session(first)).await;
-        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+        let (outcome, detail) = hands.one(Verb::Cancel, TargetKind::Session(first)).await;
+        assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
         assert_eq!(behind.end().await, None, "it goes on");
         // And the reader, which everybody waited for, does not keep anybody any more.
         let root = SessionTarget { blocks: true, ..seen(&look, reader.pid).await };
-        let (fate, detail) = hands.one(Verb::Terminate, What::Session(root)).await;
-        assert_eq!((fate, detail.as_str()), (Fate::Changed, "it no longer blocks anybody"), "{version}");
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(root)).await;
+        assert_eq!(
+            (outcome, detail.as_str()),
+            (Outcome::Changed, "it no longer blocks anybody"),
+            "{version}"
+        );
         reader.run("COMMIT").await;
     }
 }
@@ -58,11 +66,15 @@ async fn a_leader_blocks_with_the_locks_of_its_workers() {
         })
         .await;
         let alone = SessionTarget { blocks: true, ..seen(&look, leader.pid).await };
-        let (fate, detail) = hands.one(Verb::Cancel, What::Session(alone.clone())).await;
-        assert_eq!((fate, detail.as_str()), (Fate::Changed, "it no longer blocks anybody"), "{version}");
+        let (outcome, detail) = hands.one(Verb::Cancel, TargetKind::Session(alone.clone())).await;
+        assert_eq!(
+            (outcome, detail.as_str()),
+            (Outcome::Changed, "it no longer blocks anybody"),
+            "{version}"
+        );
         let waiter = Session::open(&info).await.begin("BEGIN; LOCK TABLE big", &look, "Lock").await;
-        let (fate, detail) = hands.one(Verb::Terminate, What::Session(alone)).await;
-        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(alone)).await;
+        assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
         let gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 OR leader_pid = $1";
         support::wait_until("its workers end with it", async || {
             look.query_one(gone, &[&leader.pid]).await.unwrap().get::<_, i64>(0) == 0
@@ -110,10 +122,11 @@ async fn a_leader_holds_the_locks_of_its_workers() {
         };
         let seen = seen(&look, leader.pid).await;
         let of = |mode| SessionTarget { holds: Some((tag, mode)), ..seen.clone() };
-        let (fate, detail) = hands.one(Verb::Terminate, What::Session(of(LockMode::Share))).await;
-        assert_eq!(fate, Fate::Changed, "{version}: {detail}");
-        let (fate, detail) = hands.one(Verb::Terminate, What::Session(of(LockMode::AccessShare))).await;
-        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(of(LockMode::Share))).await;
+        assert_eq!(outcome, Outcome::Changed, "{version}: {detail}");
+        let (outcome, detail) =
+            hands.one(Verb::Terminate, TargetKind::Session(of(LockMode::AccessShare))).await;
+        assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
     }
 }
 
@@ -127,8 +140,8 @@ async fn who_has_locked_the_catalogs_can_be_ended() {
         let holder = Session::open(&info).await;
         let target = seen_whatever_it_does(&look, holder.pid).await;
         holder.run("BEGIN; LOCK TABLE pg_class, pg_database IN ACCESS EXCLUSIVE MODE").await;
-        let (fate, detail) = hands.one(Verb::Terminate, What::Session(target)).await;
-        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target)).await;
+        assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
         assert!(!is_there(&look, holder.pid).await);
     }
 }

@@ -8,7 +8,7 @@ use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::lines::Lines;
 use locktop::feed::live::{Live, PollControl, Settings};
 use locktop::feed::spare::Spare;
-use locktop::model::plan::{Fate, SessionTarget, Verb, What};
+use locktop::model::plan::{Outcome, SessionTarget, TargetKind, Verb};
 use locktop::model::view::View;
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
@@ -81,8 +81,8 @@ impl Small {
         let pids = executor.own_pids();
         let mut hands = Hands { executor, notes, progress: 0 };
         let target = SessionTarget { blocks: true, ..seen(&self.look, self.holder.pid).await };
-        let (fate, detail) = hands.one(Verb::Terminate, What::Session(target)).await;
-        assert_eq!(fate, Fate::Done, "{detail}");
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target)).await;
+        assert_eq!(outcome, Outcome::Done, "{detail}");
         assert!(!is_there(&self.look, self.holder.pid).await);
         pids
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use locktop::action::recover;
 use locktop::model::lease::Lease;
 use locktop::model::plan::{
-    Fate, ItemTarget, LeaseTarget, Outcome, Request, Selection, TaskTarget, Verb, What,
+    ItemTarget, LeaseTarget, Outcome, RecoveryOutcome, Request, Selection, TargetKind, TaskTarget, Verb,
 };
 use locktop::model::snapshot::Snapshot;
 use locktop::model::work_queue::Item;
@@ -162,14 +162,14 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
             let seen = place.task(&snapshot, shown).await;
             for other in ["caf\u{e8}", "\u{1f512}", "a\u{fffd}c"] {
                 let other = TaskTarget { name: Some(other.into()), ..seen.clone() };
-                let (fate, detail) = hands.one(verb, What::Task(other)).await;
+                let (outcome, detail) = hands.one(verb, TargetKind::Task(other)).await;
                 assert_eq!(
-                    (fate, detail.as_str()),
-                    (Fate::Changed, "since it was seen, it has another name")
+                    (outcome, detail.as_str()),
+                    (Outcome::Changed, "since it was seen, it has another name")
                 );
             }
-            let (fate, detail) = hands.one(verb, What::Task(seen)).await;
-            assert_eq!(fate, Fate::Done, "{encoding} {verb:?}: {detail}");
+            let (outcome, detail) = hands.one(verb, TargetKind::Task(seen)).await;
+            assert_eq!(outcome, Outcome::Done, "{encoding} {verb:?}: {detail}");
         }
         assert_eq!(place.noted("detail").await, 3, "{encoding}");
 
@@ -177,20 +177,23 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
         let seen = place.lease(&snapshot).await;
         assert_eq!(&*seen.owner, shown);
         let other = LeaseTarget { owner: format!("{shown}\u{e9}").into(), ..seen.clone() };
-        let (fate, detail) = of_poll.one(Verb::Unlock, What::Lease(other)).await;
-        assert_eq!((fate, detail.as_str()), (Fate::Changed, "since it was seen, its owner is another one"));
-        let (fate, detail) = of_poll.one(Verb::Unlock, What::Lease(seen)).await;
-        assert_eq!(fate, Fate::Done, "{encoding}: {detail}");
+        let (outcome, detail) = of_poll.one(Verb::Unlock, TargetKind::Lease(other)).await;
+        assert_eq!(
+            (outcome, detail.as_str()),
+            (Outcome::Changed, "since it was seen, its owner is another one")
+        );
+        let (outcome, detail) = of_poll.one(Verb::Unlock, TargetKind::Lease(seen)).await;
+        assert_eq!(outcome, Outcome::Done, "{encoding}: {detail}");
         assert_eq!(place.noted("worker_id").await, 1, "{encoding}");
 
         let seen = place.item(&snapshot).await;
         assert_eq!(seen.worker.as_deref(), Some(shown));
-        let (fate, detail) = of_own.one(Verb::Requeue, What::Item(seen)).await;
-        assert_eq!(fate, Fate::Done, "{encoding}: {detail}");
+        let (outcome, detail) = of_own.one(Verb::Requeue, TargetKind::Item(seen)).await;
+        assert_eq!(outcome, Outcome::Done, "{encoding}: {detail}");
         let snapshot = session.poll(None).await.unwrap();
         let pending = place.item(&snapshot).await;
-        let (fate, detail) = of_command.one(Verb::SetAside, What::Item(pending)).await;
-        assert_eq!(fate, Fate::Done, "{encoding}: {detail}");
+        let (outcome, detail) = of_command.one(Verb::SetAside, TargetKind::Item(pending)).await;
+        assert_eq!(outcome, Outcome::Done, "{encoding}: {detail}");
     }
 }
 
@@ -236,7 +239,7 @@ async fn an_execution_of_any_worker_is_recovered() {
             recover::Order { actor, reason: Some("\u{e9}\u{65e5}".to_owned()), wait: support::TIMEOUT };
         let results = recover::execute(&own, &schema, &plan, &order, |_| {}).await;
         let outcomes: Vec<_> = results.iter().map(|result| (result.outcome, &result.detail)).collect();
-        assert!(matches!(outcomes[..], [(Outcome::Recovered, _)]), "{encoding}: {outcomes:?}");
+        assert!(matches!(outcomes[..], [(RecoveryOutcome::Recovered, _)]), "{encoding}: {outcomes:?}");
         assert!(place.noted("worker_id").await > 0, "{encoding}");
     }
 }

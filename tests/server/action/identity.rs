@@ -3,7 +3,7 @@
 use chrono::TimeDelta;
 use locktop::model::lock::{LockMode, LockTag, LockType};
 use locktop::model::namespace;
-use locktop::model::plan::{self, Fate, Seen, SessionTarget, Verb, What};
+use locktop::model::plan::{self, Outcome, Seen, SessionTarget, TargetKind, Verb};
 use locktop::model::task::TaskKey;
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
@@ -39,8 +39,8 @@ impl Pair {
     /// Asks, and nothing may come of it: neither does the session end, nor is anything that it does disturbed.
     async fn is_left_alone(&mut self, verb: Verb, target: SessionTarget, words: &str) {
         let pid = target.pid;
-        let (fate, detail) = self.hands.one(verb, What::Session(target)).await;
-        assert_eq!(fate, Fate::Changed, "{detail}");
+        let (outcome, detail) = self.hands.one(verb, TargetKind::Session(target)).await;
+        assert_eq!(outcome, Outcome::Changed, "{detail}");
         assert!(detail.contains(words), "{detail}");
         assert!(is_there(&self.look, pid).await || words.contains("no session"), "{detail}");
         // A signal on its way would end this.
@@ -55,8 +55,8 @@ async fn a_root_is_ended_and_who_waited_goes_on() {
     for version in support::versions() {
         let mut pair = Pair::of(version).await;
         let target = pair.target().await;
-        let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(target)).await;
-        assert_eq!((fate, detail.as_str()), (Fate::Done, "its session is gone"));
+        let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
+        assert_eq!((outcome, detail.as_str()), (Outcome::Done, "its session is gone"));
         assert!(!is_there(&pair.look, pair.holder.pid).await);
         assert_eq!(pair.waiter.end().await, None);
         let [asked, told] = pair.hands.notes.all().try_into().unwrap();
@@ -76,8 +76,8 @@ async fn a_query_is_cancelled_and_its_session_stays() {
         let pid = pair.waiter.pid;
         let mut target = seen(&pair.look, pid).await;
         target.query_start = target.xact_start;
-        let (fate, detail) = pair.hands.one(Verb::Cancel, What::Session(target)).await;
-        assert_eq!((fate, detail.as_str()), (Fate::Done, "its query has ended"));
+        let (outcome, detail) = pair.hands.one(Verb::Cancel, TargetKind::Session(target)).await;
+        assert_eq!((outcome, detail.as_str()), (Outcome::Done, "its query has ended"));
         let (connection, result) = pair.waiter.task.await.unwrap();
         assert_eq!(result.unwrap_err().code().unwrap().code(), "57014");
         assert!(is_there(&pair.look, pid).await);
@@ -124,8 +124,8 @@ async fn who_blocks_nobody_any_more_is_left_alone() {
         pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer blocks anybody").await;
         // Without that condition it is the one.
         let target = SessionTarget { blocks: false, ..target };
-        let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(target)).await;
-        assert_eq!(fate, Fate::Done, "{detail}");
+        let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
+        assert_eq!(outcome, Outcome::Done, "{detail}");
     }
 }
 
@@ -163,8 +163,8 @@ async fn who_has_given_its_key_up_is_left_alone() {
         let words = "it no longer holds ExclusiveLock on its advisory";
         pair.is_left_alone(Verb::Terminate, target.clone(), words).await;
         let target = SessionTarget { holds: pairs, ..target };
-        let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(target)).await;
-        assert_eq!(fate, Fate::Done, "{detail}");
+        let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
+        assert_eq!(outcome, Outcome::Done, "{detail}");
         assert!(is_there(&pair.look, pair.holder.pid).await);
     }
 }
@@ -188,8 +188,8 @@ async fn a_worker_on_another_item_by_now_is_left_alone() {
         pair.is_left_alone(Verb::Terminate, target.clone(), "it no longer holds ExclusiveLock").await;
         assert!(is_there(&pair.look, worker.pid).await, "{version}");
         let target = SessionTarget { holds: on(next), ..target };
-        let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(target)).await;
-        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+        let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(target)).await;
+        assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
     }
 }
 
@@ -216,8 +216,8 @@ async fn the_holder_of_a_key_that_was_taken_again_is_left_alone() {
         // Each of the two times is enough.
         let query = SessionTarget { state_change: target.state_change, ..again.clone() };
         pair.is_left_alone(Verb::Terminate, query, "it has run something since: its state began").await;
-        let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(again)).await;
-        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+        let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(again)).await;
+        assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
     }
 }
 
@@ -245,8 +245,8 @@ async fn another_client_is_left_alone_also_in_the_same_transaction() {
         let words = "it now serves another client: the next one, not ";
         pair.is_left_alone(Verb::Cancel, target.clone(), words).await;
         pair.is_left_alone(Verb::Terminate, target, words).await;
-        let (fate, detail) = pair.hands.one(Verb::Terminate, What::Session(unread)).await;
-        assert_eq!(fate, Fate::Done, "{version}: {detail}");
+        let (outcome, detail) = pair.hands.one(Verb::Terminate, TargetKind::Session(unread)).await;
+        assert_eq!(outcome, Outcome::Done, "{version}: {detail}");
     }
 }
 

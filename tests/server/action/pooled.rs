@@ -1,6 +1,6 @@
 //! Through a pool of sessions: between the screen and the key the same session begins to serve somebody else.
 
-use locktop::model::plan::{Fate, SessionTarget, Verb, What};
+use locktop::model::plan::{Outcome, SessionTarget, TargetKind, Verb};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::pooler::Pooler;
@@ -38,8 +38,8 @@ async fn a_session_that_serves_somebody_else_by_now_is_left_alone() {
     let now = seen(&look, shared).await;
     assert_eq!(now.backend_start, shown.backend_start);
     for verb in [Verb::Terminate, Verb::Cancel] {
-        let (fate, detail) = hands.one(verb, What::Session(shown.clone())).await;
-        assert_eq!(fate, Fate::Changed, "{detail}");
+        let (outcome, detail) = hands.one(verb, TargetKind::Session(shown.clone())).await;
+        assert_eq!(outcome, Outcome::Changed, "{detail}");
         assert!(detail.starts_with("its transaction is another one: began"), "{detail}");
     }
     // Neither ended nor cancelled.
@@ -64,8 +64,8 @@ async fn the_executor_may_be_behind_a_pooler_itself() {
     holder.run("BEGIN; LOCK TABLE t").await;
     let waiter = Session::open(&info).await.begin("SELECT FROM t", &look, "Lock").await;
     let shown = SessionTarget { blocks: true, ..seen(&look, holder.pid).await };
-    let (fate, detail) = hands.one(Verb::Terminate, What::Session(shown)).await;
-    assert_eq!(fate, Fate::Done, "{detail}");
+    let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(shown)).await;
+    assert_eq!(outcome, Outcome::Done, "{detail}");
     assert_eq!(waiter.end().await, None);
     let left =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktop::action::Lines;
 use locktop::action::executor::{Executor, Settings};
 use locktop::demo::redis::RedisServer;
-use locktop::model::plan::{Fate, Verb, What};
+use locktop::model::plan::{Outcome, TargetKind, Verb};
 use locktop::model::redis_lease::{Expiry, KeyReading, LockValue, RedisLease, ServerReading, merge_sets};
 use locktop::redis::{Command, Connection, RedisOptions, RedisUrl, read_once};
 use tokio_postgres::Client;
@@ -49,30 +49,33 @@ async fn a_lock_is_ended_on_all_servers_as_it_was_seen() {
     let mut hands = Hands { executor: Executor::start(Nowhere, notes.clone(), settings), notes, progress: 0 };
     set(&urls, "one").await;
     let seen = read(&urls).await;
-    let lease = || What::RedisLease(Arc::clone(&seen));
+    let lease = || TargetKind::RedisLease(Arc::clone(&seen));
     set(&urls, "two").await;
-    let (fate, detail) = hands.one(Verb::Unlock, lease()).await;
-    assert_eq!((fate, detail.contains("3 have another value")), (Fate::Changed, true), "{detail}");
+    let (outcome, detail) = hands.one(Verb::Unlock, lease()).await;
+    assert_eq!((outcome, detail.contains("3 have another value")), (Outcome::Changed, true), "{detail}");
     set(&urls[..1], "one").await;
-    let (fate, detail) = hands.one(Verb::Unlock, lease()).await;
-    assert_eq!(fate, Fate::StillThere, "{detail}");
+    let (outcome, detail) = hands.one(Verb::Unlock, lease()).await;
+    assert_eq!(outcome, Outcome::StillThere, "{detail}");
     set(&urls, "one").await;
-    let (fate, detail) = hands.one(Verb::Unlock, lease()).await;
-    assert_eq!((fate, detail.as_str()), (Fate::Done, "freed on 3 of 3: its holder has no majority any more"));
-    let (fate, detail) = hands.one(Verb::Unlock, lease()).await;
-    assert_eq!((fate, detail.contains("it was gone already")), (Fate::Changed, true), "{detail}");
+    let (outcome, detail) = hands.one(Verb::Unlock, lease()).await;
+    assert_eq!(
+        (outcome, detail.as_str()),
+        (Outcome::Done, "freed on 3 of 3: its holder has no majority any more")
+    );
+    let (outcome, detail) = hands.one(Verb::Unlock, lease()).await;
+    assert_eq!((outcome, detail.contains("it was gone already")), (Outcome::Changed, true), "{detail}");
     set(&urls, "one").await;
     servers[2].kill_hard().await.unwrap();
-    let (fate, detail) = hands.one(Verb::Unlock, lease()).await;
-    assert_eq!(fate, Fate::Done, "{detail}");
+    let (outcome, detail) = hands.one(Verb::Unlock, lease()).await;
+    assert_eq!(outcome, Outcome::Done, "{detail}");
     assert!(
         detail.starts_with("freed on 2 of 3, one did not answer: its holder has no majority any more"),
         "{detail}"
     );
     set(&urls[..1], "one").await;
     servers[1].kill_hard().await.unwrap();
-    let (fate, detail) = hands.one(Verb::Unlock, lease()).await;
-    assert_eq!(fate, Fate::Uncertain, "{detail}");
+    let (outcome, detail) = hands.one(Verb::Unlock, lease()).await;
+    assert_eq!(outcome, Outcome::Uncertain, "{detail}");
     assert!(hands.notes.all().iter().all(|line| !line.contains("one\"") && !line.contains("'one'")));
 }
 
@@ -96,10 +99,13 @@ async fn servers_of_other_sets_are_not_asked() {
         let notes = Notes::default();
         Hands { executor: Executor::start(Nowhere, notes.clone(), settings), notes, progress: 0 }
     };
-    let (fate, told) = hands(&urls[..2]).one(Verb::Unlock, What::RedisLease(Arc::clone(&row))).await;
-    assert_eq!(fate, Fate::Refused, "{told}");
-    let (fate, told) = hands(&urls).one(Verb::Unlock, What::RedisLease(row)).await;
-    assert_eq!((fate, told.as_str()), (Fate::Done, "freed on 2 of 2: its holder has no majority any more"));
+    let (outcome, told) = hands(&urls[..2]).one(Verb::Unlock, TargetKind::RedisLease(Arc::clone(&row))).await;
+    assert_eq!(outcome, Outcome::Refused, "{told}");
+    let (outcome, told) = hands(&urls).one(Verb::Unlock, TargetKind::RedisLease(row)).await;
+    assert_eq!(
+        (outcome, told.as_str()),
+        (Outcome::Done, "freed on 2 of 2: its holder has no majority any more")
+    );
     for (url, left) in urls.iter().zip([1, 0, 0]) {
         let connection = Connection::open(url, Duration::from_secs(10)).await.unwrap();
         let exists = connection.run(&Command::new("EXISTS").arg("lock:a")).await.unwrap();

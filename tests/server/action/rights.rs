@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::model::plan::{Fate, Verb, What};
+use locktop::model::plan::{Outcome, TargetKind, Verb};
 use locktop::pg::conninfo::ConnInfo;
 use tokio_postgres::Client;
 
-use super::stage::{Hands, Line, Notes, Session, deed, is_there, seen};
+use super::stage::{Hands, Line, Notes, Session, command, is_there, seen};
 use super::support::{self, open};
 
 /// The same server as another role.
@@ -58,20 +58,20 @@ async fn a_role_without_rights_is_told_which_grant_is_missing() {
             (roles.role("app", &[]).await, roles.role("viewer", &["pg_read_all_stats"]).await);
         let blind = roles.role("blind", &["pg_signal_backend"]).await;
         let session = roles.session(&app).await;
-        let target = What::Session(seen(&roles.admin, session.pid).await);
-        let (fate, detail) = roles.hands(&viewer).await.one(Verb::Terminate, target.clone()).await;
-        assert_eq!(fate, Fate::Forbidden, "{detail}");
+        let target = TargetKind::Session(seen(&roles.admin, session.pid).await);
+        let (outcome, detail) = roles.hands(&viewer).await.one(Verb::Terminate, target.clone()).await;
+        assert_eq!(outcome, Outcome::Forbidden, "{detail}");
         let grants = format!("GRANT pg_signal_backend TO \"{viewer}\", or GRANT \"{app}\" TO \"{viewer}\"");
         assert!(detail.contains("42501") && detail.ends_with(&grants), "{detail}");
         // One who may, and does not see whom: in doubt nothing is done.
-        let (fate, detail) = roles.hands(&blind).await.one(Verb::Terminate, target.clone()).await;
-        assert_eq!(fate, Fate::Forbidden, "{detail}");
+        let (outcome, detail) = roles.hands(&blind).await.one(Verb::Terminate, target.clone()).await;
+        assert_eq!(outcome, Outcome::Forbidden, "{detail}");
         assert!(detail.ends_with(&format!("GRANT pg_read_all_stats TO \"{blind}\"")), "{detail}");
         assert!(is_there(&roles.admin, session.pid).await);
         // With that grant it works.
         roles.admin.batch_execute(&format!("GRANT pg_read_all_stats TO {blind}")).await.unwrap();
-        let (fate, detail) = roles.hands(&blind).await.one(Verb::Terminate, target).await;
-        assert_eq!(fate, Fate::Done, "{detail}");
+        let (outcome, detail) = roles.hands(&blind).await.one(Verb::Terminate, target).await;
+        assert_eq!(outcome, Outcome::Done, "{detail}");
     }
 }
 
@@ -91,15 +91,15 @@ async fn a_batch_of_different_owners_has_a_result_for_each() {
         let pids = [superuser.pid, own.pid, vacuum, other.pid];
         let mut targets = Vec::new();
         for pid in pids {
-            targets.push(What::Session(seen(&roles.admin, pid).await));
+            targets.push(TargetKind::Session(seen(&roles.admin, pid).await));
         }
         let mut hands = roles.hands(&ops).await;
-        let report = hands.act(deed(Verb::Terminate, targets.clone())).await;
+        let report = hands.act(command(Verb::Terminate, targets.clone())).await;
         let details: Vec<&str> = report.results.iter().map(|result| result.detail.as_str()).collect();
-        let fates: Vec<Fate> = report.results.iter().map(|result| result.fate).collect();
+        let outcomes: Vec<Outcome> = report.results.iter().map(|result| result.outcome).collect();
         assert_eq!(
-            fates,
-            [Fate::Forbidden, Fate::Done, Fate::Forbidden, Fate::Done],
+            outcomes,
+            [Outcome::Forbidden, Outcome::Done, Outcome::Forbidden, Outcome::Done],
             "{version}: {details:?}"
         );
         assert!(details[0].contains("it is a superuser's"), "{details:?}");
@@ -112,8 +112,8 @@ async fn a_batch_of_different_owners_has_a_result_for_each() {
         assert!(is_there(&roles.admin, superuser.pid).await && is_there(&roles.admin, vacuum).await);
         if version >= 18 {
             roles.admin.batch_execute(&format!("GRANT pg_signal_autovacuum_worker TO {ops}")).await.unwrap();
-            let (fate, detail) = hands.one(Verb::Terminate, targets.swap_remove(2)).await;
-            assert_eq!(fate, Fate::Done, "{detail}");
+            let (outcome, detail) = hands.one(Verb::Terminate, targets.swap_remove(2)).await;
+            assert_eq!(outcome, Outcome::Done, "{detail}");
         }
     }
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use locktop::action::executor::Executor;
 use locktop::action::{Asked, Record};
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use locktop::model::plan::{Deed, Fate, TargetResult, Verb, What};
+use locktop::model::plan::{ActionCommand, Outcome, TargetKind, TargetResult, Verb};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::sync::Mutex;
 use tokio_postgres::Client;
 
-use super::stage::{Hands, Line, Notes, Session, deed, is_there, pid, seen, settings};
+use super::stage::{Hands, Line, Notes, Session, command, is_there, pid, seen, settings};
 use super::support::{self, conninfo, open};
 
 /// A process that stands still until this is dropped.
@@ -41,15 +41,15 @@ async fn a_session_that_stands_still_is_reported_as_still_there() {
         let stopped = Stopped::new(sessions[0].pid);
         let mut targets = Vec::new();
         for session in &sessions {
-            targets.push(What::Session(seen(&look, session.pid).await));
+            targets.push(TargetKind::Session(seen(&look, session.pid).await));
         }
         // Both are asked before anybody is waited for.
-        let report = hands.act(Deed { wait: 1.5, ..deed(Verb::Terminate, targets) }).await;
+        let report = hands.act(ActionCommand { wait: 1.5, ..command(Verb::Terminate, targets) }).await;
         let told: Vec<_> =
-            report.results.iter().map(|result| (result.fate, result.detail.as_str())).collect();
+            report.results.iter().map(|result| (result.outcome, result.detail.as_str())).collect();
         assert_eq!(
             told,
-            [(Fate::StillThere, "it has not happened after 1.5s"), (Fate::Done, "its session is gone")]
+            [(Outcome::StillThere, "it has not happened after 1.5s"), (Outcome::Done, "its session is gone")]
         );
         assert_eq!(hands.progress, 2);
         assert!(is_there(&look, sessions[0].pid).await);
@@ -109,7 +109,7 @@ async fn when_the_server_dies_in_the_middle_the_results_say_what_is_known() {
     let sessions = [Session::open(&info).await, Session::open(&info).await, Session::open(&info).await];
     let mut targets = Vec::new();
     for session in &sessions {
-        targets.push(What::Session(seen(&look, session.pid).await));
+        targets.push(TargetKind::Session(seen(&look, session.pid).await));
     }
     // The first is asked and takes its time.
     let _stopped = Stopped::new(sessions[0].pid);
@@ -120,17 +120,17 @@ async fn when_the_server_dies_in_the_middle_the_results_say_what_is_known() {
     let second = sessions[1].pid.to_string();
     let crash = Crash { notes: notes.clone(), server: Mutex::new(server), second, own };
     let mut hands = Hands { executor: Executor::start(line, crash, settings()), notes, progress: 0 };
-    let report = hands.act(deed(Verb::Terminate, targets.clone())).await;
-    let fates: Vec<Fate> = report.results.iter().map(|result| result.fate).collect();
-    assert_eq!(fates, [Fate::Uncertain, Fate::Uncertain, Fate::NotTried], "{report:?}");
+    let report = hands.act(command(Verb::Terminate, targets.clone())).await;
+    let outcomes: Vec<Outcome> = report.results.iter().map(|result| result.outcome).collect();
+    assert_eq!(outcomes, [Outcome::Uncertain, Outcome::Uncertain, Outcome::NotTried], "{report:?}");
     assert!(report.results[0].detail.starts_with("the server took the order; then "), "{report:?}");
     assert!(report.results[1].detail.ends_with("whether it was asked is not known"), "{report:?}");
     let asked = hands.notes.all().iter().filter(|line| line.starts_with("asked")).count();
     assert_eq!(asked, 2, "nothing was asked of the third");
     // What comes next is not tried on a connection that is gone.
-    let report = hands.act(deed(Verb::Terminate, targets)).await;
-    assert_eq!(report.results[0].fate, Fate::Uncertain);
-    assert_eq!([report.results[1].fate, report.results[2].fate], [Fate::NotTried; 2]);
+    let report = hands.act(command(Verb::Terminate, targets)).await;
+    assert_eq!(report.results[0].outcome, Outcome::Uncertain);
+    assert_eq!([report.results[1].outcome, report.results[2].outcome], [Outcome::NotTried; 2]);
 }
 
 #[tokio::test]
@@ -142,8 +142,8 @@ async fn what_cannot_be_put_on_record_is_not_asked() {
     let notes = Notes { broken: Some("disk full: free some room".to_owned()), ..Notes::default() };
     let mut hands = Hands::with(Line { client, pids: Vec::new() }, notes);
     let target = seen(&look, session.pid).await;
-    let (fate, detail) = hands.one(Verb::Terminate, What::Session(target)).await;
-    assert_eq!(fate, Fate::Refused);
+    let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target)).await;
+    assert_eq!(outcome, Outcome::Refused);
     assert_eq!(detail, "not asked, since that could not be put on record: disk full: free some room");
     assert!(is_there(&look, session.pid).await);
     session.run("SELECT pg_sleep(0.02)").await;
@@ -162,8 +162,8 @@ async fn a_session_of_our_own_is_never_ended() {
         let target = seen(&look, pid).await;
         let any =
             locktop::model::plan::SessionTarget { xact_start: locktop::model::plan::Seen::Any, ..target };
-        let (fate, detail) = hands.one(Verb::Terminate, What::Session(any)).await;
-        assert_eq!((fate, detail.as_str()), (Fate::Refused, "that is a session of locktop's own"));
+        let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(any)).await;
+        assert_eq!((outcome, detail.as_str()), (Outcome::Refused, "that is a session of locktop's own"));
         assert!(is_there(&look, pid).await);
     }
 }

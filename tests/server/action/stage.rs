@@ -6,7 +6,9 @@ use locktop::action::executor::{Answer, Executor, Order, Settings};
 use locktop::action::{Actor, Asked, Lines, Record};
 use locktop::model::Timestamp;
 use locktop::model::finding::Subject;
-use locktop::model::plan::{self, Deed, Fate, Report, Seen, SessionTarget, Target, TargetResult, Verb, What};
+use locktop::model::plan::{
+    self, ActionCommand, Outcome, Report, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb,
+};
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::trust::TrustedOwners;
@@ -48,7 +50,7 @@ impl Record for Notes {
     }
 
     async fn told(&self, _: Option<&Client>, _: &Asked<'_>, result: &TargetResult) -> Result<(), String> {
-        self.lines.lock().unwrap().push(format!("told {}: {}", result.name, result.fate.as_str()));
+        self.lines.lock().unwrap().push(format!("told {}: {}", result.name, result.outcome.as_str()));
         Ok(())
     }
 }
@@ -72,7 +74,7 @@ pub(crate) fn settings() -> Settings {
 pub(crate) struct Hands {
     pub(crate) executor: Executor,
     pub(crate) notes: Notes,
-    /// How often the executor said how far it was with the newest deed.
+    /// How often the executor said how far it was with the newest command.
     pub(crate) progress: usize,
 }
 
@@ -87,8 +89,8 @@ impl Hands {
         Self { executor: Executor::start(lines, notes.clone(), settings()), notes, progress: 0 }
     }
 
-    pub(crate) async fn act(&mut self, deed: Deed) -> Report {
-        assert_eq!(self.executor.order(Order::Act(Arc::new(deed))), None);
+    pub(crate) async fn act(&mut self, command: ActionCommand) -> Report {
+        assert_eq!(self.executor.order(Order::Act(Arc::new(command))), None);
         let mut told = Vec::new();
         loop {
             match self.executor.answer().await.unwrap() {
@@ -106,24 +108,24 @@ impl Hands {
     }
 
     /// What came of one target.
-    pub(crate) async fn one(&mut self, verb: Verb, target: What) -> (Fate, String) {
-        let report = self.act(deed(verb, vec![target])).await;
+    pub(crate) async fn one(&mut self, verb: Verb, target: TargetKind) -> (Outcome, String) {
+        let report = self.act(command(verb, vec![target])).await;
         assert_eq!(report.notes, Vec::<String>::new());
         let [result] = report.results.try_into().unwrap();
-        (result.fate, result.detail)
+        (result.outcome, result.detail)
     }
 }
 
-pub(crate) fn deed(verb: Verb, targets: Vec<What>) -> Deed {
-    let name = |what: &What| match what {
-        What::Session(session) => session.pid.to_string(),
+pub(crate) fn command(verb: Verb, targets: Vec<TargetKind>) -> ActionCommand {
+    let name = |what: &TargetKind| match what {
+        TargetKind::Session(session) => session.pid.to_string(),
         other => format!("{other:?}").split(['(', '{']).next().unwrap().trim().to_owned(),
     };
     let targets = targets
         .into_iter()
         .map(|what| Target { name: name(&what), what, subject: Subject::Server })
         .collect();
-    Deed { number: 1, verb, targets, recovery: None, wait: 20.0 }
+    ActionCommand { number: 1, verb, targets, recovery: None, wait: 20.0 }
 }
 
 pub(crate) async fn pid(client: &Client) -> i32 {

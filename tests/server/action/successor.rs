@@ -5,7 +5,7 @@
 
 use locktop::feed::digest::Digest;
 use locktop::model::lock_name::LockNames;
-use locktop::model::plan::{self, ActionPlan, Ask, Chosen, Fate, Look, Verb};
+use locktop::model::plan::{self, ActionPlan, Ask, Outcome, PlanContext, SelectedRow, Verb};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{TargetId, View};
 use locktop::pg::conninfo::ConnInfo;
@@ -68,8 +68,8 @@ impl Stage {
             .iter()
             .find(|lock| lock.pid == Some(pid) && lock.granted && of_user(&lock.tag));
         let chosen = match (screen, held) {
-            (Screen::Locks, Some(lock)) => Chosen::Holder(id, lock.tag, lock.mode),
-            _ => Chosen::Backend(id),
+            (Screen::Locks, Some(lock)) => SelectedRow::Holder(id, lock.tag, lock.mode),
+            _ => SelectedRow::Backend(id),
         };
         let ask = Ask { from_chains: screen == Screen::Chains, ..Ask::new(verb, vec![chosen]) };
         let plan = plan::sessions(&look(&view), &ask);
@@ -79,9 +79,9 @@ impl Stage {
 
     /// Somebody else has come: the question closes, and who has said yes a moment before hits nobody.
     async fn is_left_alone(&mut self, plan: &ActionPlan) {
-        let report = self.hands.act(plan.deed(1, 20.0)).await;
+        let report = self.hands.act(plan.command(1, 20.0)).await;
         let [result] = report.results.as_slice() else { panic!("{report:?}") };
-        assert_eq!(result.fate, Fate::Changed, "{result:?}");
+        assert_eq!(result.outcome, Outcome::Changed, "{result:?}");
         let view = self.view().await;
         let changes = plan::still_there(plan, &look(&view));
         assert!(changes.iter().all(Option::is_some), "the question stays open: {plan:?}");
@@ -144,8 +144,8 @@ impl Stage {
     }
 }
 
-fn look(view: &View) -> Look<'_> {
-    Look { view, rights: None, own_pids: &[] }
+fn look(view: &View) -> PlanContext<'_> {
+    PlanContext { view, rights: None, own_pids: &[] }
 }
 
 /// What both clients do, how they end it, and what waits for it meanwhile.
@@ -228,8 +228,8 @@ async fn a_client_that_stays_is_ended() {
             client.client.batch_execute(case.does).await.unwrap();
             let waiter = stage.waiter(case.waits.filter(|_| *screen == Screen::Chains)).await;
             let plan = stage.question(Verb::Terminate, *screen, shared).await;
-            let report = stage.hands.act(plan.deed(1, 20.0)).await;
-            assert_eq!(report.results[0].fate, Fate::Done, "{report:?}");
+            let report = stage.hands.act(plan.command(1, 20.0)).await;
+            assert_eq!(report.results[0].outcome, Outcome::Done, "{report:?}");
             if let Some(waiter) = waiter {
                 assert_eq!(waiter.end().await, None);
             }

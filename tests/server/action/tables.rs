@@ -1,6 +1,6 @@
 //! Leases, tasks and items of tables: changed only if the row is exactly the one that was seen.
 
-use locktop::model::plan::{Fate, ItemTarget, LeaseTarget, PublishedTarget, TaskTarget, Verb, What};
+use locktop::model::plan::{ItemTarget, LeaseTarget, Outcome, PublishedTarget, TargetKind, TaskTarget, Verb};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::{self, SchemaName};
 use tokio_postgres::Client;
@@ -104,9 +104,9 @@ impl Place {
     }
 
     /// Asks, and says what came of it, with the words that explain it.
-    async fn is(&mut self, verb: Verb, what: What, fate: Fate, words: &str) {
+    async fn is(&mut self, verb: Verb, what: TargetKind, outcome: Outcome, words: &str) {
         let (found, detail) = self.hands.one(verb, what).await;
-        assert_eq!(found, fate, "{verb:?}: {detail}");
+        assert_eq!(found, outcome, "{verb:?}: {detail}");
         assert!(detail.contains(words), "{verb:?}: {detail}");
     }
 }
@@ -144,14 +144,16 @@ async fn ended_as_seen(place: &mut Place) {
         others.push((LeaseTarget { term: seen.term + 1.0, ..seen.clone() }, "its term is another one"));
     }
     for (other, words) in others {
-        place.is(Verb::Unlock, What::Lease(other), Fate::Changed, words).await;
+        place.is(Verb::Unlock, TargetKind::Lease(other), Outcome::Changed, words).await;
     }
     let gone = LeaseTarget { table: 4_000_000_000, ..seen.clone() };
-    place.is(Verb::Unlock, What::Lease(gone), Fate::Changed, "its table is gone").await;
+    place.is(Verb::Unlock, TargetKind::Lease(gone), Outcome::Changed, "its table is gone").await;
     // Its holder goes on renewing it meanwhile.
     place.run("UPDATE distlock SET ts = clock_timestamp()").await;
-    place.is(Verb::Unlock, What::Lease(seen.clone()), Fate::Done, "the lease of node1 has ended").await;
-    place.is(Verb::Unlock, What::Lease(seen), Fate::Changed, "since it was seen").await;
+    place
+        .is(Verb::Unlock, TargetKind::Lease(seen.clone()), Outcome::Done, "the lease of node1 has ended")
+        .await;
+    place.is(Verb::Unlock, TargetKind::Lease(seen), Outcome::Changed, "since it was seen").await;
     assert_eq!(place.ask("SELECT owner FROM distlock").await, "node1", "who had it stays");
 }
 
@@ -164,7 +166,7 @@ async fn a_table_that_was_made_again_is_another_one() {
     let seen = place.lease().await;
     place.run("DROP TABLE distlock; CREATE TABLE distlock (id int, expired_time interval, owner text, ts timestamptz)").await;
     place.run(row).await;
-    place.is(Verb::Unlock, What::Lease(seen), Fate::Changed, "its table is gone").await;
+    place.is(Verb::Unlock, TargetKind::Lease(seen), Outcome::Changed, "its table is gone").await;
     // What inherits from it is somebody else's, and two of one id are told apart by nobody.
     place
         .run(&format!("CREATE TABLE child () INHERITS (distlock); {}", row.replace("distlock", "child")))
@@ -187,9 +189,11 @@ async fn a_table_that_was_made_again_is_another_one() {
         }
     };
     place.run(row).await;
-    place.is(Verb::Unlock, What::Lease(seen.clone()), Fate::Refused, "there are 2 rows of this id").await;
+    place
+        .is(Verb::Unlock, TargetKind::Lease(seen.clone()), Outcome::Refused, "there are 2 rows of this id")
+        .await;
     place.run("DELETE FROM ONLY distlock WHERE ctid = (SELECT max(ctid) FROM ONLY distlock)").await;
-    place.is(Verb::Unlock, What::Lease(seen), Fate::Done, "the lease of node1 has ended").await;
+    place.is(Verb::Unlock, TargetKind::Lease(seen), Outcome::Done, "the lease of node1 has ended").await;
     assert_eq!(place.ask("SELECT expired_time FROM child").await, "01:00:00");
 }
 
@@ -208,8 +212,8 @@ async fn a_task_is_changed_only_as_it_was_seen() {
         );
         // Its end would set the time anew.
         own.run("SELECT try_acquire_task_lock(1, 'w')").await;
-        let task = What::Task(own.task().await);
-        own.is(Verb::MakeDue, task, Fate::Changed, "it runs by now").await;
+        let task = TargetKind::Task(own.task().await);
+        own.is(Verb::MakeDue, task, Outcome::Changed, "it runs by now").await;
         let mut printed = Place::printed(version).await;
         // As in the article, but for the zone.
         printed
@@ -234,7 +238,7 @@ async fn a_task_is_changed_only_as_it_was_seen() {
             next_run_at: row.get(0),
         };
         let table = printed.oid("scheduled_tasks").await;
-        printed.is(Verb::MakeDue, What::Task(task(&seen, table)), Fate::Done, "due now").await;
+        printed.is(Verb::MakeDue, TargetKind::Task(task(&seen, table)), Outcome::Done, "due now").await;
         seen = printed
             .client
             .query_one("SELECT next_run_at::timestamptz FROM scheduled_tasks", &[])
@@ -242,7 +246,7 @@ async fn a_task_is_changed_only_as_it_was_seen() {
             .unwrap();
         let due = "SELECT abs(EXTRACT(epoch FROM localtimestamp - next_run_at)) < 60 FROM scheduled_tasks";
         assert_eq!(printed.ask(due).await, "true", "in the zone that its readers mean");
-        printed.is(Verb::Disable, What::Task(task(&seen, table)), Fate::Done, "disabled").await;
+        printed.is(Verb::Disable, TargetKind::Task(task(&seen, table)), Outcome::Done, "disabled").await;
         assert_eq!(printed.ask("SELECT is_enabled FROM scheduled_tasks").await, "false");
     }
 }
@@ -258,17 +262,17 @@ async fn changed_as_seen(place: &mut Place) {
         (TaskTarget { id: seen.id + 1, ..seen.clone() }, "its row is gone"),
     ] {
         for verb in [Verb::Enable, Verb::Disable, Verb::MakeDue] {
-            place.is(verb, What::Task(other.clone()), Fate::Changed, words).await;
+            place.is(verb, TargetKind::Task(other.clone()), Outcome::Changed, words).await;
         }
     }
     assert_eq!(place.task().await, seen, "nothing was changed");
-    place.is(Verb::Disable, What::Task(seen.clone()), Fate::Done, "disabled").await;
-    place.is(Verb::Disable, What::Task(seen), Fate::Changed, "it was enabled or disabled").await;
+    place.is(Verb::Disable, TargetKind::Task(seen.clone()), Outcome::Done, "disabled").await;
+    place.is(Verb::Disable, TargetKind::Task(seen), Outcome::Changed, "it was enabled or disabled").await;
     let seen = place.task().await;
     assert_eq!(seen.enabled, Some(false));
-    place.is(Verb::Enable, What::Task(seen), Fate::Done, "enabled").await;
+    place.is(Verb::Enable, TargetKind::Task(seen), Outcome::Done, "enabled").await;
     let seen = place.task().await;
-    place.is(Verb::MakeDue, What::Task(seen), Fate::Done, "due now").await;
+    place.is(Verb::MakeDue, TargetKind::Task(seen), Outcome::Done, "due now").await;
     assert_eq!(place.ask("SELECT is_enabled AND next_run_at <= now() FROM scheduled_tasks").await, "true");
 }
 
@@ -281,29 +285,31 @@ async fn an_item_of_ours_is_taken_from_nobody_who_lives() {
         place
             .is(
                 Verb::Requeue,
-                What::Item(pending.clone()),
-                Fate::Refused,
+                TargetKind::Item(pending.clone()),
+                Outcome::Refused,
                 "is not for an item that is pending",
             )
             .await;
-        place.is(Verb::SetAside, What::Item(pending.clone()), Fate::Done, "set aside").await;
-        place.is(Verb::SetAside, What::Item(pending), Fate::Changed, "its status has changed").await;
+        place.is(Verb::SetAside, TargetKind::Item(pending.clone()), Outcome::Done, "set aside").await;
+        place.is(Verb::SetAside, TargetKind::Item(pending), Outcome::Changed, "its status has changed").await;
         let failed = place.item().await;
-        place.is(Verb::Requeue, What::Item(failed), Fate::Done, "pending again").await;
+        place.is(Verb::Requeue, TargetKind::Item(failed), Outcome::Done, "pending again").await;
         place.run("SELECT * FROM claim_queue_items('w', 1)").await;
         let claimed = place.item().await;
         assert_eq!(claimed.status.as_deref(), Some("processing"));
         for verb in [Verb::Requeue, Verb::SetAside] {
-            place.is(verb, What::Item(claimed.clone()), Fate::Refused, "has it in the session of pid").await;
+            place
+                .is(verb, TargetKind::Item(claimed.clone()), Outcome::Refused, "has it in the session of pid")
+                .await;
         }
         let other = ItemTarget { attempt: claimed.attempt.map(|attempt| attempt + 1), ..claimed.clone() };
-        place.is(Verb::Requeue, What::Item(other), Fate::Changed, "another attempt began").await;
+        place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another attempt began").await;
         let other = ItemTarget { worker: Some("v".into()), ..claimed.clone() };
-        place.is(Verb::Requeue, What::Item(other), Fate::Changed, "another worker has it").await;
+        place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another worker has it").await;
         // The session that took it is another one, which is gone.
         place.run("UPDATE task_queue SET backend_start = backend_start - interval '1 second'").await;
-        place.is(Verb::Requeue, What::Item(claimed.clone()), Fate::Done, "pending again").await;
-        place.is(Verb::Requeue, What::Item(claimed), Fate::Changed, "its status has changed").await;
+        place.is(Verb::Requeue, TargetKind::Item(claimed.clone()), Outcome::Done, "pending again").await;
+        place.is(Verb::Requeue, TargetKind::Item(claimed), Outcome::Changed, "its status has changed").await;
     }
 }
 
@@ -320,19 +326,21 @@ async fn a_published_item_is_left_alone_while_anybody_may_work_on_it() {
         let seen = place.item().await;
         // As the article's worker holds it: by the row, then by the key.
         place.run("BEGIN; SELECT FROM task_queue FOR UPDATE").await;
-        place.is(Verb::Requeue, What::Item(seen.clone()), Fate::Refused, "its row is locked").await;
+        place.is(Verb::Requeue, TargetKind::Item(seen.clone()), Outcome::Refused, "its row is locked").await;
         place.run("COMMIT; SELECT pg_advisory_lock(1)").await;
         for verb in [Verb::Requeue, Verb::SetAside] {
-            place.is(verb, What::Item(seen.clone()), Fate::Refused, "its advisory key is held").await;
+            place
+                .is(verb, TargetKind::Item(seen.clone()), Outcome::Refused, "its advisory key is held")
+                .await;
         }
         place.run("SELECT pg_advisory_unlock(1)").await;
         let other = ItemTarget { worker: None, ..seen.clone() };
-        place.is(Verb::Requeue, What::Item(other), Fate::Changed, "another worker has it").await;
-        place.is(Verb::Requeue, What::Item(seen), Fate::Done, "pending again").await;
+        place.is(Verb::Requeue, TargetKind::Item(other), Outcome::Changed, "another worker has it").await;
+        place.is(Verb::Requeue, TargetKind::Item(seen), Outcome::Done, "pending again").await;
         let row = "SELECT (status, worker_id, started_at) FROM task_queue";
         assert_eq!(place.ask(row).await, "(pending,,)");
         let pending = place.item().await;
-        place.is(Verb::SetAside, What::Item(pending), Fate::Done, "set aside").await;
+        place.is(Verb::SetAside, TargetKind::Item(pending), Outcome::Done, "set aside").await;
         assert_eq!(place.ask("SELECT status FROM task_queue").await, "failed");
         // Others hold keys in other databases of this server.
         let keys = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'
@@ -365,21 +373,21 @@ async fn a_published_execution_is_failed_only_while_nobody_holds_its_key() {
             started_at: row.get(2),
             key: 1,
         };
-        let what = |target: &PublishedTarget| What::Published(target.clone());
+        let what = |target: &PublishedTarget| TargetKind::Published(target.clone());
         place.run("BEGIN; SELECT FROM task_execution_log FOR UPDATE").await;
-        place.is(Verb::Recover, what(&seen), Fate::Refused, "its row is locked").await;
+        place.is(Verb::Recover, what(&seen), Outcome::Refused, "its row is locked").await;
         place.run("COMMIT; SELECT pg_advisory_lock(1)").await;
-        place.is(Verb::Recover, what(&seen), Fate::Refused, "somebody holds key 1").await;
+        place.is(Verb::Recover, what(&seen), Outcome::Refused, "somebody holds key 1").await;
         place.run("SELECT pg_advisory_unlock(1)").await;
         let other = PublishedTarget { worker: "worker-002".into(), ..seen.clone() };
-        place.is(Verb::Recover, what(&other), Fate::Changed, "another worker has it").await;
+        place.is(Verb::Recover, what(&other), Outcome::Changed, "another worker has it").await;
         let micro = chrono::TimeDelta::microseconds(1);
         let other = PublishedTarget { started_at: seen.started_at + micro, ..seen.clone() };
-        place.is(Verb::Recover, what(&other), Fate::Changed, "it began at another time").await;
-        place.is(Verb::Recover, what(&seen), Fate::Done, "failed in the log").await;
+        place.is(Verb::Recover, what(&other), Outcome::Changed, "it began at another time").await;
+        place.is(Verb::Recover, what(&seen), Outcome::Done, "failed in the log").await;
         let row = "SELECT status || ' ' || (completed_at IS NOT NULL) || ' ' || left(error_message, 30) FROM task_execution_log";
         assert_eq!(place.ask(row).await, "failed true its worker's session was gone:");
-        place.is(Verb::Recover, what(&seen), Fate::Changed, "it has ended").await;
+        place.is(Verb::Recover, what(&seen), Outcome::Changed, "it has ended").await;
     }
 }
 
@@ -396,7 +404,7 @@ async fn a_role_that_may_not_change_the_table_is_told_what_it_needs() {
         support::server_of(version).await.conninfo().replace("user=postgres", &format!("user={role}"));
     let database = place.ask("SELECT current_database()").await;
     let mut hands = Hands::of(&ConnInfo::parse(&server).unwrap().with_dbname(&database)).await;
-    let (fate, detail) = hands.one(Verb::Unlock, What::Lease(seen)).await;
-    assert_eq!(fate, Fate::Forbidden, "{detail}");
+    let (outcome, detail) = hands.one(Verb::Unlock, TargetKind::Lease(seen)).await;
+    assert_eq!(outcome, Outcome::Forbidden, "{detail}");
     assert!(detail.contains("GRANT SELECT, UPDATE ON \"public\".\"distlock\" TO "), "{detail}");
 }

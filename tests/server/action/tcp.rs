@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::digest::Digest;
 use locktop::model::lock_name::LockNames;
-use locktop::model::plan::{self, Ask, Chosen, Fate, Look, Verb, What};
+use locktop::model::plan::{self, Ask, Outcome, PlanContext, SelectedRow, TargetKind, Verb};
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::TargetId;
 use locktop::pg::conninfo::ConnInfo;
@@ -34,18 +34,18 @@ async fn another_address_is_somebody_else_and_the_same_is_not() {
     let mut poll = Poll::open(&info, Limits::default()).await.unwrap();
     let view = digest.snapshot_taken(poll.poll(None).await.unwrap());
     let id = view.snapshot.as_ref().unwrap().backend(session.pid).unwrap().id();
-    let look = Look { view: &view, rights: None, own_pids: &[] };
-    let plan = plan::sessions(&look, &Ask::new(Verb::Terminate, vec![Chosen::Backend(id)]));
-    let What::Session(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
+    let look = PlanContext { view: &view, rights: None, own_pids: &[] };
+    let plan = plan::sessions(&look, &Ask::new(Verb::Terminate, vec![SelectedRow::Backend(id)]));
+    let TargetKind::Session(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
     assert_eq!(target.client.address.as_deref(), Some("127.0.0.1"));
     assert!(target.client.port.unwrap() > 0);
 
     let mut hands = Hands::of(&info).await;
     let mut other = target.clone();
     other.client.address = Some("127.0.0.2".into());
-    let (fate, detail) = hands.one(Verb::Terminate, What::Session(other)).await;
+    let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(other)).await;
     let words = "it now serves another client: its role or its address is another one";
-    assert_eq!((fate, detail.as_str()), (Fate::Changed, words));
-    let (fate, detail) = hands.one(Verb::Terminate, What::Session(target.clone())).await;
-    assert_eq!(fate, Fate::Done, "{detail}");
+    assert_eq!((outcome, detail.as_str()), (Outcome::Changed, words));
+    let (outcome, detail) = hands.one(Verb::Terminate, TargetKind::Session(target.clone())).await;
+    assert_eq!(outcome, Outcome::Done, "{detail}");
 }

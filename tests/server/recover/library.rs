@@ -1,6 +1,6 @@
 //! Plan and execution, without the command line.
 
-use locktop::model::plan::{Others, Outcome, Reason, Selection, Step};
+use locktop::model::plan::{Others, Reason, RecoveryOutcome, Selection, Step};
 
 use super::stage::{Stage, outcomes};
 use super::support::versions;
@@ -57,6 +57,6 @@ async fn a_slow_holder_is_ended_when_that_was_asked_for() {
         assert_eq!(stage.audit().await, "asked|slow\nrecovered|slow");
         assert!(worker.connection.client.simple_query("SELECT 1").await.is_err(), "it is gone");
         assert_eq!(alive.ask("SELECT 1").await, "1");
-        assert_eq!(stage.execute(&plan).await[0].outcome, Outcome::NotRunning);
+        assert_eq!(stage.execute(&plan).await[0].outcome, RecoveryOutcome::NotRunning);
     }
 }

@@ -8,7 +8,9 @@ use locktop::action::audit::{AuditLog, ServerName};
 use locktop::action::{Actor, Asked, Record};
 use locktop::model::backend::BackendId;
 use locktop::model::finding::Subject;
-use locktop::model::plan::{self, Deed, Fate, Seen, SessionTarget, Target, TargetResult, Verb, What};
+use locktop::model::plan::{
+    self, ActionCommand, Outcome, Seen, SessionTarget, Target, TargetKind, TargetResult, Verb,
+};
 use locktop::pg::conninfo::ConnInfo;
 use serde_json::Value;
 use tokio_postgres::Client;
@@ -94,23 +96,23 @@ fn target(pid: i32) -> Target {
         blocks: false,
     };
     let subject = Subject::Backend(BackendId { pid, backend_start: Some(start) });
-    Target { what: What::Session(session), name: format!("{pid} it's\u{1b}[2J"), subject }
+    Target { what: TargetKind::Session(session), name: format!("{pid} it's\u{1b}[2J"), subject }
 }
 
-fn deed(number: u64, targets: &[Target]) -> Deed {
-    Deed { number, verb: Verb::Terminate, targets: targets.to_vec(), recovery: None, wait: 5.0 }
+fn command(number: u64, targets: &[Target]) -> ActionCommand {
+    ActionCommand { number, verb: Verb::Terminate, targets: targets.to_vec(), recovery: None, wait: 5.0 }
 }
 
-/// A deed of one target, from the asking to the result; what could not be written beside the file.
+/// A command of one target, from the asking to the result; what could not be written beside the file.
 async fn act(log: &AuditLog, client: &Client, number: u64, pid: i32) -> Vec<String> {
     let target = target(pid);
-    let deed = deed(number, std::slice::from_ref(&target));
-    let asked = Asked { deed: &deed, target: &target, statement: "pg_terminate_backend" };
+    let command = command(number, std::slice::from_ref(&target));
+    let asked = Asked { command: &command, target: &target, statement: "pg_terminate_backend" };
     log.asked(Some(client), &asked).await.unwrap();
     let result = TargetResult {
         name: target.name.clone(),
         subject: target.subject.clone(),
-        fate: Fate::Done,
+        outcome: Outcome::Done,
         detail: "ended".to_owned(),
     };
     log.told(Some(client), &asked, &result).await.unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use locktop::action::recover::{Order, execute};
-use locktop::model::plan::{Outcome, Reason, Selection, Step};
+use locktop::model::plan::{Reason, RecoveryOutcome, Selection, Step};
 use locktop::schema::SchemaName;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -28,7 +28,7 @@ async fn what_changed_since_the_plan_is_left_alone() {
             let plan = stage.plan(Selection::Orphans, false).await;
             stage.admin.run(&format!("UPDATE task_execution_log SET {change}")).await;
             let results = stage.execute(&plan).await;
-            assert_eq!(results[0].outcome, Outcome::Changed, "{version} {change}: {results:?}");
+            assert_eq!(results[0].outcome, RecoveryOutcome::Changed, "{version} {change}: {results:?}");
             assert!(stage.log("gone").await.starts_with("running|"), "{change}");
             assert_eq!(stage.audit().await, "", "{change}");
         }
@@ -36,7 +36,7 @@ async fn what_changed_since_the_plan_is_left_alone() {
         stage.orphan("gone").await;
         let plan = stage.plan(Selection::Orphans, false).await;
         stage.admin.run("DELETE FROM task_execution_log").await;
-        assert_eq!(stage.execute(&plan).await[0].outcome, Outcome::NotFound, "{version}");
+        assert_eq!(stage.execute(&plan).await[0].outcome, RecoveryOutcome::NotFound, "{version}");
     }
 }
 
@@ -53,7 +53,7 @@ async fn a_holder_that_is_not_the_planned_one_is_not_ended() {
         let other = Session::open(&stage.info).await;
         other.run("SELECT pg_advisory_lock(get_task_lock_id('slow'))").await;
         let results = stage.execute(&plan).await;
-        assert_eq!(results[0].outcome, Outcome::Changed, "{version} {results:?}");
+        assert_eq!(results[0].outcome, RecoveryOutcome::Changed, "{version} {results:?}");
         assert_eq!((results[0].ended_pid, results[0].audit_id), (None, None));
         assert!(results[0].detail.starts_with(&format!("pid {} of ", other.pid)), "{results:?}");
         assert_eq!(stage.audit().await, "", "{version}: nobody was asked for");
@@ -66,7 +66,7 @@ async fn a_holder_that_is_not_the_planned_one_is_not_ended() {
             .admin
             .run("UPDATE task_execution_log SET backend_start = backend_start - interval '1 day'")
             .await;
-        assert_eq!(stage.execute(&plan).await[0].outcome, Outcome::Changed, "{version}");
+        assert_eq!(stage.execute(&plan).await[0].outcome, RecoveryOutcome::Changed, "{version}");
         stage
             .admin
             .run("UPDATE task_execution_log SET backend_start = backend_start + interval '1 day'")
@@ -98,7 +98,7 @@ async fn a_prepared_transaction_is_a_stranger() {
         assert_eq!(plan.rows.len(), 1, "{version}");
         worker.run(&prepare).await;
         let results = stage.execute(&plan).await;
-        assert_eq!(results[0].outcome, Outcome::Prepared, "{version} {results:?}");
+        assert_eq!(results[0].outcome, RecoveryOutcome::Prepared, "{version} {results:?}");
         assert!(results[0].detail.contains(&gid), "{results:?}");
         let plan = stage.plan(LONG, true).await;
         assert_eq!(plan.rows[0].step, Step::Leave(Reason::Prepared), "{version}");
@@ -126,7 +126,7 @@ async fn a_row_that_somebody_has_locked_is_reported_with_whom() {
         let detail = format!("the row of its task is locked by pid {}", other.pid);
         assert_eq!((&results[0].detail, results[0].holder_pid), (&detail, Some(other.pid)), "{version}");
         other.run("ROLLBACK").await;
-        assert_eq!(stage.execute(&plan).await[0].outcome, Outcome::Recovered, "{version}");
+        assert_eq!(stage.execute(&plan).await[0].outcome, RecoveryOutcome::Recovered, "{version}");
     }
 }
 
@@ -151,7 +151,8 @@ async fn two_recoveries_at_once_recover_nothing_twice() {
             let outcomes = [&one, &two, &three].map(|results| results[row].outcome);
             let recovered = outcomes.iter().filter(|outcome| outcome.is_recovered()).count();
             assert_eq!(recovered, 1, "{version} {outcomes:?}");
-            let fine = |outcome: &Outcome| outcome.is_settled() || *outcome == Outcome::Locked;
+            let fine =
+                |outcome: &RecoveryOutcome| outcome.is_settled() || *outcome == RecoveryOutcome::Locked;
             assert!(outcomes.iter().all(fine), "{version} {outcomes:?}");
         }
         let done =
@@ -171,7 +172,7 @@ async fn a_session_that_does_not_end_is_waited_for_no_longer_than_asked() {
     let order = Order { wait: Duration::from_millis(200), ..order() };
     let results = execute(&session.connection.client, &SchemaName::default(), &plan, &order, |_| {}).await;
     kill_process(pid, Signal::CONT).unwrap();
-    assert_eq!(results[0].outcome, Outcome::Held, "{results:?}");
+    assert_eq!(results[0].outcome, RecoveryOutcome::Held, "{results:?}");
     assert_eq!((results[0].ended_pid, results[0].holder_pid), (Some(worker.pid), Some(worker.pid)));
     let detail = format!("pid {} was told to end, and still holds its key after 0.2s", worker.pid);
     assert_eq!(results[0].detail, detail);

@@ -2,7 +2,7 @@
 
 use locktop::action::Actor;
 use locktop::action::recover::{Need, Order, RecoverError, execute, grants, plan};
-use locktop::model::plan::{Outcome, Reason, RecoveryPlan, Request, Selection, Step};
+use locktop::model::plan::{Reason, RecoveryOutcome, RecoveryPlan, Request, Selection, Step};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::schema::SchemaName;
 
@@ -45,11 +45,11 @@ async fn a_role_needs_exactly_what_it_is_told_it_needs() {
         assert_eq!(orphans.rows.len(), 1, "{version}");
         let client = &session.connection.client;
         let results = execute(client, &schema, &orphans, &order, |_| {}).await;
-        assert_eq!(results[0].outcome, Outcome::Forbidden, "{version}");
+        assert_eq!(results[0].outcome, RecoveryOutcome::Forbidden, "{version}");
         assert!(lists(&results[0].detail, Need::Recover), "{version} {results:?}");
         stage.admin.run(&needs(Need::Recover)).await;
         let results = execute(client, &schema, &orphans, &order, |_| {}).await;
-        assert_eq!(results[0].outcome, Outcome::Recovered, "{version} {results:?}");
+        assert_eq!(results[0].outcome, RecoveryOutcome::Recovered, "{version} {results:?}");
 
         let slow = planned(&session, Selection::Longer(None)).await.unwrap();
         assert_eq!(slow.rows[0].step, Step::Leave(Reason::Hidden), "{version}");
@@ -58,7 +58,7 @@ async fn a_role_needs_exactly_what_it_is_told_it_needs() {
         let slow = planned(&session, Selection::Longer(None)).await.unwrap();
         stage.admin.run(&format!("CREATE ROLE \"w {name}\" LOGIN")).await;
         let results = execute(client, &schema, &slow, &order, |_| {}).await;
-        assert_eq!(results[0].outcome, Outcome::Forbidden, "{version} {results:?}");
+        assert_eq!(results[0].outcome, RecoveryOutcome::Forbidden, "{version} {results:?}");
         assert!(lists(&results[0].detail, Need::Terminate) && results[0].audit_id.is_some(), "{results:?}");
         assert_eq!(worker.ask("SELECT 1").await, "1", "{version}: it lives");
         assert_eq!(stage.audit().await, "recovered|gone\nasked|slow");
@@ -95,7 +95,7 @@ async fn ends_a_worker_of_a_plain_role(
     let slow = planned(session, Selection::Longer(Some(3_600.0))).await.unwrap();
     assert_eq!(slow.ended_pids(), [worker.pid], "{version}");
     let results = execute(&session.connection.client, &schema, &slow, order, |_| {}).await;
-    assert_eq!(results[0].outcome, Outcome::Recovered, "{version} {results:?}");
+    assert_eq!(results[0].outcome, RecoveryOutcome::Recovered, "{version} {results:?}");
     let actor = "SELECT actor, session_role FROM locktop_audit ORDER BY id DESC LIMIT 1";
     assert_eq!(stage.admin.ask(actor).await, format!("test (role {name})|{name}"));
 }

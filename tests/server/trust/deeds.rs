@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use locktop::action::audit::{AuditLog, ServerName};
 use locktop::action::executor::{Answer, Executor, Order};
-use locktop::model::plan::{Deed, Fate, ItemTarget, LeaseTarget, Report, TaskTarget, Verb, What};
+use locktop::model::plan::{
+    ActionCommand, ItemTarget, LeaseTarget, Outcome, Report, TargetKind, TaskTarget, Verb,
+};
 use locktop::pg::conninfo::ConnInfo;
 
 use super::ground::{Ground, one_version, watchers};
-use super::stage::{Line, deed, pid, settings};
+use super::stage::{Line, command, pid, settings};
 use super::stored::trapped;
 use super::support::{open, versions};
 
@@ -33,8 +35,8 @@ pub(crate) async fn answered(info: &ConnInfo, order: Order) -> Answer {
     }
 }
 
-pub(crate) async fn act(info: &ConnInfo, deed: Deed) -> Report {
-    match answered(info, Order::Act(Arc::new(deed))).await {
+pub(crate) async fn act(info: &ConnInfo, command: ActionCommand) -> Report {
+    match answered(info, Order::Act(Arc::new(command))).await {
         Answer::Reported(report) => Arc::unwrap_or_clone(report),
         answer => panic!("{answer:?}"),
     }
@@ -46,7 +48,7 @@ pub(crate) fn names_the_owner(text: &str) -> bool {
 }
 
 /// Each verb for rows with a row for it.
-pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<(Verb, What)> {
+pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<(Verb, TargetKind)> {
     let client = ground.client("postgres").await;
     let oid = async |table: &str| -> u32 {
         client.query_one(&format!("SELECT '{schema}.{table}'::regclass::oid"), &[]).await.unwrap().get(0)
@@ -68,7 +70,7 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
         term: row.get(3),
         token: row.get(4),
     };
-    all.push((Verb::Unlock, What::Lease(lease)));
+    all.push((Verb::Unlock, TargetKind::Lease(lease)));
     let sql = format!(
         "SELECT id::int8, task_name, is_enabled, next_run_at FROM {schema}.scheduled_tasks ORDER BY id DESC LIMIT 1"
     );
@@ -83,7 +85,7 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
         next_run_at: row.get(3),
     };
     for verb in [Verb::MakeDue, Verb::Disable, Verb::Enable] {
-        all.push((verb, What::Task(task.clone())));
+        all.push((verb, TargetKind::Task(task.clone())));
     }
     let attempt = if is_own { "attempt::int8" } else { "NULL::int8" };
     let sql = format!("SELECT id, status, worker_id, {attempt} FROM {schema}.task_queue ORDER BY id");
@@ -104,18 +106,21 @@ pub(crate) async fn targets(ground: &Ground, schema: &str, is_own: bool) -> Vec<
             Some("failed") => &[Verb::Requeue],
             _ => &[],
         };
-        all.extend(verbs.iter().map(|verb| (*verb, What::Item(item.clone()))));
+        all.extend(verbs.iter().map(|verb| (*verb, TargetKind::Item(item.clone()))));
     }
     all
 }
 
 /// Nothing is done to rows of a stranger's tables, and the refusal says whose they are.
-pub(crate) async fn refuses(ground: &Ground, role: &str, targets: Vec<(Verb, What)>) {
+pub(crate) async fn refuses(ground: &Ground, role: &str, targets: Vec<(Verb, TargetKind)>) {
     for (verb, what) in targets {
-        let report = act(&ground.info(role), deed(verb, vec![what.clone()])).await;
+        let report = act(&ground.info(role), command(verb, vec![what.clone()])).await;
         ground.is_clean(&format!("{role}, {verb:?} of {what:?}"));
         let result = &report.results[0];
-        assert!(matches!(result.fate, Fate::Refused | Fate::Forbidden), "{role}, {verb:?}: {result:?}");
+        assert!(
+            matches!(result.outcome, Outcome::Refused | Outcome::Forbidden),
+            "{role}, {verb:?}: {result:?}"
+        );
         assert!(names_the_owner(&result.detail), "{role}, {verb:?}: {result:?}");
     }
 }
@@ -164,7 +169,7 @@ async fn a_trigger_that_is_not_the_owners_is_not_run() {
             }
             for role in watchers(version) {
                 for (verb, what) in targets(&ground, "public", false).await {
-                    let report = act(&ground.info(role), deed(verb, vec![what])).await;
+                    let report = act(&ground.info(role), command(verb, vec![what])).await;
                     ground.is_clean(&format!("{role}, {verb:?}: {report:?}"));
                 }
             }
@@ -209,7 +214,7 @@ async fn acting(ground: &Ground, done: &AtomicBool) {
     for _ in 0..if super::support::is_long() { 300 } else { 50 } {
         let mut all = targets(ground, "public", false).await;
         let (verb, what) = all.swap_remove(1);
-        act(&info, deed(verb, vec![what])).await;
+        act(&info, command(verb, vec![what])).await;
     }
     done.store(true, Ordering::Relaxed);
 }

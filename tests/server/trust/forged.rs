@@ -1,14 +1,14 @@
 //! A forged schema (S2): marked like one of locktop's, and everything in it is mallory's.
 
 use locktop::action::executor::{Answer, Order};
-use locktop::model::plan::{Fate, Request, Selection, Verb, What};
+use locktop::model::plan::{Outcome, Request, Selection, TargetKind, Verb};
 use locktop::schema::{self, SchemaName};
 
 use super::commands::every_command;
 use super::deeds::{act, answered, names_the_owner, refuses, targets};
 use super::ground::{Ground, one_version, watchers};
 use super::looks::{command, limits, look};
-use super::stage::{Session, deed, seen};
+use super::stage::{Session, command as confirmed, seen};
 use super::support::versions;
 
 /// What reports every call in it.
@@ -54,16 +54,16 @@ pub(crate) async fn signalled(ground: &Ground, role: &str, verb: Verb) -> Vec<St
     let session = Session::open(&info).await;
     let running = session.begin("SELECT pg_sleep(60)", &look, "Timeout").await;
     let target = seen(&look, running.pid).await;
-    let report = act(&ground.info(role), deed(verb, vec![What::Session(target)])).await;
+    let report = act(&ground.info(role), confirmed(verb, vec![TargetKind::Session(target)])).await;
     let result = report.results[0].clone();
-    if result.fate == Fate::Done {
+    if result.outcome == Outcome::Done {
         let expected = if verb == Verb::Cancel { "57014" } else { "57P01" };
         assert_eq!(running.end().await.as_deref(), Some(expected));
     } else {
         running.task.abort();
     }
     let mut lines = report.notes;
-    lines.push(format!("{:?}: {}", result.fate, result.detail));
+    lines.push(format!("{:?}: {}", result.outcome, result.detail));
     lines
 }
 

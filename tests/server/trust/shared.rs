@@ -10,7 +10,7 @@ use super::deeds::{act, targets, triggers};
 use super::forged::{installed, signalled};
 use super::ground::{Ground, one_version};
 use super::looks::{limits, look};
-use super::stage::deed;
+use super::stage::command;
 use super::support::{is_long, wait_until};
 
 const SHARED: &str = include_str!("shared.sql");
@@ -34,7 +34,7 @@ async fn everything(ground: &Ground, role: &str) {
         }
     }
     for (verb, what) in targets(ground, "locktop", true).await {
-        act(&ground.info(role), deed(verb, vec![what])).await;
+        act(&ground.info(role), command(verb, vec![what])).await;
         ground.is_clean(&format!("{role}, {verb:?}"));
     }
     every_command(ground, role).await;

@@ -1,6 +1,7 @@
 //! Each check over a small scene made by hand.
 
 mod blocking;
+mod expected;
 mod leases;
 mod queue;
 mod redis;

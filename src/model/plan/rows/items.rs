@@ -2,23 +2,24 @@
 
 use super::{filled, harmless, old, refused_whole};
 use crate::model::finding::Subject;
-use crate::model::plan::look::Ground;
+use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, ItemTarget, Look, PlannedTarget, Refused, Target, Verb, What,
+    ActionPlan, Caution, CautionKind, Change, ItemTarget, PlanContext, PlannedTarget, Refused, Target,
+    TargetKind, Verb,
 };
 use crate::model::work_queue::{ItemId, ItemRow, ItemState};
 use crate::text;
 
 /// What putting these items back ([`Verb::Requeue`]) or setting them aside ([`Verb::SetAside`]) does, in the order given.
 #[must_use]
-pub fn items(look: &Look<'_>, verb: Verb, chosen: &[ItemId]) -> ActionPlan {
+pub fn items(context: &PlanContext<'_>, verb: Verb, chosen: &[ItemId]) -> ActionPlan {
     let mut plan = ActionPlan::new(verb);
-    let ground = Ground::of(look);
-    if let Some(refused) = refused_whole(ground.as_ref()) {
+    let index = PlanIndex::of(context);
+    if let Some(refused) = refused_whole(index.as_ref()) {
         plan.refused.push(refused);
         return plan;
     }
-    let Some(ground) = ground else { return plan };
+    let Some(index) = index else { return plan };
     let mut seen = Vec::new();
     let mut rows = Vec::new();
     for id in chosen {
@@ -26,21 +27,21 @@ pub fn items(look: &Look<'_>, verb: Verb, chosen: &[ItemId]) -> ActionPlan {
             continue;
         }
         seen.push(*id);
-        let row = look.view.queue.rows.iter().find(|row| row.id == *id);
+        let row = context.view.queue.rows.iter().find(|row| row.id == *id);
         rows.push(match row {
             None => Err(Refused::new(format!("item {}", id.id), Subject::Item(*id), "is gone, or done")),
-            Some(row) => planned(&ground, verb, row),
+            Some(row) => planned(&index, verb, row),
         });
     }
     filled(plan, rows)
 }
 
-fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarget, Refused> {
-    let name = harmless(&row.name(ground.snapshot));
+fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarget, Refused> {
+    let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Item(row.id);
     let refused = |reason: String| Refused::new(name.clone(), subject.clone(), reason);
-    let table = ground.snapshot.systems.items.get(row.table);
-    let (Some(table), Some(item)) = (table, row.item(ground.snapshot)) else {
+    let table = index.snapshot.systems.items.get(row.table);
+    let (Some(table), Some(item)) = (table, row.item(index.snapshot)) else {
         return Err(refused("is gone".to_owned()));
     };
     if let Some(reason) = refusal(verb, row) {
@@ -54,7 +55,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
     }
     let is_own = table.source.own_keys;
     let mut cautions: Vec<Caution> =
-        old(ground, table.section.error.as_ref(), table.section.taken_at).into_iter().collect();
+        old(index, table.section.error.as_ref(), table.section.taken_at).into_iter().collect();
     if matches!(row.state, ItemState::Lost | ItemState::MaybeLost) {
         let words = "the worker may still be running; unfenced work may run twice";
         cautions.push(Caution::new(CautionKind::Owner, words));
@@ -66,7 +67,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
         (Verb::SetAside, false) => format!("UPDATE {} SET status = 'failed'", table.source.name),
         (_, false) => format!("UPDATE {} SET status = 'pending'", table.source.name),
     };
-    let what = What::Item(ItemTarget {
+    let what = TargetKind::Item(ItemTarget {
         table: table.source.table,
         source: table.source.name.clone(),
         is_own,
@@ -77,7 +78,7 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarg
         key: item.key.filter(|_| !is_own),
     });
     let target = Target { what, name, subject };
-    let mut facts = facts(ground, row);
+    let mut facts = facts(index, row);
     facts.extend(table.source.owner.fact(&table.source.name).map(|fact| harmless(&fact)));
     Ok(PlannedTarget {
         target,
@@ -119,8 +120,8 @@ fn refusal(verb: Verb, row: &ItemRow) -> Option<String> {
     })
 }
 
-fn facts(ground: &Ground<'_>, row: &ItemRow) -> Vec<String> {
-    let Some(item) = row.item(ground.snapshot) else { return Vec::new() };
+fn facts(index: &PlanIndex<'_>, row: &ItemRow) -> Vec<String> {
+    let Some(item) = row.item(index.snapshot) else { return Vec::new() };
     let mut facts = vec![match row.state {
         ItemState::Lost => "lost: the session that took it is gone".to_owned(),
         ItemState::MaybeLost => "lost?: nobody holds its key, if that is what its worker locks".to_owned(),
@@ -133,7 +134,7 @@ fn facts(ground: &Ground<'_>, row: &ItemRow) -> Vec<String> {
         let of = item.max_attempts.map(|max| format!(" of {max}")).unwrap_or_default();
         facts.push(format!("attempt {attempt}{of}"));
     }
-    if let Some(run) = row.run(ground.snapshot) {
+    if let Some(run) = row.run(index.snapshot) {
         facts.push(format!("taken {} ago", text::duration(run)));
     }
     if let Some(error) = item.error.as_deref().filter(|error| !error.is_empty()) {
@@ -142,8 +143,8 @@ fn facts(ground: &Ground<'_>, row: &ItemRow) -> Vec<String> {
     facts
 }
 
-pub(super) fn changed(ground: &Ground<'_>, target: &ItemTarget) -> Option<Change> {
-    let tables = &ground.snapshot.systems.items;
+pub(super) fn changed(index: &PlanIndex<'_>, target: &ItemTarget) -> Option<Change> {
+    let tables = &index.snapshot.systems.items;
     let table = tables.iter().find(|table| table.source.table == target.table)?;
     if table.section.error.is_some() {
         return None;

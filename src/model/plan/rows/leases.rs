@@ -6,10 +6,10 @@ use super::{filled, harmless, old, refused_whole};
 use crate::model::finding::Subject;
 use crate::model::lease::{Lease, LeaseId, LeaseRow, LeaseState, REDIS, redis_id};
 use crate::model::plan::confirm::is_typable;
-use crate::model::plan::look::Ground;
+use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, Confirm, LeaseTarget, Look, PlannedTarget, Refused, Target,
-    Verb, What,
+    ActionPlan, Caution, CautionKind, Change, Confirm, LeaseTarget, PlanContext, PlannedTarget, Refused,
+    Target, TargetKind, Verb,
 };
 use crate::model::redis_lease::{LockValue, RedisLease};
 use crate::model::systems::TableRows;
@@ -17,13 +17,13 @@ use crate::text;
 
 /// What ending these leases does, in the order given.
 #[must_use]
-pub fn leases(look: &Look<'_>, chosen: &[LeaseId]) -> ActionPlan {
+pub fn leases(context: &PlanContext<'_>, chosen: &[LeaseId]) -> ActionPlan {
     let mut plan = ActionPlan::new(Verb::Unlock);
-    let Some(ground) = Ground::of(look) else {
+    let Some(index) = PlanIndex::of(context) else {
         plan.refused.extend(refused_whole(None));
         return plan;
     };
-    let find = |id: LeaseId| look.view.leases.rows.iter().find(|row| row.id == id);
+    let find = |id: LeaseId| context.view.leases.rows.iter().find(|row| row.id == id);
     let mut seen = Vec::new();
     let mut rows = Vec::new();
     for id in chosen {
@@ -33,7 +33,7 @@ pub fn leases(look: &Look<'_>, chosen: &[LeaseId]) -> ActionPlan {
         seen.push(*id);
         rows.push(match find(*id) {
             None => Err(Refused::new("lease", Subject::Lease(*id), "is gone")),
-            Some(row) => planned(&ground, row),
+            Some(row) => planned(&index, row),
         });
     }
     let mut plan = filled(plan, rows);
@@ -55,13 +55,13 @@ fn typed(row: &LeaseRow) -> Option<String> {
     Some(row.owner_pid.map_or_else(|| "unlock".to_owned(), |pid| pid.to_string()))
 }
 
-fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused> {
+fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused> {
     let name = harmless(&format!("lease {} of {}", row.name, row.source));
     let subject = Subject::Lease(row.id);
     let refused = |reason: &str| Refused::new(name.clone(), subject.clone(), reason);
     let mut whose = None;
     let (what, does, mut cautions) = if &*row.source == REDIS {
-        let lease = in_redis(ground, row.id).ok_or_else(|| refused("is gone"))?;
+        let lease = in_redis(index, row.id).ok_or_else(|| refused("is gone"))?;
         redis(&lease).map_err(refused)?
     } else {
         match row.state {
@@ -72,15 +72,15 @@ fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused
             LeaseState::Free => return Err(refused("nobody has it")),
             LeaseState::Held => {}
         }
-        if let Some(whole) = refused_whole(Some(ground)) {
+        if let Some(whole) = refused_whole(Some(index)) {
             return Err(refused(&whole.reason));
         }
-        let (table, lease) = in_table(ground, row).ok_or_else(|| refused("is gone"))?;
+        let (table, lease) = in_table(index, row).ok_or_else(|| refused("is gone"))?;
         if let Some(reason) = table.source.owner.refusal(&table.source.name) {
             return Err(refused(&harmless(&reason)));
         }
         whose = table.source.owner.fact(&table.source.name);
-        in_postgres(ground, table, lease).map_err(refused)?
+        in_postgres(index, table, lease).map_err(refused)?
     };
     let alive = match row.owner_alive {
         Some(true) => "its owner's session is there",
@@ -112,24 +112,28 @@ fn planned(ground: &Ground<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refused
 }
 
 /// What is sent, what is said, and what it breaks.
-type Parts = (What, String, Vec<Caution>);
+type Parts = (TargetKind, String, Vec<Caution>);
 
-fn in_table<'a>(ground: &Ground<'a>, row: &LeaseRow) -> Option<(&'a TableRows<Lease>, &'a Lease)> {
-    let tables = ground.snapshot.systems.leases.iter();
+fn in_table<'a>(index: &PlanIndex<'a>, row: &LeaseRow) -> Option<(&'a TableRows<Lease>, &'a Lease)> {
+    let tables = index.snapshot.systems.leases.iter();
     let table = tables.filter(|table| table.source.name == row.source);
     table
         .flat_map(|table| table.section.rows.iter().map(move |lease| (table, lease)))
         .find(|(_, lease)| lease.id == row.name)
 }
 
-fn in_redis(ground: &Ground<'_>, id: LeaseId) -> Option<Arc<RedisLease>> {
-    let rows = ground.snapshot.systems.redis.rows.iter();
+fn in_redis(index: &PlanIndex<'_>, id: LeaseId) -> Option<Arc<RedisLease>> {
+    let rows = index.snapshot.systems.redis.rows.iter();
     rows.filter(|lease| lease.holder.is_lock())
         .find(|lease| redis_id(lease) == id)
         .map(|lease| Arc::new(lease.clone()))
 }
 
-fn in_postgres(ground: &Ground<'_>, table: &TableRows<Lease>, lease: &Lease) -> Result<Parts, &'static str> {
+fn in_postgres(
+    index: &PlanIndex<'_>,
+    table: &TableRows<Lease>,
+    lease: &Lease,
+) -> Result<Parts, &'static str> {
     let owner = lease.owner.clone().ok_or("its table does not say who has it, so nothing can be compared")?;
     let renewed_at =
         lease.renewed_at.ok_or("its table does not say when it was renewed, so nothing can be compared")?;
@@ -146,7 +150,7 @@ fn in_postgres(ground: &Ground<'_>, table: &TableRows<Lease>, lease: &Lease) -> 
         token: lease.token,
     };
     let mut cautions: Vec<Caution> = Vec::new();
-    cautions.extend(old(ground, table.section.error.as_ref(), table.section.taken_at));
+    cautions.extend(old(index, table.section.error.as_ref(), table.section.taken_at));
     if !source.own_keys {
         let words = match lease.token {
             None => "its table has no tokens: whoever renews it by that owner's name has it back",
@@ -160,7 +164,7 @@ fn in_postgres(ground: &Ground<'_>, table: &TableRows<Lease>, lease: &Lease) -> 
     } else {
         format!("UPDATE {} SET its term to 0 WHERE it is exactly this row", source.name)
     };
-    Ok((What::Lease(target), harmless(&does), cautions))
+    Ok((TargetKind::Lease(target), harmless(&does), cautions))
 }
 
 fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
@@ -179,12 +183,12 @@ fn redis(lease: &Arc<RedisLease>) -> Result<Parts, &'static str> {
     let servers =
         if lease.servers == 1 { "its server".to_owned() } else { format!("{} servers", lease.servers) };
     let does = format!("delete {} on {servers}, where its value is what is shown", lease.name());
-    Ok((What::RedisLease(Arc::clone(lease)), harmless(&does), cautions))
+    Ok((TargetKind::RedisLease(Arc::clone(lease)), harmless(&does), cautions))
 }
 
 /// Brings a target up to date: who renews is still the same holder, and what is compared is the row as it is shown by now.
-pub(super) fn follow(ground: &Ground<'_>, target: &mut LeaseTarget) -> Option<Change> {
-    let tables = &ground.snapshot.systems.leases;
+pub(super) fn follow(index: &PlanIndex<'_>, target: &mut LeaseTarget) -> Option<Change> {
+    let tables = &index.snapshot.systems.leases;
     let table = tables.iter().find(|table| table.source.table == target.table)?;
     if table.section.error.is_some() {
         return None;
@@ -192,7 +196,7 @@ pub(super) fn follow(ground: &Ground<'_>, target: &mut LeaseTarget) -> Option<Ch
     let Some(lease) = table.section.rows.iter().find(|lease| lease.id == target.id) else {
         return (!table.is_cut).then_some(Change::Gone);
     };
-    let is_held = lease.state(table.section.taken_at.unwrap_or(ground.snapshot.taken_at)) == LeaseState::Held;
+    let is_held = lease.state(table.section.taken_at.unwrap_or(index.snapshot.taken_at)) == LeaseState::Held;
     match (lease.renewed_at, lease.term) {
         (Some(renewed_at), Some(term))
             if is_held
@@ -212,8 +216,8 @@ fn is_renewal(target: &LeaseTarget, renewed_at: crate::model::Timestamp) -> bool
     target.token.is_some() || (renewed_at - target.renewed_at).as_seconds_f64() < target.term
 }
 
-pub(super) fn changed_in_redis(ground: &Ground<'_>, then: &RedisLease) -> Option<Change> {
-    let redis = &ground.snapshot.systems.redis;
+pub(super) fn changed_in_redis(index: &PlanIndex<'_>, then: &RedisLease) -> Option<Change> {
+    let redis = &index.snapshot.systems.redis;
     let Some(now) = redis.rows.iter().find(|lease| lease.key == then.key) else {
         // What is on a server that does not answer is not seen.
         return (redis.down() == 0 && !redis.cut).then_some(Change::Gone);

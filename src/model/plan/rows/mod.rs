@@ -6,8 +6,8 @@ mod published;
 mod published_plan;
 mod tasks;
 
-use super::look::Ground;
-use super::{ActionPlan, Caution, Change, Confirm, PlannedTarget, Refused, What};
+use super::context::PlanIndex;
+use super::{ActionPlan, Caution, Change, Confirm, PlannedTarget, Refused, TargetKind};
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::text;
@@ -31,21 +31,19 @@ fn filled(mut plan: ActionPlan, rows: Vec<Result<PlannedTarget, Refused>>) -> Ac
 }
 
 /// A plan for a server of which nothing has been seen, or that takes no writes.
-fn refused_whole(ground: Option<&Ground<'_>>) -> Option<Refused> {
-    let reason = match ground {
+fn refused_whole(index: Option<&PlanIndex<'_>>) -> Option<Refused> {
+    let reason = match index {
         None => "nothing has been seen of it yet",
-        Some(ground) if ground.is_standby() => {
-            "this is a standby, which takes no writes: do it on the primary"
-        }
+        Some(index) if index.is_standby() => "this is a standby, which takes no writes: do it on the primary",
         Some(_) => return None,
     };
     Some(Refused::new("the server", Subject::Server, reason))
 }
 
 /// Says how old rows are that could not be read anew.
-fn old(ground: &Ground<'_>, error: Option<&crate::model::Text>, at: Option<Timestamp>) -> Option<Caution> {
+fn old(index: &PlanIndex<'_>, error: Option<&crate::model::Text>, at: Option<Timestamp>) -> Option<Caution> {
     error?;
-    let age = at.map(|at| format!(" by {}", ground.age_text(at))).unwrap_or_default();
+    let age = at.map(|at| format!(" by {}", index.age_text(at))).unwrap_or_default();
     Some(Caution::new(super::CautionKind::Old, format!("what is shown of its table is old{age}")))
 }
 
@@ -55,14 +53,14 @@ fn harmless(text: &str) -> String {
 
 /// Brings a target up to date, where the same thing is seen by another mark now, and says how it has changed; none while it has
 /// not, and while that cannot be told.
-pub(super) fn follow(ground: &Ground<'_>, what: &mut What) -> Option<Change> {
+pub(super) fn follow(index: &PlanIndex<'_>, what: &mut TargetKind) -> Option<Change> {
     match what {
-        What::Lease(target) => leases::follow(ground, target),
-        What::RedisLease(lease) => leases::changed_in_redis(ground, lease),
-        What::Task(target) => tasks::changed(ground, target),
-        What::Item(target) => items::changed(ground, target),
-        What::Published(target) => published::changed(ground, target),
+        TargetKind::Lease(target) => leases::follow(index, target),
+        TargetKind::RedisLease(lease) => leases::changed_in_redis(index, lease),
+        TargetKind::Task(target) => tasks::changed(index, target),
+        TargetKind::Item(target) => items::changed(index, target),
+        TargetKind::Published(target) => published::changed(index, target),
         // A recovery is planned by what the server was asked for, and compared by it.
-        What::Session(_) | What::Execution { .. } => None,
+        TargetKind::Session(_) | TargetKind::Execution { .. } => None,
     }
 }

@@ -5,43 +5,43 @@
 use super::{filled, harmless, old, refused_whole};
 use crate::model::finding::Subject;
 use crate::model::plan::confirm::is_typable;
-use crate::model::plan::look::Ground;
+use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, Confirm, Look, PlannedTarget, PublishedTarget, Refused, Target,
-    Verb, What,
+    ActionPlan, Caution, CautionKind, Change, Confirm, PlanContext, PlannedTarget, PublishedTarget, Refused,
+    Target, TargetKind, Verb,
 };
 use crate::model::task::{Execution, TaskId, TaskRow, TaskSet, TaskState, evidence};
 use crate::text;
 
 /// Whether the executions of this table are in a published log, and not in one of locktop's own.
 #[must_use]
-pub fn is_published(look: &Look<'_>, table: u32) -> bool {
-    let sets = look.view.snapshot.iter().flat_map(|snapshot| snapshot.task_sets.iter());
+pub fn is_published(context: &PlanContext<'_>, table: u32) -> bool {
+    let sets = context.view.snapshot.iter().flat_map(|snapshot| snapshot.task_sets.iter());
     sets.into_iter().any(|set| set.tables.table == table && !set.tables.own_keys)
 }
 
 /// What failing the running executions of these tasks does, in the order given.
 #[must_use]
-pub fn published(look: &Look<'_>, chosen: &[(TaskId, Option<i64>)]) -> ActionPlan {
+pub fn published(context: &PlanContext<'_>, chosen: &[(TaskId, Option<i64>)]) -> ActionPlan {
     let mut plan = ActionPlan::new(Verb::Recover);
-    let ground = Ground::of(look);
-    if let Some(refused) = refused_whole(ground.as_ref()) {
+    let index = PlanIndex::of(context);
+    if let Some(refused) = refused_whole(index.as_ref()) {
         plan.refused.push(refused);
         return plan;
     }
-    let Some(ground) = ground else { return plan };
+    let Some(index) = index else { return plan };
     let find = |(task, again): &(TaskId, Option<i64>)| {
-        look.view.tasks.rows.iter().find(|row| row.task == *task && row.again == *again)
+        context.view.tasks.rows.iter().find(|row| row.task == *task && row.again == *again)
     };
     let rows = chosen.iter().map(|one| match find(one) {
-        Some(row) => planned(&ground, row),
+        Some(row) => planned(&index, row),
         None => {
             Err(Refused::new(format!("task {}", one.0.id), Subject::Task(one.0), "is not there any more"))
         }
     });
     let mut plan = filled(plan, rows.collect());
     if let [row] = plan.rows.as_slice()
-        && let What::Published(target) = &row.target.what
+        && let TargetKind::Published(target) = &row.target.what
     {
         let name = target.name.as_deref().filter(|name| is_typable(name));
         plan.confirm = Confirm::of(1, Some(name.map_or_else(|| target.task_id.to_string(), str::to_owned)));
@@ -49,14 +49,14 @@ pub fn published(look: &Look<'_>, chosen: &[(TaskId, Option<i64>)]) -> ActionPla
     plan
 }
 
-fn planned(ground: &Ground<'_>, row: &TaskRow) -> Result<PlannedTarget, Refused> {
-    let name = harmless(&row.name(ground.snapshot));
+fn planned(index: &PlanIndex<'_>, row: &TaskRow) -> Result<PlannedTarget, Refused> {
+    let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Task(row.task);
     let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
-    let (Some(set), Some(execution)) = (row.set(ground.snapshot), row.execution(ground.snapshot)) else {
+    let (Some(set), Some(execution)) = (row.set(index.snapshot), row.execution(index.snapshot)) else {
         return Err(refused("nothing of it runs".to_owned()));
     };
-    if let Some(reason) = refusal(ground, row) {
+    if let Some(reason) = refusal(index, row) {
         return Err(refused(reason));
     }
     let log = set.tables.executions.clone().unwrap_or_default();
@@ -67,7 +67,7 @@ fn planned(ground: &Ground<'_>, row: &TaskRow) -> Result<PlannedTarget, Refused>
         refused("its row does not say who runs it since when, so nothing can be compared".to_owned())
     })?;
     let mut cautions: Vec<Caution> =
-        old(ground, set.executions.error.as_ref(), set.executions.taken_at).into_iter().collect();
+        old(index, set.executions.error.as_ref(), set.executions.taken_at).into_iter().collect();
     cautions.push(Caution::new(
         CautionKind::Owner,
         "the worker may still be running; unfenced work may run twice",
@@ -77,8 +77,8 @@ fn planned(ground: &Ground<'_>, row: &TaskRow) -> Result<PlannedTarget, Refused>
         "if pg_try_advisory_xact_lock({}): UPDATE {log} SET status = 'failed' WHERE id = {}",
         target.key, target.id
     );
-    let facts = facts(ground, row, execution, set);
-    let target = Target { what: What::Published(target), name, subject };
+    let facts = facts(index, row, execution, set);
+    let target = Target { what: TargetKind::Published(target), name, subject };
     let does = harmless(&does);
     Ok(PlannedTarget { target, does, facts, effect: None, cautions, lease: None, work: None, change: None })
 }
@@ -97,8 +97,8 @@ fn target(set: &TaskSet, execution: &Execution) -> Option<PublishedTarget> {
 }
 
 /// Why that cannot be done to an execution that is like this.
-fn refusal(ground: &Ground<'_>, row: &TaskRow) -> Option<String> {
-    let why = evidence(row, ground.snapshot);
+fn refusal(index: &PlanIndex<'_>, row: &TaskRow) -> Option<String> {
+    let why = evidence(row, index.snapshot);
     Some(match row.state {
         TaskState::Orphan | TaskState::MaybeOrphan => return None,
         TaskState::Running => format!("runs: {why}"),
@@ -108,18 +108,18 @@ fn refusal(ground: &Ground<'_>, row: &TaskRow) -> Option<String> {
     })
 }
 
-fn facts(ground: &Ground<'_>, row: &TaskRow, execution: &Execution, set: &TaskSet) -> Vec<String> {
-    let mut facts = vec![format!("{}: {}", row.state.as_str(), evidence(row, ground.snapshot))];
+fn facts(index: &PlanIndex<'_>, row: &TaskRow, execution: &Execution, set: &TaskSet) -> Vec<String> {
+    let mut facts = vec![format!("{}: {}", row.state.as_str(), evidence(row, index.snapshot))];
     if let Some(worker) = execution.worker.as_deref() {
-        let age = row.age(ground.snapshot).map_or_else(String::new, |age| {
+        let age = row.age(index.snapshot).map_or_else(String::new, |age| {
             format!(" for {} of {}", text::duration(age), text::duration(row.limit))
         });
         facts.push(format!("says running on {worker}{age}"));
     }
-    match row.schedule(ground.snapshot).and_then(|task| task.next_run_at) {
-        Some(next) if next <= ground.snapshot.taken_at => facts.push("its task is due".to_owned()),
+    match row.schedule(index.snapshot).and_then(|task| task.next_run_at) {
+        Some(next) if next <= index.snapshot.taken_at => facts.push("its task is due".to_owned()),
         Some(next) => {
-            let seconds = (next - ground.snapshot.taken_at).as_seconds_f64();
+            let seconds = (next - index.snapshot.taken_at).as_seconds_f64();
             facts.push(format!("its task is due in {}", text::duration(seconds)));
         }
         None => facts.push("its task is due at no time: T makes it due".to_owned()),
@@ -129,8 +129,8 @@ fn facts(ground: &Ground<'_>, row: &TaskRow, execution: &Execution, set: &TaskSe
     facts.iter().map(|fact| harmless(fact)).collect()
 }
 
-pub(super) fn changed(ground: &Ground<'_>, target: &PublishedTarget) -> Option<Change> {
-    let set = ground.snapshot.task_sets.iter().find(|set| set.tables.log == Some(target.table))?;
+pub(super) fn changed(index: &PlanIndex<'_>, target: &PublishedTarget) -> Option<Change> {
+    let set = index.snapshot.task_sets.iter().find(|set| set.tables.log == Some(target.table))?;
     if set.executions.error.is_some() {
         return None;
     }

@@ -2,15 +2,21 @@
 
 use super::published;
 use crate::model::plan::{
-    Look, Others, Planned, PublishedStep, Reason, RecoveryPlan, Request, RunState, Running, Step, What,
+    Others, PlanContext, Planned, PublishedStep, Reason, RecoveryPlan, Request, RunState, Running, Step,
+    TargetKind,
 };
 use crate::model::snapshot::Snapshot;
 use crate::model::task::{TaskKey, TaskRow, TaskState};
 
 /// What would be done to the executions of the published tables of this schema; none where there are none.
 #[must_use]
-pub fn published_plan(look: &Look<'_>, schema: &str, request: &Request, grace: f64) -> Option<RecoveryPlan> {
-    let snapshot = look.view.snapshot.as_deref()?;
+pub fn published_plan(
+    context: &PlanContext<'_>,
+    schema: &str,
+    request: &Request,
+    grace: f64,
+) -> Option<RecoveryPlan> {
+    let snapshot = context.view.snapshot.as_deref()?;
     let name = format!("{schema}.scheduled_tasks");
     let is_it = |set: &crate::model::task::TaskSet| !set.tables.own_keys && *set.tables.schedules == *name;
     let place = snapshot.task_sets.iter().position(is_it)?;
@@ -21,7 +27,7 @@ pub fn published_plan(look: &Look<'_>, schema: &str, request: &Request, grace: f
         rows: Vec::new(),
         others: Others::default(),
     };
-    let runs = look.view.tasks.rows.iter().filter(|row| row.set == place);
+    let runs = context.view.tasks.rows.iter().filter(|row| row.set == place);
     for row in runs {
         let Some(seen) = running(row, snapshot) else { continue };
         if request.task.as_ref().is_some_and(|name| *name != seen.task_name) {
@@ -31,7 +37,7 @@ pub fn published_plan(look: &Look<'_>, schema: &str, request: &Request, grace: f
         let is_named = request.task.is_some() && row.state == TaskState::MaybeOrphan;
         let seen = if is_named { Running { state: RunState::Orphan, ..seen } } else { seen };
         if request.select.takes(&seen) {
-            plan.rows.push(planned(look, row, seen));
+            plan.rows.push(planned(context, row, seen));
         } else {
             plan.others.add(seen.state);
         }
@@ -40,15 +46,15 @@ pub fn published_plan(look: &Look<'_>, schema: &str, request: &Request, grace: f
     Some(plan)
 }
 
-fn planned(look: &Look<'_>, row: &TaskRow, seen: Running) -> Planned {
-    let plan = published(look, &[(row.task, row.again)]);
+fn planned(context: &PlanContext<'_>, row: &TaskRow, seen: Running) -> Planned {
+    let plan = published(context, &[(row.task, row.again)]);
     let target = plan.rows.first().map(|row| (row.target.what.clone(), row.cautions.first().cloned()));
     let (step, effect) = match (target, plan.refused.first()) {
-        (Some((What::Published(_), _)), _) if seen.state != RunState::Orphan => (
+        (Some((TargetKind::Published(_), _)), _) if seen.state != RunState::Orphan => (
             Step::Leave(Reason::Unknown),
             "left alone: whether that is its key is a guess (--task NAME takes it)".to_owned(),
         ),
-        (Some((What::Published(target), _)), _) => {
+        (Some((TargetKind::Published(target), _)), _) => {
             let effect = "failed in the log, if nobody holds its key; its task stays due".to_owned();
             return Planned {
                 seen,
@@ -141,10 +147,10 @@ mod tests {
             sample::view(snapshot, 1)
         };
         let view = view();
-        let look = Look { view: &view, rights: None, own_pids: &[] };
+        let context = PlanContext { view: &view, rights: None, own_pids: &[] };
         let plan = |select: Selection, task: Option<&str>| {
             let request = Request { select, task: task.map(str::to_owned), terminate: false };
-            let plan = published_plan(&look, "public", &request, 30.0).unwrap();
+            let plan = published_plan(&context, "public", &request, 30.0).unwrap();
             plan.rows.iter().map(|row| (row.seen.task_name.clone(), row.acts())).collect::<Vec<_>>()
         };
         let row = |name: &str, acts| (name.to_owned(), acts);
@@ -153,6 +159,6 @@ mod tests {
         let all = [row("sure", true), row("guess", false), row("held", false)];
         assert_eq!(plan(Selection::Longer(None), None), all);
         let request = Request { select: Selection::Orphans, task: None, terminate: false };
-        assert!(published_plan(&look, "locktop", &request, 30.0).is_none());
+        assert!(published_plan(&context, "locktop", &request, 30.0).is_none());
     }
 }

@@ -2,18 +2,19 @@
 
 use super::{filled, harmless, old, refused_whole};
 use crate::model::finding::Subject;
-use crate::model::plan::look::Ground;
+use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{
-    ActionPlan, Caution, CautionKind, Change, Look, PlannedTarget, Refused, Target, TaskTarget, Verb, What,
+    ActionPlan, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target, TargetKind,
+    TaskTarget, Verb,
 };
 use crate::model::task::{Schedule, TaskId, TaskRow, TaskSet, TaskState};
 use crate::text;
 
 /// What these tasks are switched to by one key: off when the first that can be switched is on, else on.
 #[must_use]
-pub fn toggle(look: &Look<'_>, chosen: &[TaskId]) -> Verb {
-    let Some(snapshot) = look.view.snapshot.as_deref() else { return Verb::Enable };
-    let find = |id: &TaskId| look.view.tasks.rows.iter().find(|row| row.task == *id);
+pub fn toggle(context: &PlanContext<'_>, chosen: &[TaskId]) -> Verb {
+    let Some(snapshot) = context.view.snapshot.as_deref() else { return Verb::Enable };
+    let find = |id: &TaskId| context.view.tasks.rows.iter().find(|row| row.task == *id);
     let enabled = |row: &TaskRow| row.schedule(snapshot)?.enabled;
     let first = chosen.iter().filter_map(find).find_map(enabled);
     if first == Some(true) { Verb::Disable } else { Verb::Enable }
@@ -21,14 +22,14 @@ pub fn toggle(look: &Look<'_>, chosen: &[TaskId]) -> Verb {
 
 /// What [`Verb::Enable`], [`Verb::Disable`] or [`Verb::MakeDue`] does to these tasks, in the order given.
 #[must_use]
-pub fn tasks(look: &Look<'_>, verb: Verb, chosen: &[TaskId]) -> ActionPlan {
+pub fn tasks(context: &PlanContext<'_>, verb: Verb, chosen: &[TaskId]) -> ActionPlan {
     let mut plan = ActionPlan::new(verb);
-    let ground = Ground::of(look);
-    if let Some(refused) = refused_whole(ground.as_ref()) {
+    let index = PlanIndex::of(context);
+    if let Some(refused) = refused_whole(index.as_ref()) {
         plan.refused.push(refused);
         return plan;
     }
-    let Some(ground) = ground else { return plan };
+    let Some(index) = index else { return plan };
     let mut seen = Vec::new();
     let mut rows = Vec::new();
     for id in chosen {
@@ -36,30 +37,30 @@ pub fn tasks(look: &Look<'_>, verb: Verb, chosen: &[TaskId]) -> ActionPlan {
             continue;
         }
         seen.push(*id);
-        let row = look.view.tasks.rows.iter().find(|row| row.task == *id);
+        let row = context.view.tasks.rows.iter().find(|row| row.task == *id);
         rows.push(match row {
             None => Err(Refused::new(format!("task {}", id.id), Subject::Task(*id), "is gone")),
-            Some(row) => planned(&ground, verb, row),
+            Some(row) => planned(&index, verb, row),
         });
     }
     filled(plan, rows)
 }
 
-fn planned(ground: &Ground<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarget, Refused> {
-    let name = harmless(&row.name(ground.snapshot));
+fn planned(index: &PlanIndex<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarget, Refused> {
+    let name = harmless(&row.name(index.snapshot));
     let subject = Subject::Task(row.task);
     let refused = |reason: &str| Refused::new(name.clone(), subject.clone(), reason);
-    let (Some(set), Some(schedule)) = (row.set(ground.snapshot), row.schedule(ground.snapshot)) else {
+    let (Some(set), Some(schedule)) = (row.set(index.snapshot), row.schedule(index.snapshot)) else {
         return Err(refused("has no schedule: there is nothing to change"));
     };
-    if let Some(reason) = refusal(ground, verb, row, schedule) {
+    if let Some(reason) = refusal(index, verb, row, schedule) {
         return Err(refused(reason));
     }
     if let Some(reason) = set.tables.owner.refusal(&set.tables.schedules) {
         return Err(refused(&harmless(&reason)));
     }
     let mut cautions: Vec<Caution> =
-        old(ground, set.tasks.error.as_ref(), set.tasks.taken_at).into_iter().collect();
+        old(index, set.tasks.error.as_ref(), set.tasks.taken_at).into_iter().collect();
     cautions.extend(futile(verb, row, schedule));
     cautions.sort_by_key(|caution| caution.kind);
     let set_to = match verb {
@@ -68,8 +69,8 @@ fn planned(ground: &Ground<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarg
         _ => "next_run_at = now",
     };
     let does = format!("UPDATE {} SET {set_to} WHERE id = {}", set.tables.schedules, row.task.id);
-    let target = Target { what: What::Task(target(set, schedule)), name, subject };
-    let mut facts = facts(ground, row, schedule);
+    let target = Target { what: TargetKind::Task(target(set, schedule)), name, subject };
+    let mut facts = facts(index, row, schedule);
     facts.extend(set.tables.owner.fact(&set.tables.schedules).map(|fact| harmless(&fact)));
     Ok(PlannedTarget {
         target,
@@ -95,8 +96,8 @@ fn target(set: &TaskSet, schedule: &Schedule) -> TaskTarget {
     }
 }
 
-fn refusal(ground: &Ground<'_>, verb: Verb, row: &TaskRow, schedule: &Schedule) -> Option<&'static str> {
-    let is_due = schedule.next_run_at.is_some_and(|next| next <= ground.snapshot.taken_at);
+fn refusal(index: &PlanIndex<'_>, verb: Verb, row: &TaskRow, schedule: &Schedule) -> Option<&'static str> {
+    let is_due = schedule.next_run_at.is_some_and(|next| next <= index.snapshot.taken_at);
     Some(match verb {
         Verb::Enable | Verb::Disable if schedule.enabled.is_none() => {
             "its table has no column is_enabled: it can be neither switched on nor off"
@@ -132,22 +133,22 @@ fn futile(verb: Verb, row: &TaskRow, schedule: &Schedule) -> Option<Caution> {
     Some(Caution::new(CautionKind::Futile, words))
 }
 
-fn facts(ground: &Ground<'_>, row: &TaskRow, schedule: &Schedule) -> Vec<String> {
+fn facts(index: &PlanIndex<'_>, row: &TaskRow, schedule: &Schedule) -> Vec<String> {
     let mut facts = vec![row.state.as_str().to_owned()];
     facts.extend(schedule.kind.as_deref().map(|kind| harmless(&format!("of type {kind}"))));
     facts.extend(schedule.cron.as_deref().map(|cron| harmless(&format!("by schedule {cron}"))));
-    facts.push(match row.due_in(ground.snapshot) {
+    facts.push(match row.due_in(index.snapshot) {
         None => "due at no time".to_owned(),
         Some(seconds) if seconds <= 0.0 => format!("due since {}", text::duration(-seconds)),
         Some(seconds) => format!("due in {}", text::duration(seconds)),
     });
-    let last = schedule.last_run_at.map(|at| format!("last began {} ago", ground.age_text(at)));
+    let last = schedule.last_run_at.map(|at| format!("last began {} ago", index.age_text(at)));
     facts.extend(last);
     facts
 }
 
-pub(super) fn changed(ground: &Ground<'_>, target: &TaskTarget) -> Option<Change> {
-    let sets = &ground.snapshot.task_sets;
+pub(super) fn changed(index: &PlanIndex<'_>, target: &TaskTarget) -> Option<Change> {
+    let sets = &index.snapshot.task_sets;
     let set = sets.iter().find(|set| set.tables.table == target.table)?;
     if set.tasks.error.is_some() {
         return None;

@@ -1,9 +1,9 @@
 //! What ending a session breaks, beside its own work.
 
-use super::choose::Pick;
+use super::choose::SelectedSession;
 use super::{hands, work};
 use crate::model::backend::{Backend, State};
-use crate::model::plan::look::Ground;
+use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Caution, CautionKind, Stake, Verb};
 use crate::model::task::TaskRow;
 use crate::model::work_queue::ItemRow;
@@ -15,8 +15,8 @@ const MUCH: f64 = 600.0;
 const TOLD: usize = 3;
 
 /// Everything that is to be said.
-pub(super) fn of(ground: &Ground<'_>, verb: Verb, pick: &Pick) -> Vec<Caution> {
-    let Some(backend) = ground.backend(pick.pid) else { return Vec::new() };
+pub(super) fn of(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession) -> Vec<Caution> {
+    let Some(backend) = index.backend(pick.pid) else { return Vec::new() };
     let mut cautions = Vec::new();
     if let Some(worker) = pick.via {
         let words = format!("{worker} is a parallel worker of it: its leader, {}, is meant", pick.pid);
@@ -29,10 +29,10 @@ pub(super) fn of(ground: &Ground<'_>, verb: Verb, pick: &Pick) -> Vec<Caution> {
     if verb == Verb::Cancel {
         cautions.extend(futile(backend));
     } else {
-        cautions.extend(owned(ground, pick.pid));
+        cautions.extend(owned(index, pick.pid));
     }
-    cautions.extend(written(ground, backend));
-    cautions.extend(old(ground));
+    cautions.extend(written(index, backend));
+    cautions.extend(old(index));
     cautions
 }
 
@@ -151,7 +151,7 @@ fn futile(backend: &Backend) -> Option<Caution> {
 }
 
 /// What the session has in hand.
-fn owned(ground: &Ground<'_>, pid: i32) -> Vec<Caution> {
+fn owned(index: &PlanIndex<'_>, pid: i32) -> Vec<Caution> {
     let mut cautions = Vec::new();
     let mut tell = |kind: CautionKind, owned: Vec<(String, Stake)>, what: &str, then: &str| {
         let (names, about): (Vec<String>, Vec<Stake>) = owned.into_iter().unzip();
@@ -163,9 +163,9 @@ fn owned(ground: &Ground<'_>, pid: i32) -> Vec<Caution> {
         };
         cautions.push(Caution { about, ..Caution::new(kind, format!("{what} {told}{more}: {then}")) });
     };
-    let execution = |row: &TaskRow| row.execution(ground.snapshot).map(|execution| execution.id);
-    let tasks = work::tasks(ground, pid)
-        .map(|row| (row.name(ground.snapshot).to_string(), Stake::Execution(row.task, execution(row))))
+    let execution = |row: &TaskRow| row.execution(index.snapshot).map(|execution| execution.id);
+    let tasks = work::tasks(index, pid)
+        .map(|row| (row.name(index.snapshot).to_string(), Stake::Execution(row.task, execution(row))))
         .collect();
     tell(
         CautionKind::Task,
@@ -173,13 +173,13 @@ fn owned(ground: &Ground<'_>, pid: i32) -> Vec<Caution> {
         "runs",
         "its worker stops that, and the attempt has failed; R recovers it",
     );
-    let attempt = |row: &ItemRow| row.item(ground.snapshot).and_then(|item| item.attempt);
-    let items = work::items(ground, pid)
-        .map(|row| (row.name(ground.snapshot), Stake::Item(row.id, attempt(row))))
+    let attempt = |row: &ItemRow| row.item(index.snapshot).and_then(|item| item.attempt);
+    let items = work::items(index, pid)
+        .map(|row| (row.name(index.snapshot), Stake::Item(row.id, attempt(row))))
         .collect();
     tell(CautionKind::Item, items, "works on", "the attempt is lost; R on the queue puts it back");
     let leases =
-        work::leases(ground, pid).map(|row| (lease_words(row), Stake::Lease(hands::held(row)))).collect();
+        work::leases(index, pid).map(|row| (lease_words(row), Stake::Lease(hands::held(row)))).collect();
     tell(
         CautionKind::Lease,
         leases,
@@ -194,8 +194,8 @@ fn lease_words(row: &crate::model::lease::LeaseRow) -> String {
     format!("{} of {}{}", row.name, row.source, left.unwrap_or_default())
 }
 
-fn written(ground: &Ground<'_>, backend: &Backend) -> Option<Caution> {
-    let age = ground.age(backend.xact_start?);
+fn written(index: &PlanIndex<'_>, backend: &Backend) -> Option<Caution> {
+    let age = index.age(backend.xact_start?);
     let much = backend.backend_xid.is_some() && age >= MUCH;
     much.then(|| {
         let words = format!("what it has written in {} is undone", text::duration(age));
@@ -204,13 +204,13 @@ fn written(ground: &Ground<'_>, backend: &Backend) -> Option<Caution> {
 }
 
 /// What is shown is not of this moment: the server compares all the same.
-fn old(ground: &Ground<'_>) -> Option<Caution> {
+fn old(index: &PlanIndex<'_>) -> Option<Caution> {
     let stale = [
-        (&ground.snapshot.backends.error, ground.snapshot.backends.taken_at),
-        (&ground.snapshot.locks.error, ground.snapshot.locks.taken_at),
+        (&index.snapshot.backends.error, index.snapshot.backends.taken_at),
+        (&index.snapshot.locks.error, index.snapshot.locks.taken_at),
     ];
     let (_, at) = stale.into_iter().find(|(error, _)| error.is_some())?;
-    let age = at.map(|at| format!(" by {}", ground.age_text(at))).unwrap_or_default();
+    let age = at.map(|at| format!(" by {}", index.age_text(at))).unwrap_or_default();
     Some(Caution::new(
         CautionKind::Old,
         format!("the data is old{age}: whom it blocks and frees is not of now"),

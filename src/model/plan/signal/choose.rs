@@ -6,14 +6,14 @@ use super::{hands, refuse, work};
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
-use crate::model::plan::look::Ground;
-use crate::model::plan::{Ask, Chosen, LeaseHeld, Refused, Scope, Stake};
+use crate::model::plan::context::PlanIndex;
+use crate::model::plan::{Ask, LeaseHeld, Refused, Scope, SelectedRow, Stake};
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 
-/// A session that is meant.
+/// A session that was selected, itself or through a row of something else that it has.
 #[derive(Debug, Clone)]
-pub(super) struct Pick {
+pub(super) struct SelectedSession {
     pub(super) pid: i32,
     /// When it began, where the row that was chosen says so.
     pub(super) start: Option<Timestamp>,
@@ -27,23 +27,23 @@ pub(super) struct Pick {
     pub(super) lease: Option<LeaseHeld>,
 }
 
-impl Pick {
+impl SelectedSession {
     pub(super) fn new(pid: i32, start: Option<Timestamp>) -> Self {
         Self { pid, start, holds: None, work: None, via: None, lease: None }
     }
 }
 
-/// Everybody who is meant.
+/// The sessions that are meant by the selected rows, and those that cannot be.
 #[derive(Debug, Default)]
-pub(super) struct Meant {
-    pub(super) picks: Vec<Pick>,
+pub(super) struct SessionSelection {
+    pub(super) picks: Vec<SelectedSession>,
     pub(super) refused: Vec<Refused>,
     /// Left out, since the filter hides them.
     pub(super) hidden: usize,
 }
 
-impl Meant {
-    fn take(&mut self, found: Result<Pick, Refused>) {
+impl SessionSelection {
+    fn take(&mut self, found: Result<SelectedSession, Refused>) {
         match found {
             Ok(pick) => self.picks.push(pick),
             Err(refused) => self.refused.push(refused),
@@ -52,46 +52,55 @@ impl Meant {
 }
 
 /// Who is meant, each once.
-pub(super) fn meant(ground: &Ground<'_>, ask: &Ask) -> Meant {
-    let mut meant = Meant::default();
+pub(super) fn meant(index: &PlanIndex<'_>, ask: &Ask) -> SessionSelection {
+    let mut meant = SessionSelection::default();
     for chosen in &ask.chosen {
         match ask.scope {
-            Scope::This => this(ground, ask, *chosen, &mut meant),
-            Scope::Root | Scope::Below => beside(ground, ask, *chosen, &mut meant),
+            Scope::This => this(index, ask, *chosen, &mut meant),
+            Scope::Root | Scope::Below => beside(index, ask, *chosen, &mut meant),
         }
     }
     for pick in &mut meant.picks {
-        lead(ground, pick);
+        lead(index, pick);
     }
     let mut seen = FxHashSet::default();
     meant.picks.retain(|pick| seen.insert(pick.pid));
     let mut told = FxHashSet::default();
     meant.refused.retain(|refused| told.insert((refused.subject.clone(), refused.name.clone())));
     if ask.is_of_chains() {
-        let place = |pick: &Pick| ground.node(Party::Backend(pick.pid)).map_or(usize::MAX, |(at, _)| at);
+        let place =
+            |pick: &SelectedSession| index.node(Party::Backend(pick.pid)).map_or(usize::MAX, |(at, _)| at);
         meant.picks.sort_by_key(place);
     }
     meant
 }
 
 /// A parallel worker has no session of its own: its leader is meant.
-fn lead(ground: &Ground<'_>, pick: &mut Pick) {
-    let Some(backend) = ground.backend(pick.pid) else { return };
+fn lead(index: &PlanIndex<'_>, pick: &mut SelectedSession) {
+    let Some(backend) = index.backend(pick.pid) else { return };
     if backend.group() != pick.pid && pick.start.is_none_or(|start| backend.backend_start == Some(start)) {
         let via = Some(pick.pid);
-        *pick = Pick { via, holds: pick.holds, lease: pick.lease.take(), ..Pick::new(backend.group(), None) };
+        *pick = SelectedSession {
+            via,
+            holds: pick.holds,
+            lease: pick.lease.take(),
+            ..SelectedSession::new(backend.group(), None)
+        };
     }
 }
 
 /// The row itself.
-fn this(ground: &Ground<'_>, ask: &Ask, chosen: Chosen, meant: &mut Meant) {
+fn this(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut SessionSelection) {
     match chosen {
-        Chosen::Backend(id) => meant.picks.push(Pick::new(id.pid, id.backend_start)),
-        Chosen::Holder(id, tag, mode) => {
-            meant.picks.push(Pick { holds: Some((tag, mode)), ..Pick::new(id.pid, id.backend_start) });
+        SelectedRow::Backend(id) => meant.picks.push(SelectedSession::new(id.pid, id.backend_start)),
+        SelectedRow::Holder(id, tag, mode) => {
+            meant.picks.push(SelectedSession {
+                holds: Some((tag, mode)),
+                ..SelectedSession::new(id.pid, id.backend_start)
+            });
         }
-        Chosen::Group(parent, tag, mode) => {
-            let members = members(ground, parent, tag, mode);
+        SelectedRow::Group(parent, tag, mode) => {
+            let members = members(index, parent, tag, mode);
             if members.is_empty() {
                 let reason = "nobody waits like this any more";
                 meant.refused.push(Refused::new("the queue", Subject::Party(parent), reason));
@@ -99,26 +108,26 @@ fn this(ground: &Ground<'_>, ask: &Ask, chosen: Chosen, meant: &mut Meant) {
             let all = members.len();
             let shown = members.into_iter().filter(|pid| ask.shows(Party::Backend(*pid)));
             let before = meant.picks.len();
-            meant.picks.extend(shown.map(|pid| Pick::new(pid, None)));
+            meant.picks.extend(shown.map(|pid| SelectedSession::new(pid, None)));
             meant.hidden += all - (meant.picks.len() - before);
         }
-        Chosen::Prepared(xact) => meant.refused.push(prepared(ground, xact)),
-        Chosen::Task(task, again) => meant.take(key_holder(ground, task, again)),
-        Chosen::Item(item) => meant.take(hands::of_item(ground, item)),
-        Chosen::Lease(lease) => meant.take(hands::of_lease(ground, lease)),
-        Chosen::Other => {
+        SelectedRow::Prepared(xact) => meant.refused.push(prepared(index, xact)),
+        SelectedRow::Task(task, again) => meant.take(key_holder(index, task, again)),
+        SelectedRow::Item(item) => meant.take(hands::of_item(index, item)),
+        SelectedRow::Lease(lease) => meant.take(hands::of_lease(index, lease)),
+        SelectedRow::Other => {
             meant.refused.push(Refused::new("this row", Subject::Server, "is not a session"));
         }
     }
 }
 
 /// The waiters that are folded into one line: those under `parent` who block nobody.
-fn members(ground: &Ground<'_>, parent: Party, tag: LockTag, mode: LockMode) -> Vec<i32> {
-    let tree = &ground.graph.tree;
-    let Some((_, node)) = ground.node(parent) else { return Vec::new() };
+fn members(index: &PlanIndex<'_>, parent: Party, tag: LockTag, mode: LockMode) -> Vec<i32> {
+    let tree = &index.graph.tree;
+    let Some((_, node)) = index.node(parent) else { return Vec::new() };
     let alike = |at: &usize| {
         let node = tree.nodes.get(*at)?;
-        let queue = ground.graph.queues.get(node.waits?.0)?;
+        let queue = index.graph.queues.get(node.waits?.0)?;
         let waiter = queue.waiters.get(node.waits?.1)?;
         let is_alike = node.children.is_empty() && node.cycle.is_none();
         (is_alike && queue.tag == tag && waiter.mode == mode).then_some(node.party)
@@ -131,59 +140,59 @@ fn members(ground: &Ground<'_>, parent: Party, tag: LockTag, mode: LockMode) -> 
 }
 
 /// Who holds the key of a task.
-fn key_holder(ground: &Ground<'_>, task: TaskId, again: Option<i64>) -> Result<Pick, Refused> {
-    let rows = &ground.look.view.tasks.rows;
+fn key_holder(index: &PlanIndex<'_>, task: TaskId, again: Option<i64>) -> Result<SelectedSession, Refused> {
+    let rows = &index.context.view.tasks.rows;
     let row = rows.iter().find(|row| row.task == task && row.again == again);
     let refused = |name: String, reason: &str| Refused::new(name, Subject::Task(task), reason);
     let Some(row) = row else {
         return Err(refused(format!("task {}", task.id), "is gone"));
     };
-    let name = crate::text::one_line(&row.name(ground.snapshot)).into_owned();
+    let name = crate::text::one_line(&row.name(index.snapshot)).into_owned();
     match (row.holder, row.tag) {
         (Some(pid), Some(tag)) => {
             let holds = Some((tag, LockMode::Exclusive));
-            Ok(Pick { holds, work: work::of_task(ground, row), ..Pick::new(pid, None) })
+            Ok(SelectedSession { holds, work: work::of_task(index, row), ..SelectedSession::new(pid, None) })
         }
         (None, _) if row.held => Err(refused(name, "a prepared transaction holds its key, not a session")),
         _ => Err(refused(name, "nobody holds its key: there is no session to end")),
     }
 }
 
-fn prepared(ground: &Ground<'_>, xact: VirtualTransaction) -> Refused {
+fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> Refused {
     let party = Party::Prepared(xact);
-    Refused::new(ground.party_name(party), Subject::Party(party), refuse::prepared(ground, xact))
+    Refused::new(index.party_name(party), Subject::Party(party), refuse::prepared(index, xact))
 }
 
 /// The party of a row of the forest.
-fn party_of(ground: &Ground<'_>, chosen: Chosen) -> Option<Party> {
+fn party_of(index: &PlanIndex<'_>, chosen: SelectedRow) -> Option<Party> {
     match chosen {
-        Chosen::Backend(id) | Chosen::Holder(id, ..) => {
-            let backend = ground.backend(id.pid);
+        SelectedRow::Backend(id) | SelectedRow::Holder(id, ..) => {
+            let backend = index.backend(id.pid);
             let same = backend.is_none_or(|backend| {
                 id.backend_start.is_none() || backend.backend_start == id.backend_start
             });
             same.then(|| Party::Backend(backend.map_or(id.pid, crate::model::backend::Backend::group)))
         }
-        Chosen::Group(parent, ..) => Some(parent),
-        Chosen::Prepared(xact) => Some(Party::Prepared(xact)),
-        Chosen::Task(..) | Chosen::Lease(_) | Chosen::Item(_) | Chosen::Other => None,
+        SelectedRow::Group(parent, ..) => Some(parent),
+        SelectedRow::Prepared(xact) => Some(Party::Prepared(xact)),
+        SelectedRow::Task(..) | SelectedRow::Lease(_) | SelectedRow::Item(_) | SelectedRow::Other => None,
     }
 }
 
 /// The root above a row, or everybody below it.
-fn beside(ground: &Ground<'_>, ask: &Ask, chosen: Chosen, meant: &mut Meant) {
-    let Some(party) = party_of(ground, chosen) else {
+fn beside(index: &PlanIndex<'_>, ask: &Ask, chosen: SelectedRow, meant: &mut SessionSelection) {
+    let Some(party) = party_of(index, chosen) else {
         meant.refused.push(Refused::new("this row", Subject::Server, "is in no chain"));
         return;
     };
     let found = match ask.scope {
-        Scope::Below => below(ground, party),
-        Scope::This | Scope::Root => root(ground, party).map(|root| vec![root]),
+        Scope::Below => below(index, party),
+        Scope::This | Scope::Root => root(index, party).map(|root| vec![root]),
     };
     let parties = match found {
         Ok(parties) => parties,
         Err(reason) => {
-            meant.refused.push(Refused::new(ground.party_name(party), Subject::Party(party), reason));
+            meant.refused.push(Refused::new(index.party_name(party), Subject::Party(party), reason));
             return;
         }
     };
@@ -194,18 +203,18 @@ fn beside(ground: &Ground<'_>, ask: &Ask, chosen: Chosen, meant: &mut Meant) {
         }
         match party {
             Party::Backend(pid) => {
-                let start = ground.backend(pid).and_then(|backend| backend.backend_start);
-                meant.picks.push(Pick::new(pid, start));
+                let start = index.backend(pid).and_then(|backend| backend.backend_start);
+                meant.picks.push(SelectedSession::new(pid, start));
             }
-            Party::Prepared(xact) => meant.refused.push(prepared(ground, xact)),
+            Party::Prepared(xact) => meant.refused.push(prepared(index, xact)),
         }
     }
 }
 
 /// The top of the tree that a party is shown in.
-fn root(ground: &Ground<'_>, party: Party) -> Result<Party, String> {
-    let nodes = &ground.graph.tree.nodes;
-    let Some((at, _)) = ground.node(party) else {
+fn root(index: &PlanIndex<'_>, party: Party) -> Result<Party, String> {
+    let nodes = &index.graph.tree.nodes;
+    let Some((at, _)) = index.node(party) else {
         return Err("neither waits nor blocks".to_owned());
     };
     let mut top = at;
@@ -222,10 +231,10 @@ fn root(ground: &Ground<'_>, party: Party) -> Result<Party, String> {
 }
 
 /// Everybody who is shown under a party.
-fn below(ground: &Ground<'_>, party: Party) -> Result<Vec<Party>, String> {
-    let nodes = &ground.graph.tree.nodes;
+fn below(index: &PlanIndex<'_>, party: Party) -> Result<Vec<Party>, String> {
+    let nodes = &index.graph.tree.nodes;
     let nobody = || Err("no session waits below it".to_owned());
-    let Some((at, node)) = ground.node(party) else { return nobody() };
+    let Some((at, node)) = index.node(party) else { return nobody() };
     // Parents come before their children and nothing comes between the members of a tree.
     let last = at + node.below as usize;
     let found: Vec<Party> =
@@ -239,18 +248,18 @@ pub(in crate::model::plan) fn below_words(count: usize) -> String {
 }
 
 /// Who else could be meant, where one row of the forest was chosen.
-pub(super) fn offers(ground: &Ground<'_>, ask: &Ask) -> Vec<(Scope, String)> {
+pub(super) fn offers(index: &PlanIndex<'_>, ask: &Ask) -> Vec<(Scope, String)> {
     let [chosen] = ask.chosen.as_slice() else { return Vec::new() };
-    let Some(party) = party_of(ground, *chosen).filter(|_| ask.from_chains) else { return Vec::new() };
+    let Some(party) = party_of(index, *chosen).filter(|_| ask.from_chains) else { return Vec::new() };
     let mut offers = Vec::new();
-    let is_group = matches!(chosen, Chosen::Group(..));
-    if let Ok(root) = root(ground, party)
+    let is_group = matches!(chosen, SelectedRow::Group(..));
+    if let Ok(root) = root(index, party)
         && (is_group || root != party)
     {
-        offers.push((Scope::Root, format!("the root, {}", ground.party_name(root))));
+        offers.push((Scope::Root, format!("the root, {}", index.party_name(root))));
     }
     let below =
-        below(ground, party).map_or(0, |below| below.iter().filter(|party| ask.shows(**party)).count());
+        below(index, party).map_or(0, |below| below.iter().filter(|party| ask.shows(**party)).count());
     if below > 0 && !is_group {
         offers.push((Scope::Below, below_words(below)));
     }

@@ -2,7 +2,7 @@
 
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockType;
-use crate::model::plan::look::Ground;
+use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Effect, Verb};
 use crate::model::wait_graph::Party;
 use crate::text::count;
@@ -15,24 +15,24 @@ const NAMED: usize = 20;
 /// A query that is cancelled ends its transaction: `AbortCurrentTransaction` in `src/backend/access/transam/xact.c` gives back
 /// the locks at once, also within a transaction block, whose client has yet to notice. What was locked before a savepoint
 /// stays, and so do advisory locks of the session. Neither can be seen from outside, unless the query is its transaction.
-pub(in crate::model::plan) fn of(ground: &Ground<'_>, verb: Verb, parties: &[Party]) -> Effect {
-    let graph = ground.graph;
+pub(in crate::model::plan) fn of(index: &PlanIndex<'_>, verb: Verb, parties: &[Party]) -> Effect {
+    let graph = index.graph;
     let blocked = graph.blocked_by_all(parties).len();
     let mut frees = match verb {
         Verb::Cancel => graph.freed_by_rollback_of(parties),
         _ => graph.freed_by_all(parties),
     };
     frees.retain(|party| !parties.contains(party));
-    let is_sure = verb != Verb::Cancel || parties.iter().all(|party| is_own_transaction(ground, *party));
-    let proceeds = frees.iter().take(NAMED).map(|party| ground.party_name(*party)).collect();
+    let is_sure = verb != Verb::Cancel || parties.iter().all(|party| is_own_transaction(index, *party));
+    let proceeds = frees.iter().take(NAMED).map(|party| index.party_name(*party)).collect();
     let mut effect = Effect { blocked, frees, proceeds, is_sure, words: String::new() };
-    effect.words = words(ground, verb, parties, &effect);
+    effect.words = words(index, verb, parties, &effect);
     effect
 }
 
 /// Whether the query began its transaction, in which no savepoint can be older than it.
-fn is_own_transaction(ground: &Ground<'_>, party: Party) -> bool {
-    let backend = ground.backend(party.pid());
+fn is_own_transaction(index: &PlanIndex<'_>, party: Party) -> bool {
+    let backend = index.backend(party.pid());
     backend.is_some_and(|backend| is_single(backend) && backend.state == Some(State::Active))
 }
 
@@ -41,20 +41,20 @@ fn is_single(backend: &Backend) -> bool {
     backend.xact_start.is_some() && backend.xact_start == backend.query_start
 }
 
-fn words(ground: &Ground<'_>, verb: Verb, parties: &[Party], effect: &Effect) -> String {
+fn words(index: &PlanIndex<'_>, verb: Verb, parties: &[Party], effect: &Effect) -> String {
     let blocks = match effect.blocked {
         0 => "blocks nobody".to_owned(),
         blocked => format!("blocks {}", count(blocked as u64)),
     };
     let likely = if effect.is_sure { "" } else { "likely " };
-    let frees = match (effect.frees.len(), roots(ground, parties)) {
-        (0, _) if effect.blocked == 0 && !waits(ground, parties) => String::new(),
+    let frees = match (effect.frees.len(), roots(index, parties)) {
+        (0, _) if effect.blocked == 0 && !waits(index, parties) => String::new(),
         (0, Some(root)) => format!("; frees nobody; the root is {root}"),
         (0, None) => "; frees nobody".to_owned(),
         (frees, _) => format!("; {likely}frees {} now: {}", count(frees as u64), named(effect)),
     };
     let stays = match verb {
-        Verb::Cancel if parties.iter().any(|party| is_awaited_advisory(ground, *party)) => {
+        Verb::Cancel if parties.iter().any(|party| is_awaited_advisory(index, *party)) => {
             "; an advisory lock of the session stays"
         }
         _ => "",
@@ -71,15 +71,15 @@ fn named(effect: &Effect) -> String {
     }
 }
 
-fn waits(ground: &Ground<'_>, parties: &[Party]) -> bool {
-    parties.iter().any(|party| ground.graph.wait_of(*party).is_some())
+fn waits(index: &PlanIndex<'_>, parties: &[Party]) -> bool {
+    parties.iter().any(|party| index.graph.wait_of(*party).is_some())
 }
 
 /// The root that blocks most above a party that waits itself.
-fn roots(ground: &Ground<'_>, parties: &[Party]) -> Option<String> {
+fn roots(index: &PlanIndex<'_>, parties: &[Party]) -> Option<String> {
     let [party] = parties else { return None };
-    let above = ground.graph.roots_above(*party);
-    let first = ground.party_name(*above.first()?);
+    let above = index.graph.roots_above(*party);
+    let first = index.party_name(*above.first()?);
     Some(match above.len() - 1 {
         0 => first,
         more => format!("{first} and {more} more"),
@@ -87,7 +87,7 @@ fn roots(ground: &Ground<'_>, parties: &[Party]) -> Option<String> {
 }
 
 /// Whether somebody waits for an advisory lock that the party holds.
-fn is_awaited_advisory(ground: &Ground<'_>, party: Party) -> bool {
-    let advisory = ground.graph.queues.iter().filter(|queue| queue.tag.locktype == LockType::Advisory);
+fn is_awaited_advisory(index: &PlanIndex<'_>, party: Party) -> bool {
+    let advisory = index.graph.queues.iter().filter(|queue| queue.tag.locktype == LockType::Advisory);
     advisory.flat_map(|queue| &queue.holders).any(|holder| holder.party == party)
 }

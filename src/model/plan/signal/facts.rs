@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockTag, LockType};
-use crate::model::plan::look::Ground;
+use crate::model::plan::context::PlanIndex;
 use crate::model::wait_graph::Party;
 use crate::text::{self, count};
 
@@ -21,25 +21,25 @@ pub(super) struct Held<'a> {
 
 impl<'a> Held<'a> {
     /// Goes through the locks once.
-    pub(super) fn of(ground: &Ground<'a>, pids: impl Iterator<Item = i32>) -> Self {
+    pub(super) fn of(index: &PlanIndex<'a>, pids: impl Iterator<Item = i32>) -> Self {
         let mut of: FxHashMap<i32, Vec<&'a Lock>> = pids.map(|pid| (pid, Vec::new())).collect();
-        for lock in ground.snapshot.locks.rows.iter().filter(|lock| lock.granted) {
+        for lock in index.snapshot.locks.rows.iter().filter(|lock| lock.granted) {
             let Some(pid) = lock.pid else { continue };
-            let group = ground.backend(pid).map_or(pid, Backend::group);
+            let group = index.backend(pid).map_or(pid, Backend::group);
             if let Some(locks) = of.get_mut(&group) {
                 locks.push(lock);
             }
         }
-        let queues = ground.graph.queues.iter();
+        let queues = index.graph.queues.iter();
         Self { of, awaited: queues.map(|queue| (queue.tag, queue.waiters.len())).collect() }
     }
 
     /// The most important first: those that most wait for, then the strongest.
-    fn words(&self, ground: &Ground<'_>, pid: i32) -> String {
+    fn words(&self, index: &PlanIndex<'_>, pid: i32) -> String {
         // Every transaction has a lock on its own id.
         let is_own = |lock: &&&Lock| lock.tag.locktype != LockType::VirtualXid;
         let mut locks: Vec<&Lock> = self.of.get(&pid).into_iter().flatten().filter(is_own).copied().collect();
-        let most = if ground.snapshot.locks_omitted > 0 { "at least " } else { "" };
+        let most = if index.snapshot.locks_omitted > 0 { "at least " } else { "" };
         if locks.is_empty() {
             return format!("holds {most}no lock");
         }
@@ -53,7 +53,7 @@ impl<'a> Held<'a> {
                 Some(waiters) if *waiters > 0 => format!(" ({} wait)", count(*waiters as u64)),
                 _ => String::new(),
             };
-            format!("{} on {}{awaited}", lock.mode.short(), ground.lock_words(&lock.tag, pid))
+            format!("{} on {}{awaited}", lock.mode.short(), index.lock_words(&lock.tag, pid))
         };
         let named = locks.iter().take(NAMED).map(name).collect::<Vec<_>>().join(", ");
         let number = count(locks.len() as u64);
@@ -64,10 +64,10 @@ impl<'a> Held<'a> {
 }
 
 /// Its state, its transaction, its locks, where it is from, its query.
-pub(super) fn of(ground: &Ground<'_>, pid: i32, held: &Held<'_>) -> Vec<String> {
-    let Some(backend) = ground.backend(pid) else { return Vec::new() };
-    let mut facts = vec![state(ground, backend), transaction(ground, backend), held.words(ground, pid)];
-    facts.push(origin(ground, backend));
+pub(super) fn of(index: &PlanIndex<'_>, pid: i32, held: &Held<'_>) -> Vec<String> {
+    let Some(backend) = index.backend(pid) else { return Vec::new() };
+    let mut facts = vec![state(index, backend), transaction(index, backend), held.words(index, pid)];
+    facts.push(origin(index, backend));
     if let Some(query) = backend.query.as_deref().filter(|query| !query.trim().is_empty()) {
         let last = if backend.state == Some(State::Active) { "query" } else { "last query" };
         let query = text::fit(&text::one_line_prefix(query, QUERY), QUERY).into_owned();
@@ -76,16 +76,16 @@ pub(super) fn of(ground: &Ground<'_>, pid: i32, held: &Held<'_>) -> Vec<String> 
     facts
 }
 
-fn state(ground: &Ground<'_>, backend: &Backend) -> String {
-    if let Some((queue, place)) = ground.graph.wait_of(Party::Backend(backend.pid))
+fn state(index: &PlanIndex<'_>, backend: &Backend) -> String {
+    if let Some((queue, place)) = index.graph.wait_of(Party::Backend(backend.pid))
         && let Some(waiter) = queue.waiters.get(place)
     {
-        let since = waiter.wait_start.map(|since| format!(" {}", ground.age_text(since))).unwrap_or_default();
-        let what = ground.lock_words(&queue.tag, waiter.pid);
+        let since = waiter.wait_start.map(|since| format!(" {}", index.age_text(since))).unwrap_or_default();
+        let what = index.lock_words(&queue.tag, waiter.pid);
         return format!("waits{since} for {} on {what}", waiter.mode.short());
     }
     let Some(state) = backend.state else { return "its state is not known".to_owned() };
-    let since = backend.state_change.map(|since| format!(" for {}", ground.age_text(since)));
+    let since = backend.state_change.map(|since| format!(" for {}", index.age_text(since)));
     let own = match (backend.wait_event_type.as_deref(), backend.wait_event.as_deref()) {
         (Some("Client"), Some("ClientRead")) | (None, _) => String::new(),
         (Some(kind), event) => format!(", waits on {kind} {}", event.unwrap_or("?")),
@@ -93,17 +93,17 @@ fn state(ground: &Ground<'_>, backend: &Backend) -> String {
     text::one_line(&format!("{}{}{own}", state.as_str(), since.unwrap_or_default())).into_owned()
 }
 
-fn transaction(ground: &Ground<'_>, backend: &Backend) -> String {
+fn transaction(index: &PlanIndex<'_>, backend: &Backend) -> String {
     match backend.xact_start {
         None => "in no transaction".to_owned(),
         Some(start) => {
             let wrote = if backend.backend_xid.is_some() { "has written" } else { "has written nothing" };
-            format!("in a transaction for {}, which {wrote}", ground.age_text(start))
+            format!("in a transaction for {}, which {wrote}", index.age_text(start))
         }
     }
 }
 
-fn origin(ground: &Ground<'_>, backend: &Backend) -> String {
+fn origin(index: &PlanIndex<'_>, backend: &Backend) -> String {
     let mut words = Vec::new();
     if let Some(database) = backend.database.as_deref() {
         words.push(format!("in {database}"));
@@ -112,7 +112,7 @@ fn origin(ground: &Ground<'_>, backend: &Backend) -> String {
         words.push(format!("from {client}"));
     }
     if let Some(start) = backend.backend_start {
-        words.push(format!("connected {} ago", ground.age_text(start)));
+        words.push(format!("connected {} ago", index.age_text(start)));
     }
     text::one_line(&words.join(", ")).into_owned()
 }

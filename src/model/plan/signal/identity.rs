@@ -1,11 +1,11 @@
 //! What tells the situation that was seen from every other one.
 
-use super::choose::Pick;
+use super::choose::SelectedSession;
 use super::{rule, work};
 use crate::model::Timestamp;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{LockMode, LockTag, LockType};
-use crate::model::plan::look::Ground;
+use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{Ask, Change, Client, Seen, SessionTarget, Stake, Verb};
 use crate::model::wait_graph::Party;
 
@@ -15,20 +15,20 @@ const UNKNOWN: &str = "what it does is not known (track_activities is off there)
 /// The identity of a session and of what it was seen in. In a pool the same session serves somebody else a moment later, so
 /// the process alone is none.
 pub(super) fn of(
-    ground: &Ground<'_>,
+    index: &PlanIndex<'_>,
     ask: &Ask,
-    pick: &Pick,
+    pick: &SelectedSession,
     backend: &Backend,
     blocks: bool,
 ) -> Result<SessionTarget, String> {
     let backend_start = backend.backend_start.ok_or("when it began is not known")?;
-    if pick.holds.is_some_and(|held| !ground.may_hold(pick.pid, held)) {
+    if pick.holds.is_some_and(|held| !index.may_hold(pick.pid, held)) {
         return Err(format!("{}", Change::HoldsNotAnyMore));
     }
     let party = Party::Backend(pick.pid);
     // Who blocks others while it is in no transaction does so with a lock of its session's.
-    let awaited = || if blocks && backend.xact_start.is_none() { awaited_key(ground, party) } else { None };
-    let waits_only = ask.is_of_chains() && !blocks && ground.graph.wait_of(party).is_some();
+    let awaited = || if blocks && backend.xact_start.is_none() { awaited_key(index, party) } else { None };
+    let waits_only = ask.is_of_chains() && !blocks && index.graph.wait_of(party).is_some();
     let compared = rule::compared(ask.verb, backend, waits_only);
     if ask.verb == Verb::Cancel && backend.query_start.is_none() {
         return Err("when its query began is not known".to_owned());
@@ -49,8 +49,8 @@ pub(super) fn of(
 }
 
 /// The advisory lock that a party holds and most wait for.
-fn awaited_key(ground: &Ground<'_>, party: Party) -> Option<(LockTag, LockMode)> {
-    let queues = ground.graph.queues.iter().filter(|queue| queue.tag.locktype == LockType::Advisory);
+fn awaited_key(index: &PlanIndex<'_>, party: Party) -> Option<(LockTag, LockMode)> {
+    let queues = index.graph.queues.iter().filter(|queue| queue.tag.locktype == LockType::Advisory);
     let held = queues.filter_map(|queue| {
         let holder = queue.holders.iter().find(|holder| holder.party == party)?;
         Some((queue.waiters.len(), queue.tag, holder.modes.iter().last()?))
@@ -60,14 +60,14 @@ fn awaited_key(ground: &Ground<'_>, party: Party) -> Option<(LockTag, LockMode)>
 
 /// How a session is not what was seen any more, by what is shown now; none while it is, and while that cannot be told.
 pub(in crate::model::plan) fn changed(
-    ground: &Ground<'_>,
+    index: &PlanIndex<'_>,
     verb: Verb,
     target: &SessionTarget,
 ) -> Option<Change> {
-    if ground.snapshot.backends.error.is_some() {
+    if index.snapshot.backends.error.is_some() {
         return None;
     }
-    let Some(backend) = ground.backend(target.pid) else { return Some(Change::Gone) };
+    let Some(backend) = index.backend(target.pid) else { return Some(Change::Gone) };
     match backend.backend_start {
         None => return Some(Change::Hidden),
         Some(start) if start != target.backend_start => return Some(Change::Gone),
@@ -82,13 +82,13 @@ pub(in crate::model::plan) fn changed(
     if verb == Verb::Cancel && backend.state != Some(State::Active) {
         return Some(Change::NotActive);
     }
-    if !ground.knows_locks() {
+    if !index.knows_locks() {
         return None;
     }
-    if target.holds.is_some_and(|held| !ground.may_hold(target.pid, held)) {
+    if target.holds.is_some_and(|held| !index.may_hold(target.pid, held)) {
         return Some(Change::HoldsNotAnyMore);
     }
-    if target.blocks && ground.graph.blocked_by(Party::Backend(target.pid)).is_empty() {
+    if target.blocks && index.graph.blocked_by(Party::Backend(target.pid)).is_empty() {
         return Some(Change::BlocksNobody);
     }
     None
@@ -97,13 +97,13 @@ pub(in crate::model::plan) fn changed(
 /// The same session as it is now, where it has gone on, and is on the same work still. In a transaction that cannot be told: the next one
 /// may be just about to take the key in it.
 pub(super) fn again(
-    ground: &Ground<'_>,
+    index: &PlanIndex<'_>,
     verb: Verb,
     target: &SessionTarget,
     work: Option<&Stake>,
 ) -> Option<SessionTarget> {
-    let is_on = |work| work::is_on(ground, target.pid, work);
-    let backend = ground.backend(target.pid).filter(|backend| backend.xact_start.is_none())?;
+    let is_on = |work| work::is_on(index, target.pid, work);
+    let backend = index.backend(target.pid).filter(|backend| backend.xact_start.is_none())?;
     moved_on(target, backend).filter(|_| verb == Verb::Terminate && work.is_some_and(is_on))?;
     let compared = rule::compared(verb, backend, false);
     let again = SessionTarget {
@@ -112,7 +112,7 @@ pub(super) fn again(
         state_change: rule::seen(compared.state, backend.state_change),
         ..target.clone()
     };
-    changed(ground, verb, &again).is_none().then_some(again)
+    changed(index, verb, &again).is_none().then_some(again)
 }
 
 /// Whether it is at something else by now.

@@ -12,10 +12,11 @@ mod work;
 
 use rustc_hash::FxHashSet;
 
-use self::choose::{Meant, Pick};
-use super::look::Ground;
+use self::choose::{SelectedSession, SessionSelection};
+use super::context::PlanIndex;
 use super::{
-    ActionPlan, Ask, Caution, Change, Confirm, Look, PlannedTarget, Refused, Scope, Target, Verb, What,
+    ActionPlan, Ask, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, Scope, Target,
+    TargetKind, Verb,
 };
 use crate::model::finding::Subject;
 use crate::model::wait_graph::Party;
@@ -26,39 +27,39 @@ pub(super) use identity::changed;
 /// What is going to be done to sessions. The targets come in the order of the rows; those of the forest in its order, so that
 /// who blocks others is ended before them, while they wait still.
 #[must_use]
-pub fn sessions(look: &Look<'_>, ask: &Ask) -> ActionPlan {
+pub fn sessions(context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
     let mut plan = ActionPlan::new(ask.verb);
-    let Some(ground) = Ground::of(look) else {
+    let Some(index) = PlanIndex::of(context) else {
         plan.refused.push(Refused::new("the server", Subject::Server, "nothing has been seen of it yet"));
         return plan;
     };
-    let Meant { picks, refused, hidden } = choose::meant(&ground, ask);
+    let SessionSelection { picks, refused, hidden } = choose::meant(&index, ask);
     (plan.refused, plan.hidden) = (refused, hidden);
-    let held = facts::Held::of(&ground, picks.iter().map(|pick| pick.pid));
+    let held = facts::Held::of(&index, picks.iter().map(|pick| pick.pid));
     for pick in picks {
-        match planned(&ground, ask, &pick, &held) {
+        match planned(&index, ask, &pick, &held) {
             Ok(row) => plan.rows.push(row),
             Err(reason) => {
-                plan.refused.push(Refused::new(ground.name(pick.pid), ground.subject(pick.pid), reason));
+                plan.refused.push(Refused::new(index.name(pick.pid), index.subject(pick.pid), reason));
             }
         }
     }
-    plan.offers = choose::offers(&ground, ask);
+    plan.offers = choose::offers(&index, ask);
     let alone = match plan.rows.as_slice() {
-        [row] if ask.verb == Verb::Terminate => work::owner(&ground, &row.target),
+        [row] if ask.verb == Verb::Terminate => work::owner(&index, &row.target),
         _ => None,
     };
     plan.confirm = Confirm::of(plan.rows.len(), alone);
-    together(&ground, &mut plan);
+    together(&index, &mut plan);
     plan
 }
 
 /// The same plan with who else could be meant by now. Of those that are meant already there are as many as are in it: who has come
 /// since is not among them.
 #[must_use]
-pub fn with_offers(mut plan: ActionPlan, look: &Look<'_>, ask: &Ask) -> ActionPlan {
-    let Some(ground) = Ground::of(look) else { return plan };
-    let offers = choose::offers(&ground, ask);
+pub fn with_offers(mut plan: ActionPlan, context: &PlanContext<'_>, ask: &Ask) -> ActionPlan {
+    let Some(index) = PlanIndex::of(context) else { return plan };
+    let offers = choose::offers(&index, ask);
     // What is gone by now was there to be chosen, and closes by itself.
     if offers.is_empty() {
         return plan;
@@ -73,47 +74,47 @@ pub fn with_offers(mut plan: ActionPlan, look: &Look<'_>, ask: &Ask) -> ActionPl
 }
 
 /// What is known of the targets by now: their facts and what comes of them. The targets stay as they are.
-pub(super) fn refresh(ground: &Ground<'_>, plan: &mut ActionPlan) {
+pub(super) fn refresh(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
     let pids: Vec<i32> = plan.rows.iter().filter_map(pid_of).collect();
-    let held = facts::Held::of(ground, pids.into_iter());
+    let held = facts::Held::of(index, pids.into_iter());
     for row in &mut plan.rows {
-        let What::Session(target) = &mut row.target.what else { continue };
-        if let Some(again) = identity::again(ground, plan.verb, target, row.work.as_ref()) {
+        let TargetKind::Session(target) = &mut row.target.what else { continue };
+        if let Some(again) = identity::again(index, plan.verb, target, row.work.as_ref()) {
             *target = again;
         }
         let target = &*target;
-        let lost = || row.lease.as_ref().is_some_and(|lease| hands::is_lost(ground, lease));
+        let lost = || row.lease.as_ref().is_some_and(|lease| hands::is_lost(index, lease));
         row.change = row
             .change
-            .or_else(|| changed(ground, plan.verb, target))
+            .or_else(|| changed(index, plan.verb, target))
             .or_else(|| lost().then_some(Change::OtherRow));
         if row.change.is_none() {
             let pid = target.pid;
-            let effect = effect_of(ground, plan.verb, &[Party::Backend(pid)]);
-            let pick = Pick::new(pid, None);
-            row.target.name = ground.name(pid);
-            row.facts = facts::of(ground, pid, &held);
-            row.cautions = cautions(ground, plan.verb, &pick, &row.cautions);
+            let effect = effect_of(index, plan.verb, &[Party::Backend(pid)]);
+            let pick = SelectedSession::new(pid, None);
+            row.target.name = index.name(pid);
+            row.facts = facts::of(index, pid, &held);
+            row.cautions = cautions(index, plan.verb, &pick, &row.cautions);
             row.effect = Some(effect);
         }
     }
-    together(ground, plan);
+    together(index, plan);
 }
 
 /// What comes of all that are still as they were.
-fn together(ground: &Ground<'_>, plan: &mut ActionPlan) {
+fn together(index: &PlanIndex<'_>, plan: &mut ActionPlan) {
     let parties: Vec<Party> = plan
         .rows
         .iter()
         .filter(|row| row.change.is_none())
         .filter_map(|row| pid_of(row).map(Party::Backend))
         .collect();
-    plan.effect = (!parties.is_empty()).then(|| effect_of(ground, plan.verb, &parties));
+    plan.effect = (!parties.is_empty()).then(|| effect_of(index, plan.verb, &parties));
 }
 
 fn pid_of(row: &PlannedTarget) -> Option<i32> {
     match &row.target.what {
-        What::Session(target) => Some(target.pid),
+        TargetKind::Session(target) => Some(target.pid),
         _ => None,
     }
 }
@@ -127,34 +128,34 @@ fn does(verb: Verb, pid: i32) -> String {
 }
 
 fn planned(
-    ground: &Ground<'_>,
+    index: &PlanIndex<'_>,
     ask: &Ask,
-    pick: &Pick,
+    pick: &SelectedSession,
     held: &facts::Held<'_>,
 ) -> Result<PlannedTarget, String> {
-    let backend = refuse::check(ground, ask.verb, pick)?;
-    let effect = effect_of(ground, ask.verb, &[Party::Backend(pick.pid)]);
+    let backend = refuse::check(index, ask.verb, pick)?;
+    let effect = effect_of(index, ask.verb, &[Party::Backend(pick.pid)]);
     let blocks = ask.is_of_chains() && effect.blocked > 0;
-    let target = identity::of(ground, ask, pick, backend, blocks)?;
+    let target = identity::of(index, ask, pick, backend, blocks)?;
     Ok(PlannedTarget {
         target: Target {
-            what: What::Session(target),
-            name: ground.name(pick.pid),
-            subject: ground.subject(pick.pid),
+            what: TargetKind::Session(target),
+            name: index.name(pick.pid),
+            subject: index.subject(pick.pid),
         },
         does: does(ask.verb, pick.pid),
-        facts: facts::of(ground, pick.pid, held),
+        facts: facts::of(index, pick.pid, held),
         effect: Some(effect),
-        cautions: cautions(ground, ask.verb, pick, &[]),
+        cautions: cautions(index, ask.verb, pick, &[]),
         lease: pick.lease.clone(),
-        work: pick.work.clone().or_else(|| work::of(ground, pick.pid)),
+        work: pick.work.clone().or_else(|| work::of(index, pick.pid)),
         change: None,
     })
 }
 
 /// What ending a session breaks. What was said once because of how it was chosen is said again.
-fn cautions(ground: &Ground<'_>, verb: Verb, pick: &Pick, before: &[Caution]) -> Vec<Caution> {
-    let mut cautions = caution::of(ground, verb, pick);
+fn cautions(index: &PlanIndex<'_>, verb: Verb, pick: &SelectedSession, before: &[Caution]) -> Vec<Caution> {
+    let mut cautions = caution::of(index, verb, pick);
     let kinds: FxHashSet<_> = cautions.iter().map(|caution| caution.kind).collect();
     let stays = |caution: &&Caution| {
         caution.kind == super::CautionKind::ParallelWorker && !kinds.contains(&caution.kind)

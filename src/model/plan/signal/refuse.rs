@@ -1,18 +1,22 @@
 //! What cannot be signalled, or to no use.
 
-use super::choose::Pick;
+use super::choose::SelectedSession;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::VirtualTransaction;
 use crate::model::plan::Verb;
-use crate::model::plan::look::Ground;
+use crate::model::plan::context::PlanIndex;
 use crate::text;
 
 /// The session, if it can be signalled; else why not.
-pub(super) fn check<'a>(ground: &Ground<'a>, verb: Verb, pick: &Pick) -> Result<&'a Backend, String> {
-    if ground.is_own(pick.pid) {
+pub(super) fn check<'a>(
+    index: &PlanIndex<'a>,
+    verb: Verb,
+    pick: &SelectedSession,
+) -> Result<&'a Backend, String> {
+    if index.is_own(pick.pid) {
         return Err("this is locktop's own session".to_owned());
     }
-    let Some(backend) = ground.backend(pick.pid) else { return Err("is gone".to_owned()) };
+    let Some(backend) = index.backend(pick.pid) else { return Err("is gone".to_owned()) };
     if pick.start.is_some() && backend.backend_start.is_some() && backend.backend_start != pick.start {
         return Err("has ended; another session has its process id by now".to_owned());
     }
@@ -20,11 +24,11 @@ pub(super) fn check<'a>(ground: &Ground<'a>, verb: Verb, pick: &Pick) -> Result<
         return Err(why.to_owned());
     }
     let (user, kind) = (backend.user.as_deref(), backend.backend_type.as_deref());
-    if let Some(lack) = ground.look.rights.and_then(|rights| rights.lacks(verb, user, kind)) {
+    if let Some(lack) = index.context.rights.and_then(|rights| rights.lacks(verb, user, kind)) {
         return Err(lack.to_string());
     }
     if backend.backend_start.is_none() {
-        let role = ground.snapshot.server().map(|server| text::identifier(&server.user)).unwrap_or_default();
+        let role = index.snapshot.server().map(|server| text::identifier(&server.user)).unwrap_or_default();
         return Err(format!(
             "when it began is hidden from this role, so it cannot be told from the next session with its process id: \
              GRANT pg_read_all_stats TO {role}"
@@ -79,8 +83,8 @@ fn has_query(backend: &Backend) -> Result<(), String> {
 }
 
 /// What ends a prepared transaction, which has no process: a statement to be run by its owner in its database.
-pub(super) fn prepared(ground: &Ground<'_>, xact: VirtualTransaction) -> String {
-    let Some(row) = ground.prepared().get(ground.snapshot, xact) else {
+pub(super) fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> String {
+    let Some(row) = index.prepared().get(index.snapshot, xact) else {
         return "is a prepared transaction and has no process; ROLLBACK PREPARED ends it, by its name in \
                 pg_prepared_xacts"
             .to_owned();

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::sessions::{id, identity, look, one, reason, table};
+use super::sessions::{context, id, identity, one, reason, table};
 use crate::model::backend::State;
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
@@ -11,16 +11,16 @@ use crate::model::wait_graph::Party;
 use crate::sample::{Builder, advisory, at, incident};
 
 fn ask(verb: Verb, scope: Scope, pid: i32) -> Ask {
-    Ask { scope, from_chains: true, ..Ask::new(verb, vec![Chosen::Backend(id(pid))]) }
+    Ask { scope, from_chains: true, ..Ask::new(verb, vec![SelectedRow::Backend(id(pid))]) }
 }
 
 fn plan(view: &View, verb: Verb, scope: Scope, pid: i32) -> ActionPlan {
-    sessions(&look(view), &ask(verb, scope, pid))
+    sessions(&context(view), &ask(verb, scope, pid))
 }
 
 fn pids(plan: &ActionPlan) -> Vec<i32> {
     let pid = |row: &PlannedTarget| match &row.target.what {
-        What::Session(target) => target.pid,
+        TargetKind::Session(target) => target.pid,
         _ => 0,
     };
     plan.rows.iter().map(pid).collect()
@@ -41,9 +41,9 @@ fn a_root_has_to_block_still() {
     // The next one has come forward: nobody waits for it any more.
     let mut b = incident(0.0);
     b.locks.retain(|lock| lock.granted);
-    assert_eq!(still_there(&root, &look(&b.view())), [Some(Change::BlocksNobody)]);
+    assert_eq!(still_there(&root, &context(&b.view())), [Some(Change::BlocksNobody)]);
     // From elsewhere that is not asked for.
-    assert!(!identity(&one(&view, Verb::Terminate, Chosen::Backend(id(4312)))).blocks);
+    assert!(!identity(&one(&view, Verb::Terminate, SelectedRow::Backend(id(4312)))).blocks);
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn everybody_below_is_ended_in_the_order_of_the_forest() {
     let all: Vec<i32> = std::iter::once(4410).chain(4466..4482).collect();
     assert_eq!((pids(&below), below.confirm.clone()), (all, Confirm::Count(17)));
     assert_eq!(words(&below), "blocks nobody; frees nobody");
-    let targets = below.deed(1, 5.0).targets;
-    let What::Session(first) = &targets[0].what else { panic!() };
+    let targets = below.command(1, 5.0).targets;
+    let TargetKind::Session(first) = &targets[0].what else { panic!() };
     assert!(first.blocks, "while those below it wait still");
     assert_eq!(reason(&plan(&view, Verb::Terminate, Scope::Below, 4466)), "no session waits below it");
 }
@@ -114,42 +114,47 @@ fn what_the_filter_hides_is_left_out_and_counted() {
     let only = |pids: &[i32]| pids.iter().map(|pid| Party::Backend(*pid)).collect::<FxHashSet<_>>();
     let shown = Some(only(&[4312, 4470, 4471]));
     let below = Ask { shown: shown.clone(), ..ask(Verb::Terminate, Scope::Below, 4312) };
-    let plan = sessions(&look(&view), &below);
+    let plan = sessions(&context(&view), &below);
     assert_eq!((pids(&plan), plan.hidden), (vec![4470, 4471], 15));
     let root = Ask { shown: Some(only(&[4466])), ..ask(Verb::Terminate, Scope::Root, 4466) };
-    let plan = sessions(&look(&view), &root);
+    let plan = sessions(&context(&view), &root);
     assert_eq!((plan.rows.len(), plan.hidden), (0, 1));
     assert_eq!(plan.why_over().unwrap(), "the filter hides all of them");
     let queue = &view.graph.queues.iter().find(|queue| queue.tag == table(2001)).unwrap().tag;
-    let group = Chosen::Group(Party::Backend(4410), *queue, LockMode::AccessShare);
-    let plan =
-        sessions(&look(&view), &Ask { shown, from_chains: true, ..Ask::new(Verb::Terminate, vec![group]) });
+    let group = SelectedRow::Group(Party::Backend(4410), *queue, LockMode::AccessShare);
+    let plan = sessions(
+        &context(&view),
+        &Ask { shown, from_chains: true, ..Ask::new(Verb::Terminate, vec![group]) },
+    );
     assert_eq!((pids(&plan), plan.hidden), (vec![4470, 4471], 14));
 }
 
 #[test]
 fn a_folded_line_means_all_its_members() {
     let view = incident(0.0).view();
-    let group = Chosen::Group(Party::Backend(4410), table(2001), LockMode::AccessShare);
-    let all =
-        Ask { from_chains: true, ..Ask::new(Verb::Cancel, vec![group, group, Chosen::Backend(id(4466))]) };
-    let plan = sessions(&look(&view), &all);
+    let group = SelectedRow::Group(Party::Backend(4410), table(2001), LockMode::AccessShare);
+    let all = Ask {
+        from_chains: true,
+        ..Ask::new(Verb::Cancel, vec![group, group, SelectedRow::Backend(id(4466))])
+    };
+    let plan = sessions(&context(&view), &all);
     assert_eq!((pids(&plan), plan.confirm), ((4466..4482).collect::<Vec<_>>(), Confirm::Count(16)));
-    let root = sessions(&look(&view), &Ask { scope: Scope::Root, ..Ask::new(Verb::Terminate, vec![group]) });
+    let root =
+        sessions(&context(&view), &Ask { scope: Scope::Root, ..Ask::new(Verb::Terminate, vec![group]) });
     assert_eq!(pids(&root), [4312]);
-    let other = Chosen::Group(Party::Backend(4410), table(2001), LockMode::Share);
+    let other = SelectedRow::Group(Party::Backend(4410), table(2001), LockMode::Share);
     assert_eq!(reason(&one(&view, Verb::Cancel, other)), "nobody waits like this any more");
 }
 
 #[test]
 fn marked_rows_are_ended_with_those_ahead_of_others_first() {
     let view = incident(0.0).view();
-    let chosen = [4470, 4410, 4312].map(|pid| Chosen::Backend(id(pid))).to_vec();
+    let chosen = [4470, 4410, 4312].map(|pid| SelectedRow::Backend(id(pid))).to_vec();
     let plan =
-        sessions(&look(&view), &Ask { from_chains: true, ..Ask::new(Verb::Terminate, chosen.clone()) });
+        sessions(&context(&view), &Ask { from_chains: true, ..Ask::new(Verb::Terminate, chosen.clone()) });
     assert_eq!(pids(&plan), [4312, 4410, 4470]);
     assert!(words(&plan).starts_with("blocks 15; frees 15 now: 4466"), "{}", words(&plan));
-    let elsewhere = sessions(&look(&view), &Ask::new(Verb::Terminate, chosen));
+    let elsewhere = sessions(&context(&view), &Ask::new(Verb::Terminate, chosen));
     assert_eq!(pids(&elsewhere), [4470, 4410, 4312], "as they are shown there");
 }
 

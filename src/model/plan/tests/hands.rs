@@ -1,6 +1,6 @@
 //! The session behind an item or a lease, which may be at something else a moment later.
 
-use super::sessions::{id, identity, look, one, reason};
+use super::sessions::{context, id, identity, one, reason};
 use crate::model::backend::State;
 use crate::model::lock::{LockMode, LockTag};
 use crate::model::namespace;
@@ -24,7 +24,7 @@ fn worker(item: i64, keys: &[LockTag]) -> Builder {
 }
 
 fn end_item(view: &View) -> ActionPlan {
-    one(view, Verb::Terminate, Chosen::Item(view.queue.rows[0].id))
+    one(view, Verb::Terminate, SelectedRow::Item(view.queue.rows[0].id))
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn who_works_on_an_item_has_to_hold_its_key() {
         (worker(10, &[key(10)]), Some(Change::HoldsNotAnyMore)),
         (worker(9, &[]), Some(Change::HoldsNotAnyMore)),
     ] {
-        assert_eq!(still_there(&plan, &look(&later.view())), [change]);
+        assert_eq!(still_there(&plan, &context(&later.view())), [change]);
     }
     let why = "7 does not hold its key, so nothing would tell whether it is on another item by then; K on the session itself \
                ends it";
@@ -62,10 +62,10 @@ fn a_worker_that_goes_on_with_its_work_is_the_same() {
     };
     for plan in [
         end_item(&worker(9, &[key(9)]).view()),
-        one(&worker(9, &[key(9)]).view(), Verb::Terminate, Chosen::Backend(id(7))),
+        one(&worker(9, &[key(9)]).view(), Verb::Terminate, SelectedRow::Backend(id(7))),
     ] {
         let then = identity(&plan);
-        let again = plan.refreshed(&look(&later(|_| {})));
+        let again = plan.refreshed(&context(&later(|_| {})));
         let now = SessionTarget {
             query_start: Seen::Same(Some(began)),
             state_change: Seen::Same(Some(began)),
@@ -85,7 +85,7 @@ fn a_worker_that_goes_on_with_its_work_is_the_same() {
             (|b| b.backends[0].application = Some("batch".into()), Change::OtherClient),
             (|b| b.backends[0].backend_start = Some(at(-9.0)), Change::Gone),
         ] {
-            assert_eq!(still_there(&plan, &look(&later(change))), [Some(word)]);
+            assert_eq!(still_there(&plan, &context(&later(change))), [Some(word)]);
         }
     }
 }
@@ -112,7 +112,7 @@ fn owner(state: State) -> Builder {
 }
 
 fn end_lease(view: &View) -> ActionPlan {
-    one(view, Verb::Terminate, Chosen::Lease(view.leases.rows[0].id))
+    one(view, Verb::Terminate, SelectedRow::Lease(view.leases.rows[0].id))
 }
 
 #[test]
@@ -125,12 +125,12 @@ fn who_has_a_lease_is_ended_in_the_same_transaction_or_not_at_all() {
         "7 is in no transaction, so nothing would tell whether it still has it by then; U ends the lease, K on the session \
          itself ends that"
     );
-    let by_itself = one(&idle, Verb::Terminate, Chosen::Backend(id(7)));
+    let by_itself = one(&idle, Verb::Terminate, SelectedRow::Backend(id(7)));
     assert_eq!(identity(&by_itself).xact_start, Seen::Same(None), "what is meant is the session");
     let change = |change: fn(&mut Builder)| {
         let mut b = owner(State::IdleInTransaction);
         change(&mut b);
-        still_there(&plan, &look(&b.view()))[0]
+        still_there(&plan, &context(&b.view()))[0]
     };
     assert_eq!(change(|b| b.leases[0].renewed_at = Some(at(-1.0))), None, "it was renewed");
     assert_eq!(change(|b| b.leases[0].owner = Some("node2".into())), Some(Change::OtherRow));

@@ -1,25 +1,25 @@
 //! Who is behind a session, and what tells that it is somebody else by now.
 
-use super::sessions::{ago, id, identity, look, one};
+use super::sessions::{ago, context, id, identity, one};
 use crate::model::backend::{Backend, State};
 use crate::model::lock::LockMode;
 use crate::model::plan::*;
 use crate::sample::{advisory, incident};
 
 /// What became of a session since it was chosen, by its process id.
-fn becomes(verb: Verb, chosen: Chosen, change: fn(&mut Backend)) -> Option<Change> {
+fn becomes(verb: Verb, chosen: SelectedRow, change: fn(&mut Backend)) -> Option<Change> {
     let plan = one(&incident(0.0).view(), verb, chosen);
     let pid = identity(&plan).pid;
     let mut b = incident(0.0);
     change(b.backends.iter_mut().find(|backend| backend.pid == pid).unwrap());
-    still_there(&plan, &look(&b.view()))[0]
+    still_there(&plan, &context(&b.view()))[0]
 }
 
 #[test]
 fn who_was_idle_and_ran_something_may_be_somebody_else() {
     let key = advisory(72_707_369);
     let ran = Some(Change::RanSomething);
-    for chosen in [Chosen::Backend(id(5100)), Chosen::Holder(id(4977), key, LockMode::Exclusive)] {
+    for chosen in [SelectedRow::Backend(id(5100)), SelectedRow::Holder(id(4977), key, LockMode::Exclusive)] {
         let becomes = |change| becomes(Verb::Terminate, chosen, change);
         assert_eq!(becomes(|_| {}), None);
         assert_eq!(becomes(|backend| backend.query_start = ago(1.0)), ran);
@@ -27,7 +27,7 @@ fn who_was_idle_and_ran_something_may_be_somebody_else() {
         assert_eq!(becomes(|backend| backend.xact_start = ago(1.0)), ran);
     }
     // Whoever goes on in the same transaction is the same.
-    let root = Chosen::Backend(id(4312));
+    let root = SelectedRow::Backend(id(4312));
     let goes_on = |backend: &mut Backend| {
         (backend.query_start, backend.state_change, backend.state) =
             (ago(1.0), ago(1.0), Some(State::Active));
@@ -45,7 +45,7 @@ fn another_client_is_somebody_else_whatever_it_is_in() {
             |backend| backend.client = Some("10.0.3.18".into()),
             |backend| backend.client_port = Some(1),
         ] {
-            assert_eq!(becomes(verb, Chosen::Backend(id(pid)), change), Some(Change::OtherClient));
+            assert_eq!(becomes(verb, SelectedRow::Backend(id(pid)), change), Some(Change::OtherClient));
         }
     }
 }

@@ -57,9 +57,9 @@ fn an_ask() -> impl Strategy<Value = Ask> {
         let tag = if tag % 2 == 0 { relation(u32::from(tag)) } else { advisory(i64::from(tag)) };
         let mode = LockMode::ALL[usize::from(mode) % 8];
         match kind {
-            0 => Chosen::Holder(id, tag, mode),
-            1 => Chosen::Group(Party::Backend(id.pid), tag, mode),
-            _ => Chosen::Backend(id),
+            0 => SelectedRow::Holder(id, tag, mode),
+            1 => SelectedRow::Group(Party::Backend(id.pid), tag, mode),
+            _ => SelectedRow::Backend(id),
         }
     });
     let verb = prop::sample::select(vec![Verb::Cancel, Verb::Terminate]);
@@ -75,7 +75,7 @@ fn an_ask() -> impl Strategy<Value = Ask> {
 
 fn targets(plan: &ActionPlan) -> Vec<&SessionTarget> {
     let target = |row| match row {
-        &PlannedTarget { target: Target { what: What::Session(ref target), .. }, .. } => target,
+        &PlannedTarget { target: Target { what: TargetKind::Session(ref target), .. }, .. } => target,
         row => panic!("{row:?}"),
     };
     plan.rows.iter().map(target).collect()
@@ -88,8 +88,8 @@ fn meant(view: &View, ask: &Ask) -> BTreeSet<i32> {
     let mut meant = BTreeSet::new();
     for chosen in &ask.chosen {
         let (pid, group) = match chosen {
-            Chosen::Backend(id) | Chosen::Holder(id, ..) => (id.pid, None),
-            Chosen::Group(Party::Backend(pid), tag, mode) => (*pid, Some((tag, mode))),
+            SelectedRow::Backend(id) | SelectedRow::Holder(id, ..) => (id.pid, None),
+            SelectedRow::Group(Party::Backend(pid), tag, mode) => (*pid, Some((tag, mode))),
             other => panic!("{other:?}"),
         };
         let party = Party::Backend(leader(pid));
@@ -117,8 +117,8 @@ proptest! {
 
     #[test]
     fn nobody_is_a_target_without_identity_or_without_being_meant(view in a_view(), ask in an_ask(), own in 2..14_i32) {
-        let look = Look { view: &view, rights: None, own_pids: &[own] };
-        let plan = sessions(&look, &ask);
+        let context = PlanContext { view: &view, rights: None, own_pids: &[own] };
+        let plan = sessions(&context, &ask);
         let snapshot = view.snapshot.as_ref().unwrap();
         let meant = meant(&view, &ask);
         for target in targets(&plan) {
@@ -144,8 +144,8 @@ proptest! {
 
     #[test]
     fn each_is_a_target_once_in_a_stable_order_and_counted(view in a_view(), ask in an_ask()) {
-        let look = Look { view: &view, rights: None, own_pids: &[] };
-        let plan = sessions(&look, &ask);
+        let context = PlanContext { view: &view, rights: None, own_pids: &[] };
+        let plan = sessions(&context, &ask);
         let order: Vec<i32> = targets(&plan).iter().map(|target| target.pid).collect();
         let once: BTreeSet<i32> = order.iter().copied().collect();
         prop_assert_eq!(once.len(), order.len());
@@ -155,7 +155,7 @@ proptest! {
             Confirm::Count(several) => *several == order.len() && *several > 1,
         };
         prop_assert!(fits, "{:?} for {}", plan.confirm, order.len());
-        prop_assert_eq!(&sessions(&look, &ask), &plan, "the same again");
+        prop_assert_eq!(&sessions(&context, &ask), &plan, "the same again");
         let place = |pid: i32| view.graph.tree.nodes.iter().position(|node| node.party == Party::Backend(pid));
         if ask.from_chains || ask.scope != Scope::This {
             let places: Vec<usize> = order.iter().filter_map(|pid| place(*pid)).collect();
@@ -166,7 +166,7 @@ proptest! {
             let told: BTreeSet<i32> =
                 plan.refused.iter().filter_map(|refused| refused.name.split(' ').next()?.parse().ok()).collect();
             for chosen in &ask.chosen {
-                let (Chosen::Backend(id) | Chosen::Holder(id, ..)) = chosen else { continue };
+                let (SelectedRow::Backend(id) | SelectedRow::Holder(id, ..)) = chosen else { continue };
                 let leader = view.snapshot.as_ref().unwrap().backend(id.pid).map_or(id.pid, crate::model::backend::Backend::group);
                 let is_told = [id.pid, leader].iter().any(|pid| once.contains(pid) || told.contains(pid));
                 prop_assert!(is_told, "{} is in neither {:?} nor {:?}", id.pid, once, told);
@@ -177,17 +177,17 @@ proptest! {
     /// What is planned is still there in the same view, and nothing else comes of it.
     #[test]
     fn a_plan_that_is_refreshed_at_once_stays_as_it_is(view in a_view(), ask in an_ask()) {
-        let look = Look { view: &view, rights: None, own_pids: &[] };
-        let plan = sessions(&look, &ask);
-        let again = plan.refreshed(&look);
+        let context = PlanContext { view: &view, rights: None, own_pids: &[] };
+        let plan = sessions(&context, &ask);
+        let again = plan.refreshed(&context);
         prop_assert_eq!(&again, &plan);
-        prop_assert_eq!(again.deed(1, 5.0), plan.deed(1, 5.0));
+        prop_assert_eq!(again.command(1, 5.0), plan.command(1, 5.0));
     }
 
     #[test]
     fn what_several_free_is_what_the_graph_says(view in a_view(), ask in an_ask()) {
-        let look = Look { view: &view, rights: None, own_pids: &[] };
-        let plan = sessions(&look, &ask);
+        let context = PlanContext { view: &view, rights: None, own_pids: &[] };
+        let plan = sessions(&context, &ask);
         let parties: Vec<Party> = targets(&plan).iter().map(|target| Party::Backend(target.pid)).collect();
         let Some(effect) = &plan.effect else {
             prop_assert!(parties.is_empty());

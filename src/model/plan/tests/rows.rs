@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::sessions::look;
+use super::sessions::context;
 use super::{orphan, slow};
 use crate::model::lease::LeaseId;
 use crate::model::lock::LockMode;
@@ -39,14 +39,14 @@ fn lease(view: &View, name: &str) -> LeaseId {
 }
 
 fn unlock(view: &View, name: &str) -> ActionPlan {
-    leases(&look(view), &[lease(view, name)])
+    leases(&context(view), &[lease(view, name)])
 }
 
 #[test]
 fn a_lease_is_compared_with_its_whole_row() {
     let view = some_leases(0.0).view();
     let plan = unlock(&view, "1");
-    let What::Lease(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
+    let TargetKind::Lease(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
     assert_eq!((&*target.id, &*target.owner, target.renewed_at), ("1", "node2", at(-8.0)));
     assert!((target.term - 20.0).abs() < f64::EPSILON && target.token == Some(12) && !target.is_own);
     assert_eq!(plan.confirm, Confirm::Owner("1".to_owned()), "its owner may be alive");
@@ -64,9 +64,9 @@ fn a_lease_is_compared_with_its_whole_row() {
         let plan = unlock(&view, name);
         assert_eq!((plan.rows.len(), reasons(&plan)), (0, vec![reason]), "{name}");
     }
-    let several = leases(&look(&view), &["1", "4", "7", "4"].map(|name| lease(&view, name)));
+    let several = leases(&context(&view), &["1", "4", "7", "4"].map(|name| lease(&view, name)));
     assert_eq!((several.rows.len(), several.refused.len(), several.confirm), (2, 1, Confirm::Count(2)));
-    let plan = leases(&look(&view), &[lease(&view, "7"), lease(&view, "1")]);
+    let plan = leases(&context(&view), &[lease(&view, "7"), lease(&view, "1")]);
     assert_eq!(plan.confirm, Confirm::Owner("1".to_owned()), "of the one that is left");
     let standby = standby(&view);
     assert!(reasons(&unlock(&standby, "1"))[0].starts_with("this is a standby"));
@@ -100,10 +100,10 @@ fn a_renewal_is_followed_and_a_new_owner_is_not() {
     let again = |change: fn(&mut Builder)| {
         let mut b = some_leases(0.0);
         change(&mut b);
-        plan.refreshed(&look(&b.view()))
+        plan.refreshed(&context(&b.view()))
     };
     let renewed = again(|b| b.leases[2].renewed_at = Some(at(-1.0)));
-    let What::Lease(target) = &renewed.rows[0].target.what else { panic!() };
+    let TargetKind::Lease(target) = &renewed.rows[0].target.what else { panic!() };
     assert_eq!((renewed.rows[0].change, target.renewed_at), (None, at(-1.0)), "what is shown is compared");
     let change = |change: fn(&mut Builder)| again(change).rows[0].change;
     assert_eq!(change(|b| b.leases[2].owner = Some("node9".into())), Some(Change::OtherRow));
@@ -129,8 +129,8 @@ fn redis(value: LockValue) -> View {
 fn a_lock_in_redis_is_compared_with_its_value() {
     let view = redis(LockValue::text(b"host-1:abc"));
     let id = view.leases.rows[0].id;
-    let plan = leases(&look(&view), &[id]);
-    let What::RedisLease(lease) = &plan.rows[0].target.what else { panic!("{plan:?}") };
+    let plan = leases(&context(&view), &[id]);
+    let TargetKind::RedisLease(lease) = &plan.rows[0].target.what else { panic!("{plan:?}") };
     assert_eq!(
         (&*lease.key, plan.confirm.clone()),
         (b"job:7".as_slice(), Confirm::Owner("job:7".to_owned()))
@@ -138,19 +138,19 @@ fn a_lock_in_redis_is_compared_with_its_value() {
     assert_eq!(plan.rows[0].does, "delete job:7 on 3 servers, where its value is what is shown");
     assert_eq!(plan.rows[0].cautions[0].words, "1 of 3 servers do not answer: there it may stay");
     assert_eq!(plan.rows[0].facts[2..], ["never ends by itself".to_owned(), "on 2 of 3 servers".to_owned()]);
-    assert_eq!(still_there(&plan, &look(&view)), [None]);
+    assert_eq!(still_there(&plan, &context(&view)), [None]);
     let other = redis(LockValue::text(b"host-2:def"));
-    assert_eq!(still_there(&plan, &look(&other)), [Some(Change::OtherRow)]);
+    assert_eq!(still_there(&plan, &context(&other)), [Some(Change::OtherRow)]);
     let unseen = changed(&view, |snapshot| Arc::make_mut(&mut snapshot.systems).redis = Arc::default());
-    assert_eq!(still_there(&plan, &look(&unseen)), [Some(Change::Gone)]);
+    assert_eq!(still_there(&plan, &context(&unseen)), [Some(Change::Gone)]);
     let long = redis(LockValue::Text { bytes: b"host".as_slice().into(), whole: false });
-    let plan = leases(&look(&long), &[id]);
+    let plan = leases(&context(&long), &[id]);
     assert_eq!(reasons(&plan), ["its value is longer than what is read of it, so it cannot be compared"]);
 }
 
 fn item(view: &View, verb: Verb, id: i64) -> ActionPlan {
     let id = ItemId { table: view.queue.rows[0].id.table, id };
-    items(&look(view), verb, &[id])
+    items(&context(view), verb, &[id])
 }
 
 #[test]
@@ -177,14 +177,14 @@ fn an_item_is_taken_only_from_nobody() {
         assert_eq!(plan.rows.len(), usize::from(reason.is_none()), "{id} {verb:?}");
     }
     let plan = item(&view, put_back, 41_100);
-    let What::Item(target) = &plan.rows[0].target.what else { panic!() };
+    let TargetKind::Item(target) = &plan.rows[0].target.what else { panic!() };
     let seen = (target.id, target.status.as_deref(), target.attempt, target.is_own);
     assert_eq!(seen, (41_100, Some("failed"), Some(3), true));
     assert_eq!(plan.rows[0].does, "requeue_queue_item(41100)");
     assert!(plan.rows[0].facts.iter().any(|fact| fact == "error: smtp: 550 no such user ␛[2J"));
     let mut b = queue(0.0);
     b.items.iter_mut().find(|item| item.id == 41_100).unwrap().attempt = Some(4);
-    assert_eq!(still_there(&plan, &look(&b.view())), [Some(Change::OtherRow)]);
+    assert_eq!(still_there(&plan, &context(&b.view())), [Some(Change::OtherRow)]);
     let standby = standby(&view);
     assert!(reasons(&item(&standby, put_back, 41_100))[0].starts_with("this is a standby"));
 }
@@ -194,7 +194,7 @@ fn task_id(view: &View, id: i64) -> TaskId {
 }
 
 fn task(view: &View, verb: Verb, id: i64) -> ActionPlan {
-    tasks(&look(view), verb, &[task_id(view, id)])
+    tasks(&context(view), verb, &[task_id(view, id)])
 }
 
 #[test]
@@ -217,12 +217,12 @@ fn a_task_is_switched_and_made_due() {
     let plan = task(&view, Verb::Disable, 3);
     assert_eq!(plan.rows[0].does, "UPDATE locktop.scheduled_tasks SET is_enabled = false WHERE id = 3");
     assert_eq!(plan.rows[0].cautions[0].kind, CautionKind::Futile, "it goes on");
-    let What::Task(target) = &plan.rows[0].target.what else { panic!() };
+    let TargetKind::Task(target) = &plan.rows[0].target.what else { panic!() };
     assert_eq!((target.id, target.enabled, target.is_own), (3, Some(true), true));
     let mut b = jobs(0.0);
     b.tasks.iter_mut().find(|task| task.id == 3).unwrap().enabled = Some(false);
-    assert_eq!(still_there(&plan, &look(&b.view())), [Some(Change::OtherRow)]);
-    let toggled = |id: i64| toggle(&look(&view), &[task_id(&view, id)]);
+    assert_eq!(still_there(&plan, &context(&b.view())), [Some(Change::OtherRow)]);
+    let toggled = |id: i64| toggle(&context(&view), &[task_id(&view, id)]);
     assert_eq!((toggled(3), toggled(9)), (Verb::Disable, Verb::Enable));
     let standby = standby(&view);
     assert!(reasons(&task(&standby, Verb::Disable, 3))[0].starts_with("this is a standby"));
@@ -233,7 +233,10 @@ fn a_task_is_switched_and_made_due() {
 }
 
 fn these(view: &View, ids: &[i64]) -> Recovery {
-    executions(&look(view), &Which::These(ids.iter().map(|id| (task_id(view, *id), None)).collect()))
+    executions(
+        &context(view),
+        &RecoveryScope::These(ids.iter().map(|id| (task_id(view, *id), None)).collect()),
+    )
 }
 
 #[test]
@@ -265,26 +268,28 @@ fn only_what_can_be_recovered_is_asked_for() {
         let recovery = these(&view, &[id]);
         assert_eq!((asked(&recovery), &*recovery.refused[0].reason), (None, reason), "{id}");
     }
-    let all = |which: Which| asked(&executions(&look(&view), &which));
+    let all = |which: RecoveryScope| asked(&executions(&context(&view), &which));
     let table = task_id(&view, 7).table;
-    let any = || Within { table, shown: None };
-    assert_eq!(all(Which::Orphans(any())), Some((own.clone(), Selection::Orphans, false)));
-    assert_eq!(all(Which::Slow(any())), Some((own.clone(), Selection::Longer(None), true)));
+    let any = || RecoveryFilter { table, shown: None };
+    assert_eq!(all(RecoveryScope::Orphans(any())), Some((own.clone(), Selection::Orphans, false)));
+    assert_eq!(all(RecoveryScope::Slow(any())), Some((own.clone(), Selection::Longer(None), true)));
     // A filter hides the others, of which the server would know.
-    let shown =
-        |ids: &[i64]| Within { shown: Some(ids.iter().map(|id| (table, running(*id))).collect()), ..any() };
+    let shown = |ids: &[i64]| RecoveryFilter {
+        shown: Some(ids.iter().map(|id| (table, running(*id))).collect()),
+        ..any()
+    };
     let only = |id: i64, terminate| Some((own.clone(), Selection::Executions(vec![running(id)]), terminate));
-    assert_eq!(all(Which::Orphans(shown(&[1, 3, 7]))), only(7, false));
-    assert_eq!(all(Which::Slow(shown(&[1, 3, 7]))), only(3, true));
-    let hidden = executions(&look(&view), &Which::Orphans(shown(&[1, 3])));
+    assert_eq!(all(RecoveryScope::Orphans(shown(&[1, 3, 7]))), only(7, false));
+    assert_eq!(all(RecoveryScope::Slow(shown(&[1, 3, 7]))), only(3, true));
+    let hidden = executions(&context(&view), &RecoveryScope::Orphans(shown(&[1, 3])));
     assert_eq!((asked(&hidden), hidden.hidden), (None, 1));
     assert!(hidden.refused[0].reason.starts_with("the filter hides all of them"));
     assert!(
-        executions(&look(&standby(&view)), &Which::Orphans(Within::default())).refused[0]
+        executions(&context(&standby(&view)), &RecoveryScope::Orphans(RecoveryFilter::default())).refused[0]
             .reason
             .starts_with("this is a standby")
     );
-    let none = executions(&look(&Builder::default().view()), &Which::Orphans(any()));
+    let none = executions(&context(&Builder::default().view()), &RecoveryScope::Orphans(any()));
     assert!(none.request.is_none() && none.refused[0].reason.contains("locktop schema install"));
 }
 
@@ -292,7 +297,7 @@ fn only_what_can_be_recovered_is_asked_for() {
 fn all_are_those_of_the_tables_of_the_chosen_row() {
     let first = jobs(0.0).view();
     let table = task_id(&first, 7).table;
-    assert_eq!(place(&look(&first), table), None, "there are no others");
+    assert_eq!(place(&context(&first), table), None, "there are no others");
     let view = changed(&first, |snapshot| {
         let set = snapshot.task_sets[0].clone();
         let mut tables = (*set.tables).clone();
@@ -302,9 +307,10 @@ fn all_are_those_of_the_tables_of_the_chosen_row() {
         snapshot.task_sets = Arc::new(vec![other, set]);
     });
     for (table, schema) in [(table, "locktop"), (table + 1, "aaa")] {
-        let recovery = executions(&look(&view), &Which::Orphans(Within { table, shown: None }));
+        let recovery =
+            executions(&context(&view), &RecoveryScope::Orphans(RecoveryFilter { table, shown: None }));
         assert_eq!(recovery.request.map(|(schema, _)| schema).as_deref(), Some(schema));
-        assert_eq!(place(&look(&view), table).as_deref(), Some(schema), "it is named");
+        assert_eq!(place(&context(&view), table).as_deref(), Some(schema), "it is named");
     }
 }
 
@@ -327,10 +333,14 @@ fn tables_as_printed_are_not_recovered() {
     assert!(recovery.request.is_none());
     assert!(recovery.refused[0].reason.starts_with("its tables are not those of locktop schema install"));
     let table = task_id(&view, 7).table;
-    assert!(executions(&look(&view), &Which::Slow(Within { table, shown: None })).request.is_none());
+    assert!(
+        executions(&context(&view), &RecoveryScope::Slow(RecoveryFilter { table, shown: None }))
+            .request
+            .is_none()
+    );
     // Its session can be ended for the key that it holds, as anybody's can.
-    let ask = Ask::new(Verb::Terminate, vec![Chosen::Task(task_id(&view, 7), None)]);
-    assert_eq!(sessions(&look(&view), &ask).rows.len(), 1);
+    let ask = Ask::new(Verb::Terminate, vec![SelectedRow::Task(task_id(&view, 7), None)]);
+    assert_eq!(sessions(&context(&view), &ask).rows.len(), 1);
 }
 
 #[test]
@@ -340,17 +350,17 @@ fn a_plan_of_the_server_becomes_one_of_targets() {
     let plan = |running: &[Running], terminate: bool| {
         let select = Selection::Executions(vec![7, 8]);
         let request = Request { select, task: None, terminate };
-        recovery(&look(&view), Arc::new(RecoveryPlan::of("locktop", at(0.0), 30.0, running, &request)))
+        recovery(&context(&view), Arc::new(RecoveryPlan::of("locktop", at(0.0), 30.0, running, &request)))
     };
     let one = plan(std::slice::from_ref(&other), true);
     assert_eq!(
         (one.rows.len(), one.confirm.clone(), &*one.rows[0].target.name),
         (1, Confirm::Yes, "clean up (execution 8)")
     );
-    assert_eq!(one.rows[0].target.what, What::Execution { id: 8 });
+    assert_eq!(one.rows[0].target.what, TargetKind::Execution { id: 8 });
     let subject = crate::model::finding::Subject::Task(task_id(&view, 3));
     assert_eq!(one.rows[0].target.subject, subject);
-    assert!(one.deed(1, 5.0).recovery.is_some_and(|plan| plan.row(8).is_some()));
+    assert!(one.command(1, 5.0).recovery.is_some_and(|plan| plan.row(8).is_some()));
     let alive = plan(&[slow()], true);
     assert_eq!(alive.confirm, Confirm::Owner("4312".to_owned()), "a living owner");
     assert_eq!(alive.rows[0].does, "pg_terminate_backend(4312), then recover_seen_execution(7)");

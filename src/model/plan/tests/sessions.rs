@@ -10,22 +10,22 @@ use crate::model::view::View;
 use crate::model::wait_graph::Party;
 use crate::sample::{Builder, advisory, at, incident, jobs, relation};
 
-pub(super) fn look(view: &View) -> Look<'_> {
-    Look { view, rights: None, own_pids: &[] }
+pub(super) fn context(view: &View) -> PlanContext<'_> {
+    PlanContext { view, rights: None, own_pids: &[] }
 }
 
 pub(super) fn id(pid: i32) -> BackendId {
     BackendId { pid, backend_start: Some(at(-3600.0)) }
 }
 
-pub(super) fn one(view: &View, verb: Verb, chosen: Chosen) -> ActionPlan {
-    sessions(&look(view), &Ask::new(verb, vec![chosen]))
+pub(super) fn one(view: &View, verb: Verb, chosen: SelectedRow) -> ActionPlan {
+    sessions(&context(view), &Ask::new(verb, vec![chosen]))
 }
 
 /// The identity of the only target.
 pub(super) fn identity(plan: &ActionPlan) -> SessionTarget {
     assert_eq!((plan.rows.len(), plan.refused.as_slice()), (1, [].as_slice()), "{plan:?}");
-    let What::Session(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
+    let TargetKind::Session(target) = &plan.rows[0].target.what else { panic!("{plan:?}") };
     target.clone()
 }
 
@@ -53,7 +53,7 @@ pub(super) fn session(state: State, change: impl FnOnce(&mut Backend)) -> View {
 #[test]
 fn the_identity_is_that_of_the_situation() {
     let view = incident(0.0).view();
-    let end = identity(&one(&view, Verb::Terminate, Chosen::Backend(id(4312))));
+    let end = identity(&one(&view, Verb::Terminate, SelectedRow::Backend(id(4312))));
     let whole = SessionTarget {
         pid: 4312,
         backend_start: at(-3600.0),
@@ -70,10 +70,10 @@ fn the_identity_is_that_of_the_situation() {
         blocks: false,
     };
     assert_eq!(end, whole);
-    let cancel = identity(&one(&view, Verb::Cancel, Chosen::Backend(id(4410))));
+    let cancel = identity(&one(&view, Verb::Cancel, SelectedRow::Backend(id(4410))));
     let seen = (cancel.xact_start, cancel.query_start, cancel.holds, cancel.blocks);
     assert_eq!(seen, (Seen::Same(ago(171.0)), Seen::Same(ago(171.0)), None, false));
-    let idle = identity(&one(&view, Verb::Terminate, Chosen::Backend(id(5100))));
+    let idle = identity(&one(&view, Verb::Terminate, SelectedRow::Backend(id(5100))));
     assert_eq!(idle.xact_start, Seen::Same(None), "in no transaction, and so it has to stay");
 }
 
@@ -81,14 +81,17 @@ fn the_identity_is_that_of_the_situation() {
 fn the_holder_of_a_lock_has_to_hold_it_still() {
     let view = incident(0.0).view();
     let (key, accounts) = (advisory(72_707_369), relation(2001));
-    let plan = one(&view, Verb::Terminate, Chosen::Holder(id(4977), key, LockMode::Exclusive));
+    let plan = one(&view, Verb::Terminate, SelectedRow::Holder(id(4977), key, LockMode::Exclusive));
     let holder = identity(&plan);
     // And nothing may have been run in its session since.
     let seen = (holder.xact_start, holder.query_start, holder.state_change, holder.holds);
     let since = Seen::Same(ago(41.0));
     assert_eq!(seen, (Seen::Same(None), since, since, Some((key, LockMode::Exclusive))));
-    let in_transaction =
-        identity(&one(&view, Verb::Terminate, Chosen::Holder(id(4312), accounts, LockMode::RowExclusive)));
+    let in_transaction = identity(&one(
+        &view,
+        Verb::Terminate,
+        SelectedRow::Holder(id(4312), accounts, LockMode::RowExclusive),
+    ));
     let seen = (in_transaction.xact_start, in_transaction.holds);
     assert_eq!(seen, (Seen::Same(ago(192.0)), Some((accounts, LockMode::RowExclusive))));
 }
@@ -97,7 +100,7 @@ fn the_holder_of_a_lock_has_to_hold_it_still() {
 fn the_holder_of_a_tasks_key_is_found_by_the_task() {
     let view = jobs(0.0).view();
     let task = |id: i64| view.tasks.rows.iter().find(|row| row.task.id == id).unwrap().task;
-    let runs = one(&view, Verb::Terminate, Chosen::Task(task(3), None));
+    let runs = one(&view, Verb::Terminate, SelectedRow::Task(task(3), None));
     let key = advisory(TaskKey::Own(3).number());
     let target = identity(&runs);
     assert_eq!(
@@ -111,12 +114,12 @@ fn the_holder_of_a_tasks_key_is_found_by_the_task() {
     assert_eq!(runs.confirm, Confirm::Owner("6103".to_owned()), "it is the living owner of a task");
     assert_eq!(runs.rows[0].cautions[0].kind, CautionKind::Task);
     assert!(runs.rows[0].cautions[0].words.starts_with("runs 数据清理任务: "));
-    let leaked = one(&view, Verb::Terminate, Chosen::Task(task(6), None));
+    let leaked = one(&view, Verb::Terminate, SelectedRow::Task(task(6), None));
     assert_eq!((identity(&leaked).pid, leaked.confirm.clone()), (6106, Confirm::Yes));
-    let orphan = one(&view, Verb::Terminate, Chosen::Task(task(7), None));
+    let orphan = one(&view, Verb::Terminate, SelectedRow::Task(task(7), None));
     assert_eq!(reason(&orphan), "nobody holds its key: there is no session to end");
     // By its session it is the same owner, whose query may be cancelled all the same.
-    let plan = one(&view, Verb::Terminate, Chosen::Backend(id(6103)));
+    let plan = one(&view, Verb::Terminate, SelectedRow::Backend(id(6103)));
     assert_eq!(plan.confirm, Confirm::Owner("6103".to_owned()));
 }
 
@@ -124,7 +127,7 @@ fn the_holder_of_a_tasks_key_is_found_by_the_task() {
 fn what_has_no_identity_has_no_key() {
     let hidden = session(State::Active, |backend| backend.backend_start = None);
     let unseen = BackendId { pid: 7, backend_start: None };
-    let plan = one(&hidden, Verb::Terminate, Chosen::Backend(unseen));
+    let plan = one(&hidden, Verb::Terminate, SelectedRow::Backend(unseen));
     assert_eq!(
         reason(&plan),
         "when it began is hidden from this role, so it cannot be told from the next session with its process id: \
@@ -132,11 +135,11 @@ fn what_has_no_identity_has_no_key() {
     );
     let view = session(State::Active, |_| {});
     let other = BackendId { pid: 7, backend_start: Some(at(-10.0)) };
-    let plan = one(&view, Verb::Terminate, Chosen::Backend(other));
+    let plan = one(&view, Verb::Terminate, SelectedRow::Backend(other));
     assert_eq!(reason(&plan), "has ended; another session has its process id by now");
-    assert_eq!(reason(&one(&view, Verb::Terminate, Chosen::Backend(id(8)))), "is gone");
-    assert_eq!(reason(&one(&view, Verb::Terminate, Chosen::Other)), "is not a session");
-    let none = sessions(&look(&view), &Ask::new(Verb::Terminate, Vec::new()));
+    assert_eq!(reason(&one(&view, Verb::Terminate, SelectedRow::Backend(id(8)))), "is gone");
+    assert_eq!(reason(&one(&view, Verb::Terminate, SelectedRow::Other)), "is not a session");
+    let none = sessions(&context(&view), &Ask::new(Verb::Terminate, Vec::new()));
     assert_eq!(none.why_over().unwrap(), "nothing selected");
 }
 
@@ -147,8 +150,8 @@ fn our_own_sessions_are_left_alone() {
         b.session(pid, "locktop@locktop", State::Active, 1.0, "SELECT 1");
     }
     let view = b.view();
-    let own = Look { own_pids: &[2], ..look(&view) };
-    let ask = Ask::new(Verb::Terminate, [1, 2, 3].map(|pid| Chosen::Backend(id(pid))).to_vec());
+    let own = PlanContext { own_pids: &[2], ..context(&view) };
+    let ask = Ask::new(Verb::Terminate, [1, 2, 3].map(|pid| SelectedRow::Backend(id(pid))).to_vec());
     let plan = sessions(&own, &ask);
     // That of the poll is known from what it said itself.
     let left: Vec<_> = plan.refused.iter().map(|refused| (&*refused.name, &*refused.reason)).collect();
@@ -163,7 +166,7 @@ fn a_prepared_transaction_is_ended_by_a_statement() {
     let view = incident(0.0).view();
     let root = view.graph.roots.iter().find(|root| matches!(root.party, Party::Prepared(_))).unwrap();
     let Party::Prepared(xact) = root.party else { unreachable!() };
-    let plan = one(&view, Verb::Terminate, Chosen::Prepared(xact));
+    let plan = one(&view, Verb::Terminate, SelectedRow::Prepared(xact));
     let words = "has no process to end. Run in app as billing or a superuser: ROLLBACK PREPARED 'order-17'";
     assert_eq!(reason(&plan), words);
     assert_eq!(plan.refused[0].subject, Subject::Party(root.party));
@@ -176,11 +179,11 @@ fn a_parallel_worker_stands_for_its_leader() {
     let worker = b.session(8, "app@web", State::Active, 60.0, "SELECT count(*) FROM t");
     (worker.leader_pid, worker.backend_type) = (Some(7), Some("parallel worker".into()));
     let view = b.view();
-    let both = Ask::new(Verb::Terminate, vec![Chosen::Backend(id(8)), Chosen::Backend(id(7))]);
-    let plan = sessions(&look(&view), &both);
+    let both = Ask::new(Verb::Terminate, vec![SelectedRow::Backend(id(8)), SelectedRow::Backend(id(7))]);
+    let plan = sessions(&context(&view), &both);
     assert_eq!(identity(&plan).pid, 7, "once");
     assert_eq!(plan.rows[0].cautions[0].words, "8 is a parallel worker of it: its leader, 7, is meant");
-    let later = plan.refreshed(&look(&view));
+    let later = plan.refreshed(&context(&view));
     assert_eq!(later.rows[0].cautions, plan.rows[0].cautions, "it is said for as long as it is asked");
 }
 
@@ -190,8 +193,8 @@ fn a_missing_right_is_named_before_anything_is_asked() {
     let rights =
         Rights { role: "ops".into(), version_num: 170_000, read_all_stats: true, ..Rights::default() };
     let with = |rights: &Rights| {
-        let look = Look { rights: Some(rights), ..look(&view) };
-        let plan = sessions(&look, &Ask::new(Verb::Terminate, vec![Chosen::Backend(id(7))]));
+        let context = PlanContext { rights: Some(rights), ..context(&view) };
+        let plan = sessions(&context, &Ask::new(Verb::Terminate, vec![SelectedRow::Backend(id(7))]));
         plan.refused.first().map(|refused| refused.reason.clone())
     };
     let lacks = "role \"ops\" may not end sessions of \"app\": GRANT pg_signal_backend TO \"ops\"";
@@ -204,7 +207,7 @@ fn a_missing_right_is_named_before_anything_is_asked() {
 #[test]
 fn the_facts_say_what_it_holds() {
     let view = incident(0.0).view();
-    let plan = one(&view, Verb::Terminate, Chosen::Backend(id(4312)));
+    let plan = one(&view, Verb::Terminate, SelectedRow::Backend(id(4312)));
     let row = &plan.rows[0];
     assert_eq!((&*row.target.name, &*row.does), ("4312 app@web-3", "pg_terminate_backend(4312)"));
     assert_eq!(
@@ -217,7 +220,7 @@ fn the_facts_say_what_it_holds() {
             "last query: SELECT * FROM accounts WHERE id = 7 FOR UPDATE",
         ]
     );
-    let waits = one(&view, Verb::Cancel, Chosen::Backend(id(4410)));
+    let waits = one(&view, Verb::Cancel, SelectedRow::Backend(id(4410)));
     assert_eq!(waits.rows[0].does, "pg_cancel_backend(4410)");
     assert_eq!(waits.rows[0].facts[0], "waits 2m51s for AccessExclusive on accounts");
     assert_eq!(waits.rows[0].facts[2], "holds no lock");
@@ -229,37 +232,37 @@ fn without_the_first(b: &mut Builder) {
 
 #[test]
 fn a_plan_is_refreshed_and_says_what_has_changed() {
-    let plan = one(&incident(0.0).view(), Verb::Terminate, Chosen::Backend(id(4312)));
+    let plan = one(&incident(0.0).view(), Verb::Terminate, SelectedRow::Backend(id(4312)));
     let later = |change: fn(&mut Builder)| {
         let mut b = incident(5.0);
         change(&mut b);
         b.view()
     };
-    let same = plan.refreshed(&look(&later(|_| {})));
+    let same = plan.refreshed(&context(&later(|_| {})));
     assert_eq!(same.rows[0].change, None);
     assert_eq!(same.rows[0].facts[0], "idle in transaction for 3m17s");
     assert_eq!((same.why_over(), same.rows[0].target.clone()), (None, plan.rows[0].target.clone()));
-    let changed = |change: fn(&mut Builder)| still_there(&plan, &look(&later(change)))[0];
+    let changed = |change: fn(&mut Builder)| still_there(&plan, &context(&later(change)))[0];
     assert_eq!(changed(without_the_first), Some(Change::Gone));
     assert_eq!(changed(|b| b.backends[0].backend_start = Some(at(-1.0))), Some(Change::Gone));
     assert_eq!(changed(|b| b.backends[0].xact_start = Some(at(-1.0))), Some(Change::OtherTransaction));
     assert_eq!(changed(|b| b.backends[0].backend_start = None), Some(Change::Hidden));
     assert_eq!(changed(|b| b.backends[0].query_start = Some(at(-1.0))), None);
-    let gone = plan.refreshed(&look(&later(without_the_first)));
+    let gone = plan.refreshed(&context(&later(without_the_first)));
     assert_eq!(gone.why_over().unwrap(), "4312 app@web-3: is gone");
     assert_eq!(gone.effect, None);
-    assert_eq!(gone.refreshed(&look(&later(|_| {}))).rows[0].change, Some(Change::Gone), "once is enough");
-    let deed = gone.deed(3, 5.0);
-    assert_eq!((deed.number, deed.targets.len(), deed.verb), (3, 1, Verb::Terminate));
+    assert_eq!(gone.refreshed(&context(&later(|_| {}))).rows[0].change, Some(Change::Gone), "once is enough");
+    let command = gone.command(3, 5.0);
+    assert_eq!((command.number, command.targets.len(), command.verb), (3, 1, Verb::Terminate));
 }
 
 #[test]
 fn a_query_that_ended_is_not_cancelled() {
-    let plan = one(&incident(0.0).view(), Verb::Cancel, Chosen::Backend(id(4410)));
+    let plan = one(&incident(0.0).view(), Verb::Cancel, SelectedRow::Backend(id(4410)));
     let after = |change: fn(&mut Backend)| {
         let mut b = incident(0.0);
         change(b.backends.iter_mut().find(|backend| backend.pid == 4410).unwrap());
-        still_there(&plan, &look(&b.view()))[0]
+        still_there(&plan, &context(&b.view()))[0]
     };
     assert_eq!(after(|_| {}), None);
     assert_eq!(after(|backend| backend.query_start = Some(at(-1.0))), Some(Change::OtherQuery));
@@ -269,11 +272,11 @@ fn a_query_that_ended_is_not_cancelled() {
 #[test]
 fn a_key_that_was_given_up_is_a_change() {
     let key = advisory(72_707_369);
-    let chosen = Chosen::Holder(id(4977), key, LockMode::Exclusive);
+    let chosen = SelectedRow::Holder(id(4977), key, LockMode::Exclusive);
     let plan = one(&incident(0.0).view(), Verb::Terminate, chosen);
     let mut b = incident(0.0);
     b.locks.retain(|lock| (lock.pid, lock.tag) != (Some(4977), key));
-    assert_eq!(still_there(&plan, &look(&b.view())), [Some(Change::HoldsNotAnyMore)]);
+    assert_eq!(still_there(&plan, &context(&b.view())), [Some(Change::HoldsNotAnyMore)]);
 }
 
 #[test]
@@ -281,18 +284,18 @@ fn a_session_of_which_nothing_is_shown_is_left_alone() {
     let off = session(State::Disabled, |backend| {
         (backend.xact_start, backend.query_start, backend.state_change) = (None, None, None);
     });
-    let plan = one(&off, Verb::Terminate, Chosen::Backend(id(7)));
+    let plan = one(&off, Verb::Terminate, SelectedRow::Backend(id(7)));
     assert!(reason(&plan).starts_with("what it does is not known (track_activities is off there)"));
 }
 
 #[test]
 fn what_cannot_be_read_any_more_is_no_change() {
-    let plan = one(&incident(0.0).view(), Verb::Terminate, Chosen::Backend(id(4312)));
+    let plan = one(&incident(0.0).view(), Verb::Terminate, SelectedRow::Backend(id(4312)));
     let mut view = incident(0.0).view();
     let mut snapshot = (**view.snapshot.as_ref().unwrap()).clone();
     snapshot.backends = crate::model::snapshot::Section::fresh(Vec::new(), at(0.0)).stale("time-out".into());
     view.snapshot = Some(std::sync::Arc::new(snapshot));
-    assert_eq!(still_there(&plan, &look(&view)), [None]);
+    assert_eq!(still_there(&plan, &context(&view)), [None]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::text;
 
 /// What a plan is made from: what the screens show, and what is known of ourselves.
 #[derive(Debug, Clone, Copy)]
-pub struct Look<'a> {
+pub struct PlanContext<'a> {
     /// What is shown.
     pub view: &'a View,
     /// What the role may do, once that has been looked up. Without it nothing is refused for want of a right; the server
@@ -26,9 +26,9 @@ pub struct Look<'a> {
     pub own_pids: &'a [i32],
 }
 
-/// A look with a snapshot, and where things are in it.
-pub(super) struct Ground<'a> {
-    pub(super) look: Look<'a>,
+/// The context of a plan with its snapshot, and where things are in it: built once for each plan.
+pub(super) struct PlanIndex<'a> {
+    pub(super) context: PlanContext<'a>,
     pub(super) snapshot: &'a Snapshot,
     pub(super) graph: &'a WaitGraph,
     backends: FxHashMap<i32, &'a Backend>,
@@ -37,14 +37,14 @@ pub(super) struct Ground<'a> {
     rows: AwaitedRows,
 }
 
-impl<'a> Ground<'a> {
+impl<'a> PlanIndex<'a> {
     /// None before the first snapshot.
-    pub(super) fn of(look: &Look<'a>) -> Option<Self> {
-        let snapshot = look.view.snapshot.as_deref()?;
-        let graph = &*look.view.graph;
+    pub(super) fn of(context: &PlanContext<'a>) -> Option<Self> {
+        let snapshot = context.view.snapshot.as_deref()?;
+        let graph = &*context.view.graph;
         let nodes = graph.tree.nodes.iter().enumerate().map(|(at, node)| (node.party, at)).collect();
         Some(Self {
-            look: *look,
+            context: *context,
             snapshot,
             graph,
             backends: snapshot.backends.rows.iter().map(|backend| (backend.pid, backend)).collect(),
@@ -74,7 +74,7 @@ impl<'a> Ground<'a> {
 
     /// Whether that is one of our own sessions.
     pub(super) fn is_own(&self, pid: i32) -> bool {
-        self.look.own_pids.contains(&pid) || self.snapshot.server().is_some_and(|own| own.own_pid == pid)
+        self.context.own_pids.contains(&pid) || self.snapshot.server().is_some_and(|own| own.own_pid == pid)
     }
 
     /// Whether all locks that are held now are shown.
@@ -126,7 +126,7 @@ impl<'a> Ground<'a> {
     /// What is locked, within a sentence: one harmless line.
     pub(super) fn lock_words(&self, tag: &LockTag, pid: i32) -> String {
         let tag = self.rows.awaited(tag, pid);
-        let words = words::quoted(self.snapshot, &self.look.view.lock_names, tag, self.backend(pid));
+        let words = words::quoted(self.snapshot, &self.context.view.lock_names, tag, self.backend(pid));
         text::one_line(&words).into_owned()
     }
 }

@@ -1,4 +1,4 @@
-//! One deed, target after target.
+//! One command, target after target.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::action::record::{Progress, Record, Recorder};
 use crate::action::recover;
 use crate::action::session::{self, IN_DOUBT};
 use crate::action::{lease, published, queue, redis_lease, task};
-use crate::model::plan::{Deed, Fate, RecoveryPlan, Report, Request, Target, Verb, What};
+use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report, Request, Target, TargetKind, Verb};
 use crate::schema::{Schema, SchemaName};
 
 /// Who does it.
@@ -21,15 +21,16 @@ pub(super) struct Worker<L, R> {
 }
 
 impl<L: Lines, R: Record> Worker<L, R> {
-    pub(super) async fn act(&self, deed: &Deed, progress: Progress<'_>) -> Report {
-        let needs_server = deed.targets.iter().any(|target| !matches!(target.what, What::RedisLease(_)));
+    pub(super) async fn act(&self, command: &ActionCommand, progress: Progress<'_>) -> Report {
+        let needs_server =
+            command.targets.iter().any(|target| !matches!(target.what, TargetKind::RedisLease(_)));
         let client = match self.lines.client().await {
             Ok(client) => Some(client),
-            Err(why) if needs_server => return not_tried(deed, &why),
+            Err(why) if needs_server => return not_tried(command, &why),
             Err(_) => None,
         };
-        let mut recorder = Recorder::new(&self.record, deed, progress);
-        let results = match (deed.verb, &client) {
+        let mut recorder = Recorder::new(&self.record, command, progress);
+        let results = match (command.verb, &client) {
             (Verb::Cancel | Verb::Terminate, Some(client)) => {
                 session::carry_out(client, &mut recorder, self.settings.offset, &self.lines.pids()).await
             }
@@ -37,7 +38,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
         };
         let mut notes = recorder.notes;
         notes.extend(self.record.notes().await);
-        Report { number: deed.number, verb: deed.verb, results, notes }
+        Report { number: command.number, verb: command.verb, results, notes }
     }
 
     /// One after the other, until it is not known what came of one.
@@ -49,59 +50,64 @@ impl<L: Lines, R: Record> Worker<L, R> {
         let client = client.map(|client| &**client);
         let mut results = Vec::new();
         let mut in_doubt = false;
-        let deed = recorder.deed;
-        for target in &deed.targets {
-            let short = Self::short(deed, target);
+        let command = recorder.command;
+        for target in &command.targets {
+            let short = Self::short(command, target);
             let told = if in_doubt {
-                (Fate::NotTried, IN_DOUBT.to_owned())
+                (Outcome::NotTried, IN_DOUBT.to_owned())
             } else {
                 match recorder.asked(client, target, &short).await {
-                    Ok(()) => self.one(client, deed, target).await,
-                    Err(why) => (Fate::Refused, why),
+                    Ok(()) => self.one(client, command, target).await,
+                    Err(why) => (Outcome::Refused, why),
                 }
             };
             // Redis servers that do not answer say nothing of the next lock.
-            in_doubt |= told.0 == Fate::Uncertain && !matches!(target.what, What::RedisLease(_));
+            in_doubt |= told.0 == Outcome::Uncertain && !matches!(target.what, TargetKind::RedisLease(_));
             results.push(recorder.told(client, target, &short, told).await);
         }
         results
     }
 
-    async fn one(&self, client: Option<&Client>, deed: &Deed, target: &Target) -> (Fate, String) {
+    async fn one(
+        &self,
+        client: Option<&Client>,
+        command: &ActionCommand,
+        target: &Target,
+    ) -> (Outcome, String) {
         let Settings { actor, trusted_owners: owners, .. } = &self.settings;
-        match (deed.verb, &target.what, client) {
-            (Verb::Unlock, What::RedisLease(lease), _) => {
+        match (command.verb, &target.what, client) {
+            (Verb::Unlock, TargetKind::RedisLease(lease), _) => {
                 redis_lease::unlock(lease, &self.settings.redis).await
             }
-            (Verb::Unlock, What::Lease(lease), Some(client)) => {
+            (Verb::Unlock, TargetKind::Lease(lease), Some(client)) => {
                 lease::unlock(client, lease, actor, owners).await
             }
-            (Verb::Enable | Verb::Disable | Verb::MakeDue, What::Task(task), Some(client)) => {
-                task::change(client, deed.verb, task, actor, owners).await
+            (verb, TargetKind::Task(task), Some(client)) => {
+                task::change(client, verb, task, actor, owners).await
             }
-            (Verb::Requeue | Verb::SetAside, What::Item(item), Some(client)) => {
-                queue::settle(client, deed.verb, item, actor, owners).await
+            (verb, TargetKind::Item(item), Some(client)) => {
+                queue::settle(client, verb, item, actor, owners).await
             }
-            (Verb::Recover, What::Published(target), Some(client)) => {
+            (Verb::Recover, TargetKind::Published(target), Some(client)) => {
                 published::fail(client, target, actor, owners).await
             }
-            (Verb::Recover, What::Execution { id }, Some(client)) => {
-                recovery::one(client, deed, *id, actor, owners).await
+            (Verb::Recover, TargetKind::Execution { id }, Some(client)) => {
+                recovery::one(client, command, *id, actor, owners).await
             }
-            _ => (Fate::Refused, format!("{} is not for this", deed.verb.as_str())),
+            _ => (Outcome::Refused, format!("{} is not for this", command.verb.as_str())),
         }
     }
 
     /// What is going to be asked, in short.
-    fn short(deed: &Deed, target: &Target) -> String {
+    fn short(command: &ActionCommand, target: &Target) -> String {
         match &target.what {
-            What::RedisLease(lease) => redis_lease::short(lease),
-            What::Lease(lease) => lease::short(lease),
-            What::Task(task) => task::short(deed.verb, task),
-            What::Item(item) => queue::short(deed.verb, item),
-            What::Published(target) => published::short(target),
-            What::Execution { id } => recovery::short(deed, *id),
-            What::Session(_) => deed.verb.as_str().to_owned(),
+            TargetKind::RedisLease(lease) => redis_lease::short(lease),
+            TargetKind::Lease(lease) => lease::short(lease),
+            TargetKind::Task(task) => task::short(command.verb, task),
+            TargetKind::Item(item) => queue::short(command.verb, item),
+            TargetKind::Published(target) => published::short(target),
+            TargetKind::Execution { id } => recovery::short(command, *id),
+            TargetKind::Session(_) => command.verb.as_str().to_owned(),
         }
     }
 
