@@ -6,7 +6,7 @@ demo *options:
 
 # What needs no server.
 quick:
-    cargo test --lib
+    cargo test --workspace --lib
     cargo test --test offline
 
 # One suite or test: just test server action::steps
@@ -23,7 +23,7 @@ ci:
 
 # Screens of the tests, written anew.
 accept:
-    LOCKTOP_ACCEPT=1 cargo test --lib
+    LOCKTOP_ACCEPT=1 cargo test --lib ui::tests
 
 # Pictures of the manual.
 pictures:

@@ -1,4 +1,4 @@
-//! What the wait graph costs: it is built at every poll, on the thread that draws.
+//! What the wait graph costs: it is built at every poll, on the thread that polls.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -32,7 +32,5 @@ pub use wait_graph::{backend, lock};
 
 /// Keys of advisory locks.
 pub mod lock_key {
-    pub use ::wait_graph;
     pub use locktop_base::LockKey;
-    pub use wait_graph::{backend, lock};
 }

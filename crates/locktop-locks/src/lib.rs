@@ -10,7 +10,7 @@
 //! - [`pooler`]: whether a session lock can be held here at all.
 //! - `redis_lock`, with the feature `redis`: locks in Redis, on one server or on a majority of several.
 //!
-//! All but [`advisory`] and `redis_lock` use tables and functions that `locktop schema install` makes, in the schema of a [`SchemaName`];
+//! All but [`advisory`], [`pooler`] and `redis_lock` use tables and functions that `locktop schema install` makes, in the schema of a [`SchemaName`];
 //! they are the feature `tables`, which is on by default.
 #![cfg_attr(
     test,

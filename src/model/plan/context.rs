@@ -1,14 +1,11 @@
 //! What a plan is made from.
 
-use rustc_hash::FxHashMap;
-
 use super::Rights;
-use crate::model::awaited_rows::AwaitedRows;
 use crate::model::backend::{Backend, BackendId};
 use crate::model::finding::Subject;
-use crate::model::lock::{LockMode, LockTag};
-use crate::model::prepared::PreparedIndex;
+use crate::model::lock::{LockMode, LockTag, Prepared, VirtualTransaction};
 use crate::model::snapshot::Snapshot;
+use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, TreeNode, WaitGraph};
 use crate::model::{Timestamp, words};
@@ -31,41 +28,28 @@ pub(super) struct PlanIndex<'a> {
     pub(super) context: PlanContext<'a>,
     pub(super) snapshot: &'a Snapshot,
     pub(super) graph: &'a WaitGraph,
-    backends: FxHashMap<i32, &'a Backend>,
-    nodes: FxHashMap<Party, usize>,
-    prepared: PreparedIndex,
-    rows: AwaitedRows,
+    index: &'a SnapshotIndex,
 }
 
 impl<'a> PlanIndex<'a> {
     /// None before the first snapshot.
     pub(super) fn of(context: &PlanContext<'a>) -> Option<Self> {
         let snapshot = context.view.snapshot.as_deref()?;
-        let graph = &*context.view.graph;
-        let nodes = graph.tree.nodes.iter().enumerate().map(|(at, node)| (node.party, at)).collect();
-        Some(Self {
-            context: *context,
-            snapshot,
-            graph,
-            backends: snapshot.backends.rows.iter().map(|backend| (backend.pid, backend)).collect(),
-            nodes,
-            prepared: PreparedIndex::of(snapshot),
-            rows: AwaitedRows::of(snapshot, graph),
-        })
+        let view = context.view;
+        Some(Self { context: *context, snapshot, graph: &view.graph, index: &view.index })
     }
 
     pub(super) fn backend(&self, pid: i32) -> Option<&'a Backend> {
-        self.backends.get(&pid).copied()
+        self.index.backend(self.snapshot, pid)
     }
 
     /// The place of a party in the forest.
     pub(super) fn node(&self, party: Party) -> Option<(usize, &'a TreeNode)> {
-        let at = *self.nodes.get(&party)?;
-        Some((at, self.graph.tree.nodes.get(at)?))
+        self.index.node(self.graph, party)
     }
 
-    pub(super) fn prepared(&self) -> &PreparedIndex {
-        &self.prepared
+    pub(super) fn prepared(&self, xact: VirtualTransaction) -> Option<&'a Prepared> {
+        self.index.prepared(self.snapshot, xact)
     }
 
     pub(super) fn is_standby(&self) -> bool {
@@ -110,7 +94,7 @@ impl<'a> PlanIndex<'a> {
     pub(super) fn party_name(&self, party: Party) -> String {
         match party {
             Party::Backend(pid) => self.name(pid),
-            Party::Prepared(xact) => match self.prepared.get(self.snapshot, xact) {
+            Party::Prepared(xact) => match self.prepared(xact) {
                 Some(row) => format!("prepared transaction {}", text::literal(&row.gid)),
                 None => format!("prepared transaction {xact}"),
             },
@@ -125,7 +109,7 @@ impl<'a> PlanIndex<'a> {
 
     /// What is locked, within a sentence: one harmless line.
     pub(super) fn lock_words(&self, tag: &LockTag, pid: i32) -> String {
-        let tag = self.rows.awaited(tag, pid);
+        let tag = self.index.awaited(tag, pid);
         let words = words::quoted(self.snapshot, &self.context.view.lock_names, tag, self.backend(pid));
         text::one_line(&words).into_owned()
     }

@@ -84,7 +84,7 @@ fn has_query(backend: &Backend) -> Result<(), String> {
 
 /// What ends a prepared transaction, which has no process: a statement to be run by its owner in its database.
 pub(super) fn prepared(index: &PlanIndex<'_>, xact: VirtualTransaction) -> String {
-    let Some(row) = index.prepared().get(index.snapshot, xact) else {
+    let Some(row) = index.prepared(xact) else {
         return "is a prepared transaction and has no process; ROLLBACK PREPARED ends it, by its name in \
                 pg_prepared_xacts"
             .to_owned();
