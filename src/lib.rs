@@ -2,7 +2,7 @@
 //!
 //! # Floors
 //!
-//! Crates are the lower floors: [`locktop_base`], [`pg_connect`], [`wait_graph`](model::wait_graph), [`locktop_locks`], [`locktop_tasks`]; [`text`], [`clock`], [`locks`], [`schema`] and [`worker`]
+//! Crates are the lower floors: [`locktop_base`], [`pg_connect`], [`wait_graph`], [`locktop_locks`], [`locktop_tasks`]; [`text`], [`clock`], [`locks`], [`schema`] and [`worker`]
 //! are names for parts of them. Of the modules of this one a file imports only from those above its own, and `tests/offline/architecture.rs` checks that, and which external
 //! crates a module may name. From the top: [`keys`], [`model`], [`wire`], [`pg`], [`redis`], [`action`], [`feed`], [`app`], [`ui`], [`demo`], [`runtime`], [`config`], [`cli`].
 //!
