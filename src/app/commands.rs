@@ -91,7 +91,7 @@ commands! {
         help: "recover tasks whose worker is gone; put a queue item back",
         purpose: "recovers a task, or puts a queue item back",
         applies: is_left_behind,
-        choose: |look, _, rows| recovery(look, rows),
+        choose: |context, _, rows| recovery(context, rows),
     },
     /// Unlock a lease.
     Unlock = Command {
@@ -114,7 +114,7 @@ commands! {
         help: "enable or disable a task",
         purpose: "enables or disables a task",
         applies: has_schedule,
-        choose: |look, _, rows| some(schedules(rows)).map(|tasks| (plan::toggle(look, &tasks), Kind::Tasks(tasks))),
+        choose: |context, _, rows| some(schedules(rows)).map(|tasks| (plan::toggle(context, &tasks), Kind::Tasks(tasks))),
     },
     /// Make a task due.
     MakeDue = Command {
@@ -192,11 +192,11 @@ fn sessions(verb: Verb, pane: Pane, rows: &[RowId]) -> Option<Choice> {
     Some((verb, Kind::Sessions(Ask { from_chains: pane == Pane::Chains, ..Ask::new(verb, known) })))
 }
 
-fn recovery(look: &PlanContext<'_>, rows: &[RowId]) -> Option<Choice> {
+fn recovery(context: &PlanContext<'_>, rows: &[RowId]) -> Option<Choice> {
     let Some(tasks) = some(tasks(rows)) else {
         return some(items(rows)).map(|items| (Verb::Requeue, Kind::Items(items)));
     };
-    let is_published = tasks.iter().all(|(task, _)| plan::is_published(look, task.table));
+    let is_published = tasks.iter().all(|(task, _)| plan::is_published(context, task.table));
     let executions = |tasks| Kind::Executions(Box::new(Search::new(tasks)));
     Some((Verb::Recover, if is_published { Kind::Published(tasks) } else { executions(tasks) }))
 }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::backend::Backend;
 use super::lock::{LockMode, LockTag, LockType};
 use super::lock_name::LockNames;
 use super::snapshot::Snapshot;
 use super::snapshot_index::SnapshotIndex;
-use super::wait_graph::{Queue, WaitGraph, Waiter};
+use super::wait_graph::{WaitGraph, Waiter};
 use super::{Text, Timestamp, words};
 
 /// So many locks are kept; of more, those are forgotten that cost the least.
@@ -124,12 +125,13 @@ impl WaitCounter {
             lock.waiting = 0;
         }
         for queue in &graph.queues {
+            let holder = queue.holders.first().and_then(|holder| index.backend(snapshot, holder.party.pid()));
             // Whose time is not there yet has just begun to wait.
             for (waiter, start) in queue.waiters.iter().filter_map(|one| Some((one, one.wait_start?))) {
                 let awaited = index.awaited(&queue.tag, waiter.pid);
                 let seen = Seen { awaited, waiter, start, now };
                 let counted = self.going_on.get(&(waiter.pid, start)).map(|counted| counted.seconds);
-                let name = || name(snapshot, names, queue, awaited);
+                let name = || name(snapshot, names, holder, awaited);
                 let seconds = seen.add(waits, &mut self.places, counted, name);
                 self.going_on.insert((waiter.pid, start), Counted { seconds, look: self.looks });
             }
@@ -200,21 +202,17 @@ impl Seen<'_> {
 }
 
 /// `accounts`, `rows of accounts`, `Prisma Migrate`, `ends of transactions`.
-fn name(snapshot: &Snapshot, names: &LockNames, queue: &Queue, awaited: &LockTag) -> Text {
+fn name(snapshot: &Snapshot, names: &LockNames, holder: Option<&Backend>, awaited: &LockTag) -> Text {
     let relation = |what: &str| {
         let tag = LockTag { locktype: LockType::Relation, ..contended(awaited) };
         format!("{what} of {}", words::target(snapshot, names, &tag, None))
-    };
-    let holder = || {
-        let pid = queue.holders.first()?.party.pid();
-        snapshot.backends.rows.iter().find(|backend| backend.pid == pid)
     };
     match awaited.locktype {
         LockType::Tuple => relation("rows").into(),
         LockType::Page => relation("pages").into(),
         LockType::TransactionId => "ends of transactions".into(),
         LockType::VirtualXid => "ends of virtual transactions".into(),
-        LockType::Advisory => words::target(snapshot, names, awaited, holder()).into(),
+        LockType::Advisory => words::target(snapshot, names, awaited, holder).into(),
         _ => words::target(snapshot, names, awaited, None).into(),
     }
 }

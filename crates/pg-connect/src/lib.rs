@@ -30,5 +30,5 @@ mod refusal;
 pub mod tls;
 
 pub use backoff::Backoff;
-pub use message::{message, said};
+pub use message::message;
 pub use refusal::refusal;

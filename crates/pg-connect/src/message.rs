@@ -16,8 +16,7 @@ pub fn message(error: &tokio_postgres::Error) -> String {
 }
 
 /// Foreign words as one line of limited length.
-#[must_use]
-pub fn said(text: &str) -> String {
+fn said(text: &str) -> String {
     locktop_base::text::fit(&locktop_base::text::one_line_prefix(text, MESSAGE), MESSAGE).into_owned()
 }
 

@@ -26,8 +26,10 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         PlanContext { view: context.view, rights: context.view.rights.as_deref(), own_pids: &app.own_pids };
     let named = |command: CommandId| {
         let what = command.definition();
-        let applies = (what.applies)(&context, row);
-        let (verb, _) = (what.choose)(&look, app.focus, &[row]).filter(|_| applies)?;
+        if !(what.applies)(&context, row) {
+            return None;
+        }
+        let (verb, _) = (what.choose)(&look, app.focus, &[row])?;
         Some((Action::Command(command), verb.does()))
     };
     CommandId::ALL.into_iter().filter_map(named).collect()

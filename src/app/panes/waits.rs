@@ -188,13 +188,15 @@ fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
     ];
     lines.extend(now(context, tag));
     lines.push(Line::new());
-    lines.push(Line::new().with(
-        "  A wait that is over between two looks is not seen, and what ended since the last look is not counted: the numbers \
-         are at least as large.",
-        Tone::Dim,
-    ));
+    lines.extend(AT_LEAST.map(|line| Line::new().with(line, Tone::Dim)));
     Some(lines)
 }
+
+/// Why the true numbers may be larger.
+const AT_LEAST: [&str; 2] = [
+    "  A wait that is over between two looks is not seen, nor what one still lasted",
+    "  after the last look: the true numbers are these or larger.",
+];
 
 /// Who waits for it now, and behind whom.
 fn now(context: &Context<'_>, tag: &LockTag) -> Vec<Line> {

@@ -1,4 +1,4 @@
-//! Blockers that the config, or somebody at the screen, expects.
+//! Blockers that the config expects.
 
 use super::look::Look;
 use super::{Finding, Severity};
