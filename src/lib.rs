@@ -42,6 +42,8 @@
 //!   `known`). What somebody holds that is idle only in between, to read notifications, is not kept.
 //! - Left to itself crossterm answers `NO_COLOR` with bare resets, which erase reverse and bold, and with them the selection. The
 //!   theme resolves the palette, and colour output is forced on ([`ui::theme`], [`runtime::terminal`]).
+//! - A key that comes at the same time as a change of the terminal's size may stay unread until the next key, and would then answer a question
+//!   that was drawn after it was pressed. So no question can be answered while there are unread keys ([`runtime::terminal`]).
 //! - The `EventStream` must be gone before a suspension, or it goes on reading the shell's keys.
 //! - A transfer that lost its race and tries again in the same transaction deadlocks: a row lock that the first attempt took stays,
 //!   also on a row that was passed over since, and the second does not take them in order. Each attempt is a subtransaction.

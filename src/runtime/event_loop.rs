@@ -187,8 +187,12 @@ impl Loop {
                 }
                 // Keys that were on their way while the frame was drawn were pressed by somebody who had not seen it.
                 () = tokio::time::sleep_until(frame_due), if self.fresh && !self.dirty => {
-                    self.fresh = false;
-                    self.message(Message::Drawn(self.viewport.dialog))?;
+                    if terminal::has_unread() {
+                        frame_due = Instant::from_std(clock::monotonic()) + FRAME;
+                    } else {
+                        self.fresh = false;
+                        self.message(Message::Drawn(self.viewport.dialog))?;
+                    }
                 }
             }
         }

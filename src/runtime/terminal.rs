@@ -33,6 +33,13 @@ pub(super) fn is_gone() -> bool {
     rustix::termios::tcgetattr(io::stdout()).is_err()
 }
 
+/// Whether keys are there that were not read yet. Where a change of the terminal's size and a key come at the same time, crossterm may
+/// tell of the size alone: it asks the system once for each time that something is there, and leaves the key to be read together with the
+/// next one (`src/event/source/unix/mio.rs` of crossterm 0.29).
+pub(super) fn has_unread() -> bool {
+    rustix::io::ioctl_fionread(io::stdin()).is_ok_and(|bytes| bytes > 0)
+}
+
 /// Asks the terminal to report buttons and the wheel (xterm's modes 1000 and 1006, "Mouse Tracking" in its ctlseqs), and
 /// not every movement as `EnableMouseCapture` does: nobody wants to be woken for those.
 #[derive(Debug, Clone, Copy)]

@@ -148,6 +148,18 @@ async fn nothing_but_an_answer_to_the_question_on_the_screen_does_anything() {
     desk.quit();
 }
 
+/// The signal of the size and the key reach the program at the same time, in either order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_from_before_a_change_of_size_is_no_answer() {
+    let incident = Incident::none().await;
+    let scene = Scene::new(incident.info()).await;
+    let mut desk = Desk::at(SIZE, &incident.server.conninfo(), &["--screen", "chains"]);
+    for _ in 0..if support::is_long() { 200 } else { 5 } {
+        resized(&scene, &mut desk).await;
+    }
+    desk.quit();
+}
+
 /// The terminal changes its size below an open question.
 async fn resized(scene: &Scene, desk: &mut Desk) {
     scene.ask(desk);
@@ -159,6 +171,9 @@ async fn resized(scene: &Scene, desk: &mut Desk) {
     desk.screen.resize(SIZE);
     desk.screen.write(b"y");
     desk.screen.signal(Signal::CONT);
+    desk.screen.shows("[Back] Enter");
+    // The key may be read only now, together with this one: it is no answer either.
+    desk.screen.keys("<pgup>");
     desk.screen.shows(ARMED);
     close(desk);
     scene.is_unharmed(desk, "resize").await;
