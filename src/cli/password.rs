@@ -19,11 +19,11 @@ pub enum Prompt {
     Always,
 }
 
-/// Asks for a password on the controlling terminal, without echo. None when there is no such terminal.
+/// Asks for the password of something on the controlling terminal, without echo. None when there is no such terminal.
 ///
 /// # Errors
 /// When the terminal cannot be used, or the user gives up ([`io::ErrorKind::Interrupted`]).
-pub(super) fn ask(user: &str) -> io::Result<Option<Secret>> {
+pub(super) fn ask(what: &str) -> io::Result<Option<Secret>> {
     let Ok(mut terminal) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
     let before = tcgetattr(&terminal)?;
     let mut quiet = before.clone();
@@ -33,7 +33,7 @@ pub(super) fn ask(user: &str) -> io::Result<Option<Secret>> {
     quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
     tcsetattr(&terminal, OptionalActions::Flush, &quiet)?;
     let restore = Restore { terminal: terminal.try_clone()?, before };
-    write!(terminal, "Password for user {}: ", crate::text::one_line(user))?;
+    write!(terminal, "Password for {}: ", crate::text::one_line(what))?;
     terminal.flush()?;
     let line = read_line(&mut terminal);
     drop(restore);

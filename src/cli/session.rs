@@ -1,7 +1,7 @@
 //! Passwords on the way to the first connection.
 
 use super::password::{self, Prompt};
-use pg_connect::conninfo::ConnInfo;
+use pg_connect::conninfo::{ConnInfo, Secret};
 use pg_connect::error::ConnectError;
 
 /// The password asked for before anything else (`-W`), kept for all connections.
@@ -26,6 +26,13 @@ pub(super) fn ask_after(
     prompt: Prompt,
     error: &ConnectError,
 ) -> Result<Option<ConnInfo>, ConnectError> {
+    if prompt == Prompt::Never {
+        return Ok(None);
+    }
+    if let Some(key) = error.needs_key_password() {
+        let what = format!("the key {}", key.display());
+        return Ok(ask_for(&what)?.map(|secret| info.clone().with_key_password(secret)));
+    }
     if prompt != Prompt::IfNeeded || !error.needs_password() {
         return Ok(None);
     }
@@ -33,8 +40,12 @@ pub(super) fn ask_after(
 }
 
 fn ask(info: &ConnInfo) -> Result<Option<ConnInfo>, ConnectError> {
-    match password::ask(info.user()) {
-        Ok(secret) => Ok(secret.map(|secret| info.clone().with_password(secret))),
-        Err(error) => Err(ConnectError::Other(format!("no password for \"{}\": {error}", info.user()))),
-    }
+    let secret = ask_for(&format!("user {}", info.user()))?;
+    Ok(secret.map(|secret| info.clone().with_password(secret)))
+}
+
+fn ask_for(what: &str) -> Result<Option<Secret>, ConnectError> {
+    password::ask(what).map_err(|error| {
+        ConnectError::Other(format!("no password for {}: {error}", crate::text::one_line(what)))
+    })
 }

@@ -114,7 +114,7 @@ async fn keep(
         }
         let mut silent = false;
         match open_plain(&info, &limits).await {
-            Ok(Connection { client, driver }) => {
+            Ok(Connection { client, driver, .. }) => {
                 let opened = clock::monotonic();
                 let line = Line { pid: pid(&client).await, client: Arc::new(client) };
                 let _ = slot.send(Some(Ok(line)));

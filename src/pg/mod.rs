@@ -10,4 +10,4 @@ mod tables;
 pub mod tasks;
 
 pub use locktop_tasks::trust;
-pub use pg_connect::{connect, conninfo, error, tls};
+pub use pg_connect::{connect, conninfo, error};

@@ -30,8 +30,18 @@ pub enum ConnInfoError {
         /// What it takes.
         expected: &'static str,
     },
-    /// Something libpq does and locktop does not do yet: refused, since to ignore it would weaken what was asked.
-    #[error("{setting} (from {origin}) is not supported yet, and is not ignored silently: leave it out")]
+    /// A line of a service file. What it says is not repeated: it may be a password.
+    #[error("{}, line {line}: {problem}", .file.display())]
+    ServiceFile {
+        /// The file.
+        file: PathBuf,
+        /// The line, the first is 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Something libpq does and this does not: refused, since to ignore it would weaken what was asked.
+    #[error("{setting} (from {origin}) is not supported, and is not ignored silently: leave it out")]
     Unsupported {
         /// The setting.
         setting: String,
@@ -138,11 +148,13 @@ pub enum ConnectError {
         /// What is known.
         reason: String,
     },
-    /// sslmode=require, and the server has no TLS.
-    #[error("{place} does not offer TLS, and sslmode=require asks for it (sslmode=prefer connects without)")]
+    /// sslmode=require or stricter, and the server has no TLS.
+    #[error("{place} does not offer TLS, and sslmode={mode} asks for it (sslmode=prefer connects without)")]
     TlsNotOffered {
         /// The place.
         place: String,
+        /// The mode.
+        mode: &'static str,
     },
     /// The handshake failed.
     #[error("TLS with {place} failed: {reason}")]
@@ -151,6 +163,24 @@ pub enum ConnectError {
         place: String,
         /// Why.
         reason: String,
+    },
+    /// The key of our certificate is encrypted, and there is no password for it.
+    #[error("the key {} is encrypted, and {place} wants TLS: answer the prompt, or use sslpassword", .file.display())]
+    KeyPassword {
+        /// The place.
+        place: String,
+        /// The key.
+        file: PathBuf,
+    },
+    /// The server wants to know who we are in a way that `require_auth` does not allow. Nothing was answered.
+    #[error("{place} asks for \"{method}\" authentication, and require_auth={wanted} does not allow that")]
+    AuthNotAllowed {
+        /// The place.
+        place: String,
+        /// Its way, as `require_auth` names it.
+        method: &'static str,
+        /// What is allowed.
+        wanted: String,
     },
     /// The server wants a password, and there is none.
     #[error("{place} asks for the password of \"{user}\", and none was given: use -W, PGPASSWORD or a line in the password file{}", semicolon(.note.as_deref()))]
@@ -301,6 +331,16 @@ impl ConnectError {
             Self::NoPassword { .. } => true,
             Self::Several(all) => all.iter().any(Self::needs_password),
             _ => false,
+        }
+    }
+
+    /// The file of the key that wants a password, if that is what is missing.
+    #[must_use]
+    pub fn needs_key_password(&self) -> Option<&std::path::Path> {
+        match self {
+            Self::KeyPassword { file, .. } => Some(file),
+            Self::Several(all) => all.iter().find_map(Self::needs_key_password),
+            _ => None,
         }
     }
 

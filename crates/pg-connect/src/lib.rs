@@ -1,5 +1,5 @@
 //! Connecting to PostgreSQL as libpq does: what a connection string, flags, the environment and the password file say ([`conninfo`]), the
-//! connection itself ([`mod@connect`]) with TLS ([`tls`]) and notifications, and each failure in one line that names the place and the remedy ([`error`]).
+//! connection itself ([`mod@connect`]) with TLS and notifications, and each failure in one line that names the place and the remedy ([`error`]).
 //!
 //! ```no_run
 //! use pg_connect::connect::connect;
@@ -21,13 +21,14 @@
     )
 )]
 
+mod auth_watch;
 mod backoff;
 pub mod connect;
 pub mod conninfo;
 pub mod error;
 mod message;
 mod refusal;
-pub mod tls;
+mod tls;
 
 pub use backoff::Backoff;
 pub use message::message;

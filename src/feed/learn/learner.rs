@@ -201,7 +201,7 @@ impl Learner {
     }
 }
 
-async fn close(Connection { client, mut driver }: Connection) {
+async fn close(Connection { client, mut driver, .. }: Connection) {
     drop(client);
     if tokio::time::timeout(GOODBYE, &mut driver).await.is_err() {
         driver.abort();

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use postgres_protocol::escape::escape_literal;
 use tokio::task::AbortHandle;
-use tokio_postgres::{CancelToken, Client, Error};
+use tokio_postgres::{Client, Error};
 
 use super::{Limits, OpenError};
-use crate::pg::{sql, tls};
+use crate::pg::sql;
 use locktop_tasks::sql::PATH;
 use pg_connect::connect::{Connection, Place, SearchPath, connect_somewhere, pin};
 use pg_connect::conninfo::ConnInfo;
@@ -68,7 +68,8 @@ impl Opening {
         if let Ok(done) = tokio::time::timeout(limit, setup).await {
             return done;
         }
-        cancel(self.client().cancel_token()).await;
+        // Best effort: a server that does not hear this either cannot be helped.
+        self.connection.canceller.cancel(CANCEL).await;
         Err(OpenError::Silent)
     }
 
@@ -103,11 +104,4 @@ pub(super) async fn settings(client: &Client, limits: &Limits, path: &SearchPath
     )
     .await;
     timeouts.and(settings).and(kept)
-}
-
-/// Best effort: a server that does not hear this either cannot be helped.
-async fn cancel(token: CancelToken) {
-    if let Ok(tls) = tls::Connector::new() {
-        let _ = tokio::time::timeout(CANCEL, token.cancel_query(tls)).await;
-    }
 }

@@ -129,7 +129,7 @@ impl Session {
         let ready = opening.within(limits.poll_timeout, setup).await?;
         let place = opening.place();
         let server = Server { host: place.host.as_str().into(), port: place.port, ..ready.server };
-        let Connection { client, driver } = opening.ready();
+        let Connection { client, driver, .. } = opening.ready();
         Ok(Self {
             client: Arc::new(client),
             link: Link::watch(driver),

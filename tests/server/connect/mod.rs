@@ -197,7 +197,7 @@ async fn tls_with_a_certificate_of_version_1() {
 async fn a_query_can_be_cancelled_over_tls() {
     let server = Server::start(&["ssl=on"]).await;
     let connection = connected(&server.tcp("user=alice password=right sslmode=require")).await;
-    let token = connection.client.cancel_token();
+    let canceller = connection.canceller.clone();
     let admin = server.admin().await;
     let sleep = tokio::spawn(async move { connection.client.batch_execute("select pg_sleep(600)").await });
     let deadline = server::deadline(std::time::Duration::from_secs(20));
@@ -205,7 +205,7 @@ async fn a_query_can_be_cancelled_over_tls() {
     while ask(&admin, asleep).await != "1" {
         assert!(!server::passed(deadline), "it never slept");
     }
-    token.cancel_query(locktop::pg::tls::Connector::new().unwrap()).await.unwrap();
+    canceller.cancel(std::time::Duration::from_secs(10)).await;
     let error = sleep.await.unwrap().unwrap_err();
     assert_eq!(error.code().unwrap().code(), "57014");
 }

@@ -5,16 +5,15 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{CancelToken, Client, SimpleQueryMessage};
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::call::{Call, Level};
 use super::error::AdvisoryError;
 use super::{Key, Mode, Wait};
 use crate::pooler;
-use pg_connect::connect::{Connection, connect};
+use pg_connect::connect::{Canceller, Connection, connect};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;
-use pg_connect::tls::Connector;
 
 /// For a connection of our own. It may idle as long as it holds a lock; a server that looks after its client every 5 s stops
 /// waiting for a lock that nobody is there to get; keepalives as in the module's documentation. Each by itself: the second one
@@ -68,9 +67,9 @@ impl Session {
     /// As for [`Self::open`].
     pub async fn adopt(connection: Connection, info: &ConnInfo) -> Result<Self, AdvisoryError> {
         pooler::refuse_transaction_mode(&connection.client, info).await?;
-        let Connection { client, driver } = connection;
+        let Connection { client, canceller, driver } = connection;
         let (sender, ended) = watch::channel(None);
-        let close = Close { driver: driver.abort_handle(), token: client.cancel_token(), state: State::Idle };
+        let close = Close { driver: driver.abort_handle(), canceller, state: State::Idle };
         let driver = tokio::spawn(async move {
             let outcome = driver.await;
             let reason = match &outcome {
@@ -128,7 +127,7 @@ impl Session {
     pub async fn into_connection(mut self) -> Result<Connection, AdvisoryError> {
         self.ask(&Call::UnlockAll.sql()).await?;
         self.close.state = State::GivenAway;
-        Ok(Connection { client: self.client, driver: self.driver })
+        Ok(Connection { client: self.client, canceller: self.close.canceller.clone(), driver: self.driver })
     }
 
     /// Takes a lock of the session; false where it is not to be had in time.
@@ -211,17 +210,11 @@ enum State {
 }
 
 /// Closes the connection when dropped.
+#[derive(Debug)]
 struct Close {
     driver: AbortHandle,
-    token: CancelToken,
+    canceller: Canceller,
     state: State,
-}
-
-impl std::fmt::Debug for Close {
-    // The token is a secret: whoever has it may cancel.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Close").field("state", &self.state).finish_non_exhaustive()
-    }
 }
 
 impl Drop for Close {
@@ -245,9 +238,7 @@ impl Drop for Close {
         }
         driver.abort();
         // A backend that waits for a lock does not see that its client is gone.
-        if let Ok(tls) = Connector::new() {
-            let token = self.token.clone();
-            runtime.spawn(async move { tokio::time::timeout(CANCEL, token.cancel_query(tls)).await });
-        }
+        let canceller = self.canceller.clone();
+        runtime.spawn(async move { canceller.cancel(CANCEL).await });
     }
 }

@@ -1,11 +1,15 @@
 //! One attempt at one address, under one time limit.
 
-use std::net::IpAddr;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::super::conninfo::{ConnInfo, Endpoint, Host, SslMode};
+use super::super::auth_watch::{AuthWatch, Watched};
+use super::super::conninfo::{ConnInfo, Endpoint, Host, Negotiation, SslMode, socket};
 use super::super::error::ConnectError;
 use super::super::tls::{Connector, Progress, Stage};
+use super::cancel::Canceller;
+use super::socket::Address;
 use super::{Raw, diagnose};
 
 /// What to try.
@@ -34,19 +38,36 @@ impl Failure {
     }
 }
 
+/// An error on the way.
+enum Trouble {
+    Dial(io::Error),
+    Server(tokio_postgres::Error),
+}
+
 impl Attempt<'_> {
     /// Connects with or without TLS.
     pub(super) async fn run(&self, mode: SslMode) -> Result<Raw, Failure> {
         let progress = Progress::default();
-        let tls = Connector::watched(progress.clone()).map_err(|error| Failure {
-            stage: Stage::Reaching,
-            error: ConnectError::Other(format!("TLS cannot be set up: {error}")),
-        })?;
-        let config = self.config(mode);
+        let info = self.info;
+        let tls = Connector::new(&info.tls, self.host, self.address, &info.require_auth, progress.clone());
+        let (address, config) = (self.to(), self.config(mode));
+        let canceller = |client: &tokio_postgres::Client| {
+            Canceller::new(client.cancel_token(), address.clone(), tls.clone())
+        };
+        let connecting = async {
+            let stream = address.dial().await.map_err(Trouble::Dial)?;
+            progress.set(Stage::Reached);
+            let asks_for_tls = mode > SslMode::Allow && info.tls.negotiation == Negotiation::Postgres;
+            let stream = Watched::new(stream, AuthWatch::new(&info.require_auth, asks_for_tls));
+            config.connect_raw(stream, tls.clone()).await.map_err(Trouble::Server)
+        };
         let failed = |error| Failure { stage: progress.stage(), error };
-        match within(self.info.connect_timeout, config.connect(tls)).await {
-            Ok(Ok(raw)) => Ok(raw),
-            Ok(Err(error)) => Err(failed(diagnose::diagnose(self, progress.stage(), &error))),
+        match within(info.connect_timeout, Box::pin(connecting)).await {
+            Ok(Ok((client, connection))) => Ok(Raw { canceller: canceller(&client), client, connection }),
+            Ok(Err(Trouble::Dial(error))) => Err(failed(diagnose::unreachable(self, &error))),
+            Ok(Err(Trouble::Server(error))) => {
+                Err(failed(diagnose::diagnose(self, progress.stage(), &error)))
+            }
             Err(seconds) if progress.stage() == Stage::Reaching => Err(failed(ConnectError::TimedOut {
                 place: self.place.clone(),
                 port: self.endpoint.port,
@@ -56,21 +77,20 @@ impl Attempt<'_> {
         }
     }
 
+    fn to(&self) -> Address {
+        match (&self.endpoint.host, self.address) {
+            (Host::Unix(directory), _) => Address::Unix(socket(directory, self.endpoint.port)),
+            (_, address) => {
+                let address = address.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+                Address::Tcp(SocketAddr::new(address, self.endpoint.port), self.info.keepalives)
+            }
+        }
+    }
+
     fn config(&self, mode: SslMode) -> tokio_postgres::Config {
         let info = self.info;
         let mut config = tokio_postgres::Config::new();
-        match (&self.endpoint.host, self.address) {
-            (Host::Unix(directory), _) => {
-                config.host_path(directory);
-            }
-            (_, Some(address)) => {
-                config.host(self.host).hostaddr(address);
-            }
-            (_, None) => {
-                config.host(self.host);
-            }
-        }
-        config.port(self.endpoint.port).user(&info.user).dbname(&info.dbname);
+        config.user(&info.user).dbname(&info.dbname);
         if let Some(password) = self.password() {
             config.password(password);
         }
@@ -82,17 +102,15 @@ impl Attempt<'_> {
             .ssl_mode(match mode {
                 SslMode::Disable | SslMode::Allow => tokio_postgres::config::SslMode::Disable,
                 SslMode::Prefer => tokio_postgres::config::SslMode::Prefer,
-                SslMode::Require => tokio_postgres::config::SslMode::Require,
+                SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => {
+                    tokio_postgres::config::SslMode::Require
+                }
             })
-            .channel_binding(info.channel_binding)
-            .target_session_attrs(info.session)
-            .keepalives(info.keepalives.on)
-            .keepalives_idle(info.keepalives.idle)
-            .keepalives_interval(info.keepalives.interval)
-            .keepalives_retries(info.keepalives.count);
-        if let Some(timeout) = info.keepalives.user_timeout {
-            config.tcp_user_timeout(timeout);
-        }
+            .ssl_negotiation(match info.tls.negotiation {
+                Negotiation::Postgres => tokio_postgres::config::SslNegotiation::Postgres,
+                Negotiation::Direct => tokio_postgres::config::SslNegotiation::Direct,
+            })
+            .channel_binding(info.channel_binding);
         config
     }
 

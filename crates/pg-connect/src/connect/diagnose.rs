@@ -5,9 +5,10 @@ use std::io::{self, ErrorKind};
 
 use tokio_postgres::error::{DbError, SqlState};
 
+use super::super::auth_watch::AuthRefused;
 use super::super::conninfo::{Host, PasswordOrigin, socket};
 use super::super::error::ConnectError;
-use super::super::tls::Stage;
+use super::super::tls::{Stage, TlsError};
 use super::attempt::Attempt;
 use locktop_base::text;
 
@@ -22,12 +23,9 @@ pub(super) fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgr
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
     let io_error = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());
     match (stage, io_error) {
-        (Stage::Reaching, Some(error)) => return unreachable(attempt, error),
-        (Stage::Handshake, _) => return ConnectError::TlsFailed { place, reason: line(&cause) },
-        (_, Some(error)) if error.kind() == ErrorKind::PermissionDenied => {
-            return ConnectError::WrongSession { place, reason: line(&cause) };
-        }
-        (_, Some(error)) => return ConnectError::Closed { place, reason: io(error) },
+        (Stage::Handshake, Some(error)) => return tls(place, TlsError::of_handshake(error)),
+        (Stage::Handshake, None) => return ConnectError::TlsFailed { place, reason: line(&cause) },
+        (_, Some(error)) => return broken(attempt, error),
         (_, None) => {}
     }
     // These have no kind that could be asked for: the texts are the driver's own.
@@ -37,7 +35,9 @@ pub(super) fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgr
             user: name(&attempt.info.user),
             note: attempt.info.password_note.clone(),
         },
-        "server does not support TLS" => ConnectError::TlsNotOffered { place },
+        "server does not support TLS" => {
+            ConnectError::TlsNotOffered { place, mode: attempt.info.tls.mode.word() }
+        }
         _ if error.is_closed() => {
             ConnectError::Closed { place, reason: "it hung up while we logged in".to_owned() }
         }
@@ -48,6 +48,29 @@ pub(super) fn diagnose(attempt: &Attempt<'_>, stage: Stage, error: &tokio_postgr
             reason: format!("{error}: {}", line(cause)),
         },
     }
+}
+
+/// What is wrong with TLS; a key that wants a password is for somebody to answer.
+fn tls(place: String, error: TlsError) -> ConnectError {
+    match error {
+        TlsError::EncryptedKey { file } => ConnectError::KeyPassword { place, file },
+        error => ConnectError::TlsFailed { place, reason: line(&error.to_string()) },
+    }
+}
+
+/// The stream broke off, or we broke it off.
+fn broken(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
+    let place = attempt.place.clone();
+    let inner = error.get_ref();
+    if let Some(AuthRefused(method)) = inner.and_then(|inner| inner.downcast_ref()) {
+        let wanted = line(attempt.info.require_auth.text().unwrap_or_default());
+        return ConnectError::AuthNotAllowed { place, method: method.word(), wanted };
+    }
+    // With TLS 1.3 the server says what it thinks of our certificate only now.
+    if inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some() {
+        return tls(place, TlsError::of_handshake(error));
+    }
+    ConnectError::Closed { place, reason: io(error) }
 }
 
 fn from_server(attempt: &Attempt<'_>, error: &DbError) -> ConnectError {
@@ -79,7 +102,7 @@ fn origin(attempt: &Attempt<'_>) -> Option<PasswordOrigin> {
 }
 
 /// No connection to the place at all.
-fn unreachable(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
+pub(super) fn unreachable(attempt: &Attempt<'_>, error: &io::Error) -> ConnectError {
     let port = attempt.endpoint.port;
     if let Host::Unix(directory) = &attempt.endpoint.host {
         let path = socket(directory, port);

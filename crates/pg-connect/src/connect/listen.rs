@@ -8,7 +8,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, Client};
 
 use super::notifications::{self, Notification, Notifications};
-use super::reach;
+use super::{Canceller, Raw, reach};
 use crate::conninfo::ConnInfo;
 use crate::error::ConnectError;
 use crate::message;
@@ -18,6 +18,8 @@ use crate::message;
 pub struct Listening {
     /// For sending statements; `LISTEN` among them.
     pub client: Client,
+    /// For cancelling them.
+    pub canceller: Canceller,
     /// What was notified. A notification comes before the answer to the statement during which it arrived. Ends with the
     /// connection.
     pub notifications: Notifications,
@@ -52,7 +54,7 @@ impl Listening {
 /// # Errors
 /// As for [`super::connect`].
 pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
-    let ((client, connection), _) = reach(info).await?;
+    let (Raw { client, connection, canceller }, _) = reach(info).await?;
     let (ears, notifications) = notifications::pair();
     let (over, ended) = watch::channel(None);
     let driver = tokio::spawn(async move {
@@ -74,5 +76,5 @@ pub async fn listen(info: &ConnInfo) -> Result<Listening, ConnectError> {
         }
         over.send_replace(Some(reason.unwrap_or_else(|| "it was closed".to_owned())));
     });
-    Ok(Listening { client, notifications, ended, driver: Driver(driver.abort_handle()) })
+    Ok(Listening { client, canceller, notifications, ended, driver: Driver(driver.abort_handle()) })
 }

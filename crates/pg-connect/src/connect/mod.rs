@@ -5,30 +5,37 @@
 //! Unix socket.
 
 mod attempt;
+mod attrs;
+mod cancel;
 mod diagnose;
 mod listen;
 mod notifications;
 mod path;
+mod socket;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use tokio_postgres::Socket;
-use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::tls::TlsConnect;
 
-use super::conninfo::{ConnInfo, Endpoint, Host, SslMode};
+use super::auth_watch::Watched;
+use super::conninfo::{ConnInfo, Endpoint, Host, SessionAttrs, SslMode};
 use super::error::ConnectError;
 use super::tls::{Connector, Stage};
-use attempt::{Attempt, Failure};
+use attempt::{Attempt, Failure, within};
+pub use cancel::Canceller;
 pub use listen::{Listening, listen};
 pub use notifications::{Notification, Notifications, Received};
 pub use path::{SearchPath, pin};
+pub(crate) use socket::Socket;
 
 /// An open connection. Dropping it closes it.
 #[derive(Debug)]
 pub struct Connection {
     /// For sending statements.
     pub client: tokio_postgres::Client,
+    /// For cancelling them.
+    pub canceller: Canceller,
     /// Ends, with the reason, when the connection does.
     pub driver: tokio::task::JoinHandle<Result<(), tokio_postgres::Error>>,
 }
@@ -56,11 +63,15 @@ impl Place {
 /// A connection that nobody drives yet, and where to.
 type Reached = (Raw, Place);
 
+/// What drives a connection.
+type Driver = tokio_postgres::Connection<Watched<Socket>, <Connector as TlsConnect<Watched<Socket>>>::Stream>;
+
 /// A connection that nobody drives yet.
-type Raw = (
-    tokio_postgres::Client,
-    tokio_postgres::Connection<Socket, <Connector as MakeTlsConnect<Socket>>::Stream>,
-);
+struct Raw {
+    client: tokio_postgres::Client,
+    connection: Driver,
+    canceller: Canceller,
+}
 
 /// Connects.
 ///
@@ -75,27 +86,52 @@ pub async fn connect(info: &ConnInfo) -> Result<Connection, ConnectError> {
 /// # Errors
 /// When no server can be reached, answers in time, or lets us in.
 pub async fn connect_somewhere(info: &ConnInfo) -> Result<(Connection, Place), ConnectError> {
-    let ((client, connection), place) = reach(info).await?;
-    Ok((Connection { client, driver: tokio::spawn(connection) }, place))
+    let (Raw { client, connection, canceller }, place) = reach(info).await?;
+    Ok((Connection { client, canceller, driver: tokio::spawn(connection) }, place))
 }
 
 async fn reach(info: &ConnInfo) -> Result<Reached, ConnectError> {
+    let mut endpoints: Vec<&Endpoint> = info.endpoints.iter().collect();
+    if info.shuffle {
+        fastrand::shuffle(&mut endpoints);
+    }
+    // A standby is looked for everywhere before any other is taken.
+    let rounds: &[SessionAttrs] = match info.session {
+        SessionAttrs::PreferStandby => &[SessionAttrs::Standby, SessionAttrs::Any],
+        ref one => std::slice::from_ref(one),
+    };
     let mut failures = Vec::new();
-    for endpoint in &info.endpoints {
-        match to_endpoint(info, endpoint).await {
-            Ok(connection) => return Ok(connection),
-            Err(error) if error.tries_next_host() => failures.push(error),
-            Err(error) => return Err(error),
+    for wanted in rounds {
+        failures.clear();
+        for endpoint in &endpoints {
+            match to_endpoint(info, endpoint, *wanted).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) if error.tries_next_host() => failures.push(error),
+                Err(error) => return Err(error),
+            }
         }
     }
     Err(ConnectError::of(failures))
 }
 
-async fn to_endpoint(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
+async fn to_endpoint(
+    info: &ConnInfo,
+    endpoint: &Endpoint,
+    wanted: SessionAttrs,
+) -> Result<Reached, ConnectError> {
+    let (mut raw, place) = to_host(info, endpoint).await?;
+    match within(info.connect_timeout, Box::pin(attrs::check(&mut raw, wanted))).await {
+        Ok(Ok(())) => Ok((raw, place)),
+        Ok(Err(reason)) => Err(ConnectError::WrongSession { place: endpoint.place(), reason }),
+        Err(seconds) => Err(ConnectError::Silent { place: endpoint.place(), seconds }),
+    }
+}
+
+async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
     match (&endpoint.host, endpoint.address) {
         (Host::Unix(directory), _) => to_socket(info, endpoint, directory).await,
         (Host::Local, None) => to_local(info, endpoint).await,
-        (Host::Local, Some(address)) => to_addresses(info, endpoint, &address.to_string(), &[address]).await,
+        (Host::Local, Some(address)) => to_addresses(info, endpoint, "", &[address]).await,
         (Host::Tcp(name), Some(address)) => to_addresses(info, endpoint, name, &[address]).await,
         (Host::Tcp(name), None) => to_name(info, endpoint, name).await,
     }
@@ -140,14 +176,17 @@ async fn to_socket(info: &ConnInfo, endpoint: &Endpoint, directory: &Path) -> Re
 async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Reached, ConnectError> {
     let lookup = tokio::net::lookup_host((name, endpoint.port));
     let addresses =
-        attempt::within(info.connect_timeout, lookup).await.map_err(|seconds| ConnectError::UnknownHost {
+        within(info.connect_timeout, lookup).await.map_err(|seconds| ConnectError::UnknownHost {
             host: name.to_owned(),
             reason: format!("no answer from the name service within {seconds} s"),
         })?;
-    let addresses: Vec<IpAddr> = addresses
+    let mut addresses: Vec<IpAddr> = addresses
         .map_err(|error| ConnectError::UnknownHost { host: name.to_owned(), reason: diagnose::io(&error) })?
         .map(|address| address.ip())
         .collect();
+    if info.shuffle {
+        fastrand::shuffle(&mut addresses);
+    }
     to_addresses(info, endpoint, name, &addresses).await
 }
 
@@ -158,7 +197,10 @@ async fn to_addresses(
     name: &str,
     addresses: &[IpAddr],
 ) -> Result<Reached, ConnectError> {
-    let endpoint = &Endpoint { host: Host::Tcp(name.to_owned()), ..endpoint.clone() };
+    // Where only an address was given there is no name that a certificate could be for.
+    let host =
+        if name.is_empty() { addresses.first().map(ToString::to_string) } else { Some(name.to_owned()) };
+    let endpoint = &Endpoint { host: Host::Tcp(host.unwrap_or_default()), ..endpoint.clone() };
     let mut last = None;
     for address in addresses {
         let attempt =
@@ -178,7 +220,7 @@ async fn to_addresses(
 /// `prefer` goes on without TLS when the handshake failed or the server does not let us in with it; `allow` is the
 /// other way round. (`PQconnectPoll` in `src/interfaces/libpq/fe-connect.c`.)
 async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Raw, Failure> {
-    let mode = attempt.info.ssl_mode;
+    let mode = attempt.info.tls.mode;
     let first = match mode {
         SslMode::Allow => attempt.run(SslMode::Disable).await,
         mode => attempt.run(mode).await,

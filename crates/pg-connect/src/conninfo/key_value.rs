@@ -18,6 +18,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> 
     }
 }
 
+/// C's `isspace`: no space of any other script ends a value.
+fn is_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\u{b}' | '\u{c}')
+}
+
 struct Scanner {
     chars: Vec<char>,
     at: usize,
@@ -35,7 +40,7 @@ impl Scanner {
     }
 
     fn skip_space(&mut self) {
-        while self.peek().is_some_and(char::is_whitespace) {
+        while self.peek().is_some_and(is_space) {
             self.at += 1;
         }
     }
@@ -43,7 +48,7 @@ impl Scanner {
     fn setting(&mut self) -> Result<(String, String), ConnInfoError> {
         let start = self.at;
         let mut key = String::new();
-        while let Some(c) = self.peek().filter(|c| *c != '=' && !c.is_whitespace()) {
+        while let Some(c) = self.peek().filter(|c| *c != '=' && !is_space(*c)) {
             key.push(c);
             self.at += 1;
         }
@@ -61,7 +66,7 @@ impl Scanner {
 
     fn bare(&mut self) -> String {
         let mut value = String::new();
-        while let Some(c) = self.peek().filter(|c| !c.is_whitespace()) {
+        while let Some(c) = self.peek().filter(|c| !is_space(*c)) {
             self.at += 1;
             if c == '\\' {
                 value.extend(self.next());

@@ -1,18 +1,21 @@
 //! Where the server is and who we are there, by libpq's rules.
 //!
-//! Sources, strongest first: the connection string, the flags, the environment, the password file, the defaults.
-//! What libpq does and this does not do yet is refused by name, never left out in silence.
+//! Sources, strongest first: the connection string, the flags, the service file, the environment, the password file, the
+//! defaults. What libpq does and this does not is refused by name, never left out in silence.
 
 mod endpoint;
 mod key_value;
 mod nearest;
 mod parameter;
 mod password_file;
+mod require_auth;
 mod resolve;
 mod secret;
+mod service;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod tls_options;
 mod uri;
 mod write;
 
@@ -21,25 +24,49 @@ use std::time::Duration;
 pub use endpoint::{Endpoint, Host};
 pub(super) use endpoint::{SOCKET_DIRECTORIES, socket};
 pub use nearest::{is_nearly, nearest};
+pub(super) use require_auth::{AuthMethod, RequireAuth};
 pub use secret::{PasswordOrigin, Secret};
 pub use sources::{Flags, Sources, is_connection_string};
+pub use tls_options::SslMode;
+pub(super) use tls_options::{CertMode, Negotiation, Roots, TlsOptions, TlsVersion};
 
 use super::error::ConnInfoError;
 
 /// How long a connection may take where nobody says otherwise.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether TLS is used. The certificate is verified in none of these.
+/// Which server of several is wanted, by what a session there may do (`target_session_attrs`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SslMode {
-    /// Never.
-    Disable,
-    /// Only when the server does not let us in without.
-    Allow,
-    /// When the server has it and it works.
-    Prefer,
-    /// Always.
-    Require,
+pub enum SessionAttrs {
+    /// Any.
+    Any,
+    /// One where sessions may write by default.
+    ReadWrite,
+    /// One where they may not.
+    ReadOnly,
+    /// One that is no standby.
+    Primary,
+    /// A standby.
+    Standby,
+    /// A standby, and any other where there is none.
+    PreferStandby,
+}
+
+impl SessionAttrs {
+    const WORDS: [(&str, Self); 6] = [
+        ("any", Self::Any),
+        ("read-write", Self::ReadWrite),
+        ("read-only", Self::ReadOnly),
+        ("primary", Self::Primary),
+        ("standby", Self::Standby),
+        ("prefer-standby", Self::PreferStandby),
+    ];
+
+    /// Its word in `target_session_attrs`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, attrs)| *attrs == self).map_or("", |(word, _)| word)
+    }
 }
 
 /// TCP keepalives; `None` where the system decides.
@@ -64,9 +91,12 @@ pub struct ConnInfo {
     pub(super) password_note: Option<String>,
     pub(super) options: Option<String>,
     pub(super) application_name: String,
-    pub(super) ssl_mode: SslMode,
+    pub(super) tls: TlsOptions,
     pub(super) channel_binding: tokio_postgres::config::ChannelBinding,
-    pub(super) session: tokio_postgres::config::TargetSessionAttrs,
+    pub(super) require_auth: RequireAuth,
+    pub(super) session: SessionAttrs,
+    /// Whether the places are tried in any order.
+    pub(super) shuffle: bool,
     pub(super) keepalives: Keepalives,
     pub(super) connect_timeout: Option<Duration>,
 }
@@ -107,6 +137,13 @@ impl ConnInfo {
     #[must_use]
     pub fn with_password(mut self, password: Secret) -> Self {
         self.password = Some((password, PasswordOrigin::Prompt));
+        self
+    }
+
+    /// The same with the password of the key of our certificate.
+    #[must_use]
+    pub fn with_key_password(mut self, password: Secret) -> Self {
+        self.tls.key_password = Some(password);
         self
     }
 

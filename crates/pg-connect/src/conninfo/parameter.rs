@@ -36,8 +36,6 @@ const fn with(key: &'static str, variable: &'static str, rule: Rule) -> Paramete
     Parameter { key, variable: Some(variable), rule }
 }
 
-const NONE: &[&str] = &[];
-
 /// Every parameter that libpq knows, up to PostgreSQL 18.
 pub(super) const PARAMETERS: &[Parameter] = &[
     used("host", "PGHOST"),
@@ -47,48 +45,44 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     used("user", "PGUSER"),
     used("password", "PGPASSWORD"),
     used("passfile", "PGPASSFILE"),
+    used("service", "PGSERVICE"),
+    used("servicefile", "PGSERVICEFILE"),
     used("options", "PGOPTIONS"),
     used("application_name", "PGAPPNAME"),
     plain("fallback_application_name", Rule::Used),
     used("connect_timeout", "PGCONNECT_TIMEOUT"),
     used("sslmode", "PGSSLMODE"),
+    used("sslnegotiation", "PGSSLNEGOTIATION"),
+    used("sslrootcert", "PGSSLROOTCERT"),
+    used("sslcrl", "PGSSLCRL"),
+    used("sslcrldir", "PGSSLCRLDIR"),
+    used("sslcert", "PGSSLCERT"),
+    used("sslkey", "PGSSLKEY"),
+    plain("sslpassword", Rule::Used),
+    used("sslcertmode", "PGSSLCERTMODE"),
+    used("sslsni", "PGSSLSNI"),
+    used("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
+    used("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
     used("channel_binding", "PGCHANNELBINDING"),
+    used("require_auth", "PGREQUIREAUTH"),
     used("target_session_attrs", "PGTARGETSESSIONATTRS"),
+    used("load_balance_hosts", "PGLOADBALANCEHOSTS"),
     plain("keepalives", Rule::Used),
     plain("keepalives_idle", Rule::Used),
     plain("keepalives_interval", Rule::Used),
     plain("keepalives_count", Rule::Used),
     plain("tcp_user_timeout", Rule::Used),
+    used("gssencmode", "PGGSSENCMODE"),
     with("client_encoding", "PGCLIENTENCODING", Rule::Harmless),
     with("krbsrvname", "PGKRBSRVNAME", Rule::Harmless),
     with("gsslib", "PGGSSLIB", Rule::Harmless),
     with("gssdelegation", "PGGSSDELEGATION", Rule::Harmless),
     with("sslcompression", "PGSSLCOMPRESSION", Rule::Harmless),
-    with("sslsni", "PGSSLSNI", Rule::Harmless),
-    with("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION", Rule::Harmless),
     with("max_protocol_version", "PGMAXPROTOCOLVERSION", Rule::Harmless),
-    with("gssencmode", "PGGSSENCMODE", Rule::Refused(&["disable", "prefer"])),
-    with("load_balance_hosts", "PGLOADBALANCEHOSTS", Rule::Refused(&["disable"])),
-    with(
-        "ssl_min_protocol_version",
-        "PGSSLMINPROTOCOLVERSION",
-        Rule::Refused(&["TLSv1", "TLSv1.1", "TLSv1.2"]),
-    ),
     with("min_protocol_version", "PGMINPROTOCOLVERSION", Rule::Refused(&["3.0"])),
-    with("sslnegotiation", "PGSSLNEGOTIATION", Rule::Refused(&["postgres"])),
-    with("sslcertmode", "PGSSLCERTMODE", Rule::Refused(&["disable", "allow"])),
     plain("replication", Rule::Refused(&["0", "false", "off", "no"])),
-    with("service", "PGSERVICE", Rule::Refused(NONE)),
-    plain("servicefile", Rule::Refused(NONE)),
-    with("sslrootcert", "PGSSLROOTCERT", Rule::Refused(NONE)),
-    with("sslcert", "PGSSLCERT", Rule::Refused(NONE)),
-    with("sslkey", "PGSSLKEY", Rule::Refused(NONE)),
-    plain("sslpassword", Rule::Refused(NONE)),
-    with("sslcrl", "PGSSLCRL", Rule::Refused(NONE)),
-    with("sslcrldir", "PGSSLCRLDIR", Rule::Refused(NONE)),
     plain("sslkeylogfile", Rule::Refused(NONE)),
     with("requirepeer", "PGREQUIREPEER", Rule::Refused(NONE)),
-    with("require_auth", "PGREQUIREAUTH", Rule::Refused(NONE)),
     plain("scram_client_key", Rule::Refused(NONE)),
     plain("scram_server_key", Rule::Refused(NONE)),
     plain("oauth_issuer", Rule::Refused(NONE)),
@@ -96,6 +90,8 @@ pub(super) const PARAMETERS: &[Parameter] = &[
     plain("oauth_client_secret", Rule::Refused(NONE)),
     plain("oauth_scope", Rule::Refused(NONE)),
 ];
+
+const NONE: &[&str] = &[];
 
 /// The parameter of that key word.
 pub(super) fn find(key: &str) -> Option<&'static Parameter> {

@@ -3,29 +3,33 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio_postgres::config::{ChannelBinding, TargetSessionAttrs};
+use tokio_postgres::config::ChannelBinding;
 
 use super::super::error::ConnInfoError;
 use super::endpoint::{Endpoint, Host};
 use super::password_file::PasswordFile;
+use super::require_auth::RequireAuth;
 use super::secret::{PasswordOrigin, Secret};
 use super::sources::{Given, Origin, Settings, Sources, gather};
-use super::{ConnInfo, DEFAULT_CONNECT_TIMEOUT, Keepalives, SslMode};
+use super::tls_options::TlsOptions;
+use super::{ConnInfo, DEFAULT_CONNECT_TIMEOUT, Keepalives, SessionAttrs};
 use locktop_base::text;
 
 const DEFAULT_PORT: u16 = 5432;
 
 pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> {
     let settings = gather(sources)?;
+    gss_encryption(&settings)?;
     let text = |key| settings.get(key).map(|given| given.value.clone());
     let user = text("user").or_else(|| sources.os_user.clone()).ok_or_else(|| {
         ConnInfoError::Other("no user name given, and this system has none for this user: use -U".to_owned())
     })?;
     let dbname = text("dbname").unwrap_or_else(|| user.clone());
     let password = settings.get("password").map(|given| {
-        let origin = match given.origin {
+        let origin = match &given.origin {
             Origin::Variable(_) => PasswordOrigin::Environment,
             Origin::Target | Origin::Flag(_) => PasswordOrigin::Target,
+            Origin::Service(_) => PasswordOrigin::Service,
         };
         (Secret::new(given.value.clone()), origin)
     });
@@ -39,7 +43,8 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
         application_name: text("application_name")
             .or_else(|| text("fallback_application_name"))
             .unwrap_or_else(|| "locktop".to_owned()),
-        ssl_mode: ssl_mode(&settings, sources)?,
+        tls: TlsOptions::resolve(&settings, sources)?,
+        require_auth: require_auth(&settings)?,
         channel_binding: choice(
             &settings,
             "channel_binding",
@@ -52,6 +57,13 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
             ],
         )?,
         session: session(&settings)?,
+        shuffle: choice(
+            &settings,
+            "load_balance_hosts",
+            "disable or random",
+            false,
+            &[("disable", false), ("random", true)],
+        )?,
         keepalives: keepalives(&settings)?,
         connect_timeout: connect_timeout(&settings)?,
     };
@@ -128,8 +140,13 @@ fn host(text: &str, settings: &Settings) -> Result<Host, ConnInfoError> {
     }
 }
 
-fn invalid(settings: &Settings, key: &'static str, value: &str, expected: &'static str) -> ConnInfoError {
-    let origin = settings.get(key).map_or(Origin::Target, |given| given.origin);
+pub(super) fn invalid(
+    settings: &Settings,
+    key: &'static str,
+    value: &str,
+    expected: &'static str,
+) -> ConnInfoError {
+    let origin = settings.get(key).map_or(Origin::Target, |given| given.origin.clone());
     ConnInfoError::Invalid {
         key,
         value: text::one_line(value).into_owned(),
@@ -138,7 +155,7 @@ fn invalid(settings: &Settings, key: &'static str, value: &str, expected: &'stat
     }
 }
 
-fn choice<T: Copy>(
+pub(super) fn choice<T: Copy>(
     settings: &Settings,
     key: &'static str,
     expected: &'static str,
@@ -153,56 +170,39 @@ fn choice<T: Copy>(
         .ok_or_else(|| invalid(settings, key, value, expected))
 }
 
-fn ssl_mode(settings: &Settings, sources: &Sources<'_>) -> Result<SslMode, ConnInfoError> {
-    let given = settings.get("sslmode");
-    if let Some(given) = given.filter(|given| matches!(given.value.as_str(), "verify-ca" | "verify-full")) {
-        return Err(unsupported(format!("sslmode={}", given.value), given.origin));
-    }
-    let mode = choice(
-        settings,
-        "sslmode",
-        "disable, allow, prefer or require",
-        SslMode::Prefer,
-        &[
-            ("disable", SslMode::Disable),
-            ("allow", SslMode::Allow),
-            ("prefer", SslMode::Prefer),
-            ("require", SslMode::Require),
-        ],
-    )?;
-    // With such a file libpq's "require" verifies the certificate ("Protection Provided in Different Modes").
-    let root = sources.home.as_ref().map(|home| home.join(".postgresql/root.crt"));
-    match (mode, root.filter(|root| root.exists()), given) {
-        (SslMode::Require, Some(root), Some(given)) => Err(unsupported(
-            format!("sslmode=require with {}, which makes it verify-ca,", root.display()),
-            given.origin,
-        )),
-        _ => Ok(mode),
-    }
-}
-
-fn unsupported(setting: String, origin: Origin) -> ConnInfoError {
+pub(super) fn unsupported(setting: String, origin: &Origin) -> ConnInfoError {
     ConnInfoError::Unsupported { setting, origin: origin.to_string() }
 }
 
-fn session(settings: &Settings) -> Result<TargetSessionAttrs, ConnInfoError> {
-    if let Some(given) = settings
-        .get("target_session_attrs")
-        .filter(|given| matches!(given.value.as_str(), "primary" | "standby" | "prefer-standby"))
-    {
-        return Err(unsupported(format!("target_session_attrs={}", given.value), given.origin));
-    }
+fn session(settings: &Settings) -> Result<SessionAttrs, ConnInfoError> {
     choice(
         settings,
         "target_session_attrs",
-        "any, read-write or read-only",
-        TargetSessionAttrs::Any,
-        &[
-            ("any", TargetSessionAttrs::Any),
-            ("read-write", TargetSessionAttrs::ReadWrite),
-            ("read-only", TargetSessionAttrs::ReadOnly),
-        ],
+        "any, read-write, read-only, primary, standby or prefer-standby",
+        SessionAttrs::Any,
+        &SessionAttrs::WORDS,
     )
+}
+
+fn require_auth(settings: &Settings) -> Result<RequireAuth, ConnInfoError> {
+    let Some(Given { value, .. }) = settings.get("require_auth") else { return Ok(RequireAuth::default()) };
+    RequireAuth::parse(value).map_err(|expected| invalid(settings, "require_auth", value, expected))
+}
+
+/// GSSAPI's encryption is not there: what asks for it alone cannot be followed.
+fn gss_encryption(settings: &Settings) -> Result<(), ConnInfoError> {
+    let key = "gssencmode";
+    let required = choice(
+        settings,
+        key,
+        "disable, prefer or require",
+        false,
+        &[("disable", false), ("prefer", false), ("require", true)],
+    )?;
+    match settings.get(key) {
+        Some(given) if required => Err(unsupported(format!("{key}=require"), &given.origin)),
+        _ => Ok(()),
+    }
 }
 
 /// A whole number; what is missing, zero or negative is libpq's "the default".

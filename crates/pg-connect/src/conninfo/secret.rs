@@ -31,6 +31,8 @@ pub enum PasswordOrigin {
     Target,
     /// `PGPASSWORD`.
     Environment,
+    /// A service file.
+    Service,
     /// A password file.
     File(std::path::PathBuf),
     /// Somebody typed it.
@@ -42,6 +44,7 @@ impl std::fmt::Display for PasswordOrigin {
         match self {
             Self::Target => f.write_str("the connection string"),
             Self::Environment => f.write_str("PGPASSWORD"),
+            Self::Service => f.write_str("the service file"),
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Prompt => f.write_str("the prompt"),
         }

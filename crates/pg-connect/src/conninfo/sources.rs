@@ -1,10 +1,11 @@
 //! Where settings come from, and which of them wins.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::super::error::ConnInfoError;
 use super::parameter::{self, PARAMETERS, Rule};
-use super::{key_value, uri};
+use super::{key_value, service, uri};
 use locktop_base::text;
 
 /// What `-h -p -U -d` said.
@@ -20,8 +21,8 @@ pub struct Flags {
     pub dbname: Option<String>,
 }
 
-/// Everything that may say where to connect. What comes first wins: the target, the flags, the environment, the
-/// defaults; and as in psql a flag does not override a connection string. Flags do override a target that was
+/// Everything that may say where to connect. What comes first wins: the target, the flags, the service that they or the
+/// environment name, the environment, the defaults; and as in psql a flag does not override a connection string. Flags do override a target that was
 /// looked up by name (`flags_first`).
 pub struct Sources<'a> {
     /// A URI, a key=value string or a database name.
@@ -68,11 +69,13 @@ pub(super) struct Given {
 }
 
 /// Who gave a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Origin {
     Target,
     Flag(&'static str),
     Variable(&'static str),
+    /// A section of a service file, with the file.
+    Service(Arc<str>),
 }
 
 impl std::fmt::Display for Origin {
@@ -81,6 +84,7 @@ impl std::fmt::Display for Origin {
             Self::Target => f.write_str("the connection string"),
             Self::Flag(flag) => f.write_str(flag),
             Self::Variable(name) => f.write_str(name),
+            Self::Service(which) => f.write_str(which),
         }
     }
 }
@@ -100,12 +104,17 @@ impl Settings {
         self.0.push((key, Given { value, origin }));
     }
 
+    /// Takes what is not set yet.
+    pub(super) fn add(&mut self, key: &'static str, value: String, origin: Origin) {
+        if !self.0.iter().any(|(name, _)| *name == key) {
+            self.0.push((key, Given { value, origin }));
+        }
+    }
+
     /// Takes from `weaker` what is not set yet.
     fn fill(&mut self, weaker: Self) {
         for (key, given) in weaker.0 {
-            if !self.0.iter().any(|(name, _)| *name == key) {
-                self.0.push((key, given));
-            }
+            self.add(key, given.value, given.origin);
         }
     }
 }
@@ -123,7 +132,13 @@ pub(super) fn gather(sources: &Sources<'_>) -> Result<Settings, ConnInfoError> {
         all.fill(target);
         all.fill(flags);
     }
-    all.fill(from_environment(sources.env));
+    let environment = from_environment(sources.env);
+    let named = |key: &str| all.get(key).or_else(|| environment.get(key)).map(|given| given.value.clone());
+    if let Some(service) = named("service") {
+        let file = named("servicefile");
+        all.fill(service::look_up(&service, file.as_deref(), sources)?);
+    }
+    all.fill(environment);
     // Without TLS its other settings ask for nothing.
     let no_tls = all.get("sslmode").is_some_and(|mode| mode.value == "disable");
     for (key, given) in all.0.iter().filter(|(key, _)| !(no_tls && key.starts_with("ssl"))) {
@@ -174,7 +189,7 @@ fn parse(text: &str, origin: Origin) -> Result<Settings, ConnInfoError> {
             });
         };
         after_password = parameter.key == "password";
-        settings.set(parameter.key, value, origin);
+        settings.set(parameter.key, value, origin.clone());
     }
     Ok(settings)
 }

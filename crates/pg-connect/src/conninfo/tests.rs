@@ -95,7 +95,7 @@ fn strings_with_mistakes_are_refused() {
         ),
         (
             "sslmode=maybe",
-            "sslmode is \"maybe\" (from the connection string): expected disable, allow, prefer or require",
+            "sslmode is \"maybe\" (from the connection string): expected disable, allow, prefer, require, verify-ca or verify-full",
         ),
         (
             "mysql://h/d",
@@ -127,28 +127,40 @@ fn strings_with_mistakes_are_refused() {
             "the connection string cannot be read: a setting after \"?\" in the URI has no \"=\"",
         ),
         (
-            "sslmode=verify-full",
-            "sslmode=verify-full (from the connection string) is not supported yet, and is not ignored silently: leave it out",
-        ),
-        (
-            "sslrootcert=ca.pem",
-            "sslrootcert (from the connection string) is not supported yet, and is not ignored silently: leave it out",
-        ),
-        (
-            "service=prod",
-            "service (from the connection string) is not supported yet, and is not ignored silently: leave it out",
-        ),
-        (
-            "require_auth=scram-sha-256",
-            "require_auth (from the connection string) is not supported yet, and is not ignored silently: leave it out",
-        ),
-        (
             "gssencmode=require",
-            "gssencmode=require (from the connection string) is not supported yet, and is not ignored silently: leave it out",
+            "gssencmode=require (from the connection string) is not supported, and is not ignored silently: leave it out",
         ),
         (
-            "target_session_attrs=primary",
-            "target_session_attrs=primary (from the connection string) is not supported yet, and is not ignored silently: leave it out",
+            "requirepeer=postgres",
+            "requirepeer (from the connection string) is not supported, and is not ignored silently: leave it out",
+        ),
+        (
+            "ssl_max_protocol_version=TLSv1.1",
+            "ssl_max_protocol_version=TLSv1.1 (from the connection string) is not supported, and is not ignored silently: leave it out",
+        ),
+        (
+            "ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.2",
+            "ssl_max_protocol_version is \"TLSv1.2\" (from the connection string): expected no less than ssl_min_protocol_version",
+        ),
+        (
+            "sslrootcert=system sslmode=require",
+            "sslmode is \"require\" (from the connection string): expected verify-full, with sslrootcert=system",
+        ),
+        (
+            "sslnegotiation=direct",
+            "sslnegotiation is \"direct\" (from the connection string): expected sslmode=require or stricter with it",
+        ),
+        (
+            "require_auth=md5,!none",
+            "require_auth is \"md5,!none\" (from the connection string): expected either only methods, or only methods with \"!\" before them",
+        ),
+        (
+            "postgres://h/?a=b=c",
+            "the connection string cannot be read: a setting after \"?\" in the URI has two \"=\" (in a value write %3D for it)",
+        ),
+        (
+            "postgres://[]/d",
+            "the connection string cannot be read: between \"[\" and \"]\" in the URI is no IPv6 address",
         ),
     ] {
         assert_eq!(target(text).unwrap_err().to_string(), error, "{text:?}");
@@ -160,7 +172,7 @@ fn what_makes_no_difference_is_taken() {
     let text = "gssencmode=prefer krbsrvname=x client_encoding=auto sslcompression=0 sslsni=0 \
                 sslnegotiation=postgres ssl_min_protocol_version=TLSv1.2 replication=false load_balance_hosts=disable";
     assert_eq!(target(text).unwrap().describe(), "[local]:5432/me as me");
-    target("sslmode=disable sslrootcert=ca.pem sslcert=me.pem").unwrap();
+    target("sslmode=disable sslkeylogfile=keys").unwrap();
 }
 
 #[test]
@@ -209,9 +221,9 @@ fn the_stronger_source_wins() {
     ] {
         assert_eq!(resolve(given).unwrap().describe(), meaning);
     }
-    let error = resolve(Given { env: &[("PGSSLMODE", "verify-ca")], ..Given::default() }).unwrap_err();
+    let error = resolve(Given { env: &[("PGGSSENCMODE", "require")], ..Given::default() }).unwrap_err();
     assert!(
-        error.to_string().starts_with("sslmode=verify-ca (from PGSSLMODE) is not supported yet"),
+        error.to_string().starts_with("gssencmode=require (from PGGSSENCMODE) is not supported"),
         "{error}"
     );
     let error = resolve(Given { env: &[("PGPORT", "x")], ..Given::default() }).unwrap_err();
@@ -238,12 +250,12 @@ fn the_environment_is_followed() {
         [Endpoint { host: Host::Local, address: Some([10, 0, 0, 1].into()), port: 5432, password: None }]
     );
     assert_eq!(password(&info), Some("hush"));
-    assert_eq!(info.ssl_mode, SslMode::Require);
+    assert_eq!(info.tls.mode, SslMode::Require);
     assert_eq!(info.connect_timeout, Some(Duration::from_secs(7)));
     assert_eq!(info.application_name, "watch");
     assert_eq!(info.options.as_deref(), Some("-c geqo=off"));
     let old = resolve(Given { env: &[("PGREQUIRESSL", "1")], ..Given::default() }).unwrap();
-    assert_eq!(old.ssl_mode, SslMode::Require);
+    assert_eq!(old.tls.mode, SslMode::Require);
 }
 
 #[test]
@@ -256,7 +268,7 @@ fn defaults_and_numbers() {
         target("ssl=true").unwrap_err().to_string(),
         "unknown setting \"ssl\" in the connection string"
     );
-    assert_eq!(target("postgres://h?ssl=true").unwrap().ssl_mode, SslMode::Require);
+    assert_eq!(target("postgres://h?ssl=true").unwrap().tls.mode, SslMode::Require);
     assert!(!target("keepalives=0").unwrap().keepalives.on);
     let timeout = target("tcp_user_timeout=1500").unwrap().keepalives.user_timeout;
     assert_eq!(timeout, Some(Duration::from_millis(1500)));
@@ -311,9 +323,67 @@ fn password_file_of_each_host_and_its_mode() {
     assert!(note.unwrap().ends_with("was not used: others may read it (chmod 600 makes it yours alone)"));
     let absent = format!("host=a passfile={}/none", home.path().display());
     assert_eq!(passwords(&absent), (vec![None], None));
-    std::fs::create_dir(home.path().join(".postgresql")).unwrap();
-    std::fs::write(home.path().join(".postgresql/root.crt"), "").unwrap();
-    let strict =
-        Given { target: Some("sslmode=require"), home: Some(home.path().to_owned()), ..Given::default() };
-    assert!(resolve(strict).unwrap_err().to_string().contains("which makes it verify-ca"));
+}
+
+#[test]
+fn a_service_stands_between_the_string_and_the_environment() {
+    let home = tempfile::tempdir().unwrap();
+    let own = home.path().join(".pg_service.conf");
+    let text = "# mine\n[first]\nhost=one\nport = 1\n[prod]\n  host=db.prod  \nport=7\nhost=again\nuser=svc\npassword=hush hush\n\n[later]\nhost=x\n";
+    std::fs::write(&own, text).unwrap();
+    let system = home.path().join("etc");
+    std::fs::create_dir(&system).unwrap();
+    std::fs::write(system.join("pg_service.conf"), "[far]\nhost=far\n[prod]\nhost=not-this\n").unwrap();
+    let system = system.display().to_string();
+    let resolve = |text: &str, env: &[(&str, &str)]| {
+        let env = [env, &[("PGSYSCONFDIR", system.as_str())]].concat();
+        resolve(Given {
+            target: Some(text),
+            env: &env,
+            home: Some(home.path().to_owned()),
+            ..Given::default()
+        })
+    };
+    let describe = |text: &str, env: &[(&str, &str)]| resolve(text, env).unwrap().describe();
+    assert_eq!(describe("service=prod", &[]), "db.prod:7/svc as svc");
+    assert_eq!(describe("service=prod user=me port=8", &[("PGHOST", "env")]), "db.prod:8/me as me");
+    assert_eq!(describe("dbname=d", &[("PGSERVICE", "prod"), ("PGDATABASE", "e")]), "db.prod:7/d as svc");
+    assert_eq!(describe("service=prod", &[("PGDATABASE", "e")]), "db.prod:7/e as svc");
+    assert_eq!(describe("service=far", &[]), "far:5432/me as me");
+    assert_eq!(describe("postgresql:///d?service=far", &[]), "far:5432/d as me");
+    assert_eq!(password(&resolve("service=prod", &[]).unwrap()), Some("hush hush"));
+
+    let error = |text: &str, env: &[(&str, &str)]| resolve(text, env).unwrap_err().to_string();
+    let absent = error("service=nowhere", &[]);
+    assert_eq!(
+        absent,
+        format!(
+            "service \"nowhere\" is in none of the service files: {}, {system}/pg_service.conf",
+            own.display()
+        )
+    );
+    let spaced = error("service=first", &[]);
+    assert_eq!(spaced, format!("{}, line 4: no space may stand before the \"=\"", own.display()));
+    let other = home.path().join("other");
+    for (text, problem) in [
+        ("[s]\nhost", "line 2: a setting is key=value"),
+        ("[s]\nservice=t", "line 2: a service cannot name another one"),
+        ("[s]\nzebra=1", "line 2: there is no setting \"zebra\""),
+        (
+            "[s]\nldap://dir/x",
+            "line 2: services from an LDAP server are not supported: write the settings there",
+        ),
+    ] {
+        std::fs::write(&other, text).unwrap();
+        let error = error("service=s", &[("PGSERVICEFILE", &other.display().to_string())]);
+        assert_eq!(error, format!("{}, {problem}", other.display()));
+    }
+    std::fs::write(&other, "[s]\nport=zebra").unwrap();
+    assert_eq!(
+        error(&format!("service=s servicefile={}", other.display()), &[]),
+        format!(
+            "port is \"zebra\" (from service \"s\" in {}): expected a number from 1 to 65535",
+            other.display()
+        )
+    );
 }

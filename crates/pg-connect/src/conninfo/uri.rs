@@ -29,6 +29,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> 
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) =
             pair.split_once('=').ok_or_else(|| syntax("a setting after \"?\" in the URI has no \"=\""))?;
+        if value.contains('=') {
+            return Err(syntax(
+                "a setting after \"?\" in the URI has two \"=\" (in a value write %3D for it)",
+            ));
+        }
         let (key, value) = (decode(key)?, decode(value)?);
         // JDBC's spelling, which libpq takes too.
         if key == "ssl" && value == "true" {
@@ -76,6 +81,9 @@ fn split_port(place: &str) -> Result<(&str, &str), ConnInfoError> {
     };
     let (address, after) =
         inside.split_once(']').ok_or_else(|| syntax("an IPv6 address in the URI lacks its \"]\""))?;
+    if address.is_empty() {
+        return Err(syntax("between \"[\" and \"]\" in the URI is no IPv6 address"));
+    }
     match after.strip_prefix(':') {
         Some(port) => Ok((address, port)),
         None if after.is_empty() => Ok((address, "")),

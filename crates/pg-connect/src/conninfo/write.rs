@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use tokio_postgres::config::{ChannelBinding, TargetSessionAttrs};
+use tokio_postgres::config::ChannelBinding;
 
-use super::{ConnInfo, Endpoint, Host, SslMode};
+use super::tls_options::{CertMode, Negotiation, TlsOptions, TlsVersion};
+use super::{ConnInfo, Endpoint, Host};
 
 impl ConnInfo {
     /// A key=value string that says everything, **passwords included**: for a pipe, never for a command line or a log. What
@@ -42,9 +43,13 @@ impl ConnInfo {
         if let Some(options) = &self.options {
             set("options", options);
         }
-        set("sslmode", ssl_mode(self.ssl_mode));
+        tls(&self.tls, &mut set);
+        if let Some(methods) = self.require_auth.text() {
+            set("require_auth", methods);
+        }
         set("channel_binding", channel_binding(self.channel_binding));
-        set("target_session_attrs", session(self.session));
+        set("target_session_attrs", self.session.word());
+        set("load_balance_hosts", if self.shuffle { "random" } else { "disable" });
         set("keepalives", &flag(keepalives.on));
         set("keepalives_idle", &seconds(keepalives.idle));
         set("keepalives_interval", &seconds(keepalives.interval));
@@ -77,12 +82,41 @@ fn host(host: &Host) -> String {
     }
 }
 
-fn ssl_mode(mode: SslMode) -> &'static str {
-    match mode {
-        SslMode::Disable => "disable",
-        SslMode::Allow => "allow",
-        SslMode::Prefer => "prefer",
-        SslMode::Require => "require",
+fn tls(tls: &TlsOptions, set: &mut impl FnMut(&str, &str)) {
+    set("sslmode", tls.mode.word());
+    if tls.negotiation == Negotiation::Direct {
+        set("sslnegotiation", "direct");
+    }
+    let version = |version| match version {
+        TlsVersion::V1_2 => "TLSv1.2",
+        TlsVersion::V1_3 => "TLSv1.3",
+    };
+    for (key, limit) in [("ssl_min_protocol_version", tls.min), ("ssl_max_protocol_version", tls.max)] {
+        if let Some(limit) = limit {
+            set(key, version(limit));
+        }
+    }
+    set("sslsni", if tls.sni { "1" } else { "0" });
+    set(
+        "sslcertmode",
+        match tls.cert_mode {
+            CertMode::Disable => "disable",
+            CertMode::Allow => "allow",
+            CertMode::Require => "require",
+        },
+    );
+    if let Some(root) = &tls.root {
+        set("sslrootcert", root);
+    }
+    let files =
+        [("sslcrl", &tls.crl), ("sslcrldir", &tls.crl_dir), ("sslcert", &tls.cert), ("sslkey", &tls.key)];
+    for (key, file) in files {
+        if let Some(file) = file {
+            set(key, &file.display().to_string());
+        }
+    }
+    if let Some(password) = &tls.key_password {
+        set("sslpassword", password.expose());
     }
 }
 
@@ -91,14 +125,6 @@ fn channel_binding(binding: ChannelBinding) -> &'static str {
         ChannelBinding::Disable => "disable",
         ChannelBinding::Require => "require",
         _ => "prefer",
-    }
-}
-
-fn session(session: TargetSessionAttrs) -> &'static str {
-    match session {
-        TargetSessionAttrs::ReadWrite => "read-write",
-        TargetSessionAttrs::ReadOnly => "read-only",
-        _ => "any",
     }
 }
 
@@ -127,6 +153,9 @@ mod tests {
             "host=a,b sslmode=allow channel_binding=require target_session_attrs=read-write keepalives=0",
             "postgresql://u:p%20%27%5C@db/x?options=-c%20a%3Db&tcp_user_timeout=9&keepalives_count=7",
             "host='' password='it\\'s \\\\ so'",
+            "host=a sslmode=verify-full sslrootcert='/a b/ca.pem' sslcert=me.crt sslkey=me.key sslpassword=x sslcrl=c sslcrldir=d",
+            "host=a,b sslrootcert=system sslsni=0 sslcertmode=require ssl_min_protocol_version=tlsv1.3 sslnegotiation=direct",
+            "host=a,b target_session_attrs=prefer-standby load_balance_hosts=random require_auth=!md5,!password",
         ] {
             let info = parse(text);
             let again = parse(&info.to_key_value());

@@ -1,4 +1,4 @@
-//! The public key in a certificate, of whatever version and with whatever extensions.
+//! The public key in a certificate and what its issuer signed, of whatever version and with whatever extensions.
 //!
 //! rustls reads only certificates that it could verify: no X.509 v1, no critical extension it does not know. Modes
 //! that verify no certificate take these too, as libpq does, and need nothing from them but the key.
@@ -38,12 +38,34 @@ pub(super) fn public_key(certificate: &[u8]) -> Option<PublicKey<'_>> {
     let info = fields.expect(SEQUENCE)?;
     let mut parts = Der(info.content);
     let algorithm = parts.expect(SEQUENCE)?.content;
-    // The first byte counts the unused bits of the last: none, in a key.
-    let (0, key) = parts.expect(BIT_STRING)?.content.split_first().map(|(unused, key)| (*unused, key))?
-    else {
-        return None;
-    };
-    Some(PublicKey { info: info.whole, algorithm, key })
+    Some(PublicKey { info: info.whole, algorithm, key: bits(&mut parts)? })
+}
+
+/// What the issuer of a certificate signed, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Signed<'a> {
+    /// The whole `TBSCertificate`.
+    pub(super) content: &'a [u8],
+    /// What is inside of the `AlgorithmIdentifier` of the signature.
+    pub(super) algorithm: &'a [u8],
+    /// The signature.
+    pub(super) signature: &'a [u8],
+}
+
+/// What was signed of a certificate in DER.
+pub(super) fn signed(certificate: &[u8]) -> Option<Signed<'_>> {
+    let mut certificate = Der(Der(certificate).expect(SEQUENCE)?.content);
+    let content = certificate.expect(SEQUENCE)?.whole;
+    let algorithm = certificate.expect(SEQUENCE)?.content;
+    Some(Signed { content, algorithm, signature: bits(&mut certificate)? })
+}
+
+/// A bit string; the first byte counts the unused bits of the last: none, in a key or a signature.
+fn bits<'a>(parts: &mut Der<'a>) -> Option<&'a [u8]> {
+    match parts.expect(BIT_STRING)?.content.split_first() {
+        Some((0, bits)) => Some(bits),
+        _ => None,
+    }
 }
 
 /// What is left of some DER.

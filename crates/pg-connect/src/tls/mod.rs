@@ -1,19 +1,30 @@
-//! TLS without verification of the certificate: what `prefer` and `require` mean in libpq.
+//! TLS by libpq's modes: whether the server's certificate is verified, by which authorities and for which name, and with which
+//! certificate of ours.
 //!
-//! The key that the certificate names must still sign the handshake: SCRAM's channel binding rests on that.
+//! The key that the server's certificate names must sign the handshake in every mode: SCRAM's channel binding rests on that.
 
 mod certificate;
+mod client;
+mod error;
+mod kind;
+mod name;
+mod settings;
+mod verify;
 
+use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls13_signature_with_raw_key};
-use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, PeerMisbehaved, SignatureScheme};
-use tokio_postgres::Socket;
+use rustls::ClientConfig;
+use rustls::pki_types::ServerName;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::auth_watch::{AuthWatch, Watched};
+use crate::connect::Socket;
+use crate::conninfo::{CertMode, RequireAuth, TlsOptions};
+pub(crate) use error::TlsError;
 
 /// How far a connection came, for the error when it fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -29,7 +40,7 @@ pub(super) enum Stage {
     Encrypted,
 }
 
-/// The stage, written by the connector and read after the attempt.
+/// The stage, written by those who get on and read after the attempt.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Progress(Arc<Mutex<Stage>>);
 
@@ -38,138 +49,71 @@ impl Progress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, stage: Stage) {
+    pub(super) fn set(&self, stage: Stage) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = stage;
     }
 }
 
-/// Makes TLS connections, for [`tokio_postgres::Config::connect`] and for cancelling a query.
-#[derive(Clone)]
-pub struct Connector {
-    inner: MakeRustlsConnect,
+/// Makes TLS connections to one server, for statements and for cancelling them.
+#[derive(Debug, Clone)]
+pub(crate) struct Connector {
+    /// What was wrong with the files is told when TLS is to be used, as libpq does: a server without TLS needs none of them.
+    config: Result<Arc<ClientConfig>, TlsError>,
+    /// The name that the server is told (SNI), or its address.
+    server: String,
+    /// Whether the server asked for our certificate.
+    asked: Arc<AtomicBool>,
+    cert_mode: CertMode,
+    watch: AuthWatch,
     progress: Progress,
 }
 
 impl Connector {
-    /// A connector that verifies no certificate.
-    ///
-    /// # Errors
-    /// When the cryptography this was built with has no version of TLS in common with rustls.
-    pub fn new() -> Result<Self, rustls::Error> {
-        Self::watched(Progress::default())
-    }
-
-    pub(super) fn watched(progress: Progress) -> Result<Self, rustls::Error> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-            .with_no_client_auth();
-        Ok(Self { inner: MakeRustlsConnect::new(config), progress })
-    }
-}
-
-impl std::fmt::Debug for Connector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connector").field("progress", &self.progress).finish_non_exhaustive()
-    }
-}
-
-type Inner = <MakeRustlsConnect as MakeTlsConnect<Socket>>::TlsConnect;
-type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
-
-/// One handshake.
-pub struct Handshake {
-    inner: Inner,
-    progress: Progress,
-}
-
-impl MakeTlsConnect<Socket> for Connector {
-    type Stream = Stream;
-    type TlsConnect = Handshake;
-    type Error = std::convert::Infallible;
-
-    // Called once the socket is connected, whether TLS follows or not.
-    fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, Self::Error> {
-        self.progress.set(Stage::Reached);
-        let inner = MakeTlsConnect::<Socket>::make_tls_connect(&mut self.inner, domain)?;
-        Ok(Handshake { inner, progress: self.progress.clone() })
+    /// For a host, by name or by address alone.
+    pub(super) fn new(
+        options: &TlsOptions,
+        host: &str,
+        address: Option<IpAddr>,
+        methods: &RequireAuth,
+        progress: Progress,
+    ) -> Self {
+        let asked = Arc::<AtomicBool>::default();
+        // What is no name in a certificate's sense is compared by rules of its own, and not told to the server.
+        let server = match (ServerName::try_from(host), address) {
+            (Err(_), Some(address)) => address.to_string(),
+            _ => host.to_owned(),
+        };
+        Self {
+            config: settings::config(options, host, &asked).map(Arc::new),
+            server,
+            asked,
+            cert_mode: options.cert_mode,
+            watch: AuthWatch::new(methods, false),
+            progress,
+        }
     }
 }
 
-impl TlsConnect<Socket> for Handshake {
+type Maker = MakeRustlsConnect;
+type Stream = Watched<<Maker as MakeTlsConnect<Watched<Socket>>>::Stream>;
+
+impl TlsConnect<Watched<Socket>> for Connector {
     type Stream = Stream;
     type Error = std::io::Error;
     type Future = Pin<Box<dyn Future<Output = std::io::Result<Stream>> + Send>>;
 
-    fn connect(self, socket: Socket) -> Self::Future {
+    fn connect(self, socket: Watched<Socket>) -> Self::Future {
         self.progress.set(Stage::Handshake);
-        let handshake = self.inner.connect(socket);
         Box::pin(async move {
-            let stream = handshake.await?;
+            let config = self.config.map_err(std::io::Error::other)?;
+            let mut maker = Maker::new(ClientConfig::clone(&config));
+            let Ok(handshake) = MakeTlsConnect::<Watched<Socket>>::make_tls_connect(&mut maker, &self.server);
+            let stream = handshake.connect(socket).await?;
+            if self.cert_mode == CertMode::Require && !self.asked.load(Ordering::Relaxed) {
+                return Err(std::io::Error::other(TlsError::NotAsked));
+            }
             self.progress.set(Stage::Encrypted);
-            Ok(stream)
+            Ok(Watched::new(stream, self.watch))
         })
-    }
-}
-
-fn public_key<'a>(cert: &'a CertificateDer<'_>) -> Result<certificate::PublicKey<'a>, rustls::Error> {
-    certificate::public_key(cert).ok_or_else(|| CertificateError::BadEncoding.into())
-}
-
-/// Takes any certificate, and verifies that the server has its key.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let key = public_key(cert)?;
-        let (_, algorithms) = self
-            .0
-            .signature_verification_algorithms
-            .mapping
-            .iter()
-            .find(|(scheme, _)| *scheme == dss.scheme)
-            .ok_or(PeerMisbehaved::SignedHandshakeWithUnadvertisedSigScheme)?;
-        let signed = algorithms.iter().any(|algorithm| {
-            algorithm.public_key_alg_id().as_ref() == key.algorithm
-                && algorithm.verify_signature(key.key, message, dss.signature()).is_ok()
-        });
-        if signed {
-            Ok(HandshakeSignatureValid::assertion())
-        } else {
-            Err(CertificateError::BadSignature.into())
-        }
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let key = SubjectPublicKeyInfoDer::from(public_key(cert)?.info);
-        verify_tls13_signature_with_raw_key(message, &key, dss, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

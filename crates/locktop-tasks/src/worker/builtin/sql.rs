@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{CancelToken, Client, Error};
+use tokio_postgres::{Client, Error};
 
 use super::{WorkError, place, timed_out};
 use crate::worker::stop::Stop;
@@ -12,7 +12,6 @@ use locktop_base::clock;
 use pg_connect::connect::Listening;
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;
-use pg_connect::tls::Connector;
 
 /// Longest time for asking the server to end a statement, and for it to do so.
 const CANCEL: Duration = Duration::from_secs(2);
@@ -48,8 +47,8 @@ pub(super) async fn run(
         Err(_) => return Err(WorkError::Failed(format!("{} before it began: {why}", timed_out(limit)))),
     };
     let guard = Guard(Some(connection));
-    let Some(client) = guard.client() else { return Ok(()) };
-    let outcome = attend(client, key, statement, Limit { began, limit }, stop).await;
+    let Some(connection) = &guard.0 else { return Ok(()) };
+    let outcome = attend(connection, key, statement, Limit { began, limit }, stop).await;
     guard.ended().await;
     outcome
 }
@@ -73,20 +72,21 @@ impl Limit {
 }
 
 async fn attend(
-    client: &Client,
+    connection: &Listening,
     key: i64,
     statement: &str,
     limit: Limit,
     stop: &Stop,
 ) -> Result<(), WorkError> {
+    let Listening { client, canceller, .. } = connection;
     let mut work = std::pin::pin!(execute(client, statement, limit.left()));
     let outcome = tokio::select! {
         biased;
         reason = stop.stopped() => WorkError::Stopped(reason),
-        done = &mut work => return end(client, key, done, limit).await,
+        done = &mut work => return end(connection, key, done, limit).await,
         () = tokio::time::sleep(limit.left().saturating_add(MARGIN)) => WorkError::Failed(timed_out(limit.limit)),
     };
-    cancel(client.cancel_token()).await;
+    canceller.cancel(CANCEL).await;
     // Its end, if the server listens: only then it is sure that nothing of it happens any more.
     match tokio::time::timeout(CANCEL, work).await {
         // It was faster than the cancellation.
@@ -96,13 +96,18 @@ async fn attend(
 }
 
 /// The statement has been answered.
-async fn end(client: &Client, key: i64, done: Result<(), Error>, limit: Limit) -> Result<(), WorkError> {
+async fn end(
+    connection: &Listening,
+    key: i64,
+    done: Result<(), Error>,
+    limit: Limit,
+) -> Result<(), WorkError> {
     let over = limit.is_over();
     if done.as_ref().is_err_and(|error| error.as_db_error().is_none()) {
         // The driver did not understand the answer: the server may be at it still.
-        cancel(client.cancel_token()).await;
+        connection.canceller.cancel(CANCEL).await;
     }
-    let open = release(client, key).await;
+    let open = release(&connection.client, key).await;
     let reason = match done {
         Ok(()) if open => LEFT_OPEN.to_owned(),
         Ok(()) => return Ok(()),
@@ -136,10 +141,6 @@ async fn execute(client: &Client, statement: &str, limit: Duration) -> Result<()
 struct Guard(Option<Listening>);
 
 impl Guard {
-    fn client(&self) -> Option<&Client> {
-        self.0.as_ref().map(|connection| &connection.client)
-    }
-
     /// Nothing runs on it any more.
     async fn ended(mut self) {
         if let Some(connection) = self.0.take() {
@@ -152,18 +153,11 @@ impl Drop for Guard {
     fn drop(&mut self) {
         let Some(connection) = self.0.take() else { return };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let token = connection.client.cancel_token();
             runtime.spawn(async move {
-                cancel(token).await;
+                connection.canceller.cancel(CANCEL).await;
                 drop(connection);
             });
         }
-    }
-}
-
-async fn cancel(token: CancelToken) {
-    if let Ok(tls) = Connector::new() {
-        let _ = tokio::time::timeout(CANCEL, token.cancel_query(tls)).await;
     }
 }
 

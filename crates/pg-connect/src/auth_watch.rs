@@ -1,0 +1,228 @@
+//! Watches in which way a server wants to know who we are, and breaks the connection off before the answer where `require_auth`
+//! does not allow that way.
+//!
+//! The driver answers whatever it is asked, a request for the password itself too; so the stream under it is watched. Source:
+//! "Message Formats" in the chapter "Frontend/Backend Protocol" (`Authentication…`, `B`), and `check_expected_areq` in
+//! `src/interfaces/libpq/fe-auth.c`.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::tls::{ChannelBinding, TlsStream};
+
+use crate::conninfo::{AuthMethod, RequireAuth};
+
+/// The server wants to know who we are in a way that is not allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not allowed by require_auth: {}", .0.word())]
+pub(crate) struct AuthRefused(pub(crate) AuthMethod);
+
+/// What is known of the messages so far.
+#[derive(Debug, Clone)]
+pub(crate) struct AuthWatch {
+    allowed: RequireAuth,
+    /// The first byte is the answer to the question for TLS.
+    answer_first: bool,
+    /// The beginning of the message that arrives.
+    head: Vec<u8>,
+    /// Bytes of a message that say nothing here.
+    skip: usize,
+    /// Whether the server has asked for something.
+    asked: bool,
+    over: bool,
+}
+
+const TYPE_AND_LENGTH: usize = 5;
+
+/// With the kind of authentication.
+const HEAD: usize = 9;
+
+impl AuthWatch {
+    /// A watch on a stream that begins with messages, or after a question for TLS with the answer to that. A list that allows
+    /// everything needs none.
+    pub(crate) fn new(allowed: &RequireAuth, answer_first: bool) -> Self {
+        Self {
+            over: allowed.text().is_none(),
+            allowed: allowed.clone(),
+            answer_first,
+            head: Vec::with_capacity(HEAD),
+            skip: 0,
+            asked: false,
+        }
+    }
+
+    fn see(&mut self, mut bytes: &[u8]) -> Result<(), AuthRefused> {
+        while let Some((&byte, rest)) = bytes.split_first() {
+            if self.over {
+                return Ok(());
+            }
+            if std::mem::take(&mut self.answer_first) {
+                // With TLS the messages are inside of it.
+                self.over = byte == b'S';
+                bytes = rest;
+            } else if self.skip > 0 {
+                let skipped = self.skip.min(bytes.len());
+                self.skip -= skipped;
+                bytes = bytes.get(skipped..).unwrap_or_default();
+            } else {
+                self.head.push(byte);
+                bytes = rest;
+                match self.head.len() {
+                    TYPE_AND_LENGTH if self.head.first() != Some(&b'R') => {
+                        self.skip = self.length().saturating_sub(4);
+                        self.head.clear();
+                    }
+                    HEAD => self.request()?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&self, at: usize) -> u32 {
+        let bytes = self.head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u32::from_be_bytes)
+    }
+
+    /// The length of the message, which counts itself.
+    fn length(&self) -> usize {
+        usize::try_from(self.number(1)).unwrap_or(usize::MAX)
+    }
+
+    /// The head of an `Authentication…` is there.
+    fn request(&mut self) -> Result<(), AuthRefused> {
+        let kind = self.number(TYPE_AND_LENGTH);
+        self.skip = self.length().saturating_sub(8);
+        self.head.clear();
+        let method = match kind {
+            0 => {
+                self.over = true;
+                if self.asked {
+                    return Ok(());
+                }
+                AuthMethod::None
+            }
+            3 => AuthMethod::Password,
+            5 => AuthMethod::Md5,
+            2 | 7 | 8 => AuthMethod::Gss,
+            9 => AuthMethod::Sspi,
+            // The driver knows SCRAM alone of what may be in that list.
+            10 => AuthMethod::Scram,
+            _ => return Ok(()),
+        };
+        self.asked = true;
+        if self.allowed.allows(method) { Ok(()) } else { Err(AuthRefused(method)) }
+    }
+}
+
+/// A stream that is watched.
+#[derive(Debug)]
+pub(crate) struct Watched<S> {
+    inner: S,
+    watch: AuthWatch,
+}
+
+impl<S> Watched<S> {
+    pub(crate) fn new(inner: S, watch: AuthWatch) -> Self {
+        Self { inner, watch }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut this.inner).poll_read(context, buffer);
+        if matches!(polled, Poll::Ready(Ok(()))) && !this.watch.over {
+            let new = buffer.filled().get(before..).unwrap_or_default();
+            this.watch.see(new).map_err(|refused| io::Error::new(io::ErrorKind::InvalidData, refused))?;
+        }
+        polled
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+}
+
+impl<S: TlsStream + Unpin> TlsStream for Watched<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        self.inner.channel_binding()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(kind: u32, body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(8 + body.len()).unwrap();
+        [b"R".as_slice(), &length.to_be_bytes(), &kind.to_be_bytes(), body].concat()
+    }
+
+    fn verdict(list: &str, answer_first: bool, bytes: &[u8], step: usize) -> Result<(), AuthRefused> {
+        // By the settings, as everybody else does.
+        let sources = crate::conninfo::Sources {
+            target: Some(&format!("require_auth={list}")),
+            env: &|_| None,
+            home: None,
+            os_user: Some("me".to_owned()),
+            ..crate::conninfo::Sources::of_process(None, crate::conninfo::Flags::default())
+        };
+        let allowed = crate::conninfo::ConnInfo::resolve(&sources).unwrap().require_auth;
+        let mut watch = AuthWatch::new(&allowed, answer_first);
+        bytes.chunks(step).try_for_each(|bytes| watch.see(bytes))
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_seen_however_it_arrives() {
+        let ok = request(0, b"");
+        let scram = [request(10, b"SCRAM-SHA-256\0\0"), request(11, b"r=x"), request(12, b"v=y"), ok.clone()]
+            .concat();
+        for (list, bytes, refused) in [
+            ("scram-sha-256", scram.clone(), None),
+            ("scram-sha-256", request(3, b""), Some(AuthMethod::Password)),
+            ("scram-sha-256", request(5, b"salt"), Some(AuthMethod::Md5)),
+            ("scram-sha-256", ok.clone(), Some(AuthMethod::None)),
+            ("!password", request(3, b""), Some(AuthMethod::Password)),
+            ("!password", scram.clone(), None),
+            ("none", ok.clone(), None),
+            ("none", scram, Some(AuthMethod::Scram)),
+            ("md5", [request(5, b"salt"), ok].concat(), None),
+            ("md5", b"E\0\0\0\x0aerror\0".to_vec(), None),
+            // Nothing that comes before hides it.
+            ("md5", [b"N\0\0\0\x04".to_vec(), request(3, b"")].concat(), Some(AuthMethod::Password)),
+            ("md5", [b"N\0\0\0\x09R\0\0\0\0".to_vec(), request(3, b"")].concat(), Some(AuthMethod::Password)),
+        ] {
+            for step in [1, 2, 7, 1000] {
+                let expected = refused.map_or(Ok(()), |method| Err(AuthRefused(method)));
+                assert_eq!(verdict(list, false, &bytes, step), expected, "{list} {bytes:?}");
+                let after_no = [b"N".as_slice(), &bytes].concat();
+                assert_eq!(verdict(list, true, &after_no, step), expected, "{list} {bytes:?}");
+                let after_yes = [b"S".as_slice(), &bytes].concat();
+                assert_eq!(verdict(list, true, &after_yes, step), Ok(()));
+            }
+        }
+    }
+}

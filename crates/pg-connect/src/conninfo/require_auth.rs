@@ -1,0 +1,115 @@
+//! `require_auth`: the ways of authentication that we take part in.
+//!
+//! Source: `require_auth` in "Parameter Key Words" of the libpq chapter, and `pqConnectOptions2` in
+//! `src/interfaces/libpq/fe-connect.c` for how the list is read.
+
+/// A way in which a server may want to know who we are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AuthMethod {
+    /// It asked for nothing, or for our certificate alone.
+    None,
+    /// The password itself.
+    Password,
+    /// The password's MD5 hash.
+    Md5,
+    /// Kerberos, by GSSAPI.
+    Gss,
+    /// The same on Windows.
+    Sspi,
+    /// SCRAM-SHA-256, with channel binding or without.
+    Scram,
+    /// A bearer token.
+    OAuth,
+}
+
+const METHODS: [(&str, AuthMethod); 7] = [
+    ("none", AuthMethod::None),
+    ("password", AuthMethod::Password),
+    ("md5", AuthMethod::Md5),
+    ("gss", AuthMethod::Gss),
+    ("sspi", AuthMethod::Sspi),
+    ("scram-sha-256", AuthMethod::Scram),
+    ("oauth", AuthMethod::OAuth),
+];
+
+impl AuthMethod {
+    /// Its word in `require_auth`.
+    pub(crate) fn word(self) -> &'static str {
+        METHODS.iter().find(|(_, method)| *method == self).map_or("", |(word, _)| word)
+    }
+}
+
+/// Which of them are taken part in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RequireAuth {
+    /// The list as it was given; none where everything is.
+    text: Option<String>,
+    allowed: Vec<AuthMethod>,
+}
+
+impl RequireAuth {
+    /// Reads the list. The error says what is wrong with it.
+    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+        let mut named = Vec::new();
+        let mut negated = None;
+        for word in text.split(',') {
+            let word = word.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);
+            let (not, word) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
+            if negated.is_some_and(|before| before != not) {
+                return Err("either only methods, or only methods with \"!\" before them");
+            }
+            negated = Some(not);
+            let method = METHODS.iter().find(|(name, _)| *name == word).map(|(_, method)| *method);
+            let method = method
+                .ok_or("password, md5, gss, sspi, scram-sha-256, oauth or none, with commas between them")?;
+            if named.contains(&method) {
+                return Err("each method once");
+            }
+            named.push(method);
+        }
+        let not = negated.unwrap_or_default();
+        let allowed =
+            METHODS.iter().map(|(_, method)| *method).filter(|method| named.contains(method) != not);
+        Ok(Self { text: Some(text.to_owned()), allowed: allowed.collect() })
+    }
+
+    /// Whether it is taken part in.
+    pub(crate) fn allows(&self, method: AuthMethod) -> bool {
+        self.text.is_none() || self.allowed.contains(&method)
+    }
+
+    /// The list as it was given.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read() {
+        use AuthMethod::{Md5, None, Password, Scram};
+        let allowed = |text: &str| {
+            let list = RequireAuth::parse(text).ok()?;
+            Some([None, Password, Md5, Scram].map(|method| list.allows(method)))
+        };
+        for (text, expected) in [
+            ("scram-sha-256", Some([false, false, false, true])),
+            (" md5 ,none", Some([true, false, true, false])),
+            ("!password,!md5", Some([true, false, false, true])),
+            ("!none", Some([false, true, true, true])),
+            ("md5,!none", Option::None),
+            ("!md5,none", Option::None),
+            ("md5,md5", Option::None),
+            ("md5,", Option::None),
+            ("", Option::None),
+            ("SCRAM-SHA-256", Option::None),
+            ("cert", Option::None),
+        ] {
+            assert_eq!(allowed(text), expected, "{text:?}");
+        }
+        assert!(RequireAuth::default().allows(Password));
+    }
+}

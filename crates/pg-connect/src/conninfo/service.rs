@@ -1,0 +1,103 @@
+//! The connection service file: `[name]`, then `key=value` lines, which stand for a service that is named.
+//!
+//! Source: "The Connection Service File" in the libpq chapter, and `parseServiceInfo` in `src/interfaces/libpq/fe-connect.c`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::error::ConnInfoError;
+use super::parameter;
+use super::sources::{Origin, Settings, Sources};
+use locktop_base::text;
+
+const NAME: &str = "pg_service.conf";
+
+/// Where builds of PostgreSQL look for the file of the whole system: Debian's, Red Hat's, Homebrew's, and others' directory. libpq
+/// has one of them compiled in.
+const SYSTEM: [&str; 4] = [
+    "/etc/postgresql-common",
+    "/etc/sysconfig/pgsql",
+    "/opt/homebrew/etc/postgresql",
+    "/usr/local/pgsql/etc",
+];
+
+/// What the files say of a service: the user's file, and where that does not have it the system's. `explicit` is the file that a
+/// setting names.
+pub(super) fn look_up(
+    service: &str,
+    explicit: Option<&str>,
+    sources: &Sources<'_>,
+) -> Result<Settings, ConnInfoError> {
+    let files = files(explicit, sources);
+    for file in &files {
+        // One that is not there has nothing to say; `metadata` where it may not be read is for `read` to tell.
+        if !file.exists() {
+            continue;
+        }
+        let text = std::fs::read(file)
+            .map_err(|error| ConnInfoError::Other(format!("cannot read {}: {error}", file.display())))?;
+        if let Some(settings) = parse(&String::from_utf8_lossy(&text), service, file)? {
+            return Ok(settings);
+        }
+    }
+    let looked: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+    Err(ConnInfoError::Other(format!(
+        "service \"{}\" is in none of the service files: {}",
+        text::one_line(service),
+        looked.join(", ")
+    )))
+}
+
+fn files(explicit: Option<&str>, sources: &Sources<'_>) -> Vec<PathBuf> {
+    let of_user =
+        explicit.map(PathBuf::from).or_else(|| Some(sources.home.as_ref()?.join(".pg_service.conf")));
+    let system: Vec<PathBuf> = match (sources.env)("PGSYSCONFDIR") {
+        Some(directory) => vec![PathBuf::from(directory)],
+        None => SYSTEM.iter().map(PathBuf::from).collect(),
+    };
+    of_user.into_iter().chain(system.into_iter().map(|directory| directory.join(NAME))).collect()
+}
+
+/// The settings of one section; none where the file does not have it. The first line of a key counts.
+fn parse(text: &str, service: &str, file: &Path) -> Result<Option<Settings>, ConnInfoError> {
+    let origin: Arc<str> = format!("service \"{}\" in {}", text::one_line(service), file.display()).into();
+    let mut found: Option<Settings> = None;
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim_matches([' ', '\t', '\r', '\u{b}', '\u{c}']);
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[') {
+            match found {
+                Some(_) => break,
+                None if name.strip_prefix(service).is_some_and(|rest| rest.starts_with(']')) => {
+                    found = Some(Settings::default());
+                }
+                None => {}
+            }
+        } else if let Some(settings) = &mut found {
+            let wrong =
+                |problem: String| ConnInfoError::ServiceFile { file: file.to_owned(), line: at + 1, problem };
+            let (key, value) = setting(line).map_err(wrong)?;
+            settings.add(key, value.to_owned(), Origin::Service(Arc::clone(&origin)));
+        }
+    }
+    Ok(found)
+}
+
+/// A line of a section. The value is all that follows the `=`, quotes and spaces too. What a wrong line says is not repeated: it
+/// may be the rest of a password.
+fn setting(line: &str) -> Result<(&'static str, &str), String> {
+    if line.starts_with("ldap") {
+        return Err("services from an LDAP server are not supported: write the settings there".to_owned());
+    }
+    let (key, value) = line.split_once('=').ok_or_else(|| "a setting is key=value".to_owned())?;
+    if key == "service" || key == "servicefile" {
+        return Err("a service cannot name another one".to_owned());
+    }
+    match parameter::find(key) {
+        Some(parameter) => Ok((parameter.key, value)),
+        None if key.ends_with(char::is_whitespace) => Err("no space may stand before the \"=\"".to_owned()),
+        None => Err(format!("there is no setting \"{}\"", text::one_line(key))),
+    }
+}

@@ -1,0 +1,225 @@
+//! What is asked of TLS: whether it is used, whose certificates are trusted, and who we are there.
+//!
+//! Source: "SSL Support" in the libpq chapter, and `initialize_SSL` in `src/interfaces/libpq/fe-secure-openssl.c`. Files are read at
+//! each connection: a certificate may be renewed while we run.
+
+use std::path::PathBuf;
+
+use super::super::error::ConnInfoError;
+use super::resolve::{choice, invalid, unsupported};
+use super::secret::Secret;
+use super::sources::{Settings, Sources};
+
+/// Whether TLS is used, and what of the server's certificate is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SslMode {
+    /// No TLS.
+    Disable,
+    /// Only when the server does not let us in without.
+    Allow,
+    /// When the server has it and it works.
+    Prefer,
+    /// Always.
+    Require,
+    /// Always, and an authority that we trust has signed the certificate.
+    VerifyCa,
+    /// And it is the certificate of the host that we asked for.
+    VerifyFull,
+}
+
+const MODES: [(&str, SslMode); 6] = [
+    ("disable", SslMode::Disable),
+    ("allow", SslMode::Allow),
+    ("prefer", SslMode::Prefer),
+    ("require", SslMode::Require),
+    ("verify-ca", SslMode::VerifyCa),
+    ("verify-full", SslMode::VerifyFull),
+];
+
+impl SslMode {
+    /// Its word in `sslmode`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        MODES.iter().find(|(_, mode)| *mode == self).map_or("", |(word, _)| word)
+    }
+}
+
+/// How TLS begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Negotiation {
+    /// The server is asked first.
+    Postgres,
+    /// At once, as PostgreSQL 17 understands.
+    Direct,
+}
+
+/// Whether our certificate is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CertMode {
+    /// Never.
+    Disable,
+    /// When the server asks and there is one.
+    Allow,
+    /// The server must ask.
+    Require,
+}
+
+/// A version of TLS that is spoken here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum TlsVersion {
+    /// TLS 1.2, and in a lower limit all before it.
+    V1_2,
+    /// TLS 1.3.
+    V1_3,
+}
+
+/// Whose signature on the server's certificate counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Roots {
+    /// Those of the system.
+    System,
+    /// Those in this file.
+    File(PathBuf),
+}
+
+/// Everything that is asked of TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TlsOptions {
+    pub(crate) mode: SslMode,
+    pub(crate) negotiation: Negotiation,
+    pub(crate) cert_mode: CertMode,
+    pub(crate) sni: bool,
+    pub(crate) min: Option<TlsVersion>,
+    pub(crate) max: Option<TlsVersion>,
+    /// `sslrootcert`, `sslcrl`, `sslcrldir`, `sslcert`, `sslkey` where they were given.
+    pub(crate) root: Option<String>,
+    pub(crate) crl: Option<PathBuf>,
+    pub(crate) crl_dir: Option<PathBuf>,
+    pub(crate) cert: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+    pub(crate) key_password: Option<Secret>,
+    /// `~/.postgresql`, which has the files that were not given.
+    pub(crate) directory: Option<PathBuf>,
+}
+
+impl TlsOptions {
+    pub(super) fn resolve(settings: &Settings, sources: &Sources<'_>) -> Result<Self, ConnInfoError> {
+        let text = |key| settings.get(key).map(|given| given.value.clone());
+        let path = |key| text(key).map(PathBuf::from);
+        let root = text("sslrootcert");
+        // The system's authorities sign for anybody: without the name they prove nothing.
+        let system = root.as_deref() == Some(SYSTEM);
+        let default = if system { SslMode::VerifyFull } else { SslMode::Prefer };
+        let mode = choice(
+            settings,
+            "sslmode",
+            "disable, allow, prefer, require, verify-ca or verify-full",
+            default,
+            &MODES,
+        )?;
+        if system && mode != SslMode::VerifyFull {
+            return Err(invalid(settings, "sslmode", mode.word(), "verify-full, with sslrootcert=system"));
+        }
+        let negotiation = choice(
+            settings,
+            "sslnegotiation",
+            "postgres or direct",
+            Negotiation::Postgres,
+            &[("postgres", Negotiation::Postgres), ("direct", Negotiation::Direct)],
+        )?;
+        if negotiation == Negotiation::Direct && mode < SslMode::Require {
+            return Err(invalid(settings, "sslnegotiation", "direct", "sslmode=require or stricter with it"));
+        }
+        let (min, max) = (min(settings)?, max(settings)?);
+        if min.zip(max).is_some_and(|(min, max)| min > max) {
+            return Err(invalid(
+                settings,
+                "ssl_max_protocol_version",
+                &text("ssl_max_protocol_version").unwrap_or_default(),
+                "no less than ssl_min_protocol_version",
+            ));
+        }
+        Ok(Self {
+            mode,
+            negotiation,
+            cert_mode: choice(
+                settings,
+                "sslcertmode",
+                "disable, allow or require",
+                CertMode::Allow,
+                &[("disable", CertMode::Disable), ("allow", CertMode::Allow), ("require", CertMode::Require)],
+            )?,
+            sni: settings.get("sslsni").is_none_or(|given| given.value.starts_with('1')),
+            min,
+            max,
+            root,
+            crl: path("sslcrl"),
+            crl_dir: path("sslcrldir"),
+            cert: path("sslcert"),
+            key: path("sslkey"),
+            key_password: text("sslpassword").map(Secret::new),
+            directory: sources.home.as_ref().map(|home| home.join(".postgresql")),
+        })
+    }
+
+    fn default_file(&self, name: &str) -> Option<PathBuf> {
+        self.directory.as_ref().map(|directory| directory.join(name))
+    }
+
+    /// Whose signature counts, whether the file is there or not.
+    pub(crate) fn roots(&self) -> Option<Roots> {
+        match self.root.as_deref() {
+            Some(SYSTEM) => Some(Roots::System),
+            Some(file) => Some(Roots::File(PathBuf::from(file))),
+            None => self.default_file("root.crt").map(Roots::File),
+        }
+    }
+
+    /// The list of revoked certificates.
+    pub(crate) fn crl_file(&self) -> Option<PathBuf> {
+        // As in libpq the default counts only where no directory was named.
+        match (&self.crl, &self.crl_dir) {
+            (Some(file), _) => Some(file.clone()),
+            (None, Some(_)) => None,
+            (None, None) => self.default_file("root.crl"),
+        }
+    }
+
+    /// Our certificate.
+    pub(crate) fn cert_file(&self) -> Option<PathBuf> {
+        self.cert.clone().or_else(|| self.default_file("postgresql.crt"))
+    }
+
+    /// The key of our certificate.
+    pub(crate) fn key_file(&self) -> Option<PathBuf> {
+        self.key.clone().or_else(|| self.default_file("postgresql.key"))
+    }
+}
+
+/// `sslrootcert=system`.
+const SYSTEM: &str = "system";
+
+const VERSIONS: &str = "TLSv1, TLSv1.1, TLSv1.2 or TLSv1.3";
+
+/// The lowest version; what is older than 1.2 is not spoken here, and may be the limit.
+fn min(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
+    let key = "ssl_min_protocol_version";
+    let Some(given) = settings.get(key) else { return Ok(None) };
+    match given.value.to_ascii_lowercase().as_str() {
+        "tlsv1" | "tlsv1.1" | "tlsv1.2" => Ok(Some(TlsVersion::V1_2)),
+        "tlsv1.3" => Ok(Some(TlsVersion::V1_3)),
+        _ => Err(invalid(settings, key, &given.value, VERSIONS)),
+    }
+}
+
+/// The highest version.
+fn max(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
+    let key = "ssl_max_protocol_version";
+    let Some(given) = settings.get(key) else { return Ok(None) };
+    match given.value.to_ascii_lowercase().as_str() {
+        "tlsv1" | "tlsv1.1" => Err(unsupported(format!("{key}={}", given.value), &given.origin)),
+        "tlsv1.2" => Ok(Some(TlsVersion::V1_2)),
+        "tlsv1.3" => Ok(Some(TlsVersion::V1_3)),
+        _ => Err(invalid(settings, key, &given.value, VERSIONS)),
+    }
+}

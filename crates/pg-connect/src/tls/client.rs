@@ -1,0 +1,118 @@
+//! Our certificate and its key, for servers that ask for one.
+//!
+//! Source: "Client Certificates" in the libpq chapter, and `initialize_SSL` in `src/interfaces/libpq/fe-secure-openssl.c`.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustls::SignatureScheme;
+use rustls::client::ResolvesClientCert;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::sign::CertifiedKey;
+
+use super::error::TlsError;
+use super::settings::{certificates, read};
+use crate::conninfo::{CertMode, Secret, TlsOptions};
+
+/// Shows our certificate where there is one, and notes that the server asked.
+#[derive(Debug)]
+pub(super) struct OwnCertificate {
+    key: Option<Arc<CertifiedKey>>,
+    asked: Arc<AtomicBool>,
+}
+
+impl OwnCertificate {
+    /// As in libpq a certificate that is not there is none: the server may let us in without. A certificate without its key is an
+    /// error.
+    pub(super) fn load(
+        options: &TlsOptions,
+        provider: &CryptoProvider,
+        asked: &Arc<AtomicBool>,
+    ) -> Result<Self, TlsError> {
+        let file = options.cert_file().filter(|file| options.cert_mode != CertMode::Disable && file.exists());
+        let asked = Arc::clone(asked);
+        let Some(certificate) = file else { return Ok(Self { key: None, asked }) };
+        let key = options.key_file().filter(|key| key.exists());
+        let Some(file) = key else {
+            let key = options.key_file().unwrap_or_default();
+            return Err(TlsError::NoKey { certificate, key });
+        };
+        let chain = certificates(&certificate)?;
+        let bad = |error: rustls::Error| TlsError::BadKey { file: file.clone(), reason: error.to_string() };
+        let key = provider.key_provider.load_private_key(private_key(&file, options.key_password.as_ref())?);
+        let pair = CertifiedKey::new(chain, key.map_err(bad)?);
+        if let Err(rustls::Error::InconsistentKeys(_)) = pair.keys_match() {
+            let reason = format!("it is not the key of {}", certificate.display());
+            return Err(TlsError::BadKey { file, reason });
+        }
+        Ok(Self { key: Some(Arc::new(pair)), asked })
+    }
+}
+
+impl ResolvesClientCert for OwnCertificate {
+    fn resolve(&self, _issuers: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.asked.store(true, Ordering::Relaxed);
+        self.key.clone()
+    }
+
+    fn has_certs(&self) -> bool {
+        self.key.is_some()
+    }
+}
+
+/// Reads a key in PEM or DER, and decrypts it where it is encrypted.
+fn private_key(file: &Path, password: Option<&Secret>) -> Result<PrivateKeyDer<'static>, TlsError> {
+    if is_open(file)? {
+        return Err(TlsError::OpenKey { file: file.to_owned() });
+    }
+    let bytes = read(file)?;
+    let bad = |reason: &str| TlsError::BadKey { file: file.to_owned(), reason: reason.to_owned() };
+    let Ok(text) = std::str::from_utf8(&bytes) else {
+        return PrivateKeyDer::try_from(bytes).map_err(|_| bad("it is no key in PEM or DER"));
+    };
+    if text.contains("Proc-Type: 4,ENCRYPTED") {
+        return Err(bad(
+            "it is encrypted in the way of old versions of OpenSSL: `openssl pkcs8 -topk8` makes it one of today",
+        ));
+    }
+    if text.contains("BEGIN ENCRYPTED PRIVATE KEY") {
+        let password = password.ok_or_else(|| TlsError::EncryptedKey { file: file.to_owned() })?;
+        return decrypt(text, file, password);
+    }
+    PrivateKeyDer::from_pem_slice(&bytes).map_err(|_| bad("it is no key in PEM or DER"))
+}
+
+#[cfg(feature = "encrypted-keys")]
+fn decrypt(text: &str, file: &Path, password: &Secret) -> Result<PrivateKeyDer<'static>, TlsError> {
+    use pkcs8::{EncryptedPrivateKeyInfo, SecretDocument};
+    use rustls::pki_types::PrivatePkcs8KeyDer;
+
+    let bad = |reason: String| TlsError::BadKey { file: file.to_owned(), reason };
+    let begin = text.find("-----BEGIN ENCRYPTED PRIVATE KEY").unwrap_or_default();
+    let pem = text.get(begin..).unwrap_or_default();
+    let (_, document) = SecretDocument::from_pem(pem).map_err(|error| bad(error.to_string()))?;
+    let encrypted = EncryptedPrivateKeyInfo::try_from(document.as_bytes())
+        .map_err(|error| bad(format!("its encryption is not known: {error}")))?;
+    let key = encrypted
+        .decrypt(password.expose().as_bytes())
+        .map_err(|_| TlsError::WrongKeyPassword { file: file.to_owned() })?;
+    Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
+}
+
+#[cfg(not(feature = "encrypted-keys"))]
+fn decrypt(_: &str, file: &Path, _: &Secret) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let reason = "it is encrypted, and this program was built without `encrypted-keys`".to_owned();
+    Err(TlsError::BadKey { file: file.to_owned(), reason })
+}
+
+/// Whether others may read it: as in libpq nobody else may, but the group of a key that is root's.
+fn is_open(file: &Path) -> Result<bool, TlsError> {
+    let metadata = std::fs::metadata(file)
+        .map_err(|error| TlsError::Unreadable { file: file.to_owned(), reason: error.to_string() })?;
+    let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    Ok(metadata.is_file() && metadata.permissions().mode() & others != 0)
+}

@@ -1,0 +1,45 @@
+//! What a certificate may be used for, by its extensions.
+//!
+//! Source: RFC 5280, section 4.2, and `check_ca` and `check_purpose_ssl_server` in OpenSSL's `crypto/x509/v3_purp.c`.
+
+use x509_cert::Certificate;
+use x509_cert::certificate::Version;
+use x509_cert::der::oid::AssociatedOid;
+use x509_cert::der::oid::db::rfc5280::{ANY_EXTENDED_KEY_USAGE, ID_KP_SERVER_AUTH};
+use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, KeyUsage, NameConstraints, SubjectAltName};
+
+/// Whether it may sign others. One of version 1 says nothing of that, and may where it signed itself.
+pub(super) fn is_authority(certificate: &Certificate) -> bool {
+    let fields = &certificate.tbs_certificate;
+    let Ok(usage) = fields.get::<KeyUsage>() else { return false };
+    if usage.as_ref().is_some_and(|(_, usage)| !usage.key_cert_sign()) {
+        return false;
+    }
+    match fields.get::<BasicConstraints>() {
+        Ok(Some((_, constraints))) => constraints.ca,
+        Ok(None) => usage.is_some() || (fields.version == Version::V1 && fields.issuer == fields.subject),
+        Err(_) => false,
+    }
+}
+
+/// Whether it says for which names it may sign.
+pub(super) fn is_constrained(certificate: &Certificate) -> bool {
+    !matches!(certificate.tbs_certificate.get::<NameConstraints>(), Ok(None))
+}
+
+/// Whether all that its extensions demand is known here, and a server may use it.
+pub(super) fn is_plain_server(certificate: &Certificate) -> bool {
+    let fields = &certificate.tbs_certificate;
+    let known = [BasicConstraints::OID, KeyUsage::OID, ExtendedKeyUsage::OID, SubjectAltName::OID];
+    let mut extensions = fields.extensions.iter().flatten();
+    if extensions.any(|extension| extension.critical && !known.contains(&extension.extn_id)) {
+        return false;
+    }
+    match fields.get::<ExtendedKeyUsage>() {
+        Ok(None) => true,
+        Ok(Some((_, usage))) => {
+            usage.0.contains(&ID_KP_SERVER_AUTH) || usage.0.contains(&ANY_EXTENDED_KEY_USAGE)
+        }
+        Err(_) => false,
+    }
+}

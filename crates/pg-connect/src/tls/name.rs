@@ -1,0 +1,121 @@
+//! Whether a certificate is that of a host, by libpq's rules, which are older than those of browsers: a wildcard stands for the first
+//! label alone, and the Common Name counts where no alternative name of the host's kind is there.
+//!
+//! Source: "SSL Client Certificate … verify-full" in the libpq chapter, and `pq_verify_peer_name_matches_certificate` in
+//! `src/interfaces/libpq/fe-secure-common.c` and `fe-secure-openssl.c`.
+
+use std::net::IpAddr;
+
+use locktop_base::text;
+use x509_cert::Certificate;
+use x509_cert::der::oid::db::rfc4519::CN;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+/// The most names that an error repeats.
+const NAMES: usize = 5;
+
+/// Whether the certificate is for `host`, a name or an address; the error has the names that it is for.
+pub(super) fn check(certificate: &Certificate, host: &str) -> Result<(), String> {
+    let address: Option<IpAddr> = host.parse().ok();
+    let alternatives = alternatives(certificate);
+    let mut names = Vec::new();
+    // An alternative name of the host's kind makes the Common Name a comment.
+    let mut common = true;
+    for name in &alternatives {
+        match name {
+            GeneralName::DnsName(name) => {
+                common &= address.is_some();
+                if matches_name(name.as_str(), host) {
+                    return Ok(());
+                }
+                names.push(name.as_str().to_owned());
+            }
+            GeneralName::IpAddress(bytes) => {
+                common &= address.is_none();
+                let found = ip(bytes.as_bytes());
+                if found.is_some() && found == address {
+                    return Ok(());
+                }
+                names.extend(found.map(|found| found.to_string()));
+            }
+            _ => {}
+        }
+    }
+    if common && let Some(name) = common_name(certificate) {
+        if matches_name(&name, host) {
+            return Ok(());
+        }
+        names.push(name);
+    }
+    Err(listed(&names))
+}
+
+fn listed(names: &[String]) -> String {
+    let shown: Vec<_> =
+        names.iter().take(NAMES).map(|name| format!("\"{}\"", text::one_line(name))).collect();
+    match names.len() {
+        0 => "no host at all".to_owned(),
+        all if all > NAMES => format!("{} and {} more", shown.join(", "), all - NAMES),
+        _ => shown.join(", "),
+    }
+}
+
+/// A pattern of a certificate against a host name, as ASCII without case.
+fn matches_name(pattern: &str, host: &str) -> bool {
+    // Between its bytes could stand what a C program would take for the end.
+    if pattern.contains('\0') {
+        return false;
+    }
+    if pattern.eq_ignore_ascii_case(host) {
+        return true;
+    }
+    let Some(rest) = pattern.strip_prefix('*').filter(|rest| rest.starts_with('.') && rest.len() >= 2) else {
+        return false;
+    };
+    let Some((first, domain)) = host.find('.').map(|dot| host.split_at(dot)) else { return false };
+    !first.is_empty() && domain.eq_ignore_ascii_case(rest)
+}
+
+fn alternatives(certificate: &Certificate) -> Vec<GeneralName> {
+    let found = certificate.tbs_certificate.get::<SubjectAltName>();
+    found.ok().flatten().map(|(_, names)| names.0).unwrap_or_default()
+}
+
+fn ip(bytes: &[u8]) -> Option<IpAddr> {
+    let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
+    four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
+}
+
+/// The last one, as OpenSSL gives it out first; there is hardly ever more than one.
+fn common_name(certificate: &Certificate) -> Option<String> {
+    let parts = certificate.tbs_certificate.subject.0.iter().flat_map(|part| part.0.iter());
+    let value = parts.filter(|part| part.oid == CN).map(|part| &part.value).next()?;
+    // Whatever kind of string it is, of those that are a superset of ASCII.
+    String::from_utf8(value.value().to_vec()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches_name;
+
+    #[test]
+    fn a_wildcard_is_the_first_label_alone() {
+        for (pattern, host, expected) in [
+            ("db.example.com", "db.example.com", true),
+            ("DB.example.com", "db.EXAMPLE.com", true),
+            ("db.example.com", "db2.example.com", false),
+            ("*.example.com", "db.example.com", true),
+            ("*.example.com", "a.db.example.com", false),
+            ("*.example.com", "example.com", false),
+            ("*.example.com", ".example.com", false),
+            ("d*.example.com", "db.example.com", false),
+            ("*", "db", false),
+            ("*.", "db.", false),
+            ("db.example.com\0.evil.org", "db.example.com", false),
+            ("", "db", false),
+        ] {
+            assert_eq!(matches_name(pattern, host), expected, "{pattern} {host}");
+        }
+    }
+}

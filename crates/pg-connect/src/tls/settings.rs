@@ -1,0 +1,127 @@
+//! From what is asked of TLS to what rustls takes. All files are read anew each time.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
+use rustls::{ClientConfig, SupportedProtocolVersion, version};
+
+use super::client::OwnCertificate;
+use super::error::TlsError;
+use super::verify::{Authorities, Verifier};
+use crate::conninfo::{Negotiation, Roots, SslMode, TlsOptions, TlsVersion};
+
+/// The name of PostgreSQL's protocol, for a server that is spoken to in TLS at once.
+const PROTOCOL: &[u8] = b"postgresql";
+
+/// The settings for a server of this host; `asked` is set when it wants our certificate.
+pub(super) fn config(
+    options: &TlsOptions,
+    host: &str,
+    asked: &Arc<AtomicBool>,
+) -> Result<ClientConfig, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let authorities = authorities(options)?;
+    let host = match options.mode {
+        SslMode::VerifyFull if host.is_empty() => return Err(TlsError::NoHostName),
+        SslMode::VerifyFull => Some(host.to_owned()),
+        _ => None,
+    };
+    let own = OwnCertificate::load(options, &provider, asked)?;
+    let verifier = Verifier::new(Arc::clone(&provider), authorities, host);
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&versions(options))
+        .map_err(|error| TlsError::of(&error))?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_client_cert_resolver(Arc::new(own));
+    config.enable_sni = options.sni;
+    if options.negotiation == Negotiation::Direct {
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    }
+    Ok(config)
+}
+
+fn versions(options: &TlsOptions) -> Vec<&'static SupportedProtocolVersion> {
+    let within = |version| {
+        options.min.is_none_or(|min| min <= version) && options.max.is_none_or(|max| version <= max)
+    };
+    [(TlsVersion::V1_3, &version::TLS13), (TlsVersion::V1_2, &version::TLS12)]
+        .into_iter()
+        .filter(|(version, _)| within(*version))
+        .map(|(_, version)| version)
+        .collect()
+}
+
+/// Whose signature counts; none where none is asked for. As in libpq a file that is there counts in the modes too that do not ask for
+/// it ("Protection Provided in Different Modes" in the libpq chapter).
+fn authorities(options: &TlsOptions) -> Result<Option<Authorities>, TlsError> {
+    let asked = options.mode >= SslMode::VerifyCa;
+    let roots = match options.roots() {
+        Some(Roots::System) => return Ok(Some(of_system()?)),
+        Some(Roots::File(file)) if file.exists() => file,
+        file if asked => {
+            let file = file.and_then(|roots| match roots {
+                Roots::File(file) => Some(file),
+                Roots::System => None,
+            });
+            return Err(TlsError::NoRoots { mode: options.mode.word(), file });
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(Authorities {
+        certificates: certificates(&roots)?,
+        described: format!("those in {}", roots.display()),
+        revoked: revoked(options)?,
+    }))
+}
+
+fn of_system() -> Result<Authorities, TlsError> {
+    let certificates = rustls_native_certs::load_native_certs().certs;
+    if certificates.is_empty() {
+        return Err(TlsError::NoSystemRoots);
+    }
+    Ok(Authorities {
+        certificates,
+        described: "the authorities of this system".to_owned(),
+        revoked: Vec::new(),
+    })
+}
+
+/// The certificates in a file; at least one.
+pub(super) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let text = read(file)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err(TlsError::Empty { file: file.to_owned(), what: "certificate" }),
+    }
+}
+
+/// The lists of revoked certificates. As in libpq a file or a directory that is not there says nothing.
+fn revoked(options: &TlsOptions) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let mut lists = Vec::new();
+    if let Some(file) = options.crl_file().filter(|file| file.exists()) {
+        let text = read(&file)?;
+        let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&text).collect();
+        let found = found.ok().filter(|found| !found.is_empty());
+        lists.extend(found.ok_or(TlsError::Empty { file, what: "list of revoked certificates" })?);
+    }
+    let Some(entries) = options.crl_dir.as_ref().and_then(|directory| std::fs::read_dir(directory).ok())
+    else {
+        return Ok(lists);
+    };
+    // Their names are hashes of the issuers, for those who look one up; all of them are few.
+    for entry in entries.flatten() {
+        let text = read(&entry.path())?;
+        lists.extend(CertificateRevocationListDer::pem_slice_iter(&text).filter_map(Result::ok));
+    }
+    Ok(lists)
+}
+
+pub(super) fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
+    std::fs::read(file)
+        .map_err(|error| TlsError::Unreadable { file: file.to_owned(), reason: error.to_string() })
+}
