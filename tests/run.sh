@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs all tests of locktop. Gets what is missing first: the PostgreSQL versions that the tests need come from npm; npm itself, the
-# servers beside PostgreSQL and Python (the printed Redis recipes are run as they stand) come from apt-get, if that is possible.
+# servers beside PostgreSQL, Python (the printed Redis recipes are run as they stand), psql (whose verdicts ours are compared with) and
+# openssl (which makes certificates) come from apt-get, if that is possible.
 #
 #     tests/run.sh [--long]
 #
@@ -42,6 +43,8 @@ has npm || missing="$missing npm"
 has pgbouncer || missing="$missing pgbouncer"
 [ -n "${LOCKTOP_REDIS_SERVER:-}" ] || has redis-server || has valkey-server || missing="$missing redis-server"
 has python3 || missing="$missing python3"
+has psql || missing="$missing postgresql-client"
+has openssl || missing="$missing openssl"
 if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
     say "installing$missing"
     export DEBIAN_FRONTEND=noninteractive

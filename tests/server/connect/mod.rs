@@ -1,6 +1,7 @@
 //! Connecting: to a real server, to one that is down, and to things that are no server.
 
 mod fake;
+mod psql;
 mod server;
 
 use locktop::pg::connect::{Connection, connect};

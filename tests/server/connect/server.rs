@@ -31,6 +31,7 @@ host      all alice       127.0.0.1/32  scram-sha-256
 host      all clear       127.0.0.1/32  password
 host      all hashed      127.0.0.1/32  md5
 host      all crowd       127.0.0.1/32  trust
+host      all jürgen      127.0.0.1/32  scram-sha-256
 ";
 
 const ROLES: &str = "
@@ -59,6 +60,8 @@ impl Server {
             let server = Self::launch(&directory, settings);
             if let Some(server) = server.ready().await {
                 let admin = server.admin().await;
+                // A statement by itself, so that the next one is a transaction of its own.
+                admin.client.batch_execute("set default_transaction_read_only = off").await.unwrap();
                 admin.client.batch_execute(ROLES).await.unwrap();
                 return server;
             }
@@ -114,6 +117,10 @@ impl Server {
 
     pub(crate) fn place(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) fn socket_directory(&self) -> &Path {
+        &self.directory
     }
 
     pub(crate) fn socket_path(&self) -> String {

@@ -129,7 +129,11 @@ async fn to_endpoint(
 
 async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
     match (&endpoint.host, endpoint.address) {
-        (Host::Unix(directory), _) => to_socket(info, endpoint, directory).await,
+        (Host::Unix(directory), None) => to_socket(info, endpoint, directory).await,
+        // As in libpq an address is stronger than the directory of a socket.
+        (Host::Unix(directory), Some(address)) => {
+            to_addresses(info, endpoint, &directory.display().to_string(), &[address]).await
+        }
         (Host::Local, None) => to_local(info, endpoint).await,
         (Host::Local, Some(address)) => to_addresses(info, endpoint, "", &[address]).await,
         (Host::Tcp(name), Some(address)) => to_addresses(info, endpoint, name, &[address]).await,

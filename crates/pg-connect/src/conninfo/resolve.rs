@@ -40,7 +40,9 @@ pub(super) fn resolve(sources: &Sources<'_>) -> Result<ConnInfo, ConnInfoError> 
         password,
         password_note: None,
         options: text("options"),
-        application_name: text("application_name")
+        application_name: settings
+            .said("application_name")
+            .map(|given| given.value.clone())
             .or_else(|| text("fallback_application_name"))
             .unwrap_or_else(|| "locktop".to_owned()),
         tls: TlsOptions::resolve(&settings, sources)?,
@@ -91,10 +93,7 @@ fn look_up_passwords(info: &mut ConnInfo, passfile: Option<String>, sources: &So
 /// Hosts, addresses and ports: lists of one length, or one port for all.
 fn endpoints(settings: &Settings) -> Result<Vec<Endpoint>, ConnInfoError> {
     let list = |key: &str| {
-        settings
-            .get(key)
-            .map(|given| given.value.split(',').map(str::trim).collect::<Vec<_>>())
-            .unwrap_or_default()
+        settings.get(key).map(|given| given.value.split(',').collect::<Vec<_>>()).unwrap_or_default()
     };
     let (hosts, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
     let count = hosts.len().max(addresses.len()).max(1);
@@ -119,6 +118,7 @@ fn endpoints(settings: &Settings) -> Result<Vec<Endpoint>, ConnInfoError> {
             let port = match ports.get(index).or(ports.first()).copied().unwrap_or("") {
                 "" => DEFAULT_PORT,
                 text => text
+                    .trim()
                     .parse()
                     .ok()
                     .filter(|port| *port > 0)
@@ -146,7 +146,7 @@ pub(super) fn invalid(
     value: &str,
     expected: &'static str,
 ) -> ConnInfoError {
-    let origin = settings.get(key).map_or(Origin::Target, |given| given.origin.clone());
+    let origin = settings.said(key).map_or(Origin::Target, |given| given.origin.clone());
     ConnInfoError::Invalid {
         key,
         value: text::one_line(value).into_owned(),
@@ -162,7 +162,7 @@ pub(super) fn choice<T: Copy>(
     default: T,
     choices: &[(&str, T)],
 ) -> Result<T, ConnInfoError> {
-    let Some(Given { value, .. }) = settings.get(key) else { return Ok(default) };
+    let Some(Given { value, .. }) = settings.said(key) else { return Ok(default) };
     choices
         .iter()
         .find(|(name, _)| name == value)
@@ -207,14 +207,14 @@ fn gss_encryption(settings: &Settings) -> Result<(), ConnInfoError> {
 
 /// A whole number; what is missing, zero or negative is libpq's "the default".
 fn number(settings: &Settings, key: &'static str) -> Result<Option<u32>, ConnInfoError> {
-    let Some(Given { value, .. }) = settings.get(key) else { return Ok(None) };
+    let Some(Given { value, .. }) = settings.said(key) else { return Ok(None) };
     let number: i32 = value.trim().parse().map_err(|_| invalid(settings, key, value, "a whole number"))?;
     Ok(u32::try_from(number).ok().filter(|number| *number > 0))
 }
 
 fn connect_timeout(settings: &Settings) -> Result<Option<Duration>, ConnInfoError> {
     let key = "connect_timeout";
-    if settings.get(key).is_none() {
+    if settings.said(key).is_none() {
         return Ok(Some(DEFAULT_CONNECT_TIMEOUT));
     }
     // Asked for in so many words, zero is no limit, as in libpq.
@@ -225,7 +225,7 @@ fn connect_timeout(settings: &Settings) -> Result<Option<Duration>, ConnInfoErro
 fn keepalives(settings: &Settings) -> Result<Keepalives, ConnInfoError> {
     let seconds =
         |key, default: u64| Ok(Duration::from_secs(number(settings, key)?.map_or(default, u64::from)));
-    let on = match settings.get("keepalives") {
+    let on = match settings.said("keepalives") {
         Some(_) => number(settings, "keepalives")?.is_some(),
         None => true,
     };

@@ -96,7 +96,12 @@ pub(super) struct Settings(Vec<(&'static str, Given)>);
 impl Settings {
     /// What was said of `key`, if it is not empty: an empty value asks for the default.
     pub(super) fn get(&self, key: &str) -> Option<&Given> {
-        self.0.iter().find(|(name, _)| *name == key).map(|(_, given)| given).filter(|g| !g.value.is_empty())
+        self.said(key).filter(|given| !given.value.is_empty())
+    }
+
+    /// The same, empty or not: some settings have no default that an empty value could ask for.
+    pub(super) fn said(&self, key: &str) -> Option<&Given> {
+        self.0.iter().find(|(name, _)| *name == key).map(|(_, given)| given)
     }
 
     fn set(&mut self, key: &'static str, value: String, origin: Origin) {
@@ -133,9 +138,9 @@ pub(super) fn gather(sources: &Sources<'_>) -> Result<Settings, ConnInfoError> {
         all.fill(flags);
     }
     let environment = from_environment(sources.env);
-    let named = |key: &str| all.get(key).or_else(|| environment.get(key)).map(|given| given.value.clone());
+    let named = |key: &str| all.said(key).or_else(|| environment.said(key)).map(|given| given.value.clone());
     if let Some(service) = named("service") {
-        let file = named("servicefile");
+        let file = named("servicefile").filter(|file| !file.is_empty());
         all.fill(service::look_up(&service, file.as_deref(), sources)?);
     }
     all.fill(environment);
@@ -174,6 +179,12 @@ fn parse(text: &str, origin: Origin) -> Result<Settings, ConnInfoError> {
     };
     let mut after_password = false;
     for (key, value) in pairs {
+        // The old spelling of sslmode, which libpq still takes (`conninfo_storeval` in fe-connect.c).
+        let (key, value) = match key.as_str() {
+            "requiressl" if value.starts_with('1') => ("sslmode".to_owned(), "require".to_owned()),
+            "requiressl" => ("sslmode".to_owned(), "prefer".to_owned()),
+            _ => (key, value),
+        };
         let Some(parameter) = parameter::find(&key) else {
             return Err(if after_password {
                 // It may be the rest of a password with a space in it.
@@ -218,7 +229,7 @@ fn from_environment(env: &dyn Fn(&str) -> Option<String>) -> Settings {
     let mut settings = Settings::default();
     for parameter in PARAMETERS {
         let Some(variable) = parameter.variable else { continue };
-        if let Some(value) = env(variable).filter(|value| !value.is_empty()) {
+        if let Some(value) = env(variable) {
             settings.set(parameter.key, value, Origin::Variable(variable));
         }
     }

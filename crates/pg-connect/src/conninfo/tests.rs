@@ -240,7 +240,6 @@ fn the_environment_is_followed() {
             ("PGCONNECT_TIMEOUT", "7"),
             ("PGAPPNAME", "watch"),
             ("PGOPTIONS", "-c geqo=off"),
-            ("PGSERVICE", ""),
         ],
         ..Given::default()
     })

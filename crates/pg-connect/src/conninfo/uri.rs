@@ -26,7 +26,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, String)>, ConnInfoError> 
     host_list(hosts, &mut settings)?;
     let (dbname, query) = path.split_once('?').unwrap_or((path, ""));
     push(&mut settings, "dbname", &decode(dbname.strip_prefix('/').unwrap_or(dbname))?);
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+    // As in libpq there may be nothing behind the last "&".
+    let pairs = query.strip_suffix('&').filter(|rest| !rest.is_empty()).unwrap_or(query);
+    for pair in pairs.split('&').filter(|_| !query.is_empty()) {
         let (key, value) =
             pair.split_once('=').ok_or_else(|| syntax("a setting after \"?\" in the URI has no \"=\""))?;
         if value.contains('=') {
