@@ -3,7 +3,9 @@
 mod fake;
 mod psql;
 mod server;
+mod tls;
 
+use super::support;
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::error::ConnectError;

@@ -27,6 +27,8 @@ const HBA: &str = "\
 local     all all                       trust
 hostssl   all only_tls    127.0.0.1/32  scram-sha-256
 hostnossl all only_plain  127.0.0.1/32  scram-sha-256
+hostssl   all certified   127.0.0.1/32  cert
+hostssl   all twice       127.0.0.1/32  scram-sha-256 clientcert=verify-ca
 host      all alice       127.0.0.1/32  scram-sha-256
 host      all clear       127.0.0.1/32  password
 host      all hashed      127.0.0.1/32  md5
@@ -257,7 +259,7 @@ fn as_server_user(program: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
-fn run(command: &mut Command) -> Output {
+pub(crate) fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}: is it installed?"));
     assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
     output

@@ -49,6 +49,11 @@ pub(crate) enum TlsError {
     /// The authority's own certificate is out of date.
     #[error("the certificate of the authority \"{subject}\" in {roots} is valid from {from} to {until} only")]
     RootExpired { subject: String, roots: String, from: String, until: String },
+    /// Lists of revoked certificates that cannot be used.
+    #[error(
+        "the list of revoked certificates (sslcrl, sslcrldir) cannot be used: it has to be of version 2, with a number and its authority's key identifier"
+    )]
+    Lists,
     /// The certificate is out of date.
     #[error("the server's certificate expired at {until}")]
     Expired { until: String },

@@ -3,7 +3,7 @@
 //! The chain is verified by webpki. It refuses some certificates that OpenSSL, and so libpq, takes: of X.509 version 1, and those of an
 //! authority that the server uses itself. Where an authority in the file has signed such a one directly, that is verified here. Not
 //! taken, unlike libpq: signatures and keys that ring does not know (P-521, Ed448, DSA, RSA below 2048 bits, SHA-1), and a chain to a
-//! version 1 certificate over one in between.
+//! version 1 certificate over one in between. Lists of revoked certificates have to be of version 2.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,7 +72,17 @@ impl Verifier {
         match chain {
             Ok(()) => {}
             Err(Unverified::Refused(error)) => return Err(explain(authorities, &parsed, &error)),
-            Err(Unverified::Unread(reason)) => direct(TlsError::Certificate { reason })?,
+            Err(Unverified::Lists) => return Err(TlsError::Lists),
+            Err(Unverified::Unread(reason)) => {
+                let known =
+                    authorities.certificates.iter().filter_map(|root| Certificate::from_der(root).ok());
+                let issuer = &parsed.tbs_certificate.issuer;
+                direct(if known.into_iter().any(|root| root.tbs_certificate.subject == *issuer) {
+                    TlsError::Certificate { reason }
+                } else {
+                    unknown(authorities, &parsed, between, now)
+                })?;
+            }
             Err(Unverified::NoIssuer) => direct(unknown(authorities, &parsed, between, now))?,
         }
         dates(&parsed, now)
@@ -99,9 +109,7 @@ impl Verifier {
             WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&self.provider))
                 .with_crls(authorities.revoked.iter().cloned())
                 .build()
-                .map_err(|error| {
-                    Unverified::Refused(CertificateError::Other(rustls::OtherError(Arc::new(error))))
-                })?;
+                .map_err(|_| Unverified::Lists)?;
         // The name is compared by other rules.
         let any = ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into());
         match verifier.verify_server_cert(leaf, between, &any, &[], now) {
@@ -182,6 +190,8 @@ fn explain(authorities: &Authorities, leaf: &Certificate, error: &CertificateErr
 enum Unverified {
     /// No authority has signed it.
     NoIssuer,
+    /// The lists of revoked certificates are not what webpki reads.
+    Lists,
     /// It is not what webpki reads.
     Unread(String),
     /// It is wrong.

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::server::Server;
 use cases::{CASES, Case, Expected};
+pub(super) use verdict::psql;
 use verdict::{Verdict, World};
 
 /// What the cases need beside what [`Server`] has.

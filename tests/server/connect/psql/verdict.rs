@@ -128,7 +128,7 @@ const MISSING: &str =
     "this test needs psql: `apt-get install postgresql-client`, or run tests/run.sh, which installs it";
 
 /// Debian's `psql` in the PATH is a script that makes up a host; the program itself is here.
-fn psql() -> Command {
+pub(crate) fn psql() -> Command {
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut programs: Vec<_> =
         installed.map(|version| version.path().join("bin/psql")).filter(|path| path.exists()).collect();
