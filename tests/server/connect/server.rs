@@ -4,8 +4,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use locktop::demo::postgres::{Binaries, Options};
 use locktop::pg::connect::{Connection, connect};
 use locktop::pg::conninfo::ConnInfo;
 
@@ -226,16 +228,10 @@ fn old_certificate(data: &Path) {
     );
 }
 
+/// One of a server's programs, as the demo finds them.
 fn binary(name: &str) -> PathBuf {
-    let directory =
-        std::env::var_os("LOCKTOP_PG_BIN").map_or("/usr/lib/postgresql/15/bin".into(), PathBuf::from);
-    let path = directory.join(name);
-    assert!(
-        path.exists(),
-        "{} is missing: install PostgreSQL or name its bin directory in LOCKTOP_PG_BIN",
-        path.display()
-    );
-    path
+    static BINARIES: OnceLock<PathBuf> = OnceLock::new();
+    BINARIES.get_or_init(|| Binaries::find(&Options::default()).unwrap().bin).join(name)
 }
 
 /// PostgreSQL refuses to run as root: then it is user postgres, or nobody.
