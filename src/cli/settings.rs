@@ -11,7 +11,7 @@ use crate::config::{
 use crate::model::thresholds::Thresholds;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisSets, parse_list};
-use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string, is_nearly};
+use pg_connect::conninfo::{ConnInfo, Flags, Sources, has_password, is_connection_string, is_nearly};
 use pg_connect::error::ConnInfoError;
 
 /// What the settings depend on beside the command line.
@@ -30,6 +30,8 @@ pub struct Settings {
     pub conninfo: Option<ConnInfo>,
     /// Whether to ask for a password.
     pub prompt: Prompt,
+    /// Whether a password stands on the command line, where others see it.
+    pub password_is_seen: bool,
     /// Name of the target in the config, if it was named so.
     pub target: Option<String>,
     /// Time between two polls.
@@ -113,8 +115,14 @@ impl Cli {
             _ => Some(self.conninfo(target, named, context)?),
         };
         let view = self.view();
+        // The config's targets are looked up by name: their passwords are the file's.
+        let password_is_seen = [target.filter(|_| named.is_none()), self.connect.dbname.as_deref()]
+            .into_iter()
+            .flatten()
+            .any(has_password);
         Ok(Settings {
             conninfo,
+            password_is_seen,
             prompt: self.prompt(),
             target: named.and(target.map(str::to_owned)),
             refresh: view.refresh.or(named.and_then(|named| named.refresh)).unwrap_or(config.refresh),

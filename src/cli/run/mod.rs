@@ -121,6 +121,11 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         ) => {
             drop(out);
             let settings = cli.settings(&Context { env: &env, checks })?;
+            if settings.password_is_seen {
+                say(
+                    "a password on the command line can be read by everybody on this machine: use PGPASSWORD, a password file or -W",
+                );
+            }
             return runtime()?.block_on(async {
                 match &cli.command {
                     Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
@@ -144,13 +149,16 @@ async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
     let failure = |error: ConnectError| Failure::Other(error.to_string());
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
-    let info = session::ask_first(info, settings.prompt).map_err(failure)?;
-    let (connection, info) = match connect(&info).await {
-        Ok(connection) => (connection, info),
-        Err(error) => match session::ask_after(&info, settings.prompt, &error).map_err(failure)? {
-            Some(info) => (connect(&info).await.map_err(failure)?, info),
-            None => return Err(failure(error)),
-        },
+    let mut info = session::ask_first(info, settings.prompt).map_err(failure)?;
+    // A key may want a password, and then the server another.
+    let connection = loop {
+        match connect(&info).await {
+            Ok(connection) => break connection,
+            Err(error) => match session::ask_after(&info, settings.prompt, &error).map_err(failure)? {
+                Some(asked) => info = asked,
+                None => return Err(failure(error)),
+            },
+        }
     };
     // Before anything is asked: names in our statements are the server's own.
     pin(&connection.client).await.map_err(|error| Failure::Other(message(&error)))?;

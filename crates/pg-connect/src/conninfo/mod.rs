@@ -26,7 +26,7 @@ pub(super) use endpoint::{SOCKET_DIRECTORIES, socket};
 pub use nearest::{is_nearly, nearest};
 pub(super) use require_auth::{AuthMethod, RequireAuth};
 pub use secret::{PasswordOrigin, Secret};
-pub use sources::{Flags, Sources, is_connection_string};
+pub use sources::{Flags, Sources, has_password, is_connection_string};
 pub use tls_options::SslMode;
 pub(super) use tls_options::{CertMode, Negotiation, Roots, TlsOptions, TlsVersion};
 

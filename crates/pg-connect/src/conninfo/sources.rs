@@ -158,6 +158,13 @@ pub fn is_connection_string(text: &str) -> bool {
     text.contains("://") || text.contains('=') || is_mistyped(text)
 }
 
+/// Whether `text` is a connection string with a password in it, the server's or that of a key.
+#[must_use]
+pub fn has_password(text: &str) -> bool {
+    let settings = parse(text, Origin::Target).unwrap_or_default();
+    ["password", "sslpassword"].iter().any(|key| settings.get(key).is_some())
+}
+
 /// Whether `text` is hardly anything but a URI with a mistake in its beginning: what it says may be a password.
 fn is_mistyped(text: &str) -> bool {
     let head = text.split(['=', ' ']).next().unwrap_or_default();

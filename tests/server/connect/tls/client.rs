@@ -6,6 +6,7 @@ use std::process::Command;
 
 use locktop::pg::conninfo::Secret;
 
+use super::super::super::desk::Desk;
 use super::super::server::{Server, info, run};
 use super::super::{connected, refused};
 use super::authority::{Authority, Wanted};
@@ -193,4 +194,37 @@ async fn keys_that_others_may_read_and_keys_that_are_encrypted() {
         let error = refused(&info(&stage.target(&with(&old, "sslpassword='open sesame'")))).await.to_string();
         assert!(error.contains("`openssl pkcs8 -topk8`"), "{error}");
     }
+}
+
+/// As psql does: on the terminal, without an echo, and only when TLS comes to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_password_of_a_key_is_asked_for() {
+    let stage = Stage::new().await;
+    let certificate = stage.issue("certified", "/CN=certified");
+    let (key, encrypted) = (stage.ca.file("certified.key"), stage.ca.file("locked.key"));
+    run(Command::new("openssl")
+        .args(["pkcs8", "-topk8", "-passout", "pass:open sesame", "-in"])
+        .arg(&key)
+        .arg("-out")
+        .arg(&encrypted));
+    std::fs::set_permissions(&encrypted, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let target = stage.target(&format!(
+        "user=certified sslmode=require sslcert={} sslkey={}",
+        shown(&certificate),
+        shown(&encrypted)
+    ));
+    let mut desk = Desk::at((120, 35), &target, &[]);
+    let prompt = format!("Password for the key {}: ", shown(&encrypted));
+    desk.screen.wait("the prompt", |seen| String::from_utf8_lossy(&seen.raw).contains(&prompt));
+    desk.screen.write(b"open sesame\r");
+    desk.screen.shows("LIVE");
+    assert!(!String::from_utf8_lossy(&desk.screen.seen().raw).contains("sesame"));
+    desk.quit();
+
+    desk.again((120, 35), &target, &[]);
+    desk.screen.wait("the prompt", |seen| String::from_utf8_lossy(&seen.raw).contains(&prompt));
+    desk.screen.write(b"wrong\r");
+    let said = format!("the password does not open the key {}", shown(&encrypted));
+    desk.screen.wait("the refusal", |seen| String::from_utf8_lossy(&seen.raw).contains(&said));
+    assert_eq!(desk.screen.wait_exit(), 1);
 }
