@@ -30,8 +30,6 @@ pub struct Settings {
     pub conninfo: Option<ConnInfo>,
     /// Whether to ask for a password.
     pub prompt: Prompt,
-    /// Whether a password stands on the command line, where others see it.
-    pub password_is_seen: bool,
     /// Name of the target in the config, if it was named so.
     pub target: Option<String>,
     /// Time between two polls.
@@ -115,14 +113,8 @@ impl Cli {
             _ => Some(self.conninfo(target, named, context)?),
         };
         let view = self.view();
-        // The config's targets are looked up by name: their passwords are the file's.
-        let password_is_seen = [target.filter(|_| named.is_none()), self.connect.dbname.as_deref()]
-            .into_iter()
-            .flatten()
-            .any(has_password);
         Ok(Settings {
             conninfo,
-            password_is_seen,
             prompt: self.prompt(),
             target: named.and(target.map(str::to_owned)),
             refresh: view.refresh.or(named.and_then(|named| named.refresh)).unwrap_or(config.refresh),
@@ -142,6 +134,13 @@ impl Cli {
             redis: self.redis(named.and_then(|named| named.redis.as_ref()).unwrap_or(&config.redis))?,
             config,
         })
+    }
+
+    /// Whether a password stands on the command line, where others see it. Those of the config's targets do not.
+    #[must_use]
+    pub fn shows_password(&self, config: &Config) -> bool {
+        let target = self.target(config).ok().and_then(|(target, named)| target.filter(|_| named.is_none()));
+        [target, self.connect.dbname.as_deref()].into_iter().flatten().any(has_password)
     }
 
     /// The target as given, and what the config says of it if it is a name from there.

@@ -121,7 +121,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         ) => {
             drop(out);
             let settings = cli.settings(&Context { env: &env, checks })?;
-            if settings.password_is_seen {
+            if cli.shows_password(&settings.config) {
                 say(
                     "a password on the command line can be read by everybody on this machine: use PGPASSWORD, a password file or -W",
                 );

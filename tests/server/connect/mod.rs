@@ -2,6 +2,7 @@
 
 mod fake;
 mod psql;
+mod secrets;
 mod server;
 mod tls;
 

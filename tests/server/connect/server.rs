@@ -142,7 +142,8 @@ impl Server {
         run(Command::new("kill").args(["-TERM", &pid]));
     }
 
-    fn stop(&mut self) {
+    /// Ends it at once.
+    pub(crate) fn stop(&mut self) {
         drop(self.keeper.stdin.take());
         self.keeper.wait().unwrap();
     }
