@@ -13,6 +13,7 @@ mod notifications;
 mod path;
 mod socket;
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -90,10 +91,15 @@ pub async fn connect_somewhere(info: &ConnInfo) -> Result<(Connection, Place), C
     Ok((Connection { client, canceller, driver: tokio::spawn(connection) }, place))
 }
 
+/// Any order. What a new hasher begins with is random, and that is all that is needed here.
+fn shuffle<T>(places: &mut [T]) {
+    places.sort_by_cached_key(|_| RandomState::new().build_hasher().finish());
+}
+
 async fn reach(info: &ConnInfo) -> Result<Reached, ConnectError> {
     let mut endpoints: Vec<&Endpoint> = info.endpoints.iter().collect();
     if info.shuffle {
-        fastrand::shuffle(&mut endpoints);
+        shuffle(&mut endpoints);
     }
     // A standby is looked for everywhere before any other is taken.
     let rounds: &[SessionAttrs] = match info.session {
@@ -189,7 +195,7 @@ async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Rea
         .map(|address| address.ip())
         .collect();
     if info.shuffle {
-        fastrand::shuffle(&mut addresses);
+        shuffle(&mut addresses);
     }
     to_addresses(info, endpoint, name, &addresses).await
 }

@@ -386,3 +386,25 @@ fn a_service_stands_between_the_string_and_the_environment() {
         )
     );
 }
+
+proptest::proptest! {
+    /// Whatever is given, it is understood or refused, and a password is not repeated.
+    #[test]
+    fn any_string_is_taken(text in "(postgres(ql)?://|host=|)[a-z%@:/?&= \\\\'\\[\\]#\\x00-\\x7f\u{e4}]{0,60}") {
+        if let Ok(info) = target(&text) {
+            let again = target(&info.to_key_value()).unwrap();
+            proptest::prop_assert_eq!(format!("{info:?}"), format!("{again:?}"));
+        }
+    }
+
+    #[test]
+    fn any_service_file_is_taken(lines in "([a-z=\\[\\] #\\r\\t]{0,12}\n){0,8}") {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(home.path().join(".pg_service.conf"), format!("{lines}[s]\nhost=h\n{lines}")).unwrap();
+        let given = Given { target: Some("service=s"), home: Some(home.path().to_owned()), ..Given::default() };
+        if let Err(error) = resolve(given) {
+            let text = error.to_string();
+            proptest::prop_assert!(!text.contains('\n'), "{}", text);
+        }
+    }
+}

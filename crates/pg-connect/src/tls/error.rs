@@ -19,6 +19,7 @@ pub(crate) enum TlsError {
     #[error("{} has no {what} in PEM", .file.display())]
     Empty { file: PathBuf, what: &'static str },
     /// The system has no authorities.
+    #[cfg(feature = "system-roots")]
     #[error("sslrootcert=system: the system's certificates of authorities were not found")]
     NoSystemRoots,
     /// A certificate without its key.

@@ -78,6 +78,12 @@ fn authorities(options: &TlsOptions) -> Result<Option<Authorities>, TlsError> {
     }))
 }
 
+#[cfg(not(feature = "system-roots"))]
+fn of_system() -> Result<Authorities, TlsError> {
+    Err(TlsError::Other("sslrootcert=system: this program was built without `system-roots`".to_owned()))
+}
+
+#[cfg(feature = "system-roots")]
 fn of_system() -> Result<Authorities, TlsError> {
     let certificates = rustls_native_certs::load_native_certs().certs;
     if certificates.is_empty() {

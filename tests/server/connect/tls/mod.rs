@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use locktop::pg::connect::connect;
 
+use super::super::binary::{locktop, run_beside};
 use super::psql::psql;
 use super::server::{Server, info};
 use super::support;
@@ -161,4 +162,35 @@ async fn a_revoked_certificate() {
     );
     let (mine, said) = ours(&target).await;
     assert!(mine == Verdict::No && said.contains("has to be of version 2"), "{said}");
+}
+
+/// OpenSSL's variable names the system's authorities, here as there.
+#[tokio::test]
+async fn the_authorities_of_the_system() {
+    let server = Server::start(&["ssl=on"]).await;
+    let directory = server.socket_directory();
+    let (ca, other) = (Authority::new(directory, "root"), Authority::new(directory, "stranger"));
+    std::fs::copy(directory.join("data/server.key"), ca.file("server.key")).unwrap();
+    let extensions = "subjectAltName=DNS:localhost\n";
+    serve(&server, &ca.issue("server", Wanted { name: "good", subject: "/CN=x", extensions, days: 30 }))
+        .await;
+    let target = |host: &str, mode: &str| {
+        format!(
+            "host={host} hostaddr=127.0.0.1 port={} dbname=postgres user=crowd sslrootcert=system {mode}",
+            server.port
+        )
+    };
+    for (host, mode, authority, words) in [
+        ("localhost", "", &ca, None),
+        ("localhost", "sslmode=verify-full", &ca, None),
+        ("elsewhere", "", &ca, Some("is for \"localhost\", and not for host \"elsewhere\"")),
+        ("localhost", "", &other, Some("which is not among the authorities of this system")),
+        ("localhost", "sslmode=verify-ca", &ca, Some("expected verify-full, with sslrootcert=system")),
+    ] {
+        let mut command = locktop(&["-w", "snapshot", "--format", "json", &target(host, mode)]);
+        command.env("SSL_CERT_FILE", authority.certificate());
+        let left = run_beside(command).await;
+        assert_eq!(left.status == Some(0), words.is_none(), "{host} {mode}: {}", left.err);
+        assert!(words.is_none_or(|words| left.err.contains(words)), "{}", left.err);
+    }
 }
