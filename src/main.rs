@@ -7,8 +7,9 @@ fn main() -> ExitCode {
     if let Err(error) = color_eyre::install() {
         drop(error);
     }
-    match locktop::cli::parse(std::env::args_os()) {
+    let line: Vec<_> = std::env::args_os().collect();
+    match locktop::cli::parse(line.iter().cloned()) {
         Ok(cli) => locktop::cli::run(&cli),
-        Err(error) => locktop::cli::explain(&error),
+        Err(error) => locktop::cli::explain(&error, &line),
     }
 }

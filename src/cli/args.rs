@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::PossibleValue;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use super::check::CheckArgs;
 use super::demo::DemoArgs;
 use super::recovery::RecoverArgs;
 use super::schema::SchemaCommand;
@@ -82,6 +83,8 @@ pub enum Command {
     Snapshot(SnapshotArgs),
     /// Recover tasks whose worker is gone, and on demand those that are stuck: shows what it would do, and asks.
     Recover(RecoverArgs),
+    /// Check the server for a monitoring system: exit status 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
+    Check(CheckArgs),
     /// Install, look at, print, fill or drop locktop's own tables and functions.
     #[command(subcommand)]
     Schema(SchemaCommand),

@@ -21,22 +21,24 @@ pub(super) fn command() -> Command {
     // From here on every command has the options that it shares with the others.
     command.build();
     for subcommand in command.get_subcommands_mut() {
-        trim(subcommand);
+        trim(subcommand, true);
     }
     command
 }
 
-fn trim(command: &mut Command) {
+/// `is_first` for a command of the program, and not of one of its commands.
+fn trim(command: &mut Command, is_first: bool) {
     let name = command.get_name().to_owned();
-    let is_local = LOCAL.contains(&name.as_str());
+    let is_check = is_first && name == "check";
+    let is_local = LOCAL.contains(&name.as_str()) && !is_check;
     // A demo has servers of its own; `--url` names another.
     let connects = !is_local && name != "demo";
     let hidden = move |id: &str| {
-        (!connects && CONNECTING.contains(&id)) || (name != "snapshot" && REDIS.contains(&id))
+        (!connects && CONNECTING.contains(&id)) || (name != "snapshot" && !is_check && REDIS.contains(&id))
     };
     let taken = std::mem::take(command);
     *command = taken.mut_args(|arg| if hidden(arg.get_id().as_str()) { arg.hide(true) } else { arg });
     for subcommand in command.get_subcommands_mut() {
-        trim(subcommand);
+        trim(subcommand, false);
     }
 }

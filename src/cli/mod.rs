@@ -1,6 +1,7 @@
 //! The command line: what was asked for, and the settings that follow from it and the config file.
 
 mod args;
+mod check;
 mod command;
 mod confirm;
 mod demo;
@@ -18,6 +19,7 @@ mod tests;
 pub use args::{
     Cli, Command, ConfigCommand, ConnectArgs, Screen, SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
 };
+pub use check::CheckArgs;
 pub use demo::{DemoArgs, Goal, ScenarioName};
 pub use output::{check_config, completions, man, print_config, print_path};
 pub use parse::parse;

@@ -151,6 +151,7 @@ impl Cli {
         let own = match &self.command {
             Some(Command::Demo(demo)) => demo.url.as_deref(),
             Some(Command::Snapshot(snapshot)) => snapshot.target.as_deref(),
+            Some(Command::Check(check)) => check.target.as_deref(),
             Some(Command::Recover(recover)) => recover.target.as_deref(),
             Some(Command::Worker(worker)) => worker.target.as_deref(),
             Some(Command::Schema(schema)) => schema.place().and_then(|place| place.target.as_deref()),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::digest::Digest;
 use super::learn::{self, Learned, Learner};
+use crate::clock;
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
@@ -66,6 +67,43 @@ pub async fn once_learning(
 async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
     Session::open(info, Limits { name_patience: Duration::from_secs(1).max(limits.name_patience), ..limits })
         .await
+}
+
+/// Several looks over one connection, and how long it took until the first answer was there. No names are learned: that takes a
+/// connection of its own.
+///
+/// # Errors
+/// As for [`once`].
+pub async fn looks(
+    info: &ConnInfo,
+    settings: (Limits, Thresholds, LockNames),
+    redis: Option<(RedisSets, RedisOptions)>,
+    (count, every): (u32, Duration),
+) -> Result<(Vec<Arc<View>>, Duration), OnceError> {
+    let started = clock::monotonic();
+    let (limits, thresholds, lock_names) = settings;
+    let mut session = open(info, limits).await?;
+    let mut before = session.poll(None).await?;
+    let answered = started.elapsed();
+    let redis = Box::pin(async {
+        let (servers, options) = redis?;
+        tokio::time::timeout(LEARNING, read_once(servers, options)).await.ok()
+    });
+    let mut digest = Digest::new(TargetId::default(), thresholds, lock_names);
+    if let Some(redis) = redis.await {
+        digest.redis_read(redis);
+    }
+    digest.rights_told(session.rights());
+    let mut views = Vec::new();
+    for look in 0..count {
+        if look > 0 {
+            tokio::time::sleep(every).await;
+        }
+        let snapshot = session.poll(Some(&before)).await?;
+        before = snapshot.clone();
+        views.push(digest.snapshot_taken(snapshot));
+    }
+    Ok((views, answered))
 }
 
 async fn look(

@@ -1,5 +1,6 @@
 //! Snapshots for others: as JSON for programs, as a table for people without a terminal.
 
+pub mod check;
 pub mod gids;
 pub mod json;
 #[cfg(test)]

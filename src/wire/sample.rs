@@ -171,6 +171,7 @@ fn finding() -> Finding {
         blocked: 1,
         since: None,
         help: None,
+        expected: false,
         about: "".into(),
         details: Vec::new(),
     }

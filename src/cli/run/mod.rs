@@ -1,5 +1,6 @@
 //! What each command does, and the exit status it ends with: 0 done, 1 failed, 2 wrong usage.
 
+mod check;
 mod dashboard;
 mod demo;
 mod hands;
@@ -9,16 +10,19 @@ mod schema;
 mod snapshot;
 mod worker;
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use super::args::{Cli, Command, ConfigCommand};
+use super::check::is_check;
 use super::output;
 use super::schema::SchemaCommand;
 use super::session;
 use super::settings::{Context, Settings, SettingsError};
 use crate::config::{Checks, ConfigError};
 use crate::text;
+use crate::wire::check::Status;
 use pg_connect::connect::{Connection, connect, pin};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::error::ConnectError;
@@ -74,8 +78,11 @@ pub fn run(cli: &Cli) -> ExitCode {
 
 /// Prints what the command line was answered with, be it help or what is wrong with it, and says how that went.
 #[must_use]
-pub fn explain(answer: &clap::Error) -> ExitCode {
+pub fn explain(answer: &clap::Error, line: &[OsString]) -> ExitCode {
     let status = u8::try_from(answer.exit_code()).unwrap_or(1);
+    if is_check(line) {
+        return unknown(answer);
+    }
     match answer.print().and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe && status == 0 => {
             say(&error.to_string());
@@ -83,6 +90,18 @@ pub fn explain(answer: &clap::Error) -> ExitCode {
         }
         _ => ExitCode::from(status),
     }
+}
+
+/// For a monitoring system 2 is an alarm: what it asked wrongly, and help, are UNKNOWN.
+fn unknown(answer: &clap::Error) -> ExitCode {
+    let text = answer.render().to_string();
+    let text = if answer.use_stderr() {
+        format!("LOCKTOP UNKNOWN - {}", text.trim_start_matches("error: "))
+    } else {
+        text
+    };
+    let _ = write!(io::stdout(), "{text}");
+    ExitCode::from(Status::Unknown.code())
 }
 
 fn command(cli: &Cli) -> Result<u8, Failure> {
@@ -110,6 +129,19 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::DemoWorker { .. }) => {
             drop(out);
             return runtime()?.block_on(demo::worker());
+        }
+        Some(Command::Check(arguments)) => {
+            drop(out);
+            let settings = cli.settings(&Context { env: &env, checks });
+            let settings = match settings {
+                Ok(settings) => settings,
+                Err(error) => return check::failed(&error.into(), arguments),
+            };
+            let runtime = runtime()?;
+            let status = runtime.block_on(check::run(settings, arguments));
+            // A name service that does not answer is not waited for.
+            runtime.shutdown_background();
+            return status;
         }
         None
         | Some(

@@ -65,6 +65,7 @@ impl Finding {
             summary: format!("{}{words}", self.summary).into(),
             short: format!("{}{words}", self.short).into(),
             help: None,
+            expected: true,
             ..self
         }
     }

@@ -111,6 +111,8 @@ pub struct Finding {
     pub since: Option<Timestamp>,
     /// Name of the action that helps, as the config's `[keys]` has it: `terminate`, `cancel`, `recover`.
     pub help: Option<&'static str>,
+    /// Whether the config expects this blocker (`[[expected]]`).
+    pub expected: bool,
     /// What there is to say beyond one line, where nothing else says it: a harmless line each.
     pub details: Vec<Text>,
 }
@@ -202,8 +204,19 @@ impl Finding {
     fn new(check: &'static str, severity: Severity, summary: impl AsRef<str>, subject: Subject) -> Self {
         let summary = Text::from(crate::text::one_line(summary.as_ref()));
         let short = summary.clone();
-        let (about, details) = (Text::from(""), Vec::new());
-        Self { check, severity, summary, short, about, subject, blocked: 0, since: None, help: None, details }
+        Self {
+            check,
+            severity,
+            summary,
+            short,
+            about: Text::from(""),
+            subject,
+            blocked: 0,
+            since: None,
+            help: None,
+            expected: false,
+            details: Vec::new(),
+        }
     }
 
     /// With a shorter wording.
@@ -214,6 +227,16 @@ impl Finding {
     /// With what the summary does not say.
     fn about(self, about: impl AsRef<str>) -> Self {
         Self { about: Text::from(crate::text::one_line(about.as_ref())), ..self }
+    }
+
+    /// Whether it is about this party of the wait graph.
+    #[must_use]
+    pub fn is_about(&self, party: Party) -> bool {
+        match &self.subject {
+            Subject::Party(own) => *own == party,
+            Subject::Backend(id) => Party::Backend(id.pid) == party,
+            _ => false,
+        }
     }
 
     /// The process that it is about.

@@ -1,5 +1,6 @@
 //! The program as a person or a script meets it: what it prints where, and with what exit status.
 
+mod check;
 mod prints;
 mod refused;
 mod rights;

@@ -1,0 +1,207 @@
+//! From measures to a status.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::measure::{MEASURES, Value};
+use super::range::Range;
+use crate::model::view::View;
+
+/// What a monitoring system is told, by its exit status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// 0.
+    Ok,
+    /// 1.
+    Warning,
+    /// 2.
+    Critical,
+    /// 3: it is not known.
+    Unknown,
+}
+
+impl Status {
+    /// The exit status.
+    #[must_use]
+    pub fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Warning => 1,
+            Self::Critical => 2,
+            Self::Unknown => 3,
+        }
+    }
+
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Warning => "WARNING",
+            Self::Critical => "CRITICAL",
+            Self::Unknown => "UNKNOWN",
+        }
+    }
+
+    /// What is told where there are several: what is known to be bad comes before what is not known.
+    fn rank(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Unknown => 1,
+            Self::Warning => 2,
+            Self::Critical => 3,
+        }
+    }
+}
+
+/// Ranges of the command line, by the name of the check, and which checks are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// `--warning`.
+    pub warning: BTreeMap<String, Range>,
+    /// `--critical`.
+    pub critical: BTreeMap<String, Range>,
+    /// These alone; all where it is empty.
+    pub only: Vec<String>,
+    /// Not these.
+    pub not: Vec<String>,
+}
+
+/// The two checks that no single look tells.
+const CONNECT: &str = "connect";
+const BLOCKED_SECONDS: &str = "blocked_seconds";
+
+/// Every name that there is.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    [CONNECT].into_iter().chain(MEASURES.iter().map(|measure| measure.name)).chain([BLOCKED_SECONDS])
+}
+
+/// A check and what came of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// Its name.
+    pub name: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The number; none where it is not known.
+    pub value: Option<f64>,
+    /// What it came to.
+    pub status: Status,
+    /// From when on it warns.
+    pub warning: Option<Range>,
+    /// From when on it is critical.
+    pub critical: Option<Range>,
+    /// Who it is, or why it is not known; one line.
+    pub about: String,
+}
+
+/// All checks, the worst first, else in the order of the manual.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// What there is to tell.
+    pub checks: Vec<Judged>,
+}
+
+impl Report {
+    /// Judges the looks: what is bad has to be bad in each of them, and the least bad of the numbers counts. `connect` is how long the first
+    /// answer took, `apart` how far the looks are apart.
+    #[must_use]
+    pub fn of(views: &[impl AsRef<View>], connect: Duration, apart: Duration, limits: &Limits) -> Self {
+        let mut checks = vec![limits.judge(CONNECT, "s", (None, None), known(connect.as_secs_f64()))];
+        for measure in &MEASURES {
+            let looks = views.iter().filter_map(|view| {
+                let view = view.as_ref();
+                Some((measure.read)(view, view.snapshot.as_deref()?))
+            });
+            let judged = looks.map(|value| {
+                limits.judge(measure.name, measure.unit, (measure.warning, measure.critical), value)
+            });
+            checks.push(judged.reduce(milder).flatten());
+        }
+        let waited = views.windows(2).map(|pair| {
+            let waiting: u32 = pair.iter().map(|view| view.as_ref().graph.waiting).sum();
+            f64::from(waiting) / 2.0 * apart.as_secs_f64()
+        });
+        if views.len() > 1 {
+            checks.push(limits.judge(BLOCKED_SECONDS, "s", (None, None), known(waited.sum())));
+        }
+        let is_asked_for = |judged: &Judged| limits.wants(judged.name);
+        let mut checks: Vec<_> = checks.into_iter().flatten().filter(is_asked_for).collect();
+        checks.sort_by_key(|judged| std::cmp::Reverse(judged.status.rank()));
+        Self { checks }
+    }
+
+    /// What there is to tell where no look came about.
+    #[must_use]
+    pub fn of_failure(status: Status, why: String) -> Self {
+        let (warning, critical) = (None, None);
+        Self {
+            checks: vec![Judged {
+                name: CONNECT,
+                unit: "s",
+                value: None,
+                status,
+                warning,
+                critical,
+                about: why,
+            }],
+        }
+    }
+
+    /// The worst; of nothing nothing is known.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.checks.first().map_or(Status::Unknown, |judged| judged.status)
+    }
+}
+
+fn known(value: f64) -> Value {
+    Value::Known(value, String::new())
+}
+
+/// Of the same check in two looks the milder one; what was not known once is not known.
+fn milder(one: Option<Judged>, other: Option<Judged>) -> Option<Judged> {
+    let (one, other) = (one?, other?);
+    let unknown = [&one, &other].into_iter().find(|judged| judged.status == Status::Unknown);
+    if let Some(unknown) = unknown {
+        return Some(unknown.clone());
+    }
+    Some(if other.status.rank() <= one.status.rank() { other } else { one })
+}
+
+impl Limits {
+    fn wants(&self, name: &str) -> bool {
+        let named = |list: &[String]| list.iter().any(|wanted| wanted == name);
+        (self.only.is_empty() || named(&self.only)) && !named(&self.not)
+    }
+
+    /// None where there is nothing to measure, and nobody asked for it by name.
+    fn judge(
+        &self,
+        name: &'static str,
+        unit: &'static str,
+        default: (Option<Range>, Option<Range>),
+        value: Value,
+    ) -> Option<Judged> {
+        let warning = self.warning.get(name).copied().or(default.0);
+        let critical = self.critical.get(name).copied().or(default.1);
+        let asked = self.warning.contains_key(name)
+            || self.critical.contains_key(name)
+            || self.only.iter().any(|only| only == name);
+        let alerts = |range: Option<Range>, value| range.is_some_and(|range| range.alerts(value));
+        let (value, status, about) = match value {
+            Value::Known(value, about) => {
+                let status = match value {
+                    value if alerts(critical, value) => Status::Critical,
+                    value if alerts(warning, value) => Status::Warning,
+                    _ => Status::Ok,
+                };
+                (Some(value), status, about)
+            }
+            Value::Unknown(why) => (None, Status::Unknown, why),
+            Value::Absent if asked => (None, Status::Unknown, "there is nothing of that kind".to_owned()),
+            Value::Absent => return None,
+        };
+        Some(Judged { name, unit, value, status, warning, critical, about })
+    }
+}

@@ -1,0 +1,266 @@
+//! What can be checked: a number of a look, its unit, and from when on it is trouble.
+
+use super::range::Range;
+use crate::model::Timestamp;
+use crate::model::backend::{Backend, State};
+use crate::model::finding::Finding;
+use crate::model::id_generator;
+use crate::model::lease::LeaseState;
+use crate::model::snapshot::{Section, Snapshot};
+use crate::model::task::TaskState;
+use crate::model::view::View;
+use crate::model::wait_graph::{Party, Root};
+
+/// What a measure of a look is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A number, and what it is about: one line, empty where there is nothing.
+    Known(f64, String),
+    /// What it is made from could not be read.
+    Unknown(String),
+    /// There is nothing to measure: no table of that kind, no Redis.
+    Absent,
+}
+
+/// Something that can be checked.
+#[derive(Debug, Clone, Copy)]
+pub struct Measure {
+    /// Its name: `[a-z_]+`.
+    pub name: &'static str,
+    /// `s`, `%`, `c` for a counter, or nothing.
+    pub unit: &'static str,
+    /// From when on it is a warning where nobody says otherwise.
+    pub warning: Option<Range>,
+    /// From when on it is critical.
+    pub critical: Option<Range>,
+    /// Reads it in a look.
+    pub read: fn(&View, &Snapshot) -> Value,
+}
+
+const fn measure(
+    name: &'static str,
+    unit: &'static str,
+    limits: (Option<f64>, Option<f64>),
+    read: fn(&View, &Snapshot) -> Value,
+) -> Measure {
+    const fn above(limit: Option<f64>) -> Option<Range> {
+        match limit {
+            Some(limit) => Some(Range::above(limit)),
+            None => None,
+        }
+    }
+    Measure { name, unit, warning: above(limits.0), critical: above(limits.1), read }
+}
+
+/// All of them; what only time or several looks tell, `connect` and `blocked_seconds`, is added by who looks.
+pub const MEASURES: [Measure; 20] = [
+    measure("waiting", "", (None, None), |view, snapshot| locks(snapshot, || known(view.graph.waiting))),
+    measure("longest_wait", "s", (Some(30.0), Some(300.0)), longest_wait),
+    measure("worst_root", "", (Some(3.0), Some(10.0)), |view, snapshot| {
+        root(view, snapshot, |root| Some(f64::from(root.blocked)))
+    }),
+    measure("root_age", "s", (Some(60.0), Some(300.0)), |view, snapshot| {
+        root(view, snapshot, |root| age(snapshot, root.longest_wait))
+    }),
+    measure("idle_root", "s", (Some(60.0), Some(300.0)), idle_root),
+    measure("cycles", "", (None, Some(0.0)), |view, snapshot| locks(snapshot, || of_check(view, "cycle"))),
+    measure("deadlocks", "c", (None, None), deadlocks),
+    measure("prepared", "s", (Some(300.0), Some(3600.0)), prepared),
+    measure("forgotten", "s", (Some(600.0), Some(3600.0)), forgotten),
+    measure("tasks_orphan", "", (Some(0.0), Some(4.0)), |view, snapshot| {
+        tasks(view, snapshot, &[TaskState::Orphan])
+    }),
+    measure("tasks_overdue", "", (Some(0.0), Some(4.0)), |view, snapshot| {
+        tasks(view, snapshot, &[TaskState::Overdue])
+    }),
+    measure("tasks_slow", "", (Some(0.0), Some(4.0)), |view, snapshot| {
+        tasks(view, snapshot, &[TaskState::Slow, TaskState::MaybeSlow])
+    }),
+    measure("tasks_failed", "", (Some(0.0), None), |view, snapshot| {
+        tasks(view, snapshot, &[TaskState::Failed])
+    }),
+    measure("leases_expired", "", (Some(0.0), None), leases),
+    measure("queue_oldest", "s", (Some(600.0), None), |view, snapshot| {
+        queue(snapshot, || {
+            let oldest = view.queue.depth.oldest_pending_at;
+            Value::Known(age(snapshot, oldest).unwrap_or_default(), String::new())
+        })
+    }),
+    measure("queue_pending", "", (None, None), |view, snapshot| {
+        queue(snapshot, || counted(view.queue.depth.pending.count))
+    }),
+    measure("queue_failed", "", (Some(0.0), None), |view, snapshot| {
+        queue(snapshot, || counted(view.queue.depth.failed.count))
+    }),
+    measure("id_ahead", "s", (Some(1.0), None), id_ahead),
+    measure("redis_down", "", (Some(0.0), None), redis_down),
+    measure("connections", "%", (Some(80.0), Some(95.0)), connections),
+];
+
+fn known(number: u32) -> Value {
+    Value::Known(f64::from(number), String::new())
+}
+
+/// A count; beyond 2^53 nobody counts.
+#[expect(clippy::cast_precision_loss, reason = "a count of rows")]
+fn counted(number: u64) -> Value {
+    Value::Known(number as f64, String::new())
+}
+
+fn stale<T>(section: &Section<T>, what: &str) -> Option<Value> {
+    let error = section.error.as_ref()?;
+    Some(Value::Unknown(format!("{what} cannot be read: {}", crate::text::one_line(error))))
+}
+
+fn locks(snapshot: &Snapshot, read: impl FnOnce() -> Value) -> Value {
+    stale(&snapshot.locks, "pg_locks").unwrap_or_else(read)
+}
+
+/// Of the sessions; where the role does not see those of others it is not known.
+fn sessions(snapshot: &Snapshot, read: impl FnOnce() -> Value) -> Value {
+    if let Some(stale) = stale(&snapshot.backends, "pg_stat_activity") {
+        return stale;
+    }
+    match snapshot.server() {
+        Some(server) if !server.sees_all => Value::Unknown(format!(
+            "{} does not see the sessions of others: GRANT pg_read_all_stats",
+            server.user
+        )),
+        _ => read(),
+    }
+}
+
+fn age(snapshot: &Snapshot, since: Option<Timestamp>) -> Option<f64> {
+    Some((snapshot.taken_at - since?).as_seconds_f64().max(0.0))
+}
+
+/// The finding of a check that is worst tells who it is.
+fn about(view: &View, checks: &[&str]) -> String {
+    let finding = view.findings.iter().find(|finding| checks.contains(&finding.check));
+    finding.map(words).unwrap_or_default()
+}
+
+fn words(finding: &Finding) -> String {
+    let about = if finding.about.is_empty() { String::new() } else { format!(" ({})", finding.about) };
+    format!("{}{about}", finding.short)
+}
+
+fn of_check(view: &View, check: &str) -> Value {
+    let count = view.findings.iter().filter(|finding| finding.check == check).count();
+    Value::Known(f64::from(u32::try_from(count).unwrap_or(u32::MAX)), about(view, &[check]))
+}
+
+fn longest_wait(view: &View, snapshot: &Snapshot) -> Value {
+    locks(snapshot, || {
+        let waiters = view.graph.queues.iter().flat_map(|queue| &queue.waiters);
+        let first = waiters.filter_map(|waiter| waiter.wait_start).min();
+        Value::Known(age(snapshot, first).unwrap_or_default(), about(view, &["long_wait"]))
+    })
+}
+
+/// The greatest of all roots, but those that the config expects; and what is said of the worst.
+fn root(view: &View, snapshot: &Snapshot, read: impl Fn(&Root) -> Option<f64>) -> Value {
+    locks(snapshot, || {
+        let expected = |party: Party| {
+            let mut findings = view.findings.iter();
+            findings.any(|finding| finding.expected && finding.is_about(party))
+        };
+        let roots = view.graph.roots.iter().filter(|root| !expected(root.party));
+        let most = roots.filter_map(read).fold(0.0, f64::max);
+        Value::Known(most, about(view, &["root_blocker", "prepared_transaction"]))
+    })
+}
+
+fn idle_root(view: &View, snapshot: &Snapshot) -> Value {
+    sessions(snapshot, || {
+        let idle = |root: &Root| {
+            let backend = view.index.backend(snapshot, root.party.pid())?;
+            let state = backend.state.filter(|state| state.is_idle_in_transaction() || *state == State::Idle);
+            state.and_then(|_| age(snapshot, backend.state_change))
+        };
+        root(view, snapshot, idle)
+    })
+}
+
+fn deadlocks(_: &View, snapshot: &Snapshot) -> Value {
+    match (stale(&snapshot.server, "the server's state"), snapshot.server()) {
+        (Some(stale), _) => stale,
+        (None, Some(server)) => counted(server.deadlocks),
+        (None, None) => Value::Absent,
+    }
+}
+
+fn prepared(_: &View, snapshot: &Snapshot) -> Value {
+    if let Some(stale) = stale(&snapshot.prepared, "pg_prepared_xacts") {
+        return stale;
+    }
+    let oldest =
+        snapshot.prepared.rows.iter().filter(|row| row.prepared.is_some()).min_by_key(|row| row.prepared);
+    let about = oldest.map_or_else(String::new, |row| crate::text::one_line(&row.gid).into_owned());
+    Value::Known(age(snapshot, oldest.and_then(|row| row.prepared)).unwrap_or_default(), about)
+}
+
+fn forgotten(_: &View, snapshot: &Snapshot) -> Value {
+    sessions(snapshot, || {
+        let idle = |row: &&Backend| row.state.is_some_and(State::is_idle_in_transaction);
+        let oldest = snapshot.backends.rows.iter().filter(idle).min_by_key(|row| row.state_change);
+        let who = |row: &Backend| {
+            let user = row.user.as_deref().unwrap_or_default();
+            format!("{} {user}", row.pid)
+        };
+        let since = oldest.and_then(|row| row.state_change);
+        Value::Known(age(snapshot, since).unwrap_or_default(), oldest.map(who).unwrap_or_default())
+    })
+}
+
+fn tasks(view: &View, snapshot: &Snapshot, states: &[TaskState]) -> Value {
+    if snapshot.task_sets.is_empty() {
+        return Value::Absent;
+    }
+    // Whether somebody works on one is told by the locks.
+    locks(snapshot, || {
+        let rows = || view.tasks.rows.iter().filter(|row| states.contains(&row.state));
+        let first = rows().next().map_or_else(String::new, |row| row.name(snapshot).to_string());
+        Value::Known(f64::from(u32::try_from(rows().count()).unwrap_or(u32::MAX)), first)
+    })
+}
+
+fn leases(view: &View, snapshot: &Snapshot) -> Value {
+    if snapshot.systems.leases.is_empty() && snapshot.systems.redis.rows.is_empty() {
+        return Value::Absent;
+    }
+    known(view.leases.counts.of(LeaseState::Expired))
+}
+
+fn queue(snapshot: &Snapshot, read: impl FnOnce() -> Value) -> Value {
+    if snapshot.systems.counts.is_empty() {
+        return Value::Absent;
+    }
+    let stale = snapshot.systems.counts.iter().find_map(|table| stale(&table.section, &table.source.name));
+    stale.unwrap_or_else(read)
+}
+
+fn id_ahead(_: &View, snapshot: &Snapshot) -> Value {
+    let mut rows = id_generator::rows(snapshot).peekable();
+    if rows.peek().is_none() {
+        return Value::Absent;
+    }
+    Value::Known(rows.filter_map(|row| row.ahead).fold(0.0, f64::max), String::new())
+}
+
+fn redis_down(view: &View, snapshot: &Snapshot) -> Value {
+    if snapshot.systems.redis.servers.is_empty() {
+        return Value::Absent;
+    }
+    of_check(view, "redis_down")
+}
+
+fn connections(_: &View, snapshot: &Snapshot) -> Value {
+    match snapshot.server() {
+        Some(server) if server.max_connections > 0 => {
+            let share = f64::from(server.connections) / f64::from(server.max_connections) * 100.0;
+            Value::Known(share, format!("{} of {}", server.connections, server.max_connections))
+        }
+        _ => Value::Absent,
+    }
+}

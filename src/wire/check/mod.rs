@@ -1,0 +1,15 @@
+//! One look, or several, as a monitoring system wants it: measures against ranges, a status, a line for people and performance data.
+//!
+//! Source: <https://www.monitoring-plugins.org/doc/guidelines.html>
+
+mod judge;
+mod measure;
+mod range;
+mod render;
+#[cfg(test)]
+mod tests;
+
+pub use judge::{Judged, Limits, Report, Status, names};
+pub use measure::{MEASURES, Measure, Value};
+pub use range::{Range, RangeError};
+pub use render::{CheckFormat, render};

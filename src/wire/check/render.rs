@@ -1,0 +1,171 @@
+//! A report in the words of a monitoring system.
+
+use serde::Serialize;
+
+use super::judge::{Judged, Report, Status};
+use super::range::number;
+use crate::text;
+
+/// Whose words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckFormat {
+    /// Nagios, Icinga, Naemon, Sensu: a plugin's output with performance data.
+    Plugin,
+    /// One object; also a master item for Zabbix.
+    Json,
+    /// Checkmk: a line for each local check.
+    Checkmk,
+    /// Prometheus: `OpenMetrics`, as for the textfile collector.
+    OpenMetrics,
+}
+
+/// Columns of a plugin's first line.
+const FIRST: usize = 79;
+/// Most bytes of a plugin's output.
+const MOST: usize = 8 * 1024;
+/// Most columns of what is said of one check.
+const ABOUT: usize = 160;
+
+/// The report as text, with its last end of line.
+#[must_use]
+pub fn render(report: &Report, format: CheckFormat) -> String {
+    match format {
+        CheckFormat::Plugin => plugin(report),
+        CheckFormat::Json => json(report),
+        CheckFormat::Checkmk => report.checks.iter().map(checkmk).collect(),
+        CheckFormat::OpenMetrics => metrics(report),
+    }
+}
+
+/// ASCII, one line, and no sign that separates performance data.
+fn plain(about: &str, columns: usize) -> String {
+    let line = text::one_line_prefix(about, columns);
+    let line = text::fit(&line, columns);
+    text::ascii(&line).chars().map(|c| if c == '|' { '/' } else { c }).filter(char::is_ascii).collect()
+}
+
+fn value(judged: &Judged) -> String {
+    let unit = if judged.unit == "c" { "" } else { judged.unit };
+    judged.value.map_or_else(String::new, |value| format!(" {}{unit}", number(value)))
+}
+
+/// `worst_root 17 > 10: 4312 idle in transaction 192s blocks 17`
+fn sentence(judged: &Judged, columns: usize) -> String {
+    let range = match judged.status {
+        Status::Critical => judged.critical,
+        Status::Warning => judged.warning,
+        _ => None,
+    };
+    let why = judged.value.zip(range).map(|(value, range)| format!(" {}", range.why(value, judged.unit)));
+    let about = if judged.about.is_empty() { String::new() } else { format!(": {}", judged.about) };
+    plain(&format!("{}{}{}{about}", judged.name, value(judged), why.unwrap_or_default()), columns)
+}
+
+fn plugin(report: &Report) -> String {
+    let status = report.status();
+    let bad = report.checks.iter().filter(|judged| judged.status != Status::Ok);
+    let head = match report.checks.first().filter(|judged| judged.status != Status::Ok) {
+        // Who it is says more than which number.
+        Some(worst) if !worst.about.is_empty() => worst.about.clone(),
+        Some(worst) => sentence(worst, FIRST),
+        None => format!("{} checks", report.checks.len()),
+    };
+    let mut out = format!("LOCKTOP {} - {head}", status.word());
+    out = plain(&out, FIRST);
+    let perfdata: Vec<_> = report.checks.iter().filter_map(performance).collect();
+    let perfdata = perfdata.join(" ");
+    for judged in bad {
+        let line = format!("\n[{}] {}", judged.status.word(), sentence(judged, ABOUT));
+        if out.len() + line.len() + perfdata.len() + 40 < MOST {
+            out.push_str(&line);
+        }
+    }
+    let fine = report.checks.iter().filter(|judged| judged.status == Status::Ok).count();
+    if fine > 0 && fine < report.checks.len() {
+        out.push_str("\n[OK] ");
+        out.push_str(&fine.to_string());
+        out.push_str(" more");
+    }
+    let bar = if perfdata.is_empty() { "" } else { " |" };
+    format!("{out}{bar}{perfdata}\n")
+}
+
+/// `worst_root=17;3;10;0`
+fn performance(judged: &Judged) -> Option<String> {
+    let range =
+        |range: Option<super::range::Range>| range.map_or_else(String::new, |range| range.to_string());
+    let (warning, critical) = (range(judged.warning), range(judged.critical));
+    Some(format!("{}={}{};{warning};{critical};0", judged.name, number(judged.value?), judged.unit))
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    format: u32,
+    status: &'static str,
+    code: u8,
+    checks: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'static str,
+    status: &'static str,
+    value: Option<f64>,
+    unit: Option<&'static str>,
+    warning: Option<String>,
+    critical: Option<String>,
+    about: std::borrow::Cow<'a, str>,
+}
+
+fn json(report: &Report) -> String {
+    let checks = report.checks.iter().map(|judged| Row {
+        name: judged.name,
+        status: judged.status.word(),
+        value: judged.value,
+        unit: Some(judged.unit).filter(|unit| !unit.is_empty()),
+        warning: judged.warning.map(|range| range.to_string()),
+        critical: judged.critical.map(|range| range.to_string()),
+        about: text::one_line(&judged.about),
+    });
+    let status = report.status();
+    let document =
+        Document { format: 1, status: status.word(), code: status.code(), checks: checks.collect() };
+    // Numbers and text always are JSON.
+    crate::wire::json::line(&document).unwrap_or_default() + "\n"
+}
+
+/// `2 "locktop_worst_root" worst_root=17;3;10;0 worst_root 17 > 10: …`: ranges are Checkmk's `lower:upper`, which are the same.
+fn checkmk(judged: &Judged) -> String {
+    let metrics = performance(judged).map_or_else(
+        || "-".to_owned(),
+        |data| data.replacen(&format!("{};", judged.unit), ";", 1).trim_end_matches(";0").to_owned(),
+    );
+    format!("{} \"locktop_{}\" {metrics} {}\n", judged.status.code(), judged.name, sentence(judged, ABOUT))
+}
+
+fn metrics(report: &Report) -> String {
+    let checks = report.checks.iter().filter_map(metric);
+    let all = [Status::Ok, Status::Warning, Status::Critical, Status::Unknown].map(|status| {
+        let is = u8::from(report.status() == status);
+        format!("locktop_status{{locktop_status=\"{}\"}} {is}\n", status.word().to_lowercase())
+    });
+    checks
+        .chain(["# TYPE locktop_status stateset\n".to_owned()])
+        .chain(all)
+        .chain(["# EOF\n".to_owned()])
+        .collect()
+}
+
+/// The unit is in the name, as Prometheus wants it.
+fn metric(judged: &Judged) -> Option<String> {
+    let value = judged.value?;
+    let (suffix, factor) = match judged.unit {
+        // `blocked_seconds` has it already.
+        "s" if !judged.name.ends_with("_seconds") => ("_seconds", 1.0),
+        "%" => ("_ratio", 0.01),
+        _ => ("", 1.0),
+    };
+    let name = format!("locktop_{}{suffix}", judged.name);
+    let (kind, total) = if judged.unit == "c" { ("counter", "_total") } else { ("gauge", "") };
+    Some(format!("# TYPE {name} {kind}\n{name}{total} {}\n", number(value * factor)))
+}

@@ -1,0 +1,146 @@
+//! Reports of a view that was made up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::model::view::View;
+use crate::wire::sample;
+
+fn limits(warning: &[(&str, &str)], critical: &[(&str, &str)]) -> Limits {
+    let read = |list: &[(&str, &str)]| {
+        list.iter().map(|(name, range)| ((*name).to_owned(), range.parse().unwrap())).collect()
+    };
+    Limits { warning: read(warning), critical: read(critical), ..Limits::default() }
+}
+
+fn report(views: &[Arc<View>], limits: &Limits) -> Report {
+    Report::of(views, Duration::from_millis(12), Duration::from_secs(2), limits)
+}
+
+fn of<'a>(report: &'a Report, name: &str) -> &'a Judged {
+    report.checks.iter().find(|judged| judged.name == name).unwrap_or_else(|| panic!("{name} in {report:?}"))
+}
+
+fn stale(view: &View) -> Arc<View> {
+    let mut snapshot = (**view.snapshot.as_ref().unwrap()).clone();
+    snapshot.locks = snapshot.locks.stale("it is locked".into());
+    Arc::new(View { snapshot: Some(Arc::new(snapshot)), ..view.clone() })
+}
+
+/// Nobody waits in it.
+fn quiet(view: &View) -> Arc<View> {
+    let graph = crate::model::wait_graph::WaitGraph::default();
+    Arc::new(View { graph: Arc::new(graph), findings: Arc::default(), ..view.clone() })
+}
+
+#[test]
+fn the_worst_range_that_is_left_counts() {
+    let view = Arc::new(sample::view());
+    let waiting = f64::from(view.graph.waiting);
+    assert!(waiting > 0.0);
+    for (limits, status) in [
+        (limits(&[], &[]), Status::Ok),
+        (limits(&[("waiting", "0")], &[]), Status::Warning),
+        (limits(&[("waiting", "0")], &[("waiting", "0")]), Status::Critical),
+        (limits(&[("waiting", "@1:100")], &[("waiting", "1000")]), Status::Warning),
+        (limits(&[("waiting", "100")], &[]), Status::Ok),
+    ] {
+        let report = report(std::slice::from_ref(&view), &limits);
+        let judged = of(&report, "waiting");
+        assert_eq!((judged.status, judged.value), (status, Some(waiting)));
+    }
+}
+
+#[test]
+fn what_could_not_be_read_is_not_known_and_what_is_not_there_is_left_out() {
+    let view = sample::view();
+    let report = report(&[stale(&view)], &limits(&[], &[]));
+    let judged = of(&report, "longest_wait");
+    assert_eq!((judged.status, judged.value), (Status::Unknown, None));
+    assert!(judged.about.contains("pg_locks cannot be read: it is locked"), "{judged:?}");
+    assert!(report.status() != Status::Ok);
+    let no_redis = Arc::new(view);
+    let report = |limits: &Limits| self::report(std::slice::from_ref(&no_redis), limits);
+    assert!(report(&Limits::default()).checks.iter().all(|judged| judged.name != "redis_down"));
+    let asked = Limits { only: vec!["redis_down".to_owned()], ..Limits::default() };
+    assert_eq!(report(&asked).status(), Status::Unknown, "who asks for it by name is told");
+}
+
+#[test]
+fn what_is_bad_has_to_be_bad_in_each_look() {
+    let view = Arc::new(sample::view());
+    let quiet = quiet(&view);
+    let limits = limits(&[("waiting", "0")], &[]);
+    let status = |views: &[Arc<View>]| of(&report(views, &limits), "waiting").status;
+    assert_eq!(status(&[Arc::clone(&view), Arc::clone(&view), Arc::clone(&view)]), Status::Warning);
+    assert_eq!(status(&[Arc::clone(&view), Arc::clone(&quiet), Arc::clone(&view)]), Status::Ok);
+    assert_eq!(status(&[Arc::clone(&view), stale(&view)]), Status::Unknown);
+    let both = report(&[Arc::clone(&view), quiet], &limits);
+    // The mean of two looks that are two seconds apart.
+    assert_eq!(of(&both, "blocked_seconds").value, Some(f64::from(view.graph.waiting)));
+}
+
+#[test]
+fn checks_are_chosen_by_name() {
+    let view = Arc::new(sample::view());
+    let names = |only: &[&str], not: &[&str]| {
+        let own = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect();
+        let limits = Limits { only: own(only), not: own(not), ..Limits::default() };
+        let report = report(std::slice::from_ref(&view), &limits);
+        let mut names: Vec<_> = report.checks.iter().map(|judged| judged.name).collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(names(&["waiting", "connect"], &[]), ["connect", "waiting"]);
+    assert_eq!(names(&["waiting", "connect"], &["connect"]), ["waiting"]);
+    assert!(names(&[], &["waiting"]).len() > 5);
+}
+
+#[test]
+fn a_plugin_says_it_in_a_line_and_has_performance_data() {
+    let view = Arc::new(sample::view());
+    let only = ["waiting", "worst_root", "connections"].map(str::to_owned).to_vec();
+    let limits = Limits { only, ..limits(&[("waiting", "0")], &[("worst_root", "0")]) };
+    let mut report = report(&[view], &limits);
+    let text = render(&report, CheckFormat::Plugin);
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with("LOCKTOP CRITICAL - ") && first.len() < 80, "{text}");
+    assert!(text.contains("\n[CRITICAL] worst_root 2 > 0"), "{text}");
+    assert!(text.contains("\n[WARNING] waiting "), "{text}");
+    assert!(text.trim_end().lines().last().unwrap().starts_with("[OK] 1 more |worst_root="), "{text}");
+    assert!(text.contains("waiting=") && text.contains(";0;;0") && text.is_ascii(), "{text}");
+    // What somebody called himself cannot end the line or begin the data.
+    if let Some(worst) = report.checks.first_mut() {
+        worst.about = format!("ev|l\nname=1 \u{1b}[2J \u{202e} {}", "x".repeat(10_000));
+    }
+    let text = render(&report, CheckFormat::Plugin);
+    assert_eq!((text.lines().count(), text.matches('|').count()), (4, 1), "{text}");
+    assert!(text.len() < 8192 && text.is_ascii() && !text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn the_same_in_other_words() {
+    let view = Arc::new(sample::view());
+    let only = ["waiting", "connections", "deadlocks", "longest_wait"].map(str::to_owned).to_vec();
+    let limits = Limits { only, ..limits(&[("waiting", "0")], &[]) };
+    let report = report(&[view], &limits);
+    let json: serde_json::Value = serde_json::from_str(&render(&report, CheckFormat::Json)).unwrap();
+    assert_eq!(json["format"], 1);
+    assert_eq!(json["code"].as_u64(), Some(report.status().code().into()));
+    assert_eq!(json["checks"].as_array().unwrap().len(), 4);
+    let checkmk = render(&report, CheckFormat::Checkmk);
+    assert_eq!(checkmk.lines().count(), 4);
+    assert!(checkmk.lines().any(|line| line.starts_with("1 \"locktop_waiting\" waiting=")), "{checkmk}");
+    let metrics = render(&report, CheckFormat::OpenMetrics);
+    for part in [
+        "# TYPE locktop_waiting gauge\nlocktop_waiting ",
+        "# TYPE locktop_deadlocks counter\nlocktop_deadlocks_total ",
+        "locktop_longest_wait_seconds ",
+        "locktop_connections_ratio ",
+        "locktop_status{locktop_status=\"ok\"} ",
+    ] {
+        assert!(metrics.contains(part), "{part}: {metrics}");
+    }
+    assert!(metrics.ends_with("# EOF\n"));
+}
