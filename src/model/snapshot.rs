@@ -82,6 +82,8 @@ pub struct Server {
     pub host: Text,
     /// The port there.
     pub port: u16,
+    /// A pooler is in between, which keeps a session for its client.
+    pub pooled: bool,
     /// `server_version_num`, 170002.
     pub version_num: u32,
     /// `server_version` without the packager's words, `17.2`.

@@ -63,18 +63,21 @@ fn server_line(app: &App, room: usize) -> Line {
     };
     let role = if server.in_recovery { "standby" } else { "primary" };
     pieces.push((0, format!("{name} {} {role}", crate::text::one_line(&server.version)), Tone::Title));
+    if server.pooled {
+        pieces.push((1, "via pooler".to_owned(), Tone::Plain));
+    }
     if let Some(up) = context.age(server.started_at) {
-        pieces.push((5, format!("up {}", crate::text::duration(up)), Tone::Dim));
+        pieces.push((6, format!("up {}", crate::text::duration(up)), Tone::Dim));
     }
     // The name of a place has its database in it.
     if app.settings.target != server.place() {
-        pieces.push((4, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
+        pieces.push((5, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
     }
     let full = context.view.findings.iter().any(|finding| finding.check == "connections");
     let tone = if full { Tone::Critical } else { Tone::Plain };
-    pieces.push((1, format!("{}/{} conn", server.connections, server.max_connections), tone));
+    pieces.push((2, format!("{}/{} conn", server.connections, server.max_connections), tone));
     let (active, idle) = states(&context);
-    pieces.push((3, format!("{active} active"), Tone::Plain));
+    pieces.push((4, format!("{active} active"), Tone::Plain));
     let waiting = context.view.graph.waiting;
     let tone = match waiting {
         _ if context.locks_old().is_some() => Tone::Past,
@@ -82,7 +85,7 @@ fn server_line(app: &App, room: usize) -> Line {
         _ => Tone::Warning,
     };
     pieces.push((0, format!("{waiting} waiting"), tone));
-    pieces.push((2, format!("{idle} idle in xact"), if idle > 0 { Tone::Warning } else { Tone::Plain }));
+    pieces.push((3, format!("{idle} idle in xact"), if idle > 0 { Tone::Warning } else { Tone::Plain }));
     joined(pieces, room)
 }
 

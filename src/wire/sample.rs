@@ -131,6 +131,7 @@ fn server() -> Server {
     Server {
         host: "db.example.com".into(),
         port: 5432,
+        pooled: false,
         version_num: 170_002,
         version: "17.2".into(),
         in_recovery: false,

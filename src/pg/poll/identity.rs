@@ -27,6 +27,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         // Which host it was the connection knows.
         host: Text::default(),
         port: 0,
+        pooled: false,
         version_num: positive(0),
         version,
         in_recovery: false,

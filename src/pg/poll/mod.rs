@@ -5,11 +5,13 @@
 //! `pg_blocking_pids` of processes that the scan before saw waiting, then the new scan. The server's clock is read
 //! last, so that no age is negative. Nothing in a poll opens a catalog; names are looked up beside it (the module `names`).
 
+mod announced;
 mod identity;
 mod known;
 mod link;
 mod names;
 mod opening;
+mod pooler;
 mod prepare;
 mod sections;
 mod session;
@@ -19,7 +21,7 @@ use std::time::Duration;
 pub(crate) use pg_connect::message;
 pub use sections::SectionError;
 pub(in crate::pg) use sections::raw;
-pub use session::{OpenError, Session, open_plain};
+pub use session::{OpenError, Session, open_beside, open_plain};
 
 use rustc_hash::FxHashMap;
 

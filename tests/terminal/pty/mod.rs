@@ -4,6 +4,7 @@
 mod support;
 
 mod act;
+mod behind_pooler;
 mod colours;
 mod demo;
 mod desk;
@@ -31,4 +32,4 @@ mod suspend;
 mod tour;
 mod verbs;
 
-use crate::pooler;
+use crate::{binary, pooler};

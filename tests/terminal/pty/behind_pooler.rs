@@ -1,0 +1,113 @@
+//! The program behind a pooler that an application uses too.
+
+use locktop::pg::connect::Connection;
+use locktop::pg::conninfo::ConnInfo;
+
+use super::desk::{Desk, is_there};
+use super::incident::Incident;
+use super::pooler::Pooler;
+use super::{binary, support};
+
+/// Sessions that the pooler may have at the server.
+const POOL: usize = 5;
+
+/// What an application finds in every session of the pool: all settings, and what else a session can keep.
+async fn found(pool: &ConnInfo) -> Vec<String> {
+    let mut clients: Vec<Connection> = Vec::new();
+    let mut found = Vec::new();
+    for _ in 0..POOL {
+        clients.push(support::open(pool).await);
+    }
+    // All at once, so that each has another session.
+    for Connection { client, .. } in &clients {
+        let messages = client.simple_query("BEGIN; SHOW ALL").await.unwrap();
+        let kept = "SELECT (SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_listening_channels()),
+            (SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'),
+            current_setting('locktop.datid', true)";
+        let kept = client.simple_query(kept).await.unwrap();
+        let mut rows = String::new();
+        for message in messages.iter().chain(&kept) {
+            if let tokio_postgres::SimpleQueryMessage::Row(row) = message {
+                let value = |at| row.get(at).unwrap_or_default();
+                rows.push_str(&format!("{} {}\n", value(0), value(1)));
+            }
+        }
+        found.push(rows);
+    }
+    for Connection { client, driver } in clients {
+        client.batch_execute("ROLLBACK").await.unwrap();
+        drop(client);
+        driver.await.unwrap().unwrap();
+    }
+    found.sort();
+    found
+}
+
+fn lines(pool: usize) -> String {
+    format!("default_pool_size = {pool}\nserver_lifetime = 3600")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn in_session_mode_it_works_and_says_so_and_leaves_nothing_behind() {
+    let incident = Incident::crowd(3).await;
+    let root = incident.root();
+    let pooler = Pooler::start_with(&incident.server, "session", &lines(POOL));
+    let target = pooler.target(&incident.info());
+    let pool = ConnInfo::parse(&target).unwrap();
+    let before = found(&pool).await;
+    let look = support::open(&incident.info()).await.client;
+
+    for size in [(80, 24), (120, 35), (200, 60)] {
+        let mut desk = Desk::at(size, &target, &["--screen", "chains"]);
+        desk.screen.shows(&root.to_string());
+        desk.screen.shows("primary · via pooler · ");
+        desk.quit();
+    }
+    let mut desk = Desk::at((120, 35), &target, &["--screen", "chains"]);
+    desk.select_first(&root.to_string());
+    desk.question("K", "y terminate");
+    desk.screen.keys("y");
+    support::wait_until("it has ended", async || !is_there(&look, root).await).await;
+    desk.screen.shows("terminated");
+    desk.quit();
+
+    let after = found(&pool).await;
+    assert_eq!(after.len(), before.len());
+    for (after, before) in after.iter().zip(&before) {
+        assert_eq!(after, before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn in_transaction_mode_it_names_the_way_past_it_and_has_set_nothing() {
+    let incident = Incident::crowd(3).await;
+    // One session at the server, so that all that is set anywhere is found; and several.
+    for (sessions, more) in
+        [(1, ""), (POOL, "\nserver_round_robin = 1"), (POOL, "\nmax_prepared_statements = 100")]
+    {
+        let pooler = Pooler::start_with(&incident.server, "transaction", &(lines(POOL) + more));
+        let target = pooler.target(&incident.info());
+        let pool = ConnInfo::parse(&target).unwrap();
+        let before = found(&pool).await;
+        assert_eq!(before.len(), POOL, "{sessions}");
+        let application = support::open(&pool).await.client;
+        application.simple_query("SELECT 1").await.unwrap();
+
+        let mut desk = Desk::at((120, 35), &target, &[]);
+        assert_eq!(desk.screen.wait_exit(), 1);
+        let said = desk.screen.contents();
+        for words in [
+            "a pooler in transaction mode is in between",
+            "connect past it, to the host and port of the server",
+        ] {
+            assert!(said.replace('\n', " ").contains(words), "{said}");
+        }
+        let left = binary::run(binary::locktop(&["-w", "snapshot", "--format", "json", &target]));
+        assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
+        assert!(left.err.contains("a pooler in transaction mode is in between"), "{left:?}");
+        drop(desk);
+        drop(application);
+        assert_eq!(found(&pool).await, before, "{more}");
+    }
+    assert!(incident.root() > 0);
+}
