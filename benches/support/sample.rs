@@ -173,6 +173,8 @@ fn server(connections: usize) -> Server {
         deadlocks_of: Arc::default(),
         started_at: Some(at(-1_036_800.0)),
         replayed_at: None,
+        receives: false,
+        replayed_all: false,
         keepalives: locktop::model::snapshot::Keepalives::default(),
         query_size: 1024,
         orphan_grace: None,

@@ -110,6 +110,10 @@ pub struct Server {
     pub started_at: Option<Timestamp>,
     /// `pg_last_xact_replay_timestamp()`: of a server that has never recovered anything, none.
     pub replayed_at: Option<Timestamp>,
+    /// Whether WAL comes from a primary (`pg_stat_wal_receiver`).
+    pub receives: bool,
+    /// Whether all that came so is replayed.
+    pub replayed_all: bool,
     /// How it notices that a client's host is gone.
     pub keepalives: Keepalives,
     /// `track_activity_query_size`, bytes: a query of at least this length minus one was cut by the server.
@@ -120,7 +124,28 @@ pub struct Server {
     pub sees_all: bool,
 }
 
+/// How a standby follows its primary.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Following {
+    /// It replays what comes, and is so many seconds behind.
+    Lag(f64),
+    /// No WAL comes, and nobody here knows whether there is any. So many seconds ago was the last commit that was replayed.
+    Alone(Option<f64>),
+}
+
 impl Server {
+    /// How far behind a standby was at a moment of the server's clock; none for a primary.
+    #[must_use]
+    pub fn following(&self, at: Timestamp) -> Option<Following> {
+        let since = self.replayed_at.map(|replayed| (at - replayed).as_seconds_f64().max(0.0));
+        match (self.in_recovery, self.receives, self.replayed_all) {
+            (false, ..) => None,
+            (true, false, _) => Some(Following::Alone(since)),
+            (true, true, true) => Some(Following::Lag(0.0)),
+            (true, true, false) => Some(Following::Lag(since.unwrap_or_default())),
+        }
+    }
+
     /// `app@db.example.com:5432`: which database of which server.
     #[must_use]
     pub fn place(&self) -> String {

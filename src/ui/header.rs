@@ -21,6 +21,7 @@ use crate::app::page::finding_id;
 use crate::app::panes::{leases, queue, tasks};
 use crate::model::backend::State;
 use crate::model::finding::{Finding, Severity};
+use crate::model::snapshot::Following;
 use crate::model::task::TaskState;
 use crate::model::view::Link;
 
@@ -63,8 +64,11 @@ fn server_line(app: &App, room: usize) -> Line {
     };
     let role = if server.in_recovery { "standby" } else { "primary" };
     pieces.push((0, format!("{name} {} {role}", crate::text::one_line(&server.version)), Tone::Title));
+    if let Some(following) = server.following(context.snapshot.taken_at) {
+        pieces.push(behind(following));
+    }
     if server.pooled {
-        pieces.push((1, "via pooler".to_owned(), Tone::Plain));
+        pieces.push((1, "pooler".to_owned(), Tone::Plain));
     }
     if let Some(up) = context.age(server.started_at) {
         pieces.push((6, format!("up {}", crate::text::duration(up)), Tone::Dim));
@@ -87,6 +91,20 @@ fn server_line(app: &App, room: usize) -> Line {
     pieces.push((0, format!("{waiting} waiting"), tone));
     pieces.push((3, format!("{idle} idle in xact"), if idle > 0 { Tone::Warning } else { Tone::Plain }));
     joined(pieces, room)
+}
+
+/// How far a standby is behind.
+fn behind(following: Following) -> (u8, String, Tone) {
+    match following {
+        Following::Lag(seconds) => {
+            (0, format!("lag {}", crate::text::duration(seconds.floor())), Tone::Plain)
+        }
+        Following::Alone(since) => {
+            let last =
+                since.map(|since| format!(", last change {} ago", crate::text::duration(since.floor())));
+            (0, format!("no WAL comes{}", last.unwrap_or_default()), Tone::Warning)
+        }
+    }
 }
 
 /// Leaves out pieces, the most dispensable first, until the line fits.

@@ -145,6 +145,8 @@ fn server() -> Server {
         deadlocks_of: [5].into(),
         started_at: None,
         replayed_at: None,
+        receives: false,
+        replayed_all: false,
         keepalives: crate::model::snapshot::Keepalives::default(),
         query_size: 1024,
         orphan_grace: None,

@@ -41,6 +41,8 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         deadlocks_of: std::sync::Arc::default(),
         started_at: timestamp(raw(row, 7)),
         replayed_at: None,
+        receives: false,
+        replayed_all: false,
         keepalives: keepalives_of(&words(13)),
         query_size: bytes_of_setting(&words(8)),
         sees_all: boolean(raw(row, 9)).unwrap_or_default(),

@@ -13,12 +13,14 @@ mod names;
 mod opening;
 mod pooler;
 mod prepare;
+mod pulse;
 mod sections;
 mod session;
 
 use std::time::Duration;
 
 pub(crate) use pg_connect::message;
+pub(crate) use pulse::silence;
 pub use sections::SectionError;
 pub(in crate::pg) use sections::raw;
 pub use session::{OpenError, Session, open_beside, open_plain};

@@ -101,6 +101,8 @@ pub(super) struct Tick {
     pub(super) at: Option<Timestamp>,
     pub(super) in_recovery: bool,
     pub(super) replayed_at: Option<Timestamp>,
+    pub(super) receives: bool,
+    pub(super) replayed_all: bool,
     /// Their number, and the databases they are of.
     pub(super) deadlocks: Option<(i64, Arc<[u32]>)>,
 }
@@ -115,7 +117,9 @@ pub(super) async fn tick(
         at: timestamp(raw(&row, 0)),
         in_recovery: boolean(raw(&row, 1)).unwrap_or_default(),
         replayed_at: timestamp(raw(&row, 2)),
-        deadlocks: int8(raw(&row, 3)).map(|deadlocks| (deadlocks, databases.into())),
+        receives: boolean(raw(&row, 3)).unwrap_or_default(),
+        replayed_all: boolean(raw(&row, 4)).unwrap_or_default(),
+        deadlocks: int8(raw(&row, 5)).map(|deadlocks| (deadlocks, databases.into())),
     })
 }
 

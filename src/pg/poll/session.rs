@@ -14,7 +14,7 @@ use super::prepare::{Statements, prepare};
 use pg_connect::message;
 
 use super::sections::{self, SectionError, Tick};
-use super::{Limits, PollError, waiters};
+use super::{Limits, PollError, pulse, waiters};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
@@ -226,6 +226,12 @@ impl Session {
         PollError::Lost(reason.unwrap_or_default())
     }
 
+    /// Waits, between two polls, until nobody answers any more at the other end.
+    pub async fn silence(&self) -> PollError {
+        // One is ours, and one is kept for whoever has none: [`crate::feed::lines`].
+        pulse::silence(&self.client, || Arc::strong_count(&self.client) > 2).await
+    }
+
     async fn scan(&mut self, before: Option<&Snapshot>) -> Scan {
         let asked = before.map_or_else(Vec::new, |before| waiters(before, &self.limits));
         let databases = self.names.database_oids();
@@ -308,6 +314,8 @@ impl Session {
             Ok(tick) => {
                 self.server.in_recovery = tick.in_recovery;
                 self.server.replayed_at = tick.replayed_at;
+                self.server.receives = tick.receives;
+                self.server.replayed_all = tick.replayed_all;
                 if let Some((deadlocks, databases)) = tick.deadlocks {
                     self.server.deadlocks_of = databases;
                     self.server.deadlocks = u64::try_from(deadlocks).unwrap_or_default();

@@ -61,6 +61,8 @@ impl Stage {
             deadlocks_of: [5].into(),
             started_at: ago(86_400),
             replayed_at: None,
+            receives: false,
+            replayed_all: false,
             keepalives: crate::model::snapshot::Keepalives::default(),
             query_size: 1024,
             orphan_grace: None,
