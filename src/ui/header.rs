@@ -81,7 +81,9 @@ fn server_line(app: &App, room: usize) -> Line {
     let tone = if full { Tone::Critical } else { Tone::Plain };
     pieces.push((2, format!("{}/{} conn", server.connections, server.max_connections), tone));
     let (active, idle) = states(&context);
-    pieces.push((4, format!("{active} active"), Tone::Plain));
+    // What is hidden from the role may be either.
+    let least = if context.hidden() > 0 { "≥" } else { "" };
+    pieces.push((4, format!("{least}{active} active"), Tone::Plain));
     let waiting = context.view.graph.waiting;
     let tone = match waiting {
         _ if context.locks_old().is_some() => Tone::Past,
@@ -89,7 +91,10 @@ fn server_line(app: &App, room: usize) -> Line {
         _ => Tone::Warning,
     };
     pieces.push((0, format!("{waiting} waiting"), tone));
-    pieces.push((3, format!("{idle} idle in xact"), if idle > 0 { Tone::Warning } else { Tone::Plain }));
+    let tone = if idle > 0 { Tone::Warning } else { Tone::Plain };
+    if idle > 0 || least.is_empty() {
+        pieces.push((3, format!("{least}{idle} idle in xact"), tone));
+    }
     joined(pieces, room)
 }
 
@@ -244,8 +249,11 @@ pub(super) fn help(app: &App, finding: &Finding) -> Option<Line> {
         return None;
     }
     let (action, does) = crate::app::dialog::help(finding)?;
-    let key = app.settings.keymap.key(action)?;
-    Some(Line::new().with(key.to_string(), Tone::Key).with(format!(" {does}"), Tone::Plain))
+    let key = app.settings.keymap.key(action)?.to_string();
+    if app.context().is_some_and(|context| !crate::app::dialog::is_permitted(&context, finding, action)) {
+        return Some(Line::new().with(format!("{key} not permitted"), Tone::Dim));
+    }
+    Some(Line::new().with(key, Tone::Key).with(format!(" {does}"), Tone::Plain))
 }
 
 /// Columns of a finding's line that others need: how bad it is, and how many more there are.

@@ -22,6 +22,7 @@ mod outage;
 mod panic;
 mod picture;
 mod pool;
+mod privileges;
 mod process;
 mod redis;
 mod rights;
