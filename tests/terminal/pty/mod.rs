@@ -31,6 +31,7 @@ mod shell;
 mod shop;
 mod signals;
 mod size;
+mod skew;
 mod start;
 mod suspend;
 mod tour;

@@ -144,3 +144,28 @@ async fn a_slow_network_is_no_loss() {
     assert!(!String::from_utf8_lossy(&screen.seen().raw).contains("DOWN"));
     quit(screen);
 }
+
+/// What was on its way when the network fell silent may have been done or not: it says so, and is not done a second time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_action_into_silence_is_in_doubt_and_said_so() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root();
+    let network = Proxy::before(&incident.server);
+    let look = support::open(&incident.info()).await.client;
+    let mut desk = Desk::at((110, 24), &network.target(), &["--screen", "chains"]);
+    desk.screen.shows(&root.to_string());
+    support::wait_for("both connections", || network.connections() == 2);
+    desk.select_first(&root.to_string());
+    desk.question("K", "y terminate");
+    network.fall_silent();
+    desk.screen.keys("y");
+    desk.screen.shows("not answered for 10 s");
+    support::wait_for("it to be on record", || desk.on_record("\"fate\":\"outcome_unknown\"") == 1);
+    assert!(is_there(&look, root).await);
+    // What was held up arrives, and is done, once.
+    network.go_on();
+    support::wait_until("it has ended", async || !is_there(&look, root).await).await;
+    desk.screen.wait_for("new data", |screen| screen.contents().contains("LIVE"));
+    assert_eq!(desk.asked(), 1);
+    desk.quit();
+}
