@@ -8,7 +8,8 @@ use tokio_postgres::Client;
 
 use super::spare::Spare;
 use crate::action;
-use crate::pg::poll::Session;
+use crate::model::view::View;
+use crate::pg::poll::{Session, take_back};
 
 /// How long to wait for a connection that is just being opened.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -57,6 +58,20 @@ impl action::Lines for Lines {
     fn pids(&self) -> Vec<i32> {
         let poll = self.poll.borrow().as_ref().and_then(|line| line.pid);
         poll.into_iter().chain(self.spare.pid()).collect()
+    }
+}
+
+/// Leaves both connections as they were found where the next client of a pooler gets their sessions. To be called at the end.
+pub async fn leave(view: &View, poll: Option<Line>, spare: Option<&Spare>) {
+    if !view.snapshot.as_ref().and_then(|shot| shot.server()).is_some_and(|server| server.pooled) {
+        return;
+    }
+    let spare = match spare {
+        Some(spare) => spare.client(Duration::ZERO).await.ok(),
+        None => None,
+    };
+    for client in poll.map(|line| line.client).into_iter().chain(spare) {
+        take_back(&client).await;
     }
 }
 

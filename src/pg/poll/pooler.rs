@@ -16,6 +16,9 @@ use locktop_locks::pooler::{PoolerError, refuse_transaction_mode};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;
 
+/// Longest wait for the answer to [`take_back`].
+const GOODBYE: Duration = Duration::from_millis(500);
+
 /// What is done about it.
 const REMEDY: &str =
     "connect past it, to the host and port of the server itself, or to a pool in session mode";
@@ -59,4 +62,10 @@ fn untold(why: &str) -> OpenError {
     OpenError::Pooler(format!(
         "a pooler is in between, and a second connection does not tell whether it keeps sessions apart ({why}): {REMEDY}"
     ))
+}
+
+/// Takes back what was set in a session, before a pooler gives it to its next client. Most do that themselves, but it can be turned off
+/// (`server_reset_query` of pgbouncer).
+pub(crate) async fn take_back(client: &Client) {
+    let _ = tokio::time::timeout(GOODBYE, client.batch_execute("DISCARD ALL")).await;
 }

@@ -70,12 +70,27 @@ async fn in_session_mode_it_works_and_says_so_and_leaves_nothing_behind() {
     support::wait_until("it has ended", async || !is_there(&look, root).await).await;
     desk.screen.shows("terminated");
     desk.quit();
+    assert_eq!(found(&pool).await, before);
+}
 
-    let after = found(&pool).await;
-    assert_eq!(after.len(), before.len());
-    for (after, before) in after.iter().zip(&before) {
-        assert_eq!(after, before);
+/// A pool that hands its sessions on as they were left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn nothing_is_left_either_where_the_pooler_resets_nothing() {
+    let incident = Incident::crowd(3).await;
+    let more = "\nserver_reset_query =";
+    let pooler = Pooler::start_with(&incident.server, "session", &(lines(POOL) + more));
+    let target = pooler.target(&incident.info());
+    let pool = ConnInfo::parse(&target).unwrap();
+    let before = found(&pool).await;
+    for arguments in [&[][..], &["--read-only"]] {
+        let mut desk = Desk::at((120, 35), &target, arguments);
+        desk.screen.shows(&incident.root().to_string());
+        desk.quit();
+        assert_eq!(found(&pool).await, before);
     }
+    let left = binary::run(binary::locktop(&["-w", "snapshot", "--format", "json", &target]));
+    assert_eq!(left.status, Some(0), "{left:?}");
+    assert_eq!(found(&pool).await, before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
