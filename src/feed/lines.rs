@@ -67,7 +67,8 @@ pub async fn leave(view: &View, poll: Option<Line>, spare: Option<&Spare>) {
         return;
     }
     let spare = match spare {
-        Some(spare) => spare.client(Duration::ZERO).await.ok(),
+        // It may be on its way.
+        Some(spare) => spare.client(TIMEOUT).await.ok(),
         None => None,
     };
     for client in poll.map(|line| line.client).into_iter().chain(spare) {

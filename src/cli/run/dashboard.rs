@@ -124,10 +124,12 @@ pub(super) async fn show(
         asking: Box::new(move |asks| asking.asks(asks)),
     };
     let exit = runtime::run(app, theme, source).await;
+    // What it has sent ends by setting everything anew.
+    learning.abort();
+    let _ = learning.await;
     let (last, poll) = (last.borrow().clone(), poll.borrow().clone());
     leave(&last, poll, spare.as_deref()).await;
     feed.abort();
-    learning.abort();
     drop(spare);
     match exit? {
         Exit::Quit => Ok(0),

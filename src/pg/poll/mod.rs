@@ -20,6 +20,7 @@ mod session;
 use std::time::Duration;
 
 pub(crate) use pg_connect::message;
+pub use pooler::is_own;
 pub(crate) use pooler::take_back;
 pub(crate) use pulse::silence;
 pub use sections::SectionError;

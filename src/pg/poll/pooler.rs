@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio_postgres::{Client, SimpleQueryMessage};
 
-use super::OpenError;
 use super::announced::announced;
+use super::{Limits, OpenError};
 use locktop_locks::pooler::{PoolerError, refuse_transaction_mode};
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;
@@ -38,6 +38,19 @@ pub(super) async fn is_between(client: &Client, lock_timeout: Duration) -> Resul
         _ => None,
     });
     Ok(serves != Some(announced(client).await))
+}
+
+/// Makes sure, before anything is set in it, that a session is one's own.
+///
+/// # Errors
+/// Where a pooler gives each transaction another one, where that cannot be told, and where nobody answers.
+pub async fn is_own(client: &Client, info: &ConnInfo) -> Result<(), OpenError> {
+    let Limits { lock_timeout, poll_timeout, .. } = Limits::default();
+    let between = tokio::time::timeout(poll_timeout, is_between(client, lock_timeout)).await;
+    if between.map_err(|_| OpenError::Silent)?? {
+        Box::pin(keeps_sessions(client, info, poll_timeout)).await?;
+    }
+    Ok(())
 }
 
 /// Makes sure that the pooler in between keeps a session for its client. Opens another connection for that, for a moment.
