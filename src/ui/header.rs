@@ -21,7 +21,7 @@ use crate::app::page::finding_id;
 use crate::app::panes::{leases, queue, tasks};
 use crate::model::backend::State;
 use crate::model::finding::{Finding, Severity};
-use crate::model::snapshot::Following;
+use crate::model::snapshot::{Following, Server};
 use crate::model::task::TaskState;
 use crate::model::view::Link;
 
@@ -41,8 +41,13 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
 }
 
 /// Which server, and what is special about how it is looked at: that nothing can be done stands where everybody sees it.
-fn name(app: &App, room: usize) -> String {
+fn name(app: &App, server: Option<&Server>, room: usize) -> String {
     let target = crate::text::one_line_prefix(&app.settings.target, 500);
+    let target = match (several(&target), server) {
+        // Which of them it is that answers.
+        (Some(more), Some(server)) => format!("{} +{more}", crate::text::one_line(&server.place())).into(),
+        _ => target,
+    };
     let mut name = crate::text::fit_middle(&target, (room * 2 / 5).clamp(16, 48)).into_owned();
     if let Some(note) = &app.settings.note {
         name = format!("{name} [{note}]");
@@ -53,15 +58,17 @@ fn name(app: &App, room: usize) -> String {
     name
 }
 
+/// How many hosts more there are, where a target is known by the first of them: `app@one:5432 +2`.
+fn several(target: &str) -> Option<u32> {
+    target.rsplit_once(" +")?.1.parse().ok()
+}
+
 /// Pieces of the first line, the dispensable ones with a higher number.
 fn server_line(app: &App, room: usize) -> Line {
     let mut pieces: Vec<(u8, String, Tone)> = Vec::new();
-    let name = name(app, room);
-    let Some((context, server)) =
-        app.context().and_then(|context| Some((context, context.snapshot.server()?)))
-    else {
-        return Line::new().with(name, Tone::Title);
-    };
+    let shown = app.context().and_then(|context| Some((context, context.snapshot.server()?)));
+    let name = name(app, shown.as_ref().map(|(_, server)| *server), room);
+    let Some((context, server)) = shown else { return Line::new().with(name, Tone::Title) };
     let role = if server.in_recovery { "standby" } else { "primary" };
     pieces.push((0, format!("{name} {} {role}", crate::text::one_line(&server.version)), Tone::Title));
     if let Some(following) = server.following(context.snapshot.taken_at) {
@@ -74,7 +81,7 @@ fn server_line(app: &App, room: usize) -> Line {
         pieces.push((6, format!("up {}", crate::text::duration(up)), Tone::Dim));
     }
     // The name of a place has its database in it.
-    if app.settings.target != server.place() {
+    if app.settings.target != server.place() && several(&app.settings.target).is_none() {
         pieces.push((5, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
     }
     let full = context.view.findings.iter().any(|finding| finding.check == "connections");

@@ -100,5 +100,7 @@ async fn with_three_hosts_it_follows_the_primary() {
             && text.contains("4712")
             && !text.contains("4711")
     });
+    desk.screen.keys("8");
+    desk.screen.shows("another server answers: postgres@");
     desk.quit();
 }
