@@ -110,10 +110,8 @@ pub struct Server {
     pub started_at: Option<Timestamp>,
     /// `pg_last_xact_replay_timestamp()`: of a server that has never recovered anything, none.
     pub replayed_at: Option<Timestamp>,
-    /// Whether WAL comes from a primary (`pg_stat_wal_receiver`).
-    pub receives: bool,
-    /// Whether all that came so is replayed.
-    pub replayed_all: bool,
+    /// What a standby does with the WAL of its primary.
+    pub replay: Replay,
     /// How it notices that a client's host is gone.
     pub keepalives: Keepalives,
     /// `track_activity_query_size`, bytes: a query of at least this length minus one was cut by the server.
@@ -122,6 +120,18 @@ pub struct Server {
     pub orphan_grace: Option<f64>,
     /// Whether the role sees other roles' activity (`pg_read_all_stats`).
     pub sees_all: bool,
+}
+
+/// What a standby does with the WAL of its primary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Replay {
+    /// None comes: there is no process that receives it (`pg_stat_wal_receiver`).
+    #[default]
+    Nothing,
+    /// Some that came is not replayed yet.
+    Some,
+    /// All that came is.
+    All,
 }
 
 /// How a standby follows its primary.
@@ -138,12 +148,11 @@ impl Server {
     #[must_use]
     pub fn following(&self, at: Timestamp) -> Option<Following> {
         let since = self.replayed_at.map(|replayed| (at - replayed).as_seconds_f64().max(0.0));
-        match (self.in_recovery, self.receives, self.replayed_all) {
-            (false, ..) => None,
-            (true, false, _) => Some(Following::Alone(since)),
-            (true, true, true) => Some(Following::Lag(0.0)),
-            (true, true, false) => Some(Following::Lag(since.unwrap_or_default())),
-        }
+        self.in_recovery.then_some(match self.replay {
+            Replay::Nothing => Following::Alone(since),
+            Replay::Some => Following::Lag(since.unwrap_or_default()),
+            Replay::All => Following::Lag(0.0),
+        })
     }
 
     /// `app@db.example.com:5432`: which database of which server.

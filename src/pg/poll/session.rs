@@ -314,8 +314,7 @@ impl Session {
             Ok(tick) => {
                 self.server.in_recovery = tick.in_recovery;
                 self.server.replayed_at = tick.replayed_at;
-                self.server.receives = tick.receives;
-                self.server.replayed_all = tick.replayed_all;
+                self.server.replay = tick.replay;
                 if let Some((deadlocks, databases)) = tick.deadlocks {
                     self.server.deadlocks_of = databases;
                     self.server.deadlocks = u64::try_from(deadlocks).unwrap_or_default();

@@ -31,7 +31,7 @@ async fn found(pool: &ConnInfo) -> Vec<String> {
         for message in messages.iter().chain(&kept) {
             if let tokio_postgres::SimpleQueryMessage::Row(row) = message {
                 let value = |at| row.get(at).unwrap_or_default();
-                rows.push_str(&format!("{} {}\n", value(0), value(1)));
+                rows.extend([value(0), " ", value(1), "\n"]);
             }
         }
         found.push(rows);
@@ -133,4 +133,22 @@ async fn in_transaction_mode_it_names_the_way_past_it_and_has_set_nothing() {
         assert_same(&found(&pool).await, &before);
     }
     assert!(incident.root() > 0);
+}
+
+/// Where a second connection says nothing of the first, nobody can tell whose session it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn in_statement_mode_and_in_a_pool_of_one_session_it_names_the_way_past_it() {
+    let incident = Incident::crowd(3).await;
+    for (mode, sessions) in [("statement", POOL), ("session", 1)] {
+        let pooler = Pooler::start_with(&incident.server, mode, &lines(sessions));
+        let target = pooler.target(&incident.info());
+        let left = binary::run(binary::locktop(&["-w", "snapshot", &target]));
+        assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
+        let said =
+            "a pooler is in between, and a second connection does not tell whether it keeps sessions apart";
+        assert!(
+            left.err.contains(said) && left.err.contains("connect past it, to the host and port"),
+            "{left:?}"
+        );
+    }
 }
