@@ -72,7 +72,7 @@ fn server_line(app: &App, room: usize) -> Line {
     let role = if server.in_recovery { "standby" } else { "primary" };
     pieces.push((0, format!("{name} {} {role}", crate::text::one_line(&server.version)), Tone::Title));
     if let Some(following) = server.following(context.snapshot.taken_at) {
-        pieces.push(behind(following));
+        pieces.extend(behind(following));
     }
     if server.pooled {
         pieces.push((1, "pooler".to_owned(), Tone::Plain));
@@ -105,16 +105,14 @@ fn server_line(app: &App, room: usize) -> Line {
     joined(pieces, room)
 }
 
-/// How far a standby is behind.
-fn behind(following: Following) -> (u8, String, Tone) {
+/// How far a standby is behind. One that gets its WAL from an archive alone has no stream either.
+fn behind(following: Following) -> Vec<(u8, String, Tone)> {
+    let words = |seconds: f64| crate::text::duration(seconds.floor());
     match following {
-        Following::Lag(seconds) => {
-            (0, format!("lag {}", crate::text::duration(seconds.floor())), Tone::Plain)
-        }
+        Following::Lag(seconds) => vec![(0, format!("lag {}", words(seconds)), Tone::Plain)],
         Following::Alone(since) => {
-            let last =
-                since.map(|since| format!(", last change {} ago", crate::text::duration(since.floor())));
-            (0, format!("no WAL comes{}", last.unwrap_or_default()), Tone::Warning)
+            let last = since.map(|since| (1, format!("last change {} ago", words(since)), Tone::Warning));
+            std::iter::once((0, "no WAL stream".to_owned(), Tone::Warning)).chain(last).collect()
         }
     }
 }

@@ -65,7 +65,7 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
 
     // Without a primary nobody knows how far behind it is.
     primary.kill_hard().await.unwrap();
-    desk.screen.shows("standby · no WAL comes, last change ");
+    desk.screen.shows("standby · no WAL stream · last change ");
     desk.quit();
 }
 
