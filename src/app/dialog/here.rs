@@ -32,7 +32,7 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
             return None;
         }
         let (verb, _) = (what.choose)(&look, app.focus, &[row])?;
-        Some((Action::Command(command), verb.does()))
+        (!is_standby(&context) || !writes(verb)).then_some((Action::Command(command), verb.does()))
     };
     CommandId::ALL.into_iter().filter_map(named).collect()
 }
@@ -51,6 +51,8 @@ pub fn is_permitted(context: &Context<'_>, finding: &Finding, action: Action) ->
     let verb = match action {
         Action::Command(CommandId::Terminate) => Verb::Terminate,
         Action::Command(CommandId::Cancel) => Verb::Cancel,
+        Action::Command(CommandId::Unlock) => return true,
+        Action::Command(_) => return !is_standby(context),
         _ => return true,
     };
     let pid = match finding.subject {
@@ -62,4 +64,13 @@ pub fn is_permitted(context: &Context<'_>, finding: &Finding, action: Action) ->
         return true;
     };
     rights.lacks(verb, backend.user.as_deref(), backend.backend_type.as_deref()).is_none()
+}
+
+fn is_standby(context: &Context<'_>) -> bool {
+    context.snapshot.server().is_some_and(|server| server.in_recovery)
+}
+
+/// Whether a verb changes a table, which nobody may on a standby. A lease may be in Redis.
+fn writes(verb: Verb) -> bool {
+    !matches!(verb, Verb::Cancel | Verb::Terminate | Verb::Unlock)
 }

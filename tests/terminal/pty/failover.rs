@@ -43,10 +43,15 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
         desk.screen.shows("standby · lag 0s · ");
         desk.quit();
     }
+    let mut desk = Desk::at((120, 35), &primary.conninfo(), &["--screen", "tasks"]);
+    desk.select_first("report");
+    desk.screen.shows("E disable");
+    desk.quit();
     let mut desk = Desk::at((120, 35), &standby.conninfo(), &["--screen", "tasks"]);
     desk.screen.shows("standby · lag 0s · ");
-    // What writes is refused at once, and says where it can be done.
+    // What writes is not offered, and pressed all the same it says where it can be done.
     desk.select_first("report");
+    desk.screen.hides("E disable");
     desk.screen.keys("E");
     desk.screen.shows("this is a standby, which takes no writes: do it on the primary");
     assert_eq!(desk.asked(), 0);
@@ -65,6 +70,9 @@ async fn a_standby_says_what_it_is_and_how_far_behind() {
 
     // Without a primary nobody knows how far behind it is.
     primary.kill_hard().await.unwrap();
+    desk.screen.shows("standby · no WAL stream · ");
+    desk.quit();
+    let mut desk = Desk::at((200, 60), &standby.conninfo(), &[]);
     desk.screen.shows("standby · no WAL stream · last change ");
     desk.quit();
 }
