@@ -159,6 +159,7 @@ fn server(connections: usize) -> Server {
     Server {
         host: "db.example.com".into(),
         port: 5432,
+        pooled: false,
         version_num: 170_002,
         version: "17.2".into(),
         in_recovery: false,
@@ -172,6 +173,7 @@ fn server(connections: usize) -> Server {
         deadlocks_of: Arc::default(),
         started_at: Some(at(-1_036_800.0)),
         replayed_at: None,
+        replay: locktop::model::snapshot::Replay::default(),
         keepalives: locktop::model::snapshot::Keepalives::default(),
         query_size: 1024,
         orphan_grace: None,

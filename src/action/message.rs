@@ -19,7 +19,7 @@ const LOCK_TIMEOUT: u32 = 2_000;
 /// Longest time for one statement, in ms.
 const STATEMENT_TIMEOUT: u32 = 8_000;
 /// After which a server that does not answer is given up.
-const TIMEOUT: Duration = Duration::from_secs(12);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Whether the transaction writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

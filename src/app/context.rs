@@ -37,6 +37,20 @@ impl<'a> Context<'a> {
         !self.index.other_database
     }
 
+    /// How many sessions and processes the role may not see the state of.
+    #[must_use]
+    pub fn hidden(&self) -> usize {
+        self.snapshot.backends.rows.iter().filter(|backend| self.is_hidden(backend)).count()
+    }
+
+    /// Whether the role may not see the state of a session.
+    #[must_use]
+    pub fn is_hidden(&self, backend: &Backend) -> bool {
+        backend.state.is_none()
+            && backend.backend_start.is_none()
+            && self.snapshot.server().is_some_and(|server| !server.sees_all)
+    }
+
     /// Whether all sessions are of one role: then it tells nobody apart.
     #[must_use]
     pub fn is_one_role(&self) -> bool {

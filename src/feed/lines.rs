@@ -8,10 +8,14 @@ use tokio_postgres::Client;
 
 use super::spare::Spare;
 use crate::action;
-use crate::pg::poll::Session;
+use crate::model::view::View;
+use crate::pg::poll::{Session, take_back};
 
 /// How long to wait for a connection that is just being opened.
 const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Longest wait for a sign of life of one. Names of locks may be read on it just then, in statements of 1.5 s at most.
+const ANSWER: Duration = Duration::from_secs(4);
 
 /// A connection and the process that serves it.
 #[derive(Debug, Clone)]
@@ -40,15 +44,40 @@ pub struct Lines {
 impl action::Lines for Lines {
     async fn client(&self) -> Result<Arc<Client>, String> {
         let why = match self.spare.ready(TIMEOUT).await {
-            Ok(client) => return Ok(client),
+            Ok(client) if answers(&client).await => return Ok(client),
+            Ok(_) => "the server does not answer".to_owned(),
             Err(why) => why,
         };
         let poll = self.poll.borrow().as_ref().map(|line| Arc::clone(&line.client));
-        poll.filter(|client| !client.is_closed()).ok_or_else(|| format!("there is no connection: {why}"))
+        match poll {
+            Some(client) if answers(&client).await => Ok(client),
+            _ => Err(format!("there is no connection: {why}")),
+        }
     }
 
     fn pids(&self) -> Vec<i32> {
         let poll = self.poll.borrow().as_ref().and_then(|line| line.pid);
         poll.into_iter().chain(self.spare.pid()).collect()
     }
+}
+
+/// Leaves both connections as they were found where the next client of a pooler gets their sessions. To be called at the end.
+pub async fn leave(view: &View, poll: Option<Line>, spare: Option<&Spare>) {
+    if !view.snapshot.as_ref().and_then(|shot| shot.server()).is_some_and(|server| server.pooled) {
+        return;
+    }
+    let spare = match spare {
+        // It may be on its way.
+        Some(spare) => spare.client(TIMEOUT).await.ok(),
+        None => None,
+    };
+    for client in poll.map(|line| line.client).into_iter().chain(spare) {
+        take_back(&client).await;
+    }
+}
+
+/// Whether anybody is at the other end. What is sent into silence may arrive when nobody wants it any more, and until then it would be in
+/// doubt what came of it: so nothing is sent then.
+async fn answers(client: &Client) -> bool {
+    matches!(tokio::time::timeout(ANSWER, client.check_connection()).await, Ok(Ok(())))
 }

@@ -193,12 +193,14 @@ impl Live {
         let Self { session, digest, told, .. } = self;
         let mut listening = true;
         let rest = async {
+            let mut silence = std::pin::pin!(session.silence());
             loop {
                 let interval = *control.interval.borrow_and_update();
                 let passed = clock::monotonic().duration_since(started);
                 tokio::select! {
                     () = views.closed() => return Wake::Alone,
                     error = session.closed() => return Wake::Lost(error),
+                    error = &mut silence => return Wake::Lost(error),
                     () = control.refresh.notified() => return Wake::Due,
                     changed = control.interval.changed(), if listening => listening = changed.is_ok(),
                     () = tokio::time::sleep(interval.saturating_sub(passed)) => return Wake::Due,

@@ -13,7 +13,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 use super::lines::Line;
 use crate::clock;
 use crate::model::view::{Link, View};
-use crate::pg::poll::{Limits, message, open_plain};
+use crate::pg::poll::{Limits, message, open_beside, silence};
 use pg_connect::Backoff;
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
@@ -100,6 +100,15 @@ async fn pid(client: &Client) -> Option<i32> {
     })
 }
 
+/// Whether the poll has a pooler before it that keeps sessions apart; it need not be asked a second time.
+async fn is_pooled(mut views: watch::Receiver<Arc<View>>) -> bool {
+    let seen = tokio::time::timeout(TIMEOUT, views.wait_for(|view| view.snapshot.is_some())).await;
+    let view = seen.ok().and_then(Result::ok);
+    view.is_some_and(|view| {
+        view.snapshot.as_ref().and_then(|shot| shot.server()).is_some_and(|server| server.pooled)
+    })
+}
+
 async fn keep(
     info: ConnInfo,
     limits: Limits,
@@ -113,14 +122,23 @@ async fn keep(
             return;
         }
         let mut silent = false;
-        match open_plain(&info, &limits).await {
-            Ok(Connection { client, driver, .. }) => {
+        match open_beside(&info, &limits, is_pooled(views.clone())).await {
+            Ok(Connection { client, mut driver, .. }) => {
                 let opened = clock::monotonic();
                 let line = Line { pid: pid(&client).await, client: Arc::new(client) };
+                let client = Arc::clone(&line.client);
                 let _ = slot.send(Some(Ok(line)));
-                let reason = match driver.await {
-                    Ok(Err(error)) => message(&error),
-                    Ok(Ok(())) | Err(_) => "the connection was closed".into(),
+                // One is ours, and one in the slot.
+                let in_use = || Arc::strong_count(&client) > 2;
+                let reason = tokio::select! {
+                    ended = &mut driver => match ended {
+                        Ok(Err(error)) => message(&error),
+                        Ok(Ok(())) | Err(_) => "the connection was closed".into(),
+                    },
+                    silent = silence(&client, in_use) => {
+                        driver.abort();
+                        silent.to_string()
+                    }
                 };
                 let _ = slot.send(Some(Err(reason)));
                 // A server that lets us in and hangs up is not to be asked twice a second.

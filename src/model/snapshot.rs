@@ -82,6 +82,8 @@ pub struct Server {
     pub host: Text,
     /// The port there.
     pub port: u16,
+    /// A pooler is in between, which keeps a session for its client.
+    pub pooled: bool,
     /// `server_version_num`, 170002.
     pub version_num: u32,
     /// `server_version` without the packager's words, `17.2`.
@@ -108,6 +110,8 @@ pub struct Server {
     pub started_at: Option<Timestamp>,
     /// `pg_last_xact_replay_timestamp()`: of a server that has never recovered anything, none.
     pub replayed_at: Option<Timestamp>,
+    /// What a standby does with the WAL of its primary.
+    pub replay: Replay,
     /// How it notices that a client's host is gone.
     pub keepalives: Keepalives,
     /// `track_activity_query_size`, bytes: a query of at least this length minus one was cut by the server.
@@ -118,7 +122,39 @@ pub struct Server {
     pub sees_all: bool,
 }
 
+/// What a standby does with the WAL of its primary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Replay {
+    /// None comes: there is no process that receives it (`pg_stat_wal_receiver`).
+    #[default]
+    Nothing,
+    /// Some that came is not replayed yet.
+    Some,
+    /// All that came is.
+    All,
+}
+
+/// How a standby follows its primary.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Following {
+    /// It replays what comes, and is so many seconds behind.
+    Lag(f64),
+    /// No WAL comes, and nobody here knows whether there is any. So many seconds ago was the last commit that was replayed.
+    Alone(Option<f64>),
+}
+
 impl Server {
+    /// How far behind a standby was at a moment of the server's clock; none for a primary.
+    #[must_use]
+    pub fn following(&self, at: Timestamp) -> Option<Following> {
+        let since = self.replayed_at.map(|replayed| (at - replayed).as_seconds_f64().max(0.0));
+        self.in_recovery.then_some(match self.replay {
+            Replay::Nothing => Following::Alone(since),
+            Replay::Some => Following::Lag(since.unwrap_or_default()),
+            Replay::All => Following::Lag(0.0),
+        })
+    }
+
     /// `app@db.example.com:5432`: which database of which server.
     #[must_use]
     pub fn place(&self) -> String {

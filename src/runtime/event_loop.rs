@@ -164,7 +164,7 @@ impl Loop {
                         return Ok(Exit::Source);
                     }
                     let view = Arc::clone(&self.source.views.borrow_and_update());
-                    if view.link == Link::Live {
+                    if view.link == Link::Live && self.app.is_news(&view) {
                         self.heard = clock::monotonic();
                     }
                     self.know_ourselves();

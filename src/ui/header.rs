@@ -21,6 +21,7 @@ use crate::app::page::finding_id;
 use crate::app::panes::{leases, queue, tasks};
 use crate::model::backend::State;
 use crate::model::finding::{Finding, Severity};
+use crate::model::snapshot::{Following, Server};
 use crate::model::task::TaskState;
 use crate::model::view::Link;
 
@@ -40,8 +41,13 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
 }
 
 /// Which server, and what is special about how it is looked at: that nothing can be done stands where everybody sees it.
-fn name(app: &App, room: usize) -> String {
+fn name(app: &App, server: Option<&Server>, room: usize) -> String {
     let target = crate::text::one_line_prefix(&app.settings.target, 500);
+    let target = match (several(&target), server) {
+        // Which of them it is that answers.
+        (Some(more), Some(server)) => format!("{} +{more}", crate::text::one_line(&server.place())).into(),
+        _ => target,
+    };
     let mut name = crate::text::fit_middle(&target, (room * 2 / 5).clamp(16, 48)).into_owned();
     if let Some(note) = &app.settings.note {
         name = format!("{name} [{note}]");
@@ -52,29 +58,39 @@ fn name(app: &App, room: usize) -> String {
     name
 }
 
+/// How many hosts more there are, where a target is known by the first of them: `app@one:5432 +2`.
+fn several(target: &str) -> Option<u32> {
+    target.rsplit_once(" +")?.1.parse().ok()
+}
+
 /// Pieces of the first line, the dispensable ones with a higher number.
 fn server_line(app: &App, room: usize) -> Line {
     let mut pieces: Vec<(u8, String, Tone)> = Vec::new();
-    let name = name(app, room);
-    let Some((context, server)) =
-        app.context().and_then(|context| Some((context, context.snapshot.server()?)))
-    else {
-        return Line::new().with(name, Tone::Title);
-    };
+    let shown = app.context().and_then(|context| Some((context, context.snapshot.server()?)));
+    let name = name(app, shown.as_ref().map(|(_, server)| *server), room);
+    let Some((context, server)) = shown else { return Line::new().with(name, Tone::Title) };
     let role = if server.in_recovery { "standby" } else { "primary" };
     pieces.push((0, format!("{name} {} {role}", crate::text::one_line(&server.version)), Tone::Title));
+    if let Some(following) = server.following(context.snapshot.taken_at) {
+        pieces.extend(behind(following));
+    }
+    if server.pooled {
+        pieces.push((1, "pooler".to_owned(), Tone::Plain));
+    }
     if let Some(up) = context.age(server.started_at) {
-        pieces.push((5, format!("up {}", crate::text::duration(up)), Tone::Dim));
+        pieces.push((6, format!("up {}", crate::text::duration(up)), Tone::Dim));
     }
     // The name of a place has its database in it.
-    if app.settings.target != server.place() {
-        pieces.push((4, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
+    if app.settings.target != server.place() && several(&app.settings.target).is_none() {
+        pieces.push((5, crate::text::one_line_prefix(&server.database, 20).into_owned(), Tone::Plain));
     }
     let full = context.view.findings.iter().any(|finding| finding.check == "connections");
     let tone = if full { Tone::Critical } else { Tone::Plain };
-    pieces.push((1, format!("{}/{} conn", server.connections, server.max_connections), tone));
+    pieces.push((2, format!("{}/{} conn", server.connections, server.max_connections), tone));
     let (active, idle) = states(&context);
-    pieces.push((3, format!("{active} active"), Tone::Plain));
+    // What is hidden from the role may be either.
+    let least = if context.hidden() > 0 { "≥" } else { "" };
+    pieces.push((4, format!("{least}{active} active"), Tone::Plain));
     let waiting = context.view.graph.waiting;
     let tone = match waiting {
         _ if context.locks_old().is_some() => Tone::Past,
@@ -82,8 +98,23 @@ fn server_line(app: &App, room: usize) -> Line {
         _ => Tone::Warning,
     };
     pieces.push((0, format!("{waiting} waiting"), tone));
-    pieces.push((2, format!("{idle} idle in xact"), if idle > 0 { Tone::Warning } else { Tone::Plain }));
+    let tone = if idle > 0 { Tone::Warning } else { Tone::Plain };
+    if idle > 0 || least.is_empty() {
+        pieces.push((3, format!("{least}{idle} idle in xact"), tone));
+    }
     joined(pieces, room)
+}
+
+/// How far a standby is behind. One that gets its WAL from an archive alone has no stream either.
+fn behind(following: Following) -> Vec<(u8, String, Tone)> {
+    let words = |seconds: f64| crate::text::duration(seconds.floor());
+    match following {
+        Following::Lag(seconds) => vec![(0, format!("lag {}", words(seconds)), Tone::Plain)],
+        Following::Alone(since) => {
+            let last = since.map(|since| (1, format!("last change {} ago", words(since)), Tone::Warning));
+            std::iter::once((0, "no WAL stream".to_owned(), Tone::Warning)).chain(last).collect()
+        }
+    }
 }
 
 /// Leaves out pieces, the most dispensable first, until the line fits.
@@ -223,8 +254,11 @@ pub(super) fn help(app: &App, finding: &Finding) -> Option<Line> {
         return None;
     }
     let (action, does) = crate::app::dialog::help(finding)?;
-    let key = app.settings.keymap.key(action)?;
-    Some(Line::new().with(key.to_string(), Tone::Key).with(format!(" {does}"), Tone::Plain))
+    let key = app.settings.keymap.key(action)?.to_string();
+    if app.context().is_some_and(|context| !crate::app::dialog::is_permitted(&context, finding, action)) {
+        return Some(Line::new().with(format!("{key} not permitted"), Tone::Dim));
+    }
+    Some(Line::new().with(key, Tone::Key).with(format!(" {does}"), Tone::Plain))
 }
 
 /// Columns of a finding's line that others need: how bad it is, and how many more there are.

@@ -131,6 +131,7 @@ fn server() -> Server {
     Server {
         host: "db.example.com".into(),
         port: 5432,
+        pooled: false,
         version_num: 170_002,
         version: "17.2".into(),
         in_recovery: false,
@@ -144,6 +145,7 @@ fn server() -> Server {
         deadlocks_of: [5].into(),
         started_at: None,
         replayed_at: None,
+        replay: crate::model::snapshot::Replay::default(),
         keepalives: crate::model::snapshot::Keepalives::default(),
         query_size: 1024,
         orphan_grace: None,

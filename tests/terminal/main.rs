@@ -18,6 +18,8 @@ mod demo;
 mod document;
 #[path = "../support/pooler.rs"]
 mod pooler;
+#[path = "../support/proxy.rs"]
+mod proxy;
 mod pty;
 #[path = "../support/mod.rs"]
 mod support;

@@ -2,10 +2,12 @@
 
 use crate::app::App;
 use crate::app::commands::CommandId;
+use crate::app::context::Context;
 use crate::app::keymap::{self, Action};
 use crate::app::page::{self, Page};
-use crate::model::finding::Finding;
-use crate::model::plan::PlanContext;
+use crate::model::finding::{Finding, Subject};
+use crate::model::plan::{PlanContext, Verb};
+use crate::model::wait_graph::Party;
 
 /// The keys that act on the selected row, or on what the open page is about, and what each does there.
 #[must_use]
@@ -30,7 +32,7 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
             return None;
         }
         let (verb, _) = (what.choose)(&look, app.focus, &[row])?;
-        Some((Action::Command(command), verb.does()))
+        (!is_standby(&context) || !writes(verb)).then_some((Action::Command(command), verb.does()))
     };
     CommandId::ALL.into_iter().filter_map(named).collect()
 }
@@ -40,4 +42,35 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
 pub fn help(finding: &Finding) -> Option<(Action, &'static str)> {
     let binding = keymap::BINDINGS.iter().find(|binding| Some(binding.name) == finding.help)?;
     Some((binding.action, binding.short))
+}
+
+/// Whether the role may do that to the session that a finding is about, as far as is known. Pressed all the same, the key says what is
+/// lacking.
+#[must_use]
+pub fn is_permitted(context: &Context<'_>, finding: &Finding, action: Action) -> bool {
+    let verb = match action {
+        Action::Command(CommandId::Terminate) => Verb::Terminate,
+        Action::Command(CommandId::Cancel) => Verb::Cancel,
+        Action::Command(CommandId::Unlock) => return true,
+        Action::Command(_) => return !is_standby(context),
+        _ => return true,
+    };
+    let pid = match finding.subject {
+        Subject::Backend(id) => id.pid,
+        Subject::Party(Party::Backend(pid)) => pid,
+        _ => return true,
+    };
+    let (Some(rights), Some(backend)) = (context.view.rights.as_deref(), context.backend(pid)) else {
+        return true;
+    };
+    rights.lacks(verb, backend.user.as_deref(), backend.backend_type.as_deref()).is_none()
+}
+
+fn is_standby(context: &Context<'_>) -> bool {
+    context.snapshot.server().is_some_and(|server| server.in_recovery)
+}
+
+/// Whether a verb changes a table, which nobody may on a standby. A lease may be in Redis.
+fn writes(verb: Verb) -> bool {
+    !matches!(verb, Verb::Cancel | Verb::Terminate | Verb::Unlock)
 }

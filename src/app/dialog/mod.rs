@@ -18,7 +18,7 @@ use crate::model::plan::{ActionPlan, CautionKind, Confirm, Planned, Stake, Targe
 use crate::model::view::View;
 
 pub use choice::Choice;
-pub use here::{help, here};
+pub use here::{help, here, is_permitted};
 pub use lines::width;
 pub use order::{Kind, Order};
 pub use report::Flight;

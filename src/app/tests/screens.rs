@@ -230,6 +230,10 @@ fn old_data_is_called_old() {
     assert!(!app.update(Message::Tick(1.0)).redraw, "nothing changed on the screen");
     assert!(app.update(Message::Tick(4.0)).redraw);
     assert!(app.is_stale());
+    // An event that is told meanwhile comes with the same data.
+    let told = app.view.as_deref().cloned().unwrap();
+    arrive(&mut app, told);
+    assert!(app.is_stale());
     let mut down = sample::incident(0.0).view();
     down.link = Link::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::from_secs(4) };
     let mut app = App::new(Settings::default(), 1.0);

@@ -51,12 +51,19 @@ impl App {
         self.silence > self.interval + TIMEOUT || !matches!(self.link(), Link::Live)
     }
 
+    /// Whether a view has a snapshot of its own. Where only an event was told it has that of the view before, which is no younger for it.
+    #[must_use]
+    pub fn is_news(&self, view: &View) -> bool {
+        let newest = self.latest.as_ref().or(self.view.as_ref()).and_then(|view| view.snapshot.as_ref());
+        !matches!((newest, &view.snapshot), (Some(old), Some(new)) if Arc::ptr_eq(old, new))
+    }
+
     fn view_arrived(&mut self, view: Arc<View>) -> Update {
         match &view.link {
-            Link::Live => self.silence = 0.0,
+            Link::Live if self.is_news(&view) => self.silence = 0.0,
             // The same attempt may be told of again, as when something else has happened meanwhile.
             Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
-            Link::Down { .. } | Link::Connecting => {}
+            Link::Live | Link::Down { .. } | Link::Connecting => {}
         }
         if self.paused && self.context().is_some() {
             self.latest = Some(view);

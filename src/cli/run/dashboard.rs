@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::clock;
 use crate::demo::Audience;
 use crate::feed::learn::{self, Learned, Way};
-use crate::feed::lines::Lines;
+use crate::feed::lines::{Lines, leave};
 use crate::feed::live::{self, Live, PollControl};
 use crate::feed::spare::Spare;
 use crate::pg::poll::{Limits, OpenError};
@@ -101,7 +101,7 @@ pub(super) async fn show(
             () = fault::panic_at_signal("learner") => {}
         }
     });
-    let mut first = views.clone();
+    let (mut first, last, poll) = (views.clone(), views.clone(), live.line());
     let feed = tokio::spawn(async move {
         let fault = async move {
             let _ = first.changed().await;
@@ -124,8 +124,12 @@ pub(super) async fn show(
         asking: Box::new(move |asks| asking.asks(asks)),
     };
     let exit = runtime::run(app, theme, source).await;
-    feed.abort();
+    // What it has sent ends by setting everything anew.
     learning.abort();
+    let _ = learning.await;
+    let (last, poll) = (last.borrow().clone(), poll.borrow().clone());
+    leave(&last, poll, spare.as_deref()).await;
+    feed.abort();
     drop(spare);
     match exit? {
         Exit::Quit => Ok(0),

@@ -21,6 +21,7 @@ use super::schema::SchemaCommand;
 use super::session;
 use super::settings::{Context, Settings, SettingsError};
 use crate::config::{Checks, ConfigError};
+use crate::pg::poll::is_own;
 use crate::text;
 use crate::wire::check::Status;
 use pg_connect::connect::{Connection, connect, pin};
@@ -192,6 +193,9 @@ async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
             },
         }
     };
+    // Before anything is set: in another's session it would stay.
+    let own = Box::pin(is_own(&connection.client, &info)).await;
+    own.map_err(|error| Failure::Other(error.to_string()))?;
     // Before anything is asked: names in our statements are the server's own.
     pin(&connection.client).await.map_err(|error| Failure::Other(message(&error)))?;
     Ok((connection, info))

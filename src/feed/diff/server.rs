@@ -42,13 +42,18 @@ fn first(change: &Change<'_>) -> Draft {
     info(change, Kind::LinkBack, format!("connected to PostgreSQL {version}: {waiting}"))
 }
 
-/// A restart, a promotion.
+/// A restart, a promotion, another one of several hosts.
 fn same_server(change: &Change<'_>, before: Moment<'_>) -> Option<Draft> {
     let (old, new) = (before.snapshot.server()?, change.after.snapshot.server()?);
     let restarted = old.started_at.zip(new.started_at).filter(|(old, new)| old != new);
+    let role = if new.in_recovery { "standby" } else { "primary" };
+    let is_another = (&old.host, old.port) != (&new.host, new.port);
     let (at, text) = match (restarted, old.in_recovery, new.in_recovery) {
-        (Some((_, at)), _, standby) => {
-            let role = if standby { "standby" } else { "primary" };
+        (Some(_), ..) if is_another => {
+            let text = format!("another server answers: {}, version {}, {role}", new.place(), new.version);
+            (change.now(), text)
+        }
+        (Some((_, at)), ..) => {
             (change.moment(Some(at)), format!("the server restarted, version {}, as {role}", new.version))
         }
         (None, true, false) => (change.now(), "the server was promoted: it is the primary now".to_owned()),

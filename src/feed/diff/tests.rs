@@ -383,8 +383,14 @@ fn the_connection_is_lost_once_and_the_server_comes_back_anew() {
     assert!(texts.contains(&"link: the server answers again".to_owned()), "{texts:?}");
     assert!(texts.iter().any(|text| text.starts_with("wait over: 11 app@web went away")), "{texts:?}");
     server.in_recovery = true;
+    snapshot.server = crate::model::snapshot::Section::fresh(vec![server.clone()], snapshot.taken_at);
+    assert_eq!(told(&story.saw(snapshot.clone())), ["server: the server became a standby"]);
+    // The next one of several hosts.
+    (server.host, server.started_at) = ("db-2".into(), Some(at(1.0)));
+    let place = server.place();
     snapshot.server = crate::model::snapshot::Section::fresh(vec![server], snapshot.taken_at);
-    assert_eq!(told(&story.saw(snapshot)), ["server: the server became a standby"]);
+    let expected = format!("server: another server answers: {place}, version 17.2, standby");
+    assert_eq!(told(&story.saw(snapshot)), [expected]);
 }
 
 #[test]

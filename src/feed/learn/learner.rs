@@ -11,7 +11,7 @@ use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
 use crate::pg::learn::{self, Answer, LearnError, Place, ROWS};
-use crate::pg::poll::{Limits, open_plain};
+use crate::pg::poll::{Limits, open_plain, take_back};
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
 
@@ -202,6 +202,8 @@ impl Learner {
 }
 
 async fn close(Connection { client, mut driver, .. }: Connection) {
+    // There may be a pooler in between.
+    take_back(&client).await;
     drop(client);
     if tokio::time::timeout(GOODBYE, &mut driver).await.is_err() {
         driver.abort();

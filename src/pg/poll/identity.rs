@@ -1,7 +1,7 @@
 //! What stays the same for as long as a connection lives.
 
 use super::sections::raw;
-use crate::model::snapshot::{Keepalives, Server};
+use crate::model::snapshot::{Keepalives, Replay, Server};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::encoding::Encoding;
 use crate::pg::decode::value::{boolean, float8, int4, oid, text, timestamp};
@@ -27,6 +27,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         // Which host it was the connection knows.
         host: Text::default(),
         port: 0,
+        pooled: false,
         version_num: positive(0),
         version,
         in_recovery: false,
@@ -40,6 +41,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         deadlocks_of: std::sync::Arc::default(),
         started_at: timestamp(raw(row, 7)),
         replayed_at: None,
+        replay: Replay::default(),
         keepalives: keepalives_of(&words(13)),
         query_size: bytes_of_setting(&words(8)),
         sees_all: boolean(raw(row, 9)).unwrap_or_default(),

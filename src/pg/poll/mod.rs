@@ -5,21 +5,27 @@
 //! `pg_blocking_pids` of processes that the scan before saw waiting, then the new scan. The server's clock is read
 //! last, so that no age is negative. Nothing in a poll opens a catalog; names are looked up beside it (the module `names`).
 
+mod announced;
 mod identity;
 mod known;
 mod link;
 mod names;
 mod opening;
+mod pooler;
 mod prepare;
+mod pulse;
 mod sections;
 mod session;
 
 use std::time::Duration;
 
 pub(crate) use pg_connect::message;
+pub use pooler::is_own;
+pub(crate) use pooler::take_back;
+pub(crate) use pulse::silence;
 pub use sections::SectionError;
 pub(in crate::pg) use sections::raw;
-pub use session::{OpenError, Session, open_plain};
+pub use session::{OpenError, Session, open_beside, open_plain};
 
 use rustc_hash::FxHashMap;
 

@@ -6,7 +6,7 @@ use postgres_protocol::escape::escape_literal;
 use tokio::task::AbortHandle;
 use tokio_postgres::{Client, Error};
 
-use super::{Limits, OpenError};
+use super::{Limits, OpenError, pooler};
 use crate::pg::sql;
 use locktop_tasks::sql::PATH;
 use pg_connect::connect::{Connection, Place, SearchPath, connect_somewhere, pin};
@@ -47,6 +47,22 @@ impl Opening {
         let (connection, place) = connect_somewhere(info).await?;
         let guard = Guard { driver: connection.driver.abort_handle(), armed: true };
         Ok(Self { connection, place, guard })
+    }
+
+    /// Whether a pooler is in between, before anything is set. One that does not keep sessions apart is refused; one that is `known` to
+    /// keep them is not asked again.
+    pub(super) async fn pooled(
+        &self,
+        info: &ConnInfo,
+        limits: &Limits,
+        known: impl Future<Output = bool>,
+    ) -> Result<bool, OpenError> {
+        let asked = pooler::is_between(self.client(), limits.lock_timeout);
+        let pooled = self.within(limits.poll_timeout, asked).await?;
+        if pooled && !known.await {
+            Box::pin(pooler::keeps_sessions(self.client(), info, limits.poll_timeout)).await?;
+        }
+        Ok(pooled)
     }
 
     /// Where the server is.

@@ -10,6 +10,7 @@ use tokio_postgres::{Client, Row, Statement};
 
 use super::known::Telling;
 use crate::model::backend::Backend;
+use crate::model::snapshot::Replay;
 use crate::model::wait_graph::Answer;
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::DecodeError;
@@ -101,6 +102,7 @@ pub(super) struct Tick {
     pub(super) at: Option<Timestamp>,
     pub(super) in_recovery: bool,
     pub(super) replayed_at: Option<Timestamp>,
+    pub(super) replay: Replay,
     /// Their number, and the databases they are of.
     pub(super) deadlocks: Option<(i64, Arc<[u32]>)>,
 }
@@ -115,7 +117,12 @@ pub(super) async fn tick(
         at: timestamp(raw(&row, 0)),
         in_recovery: boolean(raw(&row, 1)).unwrap_or_default(),
         replayed_at: timestamp(raw(&row, 2)),
-        deadlocks: int8(raw(&row, 3)).map(|deadlocks| (deadlocks, databases.into())),
+        replay: match (boolean(raw(&row, 3)), boolean(raw(&row, 4))) {
+            (Some(true), Some(true)) => Replay::All,
+            (Some(true), _) => Replay::Some,
+            _ => Replay::Nothing,
+        },
+        deadlocks: int8(raw(&row, 5)).map(|deadlocks| (deadlocks, databases.into())),
     })
 }
 

@@ -14,7 +14,7 @@ use super::prepare::{Statements, prepare};
 use pg_connect::message;
 
 use super::sections::{self, SectionError, Tick};
-use super::{Limits, PollError, waiters};
+use super::{Limits, PollError, pulse, waiters};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
@@ -43,6 +43,9 @@ pub enum OpenError {
     /// The connection stands, but the server says nothing.
     #[error("the server accepted the connection and does not answer")]
     Silent,
+    /// A pooler that cannot be used, and what helps.
+    #[error("{0}")]
+    Pooler(String),
     /// A server without what locktop reads.
     #[error("PostgreSQL {0}: locktop needs 14 or later")]
     TooOld(String),
@@ -62,7 +65,7 @@ impl OpenError {
         match self {
             Self::Silent => true,
             Self::Connect(error) => error.is_silence(),
-            Self::Setup(_) | Self::TooOld(_) => false,
+            Self::Setup(_) | Self::Pooler(_) | Self::TooOld(_) => false,
         }
     }
 }
@@ -72,7 +75,21 @@ impl OpenError {
 /// # Errors
 /// As for [`Session::open`].
 pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
+    open_beside(info, limits, std::future::ready(false)).await
+}
+
+/// The same beside a connection that polls, made with the same `info`. Where a pooler is in between, `known` says whether that one has
+/// one too, which is then known to keep sessions apart.
+///
+/// # Errors
+/// As for [`Session::open`].
+pub async fn open_beside(
+    info: &ConnInfo,
+    limits: &Limits,
+    known: impl Future<Output = bool>,
+) -> Result<Connection, OpenError> {
     let opening = Box::pin(Opening::connect(info)).await?;
+    Box::pin(opening.pooled(info, limits, known)).await?;
     let setup = async {
         let client = opening.client();
         let path = opening::pinned(client).await?;
@@ -118,17 +135,18 @@ struct Scan {
 }
 
 impl Session {
-    /// Connects and makes ready: two round trips beyond the handshake are between here and the first snapshot.
+    /// Connects and makes ready: three round trips beyond the handshake are between here and the first snapshot.
     ///
     /// # Errors
     /// When the connection cannot be had, or the server then refuses the settings or does not answer in time.
     pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
         let opening = Box::pin(Opening::connect(info)).await?;
+        let pooled = Box::pin(opening.pooled(info, &limits, std::future::ready(false))).await?;
         // A statement of the driver is large, and there are many of them at once.
         let setup = Box::pin(prepare(opening.client(), &limits));
         let ready = opening.within(limits.poll_timeout, setup).await?;
         let place = opening.place();
-        let server = Server { host: place.host.as_str().into(), port: place.port, ..ready.server };
+        let server = Server { host: place.host.as_str().into(), port: place.port, pooled, ..ready.server };
         let Connection { client, driver, .. } = opening.ready();
         Ok(Self {
             client: Arc::new(client),
@@ -206,6 +224,12 @@ impl Session {
         let mut ended = self.link.ended.clone();
         let reason = ended.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
         PollError::Lost(reason.unwrap_or_default())
+    }
+
+    /// Waits, between two polls, until nobody answers any more at the other end.
+    pub async fn silence(&self) -> PollError {
+        // One is ours, and one is kept for whoever has none: [`crate::feed::lines`].
+        pulse::silence(&self.client, || Arc::strong_count(&self.client) > 2).await
     }
 
     async fn scan(&mut self, before: Option<&Snapshot>) -> Scan {
@@ -290,6 +314,7 @@ impl Session {
             Ok(tick) => {
                 self.server.in_recovery = tick.in_recovery;
                 self.server.replayed_at = tick.replayed_at;
+                self.server.replay = tick.replay;
                 if let Some((deadlocks, databases)) = tick.deadlocks {
                     self.server.deadlocks_of = databases;
                     self.server.deadlocks = u64::try_from(deadlocks).unwrap_or_default();

@@ -68,8 +68,9 @@ fn header(view: &View, snapshot: &Snapshot) -> String {
         return format!("server unknown · {waiting} waiting · {at}");
     };
     let role = if server.in_recovery { "standby" } else { "primary" };
+    let pooled = if server.pooled { " via pooler" } else { "" };
     format!(
-        "PostgreSQL {} {role} · {waiting} waiting · {}/{} connections · {} as {} · {at}",
+        "PostgreSQL {} {role}{pooled} · {waiting} waiting · {}/{} connections · {} as {} · {at}",
         one_line(&server.version),
         server.connections,
         server.max_connections,

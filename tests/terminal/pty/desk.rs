@@ -22,24 +22,35 @@ impl Desk {
 
     /// The same with a config file.
     pub(crate) fn with(size: Size, target: &str, arguments: &[&str], config: &str) -> Self {
+        Self::with_env(size, target, arguments, config, &[])
+    }
+
+    /// The same with more variables in its environment.
+    pub(crate) fn with_env(
+        size: Size,
+        target: &str,
+        arguments: &[&str],
+        config: &str,
+        env: &[(&str, &str)],
+    ) -> Self {
         let state = tempfile::tempdir().unwrap();
         let home = state.path().join("locktop");
         std::fs::create_dir(&home).unwrap();
         std::fs::write(home.join("config.toml"), config).unwrap();
-        let screen = Self::screen(&state, size, target, arguments);
+        let screen = Self::screen(&state, size, target, arguments, env);
         Self { screen, state }
     }
 
-    fn screen(state: &TempDir, size: Size, target: &str, arguments: &[&str]) -> Screen {
+    fn screen(state: &TempDir, size: Size, target: &str, arguments: &[&str], env: &[(&str, &str)]) -> Screen {
         let home = state.path().to_str().unwrap();
-        let env = [("XDG_STATE_HOME", home), ("XDG_CONFIG_HOME", home)];
+        let env = [&[("XDG_STATE_HOME", home), ("XDG_CONFIG_HOME", home)], env].concat();
         let all = [&[target, "--refresh", "0.2s"], arguments].concat();
         Screen::spawn(size, &env, &all)
     }
 
     /// The next start of the program, with the same record.
     pub(crate) fn again(&mut self, size: Size, target: &str, arguments: &[&str]) {
-        self.screen = Self::screen(&self.state, size, target, arguments);
+        self.screen = Self::screen(&self.state, size, target, arguments, &[]);
     }
 
     fn file(&self) -> PathBuf {

@@ -4,20 +4,25 @@
 mod support;
 
 mod act;
+mod behind_pooler;
 mod colours;
 mod demo;
 mod desk;
 mod escapes;
 mod events;
+mod failover;
 mod harmless;
 mod hostile;
 mod in_flight;
 mod incident;
+mod loss;
 mod mouse;
+mod network;
 mod outage;
 mod panic;
 mod picture;
 mod pool;
+mod privileges;
 mod process;
 mod redis;
 mod rights;
@@ -26,9 +31,10 @@ mod shell;
 mod shop;
 mod signals;
 mod size;
+mod skew;
 mod start;
 mod suspend;
 mod tour;
 mod verbs;
 
-use crate::pooler;
+use crate::{binary, pooler, proxy};

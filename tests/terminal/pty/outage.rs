@@ -7,10 +7,10 @@ use super::screen::Screen;
 use super::support;
 
 /// Stops a process for as long as this lives.
-struct Stopped(Pid);
+pub(super) struct Stopped(Pid);
 
 impl Stopped {
-    fn new(pid: i32) -> Self {
+    pub(super) fn new(pid: i32) -> Self {
         let pid = Pid::from_raw(pid).unwrap();
         kill_process(pid, Signal::STOP).unwrap();
         Self(pid)
@@ -24,7 +24,7 @@ impl Drop for Stopped {
 }
 
 /// The data is shown as old, the rows stay, and the keys work.
-fn is_down(screen: &mut Screen, root: &str) {
+pub(super) fn is_down(screen: &mut Screen, root: &str) {
     screen.wait_for("DOWN with the age of the data", |screen| {
         let text = screen.contents();
         text.contains("DOWN, data ") && text.contains("s old") && text.contains("\nDOWN ")

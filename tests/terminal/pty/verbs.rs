@@ -18,7 +18,7 @@ async fn session(info: &ConnInfo) -> Client {
 }
 
 /// A task whose worker's session is gone, a lease of somebody's, and an item that waits.
-async fn play(info: &ConnInfo) -> Client {
+pub(super) async fn play(info: &ConnInfo) -> Client {
     let mut connection = support::open(info).await;
     schema::install(&mut connection.client, &SchemaName::default()).await.unwrap();
     let admin = session(info).await;

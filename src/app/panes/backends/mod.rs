@@ -85,7 +85,11 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
         rows.sort_by_cached_key(|row| Backends::get(context, *row).map(|backend| urgency(context, backend)));
     },
     empty: "no backends",
-    facts: |_, total| vec![(total.rows.to_string(), Tone::Plain)],
+    facts: |context, total| {
+        let hidden = context.hidden();
+        let hidden = (hidden > 0).then(|| (format!("{hidden} hidden from this role"), Tone::Dim));
+        std::iter::once((total.rows.to_string(), Tone::Plain)).chain(hidden).collect()
+    },
     read: |context| {
         let backends = &context.snapshot.backends;
         Read { at: backends.taken_at, error: backends.error.as_deref() }
@@ -192,9 +196,7 @@ fn running(context: &Context<'_>, backend: &Backend) -> Option<f64> {
 fn state_cell(context: &Context<'_>, backend: &Backend, room: u16) -> Cell {
     let Some(state) = backend.state else {
         // A process that serves no client has no state; that of a stranger is hidden.
-        let hidden =
-            backend.backend_start.is_none() && context.snapshot.server().is_some_and(|s| !s.sees_all);
-        return if hidden { Cell::toned("hidden", Tone::Dim) } else { Cell::none() };
+        return if context.is_hidden(backend) { Cell::toned("hidden", Tone::Dim) } else { Cell::none() };
     };
     let words = if usize::from(room) >= state.as_str().len() { state.as_str() } else { short_state(state) };
     Cell::toned(words, state_tone(state))

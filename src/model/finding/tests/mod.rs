@@ -47,6 +47,7 @@ impl Stage {
         let server = Server {
             host: "db.example.com".into(),
             port: 5432,
+            pooled: false,
             version_num: 170_002,
             version: "17.2".into(),
             in_recovery: false,
@@ -60,6 +61,7 @@ impl Stage {
             deadlocks_of: [5].into(),
             started_at: ago(86_400),
             replayed_at: None,
+            replay: crate::model::snapshot::Replay::default(),
             keepalives: crate::model::snapshot::Keepalives::default(),
             query_size: 1024,
             orphan_grace: None,

@@ -1,0 +1,111 @@
+//! How soon a key is answered while the server stands still: `cargo bench --bench keys`.
+//!
+//! An embedded server with a crowd of sessions; the program runs against it in a terminal of 120x35. A key moves the cursor, and what is
+//! measured is the time from writing the key to the terminal until the bytes have come that show another row selected. First over a
+//! server that answers, then over one of which every process is stopped (SIGSTOP): the program finds out, says so, and goes on trying to
+//! connect. `LOCKTOP_KEYS` (500) keys each, at a person's pace, and as fast as the screen follows, where each key waits for the pause
+//! between two frames.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a test may"
+)]
+
+mod screen;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::demo::scenario::{Crowd, Stage};
+use locktop::pg::connect::connect;
+use locktop::pg::conninfo::ConnInfo;
+use rustix::process::{Pid, Signal, kill_process};
+use screen::Screen;
+
+const CROWD: Crowd = Crowd { waiters: 200, locks: 2_000, in_transaction: false };
+
+/// Between two keys of a person who is in a hurry. It is no multiple of the time between two frames, so that keys come at all times.
+const PACE: Duration = Duration::from_millis(71);
+
+fn main() {
+    let keys = std::env::var("LOCKTOP_KEYS").ok().and_then(|text| text.parse().ok()).unwrap_or(500);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(measure(keys));
+}
+
+async fn measure(keys: usize) {
+    let options = Options::default().with("max_connections", 300).with("deadlock_timeout", "1h");
+    let server = EmbeddedServer::start(options).await.unwrap();
+    let info = ConnInfo::parse(&server.conninfo()).unwrap();
+    let stage = Stage::open(&info).await.unwrap();
+    let running = CROWD.start(&stage).await.unwrap();
+    let mut screen = Screen::start(&server.conninfo(), "backends", (120, 35));
+    screen.shows("Backends · ");
+    println!("{keys} keys each; from the key to the frame, in ms, and what the header said meanwhile");
+    println!("{:<28}{:>8}{:>8}{:>8}  header", "", "p50", "p99", "max");
+    for (name, pace) in [("server answers, a person", PACE), ("server answers, fast", Duration::ZERO)] {
+        press(&mut screen, name, keys, pace);
+    }
+    let stopped = Stopped::all(&server, &info).await;
+    for (name, pace) in [("server stopped, a person", PACE), ("server stopped, fast", Duration::ZERO)] {
+        press(&mut screen, name, keys, pace);
+    }
+    drop(stopped);
+    screen.shows("LIVE");
+    drop(screen);
+    running.stop().await.unwrap();
+    drop(stage);
+    server.stop().await.unwrap();
+}
+
+fn press(screen: &mut Screen, name: &str, keys: usize, pace: Duration) {
+    let mut headers: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut times: Vec<f64> = Vec::new();
+    for number in 0..keys {
+        std::thread::sleep(pace);
+        // Down and up within what is seen.
+        let key = if number / 10 % 2 == 0 { "j" } else { "k" };
+        times.push(screen.moves(key).as_secs_f64() * 1e3);
+        *headers.entry(screen.link().unwrap_or("?")).or_default() += 1;
+    }
+    times.sort_by(f64::total_cmp);
+    let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
+    let headers: Vec<String> = headers.iter().map(|(word, keys)| format!("{word} {keys}")).collect();
+    println!(
+        "{name:<28}{:>8.1}{:>8.1}{:>8.1}  {}",
+        at(50),
+        at(99),
+        times[times.len() - 1],
+        headers.join(", ")
+    );
+}
+
+/// Every process of a server, stopped for as long as this lives.
+struct Stopped(Vec<Pid>);
+
+impl Stopped {
+    async fn all(server: &EmbeddedServer, info: &ConnInfo) -> Self {
+        let client = connect(info).await.unwrap().client;
+        let rows = client.query("SELECT pid FROM pg_stat_activity", &[]).await.unwrap();
+        let children = rows.iter().map(|row| row.get(0));
+        // The postmaster first: it would start others.
+        let all: Vec<Pid> = server.pid().into_iter().chain(children).filter_map(Pid::from_raw).collect();
+        for pid in &all {
+            kill_process(*pid, Signal::STOP).unwrap();
+        }
+        Self(all)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        for pid in &self.0 {
+            let _ = kill_process(*pid, Signal::CONT);
+        }
+    }
+}

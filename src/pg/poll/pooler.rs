@@ -1,0 +1,84 @@
+//! Whether a pooler is in between, and whether it lends its sessions by the transaction.
+//!
+//! Behind one that does, each statement may run in another session of the server, and the settings and prepared statements of a
+//! poll would stay in sessions of which somebody else's application is the next client. So this is asked before anything is set,
+//! by statements that leave nothing behind, and such a pooler is refused.
+//!
+//! What tells a pooler: it has let us in itself, and named a process of its own making. That of the server is another one.
+
+use std::time::Duration;
+
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use super::announced::announced;
+use super::{Limits, OpenError};
+use locktop_locks::pooler::{PoolerError, refuse_transaction_mode};
+use pg_connect::conninfo::ConnInfo;
+use pg_connect::message;
+
+/// Longest wait for the answer to [`take_back`].
+const GOODBYE: Duration = Duration::from_millis(500);
+
+/// What is done about it.
+const REMEDY: &str =
+    "connect past it, to the host and port of the server itself, or to a pool in session mode";
+
+/// Which process serves us. One message, so one transaction: the limit ends with it, and is there because the server looks a name up
+/// in a catalog, which somebody may have locked. The name is in full: nothing of anybody's runs.
+fn question(lock_timeout: Duration) -> String {
+    format!("SET LOCAL lock_timeout = {}; SELECT pg_catalog.pg_backend_pid()", lock_timeout.as_millis())
+}
+
+/// Whether there is a pooler in between.
+pub(super) async fn is_between(client: &Client, lock_timeout: Duration) -> Result<bool, OpenError> {
+    let answer = client.simple_query(&question(lock_timeout)).await;
+    let answer = answer.map_err(|error| OpenError::Setup(message(&error)))?;
+    let serves = answer.iter().find_map(|part| match part {
+        SimpleQueryMessage::Row(row) => row.try_get(0).ok()??.parse::<i32>().ok(),
+        _ => None,
+    });
+    Ok(serves != Some(announced(client).await))
+}
+
+/// Makes sure, before anything is set in it, that a session is one's own.
+///
+/// # Errors
+/// Where a pooler gives each transaction another one, where that cannot be told, and where nobody answers.
+pub async fn is_own(client: &Client, info: &ConnInfo) -> Result<(), OpenError> {
+    let Limits { lock_timeout, poll_timeout, .. } = Limits::default();
+    let between = tokio::time::timeout(poll_timeout, is_between(client, lock_timeout)).await;
+    if between.map_err(|_| OpenError::Silent)?? {
+        Box::pin(keeps_sessions(client, info, poll_timeout)).await?;
+    }
+    Ok(())
+}
+
+/// Makes sure that the pooler in between keeps a session for its client. Opens another connection for that, for a moment.
+pub(super) async fn keeps_sessions(
+    client: &Client,
+    info: &ConnInfo,
+    patience: Duration,
+) -> Result<(), OpenError> {
+    let asked = Box::pin(refuse_transaction_mode(client, info));
+    match tokio::time::timeout(patience, asked).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(PoolerError::Transactions)) => Err(OpenError::Pooler(format!(
+            "a pooler in transaction mode is in between, where settings of locktop would end up in sessions of others: {REMEDY}"
+        ))),
+        Ok(Err(PoolerError::Unknown(why))) => Err(untold(&why)),
+        Ok(Err(PoolerError::Second(why))) => Err(untold(&why.to_string())),
+        Err(_) => Err(untold(&format!("no answer within {} s", patience.as_secs()))),
+    }
+}
+
+fn untold(why: &str) -> OpenError {
+    OpenError::Pooler(format!(
+        "a pooler is in between, and a second connection does not tell whether it keeps sessions apart ({why}): {REMEDY}"
+    ))
+}
+
+/// Takes back what was set in a session, before a pooler gives it to its next client. Most do that themselves, but it can be turned off
+/// (`server_reset_query` of pgbouncer).
+pub(crate) async fn take_back(client: &Client) {
+    let _ = tokio::time::timeout(GOODBYE, client.batch_execute("DISCARD ALL")).await;
+}

@@ -1,0 +1,114 @@
+//! A standby, and what it becomes when its primary dies.
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::schema::{self, SchemaName};
+use tokio_postgres::Client;
+
+use super::desk::{Desk, becomes};
+
+use super::support;
+
+async fn client(server: &EmbeddedServer) -> Client {
+    support::open(&support::conninfo(server)).await.client
+}
+
+/// A primary with a task, and its standby, which follows.
+async fn pair() -> (EmbeddedServer, EmbeddedServer) {
+    let mut primary = EmbeddedServer::start(Options::default()).await.unwrap();
+    let mut first = support::open(&support::conninfo(&primary)).await;
+    schema::install(&mut first.client, &SchemaName::default()).await.unwrap();
+    let task = "INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at) VALUES ('report', 'x', now())";
+    first.client.batch_execute(task).await.unwrap();
+    drop(first);
+    let standby = primary.standby(Options::default()).await.unwrap();
+    follows(&primary, &standby).await;
+    (primary, standby)
+}
+
+/// Waits until the standby has all that there is.
+async fn follows(primary: &EmbeddedServer, standby: &EmbeddedServer) {
+    let there = client(primary).await;
+    there.batch_execute("DROP TABLE IF EXISTS mark; CREATE TABLE mark ()").await.unwrap();
+    let newest: String =
+        there.query_one("SELECT pg_current_wal_flush_lsn()::text", &[]).await.unwrap().get(0);
+    becomes(&client(standby).await, &format!("SELECT pg_last_wal_replay_lsn() >= '{newest}'"), "true").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_standby_says_what_it_is_and_how_far_behind() {
+    let (mut primary, standby) = pair().await;
+    let look = client(&standby).await;
+    for size in [(80, 24), (120, 35), (200, 60)] {
+        let mut desk = Desk::at(size, &standby.conninfo(), &[]);
+        desk.screen.shows("standby · lag 0s · ");
+        desk.quit();
+    }
+    let mut desk = Desk::at((120, 35), &primary.conninfo(), &["--screen", "tasks"]);
+    desk.select_first("report");
+    desk.screen.shows("E disable");
+    desk.quit();
+    let mut desk = Desk::at((120, 35), &standby.conninfo(), &["--screen", "tasks"]);
+    desk.screen.shows("standby · lag 0s · ");
+    // What writes is not offered, and pressed all the same it says where it can be done.
+    desk.select_first("report");
+    desk.screen.hides("E disable");
+    desk.screen.keys("E");
+    desk.screen.shows("this is a standby, which takes no writes: do it on the primary");
+    assert_eq!(desk.asked(), 0);
+    desk.take_away("takes no writes");
+
+    // It is behind as long as it does not replay what it has.
+    look.batch_execute("SELECT pg_wal_replay_pause()").await.unwrap();
+    becomes(&look, "SELECT pg_get_wal_replay_pause_state()", "paused").await;
+    client(&primary).await.batch_execute("CREATE TABLE later ()").await.unwrap();
+    desk.screen.wait_for("a growing lag", |screen| {
+        let text = screen.contents();
+        text.contains("standby · lag ") && !text.contains("lag 0s")
+    });
+    look.batch_execute("SELECT pg_wal_replay_resume()").await.unwrap();
+    desk.screen.shows("standby · lag 0s · ");
+
+    // Without a primary nobody knows how far behind it is.
+    primary.kill_hard().await.unwrap();
+    desk.screen.shows("standby · no WAL stream · ");
+    desk.quit();
+    let mut desk = Desk::at((200, 60), &standby.conninfo(), &[]);
+    desk.screen.shows("standby · no WAL stream · last change ");
+    desk.quit();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn with_three_hosts_it_follows_the_primary() {
+    let (mut primary, standby) = pair().await;
+    let holder = client(&primary).await;
+    holder.batch_execute("SELECT pg_advisory_lock(4711)").await.unwrap();
+    let (there, here) = (primary.socket_dir().display(), standby.socket_dir().display());
+    // One that never answered, the standby, and the primary.
+    let target = format!(
+        "host=/nonexistent,{here},{there} port=5432 user=postgres dbname=postgres sslmode=disable \
+         target_session_attrs=read-write"
+    );
+    let mut desk = Desk::at((120, 35), &target, &[]);
+    desk.screen.shows(" primary · ");
+    desk.screen.shows("4711");
+
+    primary.kill_hard().await.unwrap();
+    desk.screen.wait_for("DOWN with the age of the data", |screen| {
+        let text = screen.contents();
+        text.contains("DOWN, data ") && text.contains("s old") && text.contains("4711")
+    });
+    let look = client(&standby).await;
+    look.batch_execute("SELECT pg_promote()").await.unwrap();
+    look.batch_execute("SELECT pg_advisory_lock(4712)").await.unwrap();
+    // What the old primary had is gone, and what the new one has is there.
+    desk.screen.wait_for("the new primary", |screen| {
+        let text = screen.contents();
+        text.contains("LIVE")
+            && text.contains(" primary · ")
+            && text.contains("4712")
+            && !text.contains("4711")
+    });
+    desk.screen.keys("8");
+    desk.screen.shows("another server answers: postgres@");
+    desk.quit();
+}

@@ -1,0 +1,80 @@
+//! The server is there, and is not locktop's any more: it stands still, ends locktop's sessions, or has no such database.
+
+use rustix::process::Pid;
+
+use super::desk::{Desk, is_there};
+use super::incident::Incident;
+use super::outage::{Stopped, is_down};
+use super::{process, support};
+
+/// Both sessions of the program. What the test itself asks on has the same name.
+const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'locktop' AND pid <> pg_backend_pid()";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_whole_server_that_stands_still_and_goes_on() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root().to_string();
+    let mut screen = incident.looked_at((80, 24));
+    let postmaster = incident.server.pid().unwrap();
+    let mut all = process::children(Pid::from_raw(postmaster).unwrap());
+    // First: it would start others in place of those that do not answer.
+    all.insert(0, postmaster);
+    assert!(all.len() > 8, "{all:?}");
+    let stopped: Vec<_> = all.into_iter().map(Stopped::new).collect();
+    screen.wait_for("old data with its age", |screen| {
+        let text = screen.contents();
+        text.contains("NO ANSWER, data ") && text.contains("s old") && text.contains(&root)
+    });
+    is_down(&mut screen, &root);
+    drop(stopped);
+    screen.wait_for("the same as new", |screen| {
+        let text = screen.contents();
+        text.contains("LIVE") && text.contains(&root) && !text.contains("DOWN")
+    });
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn sessions_of_its_own_that_are_terminated() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root();
+    let look = support::open(&incident.info()).await.client;
+    let mut desk = Desk::at((80, 24), &incident.server.conninfo(), &["--screen", "chains"]);
+    desk.screen.shows(&root.to_string());
+    let count = format!("SELECT count(*) {OURS}");
+    super::desk::becomes(&look, &count, "2").await;
+    look.execute(&format!("SELECT pg_terminate_backend(pid) {OURS}"), &[]).await.unwrap();
+    desk.screen.wait("the loss to be noticed", |seen| String::from_utf8_lossy(&seen.raw).contains("DOWN"));
+    desk.screen.shows("LIVE");
+    super::desk::becomes(&look, &count, "2").await;
+    // The one that acts as well.
+    desk.select_first(&root.to_string());
+    desk.question("K", "y terminate");
+    desk.screen.keys("y");
+    support::wait_until("it has ended", async || !is_there(&look, root).await).await;
+    // What the server said is among the events.
+    desk.screen.keys("8");
+    desk.screen.shows("the connection was lost: terminating connection");
+    desk.quit();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_database_that_is_dropped_and_made_again() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root().to_string();
+    let look = support::open(&incident.info()).await.client;
+    look.batch_execute("CREATE DATABASE shop").await.unwrap();
+    let target = incident.server.conninfo().replace("dbname=postgres", "dbname=shop");
+    let mut desk = Desk::at((80, 24), &target, &[]);
+    desk.screen.shows(&root);
+    look.batch_execute("DROP DATABASE shop WITH (FORCE)").await.unwrap();
+    desk.screen.shows("database \"shop\" does not exist");
+    is_down(&mut desk.screen, &root);
+    look.batch_execute("CREATE DATABASE shop").await.unwrap();
+    desk.screen.wait_for("the same as new", |screen| {
+        let text = screen.contents();
+        text.contains("LIVE") && text.contains(&root) && !text.contains("DOWN")
+    });
+    desk.quit();
+}

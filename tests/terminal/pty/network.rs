@@ -1,0 +1,170 @@
+//! The network between the program and the server fails, in each of the ways that networks have.
+
+use std::time::Duration;
+
+use super::desk::{Desk, is_there};
+use super::incident::Incident;
+use super::outage::is_down;
+use super::proxy::Proxy;
+use super::screen::Screen;
+use super::support;
+
+/// The program behind a network, once it shows the root.
+fn looked_at(incident: &Incident, network: &Proxy, refresh: &str) -> Screen {
+    let screen = Screen::spawn((80, 24), &[], &[&network.target(), "--refresh", refresh]);
+    screen.shows(&incident.root().to_string());
+    screen
+}
+
+/// What the poll said then is on the screen again, as new.
+fn is_live(screen: &Screen, root: &str) {
+    screen.wait_for("new data", |screen| {
+        let text = screen.contents();
+        text.contains("LIVE") && text.contains(root) && !text.contains("DOWN") && !text.contains(" old")
+    });
+}
+
+fn was_down(screen: &Screen) {
+    screen.wait("the loss to be noticed", |seen| String::from_utf8_lossy(&seen.raw).contains("DOWN"));
+}
+
+fn quit(mut screen: Screen) {
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+    screen.assert_restored();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn silence_in_a_poll_is_told_and_is_over_when_it_is_over() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root().to_string();
+    let network = Proxy::before(&incident.server);
+    let mut screen = looked_at(&incident, &network, "0.2s");
+    network.fall_silent();
+    screen.wait_for("old data with its age", |screen| {
+        let text = screen.contents();
+        text.contains("NO ANSWER, data ") && text.contains("s old") && text.contains(&root)
+    });
+    is_down(&mut screen, &root);
+    network.go_on();
+    is_live(&screen, &root);
+    quit(screen);
+}
+
+/// Nothing is sent for a minute there, and still it is noticed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn silence_between_two_polls_is_noticed_before_the_next() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root().to_string();
+    let network = Proxy::before(&incident.server);
+    let mut screen = looked_at(&incident, &network, "60s");
+    network.fall_silent();
+    is_down(&mut screen, &root);
+    network.go_on();
+    is_live(&screen, &root);
+    quit(screen);
+}
+
+/// A firewall that forgets connections answers nothing on them, also when all is well again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn connections_that_stay_silent_for_ever_are_replaced() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root();
+    let network = Proxy::before(&incident.server);
+    let look = support::open(&incident.info()).await.client;
+    let mut desk = Desk::at((80, 24), &network.target(), &["--screen", "chains"]);
+    desk.screen.shows(&root.to_string());
+    support::wait_for("both connections", || network.connections() == 2);
+    network.forget();
+    was_down(&desk.screen);
+    is_live(&desk.screen, &root.to_string());
+    support::wait_for("two new connections", || network.connections() == 4);
+    terminate(&mut desk, &look, root).await;
+    desk.quit();
+}
+
+/// The poll goes on, and the connection that acts is there when somebody acts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_connection_that_acts_is_replaced_when_it_alone_falls_silent() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root();
+    let network = Proxy::before(&incident.server);
+    let look = support::open(&incident.info()).await.client;
+    let mut desk = Desk::at((80, 24), &network.target(), &["--screen", "chains"]);
+    desk.screen.shows(&root.to_string());
+    support::wait_for("both connections", || network.connections() == 2);
+    network.forget_one(1);
+    support::wait_for("a third connection", || network.connections() == 3);
+    terminate(&mut desk, &look, root).await;
+    assert!(!String::from_utf8_lossy(&desk.screen.seen().raw).contains("DOWN"));
+    desk.quit();
+}
+
+/// Ends the root by the key for that.
+async fn terminate(desk: &mut Desk, look: &tokio_postgres::Client, root: i32) {
+    desk.select_first(&root.to_string());
+    desk.question("K", "y terminate");
+    desk.screen.keys("y");
+    support::wait_until("it has ended", async || !is_there(look, root).await).await;
+    support::wait_for("it to be on record", || desk.on_record("\"fate\":\"done\"") == 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_reset_and_a_message_that_ends_in_the_middle_are_losses_like_others() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root().to_string();
+    let network = Proxy::before(&incident.server);
+    for lose in [Proxy::reset, Proxy::cut] {
+        let mut screen = looked_at(&incident, &network, "0.2s");
+        lose(&network);
+        was_down(&screen);
+        is_live(&screen, &root);
+        screen.keys("7");
+        screen.shows("Backends ·");
+        quit(screen);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_slow_network_is_no_loss() {
+    let incident = Incident::crowd(5).await;
+    let network = Proxy::before(&incident.server);
+    network.delay(Duration::from_millis(300));
+    let mut screen = Screen::spawn((120, 35), &[], &[&network.target(), "--refresh", "0.2s"]);
+    screen.shows(&incident.root().to_string());
+    // How long a poll takes.
+    screen.wait_for("its time", |screen| {
+        let text = screen.contents();
+        let time =
+            text.split_once("ms · ").and_then(|(before, _)| before.rsplit_once(' ')?.1.parse::<u32>().ok());
+        text.contains("LIVE") && time.is_some_and(|time| time >= 600)
+    });
+    screen.keys("7");
+    screen.shows("Backends ·");
+    assert!(!String::from_utf8_lossy(&screen.seen().raw).contains("DOWN"));
+    quit(screen);
+}
+
+/// What is sent into silence would arrive when nobody wants it any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn nothing_is_sent_into_silence() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root();
+    let network = Proxy::before(&incident.server);
+    let look = support::open(&incident.info()).await.client;
+    let mut desk = Desk::at((110, 24), &network.target(), &["--screen", "chains"]);
+    desk.screen.shows(&root.to_string());
+    support::wait_for("both connections", || network.connections() == 2);
+    desk.select_first(&root.to_string());
+    desk.question("K", "y terminate");
+    network.fall_silent();
+    desk.screen.keys("y");
+    desk.screen.shows("not tried: there is no connection");
+    network.go_on();
+    // All that was held up has arrived by then.
+    is_live(&desk.screen, &root.to_string());
+    assert!(is_there(&look, root).await);
+    assert_eq!(desk.asked(), 0);
+    terminate(&mut desk, &look, root).await;
+    desk.quit();
+}

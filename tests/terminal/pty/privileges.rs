@@ -1,0 +1,151 @@
+//! What each kind of role sees of the same incident, and what it is told that it does not see or may not do.
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::pg::conninfo::ConnInfo;
+use serde_json::Value;
+use tokio_postgres::Client;
+
+use super::desk::{Desk, becomes, pid_of};
+use super::{binary, support};
+
+/// A role and what it has to make of the incident.
+struct Role {
+    name: &'static str,
+    /// What makes it.
+    made: &'static str,
+    /// Whether it sees the states and queries of others.
+    sees: bool,
+    /// What it lacks to end the root; none for one that may.
+    lacks: Option<&'static str>,
+}
+
+const ROLES: [Role; 5] = [
+    Role { name: "postgres", made: "", sees: true, lacks: None },
+    Role {
+        name: "monitor",
+        made: "CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor",
+        sees: true,
+        lacks: Some("pg_signal_backend"),
+    },
+    Role {
+        name: "stats",
+        made: "CREATE ROLE stats LOGIN; GRANT pg_read_all_stats TO stats",
+        sees: true,
+        lacks: Some("pg_signal_backend"),
+    },
+    Role {
+        name: "signals",
+        made: "CREATE ROLE signals LOGIN; GRANT pg_signal_backend TO signals",
+        sees: false,
+        lacks: Some("pg_read_all_stats"),
+    },
+    Role {
+        name: "nobody",
+        made: "CREATE ROLE nobody LOGIN",
+        sees: false,
+        lacks: Some("pg_read_all_stats, pg_signal_backend"),
+    },
+];
+
+/// How to get there as another role.
+fn target(server: &EmbeddedServer, role: &str) -> String {
+    server.conninfo().replace("user=postgres", &format!("user={role}"))
+}
+
+async fn session(server: &EmbeddedServer, role: &str, name: &str) -> (Client, i32) {
+    let info = ConnInfo::parse(&target(server, role)).unwrap().with_application_name(name);
+    let client = support::open(&info).await.client;
+    let pid = pid_of(&client).await;
+    (client, pid)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_role_is_shown_the_root_and_told_what_it_lacks() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let admin = support::open(&support::conninfo(&server)).await.client;
+    let setup = "CREATE ROLE app LOGIN; CREATE TABLE accounts (); GRANT ALL ON accounts TO PUBLIC";
+    admin.batch_execute(setup).await.unwrap();
+    for role in &ROLES {
+        admin.batch_execute(role.made).await.unwrap();
+    }
+    let (holder, root) = session(&server, "app", "shop").await;
+    holder.batch_execute("BEGIN; LOCK TABLE accounts").await.unwrap();
+    // Somebody without any right waits for somebody else's session.
+    let (stuck, waiter) = session(&server, "nobody", "stuck").await;
+    let waits = tokio::spawn(async move { stuck.batch_execute("SELECT FROM accounts").await });
+    becomes(&admin, &format!("SELECT pg_blocking_pids({waiter})"), &format!("{{{root}}}")).await;
+
+    for role in &ROLES {
+        on_the_screen(&server, role, root, waiter);
+        in_the_json(&server, role, root, waiter);
+    }
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    waits.await.unwrap().unwrap();
+}
+
+fn on_the_screen(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {
+    let config = "[thresholds]\nidle_in_transaction = \"1s\"\n";
+    let mut desk = Desk::with((140, 35), &target(server, role.name), &["--screen", "chains"], config);
+    // Who it is, and how many wait for him, is nobody's secret.
+    desk.select_first(&root.to_string());
+    desk.screen.shows("1 waiting");
+    desk.screen.shows("app@shop");
+    desk.screen.shows(&waiter.to_string());
+    desk.screen.shows("AccessShare on accounts");
+    let hidden = format!("other roles' activity is hidden: GRANT pg_read_all_stats TO \"{}\"", role.name);
+    if role.sees {
+        desk.screen.shows("1 idle in xact");
+        desk.screen.shows("LOCK TABLE accounts");
+        desk.screen.hides(&hidden);
+    } else {
+        desk.screen.shows("hidden from this role");
+        desk.screen.shows(&hidden);
+        // None is seen, which is not that there is none.
+        desk.screen.hides("idle in xact");
+        desk.screen.keys("7");
+        desk.screen.shows(" hidden from this role");
+        desk.screen.keys("2");
+        desk.select_first(&root.to_string());
+    }
+    match role.lacks {
+        None => {
+            desk.screen.hides("K not permitted");
+            desk.question("K", "y terminate");
+            desk.screen.keys("<esc>");
+            desk.screen.hides("y terminate");
+        }
+        Some(grant) => {
+            desk.screen.shows("K not permitted");
+            desk.screen.keys("K");
+            let words = format!("may not end sessions of \"app\": GRANT {grant} TO \"{}\"", role.name);
+            desk.screen.shows(&words);
+            desk.take_away(&words);
+        }
+    }
+    assert_eq!(desk.asked(), 0);
+    desk.quit();
+}
+
+fn in_the_json(server: &EmbeddedServer, role: &Role, root: i32, waiter: i32) {
+    let target = target(server, role.name);
+    let left = binary::run(binary::locktop(&["-w", "snapshot", "--format", "json", &target]));
+    assert_eq!(left.status, Some(0), "{left:?}");
+    let json: Value = serde_json::from_str(&left.out).unwrap();
+    let (first, edge) = (&json["roots"][0], &json["edges"][0]);
+    assert_eq!((first["pid"].as_i64(), first["blocked"].as_i64()), (Some(root.into()), Some(1)), "{json}");
+    assert_eq!((edge["waiter"].as_i64(), edge["blocker"].as_i64()), (Some(waiter.into()), Some(root.into())));
+    let backends = json["backends"].as_array().unwrap();
+    let holder = backends.iter().find(|backend| backend["pid"] == root).unwrap();
+    assert_eq!((holder["user"].as_str(), holder["application"].as_str()), (Some("app"), Some("shop")));
+    // What is hidden is null there, and a finding says what would show it.
+    let state = role.sees.then_some("idle in transaction");
+    assert_eq!((holder["state"].as_str(), holder["backend_start"].is_null()), (state, !role.sees));
+    let findings = json["findings"].as_array().unwrap();
+    let hidden = findings.iter().find(|finding| finding["check"] == "hidden_activity");
+    let grant = format!("GRANT pg_read_all_stats TO \"{}\"", role.name);
+    assert_eq!(hidden.is_some(), !role.sees);
+    assert!(
+        hidden.is_none_or(|finding| finding["summary"].as_str().unwrap().ends_with(&grant)),
+        "{hidden:?}"
+    );
+}

@@ -1,0 +1,69 @@
+//! The clock of the machine that locktop runs on is wrong by years. Everything that is shown is of the server's.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::desk::Desk;
+use super::incident::Incident;
+use super::support;
+use super::verbs::play;
+
+const YEARS: i64 = 10 * 365 * 86_400;
+
+/// A library that sets the clock of the program that it is loaded into.
+fn wrong_clock(directory: &Path, seconds: i64) -> PathBuf {
+    let library = directory.join("skew.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/skew.c");
+    let built = Command::new("cc")
+        .args(["-shared", "-fPIC", &format!("-DSKEW=({seconds}L)"), source, "-ldl", "-o"])
+        .arg(&library)
+        .status()
+        .expect("this test needs the compiler that Rust links with");
+    assert!(built.success());
+    library
+}
+
+/// Whether a word is a time of hours or more: nothing here is that old, and nothing takes that long but the term of the lease.
+fn is_long(word: &str) -> bool {
+    let word = word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
+    let digits = word.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(0);
+    word != "1h00m" && digits > 0 && matches!(word.as_bytes().get(digits), Some(b'h' | b'd' | b'w' | b'y'))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn ages_are_the_servers_whatever_the_clock_here_says() {
+    let incident = Incident::crowd(5).await;
+    let root = incident.root().to_string();
+    let _db = play(&incident.info()).await;
+    let directory = tempfile::tempdir().unwrap();
+    for (seconds, year, does) in [(YEARS, "\"at\":\"203", "y disable"), (-YEARS, "\"at\":\"201", "y enable")]
+    {
+        let library = wrong_clock(directory.path(), seconds);
+        let config = "[thresholds]\norphan_grace = \"0s\"\n";
+        let env = [("LD_PRELOAD", library.to_str().unwrap())];
+        let mut desk =
+            Desk::with_env((140, 35), &incident.server.conninfo(), &["--screen", "chains"], config, &env);
+        for (screen, words) in [
+            ("2", root.as_str()),
+            ("7", "Backends ·"),
+            ("4", "orphan"),
+            ("5", "node1"),
+            ("8", "Events ·"),
+            ("1", "Tasks ·"),
+        ] {
+            desk.screen.keys(screen);
+            desk.screen.shows(words);
+            let text = desk.screen.contents();
+            let long: Vec<&str> = text.split_whitespace().filter(|word| is_long(word)).collect();
+            assert!(long.is_empty(), "{long:?}:\n{text}");
+        }
+        // The record of what is done here is in the time of this machine: so its clock was wrong.
+        desk.screen.keys("4");
+        desk.select_first("report");
+        desk.question("E", does);
+        desk.screen.keys("y");
+        support::wait_for("it to be on record", || desk.on_record("\"fate\":\"done\"") == 1);
+        assert_eq!(desk.on_record(year), 2);
+        desk.quit();
+    }
+}
