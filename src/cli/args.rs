@@ -250,6 +250,18 @@ pub struct SnapshotArgs {
     /// Columns of the table, 0 for lines of any length [default: those of the terminal, or 100 without one]
     #[arg(long, value_name = "COLUMNS")]
     pub width: Option<u16>,
+    /// Go on: a line of JSON for each look, this often [default: 1s]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1s", value_parser = refresh)]
+    pub watch: Option<Duration>,
+    /// With --watch: end after so many looks.
+    #[arg(long, value_name = "N", requires = "watch", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+    /// With --watch: only looks in which somebody waits for somebody else than before, a task, lease or item changed its state, or something else is wrong.
+    #[arg(long, requires = "watch")]
+    pub changes: bool,
+    /// With --watch: a line for each event too.
+    #[arg(long, requires = "watch")]
+    pub events: bool,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
 }

@@ -8,6 +8,7 @@ const MESSAGE: usize = 300;
 pub fn message(error: &tokio_postgres::Error) -> String {
     match error.as_db_error() {
         Some(db) => format!("{} (SQLSTATE {})", said(db.message()), said(db.code().code())),
+        None if error.is_closed() => "the other side closed it without a word".to_owned(),
         None => match std::error::Error::source(error) {
             Some(cause) => said(&format!("{error}: {cause}")),
             None => said(&error.to_string()),

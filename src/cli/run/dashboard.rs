@@ -158,7 +158,7 @@ fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App,
 }
 
 /// Connects, asking for a password where one is wanted and waiting where waiting helps.
-async fn connect(
+pub(super) async fn connect(
     settings: &Settings,
     info: ConnInfo,
     names: watch::Receiver<Learned>,

@@ -8,6 +8,7 @@ mod look;
 mod recover;
 mod schema;
 mod snapshot;
+mod watch;
 mod worker;
 
 use std::ffi::OsString;
@@ -162,9 +163,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             return runtime()?.block_on(async {
                 match &cli.command {
                     Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
-                    Some(Command::Snapshot(arguments)) => {
-                        snapshot::run(settings, arguments.format, arguments.width).await
-                    }
+                    Some(Command::Snapshot(arguments)) => Box::pin(snapshot::run(settings, arguments)).await,
                     Some(Command::Schema(asked)) => schema::run(settings, asked).await,
                     Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,
                     Some(Command::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,

@@ -2,10 +2,10 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::super::args::SnapshotFormat;
+use super::super::args::{SnapshotArgs, SnapshotFormat};
 use super::super::session;
 use super::super::settings::Settings;
-use super::{Failure, look, say};
+use super::{Failure, look, say, watch};
 use crate::feed::once::{OnceError, once_learning};
 use crate::model::view::View;
 use crate::pg::poll::OpenError;
@@ -15,15 +15,18 @@ use pg_connect::conninfo::ConnInfo;
 /// Between two attempts while the server has no connection left or is starting up.
 const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
-pub(super) async fn run(
-    settings: Settings,
-    format: SnapshotFormat,
-    width: Option<u16>,
-) -> Result<u8, Failure> {
+pub(super) async fn run(settings: Settings, arguments: &SnapshotArgs) -> Result<u8, Failure> {
+    let SnapshotArgs { format, width, .. } = *arguments;
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let info =
         session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
+    if let Some(interval) = arguments.watch {
+        if format != SnapshotFormat::Json {
+            return Err(Failure::Usage("--watch writes a line for each look: add --format json".to_owned()));
+        }
+        return Box::pin(watch::run(&settings, arguments, interval, info)).await;
+    }
     let view = take(&settings, info).await?;
     let written = match format {
         SnapshotFormat::Json => wire::json::to_string(&view).transpose(),

@@ -76,7 +76,7 @@ impl Default for Limits {
         Self {
             statement_timeout: Duration::from_secs(3),
             lock_timeout: Duration::from_millis(100),
-            poll_timeout: Duration::from_secs(10),
+            poll_timeout: Duration::from_secs(8),
             ask: 100,
             ask_rows: 20_000,
             quiet_from: 500,

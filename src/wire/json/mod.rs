@@ -11,6 +11,7 @@ mod queue;
 mod recovery;
 mod rows;
 mod tasks;
+pub mod watch;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -136,6 +136,15 @@ pub(super) struct Finding<'a> {
     subject: SubjectShape<'a>,
 }
 
+/// How bad something is, in a word.
+pub(super) fn severity(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Info => "info",
+        Severity::Warning => "warning",
+        Severity::Critical => "critical",
+    }
+}
+
 /// What a finding is about.
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -187,11 +196,7 @@ impl<'a> Finding<'a> {
     pub(super) fn of(finding: &'a finding::Finding, view: &'a View, gids: &Gids<'a>) -> Self {
         Self {
             check: finding.check,
-            severity: match finding.severity {
-                Severity::Info => "info",
-                Severity::Warning => "warning",
-                Severity::Critical => "critical",
-            },
+            severity: severity(finding.severity),
             summary: &finding.summary,
             about: &finding.about,
             details: finding.details.iter().map(|line| &**line).collect(),

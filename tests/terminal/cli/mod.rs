@@ -9,5 +9,6 @@ mod schema;
 mod support;
 mod terminal;
 mod waits;
+mod watch;
 
 use crate::{binary, document};

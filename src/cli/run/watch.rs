@@ -1,0 +1,180 @@
+//! `locktop snapshot --watch`: a line of JSON for each look, until somebody has seen enough.
+//!
+//! A reader that is slow gets the newest look and how many it has missed; nothing is kept for it but that.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::super::args::SnapshotArgs;
+use super::super::settings::Settings;
+use super::{Failure, dashboard, look};
+use crate::feed::learn::{self, Learned, Way};
+use crate::feed::lines::leave;
+use crate::feed::live::PollControl;
+use crate::model::view::{Link, View};
+use crate::wire::json::watch as line;
+use pg_connect::conninfo::ConnInfo;
+
+/// What was written so far, and what is to be.
+struct Lines<'a> {
+    wanted: &'a SnapshotArgs,
+    /// Looks that there were, and the last of them that was written.
+    looks: u64,
+    written: u64,
+    /// Lines that are looks.
+    seq: u64,
+    /// The snapshot that was counted last.
+    counted: Option<Arc<crate::model::snapshot::Snapshot>>,
+    fingerprint: Option<u64>,
+    /// The event that comes next.
+    event: u64,
+    link: Option<Link>,
+}
+
+pub(super) async fn run(
+    settings: &Settings,
+    wanted: &SnapshotArgs,
+    interval: Duration,
+    info: ConnInfo,
+) -> Result<u8, Failure> {
+    let (names_in, names) = watch::channel(Learned::default());
+    let (live, info) = dashboard::connect(settings, info, names).await?;
+    let (views_in, mut views) = watch::channel(live.view());
+    let (_interval, control) = PollControl::every(interval);
+    let (last, poll) = (views.clone(), live.line());
+    let learner = look::learner(settings, &info);
+    let learning = tokio::spawn(learn::keep(learner, Way::Own, learn::EVERY, names_in));
+    let feed = tokio::spawn(live.run(control, views_in));
+    let ended = tokio::select! {
+        written = write_all(wanted, &mut views) => written,
+        number = ended() => Ok(128 + number),
+    };
+    learning.abort();
+    let _ = learning.await;
+    let (last, poll) = (last.borrow().clone(), poll.borrow().clone());
+    leave(&last, poll, None).await;
+    feed.abort();
+    ended
+}
+
+/// The number of the signal that asks for the end.
+async fn ended() -> u8 {
+    let one = |kind: SignalKind, number: u8| async move {
+        match signal(kind) {
+            Ok(mut signal) => {
+                signal.recv().await;
+                number
+            }
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        number = one(SignalKind::hangup(), 1) => number,
+        number = one(SignalKind::interrupt(), 2) => number,
+        number = one(SignalKind::terminate(), 15) => number,
+    }
+}
+
+async fn write_all(wanted: &SnapshotArgs, views: &mut watch::Receiver<Arc<View>>) -> Result<u8, Failure> {
+    let mut lines = Lines {
+        wanted,
+        looks: 0,
+        written: 0,
+        seq: 0,
+        counted: None,
+        fingerprint: None,
+        event: 0,
+        link: None,
+    };
+    let mut writing: Option<tokio::task::JoinHandle<io::Result<()>>> = None;
+    let mut view = None;
+    loop {
+        tokio::select! {
+            changed = views.changed() => {
+                if changed.is_err() {
+                    return Err(Failure::Other("the poll has ended".to_owned()));
+                }
+                let newest = views.borrow_and_update().clone();
+                lines.count(&newest);
+                view = Some(newest);
+            }
+            written = async { writing.as_mut()?.await.ok() }, if writing.is_some() => {
+                writing = None;
+                match written {
+                    // Whoever read it has seen enough.
+                    Some(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(0),
+                    Some(Err(error)) => return Err(error.into()),
+                    _ if lines.is_done() => return Ok(0),
+                    _ => {}
+                }
+            }
+        }
+        if writing.is_none()
+            && let Some(view) = view.take()
+        {
+            let text = lines.of(&view).map_err(|error| Failure::Other(error.to_string()))?;
+            if !text.is_empty() {
+                writing = Some(tokio::task::spawn_blocking(move || {
+                    let mut out = io::stdout().lock();
+                    out.write_all(text.as_bytes())?;
+                    out.flush()
+                }));
+            }
+        }
+    }
+}
+
+impl Lines<'_> {
+    fn count(&mut self, view: &View) {
+        if let Some(snapshot) = &view.snapshot
+            && self.counted.as_ref().is_none_or(|counted| !Arc::ptr_eq(counted, snapshot))
+        {
+            self.counted = Some(Arc::clone(snapshot));
+            self.looks += 1;
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.wanted.count.is_some_and(|count| self.seq >= count)
+    }
+
+    /// What there is to write of a view.
+    fn of(&mut self, view: &View) -> Result<String, serde_json::Error> {
+        let mut out = Vec::new();
+        // Each attempt that fails is told of by another view.
+        let state = |link: &Link| std::mem::discriminant(link);
+        let is_new = self.link.as_ref().map(state) != Some(state(&view.link));
+        if is_new && (self.link.is_some() || matches!(view.link, Link::Down { .. })) {
+            out.push(line::link(&view.link)?);
+        }
+        self.link = Some(view.link.clone());
+        if self.wanted.events {
+            for event in view.events.iter().filter(|event| event.number >= self.event) {
+                out.push(line::event(event)?);
+            }
+        }
+        self.event = view.events.iter().next_back().map_or(self.event, |event| event.number + 1);
+        out.extend(self.look(view)?);
+        Ok(out.into_iter().map(|line| line + "\n").collect())
+    }
+
+    fn look(&mut self, view: &View) -> Result<Option<String>, serde_json::Error> {
+        if self.looks == self.written || self.is_done() {
+            return Ok(None);
+        }
+        let fingerprint = line::fingerprint(view);
+        let is_change = self.fingerprint.replace(fingerprint) != Some(fingerprint);
+        // What was left out because nothing had changed was not missed.
+        let skipped = self.looks - self.written - 1;
+        self.written = self.looks;
+        if self.wanted.changes && !is_change {
+            return Ok(None);
+        }
+        self.seq += 1;
+        line::look(view, self.seq, skipped).transpose()
+    }
+}

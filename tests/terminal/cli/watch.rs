@@ -1,0 +1,150 @@
+//! `snapshot --watch`: a line a look, what happened between them, and readers that are slow or go.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout};
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use serde_json::Value;
+use tokio_postgres::Client;
+
+use super::binary::{locktop, run_beside};
+use super::support::{conninfo, open, wait_for, wait_until};
+
+/// The program, and its lines as they come.
+struct Watch {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Watch {
+    fn start(target: &str, arguments: &[&str]) -> Self {
+        let all = [&["-w", "snapshot", "--format", "json", target], arguments].concat();
+        let mut child = locktop(&all).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap());
+        Self { child, lines }
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// The first line that is this.
+    fn until(&mut self, what: &str, mut is: impl FnMut(&Value) -> bool) -> Value {
+        for _ in 0..2000 {
+            let line = self.next();
+            if is(&line) {
+                return line;
+            }
+        }
+        panic!("waited in vain for {what}");
+    }
+
+    fn exit(mut self) -> Option<i32> {
+        drop(self.lines);
+        let mut status = None;
+        wait_for("its end", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap().code()
+    }
+}
+
+/// Waits for that many; one of its two sessions polls.
+async fn ten_polls(look: &Client, what: &str) {
+    let mut polls = std::collections::BTreeSet::new();
+    let sql = "SELECT max(query_start)::text FROM pg_stat_activity WHERE application_name = 'locktop'";
+    wait_until(what, async || {
+        polls.extend(look.query_one(sql, &[]).await.unwrap().get::<_, Option<String>>(0));
+        polls.len() > 10
+    })
+    .await;
+}
+
+async fn holder(server: &EmbeddedServer) -> Client {
+    let client = open(&conninfo(server)).await.client;
+    client.batch_execute("SET application_name = 'holder'; SELECT pg_advisory_lock(7)").await.unwrap();
+    client
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_look_is_a_line_and_so_is_what_happens() {
+    let mut server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let held = holder(&server).await;
+    let mut watch = Watch::start(&server.conninfo(), &["--watch=0.1s", "--events"]);
+    let first = watch.until("a look", |line| line["type"] == "look");
+    assert_eq!((first["seq"].as_u64(), first["format"].as_u64()), (Some(1), Some(1)));
+    assert!(first["locks"].as_array().is_some() && first.get("skipped").is_none(), "{first}");
+    let second = watch.until("another look", |line| line["type"] == "look");
+    assert_eq!(second["seq"], 2);
+
+    let waiter = open(&conninfo(&server)).await.client;
+    let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(7)").await });
+    let event = watch.until("the wait", |line| line["type"] == "event" && line["event"] == "wait");
+    assert!(event["text"].as_str().unwrap().contains("began to wait"), "{event}");
+    watch.until("a look with a root", |line| line["roots"].as_array().is_some_and(|roots| roots.len() == 1));
+    drop(held);
+    waiting.await.unwrap().unwrap();
+    watch.until("its end", |line| line["event"] == "wait over");
+
+    server.kill_hard().await.unwrap();
+    let down = watch.until("the loss", |line| line["type"] == "link");
+    assert_eq!(down["state"], "down");
+    assert!(!down["reason"].as_str().unwrap().is_empty());
+    server.restart().await.unwrap();
+    let back = watch.until("the way back", |line| line["type"] == "link");
+    assert_eq!(back["state"], "live");
+    watch.until("a look again", |line| line["type"] == "look");
+    // Whoever reads it has seen enough.
+    assert_eq!(watch.exit(), Some(0));
+}
+
+#[tokio::test]
+async fn it_ends_after_as_many_as_are_asked_for() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let arguments =
+        ["-w", "snapshot", "--format", "json", &server.conninfo(), "--watch=0.1s", "--count", "3"];
+    let left = run_beside(locktop(&arguments)).await;
+    assert_eq!((left.status, left.out.lines().count(), left.err.as_str()), (Some(0), 3, ""));
+    let table = run_beside(locktop(&["-w", "snapshot", &server.conninfo(), "--watch"])).await;
+    assert_eq!(table.status, Some(2));
+    assert!(table.err.contains("--format json"), "{}", table.err);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_alone_when_they_are_asked_for() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let _held = holder(&server).await;
+    let mut watch = Watch::start(&server.conninfo(), &["--watch=0.1s", "--changes"]);
+    assert_eq!(watch.next()["seq"], 1);
+    let look = open(&conninfo(&server)).await.client;
+    // Many looks at the same.
+    ten_polls(&look, "ten polls").await;
+    let waiter = open(&conninfo(&server)).await.client;
+    let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(7)").await });
+    let changed = watch.next();
+    assert_eq!((changed["seq"].as_u64(), changed["roots"].as_array().map(Vec::len)), (Some(2), Some(1)));
+    waiting.abort();
+    assert_eq!(watch.exit(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reader_that_is_slow_gets_the_newest_and_is_told_what_it_missed() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let many = open(&conninfo(&server)).await.client;
+    // A few looks are more than a pipe takes.
+    many.batch_execute("SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 2000) AS i").await.unwrap();
+    let mut watch = Watch::start(&server.conninfo(), &["--watch=0.1s"]);
+    let look = open(&conninfo(&server)).await.client;
+    ten_polls(&look, "polls beside a look that nobody reads").await;
+    let mut seq = 0;
+    watch.until("a look after some that were missed", |line| {
+        // Lines are counted without a hole; what was missed is told beside.
+        seq += 1;
+        assert_eq!(line["seq"].as_u64(), Some(seq));
+        line["skipped"].as_u64() > Some(0)
+    });
+    assert_eq!(watch.exit(), Some(0));
+}
