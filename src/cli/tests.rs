@@ -210,6 +210,22 @@ fn a_target_is_looked_up_in_the_config() {
 }
 
 #[test]
+fn a_password_on_the_command_line_is_seen() {
+    let config = "[targets.prod]\nconninfo = 'postgres://u:hush@h'";
+    for (line, seen) in [
+        ("postgres://u:hush@h", true),
+        ("-d postgres://u:hush@h", true),
+        ("snapshot sslpassword=x", true),
+        ("postgres://u@h", false),
+        ("prod", false),
+        ("app", false),
+    ] {
+        let settings = settings(line, config).unwrap();
+        assert_eq!(parse(line).unwrap().shows_password(&settings.config), seen, "{line}");
+    }
+}
+
+#[test]
 fn what_does_not_go_together_is_refused() {
     for (line, error) in [
         (
@@ -221,8 +237,8 @@ fn what_does_not_go_together_is_refused() {
         ("demo -h db", "demo starts a server of its own: --url names another one to play on"),
         ("-p x", "port is \"x\" (from -p): expected a number from 1 to 65535"),
         (
-            "sslmode=verify-full",
-            "sslmode=verify-full (from the connection string) is not supported yet, and is not ignored silently: leave it out",
+            "gssencmode=require",
+            "gssencmode=require (from the connection string) is not supported, and is not ignored silently: leave it out",
         ),
     ] {
         assert_eq!(settings(line, "").unwrap_err(), error, "{line}");

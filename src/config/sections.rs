@@ -129,7 +129,7 @@ fn targets(reader: &mut Reader<'_>, value: Value<'_, '_>, config: &mut Config) {
     }
 }
 
-/// Whether a conninfo is well formed. What is not supported is said when the target is used.
+/// Whether a conninfo is well formed. What is not supported, and what files that it names say, is told when the target is used.
 fn understand(conninfo: &str) -> Result<(), ConnInfoError> {
     let sources = Sources {
         target: Some(conninfo),
@@ -140,7 +140,10 @@ fn understand(conninfo: &str) -> Result<(), ConnInfoError> {
         os_user: Some(String::new()),
     };
     match ConnInfo::resolve(&sources) {
-        Err(ConnInfoError::Unsupported { .. }) | Ok(_) => Ok(()),
+        Err(
+            ConnInfoError::Unsupported { .. } | ConnInfoError::Service(_) | ConnInfoError::ServiceFile { .. },
+        )
+        | Ok(_) => Ok(()),
         Err(error) => Err(error),
     }
 }

@@ -168,8 +168,12 @@ async fn an_attempt_that_is_given_up_leaves_nothing() {
     // A connection first, so that the message is on its way at the first look.
     locks.try_acquire("lock:warm").await.unwrap().release().await;
     server.freeze();
-    let attempt = tokio::time::timeout(Duration::from_millis(100), locks.try_acquire("lock:a")).await;
-    assert!(attempt.is_err());
+    // It is given up also where this machine was too busy to look before the attempt's own end.
+    tokio::select! {
+        biased;
+        () = tokio::time::sleep(Duration::from_millis(100)) => {}
+        outcome = locks.try_acquire("lock:a") => panic!("{outcome:?}"),
+    }
     server.thaw();
     // The server sets the key now, and deletes it again.
     let done = async || {

@@ -30,6 +30,9 @@ pub enum ConnInfoError {
         /// What it takes.
         expected: &'static str,
     },
+    /// A service that is in no service file, or whose file cannot be read.
+    #[error("{0}")]
+    Service(String),
     /// A line of a service file. What it says is not repeated: it may be a password.
     #[error("{}, line {line}: {problem}", .file.display())]
     ServiceFile {

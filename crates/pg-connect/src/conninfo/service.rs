@@ -35,13 +35,13 @@ pub(super) fn look_up(
             continue;
         }
         let text = std::fs::read(file)
-            .map_err(|error| ConnInfoError::Other(format!("cannot read {}: {error}", file.display())))?;
+            .map_err(|error| ConnInfoError::Service(format!("cannot read {}: {error}", file.display())))?;
         if let Some(settings) = parse(&String::from_utf8_lossy(&text), service, file)? {
             return Ok(settings);
         }
     }
     let looked: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
-    Err(ConnInfoError::Other(format!(
+    Err(ConnInfoError::Service(format!(
         "service \"{}\" is in none of the service files: {}",
         text::one_line(service),
         looked.join(", ")
