@@ -23,8 +23,7 @@ pub(crate) struct AuthRefused(pub(crate) AuthMethod);
 #[derive(Debug, Clone)]
 pub(crate) struct AuthWatch {
     allowed: RequireAuth,
-    /// The first byte is the answer to the question for TLS.
-    answer_first: bool,
+    first: First,
     /// The beginning of the message that arrives.
     head: Vec<u8>,
     /// Bytes of a message that say nothing here.
@@ -32,6 +31,17 @@ pub(crate) struct AuthWatch {
     /// Whether the server has asked for something.
     asked: bool,
     over: bool,
+}
+
+/// What the first byte is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum First {
+    /// That of a message.
+    Message,
+    /// The answer to the question for TLS.
+    Answer,
+    /// The same, and it has to be yes.
+    Yes,
 }
 
 const TYPE_AND_LENGTH: usize = 5;
@@ -46,11 +56,16 @@ impl AuthWatch {
         Self {
             over: allowed.text().is_none(),
             allowed: allowed.clone(),
-            answer_first,
+            first: if answer_first { First::Answer } else { First::Message },
             head: Vec::with_capacity(HEAD),
             skip: 0,
             asked: false,
         }
+    }
+
+    /// A watch that takes no other answer than TLS.
+    pub(crate) fn tls_alone() -> Self {
+        Self { over: false, first: First::Yes, ..Self::new(&RequireAuth::default(), true) }
     }
 
     fn see(&mut self, mut bytes: &[u8]) -> Result<(), AuthRefused> {
@@ -58,9 +73,13 @@ impl AuthWatch {
             if self.over {
                 return Ok(());
             }
-            if std::mem::take(&mut self.answer_first) {
+            let first = std::mem::replace(&mut self.first, First::Message);
+            if first != First::Message {
                 // With TLS the messages are inside of it.
                 self.over = byte == b'S';
+                if first == First::Yes && !self.over {
+                    return Err(AuthRefused(AuthMethod::None));
+                }
                 bytes = rest;
             } else if self.skip > 0 {
                 let skipped = self.skip.min(bytes.len());
@@ -193,6 +212,13 @@ mod tests {
         let allowed = crate::conninfo::ConnInfo::resolve(&sources).unwrap().require_auth;
         let mut watch = AuthWatch::new(&allowed, answer_first);
         bytes.chunks(step).try_for_each(|bytes| watch.see(bytes))
+    }
+
+    #[test]
+    fn no_other_answer_than_tls_is_taken() {
+        assert_eq!(AuthWatch::tls_alone().see(b"S"), Ok(()));
+        assert!(AuthWatch::tls_alone().see(b"N").is_err());
+        assert!(AuthWatch::tls_alone().see(b"E\0\0").is_err());
     }
 
     #[test]

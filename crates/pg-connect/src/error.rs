@@ -175,6 +175,14 @@ pub enum ConnectError {
         /// The key.
         file: PathBuf,
     },
+    /// `sslcertmode=require` is not met.
+    #[error("{place} is not what sslcertmode=require asks for: {reason}")]
+    CertificateNotUsed {
+        /// The place.
+        place: String,
+        /// What is not met.
+        reason: &'static str,
+    },
     /// The server wants to know who we are in a way that `require_auth` does not allow. Nothing was answered.
     #[error("{place} asks for \"{method}\" authentication, and require_auth={wanted} does not allow that")]
     AuthNotAllowed {

@@ -239,6 +239,16 @@ async fn several_hosts() {
     connected(&list("user=alice")).await;
     // No host at all: no usual directory has this socket, so it is localhost.
     connected(&info(&format!("port={up} dbname=postgres user=alice password=right"))).await;
+    // Who sits there may be anybody: what shows the password is not taken part in, unless somebody named the host.
+    for (user, method) in [("clear", "password"), ("hashed", "md5")] {
+        let unnamed = refused(&info(&format!("port={up} dbname=postgres user={user} password=right"))).await;
+        assert!(
+            matches!(&unnamed, ConnectError::AuthNotAllowed { method: m, .. } if *m == method),
+            "{unnamed}"
+        );
+        connected(&info(&format!("host=localhost port={up} dbname=postgres user={user} password=right")))
+            .await;
+    }
     let standby = refused(&list("user=alice target_session_attrs=read-only")).await.to_string();
     assert!(standby.contains(&format!("127.0.0.1:{down} refused")), "{standby}");
     assert!(standby.contains("is not what target_session_attrs asks for"), "{standby}");

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::super::auth_watch::{AuthWatch, Watched};
-use super::super::conninfo::{ConnInfo, Endpoint, Host, Negotiation, SslMode, socket};
+use super::super::conninfo::{ConnInfo, Endpoint, Host, Negotiation, RequireAuth, SslMode, socket};
 use super::super::error::ConnectError;
 use super::super::tls::{Connector, Progress, Stage};
 use super::cancel::Canceller;
@@ -57,13 +57,17 @@ impl Attempt<'_> {
         let connecting = async {
             let stream = address.dial().await.map_err(Trouble::Dial)?;
             progress.set(Stage::Reached);
-            let asks_for_tls = mode > SslMode::Allow && info.tls.negotiation == Negotiation::Postgres;
-            let stream = Watched::new(stream, AuthWatch::new(&info.require_auth, asks_for_tls));
+            let stream = Watched::new(stream, self.watch(mode));
             config.connect_raw(stream, tls.clone()).await.map_err(Trouble::Server)
         };
         let failed = |error| Failure { stage: progress.stage(), error };
         match within(info.connect_timeout, Box::pin(connecting)).await {
-            Ok(Ok((client, connection))) => Ok(Raw { canceller: canceller(&client), client, connection }),
+            Ok(Ok((client, connection))) => match tls.certificate() {
+                Ok(()) => Ok(Raw { canceller: canceller(&client), client, connection }),
+                Err(reason) => {
+                    Err(failed(ConnectError::CertificateNotUsed { place: self.place.clone(), reason }))
+                }
+            },
             Ok(Err(Trouble::Dial(error))) => Err(failed(diagnose::unreachable(self, &error))),
             Ok(Err(Trouble::Server(error))) => {
                 Err(failed(diagnose::diagnose(self, progress.stage(), &error)))
@@ -74,6 +78,15 @@ impl Attempt<'_> {
                 seconds,
             })),
             Err(seconds) => Err(failed(ConnectError::Silent { place: self.place.clone(), seconds })),
+        }
+    }
+
+    /// What is watched of the stream: with TLS the messages are inside of that, and watched there.
+    fn watch(&self, mode: SslMode) -> AuthWatch {
+        let tls = mode > SslMode::Allow;
+        match self.info.tls.negotiation {
+            Negotiation::Direct if tls => AuthWatch::new(&RequireAuth::default(), false),
+            _ => AuthWatch::new(&self.info.require_auth, tls),
         }
     }
 

@@ -32,8 +32,13 @@ impl Canceller {
     pub async fn cancel(&self, limit: std::time::Duration) {
         let asking = async {
             let Ok(socket) = self.address.dial().await else { return };
-            // Nobody is asked who he is here.
-            let socket = Watched::new(socket, AuthWatch::new(&RequireAuth::default(), false));
+            // Nobody is asked who he is here; and what goes out is a secret.
+            let watch = if self.tls.is_encrypted() {
+                AuthWatch::tls_alone()
+            } else {
+                AuthWatch::new(&RequireAuth::default(), false)
+            };
+            let socket = Watched::new(socket, watch);
             let _ = self.token.cancel_query_raw(socket, self.tls.clone()).await;
         };
         let _ = tokio::time::timeout(limit, Box::pin(asking)).await;

@@ -92,7 +92,7 @@ fn from_server(attempt: &Attempt<'_>, error: &DbError) -> ConnectError {
             _ => ConnectError::NotAllowed { place, user, message },
         }
     } else {
-        ConnectError::Rejected { place, sqlstate: code.code().to_owned(), message }
+        ConnectError::Rejected { place, sqlstate: line(code.code()), message }
     }
 }
 

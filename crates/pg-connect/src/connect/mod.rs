@@ -87,7 +87,8 @@ pub async fn connect(info: &ConnInfo) -> Result<Connection, ConnectError> {
 /// # Errors
 /// When no server can be reached, answers in time, or lets us in.
 pub async fn connect_somewhere(info: &ConnInfo) -> Result<(Connection, Place), ConnectError> {
-    let (Raw { client, connection, canceller }, place) = reach(info).await?;
+    // A handshake is large, and whoever connects need not be.
+    let (Raw { client, connection, canceller }, place) = Box::pin(reach(info)).await?;
     Ok((Connection { client, canceller, driver: tokio::spawn(connection) }, place))
 }
 
@@ -147,7 +148,8 @@ async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, Connec
     }
 }
 
-/// Nobody named a host: the first usual directory with a socket for the port, else localhost.
+/// Nobody named a host: the first usual directory with a socket for the port, else localhost. Who sits there may be anybody of this
+/// machine: a password is not sent to him.
 async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
     let directories = super::conninfo::SOCKET_DIRECTORIES;
     let mut found: Vec<PathBuf> = Vec::new();
@@ -157,21 +159,17 @@ async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, Conne
             found.push(real);
         }
     }
-    let mut failures = Vec::new();
-    for directory in &found {
-        match to_socket(info, endpoint, directory).await {
-            Err(error) if error.tries_next_host() => failures.push(error),
-            done => return done,
-        }
+    let info = &info.unnamed();
+    // As in libpq a socket that does not work is told, and nobody else is asked.
+    if let Some(directory) = found.first() {
+        return to_socket(info, endpoint, directory).await;
     }
     match to_name(info, endpoint, "localhost").await {
-        Err(error) if error.is_absence() && failures.is_empty() => Err(ConnectError::NothingLocal {
+        Err(error) if error.is_absence() => Err(ConnectError::NothingLocal {
             port: endpoint.port,
             directories: directories.join(", "),
             localhost: Box::new(error),
         }),
-        // A socket that is there and does not work says more than a localhost where nobody listens.
-        Err(error) if error.is_absence() => Err(ConnectError::of(failures)),
         done => done,
     }
 }

@@ -119,6 +119,15 @@ impl ConnInfo {
         resolve::resolve(sources)
     }
 
+    /// The same for a place that nobody named: without `require_auth` no method is taken part in that shows the password.
+    pub(super) fn unnamed(&self) -> Self {
+        let mut info = self.clone();
+        if info.require_auth.text().is_none() {
+            info.require_auth = RequireAuth::unnamed();
+        }
+        info
+    }
+
     /// The same with another `application_name`.
     #[must_use]
     pub fn with_application_name(mut self, name: &str) -> Self {

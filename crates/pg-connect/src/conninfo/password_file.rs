@@ -58,6 +58,8 @@ impl PasswordFile {
                 entry.fields.iter().zip(wanted).all(|(field, want)| field.as_ref().is_none_or(|f| f == want))
             })
             .map(|entry| entry.password.clone())
+            // The first that matches counts, also where it has none.
+            .filter(|password| !password.expose().is_empty())
     }
 }
 
@@ -71,7 +73,7 @@ fn entry(line: &str) -> Option<Entry> {
     }
     // The password ends at the next colon, as in libpq, or with the line.
     let password = split_field(rest).map_or(rest, |(password, _)| password);
-    (!password.is_empty()).then(|| Entry { fields, password: Secret::new(unescape(password)) })
+    Some(Entry { fields, password: Secret::new(unescape(password)) })
 }
 
 /// What is before the first colon that no backslash protects, and what is after it.

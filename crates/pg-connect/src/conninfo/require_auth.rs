@@ -73,6 +73,12 @@ impl RequireAuth {
         Ok(Self { text: Some(text.to_owned()), allowed: allowed.collect() })
     }
 
+    /// Where nobody named a host.
+    pub(super) fn unnamed() -> Self {
+        let text = "scram-sha-256,none, which counts where nobody names a host (-h does),".to_owned();
+        Self { text: Some(text), allowed: vec![AuthMethod::None, AuthMethod::Scram] }
+    }
+
     /// Whether it is taken part in.
     pub(crate) fn allows(&self, method: AuthMethod) -> bool {
         self.text.is_none() || self.allowed.contains(&method)

@@ -98,6 +98,6 @@ fn setting(line: &str) -> Result<(&'static str, &str), String> {
     match parameter::find(key) {
         Some(parameter) => Ok((parameter.key, value)),
         None if key.ends_with(char::is_whitespace) => Err("no space may stand before the \"=\"".to_owned()),
-        None => Err(format!("there is no setting \"{}\"", text::one_line(key))),
+        None => Err("there is no such setting".to_owned()),
     }
 }

@@ -9,7 +9,7 @@ use super::{key_value, service, uri};
 use locktop_base::text;
 
 /// What `-h -p -U -d` said.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Flags {
     /// `-h`.
     pub host: Option<String>,
@@ -19,6 +19,18 @@ pub struct Flags {
     pub user: Option<String>,
     /// `-d`: a database name, a URI or a key=value string.
     pub dbname: Option<String>,
+}
+
+impl std::fmt::Debug for Flags {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The database may be a connection string, with a password in it.
+        let Self { host, port, user, dbname: _ } = self;
+        f.debug_struct("Flags")
+            .field("host", host)
+            .field("port", port)
+            .field("user", user)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Everything that may say where to connect. What comes first wins: the target, the flags, the service that they or the
@@ -206,7 +218,7 @@ fn parse(text: &str, origin: Origin) -> Result<Settings, ConnInfoError> {
                 }
             });
         };
-        after_password = parameter.key == "password";
+        after_password = matches!(parameter.key, "password" | "sslpassword");
         settings.set(parameter.key, value, origin.clone());
     }
     Ok(settings)

@@ -22,7 +22,16 @@ use crate::conninfo::{CertMode, Secret, TlsOptions};
 #[derive(Debug)]
 pub(super) struct OwnCertificate {
     key: Option<Arc<CertifiedKey>>,
-    asked: Arc<AtomicBool>,
+    shown: Arc<Shown>,
+}
+
+/// What became of our certificate.
+#[derive(Debug, Default)]
+pub(super) struct Shown {
+    /// The server asked for it.
+    pub(super) asked: AtomicBool,
+    /// There is one that it can use.
+    pub(super) sent: AtomicBool,
 }
 
 impl OwnCertificate {
@@ -31,11 +40,11 @@ impl OwnCertificate {
     pub(super) fn load(
         options: &TlsOptions,
         provider: &CryptoProvider,
-        asked: &Arc<AtomicBool>,
+        shown: &Arc<Shown>,
     ) -> Result<Self, TlsError> {
         let file = options.cert_file().filter(|file| options.cert_mode != CertMode::Disable && file.exists());
-        let asked = Arc::clone(asked);
-        let Some(certificate) = file else { return Ok(Self { key: None, asked }) };
+        let shown = Arc::clone(shown);
+        let Some(certificate) = file else { return Ok(Self { key: None, shown }) };
         let key = options.key_file().filter(|key| key.exists());
         let Some(file) = key else {
             let key = options.key_file().unwrap_or_default();
@@ -49,13 +58,15 @@ impl OwnCertificate {
             let reason = format!("it is not the key of {}", certificate.display());
             return Err(TlsError::BadKey { file, reason });
         }
-        Ok(Self { key: Some(Arc::new(pair)), asked })
+        Ok(Self { key: Some(Arc::new(pair)), shown })
     }
 }
 
 impl ResolvesClientCert for OwnCertificate {
-    fn resolve(&self, _issuers: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
-        self.asked.store(true, Ordering::Relaxed);
+    fn resolve(&self, _issuers: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.shown.asked.store(true, Ordering::Relaxed);
+        let fits = self.key.as_ref().is_some_and(|pair| pair.key.choose_scheme(schemes).is_some());
+        self.shown.sent.store(fits, Ordering::Relaxed);
         self.key.clone()
     }
 
@@ -113,6 +124,10 @@ fn decrypt(_: &str, file: &Path, _: &Secret) -> Result<PrivateKeyDer<'static>, T
 fn is_open(file: &Path) -> Result<bool, TlsError> {
     let metadata = std::fs::metadata(file)
         .map_err(|error| TlsError::Unreadable { file: file.to_owned(), reason: error.to_string() })?;
+    if !metadata.is_file() {
+        let reason = "it is no plain file".to_owned();
+        return Err(TlsError::BadKey { file: file.to_owned(), reason });
+    }
     let others = if metadata.uid() == 0 { 0o037 } else { 0o077 };
-    Ok(metadata.is_file() && metadata.permissions().mode() & others != 0)
+    Ok(metadata.permissions().mode() & others != 0)
 }

@@ -38,9 +38,6 @@ pub(crate) enum TlsError {
     #[cfg(feature = "encrypted-keys")]
     #[error("the password does not open the key {}", .file.display())]
     WrongKeyPassword { file: PathBuf },
-    /// `sslcertmode=require`, and the server asked for none.
-    #[error("sslcertmode=require, and the server did not ask for our certificate")]
-    NotAsked,
     /// Nobody who is trusted has signed the certificate.
     #[error("the server's certificate was signed by \"{issuer}\", which is not among {roots}")]
     UnknownIssuer { issuer: String, roots: String },

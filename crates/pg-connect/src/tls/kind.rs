@@ -5,7 +5,7 @@
 use x509_cert::Certificate;
 use x509_cert::certificate::Version;
 use x509_cert::der::oid::AssociatedOid;
-use x509_cert::der::oid::db::rfc5280::{ANY_EXTENDED_KEY_USAGE, ID_KP_SERVER_AUTH};
+use x509_cert::der::oid::db::rfc5280::ID_KP_SERVER_AUTH;
 use x509_cert::ext::pkix::{BasicConstraints, ExtendedKeyUsage, KeyUsage, NameConstraints, SubjectAltName};
 
 /// Whether it may sign others. One of version 1 says nothing of that, and may where it signed itself.
@@ -35,11 +35,33 @@ pub(super) fn is_plain_server(certificate: &Certificate) -> bool {
     if extensions.any(|extension| extension.critical && !known.contains(&extension.extn_id)) {
         return false;
     }
-    match fields.get::<ExtendedKeyUsage>() {
+    is_for_servers(certificate)
+}
+
+/// Whether it may be used by servers, or to sign for them, as far as it says what it is for.
+pub(super) fn is_for_servers(certificate: &Certificate) -> bool {
+    match certificate.tbs_certificate.get::<ExtendedKeyUsage>() {
+        Ok(None) => true,
+        Ok(Some((_, usage))) => usage.0.contains(&ID_KP_SERVER_AUTH),
+        Err(_) => false,
+    }
+}
+
+/// Whether its key may be used in a handshake, as far as it says what it is for.
+pub(super) fn may_serve(certificate: &Certificate) -> bool {
+    match certificate.tbs_certificate.get::<KeyUsage>() {
         Ok(None) => true,
         Ok(Some((_, usage))) => {
-            usage.0.contains(&ID_KP_SERVER_AUTH) || usage.0.contains(&ANY_EXTENDED_KEY_USAGE)
+            usage.digital_signature() || usage.key_encipherment() || usage.key_agreement()
         }
         Err(_) => false,
+    }
+}
+
+/// How many authorities may stand between it and a server's certificate; none for any number.
+pub(super) fn path_length(certificate: &Certificate) -> Option<u8> {
+    match certificate.tbs_certificate.get::<BasicConstraints>() {
+        Ok(Some((_, constraints))) => constraints.path_len_constraint,
+        _ => None,
     }
 }

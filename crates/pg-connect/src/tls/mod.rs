@@ -3,8 +3,11 @@
 //!
 //! The key that the server's certificate names must sign the handshake in every mode: SCRAM's channel binding rests on that.
 
+mod authorities;
 mod certificate;
+mod chain;
 mod client;
+mod direct;
 mod error;
 mod kind;
 mod name;
@@ -21,6 +24,7 @@ use rustls::pki_types::ServerName;
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use self::client::Shown;
 use crate::auth_watch::{AuthWatch, Watched};
 use crate::connect::Socket;
 use crate::conninfo::{CertMode, RequireAuth, TlsOptions};
@@ -61,8 +65,8 @@ pub(crate) struct Connector {
     config: Result<Arc<ClientConfig>, TlsError>,
     /// The name that the server is told (SNI), or its address.
     server: String,
-    /// Whether the server asked for our certificate.
-    asked: Arc<AtomicBool>,
+    /// What became of our certificate.
+    shown: Arc<Shown>,
     cert_mode: CertMode,
     watch: AuthWatch,
     progress: Progress,
@@ -77,20 +81,43 @@ impl Connector {
         methods: &RequireAuth,
         progress: Progress,
     ) -> Self {
-        let asked = Arc::<AtomicBool>::default();
+        let shown = Arc::<Shown>::default();
         // What is no name in a certificate's sense is compared by rules of its own, and not told to the server.
         let server = match (ServerName::try_from(host), address) {
             (Err(_), Some(address)) => address.to_string(),
             _ => host.to_owned(),
         };
         Self {
-            config: settings::config(options, host, &asked).map(Arc::new),
+            config: settings::config(options, host, &shown).map(Arc::new),
             server,
-            asked,
+            shown,
             cert_mode: options.cert_mode,
             watch: AuthWatch::new(methods, false),
             progress,
         }
+    }
+}
+
+impl Connector {
+    /// Once the server has let us in: whether `sslcertmode` is met. The error says what is not.
+    pub(super) fn certificate(&self) -> Result<(), &'static str> {
+        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        if self.cert_mode != CertMode::Require {
+            Ok(())
+        } else if !self.is_encrypted() {
+            Err("without TLS it could not ask for our certificate")
+        } else if !is(&self.shown.asked) {
+            Err("it did not ask for our certificate")
+        } else if !is(&self.shown.sent) {
+            Err("there is no certificate of ours that it takes")
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the connection has TLS.
+    pub(super) fn is_encrypted(&self) -> bool {
+        self.progress.stage() == Stage::Encrypted
     }
 }
 
@@ -109,9 +136,6 @@ impl TlsConnect<Watched<Socket>> for Connector {
             let mut maker = Maker::new(ClientConfig::clone(&config));
             let Ok(handshake) = MakeTlsConnect::<Watched<Socket>>::make_tls_connect(&mut maker, &self.server);
             let stream = handshake.connect(socket).await?;
-            if self.cert_mode == CertMode::Require && !self.asked.load(Ordering::Relaxed) {
-                return Err(std::io::Error::other(TlsError::NotAsked));
-            }
             self.progress.set(Stage::Encrypted);
             Ok(Watched::new(stream, self.watch))
         })

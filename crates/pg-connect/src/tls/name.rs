@@ -15,19 +15,28 @@ use x509_cert::ext::pkix::name::GeneralName;
 /// The most names that an error repeats.
 const NAMES: usize = 5;
 
+/// Where the name was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// Among the alternative names, which the authorities' constraints are held against.
+    Alternative,
+    /// In the subject.
+    CommonName,
+}
+
 /// Whether the certificate is for `host`, a name or an address; the error has the names that it is for.
-pub(super) fn check(certificate: &Certificate, host: &str) -> Result<(), String> {
+pub(super) fn check(certificate: &Certificate, host: &str) -> Result<By, String> {
     let address: Option<IpAddr> = host.parse().ok();
     let alternatives = alternatives(certificate);
     let mut names = Vec::new();
-    // An alternative name of the host's kind makes the Common Name a comment.
-    let mut common = true;
-    for name in &alternatives {
+    // An alternative name of the host's kind makes the Common Name a comment; and one that cannot be read may be of it.
+    let mut common = alternatives.is_some();
+    for name in alternatives.iter().flatten() {
         match name {
             GeneralName::DnsName(name) => {
                 common &= address.is_some();
                 if matches_name(name.as_str(), host) {
-                    return Ok(());
+                    return Ok(By::Alternative);
                 }
                 names.push(name.as_str().to_owned());
             }
@@ -35,7 +44,7 @@ pub(super) fn check(certificate: &Certificate, host: &str) -> Result<(), String>
                 common &= address.is_none();
                 let found = ip(bytes.as_bytes());
                 if found.is_some() && found == address {
-                    return Ok(());
+                    return Ok(By::Alternative);
                 }
                 names.extend(found.map(|found| found.to_string()));
             }
@@ -44,11 +53,18 @@ pub(super) fn check(certificate: &Certificate, host: &str) -> Result<(), String>
     }
     if common && let Some(name) = common_name(certificate) {
         if matches_name(&name, host) {
-            return Ok(());
+            return Ok(By::CommonName);
         }
         names.push(name);
     }
     Err(listed(&names))
+}
+
+/// Whether its Common Name alone says for which host it is.
+pub(super) fn is_common_alone(certificate: &Certificate) -> bool {
+    let names = alternatives(certificate);
+    let has_name = names.iter().flatten().any(|name| matches!(name, GeneralName::DnsName(_)));
+    !has_name && common_name(certificate).is_some_and(|name| name.contains('.'))
 }
 
 fn listed(names: &[String]) -> String {
@@ -77,9 +93,10 @@ fn matches_name(pattern: &str, host: &str) -> bool {
     !first.is_empty() && domain.eq_ignore_ascii_case(rest)
 }
 
-fn alternatives(certificate: &Certificate) -> Vec<GeneralName> {
-    let found = certificate.tbs_certificate.get::<SubjectAltName>();
-    found.ok().flatten().map(|(_, names)| names.0).unwrap_or_default()
+/// None where they cannot be read.
+fn alternatives(certificate: &Certificate) -> Option<Vec<GeneralName>> {
+    let found = certificate.tbs_certificate.get::<SubjectAltName>().ok()?;
+    Some(found.map(|(_, names)| names.0).unwrap_or_default())
 }
 
 fn ip(bytes: &[u8]) -> Option<IpAddr> {
@@ -87,7 +104,7 @@ fn ip(bytes: &[u8]) -> Option<IpAddr> {
     four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
 }
 
-/// The last one, as OpenSSL gives it out first; there is hardly ever more than one.
+/// The first one; there is hardly ever another.
 fn common_name(certificate: &Certificate) -> Option<String> {
     let parts = certificate.tbs_certificate.subject.0.iter().flat_map(|part| part.0.iter());
     let value = parts.filter(|part| part.oid == CN).map(|part| &part.value).next()?;

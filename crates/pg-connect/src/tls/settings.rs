@@ -2,26 +2,23 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use rustls::{ClientConfig, SupportedProtocolVersion, version};
+use webpki::{CertRevocationList, OwnedCertRevocationList};
 
-use super::client::OwnCertificate;
+use super::authorities::Authorities;
+use super::client::{OwnCertificate, Shown};
 use super::error::TlsError;
-use super::verify::{Authorities, Verifier};
+use super::verify::Verifier;
 use crate::conninfo::{Negotiation, Roots, SslMode, TlsOptions, TlsVersion};
 
 /// The name of PostgreSQL's protocol, for a server that is spoken to in TLS at once.
 const PROTOCOL: &[u8] = b"postgresql";
 
-/// The settings for a server of this host; `asked` is set when it wants our certificate.
-pub(super) fn config(
-    options: &TlsOptions,
-    host: &str,
-    asked: &Arc<AtomicBool>,
-) -> Result<ClientConfig, TlsError> {
+/// The settings for a server of this host; `shown` tells what became of our certificate.
+pub(super) fn config(options: &TlsOptions, host: &str, shown: &Arc<Shown>) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let authorities = authorities(options)?;
     let host = match options.mode {
@@ -29,7 +26,7 @@ pub(super) fn config(
         SslMode::VerifyFull => Some(host.to_owned()),
         _ => None,
     };
-    let own = OwnCertificate::load(options, &provider, asked)?;
+    let own = OwnCertificate::load(options, &provider, shown)?;
     let verifier = Verifier::new(Arc::clone(&provider), authorities, host);
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions(options))
@@ -106,28 +103,44 @@ pub(super) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, 
     }
 }
 
-/// The lists of revoked certificates. As in libpq a file or a directory that is not there says nothing.
-fn revoked(options: &TlsOptions) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+/// The lists of revoked certificates. As in libpq a file that is not there says nothing; a directory that was named has to have one.
+fn revoked(options: &TlsOptions) -> Result<Vec<CertRevocationList<'static>>, TlsError> {
     let mut lists = Vec::new();
     if let Some(file) = options.crl_file().filter(|file| file.exists()) {
-        let text = read(&file)?;
-        let found: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&text).collect();
-        let found = found.ok().filter(|found| !found.is_empty());
-        lists.extend(found.ok_or(TlsError::Empty { file, what: "list of revoked certificates" })?);
+        lists.extend(lists_of(&read(&file)?)?);
+        if lists.is_empty() {
+            return Err(TlsError::Empty { file, what: "list of revoked certificates" });
+        }
     }
-    let Some(entries) = options.crl_dir.as_ref().and_then(|directory| std::fs::read_dir(directory).ok())
-    else {
-        return Ok(lists);
-    };
+    let Some(directory) = &options.crl_dir else { return Ok(lists) };
+    let unreadable =
+        |error: std::io::Error| TlsError::Unreadable { file: directory.clone(), reason: error.to_string() };
+    let before = lists.len();
     // Their names are hashes of the issuers, for those who look one up; all of them are few.
-    for entry in entries.flatten() {
-        let text = read(&entry.path())?;
-        lists.extend(CertificateRevocationListDer::pem_slice_iter(&text).filter_map(Result::ok));
+    for entry in std::fs::read_dir(directory).map_err(unreadable)? {
+        lists.extend(lists_of(&read(&entry.map_err(unreadable)?.path())?)?);
+    }
+    if lists.len() == before {
+        return Err(TlsError::Empty { file: directory.clone(), what: "list of revoked certificates" });
     }
     Ok(lists)
 }
 
+fn lists_of(text: &[u8]) -> Result<Vec<CertRevocationList<'static>>, TlsError> {
+    CertificateRevocationListDer::pem_slice_iter(text)
+        .map(|list| {
+            let list = OwnedCertRevocationList::from_der(&list.map_err(|_| TlsError::Lists)?);
+            list.map(CertRevocationList::from).map_err(|_| TlsError::Lists)
+        })
+        .collect()
+}
+
+/// Reads a plain file: another may never come to its end.
 pub(super) fn read(file: &Path) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(file)
-        .map_err(|error| TlsError::Unreadable { file: file.to_owned(), reason: error.to_string() })
+    let unreadable = |reason: String| TlsError::Unreadable { file: file.to_owned(), reason };
+    let metadata = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(unreadable("it is no plain file".to_owned()));
+    }
+    std::fs::read(file).map_err(|error| unreadable(error.to_string()))
 }

@@ -1,40 +1,23 @@
 //! The verification of the server's certificate, by libpq's modes.
 //!
-//! The chain is verified by webpki. It refuses some certificates that OpenSSL, and so libpq, takes: of X.509 version 1, and those of an
-//! authority that the server uses itself. Where an authority in the file has signed such a one directly, that is verified here. Not
-//! taken, unlike libpq: signatures and keys that ring does not know (P-521, Ed448, DSA, RSA below 2048 bits, SHA-1), and a chain to a
-//! version 1 certificate over one in between. Lists of revoked certificates have to be of version 2.
+//! Not taken, unlike libpq: signatures and keys that ring does not know (P-521, Ed448, DSA, RSA below 2048 bits, SHA-1), a chain to a
+//! version 1 certificate over one in between, and lists of revoked certificates of version 1.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls13_signature_with_raw_key};
-use rustls::pki_types::{
-    CertificateDer, CertificateRevocationListDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
-};
-use rustls::{CertificateError, DigitallySignedStruct, PeerMisbehaved, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, PeerMisbehaved, SignatureScheme};
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
-use super::certificate;
+use super::authorities::{Authorities, dates, issuer, period};
+use super::chain::{self, Names};
 use super::error::TlsError;
-use super::{kind, name};
+use super::name::By;
+use super::{certificate, direct, kind, name};
 use locktop_base::text;
-
-/// The most of a name in a certificate that is repeated.
-const NAME: usize = 120;
-
-/// Authorities whose signature counts.
-#[derive(Debug)]
-pub(super) struct Authorities {
-    /// For people: the file, or whose they are.
-    pub(super) described: String,
-    pub(super) certificates: Vec<CertificateDer<'static>>,
-    /// Lists of revoked certificates; with one, each certificate of a chain has to be on none, and known to one.
-    pub(super) revoked: Vec<CertificateRevocationListDer<'static>>,
-}
 
 /// What of the server's certificate is verified. That the server has its key is, in any case: SCRAM's channel binding rests on that.
 #[derive(Debug)]
@@ -57,208 +40,84 @@ impl Verifier {
     fn verify(
         &self,
         authorities: &Authorities,
-        leaf: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
+        shown: (&CertificateDer<'_>, &[CertificateDer<'_>]),
+        names: Names,
         now: UnixTime,
     ) -> Result<(), TlsError> {
+        let (leaf, between) = shown;
         let parsed = Certificate::from_der(leaf)
             .map_err(|error| TlsError::Certificate { reason: format!("it cannot be read: {error}") })?;
-        // The order of OpenSSL's complaints: the chain, then the dates along it.
-        let chain = self.chain(authorities, leaf, between, now);
-        let direct = |why: TlsError| {
-            let answer = self.directly(authorities, leaf, &parsed, now);
-            answer.map_err(|own| own.unwrap_or(why))
-        };
-        match chain {
-            Ok(()) => {}
-            Err(Unverified::Refused(error)) => return Err(explain(authorities, &parsed, &error)),
-            Err(Unverified::Lists) => return Err(TlsError::Lists),
-            Err(Unverified::Unread(reason)) => {
-                let known =
-                    authorities.certificates.iter().filter_map(|root| Certificate::from_der(root).ok());
-                let issuer = &parsed.tbs_certificate.issuer;
-                direct(if known.into_iter().any(|root| root.tbs_certificate.subject == *issuer) {
-                    TlsError::Certificate { reason }
-                } else {
-                    unknown(authorities, &parsed, between, now)
-                })?;
+        // OpenSSL holds the Common Name against what the authorities may sign for, where it may stand for a host; webpki does not.
+        let names = if name::is_common_alone(&parsed) { Names::Unconstrained } else { names };
+        let refused = match chain::verify(&self.provider, authorities, shown, names, now) {
+            Ok(()) => None,
+            // What webpki does not read may still have been signed by an authority itself.
+            Err(
+                webpki::Error::CaUsedAsEndEntity
+                | webpki::Error::UnsupportedCertVersion
+                | webpki::Error::UnknownIssuer,
+            ) => {
+                let direct = direct::verify(&self.provider, authorities, leaf, &parsed, now);
+                direct.err().map(|why| why.unwrap_or_else(|| authorities.unknown(&parsed, between, now)))
             }
-            Err(Unverified::NoIssuer) => direct(unknown(authorities, &parsed, between, now))?,
+            Err(error) => Some(explain(authorities, &parsed, &error)),
+        };
+        if let Some(refused) = refused {
+            return Err(refused);
+        }
+        if !kind::may_serve(&parsed) {
+            let reason = "its key was made for another purpose than servers (key usage)".to_owned();
+            return Err(TlsError::Certificate { reason });
         }
         dates(&parsed, now)
     }
 
-    fn chain(
+    fn verify_name(
         &self,
-        authorities: &Authorities,
-        leaf: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
+        host: &str,
+        shown: (&CertificateDer<'_>, &[CertificateDer<'_>]),
         now: UnixTime,
-    ) -> Result<(), Unverified> {
-        let mut roots = RootCertStore::empty();
-        // One that is out of date does not count; the library knows no dates of theirs.
-        let valid = |root: &&CertificateDer<'_>| {
-            Certificate::from_der(root)
-                .is_ok_and(|root| dates(&root, now).is_ok() && kind::is_authority(&root))
-        };
-        roots.add_parsable_certificates(authorities.certificates.iter().filter(valid).cloned());
-        if roots.is_empty() {
-            return Err(Unverified::NoIssuer);
-        }
-        let verifier =
-            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&self.provider))
-                .with_crls(authorities.revoked.iter().cloned())
-                .build()
-                .map_err(|_| Unverified::Lists)?;
-        // The name is compared by other rules.
-        let any = ServerName::IpAddress(std::net::Ipv4Addr::UNSPECIFIED.into());
-        match verifier.verify_server_cert(leaf, between, &any, &[], now) {
-            Ok(_) => Ok(()),
-            Err(rustls::Error::InvalidCertificate(error)) => match error {
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => Ok(()),
-                CertificateError::UnknownIssuer => Err(Unverified::NoIssuer),
-                CertificateError::Other(other) => Err(Unverified::Unread(other.to_string())),
-                CertificateError::BadEncoding => Err(Unverified::Unread("it cannot be read".to_owned())),
-                error => Err(Unverified::Refused(error)),
-            },
-            Err(other) => Err(Unverified::Unread(other.to_string())),
-        }
-    }
-
-    /// Whether one of the authorities signed it themselves. The error is empty where none did.
-    fn directly(
-        &self,
-        authorities: &Authorities,
-        leaf: &CertificateDer<'_>,
-        parsed: &Certificate,
-        now: UnixTime,
-    ) -> Result<(), Option<TlsError>> {
-        // The file has this very certificate.
-        let itself = authorities.certificates.iter().any(|root| root == leaf);
-        if itself && parsed.tbs_certificate.issuer == parsed.tbs_certificate.subject {
-            return Ok(());
-        }
-        // Whether it was revoked cannot be said.
-        if !authorities.revoked.is_empty() || !kind::is_plain_server(parsed) {
-            return Err(None);
-        }
-        let signed = certificate::signed(leaf).ok_or(None)?;
-        for root in &authorities.certificates {
-            let Ok(issuer) = Certificate::from_der(root) else { continue };
-            let Some(key) = certificate::public_key(root) else { continue };
-            let is_issuer = issuer.tbs_certificate.subject == parsed.tbs_certificate.issuer;
-            if !is_issuer || !kind::is_authority(&issuer) || kind::is_constrained(&issuer) {
-                continue;
+    ) -> Result<(), TlsError> {
+        let parsed = Certificate::from_der(shown.0)
+            .map_err(|error| TlsError::Certificate { reason: format!("it cannot be read: {error}") })?;
+        let other = |names| TlsError::OtherName { names, host: text::one_line(host).into_owned() };
+        match (name::check(&parsed, host).map_err(other)?, &self.authorities) {
+            (By::CommonName, Some(authorities)) => {
+                self.verify(authorities, shown, Names::Unconstrained, now).map_err(|_| TlsError::Certificate {
+                    reason: "its authority may sign for certain names only, and it has its name where that cannot be told (Common Name)".to_owned(),
+                })
             }
-            let algorithms = self.provider.signature_verification_algorithms.all.iter();
-            let verified = algorithms
-                .filter(|algorithm| algorithm.public_key_alg_id().as_ref() == key.algorithm)
-                .filter(|algorithm| algorithm.signature_alg_id().as_ref() == signed.algorithm)
-                .any(|algorithm| {
-                    algorithm.verify_signature(key.key, signed.content, signed.signature).is_ok()
-                });
-            if verified {
-                return dates(&issuer, now).map_err(|_| Some(root_expired(authorities, &issuer)));
-            }
+            _ => Ok(()),
         }
-        Err(None)
     }
 }
 
-fn explain(authorities: &Authorities, leaf: &Certificate, error: &CertificateError) -> TlsError {
+fn explain(authorities: &Authorities, leaf: &Certificate, error: &webpki::Error) -> TlsError {
+    use webpki::Error;
+
     let (from, until) = period(leaf);
-    match error {
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsError::Expired { until },
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            TlsError::NotYetValid { from }
+    let reason = match error {
+        // The second ends before it begins.
+        Error::CertExpired { .. } | Error::InvalidCertValidity => return TlsError::Expired { until },
+        Error::CertNotValidYet { .. } => return TlsError::NotYetValid { from },
+        Error::CertRevoked => "it was revoked (sslcrl)".to_owned(),
+        Error::UnknownRevocationStatus => {
+            "no list of sslcrl is of its authority, so that it may be revoked".to_owned()
         }
-        CertificateError::Revoked => TlsError::Certificate { reason: "it was revoked (sslcrl)".to_owned() },
-        CertificateError::UnknownRevocationStatus => TlsError::Certificate {
-            reason: "no list of sslcrl is of its authority, so that it may be revoked".to_owned(),
-        },
-        CertificateError::BadSignature => TlsError::Certificate {
-            reason: format!("its signature is not that of \"{}\" in {}", issuer(leaf), authorities.described),
-        },
-        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            TlsError::Certificate { reason: "it was made for another purpose than servers".to_owned() }
+        Error::CrlExpired { .. } => {
+            "the list of revoked certificates (sslcrl, sslcrldir) is out of date".to_owned()
         }
-        other => TlsError::Certificate { reason: text::one_line(&other.to_string()).into_owned() },
-    }
-}
-
-/// Why a chain was not verified.
-enum Unverified {
-    /// No authority has signed it.
-    NoIssuer,
-    /// The lists of revoked certificates are not what webpki reads.
-    Lists,
-    /// It is not what webpki reads.
-    Unread(String),
-    /// It is wrong.
-    Refused(CertificateError),
-}
-
-/// Nobody who is trusted has signed it: says which authority was missed, and whether it is there and out of date.
-fn unknown(
-    authorities: &Authorities,
-    leaf: &Certificate,
-    between: &[CertificateDer<'_>],
-    now: UnixTime,
-) -> TlsError {
-    // The last one that the server showed says who would have to be known.
-    let last = between.iter().rev().find_map(|certificate| Certificate::from_der(certificate).ok());
-    let last = last.as_ref().unwrap_or(leaf);
-    for root in authorities.certificates.iter().filter_map(|root| Certificate::from_der(root).ok()) {
-        let is_named =
-            [last, leaf].iter().any(|one| one.tbs_certificate.issuer == root.tbs_certificate.subject);
-        if is_named && dates(&root, now).is_err() {
-            return root_expired(authorities, &root);
+        Error::InvalidSignatureForPublicKey => {
+            format!("its signature is not that of \"{}\" in {}", issuer(leaf), authorities.described)
         }
-    }
-    let roots = authorities.described.clone();
-    if leaf.tbs_certificate.issuer == leaf.tbs_certificate.subject {
-        TlsError::SelfSigned { subject: subject(leaf), roots }
-    } else {
-        TlsError::UnknownIssuer { issuer: issuer(last), roots }
-    }
-}
-
-fn root_expired(authorities: &Authorities, root: &Certificate) -> TlsError {
-    let (from, until) = period(root);
-    TlsError::RootExpired { subject: subject(root), roots: authorities.described.clone(), from, until }
-}
-
-fn subject(certificate: &Certificate) -> String {
-    shown(&certificate.tbs_certificate.subject.to_string())
-}
-
-fn issuer(certificate: &Certificate) -> String {
-    shown(&certificate.tbs_certificate.issuer.to_string())
-}
-
-fn shown(name: &str) -> String {
-    text::fit(&text::one_line_prefix(name, NAME), NAME).into_owned()
-}
-
-/// From when until when it is valid, for people.
-fn period(certificate: &Certificate) -> (String, String) {
-    let validity = certificate.tbs_certificate.validity;
-    let shown =
-        |time: x509_cert::time::Time| time.to_date_time().to_string().replace('T', " ").replace('Z', " UTC");
-    (shown(validity.not_before), shown(validity.not_after))
-}
-
-fn dates(certificate: &Certificate, now: UnixTime) -> Result<(), TlsError> {
-    let validity = certificate.tbs_certificate.validity;
-    let now = Duration::from_secs(now.as_secs());
-    let (from, until) = period(certificate);
-    if now < validity.not_before.to_unix_duration() {
-        return Err(TlsError::NotYetValid { from });
-    }
-    if now > validity.not_after.to_unix_duration() {
-        return Err(TlsError::Expired { until });
-    }
-    Ok(())
+        Error::RequiredEkuNotFoundContext(_) => "it was made for another purpose than servers".to_owned(),
+        Error::NameConstraintViolation => "its authority may not sign for its names".to_owned(),
+        Error::PathLenConstraintViolated => {
+            "more authorities are in between than the first one allows".to_owned()
+        }
+        other => text::one_line(&other.to_string()).into_owned(),
+    };
+    TlsError::Certificate { reason }
 }
 
 fn public_key<'a>(cert: &'a CertificateDer<'_>) -> Result<certificate::PublicKey<'a>, rustls::Error> {
@@ -274,13 +133,12 @@ impl ServerCertVerifier for Verifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
+        let shown = (end_entity, intermediates);
         if let Some(authorities) = &self.authorities {
-            self.verify(authorities, end_entity, intermediates, now)?;
+            self.verify(authorities, shown, Names::Any, now)?;
         }
         if let Some(host) = &self.host {
-            let parsed = Certificate::from_der(end_entity).map_err(|_| CertificateError::BadEncoding)?;
-            name::check(&parsed, host)
-                .map_err(|names| TlsError::OtherName { names, host: text::one_line(host).into_owned() })?;
+            self.verify_name(host, shown, now)?;
         }
         Ok(ServerCertVerified::assertion())
     }

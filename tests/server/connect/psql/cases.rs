@@ -364,6 +364,8 @@ dbname=postgres"),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslcertmode=disable").since(16, true),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslcertmode=nonsense").since(16, false),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslcertmode=require sslmode=require").since(16, false),
+    case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslcertmode=require sslmode=prefer").since(16, false),
+    case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslcertmode=require sslmode=disable").since(16, false),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslrootcert=system sslmode=require").since(16, false),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslrootcert=system").since(16, false),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice password=right sslnegotiation=postgres").since(17, true),
@@ -406,6 +408,9 @@ dbname=postgres"),
     case("postgresql://{E}:{P}/postgres?options=-c%20nonsense%3D1"),
     // The password file.
     case("host=127.0.0.1 port={P} dbname=postgres user=alice").files(&[(".pgpass", 0o600, "127.0.0.1:{P}:postgres:alice:right
+")]),
+    case("host=127.0.0.1 port={P} dbname=postgres user=alice").files(&[(".pgpass", 0o600, "127.0.0.1:{P}:postgres:alice:
+*:*:*:*:right
 ")]),
     case("host=127.0.0.1 port={P} dbname=postgres user=alice").files(&[(".pgpass", 0o600, "*:*:*:*:right
 ")]),

@@ -25,22 +25,34 @@ pub(super) struct Wanted<'a> {
 impl Authority {
     /// One of its own.
     pub(super) fn new(directory: &Path, name: &'static str) -> Self {
+        Self::with(directory, name, AUTHORITY)
+    }
+
+    /// The same with other extensions.
+    pub(super) fn with(directory: &Path, name: &'static str, extensions: &str) -> Self {
         let authority = Self { directory: directory.to_owned(), name };
         authority.key(name);
-        authority.sign(
-            Wanted { name, subject: &format!("/O=test/CN={name}"), extensions: AUTHORITY, days: 30 },
-            None,
-        );
+        authority.sign(Wanted { name, subject: &format!("/O=test/CN={name}"), extensions, days: 30 }, None);
         authority
     }
 
     /// One whose certificate is another's work.
     pub(super) fn under(&self, name: &'static str) -> Self {
+        self.under_with(name, AUTHORITY)
+    }
+
+    /// The same with other extensions.
+    pub(super) fn under_with(&self, name: &'static str, extensions: &str) -> Self {
         let authority = Self { directory: self.directory.clone(), name };
         authority.key(name);
-        let wanted = Wanted { name, subject: &format!("/O=test/CN={name}"), extensions: AUTHORITY, days: 30 };
+        let subject = format!("/O=test/CN={name}");
+        let wanted = Wanted { name, subject: &subject, extensions, days: 30 };
         self.sign(wanted, Some(self));
         authority
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     pub(super) fn file(&self, name: &str) -> PathBuf {
@@ -111,18 +123,27 @@ impl Authority {
 
     /// A list of revoked certificates with these in it.
     pub(super) fn revoke(&self, certificates: &[PathBuf]) -> PathBuf {
-        self.list(
-            certificates,
-            "crlnumber=NUMBER\ncrl_extensions=more\n[more]\nauthorityKeyIdentifier=keyid:always\n",
-        )
+        self.list(certificates, VERSION_2, &[])
+    }
+
+    /// An empty one that is out of date.
+    pub(super) fn revoke_until_yesterday(&self) -> PathBuf {
+        let list = self.list(
+            &[],
+            VERSION_2,
+            &["-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", "20200201000000Z"],
+        );
+        let old = self.file("old.crl");
+        std::fs::rename(list, &old).unwrap();
+        old
     }
 
     /// The same, of the first version of such lists.
     pub(super) fn revoke_in_version_1(&self, certificates: &[PathBuf]) -> PathBuf {
-        self.list(certificates, "")
+        self.list(certificates, "", &[])
     }
 
-    fn list(&self, certificates: &[PathBuf], more: &str) -> PathBuf {
+    fn list(&self, certificates: &[PathBuf], more: &str, times: &[&str]) -> PathBuf {
         let number = self.file("number");
         std::fs::write(&number, "01\n").unwrap();
         let (index, config) = (self.file("index.txt"), self.file("ca.cnf"));
@@ -147,10 +168,14 @@ impl Authority {
         }
         let list = self.file(&format!("{}.crl", self.name));
         ca(&mut |command| {
-            command.arg("-gencrl").arg("-out").arg(&list);
+            command.arg("-gencrl").args(times).arg("-out").arg(&list);
         });
         list
     }
 }
+
+/// What makes a list of revoked certificates one of version 2.
+const VERSION_2: &str =
+    "crlnumber=NUMBER\ncrl_extensions=more\n[more]\nauthorityKeyIdentifier=keyid:always\n";
 
 const AUTHORITY: &str = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\n";

@@ -34,6 +34,7 @@ pub(super) fn all(ca: &Authority, other: &Authority) -> Vec<Case> {
     let mut cases = maker.names();
     cases.extend(maker.addresses());
     cases.extend(maker.authorities());
+    cases.extend(maker.limits());
     cases.extend(maker.by_themselves());
     cases.extend(maker.of_version_1());
     cases
@@ -175,6 +176,105 @@ impl Maker<'_> {
             with(
                 self.ca.file("server.key"),
                 self.case("no certificate in the file", good, always("has no certificate in PEM")),
+            ),
+        ]
+    }
+
+    /// What an authority may sign, and what a key is for.
+    fn limits(&self) -> Vec<Case> {
+        let authority = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign,cRLSign\n";
+        let constrained = self.ca.under_with(
+            "constrained",
+            &format!("{authority}nameConstraints=critical,permitted;DNS:good.test\n"),
+        );
+        let unsigning = self.ca.under_with(
+            "unsigning",
+            "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,digitalSignature\n",
+        );
+        let between = self.ca.under("sub");
+        let for_clients = Authority::with(
+            self.ca.directory(),
+            "clients-root",
+            &format!("{authority}extendedKeyUsage=clientAuth\n"),
+        );
+        let alone = Authority::with(
+            self.ca.directory(),
+            "alone",
+            "basicConstraints=critical,CA:TRUE,pathlen:0\nkeyUsage=critical,keyCertSign,cRLSign\n",
+        );
+        let beneath_alone = alone.under("beneath-alone");
+        let under = |by: &Authority, name: &str, subject: &str, extensions: &str| {
+            let leaf = by.issue("server", Wanted { name, subject, extensions, days: 30 });
+            self.joined(&format!("{name}-chain.crt"), [&leaf, &by.certificate()])
+        };
+        let (common, plain) = (format!("/CN={HOST}"), "basicConstraints=CA:FALSE\n");
+        let whole = self.joined("whole.crt", [&self.ca.certificate(), &between.certificate()]);
+        let sub_leaf = between
+            .issue("server", Wanted { name: "sub-leaf", subject: "/CN=x", extensions: &self.good, days: 30 });
+        let with = |root, case| Case { root, ..case };
+        let usage = |name, words: &str, errors| {
+            let extensions = format!("{}keyUsage=critical,{words}\n", self.good);
+            self.case(name, self.issue(name, "/CN=x", &extensions), errors)
+        };
+        let purpose = always("made for another purpose than servers (key usage)");
+        vec![
+            self.case(
+                "constrained, by alternative name",
+                under(&constrained, "limited", "/CN=x", &self.good),
+                always("its authority may not sign for its names"),
+            ),
+            self.case(
+                "constrained, by the subject alone",
+                under(&constrained, "limited-cn", &common, plain),
+                always("its authority may not sign for its names"),
+            ),
+            self.case(
+                "in between one that may not sign",
+                under(&unsigning, "unsigned", "/CN=x", &self.good),
+                always("signed by"),
+            ),
+            with(whole, self.case("the file has the one in between", &sub_leaf, WORKS)),
+            with(
+                between.certificate(),
+                self.case("the file has that one alone", &sub_leaf, always("signed by")),
+            ),
+            with(
+                for_clients.certificate(),
+                self.case(
+                    "authority for clients",
+                    for_clients.issue(
+                        "server",
+                        Wanted { name: "cl", subject: "/CN=x", extensions: &self.good, days: 30 },
+                    ),
+                    always("signed by"),
+                ),
+            ),
+            with(
+                alone.certificate(),
+                self.case(
+                    "more in between than allowed",
+                    under(&beneath_alone, "deep", "/CN=x", &self.good),
+                    always("more authorities are in between"),
+                ),
+            ),
+            with(
+                alone.certificate(),
+                self.case(
+                    "none in between where none may be",
+                    alone.issue(
+                        "server",
+                        Wanted { name: "shallow", subject: "/CN=x", extensions: &self.good, days: 30 },
+                    ),
+                    WORKS,
+                ),
+            ),
+            usage("for-data", "dataEncipherment", purpose),
+            usage("for-signing", "digitalSignature", WORKS),
+            usage("for-keys", "keyEncipherment", WORKS),
+            self.case(
+                "an authority that may sign certificates alone",
+                self.issue("sign-only", "/CN=x", &format!("{}{authority}", self.good)),
+                purpose,
             ),
         ]
     }
