@@ -21,7 +21,7 @@ use super::{draw_line, split_bottom};
 use crate::app::App;
 use crate::app::dialog::{self, Choice, Dialog};
 use crate::app::line::{Line, Tone};
-use crate::model::plan::Confirm;
+use crate::model::plan::{Confirm, Verb};
 
 /// Rows beside the lines: the border, and what is below them.
 const BESIDE: u16 = 4;
@@ -95,7 +95,7 @@ fn asked(app: &App, dialog: &Dialog) -> Option<Line> {
     Some(match &dialog.word {
         _ if !dialog.is_armed() => Line::new(),
         Some(word) if dialog.typed.is_empty() => Line::new().with(word.as_str(), Tone::Warning),
-        _ => Line::new().with(dialog.plan.confirm.asks(), Tone::Plain),
+        _ => Line::new().with(dialog.plan.confirm.asks(dialog.order.verb == Verb::Unlock), Tone::Plain),
     })
 }
 

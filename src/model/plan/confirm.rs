@@ -52,14 +52,17 @@ impl Confirm {
         self.word().is_some_and(|word| word == typed.trim())
     }
 
-    /// What to type, in words.
+    /// What to type, in words; `unlocks` where it is a lease's, and not a process id.
     #[must_use]
-    pub fn asks(&self) -> String {
+    pub fn asks(&self, unlocks: bool) -> String {
         match self {
             Self::Nothing => "nothing to do".to_owned(),
             Self::Yes => "y to confirm".to_owned(),
             Self::Count(several) => format!("type {several} to confirm all {several}"),
-            Self::Owner(owner) => format!("its owner may be alive: type {owner} to confirm"),
+            Self::Owner(owner) => {
+                let what = if unlocks { "the lease" } else { "its pid" };
+                format!("its owner may be alive: type {owner}, {what}, to confirm")
+            }
             Self::Name(name) => format!("nothing was selected: type {name} to confirm"),
         }
     }
