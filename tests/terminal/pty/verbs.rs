@@ -116,7 +116,7 @@ async fn tasks(desk: &mut Desk, db: &Client) {
 }
 
 async fn leases(desk: &mut Desk, db: &Client) {
-    ask(desk, "5", "node1", "U", &["lease_force_release(7, token ", "type 7 to confirm"]);
+    ask(desk, "5", "node1", "U", &["lease_force_release(7, token ", "type 7, the lease, to confirm"]);
     // Something else is no confirmation.
     desk.screen.keys("8<enter>");
     says(desk, "does not match: not confirmed");
