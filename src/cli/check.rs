@@ -7,16 +7,13 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::config::duration;
-use crate::wire::check::{CheckFormat, Limits, Range, Status, names};
+use crate::wire::check::{CheckFormat, Limits, MEASURES, Measure, Range, Status, names};
 
 /// The name by which it has the conventions of a monitoring plugin.
 const PLUGIN: &str = "check_locktop";
 
 /// `locktop check`.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Ranges: 10 alerts above 10 (and below 0), 10: below 10, ~:10 above 10, 10:20 outside of both, @10:20 between them; times may have a unit (30s, 5m, 1h).
-A link to locktop that is called check_locktop takes the options of a monitoring plugin (-H HOST -w NAME=RANGE -c NAME=RANGE -t SECONDS).")]
 pub struct CheckArgs {
     /// From when on a check is a WARNING; may be given more than once. As -w NAME=RANGE too.
     #[arg(long, value_name = "NAME=RANGE", value_parser = limit)]
@@ -73,6 +70,26 @@ pub enum DownIs {
     Critical,
 }
 
+/// What stands below the options: the checks with their limits, and what a range is.
+pub(super) fn after_help() -> String {
+    let range = |range: Option<Range>| range.map_or_else(|| "-".to_owned(), |range| range.to_string());
+    let row = |measure: &Measure| {
+        let unit = if measure.unit == "c" { "" } else { measure.unit };
+        let (warning, critical) = (range(measure.warning), range(measure.critical));
+        format!("  {:<16}{unit:<4}{warning:>8}{critical:>9}\n", measure.name)
+    };
+    let rows = MEASURES.iter().map(row).collect::<Vec<_>>().concat();
+    format!(
+        "Checks, with their unit and what is still no WARNING and no CRITICAL:\n{rows}  and connect (s), blocked_seconds (s, with --looks)\n\n\
+         Ranges: 10 alerts above 10 (and below 0), 10: below 10, ~:10 above 10, 10:20 outside of both, @10:20 between them; times may have a \
+         unit (30s, 5m, 1h). A shell may want quotes: -c 'worst_root=~:10'.\n\n\
+         Examples:\n  locktop check app\n  locktop check -w waiting=5 -c worst_root=10 -c longest_wait=5m app\n  \
+         locktop check --only tasks_orphan,tasks_overdue --looks 3 app\n\n\
+         Exit status: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN, which wrong usage and this help are, too.\n\
+         A link to locktop that is called check_locktop takes a plugin's options: -H HOST -w NAME=RANGE -c NAME=RANGE -t SECONDS."
+    )
+}
+
 impl CheckArgs {
     /// Ranges and the checks that are wanted.
     #[must_use]
@@ -83,6 +100,13 @@ impl CheckArgs {
             only: self.only.clone(),
             not: self.not.clone(),
         }
+    }
+
+    /// Whether the command line names this check.
+    #[must_use]
+    pub fn names(&self, name: &str) -> bool {
+        let limits = self.warning.iter().chain(&self.critical).map(|(check, _)| check);
+        limits.chain(&self.only).any(|check| check == name)
     }
 
     /// Whose words.
@@ -155,12 +179,20 @@ fn is_plugin(line: &[OsString]) -> bool {
     line.first().and_then(|program| Path::new(program).file_name()).is_some_and(|name| name == PLUGIN)
 }
 
-/// Where the command stands.
+/// Where the command stands, if it is the first one there is.
 fn command(line: &[OsString]) -> Option<usize> {
-    let at = line.iter().skip(1).position(|word| word == "check")? + 1;
-    let before = line.get(at - 1)?.to_str();
-    let is_value = before.is_some_and(|before| WITH_VALUE.contains(&before) || before == "config");
-    (!is_value).then_some(at)
+    let commands = super::command::command();
+    let is_command = |word: &str| commands.get_subcommands().any(|command| command.get_name() == word);
+    let words = line.windows(2).enumerate();
+    let mut found = words.filter_map(|(at, pair)| match pair {
+        [before, word] => {
+            let word = word.to_str().filter(|word| is_command(word))?;
+            let is_value = before.to_str().is_some_and(|before| WITH_VALUE.contains(&before));
+            (!is_value).then_some((at + 1, word))
+        }
+        _ => None,
+    });
+    found.next().filter(|(_, word)| *word == "check").map(|(at, _)| at)
 }
 
 /// A plugin's options as ours: `-w` and `-c` are limits in a check, where nobody is asked for a password; and by the plugin's name
@@ -170,8 +202,9 @@ pub(super) fn translate(line: Vec<OsString>) -> Vec<OsString> {
     let Some(from) = (if by_name { Some(0) } else { command(&line) }) else { return line };
     let mut out: Vec<OsString> = Vec::with_capacity(line.len() + 1);
     for (at, word) in line.iter().enumerate() {
+        // Nobody is asked for a password, so that psql's -w has no sense here.
         let is_limit =
-            || line.get(at + 1).and_then(|next| next.to_str()).is_some_and(|next| next.contains('='));
+            || line.get(at + 1).and_then(|next| next.to_str()).is_some_and(|next| !next.starts_with('-'));
         out.push(match word.to_str() {
             Some("-w") if at > from && is_limit() => "--warning".into(),
             Some("-c") if at > from && is_limit() => "--critical".into(),
@@ -202,7 +235,10 @@ mod tests {
                 true,
             ),
             ("locktop -w check prod", "locktop -w check prod", true),
-            ("locktop check -w prod", "locktop check -w prod", true),
+            ("locktop check -w prod", "locktop check --warning prod", true),
+            ("locktop check -w --looks 2", "locktop check -w --looks 2", true),
+            ("locktop man check", "locktop man check", false),
+            ("locktop schema check", "locktop schema check", false),
             ("locktop -d check", "locktop -d check", false),
             ("locktop config check", "locktop config check", false),
             ("locktop -w a=b", "locktop -w a=b", false),

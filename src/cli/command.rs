@@ -17,7 +17,8 @@ const LOCAL: [&str; 8] = ["completions", "man", "config", "print", "check", "pat
 /// The whole definition. An option that stands before a command counts for all; the help of a command names only those
 /// that make a difference to it.
 pub(super) fn command() -> Command {
-    let mut command = Cli::command();
+    let mut command =
+        Cli::command().mut_subcommand("check", |check| check.after_help(super::check::after_help()));
     // From here on every command has the options that it shares with the others.
     command.build();
     for subcommand in command.get_subcommands_mut() {

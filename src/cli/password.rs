@@ -19,11 +19,11 @@ pub enum Prompt {
     Always,
 }
 
-/// Asks for the password of something on the controlling terminal, without echo. None when there is no such terminal.
+/// Asks for the password of something on the controlling terminal, without echo; above it stands why it is asked for, where there is more to say. None when there is no such terminal.
 ///
 /// # Errors
 /// When the terminal cannot be used, or the user gives up ([`io::ErrorKind::Interrupted`]).
-pub(super) fn ask(what: &str) -> io::Result<Option<Secret>> {
+pub(super) fn ask(what: &str, note: Option<&str>) -> io::Result<Option<Secret>> {
     let Ok(mut terminal) = File::options().read(true).write(true).open("/dev/tty") else { return Ok(None) };
     let before = tcgetattr(&terminal)?;
     let mut quiet = before.clone();
@@ -33,6 +33,9 @@ pub(super) fn ask(what: &str) -> io::Result<Option<Secret>> {
     quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
     tcsetattr(&terminal, OptionalActions::Flush, &quiet)?;
     let restore = Restore { terminal: terminal.try_clone()?, before };
+    if let Some(note) = note {
+        writeln!(terminal, "{}\r", crate::text::one_line(note))?;
+    }
     write!(terminal, "Password for {}: ", crate::text::one_line(what))?;
     terminal.flush()?;
     let line = read_line(&mut terminal);

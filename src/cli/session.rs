@@ -12,7 +12,7 @@ pub(super) fn ask_first(info: ConnInfo, prompt: Prompt) -> Result<ConnInfo, Conn
     if prompt != Prompt::Always {
         return Ok(info);
     }
-    ask(&info)?.ok_or_else(|| {
+    ask(&info, None)?.ok_or_else(|| {
         ConnectError::Other("-W asks for a password, and there is no terminal to ask on".to_owned())
     })
 }
@@ -31,21 +31,21 @@ pub(super) fn ask_after(
     }
     if let Some(key) = error.needs_key_password() {
         let what = format!("the key {}", key.display());
-        return Ok(ask_for(&what)?.map(|secret| info.clone().with_key_password(secret)));
+        return Ok(ask_for(&what, None)?.map(|secret| info.clone().with_key_password(secret)));
     }
     if prompt != Prompt::IfNeeded || !error.needs_password() {
         return Ok(None);
     }
-    Ok(ask(info)?.filter(ConnInfo::has_password))
+    Ok(ask(info, error.password_note())?.filter(ConnInfo::has_password))
 }
 
-fn ask(info: &ConnInfo) -> Result<Option<ConnInfo>, ConnectError> {
-    let secret = ask_for(&format!("user {}", info.user()))?;
+fn ask(info: &ConnInfo, note: Option<&str>) -> Result<Option<ConnInfo>, ConnectError> {
+    let secret = ask_for(&format!("user {}", info.user()), note)?;
     Ok(secret.map(|secret| info.clone().with_password(secret)))
 }
 
-fn ask_for(what: &str) -> Result<Option<Secret>, ConnectError> {
-    password::ask(what).map_err(|error| {
+fn ask_for(what: &str, note: Option<&str>) -> Result<Option<Secret>, ConnectError> {
+    password::ask(what, note).map_err(|error| {
         ConnectError::Other(format!("no password for {}: {error}", crate::text::one_line(what)))
     })
 }

@@ -345,6 +345,16 @@ impl ConnectError {
         }
     }
 
+    /// Why the password file was not used, where a password is missing.
+    #[must_use]
+    pub fn password_note(&self) -> Option<&str> {
+        match self {
+            Self::NoPassword { note, .. } => note.as_deref(),
+            Self::Several(all) => all.iter().find_map(Self::password_note),
+            _ => None,
+        }
+    }
+
     /// The file of the key that wants a password, if that is what is missing.
     #[must_use]
     pub fn needs_key_password(&self) -> Option<&std::path::Path> {

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use super::super::check::CheckArgs;
 use super::super::settings::Settings;
 use super::{Failure, look};
-use crate::clock;
 use crate::feed::once::{OnceError, looks};
 use crate::pg::poll::OpenError;
 use crate::wire::check::{Report, Status, render};
@@ -19,17 +18,24 @@ enum Trouble {
 }
 
 pub(super) async fn run(settings: Settings, arguments: &CheckArgs) -> Result<u8, Failure> {
-    let started = clock::monotonic();
+    if arguments.looks == 1 && arguments.names("blocked_seconds") {
+        let why = "blocked_seconds is measured between looks: use --looks 2 or more".to_owned();
+        return print(&Report::of_failure(Status::Unknown, why), arguments);
+    }
     let report = match tokio::time::timeout(arguments.timeout, Box::pin(take(&settings, arguments))).await {
         Ok(Ok(report)) => report,
         Ok(Err(Trouble::Down(why))) => Report::of_failure(arguments.down(), why),
         Ok(Err(Trouble::Other(why))) => Report::of_failure(Status::Unknown, why),
         Err(_) => {
-            let why = format!("no answer within {} s (-t)", started.elapsed().as_secs());
-            Report::of_failure(Status::Unknown, why)
+            let limit = crate::text::duration(arguments.timeout.as_secs_f64());
+            Report::of_failure(Status::Unknown, format!("no answer within {limit} (-t)"))
         }
     };
-    print(&report, arguments)
+    let (server, database) = settings
+        .conninfo
+        .as_ref()
+        .map_or_else(Default::default, |info| (info.places(), info.dbname().to_owned()));
+    print(&report.at(server, database), arguments)
 }
 
 /// What is wrong with the command line or the config: a status as well.

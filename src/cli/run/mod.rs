@@ -73,7 +73,8 @@ pub fn run(cli: &Cli) -> ExitCode {
         Err(failure) => {
             // What a server or a file says may be in it.
             say(&failure.to_string());
-            ExitCode::from(failure.exit_status())
+            let is_check = matches!(cli.command, Some(Command::Check(_)));
+            ExitCode::from(if is_check { Status::Unknown.code() } else { failure.exit_status() })
         }
     }
 }
@@ -157,7 +158,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             let settings = cli.settings(&Context { env: &env, checks })?;
             if cli.shows_password(&settings.config) {
                 say(
-                    "a password on the command line can be read by everybody on this machine: use PGPASSWORD, a password file or -W",
+                    "a password on the command line can be read by everybody on this machine: leave it out and it is asked for, or use a password file",
                 );
             }
             return runtime()?.block_on(async {

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -51,6 +52,8 @@ pub(super) async fn run(
     let feed = tokio::spawn(live.run(control, views_in));
     let ended = tokio::select! {
         written = write_all(wanted, &mut views) => written,
+        // Nobody reads any more, which a write would only tell when there is something to write.
+        () = reader_gone() => Ok(0),
         number = ended() => Ok(128 + number),
     };
     learning.abort();
@@ -59,6 +62,24 @@ pub(super) async fn run(
     leave(&last, poll, None).await;
     feed.abort();
     ended
+}
+
+/// How often it is looked whether somebody reads.
+const READER: Duration = Duration::from_millis(500);
+
+/// Returns when the pipe that we write to has lost its reader.
+async fn reader_gone() {
+    loop {
+        tokio::time::sleep(READER).await;
+        let out = io::stdout();
+        let mut polled = [PollFd::new(&out, PollFlags::empty())];
+        let now = rustix::event::Timespec::default();
+        if poll(&mut polled, Some(&now)).is_ok()
+            && polled.iter().any(|out| out.revents().contains(PollFlags::ERR))
+        {
+            return;
+        }
+    }
 }
 
 /// The number of the signal that asks for the end.

@@ -100,6 +100,10 @@ pub struct Judged {
 pub struct Report {
     /// What there is to tell.
     pub checks: Vec<Judged>,
+    /// The places that were asked for.
+    pub server: String,
+    /// The database.
+    pub database: String,
 }
 
 impl Report {
@@ -128,7 +132,7 @@ impl Report {
         let is_asked_for = |judged: &Judged| limits.wants(judged.name);
         let mut checks: Vec<_> = checks.into_iter().flatten().filter(is_asked_for).collect();
         checks.sort_by_key(|judged| std::cmp::Reverse(judged.status.rank()));
-        Self { checks }
+        Self { checks, server: String::new(), database: String::new() }
     }
 
     /// What there is to tell where no look came about.
@@ -145,7 +149,15 @@ impl Report {
                 critical,
                 about: why,
             }],
+            server: String::new(),
+            database: String::new(),
         }
+    }
+
+    /// Of which server and database this is.
+    #[must_use]
+    pub fn at(self, server: String, database: String) -> Self {
+        Self { server, database, ..self }
     }
 
     /// The worst; of nothing nothing is known.

@@ -54,7 +54,9 @@ const fn measure(
 
 /// All of them; what only time or several looks tell, `connect` and `blocked_seconds`, is added by who looks.
 pub const MEASURES: [Measure; 20] = [
-    measure("waiting", "", (None, None), |view, snapshot| locks(snapshot, || known(view.graph.waiting))),
+    measure("waiting", "", (None, None), |view, snapshot| {
+        locks(snapshot, || Value::Known(f64::from(view.graph.waiting), about(view, &ROOTS)))
+    }),
     measure("longest_wait", "s", (Some(30.0), Some(300.0)), longest_wait),
     measure("worst_root", "", (Some(3.0), Some(10.0)), |view, snapshot| {
         root(view, snapshot, |root| Some(f64::from(root.blocked)))
@@ -150,11 +152,19 @@ fn of_check(view: &View, check: &str) -> Value {
     Value::Known(f64::from(u32::try_from(count).unwrap_or(u32::MAX)), about(view, &[check]))
 }
 
+/// The checks that are about roots.
+const ROOTS: [&str; 2] = ["root_blocker", "prepared_transaction"];
+
 fn longest_wait(view: &View, snapshot: &Snapshot) -> Value {
     locks(snapshot, || {
         let waiters = view.graph.queues.iter().flat_map(|queue| &queue.waiters);
-        let first = waiters.filter_map(|waiter| waiter.wait_start).min();
-        Value::Known(age(snapshot, first).unwrap_or_default(), about(view, &["long_wait"]))
+        let first =
+            waiters.filter(|waiter| waiter.wait_start.is_some()).min_by_key(|waiter| waiter.wait_start);
+        let about = match (about(view, &["long_wait"]), first) {
+            (about, Some(first)) if about.is_empty() => first.pid.to_string(),
+            (about, _) => about,
+        };
+        Value::Known(age(snapshot, first.and_then(|first| first.wait_start)).unwrap_or_default(), about)
     })
 }
 
@@ -167,7 +177,7 @@ fn root(view: &View, snapshot: &Snapshot, read: impl Fn(&Root) -> Option<f64>) -
         };
         let roots = view.graph.roots.iter().filter(|root| !expected(root.party));
         let most = roots.filter_map(read).fold(0.0, f64::max);
-        Value::Known(most, about(view, &["root_blocker", "prepared_transaction"]))
+        Value::Known(most, about(view, &ROOTS))
     })
 }
 

@@ -19,12 +19,12 @@ pub enum CheckFormat {
     OpenMetrics,
 }
 
-/// Columns of a plugin's first line.
-const FIRST: usize = 79;
+/// Columns of a plugin's first line: what a message shows, and long enough for who it is.
+const FIRST: usize = 140;
 /// Most bytes of a plugin's output.
 const MOST: usize = 8 * 1024;
 /// Most columns of what is said of one check.
-const ABOUT: usize = 160;
+const ABOUT: usize = 300;
 
 /// The report as text, with its last end of line.
 #[must_use]
@@ -64,12 +64,7 @@ fn sentence(judged: &Judged, columns: usize) -> String {
 fn plugin(report: &Report) -> String {
     let status = report.status();
     let bad = report.checks.iter().filter(|judged| judged.status != Status::Ok);
-    let head = match report.checks.first().filter(|judged| judged.status != Status::Ok) {
-        // Who it is says more than which number.
-        Some(worst) if !worst.about.is_empty() => worst.about.clone(),
-        Some(worst) => sentence(worst, FIRST),
-        None => format!("{} checks", report.checks.len()),
-    };
+    let head = headline(report);
     let mut out = format!("LOCKTOP {} - {head}", status.word());
     out = plain(&out, FIRST);
     let perfdata: Vec<_> = report.checks.iter().filter_map(performance).collect();
@@ -89,6 +84,25 @@ fn plugin(report: &Report) -> String {
     let bar = if perfdata.is_empty() { "" } else { " |" };
     format!("{out}{bar}{perfdata}\n")
 }
+
+/// What somebody reads who is woken: who blocks, where anything is wrong with locks; else the worst check.
+fn headline(report: &Report) -> String {
+    let Some(worst) = report.checks.first().filter(|judged| judged.status != Status::Ok) else {
+        let plural = if report.checks.len() == 1 { "" } else { "s" };
+        return format!("{} check{plural}", report.checks.len());
+    };
+    let is_known = worst.value.is_some();
+    let root = report.checks.iter().find(|judged| judged.name == "worst_root" && !judged.about.is_empty());
+    match root.filter(|_| is_known && OF_LOCKS.contains(&worst.name)) {
+        Some(root) => root.about.clone(),
+        None if !worst.about.is_empty() => worst.about.clone(),
+        None => sentence(worst, FIRST),
+    }
+}
+
+/// Checks whose cause is a root.
+const OF_LOCKS: [&str; 6] =
+    ["waiting", "longest_wait", "worst_root", "root_age", "idle_root", "blocked_seconds"];
 
 /// `worst_root=17;3;10;0`
 fn performance(judged: &Judged) -> Option<String> {
@@ -144,10 +158,11 @@ fn checkmk(judged: &Judged) -> String {
 }
 
 fn metrics(report: &Report) -> String {
-    let checks = report.checks.iter().filter_map(metric);
+    let of = labels(report);
+    let checks = report.checks.iter().filter_map(|judged| metric(judged, &of));
     let all = [Status::Ok, Status::Warning, Status::Critical, Status::Unknown].map(|status| {
         let is = u8::from(report.status() == status);
-        format!("locktop_status{{locktop_status=\"{}\"}} {is}\n", status.word().to_lowercase())
+        format!("locktop_status{{{of},locktop_status=\"{}\"}} {is}\n", status.word().to_lowercase())
     });
     checks
         .chain(["# TYPE locktop_status stateset\n".to_owned()])
@@ -156,8 +171,14 @@ fn metrics(report: &Report) -> String {
         .collect()
 }
 
+/// `server="db:5432",database="app"`: several targets go into one Prometheus.
+fn labels(report: &Report) -> String {
+    let value = |text: &str| text::one_line(text).replace('\\', "\\\\").replace('"', "\\\"");
+    format!("server=\"{}\",database=\"{}\"", value(&report.server), value(&report.database))
+}
+
 /// The unit is in the name, as Prometheus wants it.
-fn metric(judged: &Judged) -> Option<String> {
+fn metric(judged: &Judged, of: &str) -> Option<String> {
     let value = judged.value?;
     let (suffix, factor) = match judged.unit {
         // `blocked_seconds` has it already.
@@ -167,5 +188,5 @@ fn metric(judged: &Judged) -> Option<String> {
     };
     let name = format!("locktop_{}{suffix}", judged.name);
     let (kind, total) = if judged.unit == "c" { ("counter", "_total") } else { ("gauge", "") };
-    Some(format!("# TYPE {name} {kind}\n{name}{total} {}\n", number(value * factor)))
+    Some(format!("# TYPE {name} {kind}\n{name}{total}{{{of}}} {}\n", number(value * factor)))
 }

@@ -105,7 +105,7 @@ fn a_plugin_says_it_in_a_line_and_has_performance_data() {
     let mut report = report(&[view], &limits);
     let text = render(&report, CheckFormat::Plugin);
     let first = text.lines().next().unwrap();
-    assert!(first.starts_with("LOCKTOP CRITICAL - ") && first.len() < 80, "{text}");
+    assert!(first.starts_with("LOCKTOP CRITICAL - ") && first.len() <= 140, "{text}");
     assert!(text.contains("\n[CRITICAL] worst_root 2 > 0"), "{text}");
     assert!(text.contains("\n[WARNING] waiting "), "{text}");
     assert!(text.trim_end().lines().last().unwrap().starts_with("[OK] 1 more |worst_root="), "{text}");
@@ -132,13 +132,14 @@ fn the_same_in_other_words() {
     let checkmk = render(&report, CheckFormat::Checkmk);
     assert_eq!(checkmk.lines().count(), 4);
     assert!(checkmk.lines().any(|line| line.starts_with("1 \"locktop_waiting\" waiting=")), "{checkmk}");
+    let report = report.at("db:5432".to_owned(), "a\"b".to_owned());
     let metrics = render(&report, CheckFormat::OpenMetrics);
     for part in [
-        "# TYPE locktop_waiting gauge\nlocktop_waiting ",
-        "# TYPE locktop_deadlocks counter\nlocktop_deadlocks_total ",
-        "locktop_longest_wait_seconds ",
-        "locktop_connections_ratio ",
-        "locktop_status{locktop_status=\"ok\"} ",
+        "# TYPE locktop_waiting gauge\nlocktop_waiting{server=\"db:5432\",database=\"a\\\"b\"} ",
+        "# TYPE locktop_deadlocks counter\nlocktop_deadlocks_total{",
+        "locktop_longest_wait_seconds{",
+        "locktop_connections_ratio{",
+        ",locktop_status=\"ok\"} ",
     ] {
         assert!(metrics.contains(part), "{part}: {metrics}");
     }

@@ -190,7 +190,8 @@ pub(crate) async fn seen(look: &Client, pid: i32) -> SessionTarget {
     // A session answers a moment before it says that it is idle.
     wait_until("a session that is about to be idle", async || {
         let sql = "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND state = 'active'
-                                         AND xact_start IS NULL AND backend_type = 'client backend')";
+                                         AND (xact_start IS NULL OR query = 'SELECT pg_backend_pid()')
+                                         AND backend_type = 'client backend')";
         look.query_one(sql, &[&pid]).await.unwrap().get(0)
     })
     .await;

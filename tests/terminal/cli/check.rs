@@ -19,7 +19,7 @@ fn says(left: &Left, status: i32, first: &str) {
     let words = ["OK", "WARNING", "CRITICAL", "UNKNOWN"][usize::try_from(status).unwrap()];
     assert_eq!((left.status, left.err.as_str()), (Some(status), ""), "{}", left.out);
     let line = left.out.split(['\n', '|']).next().unwrap_or_default();
-    assert!(line.starts_with(&format!("LOCKTOP {words} - ")) && line.len() < 80, "{}", left.out);
+    assert!(line.starts_with(&format!("LOCKTOP {words} - ")) && line.len() <= 141, "{}", left.out);
     assert!(line.contains(first), "{first}: {}", left.out);
 }
 
@@ -43,7 +43,9 @@ async fn a_server_in_trouble_and_out_of_it() {
     })
     .await;
 
-    says(&check(&target, &["--only", "waiting"]).await, 0, "1 checks");
+    says(&check(&target, &["--only", "waiting"]).await, 0, "1 check");
+    // Who blocks, whichever check it is that tells.
+    says(&check(&target, &["--only", "waiting,worst_root", "-w", "waiting=2"]).await, 1, "blocks 3, frees");
     says(&check(&target, &["-w", "worst_root=2"]).await, 1, "idle in xact");
     let left =
         check(&target, &["-w", "waiting=2", "-c", "worst_root=~:2", "--looks", "2", "--every", "1s"]).await;
@@ -59,11 +61,7 @@ async fn a_server_in_trouble_and_out_of_it() {
     let document: serde_json::Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!((json.status, document["status"].as_str()), (Some(2), Some("CRITICAL")));
     let metrics = check(&target, &["--format", "openmetrics"]).await;
-    assert!(
-        metrics.out.contains("\nlocktop_waiting 3\n") && metrics.out.ends_with("# EOF\n"),
-        "{}",
-        metrics.out
-    );
+    assert!(metrics.out.contains("} 3\n") && metrics.out.ends_with("# EOF\n"), "{}", metrics.out);
 
     // Whose sessions are hidden cannot be said to be fine.
     look.batch_execute("CREATE ROLE nobody_much LOGIN").await.unwrap();
@@ -93,6 +91,8 @@ async fn whatever_goes_wrong_is_unknown_and_no_alarm() {
         &["--looks", "0"],
         &["--zebra"],
         &["-c", "waiting"],
+        &["-w", "5"],
+        &["-c", "blocked_seconds=1"],
     ] {
         let left = check(&down, arguments).await;
         assert_eq!(left.status, Some(3), "{arguments:?}: {}", left.err);
@@ -102,6 +102,12 @@ async fn whatever_goes_wrong_is_unknown_and_no_alarm() {
     says(&check("hots=db", &[]).await, 3, "unknown setting \"hots\"");
     let help = check(&down, &["--help"]).await;
     assert_eq!(help.status, Some(3), "help is no all-clear");
+
+    // What is no check has its own exit status.
+    for other in [&["man", "check"][..], &["schema", "check"]] {
+        let left = run_beside(locktop(other)).await;
+        assert_eq!((left.status, left.out.as_str()), (Some(2), ""), "{other:?}");
+    }
 
     // By a plugin's name.
     let mut plugin = locktop(&["-H", &nowhere.path().display().to_string(), "-w", "waiting=5", "-t", "10"]);
@@ -118,7 +124,7 @@ async fn a_server_that_stands_still_is_not_waited_for() {
     let left = check(&server.conninfo(), &["-t", "1"]).await;
     let took = started.elapsed();
     kill_process(postmaster, Signal::CONT).unwrap();
-    says(&left, 3, "no answer within 1 s");
+    says(&left, 3, "no answer within 1");
     // Far from the ten seconds that a connection may take.
     assert!(took < Duration::from_secs(8), "{took:?}");
 }

@@ -94,7 +94,7 @@ async fn fails(target: &str, expected: &[String]) {
 
 /// A password on the command line is warned about, in a line before the others.
 fn without_warning(text: &str, target: &str) -> String {
-    let warning = "locktop: a password on the command line can be read by everybody on this machine: use PGPASSWORD, a password file or -W\n";
+    let warning = "locktop: a password on the command line can be read by everybody on this machine: leave it out and it is asked for, or use a password file\n";
     match text.strip_prefix(warning) {
         Some(rest) if target.contains("password=") => rest.to_owned(),
         rest => {

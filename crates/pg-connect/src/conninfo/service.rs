@@ -98,6 +98,12 @@ fn setting(line: &str) -> Result<(&'static str, &str), String> {
     match parameter::find(key) {
         Some(parameter) => Ok((parameter.key, value)),
         None if key.ends_with(char::is_whitespace) => Err("no space may stand before the \"=\"".to_owned()),
-        None => Err("there is no such setting".to_owned()),
+        // What is nearly a setting is no part of a password.
+        None => Err(match super::nearest(key, parameter::PARAMETERS.iter().map(|parameter| parameter.key)) {
+            Some(meant) => {
+                format!("there is no setting \"{}\": did you mean \"{meant}\"?", text::one_line(key))
+            }
+            None => "there is no such setting".to_owned(),
+        }),
     }
 }

@@ -368,6 +368,7 @@ fn a_service_stands_between_the_string_and_the_environment() {
         ("[s]\nhost", "line 2: a setting is key=value"),
         ("[s]\nservice=t", "line 2: a service cannot name another one"),
         ("[s]\nzebra=1", "line 2: there is no such setting"),
+        ("[s]\nprot=1", "line 2: there is no setting \"prot\": did you mean \"port\"?"),
         (
             "[s]\nldap://dir/x",
             "line 2: services from an LDAP server are not supported: write the settings there",

@@ -106,8 +106,9 @@ fn decrypt(text: &str, file: &Path, password: &Secret) -> Result<PrivateKeyDer<'
     let begin = text.find("-----BEGIN ENCRYPTED PRIVATE KEY").unwrap_or_default();
     let pem = text.get(begin..).unwrap_or_default();
     let (_, document) = SecretDocument::from_pem(pem).map_err(|error| bad(error.to_string()))?;
-    let encrypted = EncryptedPrivateKeyInfo::try_from(document.as_bytes())
-        .map_err(|error| bad(format!("its encryption is not known: {error}")))?;
+    let encrypted = EncryptedPrivateKeyInfo::try_from(document.as_bytes()).map_err(|error| {
+        bad(format!("its encryption is not known ({error}): `openssl pkcs8 -topk8` makes it one that is"))
+    })?;
     let key = encrypted
         .decrypt(password.expose().as_bytes())
         .map_err(|_| TlsError::WrongKeyPassword { file: file.to_owned() })?;

@@ -68,6 +68,7 @@ pub(super) fn is_common_alone(certificate: &Certificate) -> bool {
 }
 
 fn listed(names: &[String]) -> String {
+    let names: std::collections::BTreeSet<&String> = names.iter().collect();
     let shown: Vec<_> =
         names.iter().take(NAMES).map(|name| format!("\"{}\"", text::one_line(name))).collect();
     match names.len() {

@@ -180,6 +180,9 @@ async fn keys_that_others_may_read_and_keys_that_are_encrypted() {
     assert!(said.contains("the password does not open the key"), "{said}");
     let scrypt = locked("scrypt.key", &["pkcs8", "-topk8", "-scrypt", "-passout", "pass:open sesame"]);
     stage.verdict(&with(&scrypt, "sslpassword='open sesame'"), Verdict::Encrypted).await;
+    // What `openssl req` makes.
+    let des3 = locked("des3.key", &["pkcs8", "-topk8", "-v2", "des3", "-passout", "pass:open sesame"]);
+    stage.verdict(&with(&des3, "sslpassword='open sesame'"), Verdict::Encrypted).await;
     let der = locked("der.key", &["pkcs8", "-topk8", "-nocrypt", "-outform", "DER"]);
     stage.verdict(&with(&der, ""), Verdict::Encrypted).await;
     // Without a password somebody has to be asked.
