@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 
+use super::args::Command;
 use crate::config::duration;
 use crate::wire::check::{CheckFormat, Limits, MEASURES, Measure, Range, Status, names};
 
@@ -181,12 +182,10 @@ fn is_plugin(line: &[OsString]) -> bool {
 
 /// Where the command stands, if it is the first one there is.
 fn command(line: &[OsString]) -> Option<usize> {
-    let commands = super::command::command();
-    let is_command = |word: &str| commands.get_subcommands().any(|command| command.get_name() == word);
     let words = line.windows(2).enumerate();
     let mut found = words.filter_map(|(at, pair)| match pair {
         [before, word] => {
-            let word = word.to_str().filter(|word| is_command(word))?;
+            let word = word.to_str().filter(|word| Command::has_subcommand(word))?;
             let is_value = before.to_str().is_some_and(|before| WITH_VALUE.contains(&before));
             (!is_value).then_some((at + 1, word))
         }

@@ -67,7 +67,9 @@ fn plugin(report: &Report) -> String {
     let head = headline(report);
     let mut out = format!("LOCKTOP {} - {head}", status.word());
     out = plain(&out, FIRST);
-    let perfdata: Vec<_> = report.checks.iter().filter_map(performance).collect();
+    // None of them is ever below 0.
+    let data = |judged: &Judged| Some(performance(judged, judged.unit)? + ";0");
+    let perfdata: Vec<_> = report.checks.iter().filter_map(data).collect();
     let perfdata = perfdata.join(" ");
     for judged in bad {
         let line = format!("\n[{}] {}", judged.status.word(), sentence(judged, ABOUT));
@@ -104,12 +106,12 @@ fn headline(report: &Report) -> String {
 const OF_LOCKS: [&str; 6] =
     ["waiting", "longest_wait", "worst_root", "root_age", "idle_root", "blocked_seconds"];
 
-/// `worst_root=17;3;10;0`
-fn performance(judged: &Judged) -> Option<String> {
+/// `worst_root=17;3;10`, a time with its unit where that is wanted.
+fn performance(judged: &Judged, unit: &str) -> Option<String> {
     let range =
         |range: Option<super::range::Range>| range.map_or_else(String::new, |range| range.to_string());
     let (warning, critical) = (range(judged.warning), range(judged.critical));
-    Some(format!("{}={}{};{warning};{critical};0", judged.name, number(judged.value?), judged.unit))
+    Some(format!("{}={}{unit};{warning};{critical}", judged.name, number(judged.value?)))
 }
 
 #[derive(Serialize)]
@@ -150,10 +152,7 @@ fn json(report: &Report) -> String {
 
 /// `2 "locktop_worst_root" worst_root=17;3;10;0 worst_root 17 > 10: …`: ranges are Checkmk's `lower:upper`, which are the same.
 fn checkmk(judged: &Judged) -> String {
-    let metrics = performance(judged).map_or_else(
-        || "-".to_owned(),
-        |data| data.replacen(&format!("{};", judged.unit), ";", 1).trim_end_matches(";0").to_owned(),
-    );
+    let metrics = performance(judged, "").unwrap_or_else(|| "-".to_owned());
     format!("{} \"locktop_{}\" {metrics} {}\n", judged.status.code(), judged.name, sentence(judged, ABOUT))
 }
 

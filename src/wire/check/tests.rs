@@ -132,6 +132,11 @@ fn the_same_in_other_words() {
     let checkmk = render(&report, CheckFormat::Checkmk);
     assert_eq!(checkmk.lines().count(), 4);
     assert!(checkmk.lines().any(|line| line.starts_with("1 \"locktop_waiting\" waiting=")), "{checkmk}");
+    // Without units; and a limit of 0 is one.
+    assert!(checkmk.contains(" longest_wait=60;30;300 "), "{checkmk}");
+    let zero = Limits { only: vec!["waiting".to_owned()], ..self::limits(&[], &[("waiting", "0")]) };
+    let critical = render(&self::report(&[Arc::new(sample::view())], &zero), CheckFormat::Checkmk);
+    assert!(critical.starts_with("2 \"locktop_waiting\" waiting=3;;0 "), "{critical}");
     let report = report.at("db:5432".to_owned(), "a\"b".to_owned());
     let metrics = render(&report, CheckFormat::OpenMetrics);
     for part in [

@@ -6,7 +6,7 @@ use super::desk::{Desk, is_there};
 use super::incident::Incident;
 use super::outage::is_down;
 use super::proxy::Proxy;
-use super::screen::Screen;
+use super::screen::{Screen, Size};
 use super::support;
 
 /// The program behind a network, once it shows the root.
@@ -65,16 +65,32 @@ async fn silence_between_two_polls_is_noticed_before_the_next() {
     quit(screen);
 }
 
+/// Somebody who is about to act on the root, over both of the program's connections.
+struct Acting {
+    incident: Incident,
+    root: i32,
+    network: Proxy,
+    look: tokio_postgres::Client,
+    desk: Desk,
+}
+
+impl Acting {
+    async fn at(size: Size) -> Self {
+        let incident = Incident::crowd(5).await;
+        let root = incident.root();
+        let network = Proxy::before(&incident.server);
+        let look = support::open(&incident.info()).await.client;
+        let desk = Desk::at(size, &network.target(), &["--screen", "chains"]);
+        desk.screen.shows(&root.to_string());
+        support::wait_for("both connections", || network.connections() == 2);
+        Self { incident, root, network, look, desk }
+    }
+}
+
 /// A firewall that forgets connections answers nothing on them, also when all is well again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn connections_that_stay_silent_for_ever_are_replaced() {
-    let incident = Incident::crowd(5).await;
-    let root = incident.root();
-    let network = Proxy::before(&incident.server);
-    let look = support::open(&incident.info()).await.client;
-    let mut desk = Desk::at((80, 24), &network.target(), &["--screen", "chains"]);
-    desk.screen.shows(&root.to_string());
-    support::wait_for("both connections", || network.connections() == 2);
+    let Acting { incident: _incident, root, network, look, mut desk } = Acting::at((80, 24)).await;
     network.forget();
     was_down(&desk.screen);
     is_live(&desk.screen, &root.to_string());
@@ -86,13 +102,7 @@ async fn connections_that_stay_silent_for_ever_are_replaced() {
 /// The poll goes on, and the connection that acts is there when somebody acts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_connection_that_acts_is_replaced_when_it_alone_falls_silent() {
-    let incident = Incident::crowd(5).await;
-    let root = incident.root();
-    let network = Proxy::before(&incident.server);
-    let look = support::open(&incident.info()).await.client;
-    let mut desk = Desk::at((80, 24), &network.target(), &["--screen", "chains"]);
-    desk.screen.shows(&root.to_string());
-    support::wait_for("both connections", || network.connections() == 2);
+    let Acting { incident: _incident, root, network, look, mut desk } = Acting::at((80, 24)).await;
     network.forget_one(1);
     support::wait_for("a third connection", || network.connections() == 3);
     terminate(&mut desk, &look, root).await;
@@ -148,13 +158,7 @@ async fn a_slow_network_is_no_loss() {
 /// What is sent into silence would arrive when nobody wants it any more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn nothing_is_sent_into_silence() {
-    let incident = Incident::crowd(5).await;
-    let root = incident.root();
-    let network = Proxy::before(&incident.server);
-    let look = support::open(&incident.info()).await.client;
-    let mut desk = Desk::at((110, 24), &network.target(), &["--screen", "chains"]);
-    desk.screen.shows(&root.to_string());
-    support::wait_for("both connections", || network.connections() == 2);
+    let Acting { incident: _incident, root, network, look, mut desk } = Acting::at((110, 24)).await;
     desk.select_first(&root.to_string());
     desk.question("K", "y terminate");
     network.fall_silent();

@@ -3,6 +3,8 @@
 //! Source: `require_auth` in "Parameter Key Words" of the libpq chapter, and `pqConnectOptions2` in
 //! `src/interfaces/libpq/fe-connect.c` for how the list is read.
 
+use super::key_value::is_space;
+
 /// A way in which a server may want to know who we are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AuthMethod {
@@ -53,7 +55,7 @@ impl RequireAuth {
         let mut named = Vec::new();
         let mut negated = None;
         for word in text.split(',') {
-            let word = word.trim_matches([' ', '\t', '\n', '\r', '\u{b}', '\u{c}']);
+            let word = word.trim_matches(is_space);
             let (not, word) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
             if negated.is_some_and(|before| before != not) {
                 return Err("either only methods, or only methods with \"!\" before them");

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::error::ConnInfoError;
+use super::key_value::is_space;
 use super::parameter;
 use super::sources::{Origin, Settings, Sources};
 use locktop_base::text;
@@ -63,7 +64,7 @@ fn parse(text: &str, service: &str, file: &Path) -> Result<Option<Settings>, Con
     let origin: Arc<str> = format!("service \"{}\" in {}", text::one_line(service), file.display()).into();
     let mut found: Option<Settings> = None;
     for (at, line) in text.lines().enumerate() {
-        let line = line.trim_matches([' ', '\t', '\r', '\u{b}', '\u{c}']);
+        let line = line.trim_matches(is_space);
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
