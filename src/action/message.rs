@@ -59,7 +59,9 @@ impl Unanswered {
     }
 }
 
-/// Runs statements as one transaction; the first column of each row that they answer with. Compiling one of them first would take longer
+/// Runs statements as one transaction; the first column of each row that they answer with. All settings that count are in the message:
+/// behind a pooler in transaction mode the session has none of ours.
+/// Compiling one of them first would take longer
 /// than the statement.
 pub(super) async fn send(client: &Client, access: Access, sql: &str) -> Result<Vec<String>, Unanswered> {
     let mut told = send_once(client, access, sql).await;
@@ -83,7 +85,8 @@ async fn send_once(client: &Client, access: Access, sql: &str) -> Result<Vec<Str
     let message = format!(
         "SET TRANSACTION ISOLATION LEVEL READ COMMITTED, {access};\
          SET LOCAL lock_timeout = {LOCK_TIMEOUT}; SET LOCAL statement_timeout = {STATEMENT_TIMEOUT};\
-         SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO';\
+         SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL standard_conforming_strings = on;\
+         SET LOCAL row_security = off; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO';\
          SET LOCAL IntervalStyle = 'postgres'; SET LOCAL jit = off;\n{sql}"
     );
     let answer = tokio::time::timeout(TIMEOUT, client.simple_query(&message)).await;

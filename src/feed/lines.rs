@@ -8,6 +8,7 @@ use tokio_postgres::Client;
 
 use super::spare::Spare;
 use crate::action;
+use crate::model::snapshot::Pooling;
 use crate::model::view::View;
 use crate::pg::poll::{Session, take_back};
 
@@ -22,13 +23,17 @@ const ANSWER: Duration = Duration::from_secs(4);
 pub struct Line {
     /// The connection.
     pub client: Arc<Client>,
-    /// The process. Through a pooler in transaction mode it is another one each time.
+    /// The process; none where it does not say, or is another one each time.
     pub pid: Option<i32>,
+    /// What is in between.
+    pub pooling: Pooling,
 }
 
 impl Line {
-    pub(super) fn of(session: &Session) -> Self {
-        Self { client: session.client(), pid: Some(session.server().own_pid) }
+    /// That of the poll, where whoever has no other may use it.
+    pub(super) fn of(session: &Session) -> Option<Self> {
+        let server = session.server();
+        Some(Self { client: session.client()?, pid: Some(server.own_pid), pooling: server.pooling })
     }
 }
 
@@ -63,7 +68,8 @@ impl action::Lines for Lines {
 
 /// Leaves both connections as they were found where the next client of a pooler gets their sessions. To be called at the end.
 pub async fn leave(view: &View, poll: Option<Line>, spare: Option<&Spare>) {
-    if !view.snapshot.as_ref().and_then(|shot| shot.server()).is_some_and(|server| server.pooled) {
+    let server = view.snapshot.as_ref().and_then(|shot| shot.server());
+    if server.is_none_or(|server| server.pooling != Pooling::Sessions) {
         return;
     }
     let spare = match spare {

@@ -101,7 +101,7 @@ impl Live {
                         settings.lock_names.clone(),
                     );
                     let (backoff, (event_sender, told)) = (Backoff::default(), EventSender::new());
-                    let line = watch::Sender::new(Some(Line::of(&session)));
+                    let line = watch::Sender::new(Line::of(&session));
                     return Ok(Self { info, settings, session, digest, event_sender, told, line, backoff });
                 }
                 Err(error) if error.is_temporary() => {
@@ -238,7 +238,7 @@ impl Live {
             let Some(opened) = telling(digest, told, views, open).await else { return false };
             match opened {
                 Ok(session) => {
-                    self.line.send_replace(Some(Line::of(&session)));
+                    self.line.send_replace(Line::of(&session));
                     self.session = session;
                     return true;
                 }

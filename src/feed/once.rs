@@ -9,7 +9,7 @@ use crate::clock;
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
-use crate::pg::poll::{Limits, OpenError, PollError, Session, take_back};
+use crate::pg::poll::{Limits, OpenError, PollError, Session};
 use crate::redis::{RedisOptions, RedisSets, RedisState, read_once};
 use pg_connect::conninfo::ConnInfo;
 
@@ -103,9 +103,7 @@ pub async fn looks(
         before = snapshot.clone();
         views.push(digest.snapshot_taken(snapshot));
     }
-    if session.server().pooled {
-        take_back(&session.client()).await;
-    }
+    session.leave().await;
     Ok((views, answered))
 }
 
@@ -117,9 +115,7 @@ async fn look(
 ) -> Result<Arc<View>, OnceError> {
     let first = session.poll(None).await?;
     let second = session.poll(Some(&first)).await?;
-    if session.server().pooled {
-        take_back(&session.client()).await;
-    }
+    session.leave().await;
     let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
     digest.learned(learned);
     if let Some(redis) = redis {

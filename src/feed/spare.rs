@@ -12,6 +12,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::lines::Line;
 use crate::clock;
+use crate::model::snapshot::Pooling;
 use crate::model::view::{Link, View};
 use crate::pg::poll::{Limits, message, open_beside, silence};
 use pg_connect::Backoff;
@@ -73,7 +74,21 @@ impl Spare {
         self.client(Duration::ZERO).await
     }
 
-    /// The process that serves it; none without a connection.
+    /// The same, where it is a session of its own.
+    ///
+    /// # Errors
+    /// As for [`Self::client`], and where a pooler lends it by the transaction.
+    pub async fn own(&self, patience: Duration) -> Result<Arc<Client>, String> {
+        let client = self.client(patience).await?;
+        match usable(&self.slot.borrow()) {
+            Some(line) if line.pooling == Pooling::Transactions => {
+                Err("a pooler in transaction mode keeps no session for that".into())
+            }
+            _ => Ok(client),
+        }
+    }
+
+    /// The process that serves it; none without a connection, or where it is another one each time.
     #[must_use]
     pub fn pid(&self) -> Option<i32> {
         usable(&self.slot.borrow()).and_then(|line| line.pid)
@@ -100,13 +115,11 @@ async fn pid(client: &Client) -> Option<i32> {
     })
 }
 
-/// Whether the poll has a pooler before it that keeps sessions apart; it need not be asked a second time.
-async fn is_pooled(mut views: watch::Receiver<Arc<View>>) -> bool {
+/// What the poll has before it; that need not be asked a second time.
+async fn known(mut views: watch::Receiver<Arc<View>>) -> Option<Pooling> {
     let seen = tokio::time::timeout(TIMEOUT, views.wait_for(|view| view.snapshot.is_some())).await;
-    let view = seen.ok().and_then(Result::ok);
-    view.is_some_and(|view| {
-        view.snapshot.as_ref().and_then(|shot| shot.server()).is_some_and(|server| server.pooled)
-    })
+    let view = seen.ok()?.ok()?;
+    Some(view.snapshot.as_ref()?.server()?.pooling)
 }
 
 async fn keep(
@@ -122,10 +135,11 @@ async fn keep(
             return;
         }
         let mut silent = false;
-        match open_beside(&info, &limits, is_pooled(views.clone())).await {
-            Ok(Connection { client, mut driver, .. }) => {
+        match Box::pin(open_beside(&info, &limits, known(views.clone()))).await {
+            Ok((Connection { client, mut driver, .. }, pooling)) => {
                 let opened = clock::monotonic();
-                let line = Line { pid: pid(&client).await, client: Arc::new(client) };
+                let pid = if pooling == Pooling::Transactions { None } else { pid(&client).await };
+                let line = Line { pid, client: Arc::new(client), pooling };
                 let client = Arc::clone(&line.client);
                 let _ = slot.send(Some(Ok(line)));
                 // One is ours, and one in the slot.

@@ -75,6 +75,30 @@ impl Keepalives {
     }
 }
 
+/// What is between locktop and the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pooling {
+    /// Nothing: the session is ours.
+    #[default]
+    None,
+    /// A pooler that keeps a session for its client.
+    Sessions,
+    /// A pooler that lends a session for a transaction, or of which nobody can tell what it does.
+    Transactions,
+}
+
+impl Pooling {
+    /// In a word or two; none where nothing is in between.
+    #[must_use]
+    pub fn words(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Sessions => Some("pooler"),
+            Self::Transactions => Some("txn pool"),
+        }
+    }
+}
+
 /// What the server says of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Server {
@@ -82,8 +106,8 @@ pub struct Server {
     pub host: Text,
     /// The port there.
     pub port: u16,
-    /// A pooler is in between, which keeps a session for its client.
-    pub pooled: bool,
+    /// What is in between.
+    pub pooling: Pooling,
     /// `server_version_num`, 170002.
     pub version_num: u32,
     /// `server_version` without the packager's words, `17.2`.

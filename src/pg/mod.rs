@@ -4,6 +4,7 @@ pub mod decode;
 pub mod learn;
 pub mod poll;
 mod rights;
+mod scope;
 pub(crate) mod sql;
 pub mod systems;
 mod tables;

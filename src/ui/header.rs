@@ -74,9 +74,7 @@ fn server_line(app: &App, room: usize) -> Line {
     if let Some(following) = server.following(context.snapshot.taken_at) {
         pieces.extend(behind(following));
     }
-    if server.pooled {
-        pieces.push((1, "pooler".to_owned(), Tone::Plain));
-    }
+    pieces.extend(server.pooling.words().map(|words| (1, words.to_owned(), Tone::Plain)));
     if let Some(up) = context.age(server.started_at) {
         pieces.push((6, format!("up {}", crate::text::duration(up)), Tone::Dim));
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::backend::{Backend, State};
 use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
-use crate::model::snapshot::{Names, Section, Server, Snapshot};
+use crate::model::snapshot::{Names, Pooling, Section, Server, Snapshot};
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::view::{Link, TargetId, View};
 use crate::model::wait_graph::{Input, Party, WaitGraph};
@@ -131,7 +131,7 @@ fn server() -> Server {
     Server {
         host: "db.example.com".into(),
         port: 5432,
-        pooled: false,
+        pooling: Pooling::None,
         version_num: 170_002,
         version: "17.2".into(),
         in_recovery: false,

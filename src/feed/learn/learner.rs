@@ -83,7 +83,7 @@ impl Learner {
     pub(super) async fn round(&mut self, way: &Way) -> bool {
         self.notes.clear();
         match way {
-            Way::Spare(spare) => match spare.client(TIMEOUT).await {
+            Way::Spare(spare) => match spare.own(TIMEOUT).await {
                 Ok(client) => self.ask_all(&client).await,
                 Err(reason) => self.unconnected(&reason),
             },

@@ -1,7 +1,7 @@
 //! What stays the same for as long as a connection lives.
 
 use super::sections::raw;
-use crate::model::snapshot::{Keepalives, Replay, Server};
+use crate::model::snapshot::{Keepalives, Pooling, Replay, Server};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::encoding::Encoding;
 use crate::pg::decode::value::{boolean, float8, int4, oid, text, timestamp};
@@ -27,7 +27,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         // Which host it was the connection knows.
         host: Text::default(),
         port: 0,
-        pooled: false,
+        pooling: Pooling::None,
         version_num: positive(0),
         version,
         in_recovery: false,

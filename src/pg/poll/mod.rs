@@ -9,7 +9,9 @@ mod announced;
 mod identity;
 mod known;
 mod link;
+mod loan;
 mod names;
+mod open_error;
 mod opening;
 mod pooler;
 mod prepare;
@@ -19,13 +21,14 @@ mod session;
 
 use std::time::Duration;
 
+pub use open_error::OpenError;
 pub(crate) use pg_connect::message;
 pub use pooler::is_own;
 pub(crate) use pooler::take_back;
 pub(crate) use pulse::silence;
 pub use sections::SectionError;
 pub(in crate::pg) use sections::raw;
-pub use session::{OpenError, Session, open_beside, open_plain};
+pub use session::{Session, open_beside, open_plain};
 
 use rustc_hash::FxHashMap;
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
 
 use super::sections::raw;
 use crate::clock;
@@ -19,22 +20,12 @@ use crate::model::snapshot::Names;
 use crate::pg::decode::encoding::{Encoding, Encodings};
 use crate::pg::decode::value::{boolean, oid, text};
 use crate::pg::rights::rights_of;
+use crate::pg::sql;
 
 /// Everything in use is asked for again after this long.
 const RENEW: Duration = Duration::from_secs(30);
 /// After a question that failed, nothing is asked for this long.
 const REST: Duration = Duration::from_secs(2);
-
-/// The statements that look names up; one that the role may not use is none.
-#[derive(Debug, Clone)]
-pub(super) struct Lookups {
-    /// Schemas of which a relation goes without its schema's name.
-    pub(super) path: Arc<[String]>,
-    pub(super) databases: Option<Statement>,
-    pub(super) roles: Option<Statement>,
-    pub(super) relations: Option<Statement>,
-    pub(super) rights: Option<Statement>,
-}
 
 /// Names by OID.
 type ByOid = FxHashMap<u32, Text>;
@@ -72,6 +63,8 @@ pub(super) struct NameCache {
     /// Of our own database.
     encoding: Encoding,
     encodings: Encodings,
+    /// Schemas of which a relation goes without its schema's name.
+    path: Arc<[String]>,
     names: Arc<Names>,
     roles: ByOid,
     /// What the role may do; none before it was told.
@@ -84,12 +77,19 @@ pub(super) struct NameCache {
 }
 
 impl NameCache {
-    pub(super) fn new(datid: u32, encoding: Encoding, databases: Databases, roles: ByOid) -> Self {
+    pub(super) fn new(
+        datid: u32,
+        encoding: Encoding,
+        databases: Databases,
+        roles: ByOid,
+        path: Arc<[String]>,
+    ) -> Self {
         let Databases { names, encodings } = databases;
         Self {
             datid,
             encoding,
             encodings,
+            path,
             names: Arc::new(Names { databases: names, ..Names::default() }),
             roles,
             rights: None,
@@ -129,15 +129,9 @@ impl NameCache {
     }
 
     /// Asks for what is in use and not known, and waits for the answer for at most `patience`.
-    pub(super) async fn look_up(
-        &mut self,
-        client: &Arc<Client>,
-        lookups: &Lookups,
-        used: Used,
-        patience: Duration,
-    ) {
+    pub(super) async fn look_up(&mut self, client: &Arc<Client>, used: Used, patience: Duration) {
         if self.pending.is_none() {
-            self.ask(client, lookups, used);
+            self.ask(client, used);
         }
         let Some(pending) = &mut self.pending else { return };
         let Ok(answer) = tokio::time::timeout(patience, pending).await else { return };
@@ -150,7 +144,7 @@ impl NameCache {
         }
     }
 
-    fn ask(&mut self, client: &Arc<Client>, lookups: &Lookups, used: Used) {
+    fn ask(&mut self, client: &Arc<Client>, used: Used) {
         let now = clock::monotonic();
         if self.rest_until.is_some_and(|until| now < until) {
             return;
@@ -177,7 +171,7 @@ impl NameCache {
         if databases || all_roles || rights || !relations.is_empty() {
             let question = Question {
                 client: Arc::clone(client),
-                lookups: lookups.clone(),
+                path: Arc::clone(&self.path),
                 datid: self.datid,
                 encoding: self.encoding,
                 databases,
@@ -247,7 +241,7 @@ pub(super) struct Used {
 
 struct Question {
     client: Arc<Client>,
-    lookups: Lookups,
+    path: Arc<[String]>,
     datid: u32,
     encoding: Encoding,
     databases: bool,
@@ -259,20 +253,24 @@ struct Question {
 impl Question {
     async fn ask(self) -> Result<Found, tokio_postgres::Error> {
         let mut found = Found::default();
-        if let Some(statement) = self.lookups.databases.filter(|_| self.databases) {
-            found.databases = Some(databases(&self.client.query(&statement, &[]).await?, self.encoding));
+        if self.databases {
+            let rows = self.client.query_typed(sql::DATABASES, &[]).await?;
+            found.databases = Some(databases(&rows, self.encoding));
         }
-        if let Some(statement) = self.lookups.roles.filter(|_| self.roles) {
-            found.roles = Some(by_oid(&self.client.query(&statement, &[]).await?, self.encoding));
+        if self.roles {
+            found.roles = Some(by_oid(&self.client.query_typed(sql::ROLES, &[]).await?, self.encoding));
         }
-        if let Some(statement) = self.lookups.relations.filter(|_| !self.relations.is_empty()) {
-            let rows = self.client.query(&statement, &[&self.relations, &&*self.lookups.path]).await?;
+        if !self.relations.is_empty() {
+            let (relations, path) = (&self.relations, &*self.path);
+            let values: [(&(dyn ToSql + Sync), Type); 2] =
+                [(relations, Type::OID_ARRAY), (&path, Type::TEXT_ARRAY)];
+            let rows = self.client.query_typed(sql::RELATIONS, &values).await?;
             found.relations =
                 rows.iter().filter_map(|row| relation(row, self.datid, self.encoding)).collect();
         }
-        if let Some(statement) = self.lookups.rights.filter(|_| self.rights) {
+        if self.rights {
             // Names are worth having without it.
-            let rows = self.client.query(&statement, &[]).await;
+            let rows = self.client.query_typed(sql::RIGHTS, &[]).await;
             found.rights = rows.ok().and_then(|rows| rights_of(&rows, self.encoding));
         }
         Ok(found)
@@ -306,7 +304,8 @@ mod tests {
     use super::*;
 
     fn cache() -> NameCache {
-        let mut cache = NameCache::new(5, Encoding::default(), Databases::default(), ByOid::default());
+        let mut cache =
+            NameCache::new(5, Encoding::default(), Databases::default(), ByOid::default(), Arc::default());
         let relations = (1..=3).map(|oid| ((5, oid), Text::from(format!("t{oid}")))).collect();
         cache.learn(Found { relations, ..Found::default() });
         cache

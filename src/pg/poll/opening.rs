@@ -7,6 +7,7 @@ use tokio::task::AbortHandle;
 use tokio_postgres::{Client, Error};
 
 use super::{Limits, OpenError, pooler};
+use crate::model::snapshot::Pooling;
 use crate::pg::sql;
 use locktop_tasks::sql::PATH;
 use pg_connect::connect::{Connection, Place, SearchPath, connect_somewhere, pin};
@@ -49,20 +50,23 @@ impl Opening {
         Ok(Self { connection, place, guard })
     }
 
-    /// Whether a pooler is in between, before anything is set. One that does not keep sessions apart is refused; one that is `known` to
-    /// keep them is not asked again.
-    pub(super) async fn pooled(
+    /// What is in between, before anything is set. A pooler that is `known` is not asked again.
+    pub(super) async fn pooling(
         &self,
         info: &ConnInfo,
         limits: &Limits,
-        known: impl Future<Output = bool>,
-    ) -> Result<bool, OpenError> {
+        known: impl Future<Output = Option<Pooling>>,
+    ) -> Result<Pooling, OpenError> {
         let asked = pooler::is_between(self.client(), limits.lock_timeout);
-        let pooled = self.within(limits.poll_timeout, asked).await?;
-        if pooled && !known.await {
-            Box::pin(pooler::keeps_sessions(self.client(), info, limits.poll_timeout)).await?;
+        if !self.within(limits.poll_timeout, asked).await? {
+            return Ok(Pooling::None);
         }
-        Ok(pooled)
+        match known.await {
+            None | Some(Pooling::None) => {
+                Ok(Box::pin(pooler::keeps_sessions(self.client(), info, limits.poll_timeout)).await)
+            }
+            Some(known) => Ok(known),
+        }
     }
 
     /// Where the server is.

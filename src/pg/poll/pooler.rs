@@ -2,7 +2,7 @@
 //!
 //! Behind one that does, each statement may run in another session of the server, and the settings and prepared statements of a
 //! poll would stay in sessions of which somebody else's application is the next client. So this is asked before anything is set,
-//! by statements that leave nothing behind, and such a pooler is refused.
+//! by statements that leave nothing behind, and each poll is one transaction there ([`super::loan`]).
 //!
 //! What tells a pooler: it has let us in itself, and named a process of its own making. That of the server is another one.
 
@@ -12,7 +12,8 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::announced::announced;
 use super::{Limits, OpenError};
-use locktop_locks::pooler::{PoolerError, refuse_transaction_mode};
+use crate::model::snapshot::Pooling;
+use locktop_locks::pooler::refuse_transaction_mode;
 use pg_connect::conninfo::ConnInfo;
 use pg_connect::message;
 
@@ -47,34 +48,32 @@ pub(super) async fn is_between(client: &Client, lock_timeout: Duration) -> Resul
 pub async fn is_own(client: &Client, info: &ConnInfo) -> Result<(), OpenError> {
     let Limits { lock_timeout, poll_timeout, .. } = Limits::default();
     let between = tokio::time::timeout(poll_timeout, is_between(client, lock_timeout)).await;
-    if between.map_err(|_| OpenError::Silent)?? {
-        Box::pin(keeps_sessions(client, info, poll_timeout)).await?;
+    if between.map_err(|_| OpenError::Silent)??
+        && Box::pin(keeps_sessions(client, info, poll_timeout)).await == Pooling::Transactions
+    {
+        return Err(no_session());
     }
     Ok(())
 }
 
-/// Makes sure that the pooler in between keeps a session for its client. Opens another connection for that, for a moment.
-pub(super) async fn keeps_sessions(
-    client: &Client,
-    info: &ConnInfo,
-    patience: Duration,
-) -> Result<(), OpenError> {
+/// Whether the pooler in between keeps a session for its client. Opens another connection for that, for a moment. Where nobody can tell,
+/// because there is no second one to be had or it says nothing of the first, it is taken for one that does not.
+pub(super) async fn keeps_sessions(client: &Client, info: &ConnInfo, patience: Duration) -> Pooling {
     let asked = Box::pin(refuse_transaction_mode(client, info));
     match tokio::time::timeout(patience, asked).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(PoolerError::Transactions)) => Err(OpenError::Pooler(format!(
-            "a pooler in transaction mode is in between, where settings of locktop would end up in sessions of others: {REMEDY}"
-        ))),
-        Ok(Err(PoolerError::Unknown(why))) => Err(untold(&why)),
-        Ok(Err(PoolerError::Second(why))) => Err(untold(&why.to_string())),
-        Err(_) => Err(untold(&format!("no answer within {} s", patience.as_secs()))),
+        Ok(Ok(())) => Pooling::Sessions,
+        _ => Pooling::Transactions,
     }
 }
 
-fn untold(why: &str) -> OpenError {
-    OpenError::Pooler(format!(
-        "a pooler is in between, and a second connection does not tell whether it keeps sessions apart ({why}): {REMEDY}"
-    ))
+/// For what takes more than a pooler in some mode gives.
+pub(super) fn refused(mode: &str, why: &str) -> OpenError {
+    OpenError::Pooler(format!("a pooler in {mode} mode is in between, and {why}: {REMEDY}"))
+}
+
+/// For what takes a session of its own.
+pub(super) fn no_session() -> OpenError {
+    refused("transaction", "this takes a session of its own")
 }
 
 /// Takes back what was set in a session, before a pooler gives it to its next client. Most do that themselves, but it can be turned off

@@ -2,30 +2,32 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{join, join3, join4, join5};
+use futures_util::future::{join, join3, join4};
 use tokio_postgres::types::Type;
-use tokio_postgres::{Client, Error, Row, SimpleQueryMessage, Statement};
+use tokio_postgres::{Client, Error, SimpleQueryMessage, Statement};
 
 use super::identity::{clock_of, encoding_of, identity_of};
 use super::known::Telling;
-use super::names::{self, Lookups, NameCache, by_oid};
+use super::names::{self, NameCache, by_oid};
 use super::opening;
 use super::{Limits, OpenError};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::snapshot::Server;
 use crate::pg::decode::texts::Texts;
+use crate::pg::scope::Scope;
 use crate::pg::sql;
 use crate::pg::systems::{self, Systems};
 use crate::pg::tables::Search;
 use crate::pg::tasks::{self, Tasks};
+use pg_connect::connect::SearchPath;
 use pg_connect::message;
 
 /// The oldest major version that has what a poll reads (`pg_locks.waitstart`).
 const OLDEST: u32 = 14;
 
 /// The statements of a poll.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Statements {
     pub(super) tick: Statement,
     pub(super) blocking: Option<Statement>,
@@ -35,8 +37,36 @@ pub(super) struct Statements {
     pub(super) prepared: Statement,
 }
 
+impl Statements {
+    /// Prepares them, in one round trip.
+    pub(super) async fn prepare(client: &Client) -> Result<Self, Error> {
+        let (main, (blocking, known)) = join(
+            Box::pin(join4(
+                client.prepare_typed(sql::TICK, &[Type::OID_ARRAY]),
+                LockStatements::prepare(client),
+                client.prepare(sql::BACKENDS),
+                client.prepare(sql::PREPARED),
+            )),
+            Box::pin(join(
+                client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY]),
+                client.prepare_typed(sql::KNOWN, &[Type::TEXT; 3]),
+            )),
+        )
+        .await;
+        let (tick, locks, backends, prepared) = main;
+        Ok(Self {
+            tick: tick?,
+            locks: locks?,
+            backends: backends?,
+            prepared: prepared?,
+            blocking: blocking.ok(),
+            known: known?,
+        })
+    }
+}
+
 /// The ways to read `pg_locks`: [`sql::locks`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct LockStatements {
     whole: [Statement; 2],
     narrow: [Statement; 2],
@@ -61,8 +91,9 @@ impl LockStatements {
 /// What a session begins with.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    pub(super) statements: Statements,
-    pub(super) lookups: Lookups,
+    /// None where they are gone already, with the transaction in which they were made.
+    pub(super) statements: Option<Statements>,
+    pub(super) own_path: SearchPath,
     pub(super) server: Server,
     pub(super) names: NameCache,
     pub(super) tasks: Tasks,
@@ -72,47 +103,32 @@ pub(super) struct Prepared {
 }
 
 /// Sends everything at once, and takes what came back apart.
-pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared, OpenError> {
+pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> Result<Prepared, OpenError> {
     let own_path = opening::pinned(client).await?;
     let path: Arc<[String]> = own_path.schemas().into();
     let places = &limits.task_tables;
-    let (finding, reading) = (sql::tables_find(&limits.trusted_owners), sql::reading(&limits.trusted_owners));
-    let found = |places: Vec<Option<String>>, names: &'static [&'static str]| {
-        found(client, &finding, places, names, &path)
+    let reading = sql::reading(&limits.trusted_owners);
+    let finding: Arc<str> = sql::tables_find(&limits.trusted_owners).into();
+    let search = |places: Vec<Option<String>>, names: &[&'static str]| {
+        let (find, path) = (Arc::clone(&finding), Arc::clone(&path));
+        Search { find, places, names: names.to_vec(), path, scope }
     };
+    let found = |search: Search| async move { search.rows(client).await };
     // Joined futures send in the order they are written: the settings hold for all that follows.
-    let ((version, settings), (identity, databases, roles), main, (blocking, known), (lookups, find)) =
-        join5(
+    let ((version, settings), (identity, databases, roles), statements, (plans, task_tables, system_tables)) =
+        join4(
             join(client.simple_query("SHOW server_version"), opening::settings(client, limits, &own_path)),
             join3(
                 client.query_typed_one(sql::IDENTITY, &[]),
-                client.query_typed(sql::DATABASES, &[]),
-                client.query_typed(sql::ROLES, &[]),
+                scope.alone(client, client.query_typed(sql::DATABASES, &[])),
+                scope.alone(client, client.query_typed(sql::ROLES, &[])),
             ),
-            Box::pin(join4(
-                client.prepare_typed(sql::TICK, &[Type::OID_ARRAY]),
-                LockStatements::prepare(client),
-                client.prepare(sql::BACKENDS),
-                client.prepare(sql::PREPARED),
+            Box::pin(Statements::prepare(client)),
+            Box::pin(join3(
+                client.batch_execute(&reading),
+                found(search(places.list(), &tasks::NAMES)),
+                found(search(limits.system_tables.list(), &systems::NAMES)),
             )),
-            Box::pin(join(
-                client.prepare_typed(sql::BLOCKING, &[Type::INT4_ARRAY]),
-                client.prepare_typed(sql::KNOWN, &[Type::TEXT; 3]),
-            )),
-            join(
-                join4(
-                    client.prepare(sql::DATABASES),
-                    client.prepare(sql::ROLES),
-                    client.prepare_typed(sql::RELATIONS, &[Type::OID_ARRAY, Type::TEXT_ARRAY]),
-                    client.prepare(sql::RIGHTS),
-                ),
-                Box::pin(join4(
-                    client.batch_execute(&reading),
-                    client.prepare_typed(&finding, &[Type::TEXT_ARRAY; 3]),
-                    found(places.list(), &tasks::NAMES),
-                    found(limits.system_tables.list(), &systems::NAMES),
-                )),
-            ),
         )
         .await;
     // An old server refuses some of the rest, in words that say nothing of its age.
@@ -128,50 +144,21 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
         encoding,
         names::databases(&databases.unwrap_or_default(), encoding),
         by_oid(&roles.unwrap_or_default(), encoding),
+        Arc::clone(&path),
     );
-    let statements = Statements {
-        tick: main.0.map_err(|error| setup(&error))?,
-        locks: main.1.map_err(|error| setup(&error))?,
-        backends: main.2.map_err(|error| setup(&error))?,
-        prepared: main.3.map_err(|error| setup(&error))?,
-        blocking: blocking.ok(),
-        known: known.map_err(|error| setup(&error))?,
-    };
-    let lookups = Lookups {
-        path: Arc::clone(&path),
-        databases: lookups.0.ok(),
-        roles: lookups.1.ok(),
-        relations: lookups.2.ok(),
-        rights: lookups.3.ok(),
-    };
+    let statements = Some(statements.map_err(|error| setup(&error))?);
     let clock = clock_of(&identity).map(|at| (at, clock::monotonic()));
-    let (plans, find, task_tables, system_tables) = find;
     plans.map_err(|error| setup(&error))?;
-    let find = find.ok();
-    let search = |find: Statement| Search {
-        find,
-        places: places.list(),
-        names: tasks::NAMES.to_vec(),
-        path: Arc::clone(&path),
-    };
-    let tasks = Tasks::open(client, places.clone(), find.clone().map(search), task_tables).await;
-    let systems =
-        Systems::open(client, limits.system_tables.clone(), (find, Arc::clone(&path)), system_tables).await;
+    let tasks = Tasks::open(client, places.clone(), search(places.list(), &tasks::NAMES), task_tables).await;
+    let systems = Systems::open(
+        client,
+        limits.system_tables.clone(),
+        search(limits.system_tables.list(), &systems::NAMES),
+        system_tables,
+    )
+    .await;
     let (tasks, systems) = (tasks.with(Texts::of(encoding)), systems.with(Texts::of(encoding)));
-    Ok(Prepared { statements, lookups, server, names, tasks, systems, clock })
-}
-
-/// Looks for tables, before the statement for that is prepared.
-async fn found(
-    client: &Client,
-    find: &str,
-    places: Vec<Option<String>>,
-    names: &[&str],
-    path: &[String],
-) -> Result<Vec<Row>, Error> {
-    let (places, names, path) =
-        ((&places, Type::TEXT_ARRAY), (&names, Type::TEXT_ARRAY), (&path, Type::TEXT_ARRAY));
-    client.query_typed(find, &[(places.0, places.1), (names.0, names.1), (path.0, path.1)]).await
+    Ok(Prepared { statements, own_path, server, names, tasks, systems, clock })
 }
 
 fn setup(error: &tokio_postgres::Error) -> OpenError {

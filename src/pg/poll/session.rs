@@ -8,88 +8,56 @@ use tokio_postgres::Client;
 
 use super::known::Known;
 use super::link::Link;
-use super::names::{Lookups, NameCache, Used};
+use super::loan::{self, Loan};
+use super::names::{NameCache, Used};
 use super::opening::{self, Opening};
 use super::prepare::{Statements, prepare};
 use pg_connect::message;
 
 use super::sections::{self, SectionError, Tick};
-use super::{Limits, PollError, pulse, waiters};
+use super::{Limits, OpenError, PollError, pooler, pulse, waiters};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::plan::Rights;
-use crate::model::snapshot::{Section, Server, Snapshot};
+use crate::model::snapshot::{Pooling, Section, Server, Snapshot};
 use crate::pg::decode::backends::{Backends, KnownBackends};
 use crate::pg::decode::locks::{KnownLocks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
 use crate::pg::decode::texts::Texts;
+use crate::pg::scope::Scope;
 use crate::pg::sql;
 use crate::pg::systems::{self, Systems};
 use crate::pg::tasks::{self, Tasks};
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
-use pg_connect::error::ConnectError;
-
-/// A session that cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// No connection.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The connection stands, but the server refuses what locktop needs first.
-    #[error("the server accepted the connection and then failed: {0}")]
-    Setup(String),
-    /// The connection stands, but the server says nothing.
-    #[error("the server accepted the connection and does not answer")]
-    Silent,
-    /// A pooler that cannot be used, and what helps.
-    #[error("{0}")]
-    Pooler(String),
-    /// A server without what locktop reads.
-    #[error("PostgreSQL {0}: locktop needs 14 or later")]
-    TooOld(String),
-}
-
-impl OpenError {
-    /// Whether it may well pass by itself: no connection left, or starting up (SQLSTATE 53300, 57P03).
-    #[must_use]
-    pub fn is_temporary(&self) -> bool {
-        matches!(self, Self::Connect(error) if error.is_waitable())
-    }
-
-    /// Whether the server accepted the connection and then said nothing. Each further attempt may leave a process
-    /// there that waits for whatever holds the server up.
-    #[must_use]
-    pub fn is_silence(&self) -> bool {
-        match self {
-            Self::Silent => true,
-            Self::Connect(error) => error.is_silence(),
-            Self::Setup(_) | Self::Pooler(_) | Self::TooOld(_) => false,
-        }
-    }
-}
 
 /// A connection with the settings of a session, and nothing else.
 ///
 /// # Errors
-/// As for [`Session::open`].
+/// As for [`Session::open`], and where a pooler keeps no session for it.
 pub async fn open_plain(info: &ConnInfo, limits: &Limits) -> Result<Connection, OpenError> {
-    open_beside(info, limits, std::future::ready(false)).await
+    match Box::pin(open_beside(info, limits, std::future::ready(None))).await? {
+        (_, Pooling::Transactions) => Err(pooler::no_session()),
+        (connection, _) => Ok(connection),
+    }
 }
 
-/// The same beside a connection that polls, made with the same `info`. Where a pooler is in between, `known` says whether that one has
-/// one too, which is then known to keep sessions apart.
+/// The same beside a connection that polls, made with the same `info`; `known` is what that one has before it. Where a pooler lends
+/// sessions by the transaction nothing is set: each message has to bring what it needs.
 ///
 /// # Errors
 /// As for [`Session::open`].
 pub async fn open_beside(
     info: &ConnInfo,
     limits: &Limits,
-    known: impl Future<Output = bool>,
-) -> Result<Connection, OpenError> {
+    known: impl Future<Output = Option<Pooling>>,
+) -> Result<(Connection, Pooling), OpenError> {
     let opening = Box::pin(Opening::connect(info)).await?;
-    Box::pin(opening.pooled(info, limits, known)).await?;
+    let pooling = Box::pin(opening.pooling(info, limits, known)).await?;
+    if pooling == Pooling::Transactions {
+        return Ok((opening.ready(), pooling));
+    }
     let setup = async {
         let client = opening.client();
         let path = opening::pinned(client).await?;
@@ -99,7 +67,16 @@ pub async fn open_beside(
         set.map_err(|error| OpenError::Setup(message(&error)))
     };
     opening.within(limits.poll_timeout, setup).await?;
-    Ok(opening.ready())
+    Ok((opening.ready(), pooling))
+}
+
+/// How the session of the server is had.
+#[derive(Debug)]
+enum Hold {
+    /// It is ours, with what is prepared in it.
+    Own(Statements),
+    /// For one poll after the other.
+    Lent(Loan),
 }
 
 /// A connection that polls.
@@ -107,8 +84,7 @@ pub async fn open_beside(
 pub struct Session {
     client: Arc<Client>,
     link: Link,
-    statements: Statements,
-    lookups: Lookups,
+    hold: Hold,
     /// What stays the same; the counters in it are those of the last poll.
     server: Server,
     names: NameCache,
@@ -141,18 +117,27 @@ impl Session {
     /// When the connection cannot be had, or the server then refuses the settings or does not answer in time.
     pub async fn open(info: &ConnInfo, limits: Limits) -> Result<Self, OpenError> {
         let opening = Box::pin(Opening::connect(info)).await?;
-        let pooled = Box::pin(opening.pooled(info, &limits, std::future::ready(false))).await?;
+        let pooling = Box::pin(opening.pooling(info, &limits, std::future::ready(None))).await?;
         // A statement of the driver is large, and there are many of them at once.
-        let setup = Box::pin(prepare(opening.client(), &limits));
+        let setup = Box::pin(async {
+            if pooling == Pooling::Transactions {
+                loan::prepare(opening.client(), &limits).await
+            } else {
+                prepare(opening.client(), &limits, Scope::Own).await
+            }
+        });
         let ready = opening.within(limits.poll_timeout, setup).await?;
         let place = opening.place();
-        let server = Server { host: place.host.as_str().into(), port: place.port, pooled, ..ready.server };
+        let server = Server { host: place.host.as_str().into(), port: place.port, pooling, ..ready.server };
+        let hold = match ready.statements {
+            Some(statements) => Hold::Own(statements),
+            None => Hold::Lent(Loan::new(ready.own_path, &limits)),
+        };
         let Connection { client, driver, .. } = opening.ready();
         Ok(Self {
             client: Arc::new(client),
             link: Link::watch(driver),
-            statements: ready.statements,
-            lookups: ready.lookups,
+            hold,
             server,
             names: ready.names,
             tasks: ready.tasks,
@@ -164,11 +149,18 @@ impl Session {
         })
     }
 
-    /// The connection, for whoever has none of his own. Whole transactions alone may be sent on it, each in one message: the
+    fn scope(&self) -> Scope {
+        match self.hold {
+            Hold::Own(_) => Scope::Own,
+            Hold::Lent(_) => Scope::Open,
+        }
+    }
+
+    /// The connection, for whoever has none of his own; none where a transaction may be open in it. Whole transactions alone may be sent on it, each in one message: the
     /// statements of a poll come before and after, and none waits for ours for longer than its time-outs.
     #[must_use]
-    pub fn client(&self) -> Arc<Client> {
-        Arc::clone(&self.client)
+    pub fn client(&self) -> Option<Arc<Client>> {
+        (self.scope() == Scope::Own).then(|| Arc::clone(&self.client))
     }
 
     /// What the server said of itself last.
@@ -192,9 +184,13 @@ impl Session {
         let started = clock::monotonic();
         let timeout = self.limits.poll_timeout;
         // A poll has many statements, and each is large.
-        let scan = tokio::time::timeout(timeout, Box::pin(self.scan(before)))
-            .await
-            .map_err(|_| PollError::Timeout(timeout))?;
+        let read = Box::pin(async {
+            let statements = self.statements().await?;
+            let scan = self.scan(before, &statements).await;
+            Ok((scan, statements))
+        });
+        let (scan, statements) =
+            tokio::time::timeout(timeout, read).await.map_err(|_| PollError::Timeout(timeout))??;
         if let Some(error) = fatal(&scan) {
             // What the server says last goes to the statement that was under way.
             if error.is_last_word() {
@@ -207,11 +203,47 @@ impl Session {
         let taken_at = self.time(&scan.tick)?;
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
         let used = used(&scan, &self.server);
-        self.names.look_up(&self.client, &self.lookups, used, self.limits.name_patience).await;
-        let snapshot = self.assemble(scan, before, taken_at, answered);
-        self.tasks.look_again(&self.client, self.limits.name_patience).await;
-        self.systems.look_again(&self.client, self.limits.name_patience).await;
-        Ok(snapshot)
+        let patience = self.limits.name_patience;
+        if let Hold::Own(_) = self.hold {
+            self.names.look_up(&self.client, used, patience).await;
+            let snapshot = self.assemble(scan, before, taken_at, answered);
+            self.tasks.look_again(&self.client, patience).await;
+            self.systems.look_again(&self.client, patience).await;
+            return Ok(snapshot);
+        }
+        let back = Box::pin(self.look_and_give_back(used, statements));
+        tokio::time::timeout(timeout, back).await.map_err(|_| PollError::Timeout(timeout))??;
+        Ok(self.assemble(scan, before, taken_at, answered))
+    }
+
+    /// The statements of one poll. Where the session is lent, it is from here on, until it is given back.
+    async fn statements(&mut self) -> Result<Statements, PollError> {
+        match &self.hold {
+            Hold::Own(statements) => Ok(statements.clone()),
+            Hold::Lent(loan) => {
+                let lent = loan.begin(&self.client).await?;
+                self.server.own_pid = lent.own_pid;
+                Ok(lent.statements)
+            }
+        }
+    }
+
+    /// Looks up what a session of our own looks up beside the poll, and gives the one that is lent back.
+    async fn look_and_give_back(&mut self, used: Used, statements: Statements) -> Result<(), PollError> {
+        let Self { client, names, tasks, systems, .. } = self;
+        let lost = |error: tokio_postgres::Error| PollError::Lost(message(&error));
+        let patience = self.limits.poll_timeout;
+        Scope::Open.apart(client, names.look_up(client, used, patience)).await.map_err(lost)?;
+        Scope::Open.apart(client, tasks.look_again(client, patience)).await.map_err(lost)?;
+        Scope::Open.apart(client, systems.look_again(client, patience)).await.map_err(lost)?;
+        loan::give_back(client, Some(statements)).await.map_err(lost)
+    }
+
+    /// Leaves the session as it was found, where the next client of a pooler gets it.
+    pub async fn leave(&self) {
+        if self.server.pooling == Pooling::Sessions {
+            pooler::take_back(&self.client).await;
+        }
     }
 
     /// Ends the connection, whatever it is waiting for.
@@ -232,27 +264,30 @@ impl Session {
         pulse::silence(&self.client, || Arc::strong_count(&self.client) > 2).await
     }
 
-    async fn scan(&mut self, before: Option<&Snapshot>) -> Scan {
+    async fn scan(&mut self, before: Option<&Snapshot>, statements: &Statements) -> Scan {
         let asked = before.map_or_else(Vec::new, |before| waiters(before, &self.limits));
         let databases = self.names.database_oids();
         let telling = self.known.telling(&self.limits);
-        let client = &*self.client;
+        let (client, scope) = (&*self.client, self.scope());
         let encodings = self.names.encodings();
         let reader = Reader { datid: self.server.datid, pid: self.server.own_pid };
         let Known { locks: known_locks, backends: known_backends, .. } = &self.known;
         let activity = Backends::new(&mut self.texts, known_backends, &telling.poll, encodings.clone());
         let (answers, told, locks, (backends, prepared), (tasks, systems, tick)) = join5(
-            sections::blocking(client, self.statements.blocking.as_ref(), &asked),
-            sections::tell(client, &self.statements.known, &telling),
-            sections::locks(client, self.statements.locks.of(&telling), reader, known_locks, &telling.poll),
+            scope.alone(client, sections::blocking(client, statements.blocking.as_ref(), &asked)),
+            sections::tell(client, &statements.known, &telling),
+            scope.alone(
+                client,
+                sections::locks(client, statements.locks.of(&telling), reader, known_locks, &telling.poll),
+            ),
             join(
-                sections::backends(client, &self.statements.backends, activity),
-                sections::prepared(client, &self.statements.prepared, encodings),
+                scope.alone(client, sections::backends(client, &statements.backends, activity)),
+                scope.alone(client, sections::prepared(client, &statements.prepared, encodings)),
             ),
             join3(
                 self.tasks.read(client, before),
                 self.systems.read(client, before),
-                sections::tick(client, &self.statements.tick, &databases),
+                scope.alone(client, sections::tick(client, &statements.tick, &databases)),
             ),
         )
         .await;

@@ -1,38 +1,34 @@
 //! Which tables there are, and how each is read.
 
-use std::sync::Arc;
-
-use tokio_postgres::{Client, Statement};
+use tokio_postgres::Client;
 
 use super::reader::{Reader, Rows};
 use super::{NAMES, Readers};
 use crate::model::Text;
 use crate::model::task::KeyRule;
 use crate::pg::poll::SectionError;
+use crate::pg::scope::Scope;
 use crate::pg::tables::{Search, Table, given};
 
 /// What is looked for.
 #[derive(Debug, Clone)]
 pub(super) struct Look {
-    pub(super) find: Statement,
-    /// What the config says, in the order of [`NAMES`].
-    pub(super) places: Vec<Option<String>>,
-    /// Where a name alone is looked for.
-    pub(super) path: Arc<[String]>,
+    /// With what the config says, in the order of [`NAMES`].
+    pub(super) search: Search,
     pub(super) key_rule: KeyRule,
 }
 
 impl Look {
     fn search(&self, places: Vec<Option<String>>) -> Search {
-        Search { find: self.find.clone(), places, names: NAMES.to_vec(), path: Arc::clone(&self.path) }
+        Search { places, ..self.search.clone() }
     }
 
     /// Finds the tables, and prepares their statements. A name in the config that is no name fails the whole search: then
     /// each is tried by itself, and the search is made with the good ones.
     pub(super) async fn run(&self, client: &Client) -> Result<Readers, SectionError> {
-        match self.search(self.places.clone()).rows(client).await {
-            Ok(rows) => prepared(client, &Table::all(&rows, &self.key_rule), &self.places, &[]).await,
-            Err(error) if error.is_refused() && self.places.iter().any(Option::is_some) => {
+        match self.search.rows(client).await.map_err(SectionError::from) {
+            Ok(rows) => self.prepared(client, &Table::all(&rows, &self.key_rule), &[]).await,
+            Err(error) if error.is_refused() && self.search.places.iter().any(Option::is_some) => {
                 self.each_alone(client).await
             }
             Err(error) => Err(error),
@@ -40,13 +36,14 @@ impl Look {
     }
 
     async fn each_alone(&self, client: &Client) -> Result<Readers, SectionError> {
-        let (mut good, mut bad) = (self.places.clone(), Vec::new());
-        for (place, name) in self.places.iter().enumerate().filter(|(_, name)| name.is_some()) {
-            let mut alone = vec![None; self.places.len()];
+        let places = &self.search.places;
+        let (mut good, mut bad) = (places.clone(), Vec::new());
+        for (place, name) in places.iter().enumerate().filter(|(_, name)| name.is_some()) {
+            let mut alone = vec![None; places.len()];
             if let Some(slot) = alone.get_mut(place) {
                 slot.clone_from(name);
             }
-            match self.search(alone).rows(client).await {
+            match self.search(alone).rows(client).await.map_err(SectionError::from) {
                 Ok(_) => {}
                 Err(error) if error.is_refused() => {
                     if let Some(slot) = good.get_mut(place) {
@@ -58,38 +55,39 @@ impl Look {
             }
         }
         let rows = self.search(good).rows(client).await?;
-        prepared(client, &Table::all(&rows, &self.key_rule), &self.places, &bad).await
+        self.prepared(client, &Table::all(&rows, &self.key_rule), &bad).await
     }
-}
 
-/// The readers of all tables. `bad` says what is wrong with places in the config.
-pub(super) async fn prepared(
-    client: &Client,
-    tables: &[Table],
-    places: &[Option<String>],
-    bad: &[(usize, Text)],
-) -> Result<Readers, SectionError> {
-    let found = Candidates { tables, places, bad };
-    Ok(Readers {
-        leases: found.readers(client).await?,
-        counts: found.readers(client).await?,
-        items: found.readers(client).await?,
-        limits: found.readers(client).await?,
-        generators: found.readers(client).await?,
-    })
+    /// The readers of all tables. `bad` says what is wrong with places in the config.
+    pub(super) async fn prepared(
+        &self,
+        client: &Client,
+        tables: &[Table],
+        bad: &[(usize, Text)],
+    ) -> Result<Readers, SectionError> {
+        let found = Candidates { tables, places: &self.search.places, bad, scope: self.search.scope };
+        Ok(Readers {
+            leases: found.readers(client).await?,
+            counts: found.readers(client).await?,
+            items: found.readers(client).await?,
+            limits: found.readers(client).await?,
+            generators: found.readers(client).await?,
+        })
+    }
 }
 
 struct Candidates<'a> {
     tables: &'a [Table],
     places: &'a [Option<String>],
     bad: &'a [(usize, Text)],
+    scope: Scope,
 }
 
 impl Candidates<'_> {
     async fn readers<T: Rows>(&self, client: &Client) -> Result<Vec<Reader<T>>, SectionError> {
         let mut readers = Vec::new();
         for chosen in self.chosen::<T>() {
-            readers.push(Reader::prepare(client, chosen).await?);
+            readers.push(Reader::prepare(client, chosen, self.scope).await?);
         }
         Ok(readers)
     }

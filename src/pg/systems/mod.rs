@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join5;
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Row};
 
 use super::decode::texts::Texts;
 use super::poll::SectionError;
-use super::tables::{RENEW, REST, Table};
+use super::tables::{RENEW, REST, Search, Table};
 use crate::clock;
 use crate::model::id_generator::IdGenerator;
 use crate::model::lease::Lease;
@@ -69,7 +69,7 @@ struct Readers {
 /// The tables of a session.
 #[derive(Debug)]
 pub(super) struct Systems {
-    search: Option<look::Look>,
+    search: look::Look,
     readers: Readers,
     texts: Texts,
     looked: Instant,
@@ -103,17 +103,16 @@ impl Systems {
     pub(super) async fn open(
         client: &Client,
         places: Places,
-        (find, path): (Option<Statement>, Arc<[String]>),
+        search: Search,
         found: Result<Vec<Row>, tokio_postgres::Error>,
     ) -> Self {
         let key_rule = places.key_rule.clone();
-        let search =
-            find.map(|find| look::Look { find, places: places.list(), path, key_rule: key_rule.clone() });
-        let readers = match (&search, found) {
-            (_, Ok(rows)) => look::prepared(client, &Table::all(&rows, &key_rule), &places.list(), &[]).await,
+        let search = look::Look { search, key_rule: key_rule.clone() };
+        let readers = match found {
+            Ok(rows) => search.prepared(client, &Table::all(&rows, &key_rule), &[]).await,
             // A name that is no name fails the look itself.
-            (Some(search), Err(error)) if error.as_db_error().is_some() => search.run(client).await,
-            (_, Err(error)) => Err(error.into()),
+            Err(error) if error.as_db_error().is_some() => search.run(client).await,
+            Err(error) => Err(error.into()),
         };
         let unknown = readers.as_ref().err().map(|error| error.to_string().into());
         Self {
@@ -138,7 +137,7 @@ impl Systems {
     pub(super) async fn look_again(&mut self, client: &Arc<Client>, patience: Duration) {
         let age = clock::monotonic().duration_since(self.looked);
         if self.pending.is_none() && (age > RENEW || (self.failed && age > REST)) {
-            let Some(search) = self.search.clone() else { return };
+            let search = self.search.clone();
             self.looked = clock::monotonic();
             self.failed = false;
             let client = Arc::clone(client);

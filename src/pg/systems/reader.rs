@@ -16,6 +16,7 @@ use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::{CopyReader, Fields};
 use crate::pg::decode::texts::Texts;
 use crate::pg::poll::SectionError;
+use crate::pg::scope::Scope;
 use crate::pg::tables::{self, Columns, Copying, Plan, Reading, Refusal, Table, blocker, every, has_changed};
 
 /// What is read of one kind of table.
@@ -103,7 +104,11 @@ pub(super) struct Reader<T> {
 pub(super) type Answer = Result<Option<Vec<Bytes>>, Refusal>;
 
 impl<T: Rows> Reader<T> {
-    pub(super) async fn prepare(client: &Client, chosen: Chosen<'_>) -> Result<Self, SectionError> {
+    pub(super) async fn prepare(
+        client: &Client,
+        chosen: Chosen<'_>,
+        scope: Scope,
+    ) -> Result<Self, SectionError> {
         let (source, reading) = match chosen {
             Chosen::Refused(name, reason) => (Source { name, ..Source::default() }, Err(reason)),
             Chosen::Table(table) => {
@@ -117,7 +122,7 @@ impl<T: Rows> Reader<T> {
                     growth: table.growth(),
                 };
                 match table.allowed().and_then(|()| plan::<T>(table)) {
-                    Ok(plan) => (source, plan.prepare(client).await?),
+                    Ok(plan) => (source, plan.prepare(client, scope).await?),
                     Err(reason) => (source, Err(reason)),
                 }
             }

@@ -14,14 +14,15 @@ use super::rows::RowBuffer;
 use super::{Columns, Refusal, Table};
 use crate::model::Text;
 use crate::pg::poll::SectionError;
+use crate::pg::scope::Scope;
 use crate::pg::sql::GUARD;
-use crate::pg::trust::untrusted;
+use crate::pg::trust::{remedy, untrusted};
 
 /// How a table is read.
 #[derive(Debug, Clone)]
 pub(in crate::pg) enum Reading {
     /// A whole transaction in one message.
-    Statement(String),
+    Statement(String, Scope),
     /// A copy of a table that we do not trust.
     Copy(Copying),
 }
@@ -37,9 +38,20 @@ pub(in crate::pg) enum Plan {
 
 impl Plan {
     /// Makes it ready; or says why the table is not read.
-    pub(in crate::pg) async fn prepare(self, client: &Client) -> Result<Result<Reading, Text>, SectionError> {
+    pub(in crate::pg) async fn prepare(
+        self,
+        client: &Client,
+        scope: Scope,
+    ) -> Result<Result<Reading, Text>, SectionError> {
         Ok(match self {
-            Self::Statement(sql) => Ok(Reading::Statement(sql)),
+            Self::Statement(sql) => Ok(Reading::Statement(sql, scope)),
+            // A copy is prepared once and for all, which a session that is lent does not keep.
+            Self::Copy(table, ..) if scope == Scope::Open => {
+                let owner = table.stranger.as_deref().unwrap_or_default();
+                let (name, remedy) = (table.label(), remedy(owner));
+                Err(format!("{name} is not read through a pooler in transaction mode: {owner} is not trusted; {remedy}")
+                    .into())
+            }
             Self::Copy(table, columns, extra) => {
                 Copying::prepare(client, &table, columns, extra).await?.map(Reading::Copy)
             }
@@ -70,7 +82,7 @@ impl Reading {
     pub(in crate::pg) async fn read(&self, client: &Client, locked: bool) -> Result<Vec<Bytes>, Refusal> {
         match self {
             _ if locked => Err(Refusal::Locked),
-            Self::Statement(sql) => queried(client, sql).await,
+            Self::Statement(sql, scope) => scope.alone(client, queried(client, sql)).await,
             Self::Copy(copying) => copying.read(client).await,
         }
     }

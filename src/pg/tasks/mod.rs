@@ -19,6 +19,7 @@ use crate::model::Text;
 use crate::model::task::{KeyRule, TaskTables};
 use crate::pg::decode::texts::Texts;
 use crate::pg::poll::{SectionError, message};
+use crate::pg::scope::Scope;
 use crate::pg::tables::{Plan, RENEW, REST, Reading, Search};
 
 pub(super) use read::{Found, sections};
@@ -74,7 +75,7 @@ impl Reader {
 #[derive(Debug)]
 pub(super) struct Tasks {
     places: Places,
-    search: Option<Search>,
+    search: Search,
     readers: Vec<Reader>,
     texts: Texts,
     looked: Instant,
@@ -89,14 +90,14 @@ impl Tasks {
     pub(super) async fn open(
         client: &Client,
         places: Places,
-        search: Option<Search>,
+        search: Search,
         found: Result<Vec<Row>, tokio_postgres::Error>,
     ) -> Self {
         let readers = match found {
-            Ok(rows) => prepared(client, find::pairs(&rows, &places)).await,
+            Ok(rows) => prepared(client, find::pairs(&rows, &places), search.scope).await,
             // A name that is no name fails the look itself.
             Err(error) if places.is_named() && error.as_db_error().is_some() => {
-                prepared(client, vec![find::refused(&places, &message(&error))]).await
+                prepared(client, vec![find::refused(&places, &message(&error))], search.scope).await
             }
             Err(error) => Err(error.into()),
         };
@@ -124,7 +125,7 @@ impl Tasks {
     pub(super) async fn look_again(&mut self, client: &Arc<Client>, patience: Duration) {
         let age = clock::monotonic().duration_since(self.looked);
         if self.pending.is_none() && (age > RENEW || (self.failed && age > REST)) {
-            let Some(search) = self.search.clone() else { return };
+            let search = self.search.clone();
             self.looked = clock::monotonic();
             self.failed = false;
             self.pending = Some(tokio::spawn(look(Arc::clone(client), search, self.places.clone())));
@@ -149,14 +150,18 @@ impl Drop for Tasks {
 
 async fn look(client: Arc<Client>, search: Search, places: Places) -> Result<Vec<Reader>, SectionError> {
     let rows = search.rows(&client).await?;
-    prepared(&client, find::pairs(&rows, &places)).await
+    prepared(&client, find::pairs(&rows, &places), search.scope).await
 }
 
 /// Makes ready how each pair is read.
-async fn prepared(client: &Client, pairs: Vec<find::Pair>) -> Result<Vec<Reader>, SectionError> {
+async fn prepared(
+    client: &Client,
+    pairs: Vec<find::Pair>,
+    scope: Scope,
+) -> Result<Vec<Reader>, SectionError> {
     let prepare = async |plan: Result<Plan, Text>| -> Result<Result<Reading, Text>, SectionError> {
         match plan {
-            Ok(plan) => plan.prepare(client).await,
+            Ok(plan) => plan.prepare(client, scope).await,
             Err(reason) => Ok(Err(reason)),
         }
     };
@@ -169,7 +174,7 @@ async fn prepared(client: &Client, pairs: Vec<find::Pair>) -> Result<Vec<Reader>
             None => None,
         };
         let running = match running {
-            Some(plan) => plan.prepare(client).await?.ok(),
+            Some(plan) => plan.prepare(client, scope).await?.ok(),
             None => None,
         };
         let tables = Arc::new(tables);

@@ -32,6 +32,7 @@ pub(super) struct Server<'a> {
     connections: u32,
     max_connections: u32,
     deadlocks: u64,
+    pooler: Option<&'static str>,
 }
 
 impl<'a> From<&'a snapshot::Server> for Server<'a> {
@@ -46,6 +47,11 @@ impl<'a> From<&'a snapshot::Server> for Server<'a> {
             connections: server.connections,
             max_connections: server.max_connections,
             deadlocks: server.deadlocks,
+            pooler: match server.pooling {
+                snapshot::Pooling::None => None,
+                snapshot::Pooling::Sessions => Some("session"),
+                snapshot::Pooling::Transactions => Some("transaction"),
+            },
         }
     }
 }

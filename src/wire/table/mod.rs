@@ -68,7 +68,7 @@ fn header(view: &View, snapshot: &Snapshot) -> String {
         return format!("server unknown · {waiting} waiting · {at}");
     };
     let role = if server.in_recovery { "standby" } else { "primary" };
-    let pooled = if server.pooled { " via pooler" } else { "" };
+    let pooled = server.pooling.words().map(|words| format!(" via {words}")).unwrap_or_default();
     format!(
         "PostgreSQL {} {role}{pooled} · {waiting} waiting · {}/{} connections · {} as {} · {at}",
         one_line(&server.version),

@@ -1,6 +1,9 @@
 //! The program behind a pooler that an application uses too.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
 
 use locktop::pg::connect::Connection;
 use locktop::pg::conninfo::ConnInfo;
@@ -102,53 +105,100 @@ async fn nothing_is_left_either_where_the_pooler_resets_nothing() {
     assert_same(&found(&pool).await, &before);
 }
 
+/// Each poll is one transaction there, and each action one message. `more`: sessions in turn, so that no two transactions have the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn in_transaction_mode_it_names_the_way_past_it_and_has_set_nothing() {
-    let incident = Incident::crowd(3).await;
+async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
     for more in ["", "\nserver_round_robin = 1"] {
+        let incident = Incident::crowd(3).await;
+        let root = incident.root();
         let pooler = Pooler::start_with(&incident.server, "transaction", &(lines(POOL) + more));
         let target = pooler.target(&incident.info());
         let pool = ConnInfo::parse(&target).unwrap();
         let before = found(&pool).await;
+        let look = support::open(&incident.info()).await.client;
         let application = support::open(&pool).await.client;
-        application.simple_query("SELECT 1").await.unwrap();
 
-        let mut desk = Desk::at((120, 35), &target, &[]);
-        assert_eq!(desk.screen.wait_exit(), 1);
-        let said = desk.screen.contents();
-        for words in [
-            "a pooler in transaction mode is in between",
-            "connect past it, to the host and port of the server",
-        ] {
-            assert!(said.replace('\n', " ").contains(words), "{said}");
+        for size in [(80, 24), (120, 35), (200, 60)] {
+            let mut desk = Desk::at(size, &target, &["--screen", "chains"]);
+            desk.screen.shows(&root.to_string());
+            desk.screen.shows("primary · txn pool · ");
+            application.simple_query("SELECT 1").await.unwrap();
+            desk.quit();
         }
-        for words in [&["snapshot", "--format", "json"][..], &["recover", "--dry-run"], &["schema", "status"]]
-        {
+        for words in [&["snapshot", "--format", "json"][..], &["check", "--format", "json"]] {
             let left = binary::run(binary::locktop(&[&["-w"], words, &[&target]].concat()));
-            assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
-            assert!(left.err.contains("a pooler in transaction mode is in between"), "{left:?}");
+            assert!(left.out.contains(&root.to_string()), "{left:?}");
         }
-        drop(desk);
+        assert_same(&found(&pool).await, &before);
+
+        let mut desk = Desk::at((120, 35), &target, &["--screen", "chains"]);
+        desk.select_first(&root.to_string());
+        desk.question("K", "y terminate");
+        desk.screen.keys("y");
+        support::wait_until("it has ended", async || !is_there(&look, root).await).await;
+        desk.screen.shows("terminated");
+        desk.quit();
         drop(application);
+        assert_same(&found(&pool).await, &before);
+    }
+}
+
+/// Where the program is gone in the middle of a poll its transaction is still open, and the pooler gives nobody that session.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn nothing_is_left_where_it_is_killed_in_transaction_mode() {
+    let incident = Incident::crowd(3).await;
+    let pooler = Pooler::start_with(&incident.server, "transaction", &lines(POOL));
+    let target = pooler.target(&incident.info());
+    let pool = ConnInfo::parse(&target).unwrap();
+    let before = found(&pool).await;
+    for milliseconds in [0, 1, 3, 7, 12, 20, 45] {
+        let mut command = binary::locktop(&["-w", "snapshot", "--format", "json", "--watch=0.1s", &target]);
+        let mut watch = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(watch.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("\"pooler\":\"transaction\""), "{line}");
+        // Somewhere in the next poll: where exactly does not matter.
+        std::thread::sleep(Duration::from_millis(100 + milliseconds));
+        watch.kill().unwrap();
+        watch.wait().unwrap();
         assert_same(&found(&pool).await, &before);
     }
     assert!(incident.root() > 0);
 }
 
-/// Where a second connection says nothing of the first, nobody can tell whose session it is.
+/// What takes a session for itself names the way past a pooler that keeps none, and has set nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn in_statement_mode_and_in_a_pool_of_one_session_it_names_the_way_past_it() {
+async fn in_transaction_mode_what_takes_a_session_is_refused() {
     let incident = Incident::crowd(3).await;
-    for (mode, sessions) in [("statement", POOL), ("session", 1)] {
-        let pooler = Pooler::start_with(&incident.server, mode, &lines(sessions));
-        let target = pooler.target(&incident.info());
-        let left = binary::run(binary::locktop(&["-w", "snapshot", &target]));
+    let pooler = Pooler::start_with(&incident.server, "transaction", &lines(POOL));
+    let target = pooler.target(&incident.info());
+    let pool = ConnInfo::parse(&target).unwrap();
+    let before = found(&pool).await;
+    for words in [&["recover", "--dry-run"][..], &["schema", "status"]] {
+        let left = binary::run(binary::locktop(&[&["-w"], words, &[&target]].concat()));
         assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
-        let said =
-            "a pooler is in between, and a second connection does not tell whether it keeps sessions apart";
-        assert!(
-            left.err.contains(said) && left.err.contains("connect past it, to the host and port"),
-            "{left:?}"
-        );
+        let said = "a pooler in transaction mode is in between, and this takes a session of its own: connect past it, to the host and port";
+        assert!(left.err.contains(said), "{left:?}");
     }
+    assert_same(&found(&pool).await, &before);
+    assert!(incident.root() > 0);
+}
+
+/// A pool of one session has none for a second connection, so that nobody can tell whether it keeps it: each poll is a transaction there
+/// too. A pool that lends sessions by the statement takes no transaction.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_pool_of_one_session_is_read_and_one_in_statement_mode_is_refused() {
+    let incident = Incident::crowd(3).await;
+    let pooler = Pooler::start_with(&incident.server, "session", &lines(1));
+    let left = binary::run(binary::locktop(&["-w", "snapshot", &pooler.target(&incident.info())]));
+    assert_eq!(left.status, Some(0), "{left:?}");
+    assert!(left.out.contains("via txn pool") && left.out.contains(&incident.root().to_string()), "{left:?}");
+    let pooler = Pooler::start_with(&incident.server, "statement", &lines(POOL));
+    let left = binary::run(binary::locktop(&["-w", "snapshot", &pooler.target(&incident.info())]));
+    assert_eq!((left.status, left.out.as_str()), (Some(1), ""), "{left:?}");
+    assert!(
+        left.err.contains("a pooler in statement mode is in between")
+            && left.err.contains("connect past it, to the host and port"),
+        "{left:?}"
+    );
 }

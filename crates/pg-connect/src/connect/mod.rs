@@ -148,8 +148,8 @@ async fn to_host(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, Connec
     }
 }
 
-/// Nobody named a host: the first usual directory with a socket for the port, else localhost. Who sits there may be anybody of this
-/// machine: a password is not sent to him.
+/// Nobody named a host: the first usual directory with a socket for the port, else localhost. Where anybody of this machine may sit, no
+/// password is shown.
 async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, ConnectError> {
     let directories = super::conninfo::SOCKET_DIRECTORIES;
     let mut found: Vec<PathBuf> = Vec::new();
@@ -159,11 +159,12 @@ async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, Conne
             found.push(real);
         }
     }
-    let info = &info.unnamed();
     // As in libpq a socket that does not work is told, and nobody else is asked.
     if let Some(directory) = found.first() {
-        return to_socket(info, endpoint, directory).await;
+        let unnamed = is_open_to_all(directory).then(|| info.unnamed());
+        return to_socket(unnamed.as_ref().unwrap_or(info), endpoint, directory).await;
     }
+    let info = &info.unnamed();
     match to_name(info, endpoint, "localhost").await {
         Err(error) if error.is_absence() => Err(ConnectError::NothingLocal {
             port: endpoint.port,
@@ -171,6 +172,21 @@ async fn to_local(info: &ConnInfo, endpoint: &Endpoint) -> Result<Reached, Conne
             localhost: Box::new(error),
         }),
         done => done,
+    }
+}
+
+/// Whether anybody of this machine may put a socket into a directory. Those of packages (`/var/run/postgresql`) belong to the server's
+/// role, and whoever may write there has the server anyway.
+fn is_open_to_all(directory: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        directory.metadata().map_or(true, |about| about.permissions().mode() & 0o002 != 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = directory;
+        true
     }
 }
 
@@ -253,5 +269,25 @@ async fn with_tls_as_asked(attempt: &Attempt<'_>) -> Result<Raw, Failure> {
         // Refused both ways: what was asked for first is told.
         Err(again) if matches!(again.error, ConnectError::NotAllowed { .. }) => Err(failure),
         done => done,
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{DirBuilder, Permissions, set_permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn whether_anybody_may_sit_in_a_directory() {
+        let place = tempfile::tempdir().unwrap();
+        for (mode, expected) in [(0o777, true), (0o1777, true), (0o2775, false), (0o755, false)] {
+            let directory = place.path().join(format!("{mode:o}"));
+            DirBuilder::new().create(&directory).unwrap();
+            set_permissions(&directory, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(is_open_to_all(&directory), expected, "{mode:o}");
+        }
+        assert!(is_open_to_all(&place.path().join("gone")), "in doubt, it is");
     }
 }

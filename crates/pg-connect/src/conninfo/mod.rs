@@ -119,7 +119,7 @@ impl ConnInfo {
         resolve::resolve(sources)
     }
 
-    /// The same for a place that nobody named: without `require_auth` no method is taken part in that shows the password.
+    /// The same for a place that nobody named and where anybody may sit: without `require_auth` no method is taken part in that shows the password.
     pub(super) fn unnamed(&self) -> Self {
         let mut info = self.clone();
         if info.require_auth.text().is_none() {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::*;
 use crate::model::backend::{Backend, State};
 use crate::model::lock::{Lock, LockMode, LockModes, LockType, VirtualTransaction};
-use crate::model::snapshot::{Names, Section, Server};
+use crate::model::snapshot::{Names, Pooling, Section, Server};
 use crate::model::wait_graph::{Holder, Queue, Root, Waiter};
 
 /// The moment of every snapshot here.
@@ -47,7 +47,7 @@ impl Stage {
         let server = Server {
             host: "db.example.com".into(),
             port: 5432,
-            pooled: false,
+            pooling: Pooling::None,
             version_num: 170_002,
             version: "17.2".into(),
             in_recovery: false,
