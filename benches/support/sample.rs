@@ -159,7 +159,7 @@ fn server(connections: usize) -> Server {
     Server {
         host: "db.example.com".into(),
         port: 5432,
-        pooled: false,
+        pooling: locktop::model::snapshot::Pooling::None,
         version_num: 170_002,
         version: "17.2".into(),
         in_recovery: false,

@@ -177,8 +177,19 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// A connection for a command that needs one and is done; and how it was made, the password included.
+/// A connection for a command that needs one and is done; and how it was made, the password included. The session is one's own.
 async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
+    let (connection, info) = open_any(settings).await?;
+    // Before anything is set: in another's session it would stay.
+    let own = Box::pin(is_own(&connection.client, &info)).await;
+    own.map_err(|error| Failure::Other(error.to_string()))?;
+    // Before anything is asked: names in our statements are the server's own.
+    pin(&connection.client).await.map_err(|error| Failure::Other(message(&error)))?;
+    Ok((connection, info))
+}
+
+/// The same for messages that are whole transactions and bring all settings that they need: a pooler may lend a session for each.
+async fn open_any(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
     let failure = |error: ConnectError| Failure::Other(error.to_string());
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
@@ -193,11 +204,6 @@ async fn open(settings: &Settings) -> Result<(Connection, ConnInfo), Failure> {
             },
         }
     };
-    // Before anything is set: in another's session it would stay.
-    let own = Box::pin(is_own(&connection.client, &info)).await;
-    own.map_err(|error| Failure::Other(error.to_string()))?;
-    // Before anything is asked: names in our statements are the server's own.
-    pin(&connection.client).await.map_err(|error| Failure::Other(message(&error)))?;
     Ok((connection, info))
 }
 

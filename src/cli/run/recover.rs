@@ -7,7 +7,7 @@ use super::super::args::SnapshotFormat;
 use super::super::confirm;
 use super::super::recovery::{Limit, RecoverArgs};
 use super::super::settings::{Settings, SettingsError};
-use super::{Failure, look, open, say};
+use super::{Failure, look, open_any, say};
 use crate::action::Actor;
 use crate::action::audit::{self, AuditError, AuditLog, ServerName};
 use crate::action::recover::{self, Order, RecoverError};
@@ -25,7 +25,7 @@ impl From<RecoverError> for Failure {
 
 pub(super) async fn run(settings: Settings, arguments: &RecoverArgs) -> Result<u8, Failure> {
     refuse(&settings, arguments)?;
-    let (connection, info) = open(&settings).await?;
+    let (connection, info) = open_any(&settings).await?;
     let client = &connection.client;
     let trusted_owners = settings.trusted_owners.clone();
     let schema = Schema { name: arguments.schema.clone(), trusted_owners: trusted_owners.clone() };

@@ -46,6 +46,8 @@ pub struct Locks<'a> {
     rows: Vec<Lock>,
     /// The lock of the reader on its own virtual transaction.
     own: Option<Lock>,
+    /// What the reader's transaction has read, where it is more than this one statement.
+    own_reads: Vec<Lock>,
     /// Somebody waits for a virtual transaction.
     awaited: bool,
     last: Option<Last>,
@@ -55,8 +57,8 @@ impl<'a> Locks<'a> {
     /// To be read by `reader` in the poll with this number, of which the server was told what `before` says, or nothing.
     #[must_use]
     pub fn new(reader: Reader, before: &'a KnownLocks, poll: &'a str) -> Self {
-        let (copy, rows) = (CopyReader::default(), Vec::new());
-        Self { reader, before, poll, copy, rows, own: None, awaited: false, last: None }
+        let (copy, rows, own_reads) = (CopyReader::default(), Vec::new(), Vec::new());
+        Self { reader, before, poll, copy, rows, own: None, own_reads, awaited: false, last: None }
     }
 
     /// Decodes one message.
@@ -64,7 +66,7 @@ impl<'a> Locks<'a> {
     /// # Errors
     /// When it is not what the protocol promises.
     pub fn read(&mut self, message: &[u8]) -> Result<(), DecodeError> {
-        let Self { reader, copy, rows, own, awaited, last, .. } = self;
+        let Self { reader, copy, rows, own, own_reads, awaited, last, .. } = self;
         copy.read(message, COLUMNS, |fields| {
             match row(fields, reader.datid)? {
                 Row::Lock(lock) if lock.tag.locktype == LockType::VirtualXid => {
@@ -75,6 +77,7 @@ impl<'a> Locks<'a> {
                         rows.push(lock);
                     }
                 }
+                Row::Lock(lock) if lock.pid == Some(reader.pid) && is_read(&lock) => own_reads.push(lock),
                 Row::Lock(lock) => rows.push(lock),
                 Row::Last(found) => *last = Some(found),
                 Row::Unknown => {}
@@ -84,8 +87,8 @@ impl<'a> Locks<'a> {
     }
 
     /// The rows, which are those of the poll before when all are equal, and how many more there were that were left out
-    /// on purpose. The reader's lock on its own virtual transaction, another one in each poll, is not among them unless
-    /// somebody may wait for it.
+    /// on purpose. The reader's lock on its own virtual transaction, another one in each poll, and on what its transaction has
+    /// read are not among them unless somebody may wait for them.
     ///
     /// # Errors
     /// When the end is missing, or the server left out what it was not told of.
@@ -97,13 +100,26 @@ impl<'a> Locks<'a> {
         if let Some(own) = self.own.filter(|_| self.awaited) {
             self.rows.push(own);
         }
+        let own_reads = self.own_reads.len();
+        if own_reads > 0 {
+            let awaited: FxHashSet<LockTag> =
+                self.rows.iter().filter(|lock| !lock.granted).map(|lock| lock.tag).collect();
+            self.own_reads.retain(|lock| awaited.contains(&lock.tag));
+        }
+        let left_out = own_reads - self.own_reads.len();
+        self.rows.append(&mut self.own_reads);
         let sent = self.rows.len() as u64;
         let rows = merge(&self.before.rows, |lock| quiet.stays(lock), self.rows);
         // A transaction always has the lock on itself, and the total counts it.
-        let seen = rows.len() as u64 + u64::from(!self.awaited);
+        let seen = (rows.len() + left_out) as u64 + u64::from(!self.awaited);
         let omitted = total.map_or(0, |total| u64::from(total).saturating_sub(seen));
         Ok(KnownLocks { rows, omitted, sent, since })
     }
+}
+
+/// What reading a relation takes.
+fn is_read(lock: &Lock) -> bool {
+    lock.granted && lock.tag.locktype == LockType::Relation && lock.mode == LockMode::AccessShare
 }
 
 /// Sessions whose rows were left out: they have done nothing since the poll before.
@@ -344,6 +360,32 @@ mod tests {
         assert!(Arc::ptr_eq(&first.rows, &second.rows));
         let waited = [row("3/19", 7, false), row("4/2", 8, false), row("3/19", 9, true)];
         assert_eq!(pids(&of(&waited, &first)), [8, 9, 7]);
+    }
+
+    /// A lock on relation 1259 of the own database: the reader's, where it is granted.
+    fn relation(pid: i32, mode: &str, waits: bool) -> Vec<u8> {
+        let (since, relation, pid) = (0_i64.to_be_bytes(), 1259_u32.to_be_bytes(), pid.to_be_bytes());
+        let mut values: [Option<&[u8]>; COLUMNS] = [None; COLUMNS];
+        values[0] = Some(b"relation");
+        values[2] = Some(&relation);
+        values[7] = Some(b"9/9");
+        values[8] = Some(&pid);
+        values[9] = Some(mode.as_bytes());
+        values[10] = waits.then_some(&since);
+        message(values)
+    }
+
+    #[test]
+    fn what_the_reader_reads_itself_is_seen_only_where_somebody_waits_for_it() {
+        let (reads, other) = (relation(7, "AccessShareLock", false), relation(8, "AccessShareLock", false));
+        let known = |rows: &[Vec<u8>]| {
+            read(&[rows, &[end("0", "", "1")]].concat(), &KnownLocks::default(), "0").unwrap()
+        };
+        assert_eq!(pids(&known(&[reads.clone(), other.clone()])), [8]);
+        let waits = relation(9, "AccessExclusiveLock", true);
+        let mut seen = pids(&known(&[reads, other, waits]));
+        seen.sort_unstable();
+        assert_eq!(seen, [7, 8, 9]);
     }
 
     #[test]

@@ -4,9 +4,9 @@
 //! settings with it, for a setting belongs to its transaction (PostgreSQL's documentation, "SET"). Prepared statements do not, and are
 //! closed before, by name. Where the connection breaks in between, a pooler closes the session too, since a transaction is open in it.
 
-use futures_util::future::{join, join5};
+use futures_util::future::{join, join3};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Error};
+use tokio_postgres::{Client, Error, SimpleQueryMessage};
 
 use super::prepare::{self, Prepared, Statements};
 use super::{Limits, OpenError, PollError, opening, pooler};
@@ -15,9 +15,12 @@ use crate::pg::sql;
 use pg_connect::connect::SearchPath;
 use pg_connect::{message, refusal};
 
-/// Begins it. What a statement has to be certain of is set anew: whatever the session was left with is not ours.
-const BEGIN: &str =
-    "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL standard_conforming_strings = on";
+/// Begins it. Nothing else is sent before that is answered: outside of a transaction a setting would stay.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
+
+/// The same, and says whose session it is. What it was left with is not ours, so that the path is pinned each time.
+const BEGIN_PINNED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp; \
+     SET LOCAL standard_conforming_strings = on; SELECT pg_catalog.pg_backend_pid()";
 
 /// Where nobody goes on with it, a transaction must not keep the session of others for long.
 const IDLE: &str = "SET idle_in_transaction_session_timeout = 10000";
@@ -56,21 +59,28 @@ impl Loan {
         Self { path, reading: sql::reading(&limits.trusted_owners), limits: limits.clone() }
     }
 
-    /// Begins, in one round trip.
+    /// Begins, in two round trips.
     pub(super) async fn begin(&self, client: &Client) -> Result<Lent, PollError> {
-        let (begun, set, (reading, idle), pid, statements) = join5(
-            client.batch_execute(BEGIN),
+        let lost = |error: Error| PollError::Lost(message(&error));
+        let own_pid = begin(client).await.map_err(lost)?;
+        let (set, (reading, idle), statements) = join3(
             opening::settings(client, &self.limits, &self.path),
             join(client.batch_execute(&self.reading), client.batch_execute(IDLE)),
-            client.query_typed_one("SELECT pg_catalog.pg_backend_pid()", &[]),
             Box::pin(Statements::prepare(client)),
         )
         .await;
-        let lost = |error: Error| PollError::Lost(message(&error));
-        begun.and(set).and(reading).and(idle).map_err(lost)?;
-        let own_pid = pid.and_then(|row| row.try_get(0)).map_err(lost)?;
+        set.and(reading).and(idle).map_err(lost)?;
         Ok(Lent { statements: statements.map_err(lost)?, own_pid })
     }
+}
+
+async fn begin(client: &Client) -> Result<i32, Error> {
+    let answer = client.simple_query(BEGIN_PINNED).await?;
+    let pid = answer.iter().find_map(|part| match part {
+        SimpleQueryMessage::Row(row) => row.try_get(0).ok()??.parse().ok(),
+        _ => None,
+    });
+    Ok(pid.unwrap_or_default())
 }
 
 /// Gives the session back as it was.

@@ -76,7 +76,7 @@ enum Hold {
     /// It is ours, with what is prepared in it.
     Own(Statements),
     /// For one poll after the other.
-    Lent(Loan),
+    Lent(Box<Loan>),
 }
 
 /// A connection that polls.
@@ -131,7 +131,7 @@ impl Session {
         let server = Server { host: place.host.as_str().into(), port: place.port, pooling, ..ready.server };
         let hold = match ready.statements {
             Some(statements) => Hold::Own(statements),
-            None => Hold::Lent(Loan::new(ready.own_path, &limits)),
+            None => Hold::Lent(Box::new(Loan::new(ready.own_path, &limits))),
         };
         let Connection { client, driver, .. } = opening.ready();
         Ok(Self {

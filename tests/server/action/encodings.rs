@@ -156,7 +156,7 @@ async fn a_row_in_any_bytes_is_shown_and_done_to() {
         let own = Arc::new(open_plain(&place.info, &Limits::default()).await.unwrap().client);
         let command = Arc::new(open(&place.info).await.client);
 
-        let mut hands_of = [hands(session.client()).await, hands(own).await, hands(command).await];
+        let mut hands_of = [hands(session.client().unwrap()).await, hands(own).await, hands(command).await];
         for (hands, verb) in hands_of.iter_mut().zip([Verb::Disable, Verb::Enable, Verb::MakeDue]) {
             let snapshot = session.poll(None).await.unwrap();
             let seen = place.task(&snapshot, shown).await;
@@ -205,7 +205,7 @@ async fn an_error_in_any_bytes_is_an_error() {
         let place = Place::new(version, number, "refused").await;
         let own = open_plain(&place.info, &Limits::default()).await.unwrap().client;
         let session = Session::open(&place.info, Limits::default()).await.unwrap();
-        let poll = session.client();
+        let poll = session.client().unwrap();
         let raise = format!("DO $$BEGIN EXECUTE format('SELECT FROM %I', {}); END$$", place.name);
         for (client, is_own) in [(&own, true), (&*poll, false)] {
             let error = client.batch_execute(&raise).await.unwrap_err();

@@ -65,7 +65,8 @@ async fn sessions(server: &EmbeddedServer) -> Vec<Client> {
 
 /// Whether the server was told of a time at the last poll.
 async fn is_told(session: &Session) -> bool {
-    let asked = session.client().query_one("SELECT current_setting('locktop.since') <> '0'", &[]).await;
+    let asked =
+        session.client().unwrap().query_one("SELECT current_setting('locktop.since') <> '0'", &[]).await;
     asked.unwrap().get(0)
 }
 

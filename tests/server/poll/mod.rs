@@ -6,6 +6,7 @@ mod catalogs;
 mod feed;
 mod helpers;
 mod known;
+mod lent;
 mod locks;
 mod loss;
 mod patience;

@@ -1,0 +1,111 @@
+//! Polls through a pooler in transaction mode: they see what a poll over a session of its own sees, and what fails there fails alone.
+
+use std::collections::BTreeSet;
+
+use locktop::model::snapshot::{Pooling, Snapshot};
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::poll::{Limits, Session};
+use locktop::pg::tasks::Places;
+use locktop::schema::{SchemaName, script};
+
+use crate::pooler::Pooler;
+use crate::support::{self, open};
+
+const ROWS: &str = "INSERT INTO locktop.scheduled_tasks (task_name, task_type, next_run_at, timeout) VALUES
+        ('sync', 'sql', now() + interval '1 hour', '10 minutes'), ('late', 'sql', now() - interval '1 hour', '30 minutes');
+    INSERT INTO locktop.distlock (id, owner, ts, expired_time) VALUES (1, 'node7', now() - interval '41 seconds', '20 seconds');
+    CREATE TABLE held (id int PRIMARY KEY); INSERT INTO held VALUES (1);";
+
+/// What of a snapshot does not depend on who looks.
+fn seen(snapshot: &Snapshot) -> BTreeSet<String> {
+    let ours: BTreeSet<i32> = (snapshot.backends.rows.iter())
+        .filter(|backend| backend.application.as_deref().is_some_and(|name| name.contains("locktop")))
+        .map(|backend| backend.pid)
+        .collect();
+    let locks = snapshot.locks.rows.iter().filter(|lock| lock.pid.is_none_or(|pid| !ours.contains(&pid)));
+    let mut seen: BTreeSet<String> = locks.map(|lock| format!("{lock:?}")).collect();
+    let others = snapshot.backends.rows.iter().filter(|backend| !ours.contains(&backend.pid));
+    seen.extend(others.map(|backend| format!("{} {:?} {:?}", backend.pid, backend.user, backend.query)));
+    for set in snapshot.task_sets.iter() {
+        seen.insert(format!("{:?} {:?} {:?}", set.tables, set.tasks.rows, set.executions.rows));
+    }
+    for leases in &snapshot.systems.leases {
+        seen.insert(format!("{:?} {:?}", leases.source.name, leases.section.rows));
+    }
+    seen.extend(snapshot.names.relations.values().map(ToString::to_string));
+    seen
+}
+
+/// Sections that are old, and why.
+fn errors(snapshot: &Snapshot) -> Vec<String> {
+    let of_tasks = (snapshot.task_sets.iter()).filter_map(|set| set.tasks.error.as_ref());
+    let of_leases = snapshot.systems.leases.iter().filter_map(|table| table.section.error.as_ref());
+    let of_server =
+        [&snapshot.locks.error, &snapshot.backends.error, &snapshot.prepared.error, &snapshot.server.error];
+    let of_server = of_server.into_iter().filter_map(Option::as_ref);
+    of_server.chain(of_tasks).chain(of_leases).map(ToString::to_string).collect()
+}
+
+async fn poll(session: &mut Session, before: Option<&Snapshot>) -> Snapshot {
+    session.poll(before).await.unwrap()
+}
+
+#[tokio::test]
+async fn it_sees_what_a_session_of_its_own_sees_and_what_fails_fails_alone() {
+    for version in support::versions() {
+        let server = support::server_of(version).await;
+        let info = support::database(server).await;
+        let admin = open(&info).await.client;
+        let own = script(&SchemaName::new("locktop").unwrap());
+        admin.batch_execute(&format!("{own}{ROWS}")).await.unwrap();
+        let (holder, waiter) = (open(&info).await.client, open(&info).await.client);
+        holder.batch_execute("BEGIN; UPDATE held SET id = 1; SELECT pg_advisory_lock(7)").await.unwrap();
+        let waits = tokio::spawn(async move { waiter.batch_execute("UPDATE held SET id = 2").await });
+        let blocked = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND database IS NULL)";
+        support::wait_until("somebody waits", async || admin.query_one(blocked, &[]).await.unwrap().get(0))
+            .await;
+
+        let limits = Limits { name_patience: std::time::Duration::from_secs(5), ..Limits::default() };
+        let pooler = Pooler::start_with(server, "transaction", "server_round_robin = 1");
+        let pool = ConnInfo::parse(&pooler.target(&info)).unwrap();
+        let mut own = Session::open(&info, limits.clone()).await.unwrap();
+        let mut lent = Session::open(&pool, limits.clone()).await.unwrap();
+        assert_eq!((own.server().pooling, lent.server().pooling), (Pooling::None, Pooling::Transactions));
+        let (mut direct, mut through) = (poll(&mut own, None).await, poll(&mut lent, None).await);
+        for _ in 0..3 {
+            direct = poll(&mut own, Some(&direct)).await;
+            through = poll(&mut lent, Some(&through)).await;
+            assert_eq!(errors(&through), [""; 0]);
+            assert_eq!(seen(&through), seen(&direct), "PostgreSQL {version}");
+            assert_eq!(through.answers.len(), direct.answers.len());
+            let own_pid = through.server().unwrap().own_pid;
+            assert!(through.backends.rows.iter().any(|backend| backend.pid == own_pid));
+        }
+        assert!(lent.rights().is_some() && own.rights() == lent.rights());
+
+        // Locked: that section alone is old, and what others do goes on being seen.
+        admin.batch_execute("BEGIN; LOCK TABLE locktop.scheduled_tasks").await.unwrap();
+        through = poll(&mut lent, Some(&through)).await;
+        let said = errors(&through);
+        assert!(!said.is_empty() && said.iter().all(|error| error.contains("locked")), "{said:?}");
+        assert!(!through.systems.leases[0].section.rows.is_empty());
+        admin.batch_execute("COMMIT").await.unwrap();
+        support::wait_until("it is read again", async || {
+            through = poll(&mut lent, Some(&through)).await;
+            errors(&through).is_empty()
+        })
+        .await;
+
+        // A place in the config that is no name.
+        let schedules = Some("no such.place.anywhere.at all".to_owned());
+        let places = Places { schedules, ..Places::default() };
+        let mut wrong = Session::open(&pool, Limits { task_tables: places, ..limits }).await.unwrap();
+        let snapshot = poll(&mut wrong, None).await;
+        let said = errors(&snapshot);
+        assert!(said.len() == 1 && said[0].starts_with("[tables] in the config: "), "{said:?}");
+        assert!(!snapshot.locks.rows.is_empty() && !snapshot.systems.leases.is_empty());
+
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        waits.await.unwrap().unwrap();
+    }
+}
