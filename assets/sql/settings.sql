@@ -8,9 +8,7 @@
 -- Whoever writes says so (a transaction of his own, READ WRITE). A policy is code of a table's owner: with row_security off it is an
 -- error, and never runs.
 -- locktop.seed is for the digests of backends.sql: what another role does cannot be made to look like nothing.
--- The memory is for 50,000 locks, which would go through a file otherwise. The long text at the end is for glibc: once a
--- block of its size was freed, it no longer gives memory back after every statement, to take it again page by page
--- (mallopt(3), M_MMAP_THRESHOLD), which costs a tenth of the server's time for a poll.
+-- The memory is for 50,000 locks, which would go through a file otherwise.
 SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('idle_session_timeout', '0', false),
        pg_catalog.set_config('idle_in_transaction_session_timeout', '0', false),
@@ -26,5 +24,4 @@ SELECT pg_catalog.set_config('client_encoding', 'SQL_ASCII', false),
        pg_catalog.set_config('locktop.seed',
                 pg_catalog.hashtextextended(pg_catalog.gen_random_uuid()::pg_catalog.text, 0)::pg_catalog.text, false),
        CASE WHEN pg_catalog.current_setting('transaction_timeout', true) IS NOT NULL
-            THEN pg_catalog.set_config('transaction_timeout', '0', false) END,
-       pg_catalog.octet_length(pg_catalog.repeat(pg_catalog.repeat(' ', 1000), 8000))
+            THEN pg_catalog.set_config('transaction_timeout', '0', false) END

@@ -50,7 +50,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits) -> Result<Prepared
         _ => setup(error),
     })?;
     let mut ready = Box::pin(prepare::prepare(client, limits, Scope::Open)).await?;
-    give_back(client, ready.statements.take()).await.map_err(setup)?;
+    give_back(client, ready.statements.take(), true).await.map_err(setup)?;
     Ok(ready)
 }
 
@@ -59,13 +59,13 @@ impl Loan {
         Self { path, reading: sql::reading(&limits.trusted_owners), limits: limits.clone() }
     }
 
-    /// Begins, in two round trips.
-    pub(super) async fn begin(&self, client: &Client) -> Result<Lent, PollError> {
+    /// Begins, in two round trips. `reads`: there are tables to be read.
+    pub(super) async fn begin(&self, client: &Client, reads: bool) -> Result<Lent, PollError> {
         let lost = |error: Error| PollError::Lost(message(&error));
         let own_pid = begin(client).await.map_err(lost)?;
         let (set, (reading, idle), statements) = join3(
-            opening::settings(client, &self.limits, &self.path),
-            join(client.batch_execute(&self.reading), client.batch_execute(IDLE)),
+            opening::settings(client, &self.limits, &self.path, Scope::Open),
+            join(client.batch_execute(if reads { &self.reading } else { "" }), client.batch_execute(IDLE)),
             Box::pin(Statements::prepare(client)),
         )
         .await;
@@ -83,11 +83,16 @@ async fn begin(client: &Client) -> Result<i32, Error> {
     Ok(pid.unwrap_or_default())
 }
 
-/// Gives the session back as it was.
-pub(super) async fn give_back(client: &Client, statements: Option<Statements>) -> Result<(), Error> {
+/// Gives the session back as it was; `reads` as it was begun with.
+pub(super) async fn give_back(
+    client: &Client,
+    statements: Option<Statements>,
+    reads: bool,
+) -> Result<(), Error> {
     // The driver closes each as soon as nobody has it any more, in the order of what is sent.
     drop(statements);
-    match client.batch_execute(&format!("ROLLBACK; DEALLOCATE {}", sql::GUARD)).await {
+    let guard = if reads { format!("; DEALLOCATE {}", sql::GUARD) } else { String::new() };
+    match client.batch_execute(&format!("ROLLBACK{guard}")).await {
         // Where it never was there, there is nothing to take back.
         Err(error) if refusal(&error).is_none() => Err(error),
         _ => Ok(()),

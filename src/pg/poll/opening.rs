@@ -8,6 +8,7 @@ use tokio_postgres::{Client, Error};
 
 use super::{Limits, OpenError, pooler};
 use crate::model::snapshot::Pooling;
+use crate::pg::scope::Scope;
 use crate::pg::sql;
 use locktop_tasks::sql::PATH;
 use pg_connect::connect::{Connection, Place, SearchPath, connect_somewhere, pin};
@@ -114,9 +115,17 @@ async fn keep(client: &Client, path: &SearchPath) -> Result<(), Error> {
 
 /// The other settings. The limits come first, in a message of their own: they read no catalog, and with them in
 /// force nothing that follows waits longer for a lock on one.
-pub(super) async fn settings(client: &Client, limits: &Limits, path: &SearchPath) -> Result<(), Error> {
-    let (timeouts, settings) =
-        (sql::timeouts(limits.statement_timeout, limits.lock_timeout), sql::settings());
+pub(super) async fn settings(
+    client: &Client,
+    limits: &Limits,
+    path: &SearchPath,
+    scope: Scope,
+) -> Result<(), Error> {
+    let timeouts = sql::timeouts(limits.statement_timeout, limits.lock_timeout);
+    let settings = match scope {
+        Scope::Own => format!("{}; {}", sql::settings(), sql::KEEP_MEMORY),
+        Scope::Open => sql::settings(),
+    };
     let (timeouts, settings, kept) = futures_util::future::join3(
         client.batch_execute(&timeouts),
         client.batch_execute(&settings),

@@ -117,7 +117,10 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
     // Joined futures send in the order they are written: the settings hold for all that follows.
     let ((version, settings), (identity, databases, roles), statements, (plans, task_tables, system_tables)) =
         join4(
-            join(client.simple_query("SHOW server_version"), opening::settings(client, limits, &own_path)),
+            join(
+                client.simple_query("SHOW server_version"),
+                opening::settings(client, limits, &own_path, scope),
+            ),
             join3(
                 client.query_typed_one(sql::IDENTITY, &[]),
                 scope.alone(client, client.query_typed(sql::DATABASES, &[])),

@@ -62,7 +62,8 @@ pub async fn open_beside(
         let client = opening.client();
         let path = opening::pinned(client).await?;
         let (set, words) =
-            join(opening::settings(client, limits, &path), client.batch_execute(sql::WORDS)).await;
+            join(opening::settings(client, limits, &path, Scope::Own), client.batch_execute(sql::WORDS))
+                .await;
         let set = set.and(words);
         set.map_err(|error| OpenError::Setup(message(&error)))
     };
@@ -221,7 +222,8 @@ impl Session {
         match &self.hold {
             Hold::Own(statements) => Ok(statements.clone()),
             Hold::Lent(loan) => {
-                let lent = loan.begin(&self.client).await?;
+                let reads = self.tasks.reads() || self.systems.reads();
+                let lent = loan.begin(&self.client, reads).await?;
                 self.server.own_pid = lent.own_pid;
                 Ok(lent.statements)
             }
@@ -233,10 +235,12 @@ impl Session {
         let Self { client, names, tasks, systems, .. } = self;
         let lost = |error: tokio_postgres::Error| PollError::Lost(message(&error));
         let patience = self.limits.poll_timeout;
+        // As at the beginning: what is found below is read from the next poll on.
+        let reads = tasks.reads() || systems.reads();
         Scope::Open.apart(client, names.look_up(client, used, patience)).await.map_err(lost)?;
         Scope::Open.apart(client, tasks.look_again(client, patience)).await.map_err(lost)?;
         Scope::Open.apart(client, systems.look_again(client, patience)).await.map_err(lost)?;
-        loan::give_back(client, Some(statements)).await.map_err(lost)
+        loan::give_back(client, Some(statements), reads).await.map_err(lost)
     }
 
     /// Leaves the session as it was found, where the next client of a pooler gets it.

@@ -126,6 +126,16 @@ impl Systems {
         }
     }
 
+    /// Whether there is anything to be read.
+    pub(super) fn reads(&self) -> bool {
+        let Readers { leases, counts, items, limits, generators } = &self.readers;
+        !(leases.is_empty()
+            && counts.is_empty()
+            && items.is_empty()
+            && limits.is_empty()
+            && generators.is_empty())
+    }
+
     /// With the texts of the own database.
     pub(super) fn with(mut self, texts: Texts) -> Self {
         self.texts = texts;

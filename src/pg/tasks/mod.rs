@@ -114,6 +114,11 @@ impl Tasks {
         }
     }
 
+    /// Whether there is anything to be read.
+    pub(super) fn reads(&self) -> bool {
+        !self.readers.is_empty()
+    }
+
     /// With the texts of the own database.
     pub(super) fn with(mut self, texts: Texts) -> Self {
         self.texts = texts;
