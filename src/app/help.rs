@@ -7,6 +7,7 @@ use super::detail::wrapped;
 use super::keymap::BINDINGS;
 use super::line::{Line, Tone};
 use super::panes::Pane;
+use crate::model::snapshot::Pooling;
 
 /// Columns of a key or a word, before what it means.
 const LABEL: usize = 16;
@@ -50,6 +51,7 @@ const WORDS: [(&str, &str); 14] = [
 #[must_use]
 pub fn lines(app: &App, width: usize) -> Vec<Line> {
     let mut lines = keys(app);
+    lines.extend(connection(app));
     lines.extend(role(app));
     lines.extend(columns(app));
     lines.push(heading("Signs"));
@@ -102,6 +104,37 @@ fn columns(app: &App) -> Vec<Line> {
         }
     }
     lines
+}
+
+/// Where all this is from.
+fn connection(app: &App) -> Vec<Line> {
+    let Some(server) = app.context().and_then(|context| context.snapshot.server()) else { return Vec::new() };
+    let place = crate::text::one_line(&server.place()).into_owned();
+    let version = crate::text::one_line(&server.version).into_owned();
+    let role = if server.in_recovery { "standby" } else { "primary" };
+    let tls = match server.tls {
+        Some("verify-full") => "yes: the certificate's authority and name are verified",
+        Some("verify-ca") => {
+            "yes: the certificate's authority is verified; its name is with sslmode=verify-full"
+        }
+        Some(_) => "yes; sslmode=verify-full also verifies who is at the other end",
+        None if server.host.starts_with(['/', '@']) => "no: it is a socket of this machine",
+        None => "no: what is sent can be read on its way; sslmode=verify-full asks for it",
+    };
+    let pooler = match server.pooling {
+        Pooling::None => "none in between",
+        Pooling::Sessions => "in between, in session mode",
+        Pooling::Transactions => {
+            "in between, in transaction mode: each look is one transaction, which takes all its settings with it"
+        }
+    };
+    let entry = |word, text: &str| entry(word, text.to_owned(), Tone::Warning);
+    vec![
+        heading("This connection"),
+        entry("server", &format!("{place}, PostgreSQL {version}, {role}")),
+        entry("TLS", tls),
+        entry("pooler", pooler),
+    ]
 }
 
 /// What the role may see and do.

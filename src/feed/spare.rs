@@ -74,18 +74,10 @@ impl Spare {
         self.client(Duration::ZERO).await
     }
 
-    /// The same, where it is a session of its own.
-    ///
-    /// # Errors
-    /// As for [`Self::client`], and where a pooler lends it by the transaction.
-    pub async fn own(&self, patience: Duration) -> Result<Arc<Client>, String> {
-        let client = self.client(patience).await?;
-        match usable(&self.slot.borrow()) {
-            Some(line) if line.pooling == Pooling::Transactions => {
-                Err("a pooler in transaction mode keeps no session for that".into())
-            }
-            _ => Ok(client),
-        }
+    /// Whether a pooler lends its session by the transaction.
+    #[must_use]
+    pub fn is_lent(&self) -> bool {
+        usable(&self.slot.borrow()).is_some_and(|line| line.pooling == Pooling::Transactions)
     }
 
     /// The process that serves it; none without a connection, or where it is another one each time.

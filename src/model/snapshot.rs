@@ -108,6 +108,8 @@ pub struct Server {
     pub port: u16,
     /// What is in between.
     pub pooling: Pooling,
+    /// The `sslmode` that TLS was made with: `require`, `verify-ca` or `verify-full`; none without TLS.
+    pub tls: Option<&'static str>,
     /// `server_version_num`, 170002.
     pub version_num: u32,
     /// `server_version` without the packager's words, `17.2`.

@@ -11,7 +11,7 @@ use crate::model::Text;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
 use crate::pg::learn::{self, Answer, LearnError, Place, ROWS};
-use crate::pg::poll::{Limits, open_plain, take_back};
+use crate::pg::poll::{Limits, OpenError, open_plain, take_back};
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
 
@@ -35,6 +35,15 @@ struct Known {
     source: Source,
     database: Text,
     names: Vec<(LockKey, Text)>,
+}
+
+/// Why there is no session to ask in.
+#[derive(Debug)]
+enum NoSession {
+    /// A pooler lends one for a transaction at most.
+    Lent,
+    /// In one line.
+    Other(String),
 }
 
 /// What there is to learn, and what is known of it.
@@ -83,7 +92,8 @@ impl Learner {
     pub(super) async fn round(&mut self, way: &Way) -> bool {
         self.notes.clear();
         match way {
-            Way::Spare(spare) => match spare.own(TIMEOUT).await {
+            Way::Spare(spare) => match spare.client(TIMEOUT).await {
+                Ok(_) if spare.is_lent() => self.unlearned(),
                 Ok(client) => self.ask_all(&client).await,
                 Err(reason) => self.unconnected(&reason),
             },
@@ -93,13 +103,22 @@ impl Learner {
                     close(connection).await;
                     connected
                 }
-                Err(reason) => self.unconnected(&reason),
+                Err(NoSession::Lent) => self.unlearned(),
+                Err(NoSession::Other(reason)) => self.unconnected(&reason),
             },
         }
     }
 
     pub(super) fn note(&mut self, note: String) {
         self.notes.push(note.into());
+    }
+
+    /// Where a pooler keeps no session for it. Who asked for nothing misses nothing.
+    fn unlearned(&mut self) -> bool {
+        if !self.queries.is_empty() {
+            self.note("lock_name_queries: not asked through a pooler in transaction mode".to_owned());
+        }
+        true
     }
 
     fn unconnected(&mut self, reason: &str) -> bool {
@@ -137,7 +156,7 @@ impl Learner {
     }
 
     async fn ask_queries(&mut self, client: &Client, here: &Text) {
-        let mut elsewhere: BTreeMap<String, Result<Connection, String>> = BTreeMap::new();
+        let mut elsewhere: BTreeMap<String, Result<Connection, NoSession>> = BTreeMap::new();
         for (number, query) in self.queries.clone().into_iter().enumerate() {
             let what = format!("lock_name_queries ({})", query.place);
             let database = query.database.filter(|database| **database != **here);
@@ -154,7 +173,10 @@ impl Learner {
                     let answer = learn::ask(&connection.client, &self.limits, &query.sql).await;
                     self.take(Source::Query(number), &database.as_str().into(), &what, answer);
                 }
-                Some(Err(reason)) => self.note(format!("{what}: {reason}")),
+                Some(Err(NoSession::Other(reason))) => self.note(format!("{what}: {reason}")),
+                Some(Err(NoSession::Lent)) => {
+                    self.note(format!("{what}: not asked through a pooler in transaction mode"));
+                }
                 None => {}
             }
         }
@@ -188,15 +210,16 @@ impl Learner {
         }
     }
 
-    async fn open(&self, database: Option<&str>) -> Result<Connection, String> {
+    async fn open(&self, database: Option<&str>) -> Result<Connection, NoSession> {
         let info = self.info.clone();
         let info = match database {
             Some(database) => info.with_dbname(database),
             None => info,
         };
         match tokio::time::timeout(TIMEOUT, open_plain(&info, &self.limits)).await {
-            Ok(opened) => opened.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("no connection within {} s", TIMEOUT.as_secs())),
+            Ok(Err(OpenError::Pooler(_))) => Err(NoSession::Lent),
+            Ok(opened) => opened.map_err(|error| NoSession::Other(error.to_string())),
+            Err(_) => Err(NoSession::Other(format!("no connection within {} s", TIMEOUT.as_secs()))),
         }
     }
 }

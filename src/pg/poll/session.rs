@@ -129,7 +129,13 @@ impl Session {
         });
         let ready = opening.within(limits.poll_timeout, setup).await?;
         let place = opening.place();
-        let server = Server { host: place.host.as_str().into(), port: place.port, pooling, ..ready.server };
+        let server = Server {
+            host: place.host.as_str().into(),
+            port: place.port,
+            pooling,
+            tls: place.tls,
+            ..ready.server
+        };
         let hold = match ready.statements {
             Some(statements) => Hold::Own(statements),
             None => Hold::Lent(Box::new(Loan::new(ready.own_path, &limits))),

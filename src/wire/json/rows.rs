@@ -33,6 +33,7 @@ pub(super) struct Server<'a> {
     max_connections: u32,
     deadlocks: u64,
     pooler: Option<&'static str>,
+    tls: Option<&'static str>,
 }
 
 impl<'a> From<&'a snapshot::Server> for Server<'a> {
@@ -52,6 +53,7 @@ impl<'a> From<&'a snapshot::Server> for Server<'a> {
                 snapshot::Pooling::Sessions => Some("session"),
                 snapshot::Pooling::Transactions => Some("transaction"),
             },
+            tls: server.tls,
         }
     }
 }

@@ -38,7 +38,7 @@ fn every_key_of_the_contract_is_there() {
     );
     assert_keys(
         &json["server"],
-        "host port version_num version in_recovery database connections max_connections deadlocks pooler",
+        "host port version_num version in_recovery database connections max_connections deadlocks pooler tls",
     );
     assert_keys(
         &json["backends"][0],

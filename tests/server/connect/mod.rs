@@ -7,7 +7,7 @@ mod server;
 mod tls;
 
 use super::support;
-use locktop::pg::connect::{Connection, connect};
+use locktop::pg::connect::{Connection, connect, connect_somewhere};
 use locktop::pg::conninfo::ConnInfo;
 use locktop::pg::error::ConnectError;
 use server::{Server, free_port, info};
@@ -151,13 +151,17 @@ async fn tls_with_a_certificate_that_nobody_signed() {
     for (mode, encrypted) in
         [("require", "true"), ("prefer", "true"), ("disable", "false"), ("allow", "false")]
     {
-        let connection = connected(&server.tcp(&format!("user=alice password=right sslmode={mode}"))).await;
+        let asked = server.tcp(&format!("user=alice password=right sslmode={mode}"));
+        let (connection, place) = connect_somewhere(&asked).await.unwrap();
         assert_eq!(ask(&connection, IS_TLS).await, encrypted, "{mode}");
+        assert_eq!(place.tls, (encrypted == "true").then_some("require"), "{mode}");
     }
     // As libpq: the other way when pg_hba.conf does not let us in this way.
     for (user, mode, encrypted) in [("only_plain", "prefer", "false"), ("only_tls", "allow", "true")] {
-        let connection = connected(&server.tcp(&format!("user={user} password=right sslmode={mode}"))).await;
+        let asked = server.tcp(&format!("user={user} password=right sslmode={mode}"));
+        let (connection, place) = connect_somewhere(&asked).await.unwrap();
         assert_eq!(ask(&connection, IS_TLS).await, encrypted, "{user}");
+        assert_eq!(place.tls, (encrypted == "true").then_some("require"), "{user}");
     }
     for (user, mode) in [("only_plain", "require"), ("only_tls", "disable"), ("outsider", "prefer")] {
         let error = refused(&server.tcp(&format!("user={user} password=right sslmode={mode}"))).await;

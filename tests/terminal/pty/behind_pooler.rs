@@ -131,8 +131,13 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
         }
         assert_same(&found(&pool).await, &before);
 
-        let mut desk = Desk::at((120, 35), &target, &["--screen", "chains"]);
+        let mut desk = Desk::at((200, 60), &target, &["--screen", "chains"]);
         desk.select_first(&root.to_string());
+        desk.screen.keys("?\u{1b}[6~");
+        desk.screen.shows("This connection");
+        desk.screen.shows("in between, in transaction mode: each look is one transaction");
+        desk.screen.shows("no: it is a socket of this machine");
+        desk.screen.keys("\u{1b}");
         desk.question("K", "y terminate");
         desk.screen.keys("y");
         support::wait_until("it has ended", async || !is_there(&look, root).await).await;

@@ -63,7 +63,10 @@ impl Attempt<'_> {
         let failed = |error| Failure { stage: progress.stage(), error };
         match within(info.connect_timeout, Box::pin(connecting)).await {
             Ok(Ok((client, connection))) => match tls.certificate() {
-                Ok(()) => Ok(Raw { canceller: canceller(&client), client, connection }),
+                Ok(()) => {
+                    let tls = tls.is_encrypted().then(|| info.tls.mode.of_tls());
+                    Ok(Raw { canceller: canceller(&client), client, connection, tls })
+                }
                 Err(reason) => {
                     Err(failed(ConnectError::CertificateNotUsed { place: self.place.clone(), reason }))
                 }

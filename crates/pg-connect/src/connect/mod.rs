@@ -48,16 +48,18 @@ pub struct Place {
     pub host: String,
     /// The port.
     pub port: u16,
+    /// The `sslmode` that TLS was made with: `require`, `verify-ca` or `verify-full`; none without TLS.
+    pub tls: Option<&'static str>,
 }
 
 impl Place {
-    fn of(endpoint: &Endpoint) -> Self {
+    fn of(endpoint: &Endpoint, raw: &Raw) -> Self {
         let host = match &endpoint.host {
             Host::Local => String::new(),
             Host::Tcp(host) => host.clone(),
             Host::Unix(directory) => directory.display().to_string(),
         };
-        Self { host, port: endpoint.port }
+        Self { host, port: endpoint.port, tls: raw.tls }
     }
 }
 
@@ -72,6 +74,7 @@ struct Raw {
     client: tokio_postgres::Client,
     connection: Driver,
     canceller: Canceller,
+    tls: Option<&'static str>,
 }
 
 /// Connects.
@@ -88,7 +91,7 @@ pub async fn connect(info: &ConnInfo) -> Result<Connection, ConnectError> {
 /// When no server can be reached, answers in time, or lets us in.
 pub async fn connect_somewhere(info: &ConnInfo) -> Result<(Connection, Place), ConnectError> {
     // A handshake is large, and whoever connects need not be.
-    let (Raw { client, connection, canceller }, place) = Box::pin(reach(info)).await?;
+    let (Raw { client, connection, canceller, .. }, place) = Box::pin(reach(info)).await?;
     Ok((Connection { client, canceller, driver: tokio::spawn(connection) }, place))
 }
 
@@ -194,7 +197,8 @@ async fn to_socket(info: &ConnInfo, endpoint: &Endpoint, directory: &Path) -> Re
     let endpoint = &Endpoint { host: Host::Unix(directory.to_owned()), ..endpoint.clone() };
     let attempt = Attempt { info, endpoint, place: endpoint.place(), host: "", address: None };
     let raw = attempt.run(SslMode::Disable).await.map_err(|failure| failure.error)?;
-    Ok((raw, Place::of(endpoint)))
+    let place = Place::of(endpoint, &raw);
+    Ok((raw, place))
 }
 
 async fn to_name(info: &ConnInfo, endpoint: &Endpoint, name: &str) -> Result<Reached, ConnectError> {
@@ -230,7 +234,10 @@ async fn to_addresses(
         let attempt =
             Attempt { info, endpoint, place: endpoint.place(), host: name, address: Some(*address) };
         match with_tls_as_asked(&attempt).await {
-            Ok(raw) => return Ok((raw, Place::of(endpoint))),
+            Ok(raw) => {
+                let place = Place::of(endpoint, &raw);
+                return Ok((raw, place));
+            }
             Err(failure) if failure.stage == Stage::Reaching => last = Some(failure.error),
             Err(failure) => return Err(failure.error),
         }

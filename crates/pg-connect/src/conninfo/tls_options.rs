@@ -27,6 +27,14 @@ pub enum SslMode {
     VerifyFull,
 }
 
+impl SslMode {
+    /// What a connection that has TLS was made with, in libpq's words: `prefer` verifies as little as `require`.
+    pub(crate) fn of_tls(self) -> &'static str {
+        let least = self.max(Self::Require);
+        MODES.iter().find(|(_, mode)| *mode == least).map_or("require", |(word, _)| word)
+    }
+}
+
 const MODES: [(&str, SslMode); 6] = [
     ("disable", SslMode::Disable),
     ("allow", SslMode::Allow),
@@ -221,5 +229,23 @@ fn max(settings: &Settings) -> Result<Option<TlsVersion>, ConnInfoError> {
         "tlsv1.2" => Ok(Some(TlsVersion::V1_2)),
         "tlsv1.3" => Ok(Some(TlsVersion::V1_3)),
         _ => Err(invalid(settings, key, &given.value, VERSIONS)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SslMode;
+
+    #[test]
+    fn what_a_connection_with_tls_was_made_with() {
+        for (mode, expected) in [
+            (SslMode::Allow, "require"),
+            (SslMode::Prefer, "require"),
+            (SslMode::Require, "require"),
+            (SslMode::VerifyCa, "verify-ca"),
+            (SslMode::VerifyFull, "verify-full"),
+        ] {
+            assert_eq!(mode.of_tls(), expected, "{mode:?}");
+        }
     }
 }
