@@ -138,6 +138,7 @@ async fn in_transaction_mode_it_works_and_says_so_and_leaves_nothing_behind() {
         desk.screen.shows("in between, in transaction mode: each look is one transaction");
         desk.screen.shows("no: it is a socket of this machine");
         desk.screen.keys("\u{1b}");
+        desk.screen.shows("─ Chains");
         desk.question("K", "y terminate");
         desk.screen.keys("y");
         support::wait_until("it has ended", async || !is_there(&look, root).await).await;
