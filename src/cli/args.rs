@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::PossibleValue;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
+use super::adapters::AdaptersCommand;
 use super::check::CheckArgs;
 use super::demo::DemoArgs;
 use super::recovery::RecoverArgs;
@@ -88,6 +89,9 @@ pub enum Command {
     /// Install, look at, print, fill or drop locktop's own tables and functions.
     #[command(subcommand)]
     Schema(SchemaCommand),
+    /// Which job systems of others (GoodJob, River, …) are in a database, and whether the file of an adapter is right.
+    #[command(subcommand)]
+    Adapters(AdaptersCommand),
     /// Run scheduled tasks and items of the work queue: take what is due, hold a lock for each, and record how they end.
     Worker(WorkerArgs),
     /// Print a completion script for a shell.

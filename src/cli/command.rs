@@ -12,7 +12,7 @@ const CONNECTING: [&str; 7] =
 const REDIS: [&str; 2] = ["redis", "redis_pattern"];
 
 /// Commands that connect to nothing.
-const LOCAL: [&str; 8] = ["completions", "man", "config", "print", "check", "path", "demo-worker", "help"];
+const LOCAL: [&str; 7] = ["completions", "man", "config", "print", "path", "demo-worker", "help"];
 
 /// The whole definition. An option that stands before a command counts for all; the help of a command names only those
 /// that make a difference to it.
@@ -22,24 +22,25 @@ pub(super) fn command() -> Command {
     // From here on every command has the options that it shares with the others.
     command.build();
     for subcommand in command.get_subcommands_mut() {
-        trim(subcommand, true);
+        trim(subcommand, None);
     }
     command
 }
 
-/// `is_first` for a command of the program, and not of one of its commands.
-fn trim(command: &mut Command, is_first: bool) {
+/// `parent` is the command of which it is one; none for those of the program.
+fn trim(command: &mut Command, parent: Option<&str>) {
     let name = command.get_name().to_owned();
-    let is_check = is_first && name == "check";
-    let is_local = LOCAL.contains(&name.as_str()) && !is_check;
+    let is_check = parent.is_none() && name == "check";
+    let is_local = LOCAL.contains(&name.as_str()) || parent == Some("config");
     // A demo has servers of its own; `--url` names another.
     let connects = !is_local && name != "demo";
+    let own = name.clone();
     let hidden = move |id: &str| {
         (!connects && CONNECTING.contains(&id)) || (name != "snapshot" && !is_check && REDIS.contains(&id))
     };
     let taken = std::mem::take(command);
     *command = taken.mut_args(|arg| if hidden(arg.get_id().as_str()) { arg.hide(true) } else { arg });
     for subcommand in command.get_subcommands_mut() {
-        trim(subcommand, false);
+        trim(subcommand, Some(&own));
     }
 }

@@ -1,5 +1,6 @@
 //! The command line: what was asked for, and the settings that follow from it and the config file.
 
+mod adapters;
 mod args;
 mod check;
 mod command;
@@ -16,6 +17,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use adapters::{AdaptersCheckArgs, AdaptersCommand, AdaptersListArgs};
 pub use args::{
     Cli, Command, ConfigCommand, ConnectArgs, Screen, SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
 };

@@ -1,13 +1,16 @@
 //! What follows from the command line, the config file and the environment together.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::args::{Cli, Command, Screen, ViewArgs};
 use super::password::Prompt;
+use crate::config::adapter::adapters;
 use crate::config::{
     Checks, Config, ConfigError, Location, LockNameQuery, NamedLock, Redis, Target, Theme, locate,
 };
+use crate::model::adapter::Adapter;
 use crate::model::thresholds::Thresholds;
 use crate::pg::trust::TrustedOwners;
 use crate::redis::{RedisSets, parse_list};
@@ -54,6 +57,8 @@ pub struct Settings {
     pub trusted_owners: TrustedOwners,
     /// Where the task tables are.
     pub tables: BTreeMap<&'static str, String>,
+    /// The job systems of others that are looked for.
+    pub adapters: Vec<Arc<Adapter>>,
     /// The Redis servers to look at; none for none.
     pub redis: Redis,
     /// The config as it was read, for mistakes that only show later.
@@ -103,10 +108,12 @@ impl Cli {
     /// # Errors
     /// When the config has mistakes in it, or the target, the flags or the environment cannot be followed.
     pub fn settings(&self, context: &Context<'_>) -> Result<Settings, SettingsError> {
-        let config = match locate(self.config.clone(), context.env) {
-            Some(location) => Config::load(&location, &context.checks)?,
+        let location = locate(self.config.clone(), context.env);
+        let config = match &location {
+            Some(location) => Config::load(location, &context.checks)?,
             None => Config::default(),
         };
+        let adapters = adapters(&config.adapters, location.as_ref().map(|location| &*location.path))?;
         let (target, named) = self.target(&config)?;
         let conninfo = match &self.command {
             Some(Command::Demo(demo)) if demo.url.is_none() => None,
@@ -131,9 +138,24 @@ impl Cli {
             lock_name_queries: config.lock_name_queries.clone(),
             trusted_owners: self.trusted_owners(named, &config),
             tables: config.tables.clone(),
+            adapters,
             redis: self.redis(named.and_then(|named| named.redis.as_ref()).unwrap_or(&config.redis))?,
             config,
         })
+    }
+
+    /// Whether the command line says where to connect; else the environment does.
+    #[must_use]
+    pub fn names_server(&self) -> bool {
+        let flags = &self.connect;
+        let own = match &self.command {
+            Some(Command::Adapters(adapters)) => adapters.target(),
+            _ => None,
+        };
+        own.is_some()
+            || [&self.target, &flags.host, &flags.port, &flags.username, &flags.dbname]
+                .into_iter()
+                .any(Option::is_some)
     }
 
     /// Whether a password stands on the command line, where others see it. Those of the config's targets do not.
@@ -154,6 +176,7 @@ impl Cli {
             Some(Command::Check(check)) => check.target.as_deref(),
             Some(Command::Recover(recover)) => recover.target.as_deref(),
             Some(Command::Worker(worker)) => worker.target.as_deref(),
+            Some(Command::Adapters(adapters)) => adapters.target(),
             Some(Command::Schema(schema)) => schema.place().and_then(|place| place.target.as_deref()),
             _ => None,
         };

@@ -51,6 +51,9 @@ pub enum ConfigError {
         /// In the order of the file.
         mistakes: Vec<Mistake>,
     },
+    /// Several files cannot be used: the lines of each.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Several(Vec<ConfigError>),
 }
 
 fn lines(file: &std::path::Path, mistakes: &[Mistake]) -> String {

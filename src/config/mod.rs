@@ -2,6 +2,7 @@
 //!
 //! Every mistake in it is found at once and told with its line and column, before the screen is touched.
 
+pub mod adapter;
 pub mod duration;
 mod error;
 mod expected;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub use adapter::{AdapterChoice, AdapterChoices};
 pub use error::{ConfigError, Mistake, Position};
 pub use location::{Location, locate};
 
@@ -50,6 +52,8 @@ pub struct Config {
     pub lock_name_queries: Vec<LockNameQuery>,
     /// `[redis]`.
     pub redis: Redis,
+    /// `[adapters]`.
+    pub adapters: AdapterChoices,
     /// `[keys]`.
     pub keys: Vec<KeyBinding>,
     /// `[theme]`.
@@ -68,6 +72,7 @@ impl Default for Config {
             lock_names: Vec::new(),
             lock_name_queries: Vec::new(),
             redis: Redis::default(),
+            adapters: AdapterChoices::default(),
             keys: Vec::new(),
             theme: Theme::default(),
         }
@@ -199,11 +204,7 @@ impl Config {
         let failed = |mistakes| ConfigError::Mistakes { file: file.to_owned(), mistakes };
         let (table, errors) = toml::de::DeTable::parse_recoverable(text);
         if !errors.is_empty() {
-            let mistake = |error: &toml::de::Error| Mistake {
-                at: Position::of(text, error.span().map_or(0, |span| span.start)),
-                message: format!("not valid TOML: {}", error.message().replace('\n', ", ")),
-            };
-            return Err(failed(errors.iter().map(mistake).collect()));
+            return Err(failed(syntax(text, &errors)));
         }
         let mut reader = reader::Reader::new(text);
         let config = sections::root(&mut reader, table.get_ref(), checks);
@@ -235,4 +236,13 @@ impl Config {
             mistakes: vec![Mistake { at, message: message.into() }],
         }
     }
+}
+
+/// What is not TOML at all.
+fn syntax(text: &str, errors: &[toml::de::Error]) -> Vec<Mistake> {
+    let mistake = |error: &toml::de::Error| Mistake {
+        at: Position::of(text, error.span().map_or(0, |span| span.start)),
+        message: format!("not valid TOML: {}", error.message().replace('\n', ", ")),
+    };
+    errors.iter().map(mistake).collect()
 }

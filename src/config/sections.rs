@@ -8,7 +8,7 @@ use super::reader::{Reader, Value, get, integer, number};
 use super::{
     Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, duration,
 };
-use super::{expected, redis_servers};
+use super::{adapter, expected, redis_servers};
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
@@ -17,7 +17,7 @@ use pg_connect::error::ConnInfoError;
 /// What a refresh interval may be.
 const REFRESH_EXPECTED: &str = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
 
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "refresh",
     "trusted_owners",
     "targets",
@@ -27,6 +27,7 @@ const SECTIONS: [&str; 11] = [
     "lock_name_queries",
     "expected",
     "redis",
+    "adapters",
     "keys",
     "theme",
 ];
@@ -51,6 +52,7 @@ pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks
             "lock_name_queries" => lock_name_queries(reader, value, &mut config),
             "expected" => config.thresholds.expected = expected::blockers(reader, value),
             "redis" => config.redis = redis_servers::redis(reader, "redis", value).unwrap_or_default(),
+            "adapters" => config.adapters = adapter::choices(reader, value),
             "keys" => keys(reader, value, &mut config, checks),
             "theme" => theme(reader, value, &mut config, checks),
             _ => {}

@@ -2,6 +2,7 @@
 //!
 //! Nothing here reads a clock, a file or a socket; a test, a replay and the live program run the same code.
 
+pub mod adapter;
 pub mod awaited_rows;
 pub mod event;
 pub mod expected;

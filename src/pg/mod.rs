@@ -1,5 +1,6 @@
 //! Talking to PostgreSQL.
 
+pub mod adapters;
 pub mod decode;
 pub mod learn;
 pub mod poll;

@@ -48,6 +48,15 @@ pub(super) const TASKS_LAST: &str = include_str!("../../assets/sql/tasks_last.sq
 /// The newest executions of all tasks.
 pub(super) const TASKS_NEWEST: &str = include_str!("../../assets/sql/tasks_newest.sql");
 
+/// The tables there are that may belong to the job systems of others.
+pub(super) const ADAPTERS_FIND: &str = include_str!("../../assets/sql/adapters_find.sql");
+/// What a query of an adapter is sent behind.
+pub(super) const ADAPTERS_FRAME: &str = include_str!("../../assets/sql/adapters_frame.sql");
+/// Nothing else is named than its tables.
+pub(super) const ADAPTERS_NAMED: &str = include_str!("../../assets/sql/adapters_named.sql");
+/// How large those are.
+pub(super) const ADAPTERS_SIZES: &str = include_str!("../../assets/sql/adapters_sizes.sql");
+
 /// Leases of one table.
 pub(super) const LEASES: &str = include_str!("../../assets/sql/leases.sql");
 

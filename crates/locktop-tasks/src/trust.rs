@@ -28,7 +28,7 @@ const LOCKED: &str = include_str!("../assets/sql/trust/locked.sql");
 /// A search path of schemas that are trusted.
 const TRUSTED_PATH: &str = include_str!("../assets/sql/trust/path.sql");
 /// How the error of a guard begins, in the value that the server repeats.
-const MARK: &str = "locktop: ";
+pub const MARK: &str = "locktop: ";
 
 /// What allows it, to follow what belongs to whom.
 #[must_use]

@@ -1,5 +1,6 @@
 //! What each command does, and the exit status it ends with: 0 done, 1 failed, 2 wrong usage.
 
+mod adapters;
 mod check;
 mod dashboard;
 mod demo;
@@ -15,13 +16,14 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use super::adapters::AdaptersCommand;
 use super::args::{Cli, Command, ConfigCommand};
 use super::check::is_check;
 use super::output;
 use super::schema::SchemaCommand;
 use super::session;
 use super::settings::{Context, Settings, SettingsError};
-use crate::config::{Checks, ConfigError};
+use crate::config::{self, Checks, ConfigError};
 use crate::pg::poll::is_own;
 use crate::text;
 use crate::wire::check::Status;
@@ -122,9 +124,14 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         }
         Some(Command::Config(ConfigCommand::Check { file })) => {
             let said = output::check_config(file.clone(), &cli.config_location(&env)?, &checks, &|config| {
+                config::adapter::adapters(&config.adapters, config.path.as_deref())?;
                 look::keymap(config).map(drop)
             })?;
             writeln!(out, "{said}")?;
+        }
+        Some(Command::Adapters(AdaptersCommand::Check(arguments))) if !cli.names_server() => {
+            drop(out);
+            return adapters::check_file(arguments);
         }
         Some(Command::Schema(SchemaCommand::Print { schema })) => {
             out.write_all(crate::schema::script(schema).as_bytes())?;
@@ -151,6 +158,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             Command::Demo(_)
             | Command::Snapshot(_)
             | Command::Schema(_)
+            | Command::Adapters(_)
             | Command::Recover(_)
             | Command::Worker(_),
         ) => {
@@ -166,6 +174,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
                     Some(Command::Demo(arguments)) => Box::pin(demo::run(settings, arguments)).await,
                     Some(Command::Snapshot(arguments)) => Box::pin(snapshot::run(settings, arguments)).await,
                     Some(Command::Schema(asked)) => schema::run(settings, asked).await,
+                    Some(Command::Adapters(asked)) => Box::pin(adapters::run(settings, asked)).await,
                     Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,
                     Some(Command::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,
                     _ => Box::pin(dashboard::run(settings)).await,

@@ -3,6 +3,7 @@
 //!
 //! Times are RFC 3339 with offset, durations seconds, names those of the server.
 
+mod adapters;
 mod graph;
 mod harmless;
 mod leases;
@@ -24,6 +25,7 @@ use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::model::wait_graph::WaitGraph;
 use crate::wire::gids::Gids;
+pub use adapters::adapters;
 pub use harmless::to_string as line;
 pub use recovery::recovery;
 use rows::Time;

@@ -1,5 +1,6 @@
 //! The snapshot for people: plain text, widths by content.
 
+mod adapters;
 mod advisory;
 mod columns;
 mod forest;
@@ -7,6 +8,8 @@ mod leases;
 mod queue;
 pub mod recovery;
 mod tasks;
+
+pub use adapters::adapters;
 
 use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::snapshot::Snapshot;

@@ -1,0 +1,61 @@
+-- Tables that may belong to the job systems of others, as an object of JSON each. $wanted is a literal: an array of objects with the
+-- name of a table, or the end of one, the columns that it must have, and the schema where only one counts. Nothing here opens a table, so
+-- nothing waits for one that is locked, and nothing of a table is evaluated.
+--
+-- A stranger is who owns the table, its schema or a part of it without being trusted.
+WITH RECURSIVE wanted AS (
+SELECT w.name, w.suffix, w.schema, w.columns
+  FROM pg_catalog.jsonb_to_recordset($wanted::pg_catalog.jsonb) AS w (name pg_catalog.text, suffix pg_catalog.text,
+                                                                        schema pg_catalog.text, columns pg_catalog.text[])
+), named AS (
+SELECT c.oid, w.schema, w.columns
+  FROM wanted AS w
+  JOIN pg_catalog.pg_class AS c ON c.relname = w.name::pg_catalog.name
+ UNION ALL
+SELECT c.oid, w.schema, w.columns
+  FROM wanted AS w
+  JOIN pg_catalog.pg_class AS c ON pg_catalog.right(c.relname::pg_catalog.text, pg_catalog.length(w.suffix)) = w.suffix
+ WHERE w.suffix IS NOT NULL
+), candidates AS (
+SELECT DISTINCT c.oid
+  FROM named AS d
+  JOIN pg_catalog.pg_class AS c ON c.oid = d.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace AND (d.schema IS NULL OR n.nspname::pg_catalog.text = d.schema)
+ WHERE (SELECT pg_catalog.count(*) FROM pg_catalog.pg_attribute AS a
+         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attname::pg_catalog.text = ANY (d.columns))
+       = pg_catalog.cardinality(d.columns)
+ ORDER BY c.oid
+ LIMIT 1000
+), parts (root, oid) AS (
+SELECT w.oid, w.oid FROM candidates AS w
+ UNION
+SELECT p.root, i.inhrelid
+  FROM parts AS p
+  JOIN pg_catalog.pg_inherits AS i ON i.inhparent = p.oid
+  JOIN pg_catalog.pg_class AS c ON c.oid = i.inhrelid AND c.relispartition
+)
+SELECT pg_catalog.to_jsonb(t)::pg_catalog.text
+  FROM (
+SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::pg_catalog.text AS name,
+       c.relkind::pg_catalog.text AS kind, c.relpersistence = 't' AS is_temporary,
+       coalesce(CASE WHEN NOT $trusts_table THEN $table_owner END,
+                CASE WHEN NOT $trusts_schema THEN $schema_owner END,
+                (SELECT $part_owner
+                   FROM parts AS q
+                   JOIN pg_catalog.pg_class AS p ON p.oid = q.oid
+                  WHERE q.root = c.oid AND NOT $trusts_part
+                  LIMIT 1))::pg_catalog.text AS stranger,
+       pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS has_usage,
+       pg_catalog.has_table_privilege(c.oid, 'SELECT') AS has_select,
+       pg_catalog.row_security_active(c.oid) AS has_row_security,
+       (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+                 'name', a.attname, 'type', a.atttypid::pg_catalog.int8, 'is_enum', y.typtype = 'e',
+                 'labels', (SELECT coalesce(pg_catalog.jsonb_agg(e.enumlabel), '[]')
+                              FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = y.oid))), '[]')
+          FROM pg_catalog.pg_attribute AS a
+          JOIN pg_catalog.pg_type AS y ON y.oid = a.atttypid
+         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
+  FROM candidates AS w
+  JOIN pg_catalog.pg_class AS c ON c.oid = w.oid
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+ ORDER BY c.oid) AS t

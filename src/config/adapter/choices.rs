@@ -1,0 +1,152 @@
+//! `[adapters]` of the config.
+
+use toml::de::DeTable;
+
+use super::super::error::{Mistake, Position};
+use super::super::reader::{Reader, Value, get};
+use super::file::{line, setting};
+use crate::model::Text;
+use crate::model::adapter::Adapter;
+use crate::text::one_line;
+use pg_connect::conninfo::nearest;
+
+/// Keys of `[adapters.NAME]` that are no settings of the system.
+pub(super) const OWN: [&str; 1] = ["schema"];
+
+/// What the config says of adapters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdapterChoices {
+    /// Whether there are any.
+    pub is_enabled: bool,
+    /// Those that are not used.
+    pub off: Vec<(String, Position)>,
+    /// `[adapters.NAME]`.
+    pub each: Vec<AdapterChoice>,
+}
+
+impl Default for AdapterChoices {
+    fn default() -> Self {
+        Self { is_enabled: true, off: Vec::new(), each: Vec::new() }
+    }
+}
+
+/// What it says of one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdapterChoice {
+    /// Its name.
+    pub name: String,
+    /// Its place.
+    pub at: Position,
+    /// The only schema to look in.
+    pub schema: Option<Text>,
+    /// Its settings, with their places.
+    pub settings: Vec<(String, Text, Position)>,
+}
+
+/// Reads the section. Which adapters and settings there are is only known when their files are read.
+pub(in crate::config) fn choices(reader: &mut Reader<'_>, value: Value<'_, '_>) -> AdapterChoices {
+    let mut choices = AdapterChoices::default();
+    let Some(table) = reader.table("adapters", value) else { return choices };
+    for (key, value) in table {
+        match key.get_ref().as_ref() {
+            "enabled" => choices.is_enabled = reader.boolean("enabled", value).unwrap_or(true),
+            "off" => choices.off = off(reader, value),
+            name if value.get_ref().as_table().is_none() => {
+                let name = one_line(name).into_owned();
+                let message =
+                    format!("adapters.{name} is no table: expected enabled, off or [adapters.NAME]");
+                reader.mistake(&value.span(), message);
+            }
+            name => {
+                let section = format!("adapters.{}", one_line(name));
+                if let Some(table) = reader.table(&section, value) {
+                    let at = reader.position(&key.span());
+                    choices.each.push(choice(reader, name, at, table));
+                }
+            }
+        }
+    }
+    choices
+}
+
+fn off(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<(String, Position)> {
+    const EXPECTED: &str = "a list of adapters, such as [\"river\"]";
+    let Some(items) = value.get_ref().as_array() else {
+        reader.expected("off", value, EXPECTED);
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    for item in items {
+        if let Some(name) = reader.string("off", item, EXPECTED) {
+            names.push((name, reader.position(&item.span())));
+        }
+    }
+    names
+}
+
+fn choice(reader: &mut Reader<'_>, name: &str, at: Position, table: &DeTable<'_>) -> AdapterChoice {
+    let schema = get(table, "schema").and_then(|value| line(reader, "schema", value));
+    let mut settings = Vec::new();
+    for (key, value) in table.iter().filter(|(key, _)| !OWN.contains(&key.get_ref().as_ref())) {
+        let at = reader.position(&key.span());
+        if let Some(text) = line(reader, key.get_ref(), value) {
+            settings.push((key.get_ref().to_string(), text, at));
+        }
+    }
+    AdapterChoice { name: name.to_owned(), at, schema, settings }
+}
+
+impl AdapterChoices {
+    /// Makes the settings, and leaves out what is off. Answers with what cannot be.
+    pub(super) fn apply(&self, adapters: &mut Vec<Adapter>) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        let names: Vec<Text> = adapters.iter().map(|adapter| adapter.name.clone()).collect();
+        for (name, at) in &self.off {
+            if !names.iter().any(|other| **other == **name) {
+                mistakes.push(Mistake { at: *at, message: unknown("adapter", name, &names) });
+            }
+        }
+        for choice in &self.each {
+            match adapters.iter_mut().find(|adapter| *adapter.name == *choice.name) {
+                Some(adapter) => choice.set(adapter, &mut mistakes),
+                None => mistakes
+                    .push(Mistake { at: choice.at, message: unknown("adapter", &choice.name, &names) }),
+            }
+        }
+        adapters.retain(|adapter| !self.off.iter().any(|(name, _)| **name == *adapter.name));
+        mistakes.sort();
+        mistakes
+    }
+}
+
+impl AdapterChoice {
+    fn set(&self, adapter: &mut Adapter, mistakes: &mut Vec<Mistake>) {
+        adapter.schema.clone_from(&self.schema);
+        let mut names: Vec<Text> = adapter.settings.iter().map(|setting| setting.name.clone()).collect();
+        for (name, value, at) in &self.settings {
+            let Some(old) = adapter.settings.iter_mut().find(|setting| *setting.name == **name) else {
+                names.extend(OWN.map(Text::from));
+                let what = format!("setting of {}", adapter.name);
+                mistakes.push(Mistake { at: *at, message: unknown(&what, name, &names) });
+                continue;
+            };
+            let new = setting(name, value);
+            if old.seconds.is_some() && new.seconds.is_none() {
+                let message = format!(
+                    "{name} is \"{}\": expected a duration such as \"30s\", \"1m\" or \"2h\"",
+                    one_line(value)
+                );
+                mistakes.push(Mistake { at: *at, message });
+            }
+            *old = new;
+        }
+    }
+}
+
+fn unknown(what: &str, name: &str, known: &[Text]) -> String {
+    let name = one_line(name);
+    match nearest(&name, known.iter().map(|name| &**name)) {
+        Some(meant) => format!("unknown {what} \"{name}\": did you mean \"{meant}\"?"),
+        None => format!("unknown {what} \"{name}\": expected one of {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,194 @@
+//! The file of an adapter: all but its tables and queries.
+
+use toml::de::DeTable;
+
+use super::super::duration;
+use super::super::reader::{Reader, Value, get, integer};
+use super::{detect, queries};
+use crate::model::Text;
+use crate::model::adapter::{Adapter, Evidence, Limit, Part, Proof, Setting, State};
+
+/// The only version of the format.
+const FORMAT: i64 = 1;
+const TEXTS: [&str; 4] = ["name", "title", "licence", "seen"];
+const SECTIONS: [&str; 16] = [
+    "format",
+    "name",
+    "title",
+    "licence",
+    "seen",
+    "detect",
+    "version",
+    "settings",
+    "evidence",
+    "comes_back",
+    "advise",
+    "workers",
+    "jobs",
+    "depth",
+    "paused",
+    "leases",
+];
+const LAST_SECTION: &str = "schedules";
+
+/// Reads the whole file.
+pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
+    let sections = [&SECTIONS[..], &[LAST_SECTION]].concat();
+    reader.only(table, "", &sections);
+    format(reader, table);
+    let mut adapter = Adapter::default();
+    let [name, title, licence, seen] = TEXTS.map(|key| text(reader, table, key));
+    (adapter.name, adapter.title, adapter.licence, adapter.seen) = (name, title, licence, seen);
+    if let Some(value) = get(table, "name")
+        && !is_name(&adapter.name)
+        && !adapter.name.is_empty()
+    {
+        reader.expected("name", value, "letters a to z, digits and _");
+    }
+    adapter.tables = detect::tables(reader, table);
+    adapter.settings = settings(reader, table);
+    adapter.evidence = evidence(reader, table, &adapter);
+    adapter.comes_back = comes_back(reader, table);
+    adapter.advise = advise(reader, table);
+    let words = queries::Known::of(&adapter);
+    adapter.versions = queries::versions(reader, table, &words);
+    adapter.queries = queries::queries(reader, table, &words);
+    if adapter.queries.is_empty() {
+        let parts: Vec<String> = Part::ALL.iter().map(|part| queries::section(*part)).collect();
+        reader.mistake(&(0..0), format!("it reads nothing: expected one of {}", parts.join(", ")));
+    }
+    adapter
+}
+
+fn format(reader: &mut Reader<'_>, table: &DeTable<'_>) {
+    match get(table, "format") {
+        None => reader.mistake(&(0..0), format!("it has no format: expected format = {FORMAT}")),
+        Some(value) if integer(value.get_ref()) == Some(FORMAT) => {}
+        Some(value) => reader.expected("format", value, &format!("{FORMAT}, the only one that there is")),
+    }
+}
+
+/// A text of one line that has to be there.
+fn text(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str) -> Text {
+    let Some(value) = get(table, key) else {
+        reader.mistake(&(0..0), format!("it has no {key}: expected {key} = \"…\""));
+        return Text::default();
+    };
+    line(reader, key, value).unwrap_or_default()
+}
+
+/// A text of one line.
+pub(super) fn line(reader: &mut Reader<'_>, key: &str, value: Value<'_, '_>) -> Option<Text> {
+    let found = reader.string(key, value, "a text in quotes")?;
+    if crate::text::one_line(&found) != found || found.chars().count() > 500 {
+        reader.expected(key, value, "one line of at most 500 characters, without control characters");
+        return None;
+    }
+    Some(found.into())
+}
+
+/// Whether this is a name of ours.
+pub(super) fn is_name(name: &str) -> bool {
+    let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    !name.is_empty() && name.len() <= 40 && name.chars().all(letter)
+}
+
+fn settings(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<Setting> {
+    let Some(settings) = get(table, "settings").and_then(|value| reader.table("settings", value)) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for (key, value) in settings {
+        let name = key.get_ref().as_ref();
+        if !is_name(name) || super::choices::OWN.contains(&name) {
+            reader.mistake(
+                &key.span(),
+                format!(
+                    "the name of a setting has letters a to z, digits and _, and is none of {}",
+                    super::choices::OWN.join(", ")
+                ),
+            );
+        }
+        if let Some(text) = line(reader, name, value) {
+            found.push(setting(name, &text));
+        }
+    }
+    found
+}
+
+/// A setting with this value.
+pub(super) fn setting(name: &str, value: &str) -> Setting {
+    let seconds = duration::parse(value).map(|duration| duration.as_secs_f64());
+    Setting { name: name.into(), value: value.into(), seconds }
+}
+
+fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> Evidence {
+    let mut evidence = Evidence::default();
+    let Some(section) = get(table, "evidence").and_then(|value| reader.table("evidence", value)) else {
+        return evidence;
+    };
+    reader.only(section, " in [evidence]", &["key", "worker_absent", "beat_limit", "age_limit", "pid"]);
+    evidence.has_key = word(reader, section, "key", ["while running", "never"]);
+    evidence.absent_is_lost = word(reader, section, "worker_absent", ["lost", "unknown"]);
+    evidence.has_session = word(reader, section, "pid", ["session", "unknown"]);
+    evidence.beat_limit = limit(reader, section, "beat_limit", adapter);
+    evidence.age_limit = limit(reader, section, "age_limit", adapter);
+    evidence
+}
+
+/// Whether it is the first of two words; the second counts where nothing is said.
+fn word(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, words: [&str; 2]) -> bool {
+    let Some(value) = get(table, key) else { return false };
+    let [yes, no] = words;
+    match value.get_ref().as_str() {
+        Some(word) if word == yes => true,
+        Some(word) if word == no => false,
+        _ => {
+            reader.expected(key, value, &format!("\"{yes}\" or \"{no}\""));
+            false
+        }
+    }
+}
+
+/// A duration, or a setting that is one.
+fn limit(reader: &mut Reader<'_>, table: &DeTable<'_>, key: &str, adapter: &Adapter) -> Option<Limit> {
+    let value = get(table, key)?;
+    let text = value.get_ref().as_str().unwrap_or_default();
+    if adapter.setting(text).is_some_and(|setting| setting.seconds.is_some()) {
+        return Some(Limit::Setting(text.into()));
+    }
+    let seconds = duration::parse(text).map(|duration| Limit::Seconds(duration.as_secs_f64()));
+    if seconds.is_none() {
+        reader.expected(key, value, "a duration such as \"5m\", or the name of a setting that is one");
+    }
+    seconds
+}
+
+fn comes_back(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<(Proof, Text)> {
+    named(reader, table, "comes_back", &Proof::ALL.map(Proof::as_str))
+        .into_iter()
+        .filter_map(|(name, text)| Some((Proof::named(&name)?, text)))
+        .collect()
+}
+
+fn advise(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<(State, Text)> {
+    named(reader, table, "advise", &State::ALL.map(State::as_str))
+        .into_iter()
+        .filter_map(|(name, text)| Some((State::named(&name)?, text)))
+        .collect()
+}
+
+/// Lines by a name that is one of these.
+fn named(reader: &mut Reader<'_>, table: &DeTable<'_>, section: &str, names: &[&str]) -> Vec<(String, Text)> {
+    let Some(lines) = get(table, section).and_then(|value| reader.table(section, value)) else {
+        return Vec::new();
+    };
+    reader.only(lines, &format!(" in [{section}]"), names);
+    let mut found = Vec::new();
+    for (key, value) in lines {
+        if let Some(text) = line(reader, key.get_ref(), value) {
+            found.push((key.get_ref().to_string(), text));
+        }
+    }
+    found
+}

@@ -1,0 +1,145 @@
+//! Adapters: the files that describe them, and what the config says of them.
+//!
+//! Those of `assets/adapters` are compiled in; those of a user are `adapters/*.toml` beside the config, and one of the same name takes the
+//! place of a compiled one. Every mistake is told with file, line and column.
+
+mod choices;
+mod detect;
+mod file;
+mod queries;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) use choices::choices;
+pub use choices::{AdapterChoice, AdapterChoices};
+
+use super::reader::Reader;
+use super::{ConfigError, Mistake, Position};
+use crate::model::adapter::Adapter;
+
+/// The adapters that are compiled in.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("good_job", include_str!("../../../assets/adapters/good_job.toml")),
+    ("river", include_str!("../../../assets/adapters/river.toml")),
+    ("solid_queue", include_str!("../../../assets/adapters/solid_queue.toml")),
+];
+/// Bytes of a file at most.
+const LONGEST: u64 = 256 << 10;
+/// Files of a user that are read at most.
+const MOST: usize = 100;
+
+/// An adapter of a user, with where it is from.
+struct Own {
+    path: PathBuf,
+    adapter: Adapter,
+}
+
+/// Reads the text of an adapter; `file` is what mistakes are reported under.
+///
+/// # Errors
+/// When there are mistakes in it: all of them.
+pub fn parse_adapter(text: &str, file: &Path) -> Result<Adapter, ConfigError> {
+    let failed = |mistakes| ConfigError::Mistakes { file: file.to_owned(), mistakes };
+    let (table, errors) = toml::de::DeTable::parse_recoverable(text);
+    if !errors.is_empty() {
+        return Err(failed(super::syntax(text, &errors)));
+    }
+    let mut reader = Reader::new(text);
+    let adapter = file::adapter(&mut reader, table.get_ref());
+    let mistakes = reader.finish();
+    if mistakes.is_empty() { Ok(adapter) } else { Err(failed(mistakes)) }
+}
+
+/// Reads the file of an adapter.
+///
+/// # Errors
+/// When it cannot be read, or there are mistakes in it.
+pub fn read_adapter(path: &Path) -> Result<Adapter, ConfigError> {
+    let unreadable = |error| ConfigError::Unreadable { path: path.to_owned(), error };
+    let length = std::fs::metadata(path).map_err(unreadable)?.len();
+    if length > LONGEST {
+        let message = format!("the file has {length} bytes, more than {LONGEST}");
+        let mistakes = vec![Mistake { at: Position { line: 1, column: 1 }, message }];
+        return Err(ConfigError::Mistakes { file: path.to_owned(), mistakes });
+    }
+    parse_adapter(&std::fs::read_to_string(path).map_err(unreadable)?, path)
+}
+
+/// The adapters that are compiled in.
+///
+/// # Errors
+/// Never, unless one of them has a mistake in it, which a test finds.
+pub fn built_in() -> Result<Vec<Adapter>, ConfigError> {
+    let each = BUILT_IN.iter().map(|(name, text)| {
+        let path = PathBuf::from(format!("assets/adapters/{name}.toml"));
+        Ok(Adapter { is_built_in: true, ..parse_adapter(text, &path)? })
+    });
+    each.collect()
+}
+
+/// The adapters that are in use, by name: those compiled in and those in the folder `adapters` beside the config, as far as the config does
+/// not switch them off, with the settings that it makes.
+///
+/// # Errors
+/// When a file cannot be read, or there are mistakes in one of them or in what the config says of them.
+pub fn adapters(choices: &AdapterChoices, config: Option<&Path>) -> Result<Vec<Arc<Adapter>>, ConfigError> {
+    if !choices.is_enabled {
+        return Ok(Vec::new());
+    }
+    let mut adapters = built_in()?;
+    for Own { adapter, .. } in own(config)? {
+        adapters.retain(|other| other.name != adapter.name);
+        adapters.push(adapter);
+    }
+    adapters.sort_by(|one, other| one.name.cmp(&other.name));
+    let mistakes = choices.apply(&mut adapters);
+    if !mistakes.is_empty() {
+        return Err(ConfigError::Mistakes { file: config.unwrap_or(Path::new("")).to_owned(), mistakes });
+    }
+    Ok(adapters.into_iter().map(Arc::new).collect())
+}
+
+/// Those of the user. A folder that is not there has none.
+fn own(config: Option<&Path>) -> Result<Vec<Own>, ConfigError> {
+    let Some(folder) = config.and_then(Path::parent).map(|folder| folder.join("adapters")) else {
+        return Ok(Vec::new());
+    };
+    let unreadable = |error| ConfigError::Unreadable { path: folder.clone(), error };
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let start = Position { line: 1, column: 1 };
+    if paths.len() > MOST {
+        let message = format!("{} files, more than {MOST}", paths.len());
+        return Err(ConfigError::Mistakes { file: folder, mistakes: vec![Mistake { at: start, message }] });
+    }
+    let (mut found, mut errors) = (Vec::<Own>::new(), Vec::new());
+    for path in paths {
+        match read_adapter(&path) {
+            Ok(adapter) => {
+                if let Some(other) = found.iter().find(|other| other.adapter.name == adapter.name) {
+                    let message = format!("name is \"{}\", as in {}", adapter.name, other.path.display());
+                    let mistakes = vec![Mistake { at: start, message }];
+                    errors.push(ConfigError::Mistakes { file: path.clone(), mistakes });
+                }
+                found.push(Own { path, adapter });
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    if errors.is_empty() { Ok(found) } else { Err(ConfigError::Several(errors)) }
+}
+
+#[cfg(test)]
+mod tests;

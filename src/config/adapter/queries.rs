@@ -1,0 +1,144 @@
+//! The queries of an adapter, and the versions that it tells apart.
+
+use std::ops::Range;
+
+use toml::de::DeTable;
+
+use super::super::reader::{Reader, Value, get};
+use super::file::line;
+use crate::model::Text;
+use crate::model::adapter::{Adapter, Need, Part, Query, Template, Version, Words};
+
+/// What queries may name.
+pub(super) struct Known {
+    tables: Vec<Text>,
+    settings: Vec<Text>,
+}
+
+impl Known {
+    pub(super) fn of(adapter: &Adapter) -> Self {
+        Self {
+            tables: adapter.tables.iter().map(|table| table.key.clone()).collect(),
+            settings: adapter.settings.iter().map(|setting| setting.name.clone()).collect(),
+        }
+    }
+}
+
+/// The section of a part in a file.
+pub(super) fn section(part: Part) -> String {
+    let name = part.as_str();
+    if Part::JOBS.contains(&part) { format!("[[jobs.{name}]]") } else { format!("[[{name}]]") }
+}
+
+/// `[[version]]`.
+pub(super) fn versions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Version> {
+    let Some(value) = get(table, "version") else { return Vec::new() };
+    let mut versions = Vec::new();
+    for (span, table) in reader.tables("version", value) {
+        reader.only(table, " in [[version]]", &["text", "needs", "sql"]);
+        let Some(text) = get(table, "text") else {
+            reader.mistake(&span, "[[version]] has no text: expected text = \"4.15 or later\"");
+            continue;
+        };
+        let text = line(reader, "text", text).unwrap_or_default();
+        let needs = needs(reader, table, known);
+        let sql = get(table, "sql").and_then(|value| sql(reader, value, known));
+        if text.contains("{0}") && get(table, "sql").is_none() {
+            reader.mistake(&span, "{0} in the text is what sql brings: expected sql = \"SELECT …\"");
+        }
+        versions.push(Version { text, needs, sql });
+    }
+    versions
+}
+
+/// All queries, those of each part in the order of the file.
+pub(super) fn queries(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Query> {
+    let mut queries = Vec::new();
+    let jobs = get(table, "jobs").and_then(|value| reader.table("jobs", value));
+    if let Some(jobs) = jobs {
+        reader.only(jobs, " in [jobs]", &Part::JOBS.map(Part::as_str));
+    }
+    for part in Part::ALL {
+        let name = part.as_str();
+        let value = match jobs {
+            _ if !Part::JOBS.contains(&part) => get(table, name),
+            Some(jobs) => get(jobs, name),
+            None => None,
+        };
+        let Some(value) = value else { continue };
+        for (span, table) in reader.tables(name, value) {
+            queries.extend(query(reader, part, &span, table, known));
+        }
+    }
+    queries
+}
+
+fn query(
+    reader: &mut Reader<'_>,
+    part: Part,
+    span: &Range<usize>,
+    table: &DeTable<'_>,
+    known: &Known,
+) -> Option<Query> {
+    let section = section(part);
+    reader.only(table, &format!(" in {section}"), &["needs", "sql"]);
+    let needs = needs(reader, table, known);
+    let Some(value) = get(table, "sql") else {
+        reader.mistake(span, format!("{section} has no query: expected sql = \"SELECT …\""));
+        return None;
+    };
+    Some(Query { part, needs, sql: sql(reader, value, known)? })
+}
+
+fn sql(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Option<Template> {
+    let text = reader.string("sql", value, "a query in quotes: \"SELECT …\"")?;
+    match Template::parse(&text, Words { tables: &known.tables, settings: &known.settings }) {
+        Ok(template) => Some(template),
+        Err(what) => {
+            reader.mistake(
+                &value.span(),
+                format!("sql is no query of an adapter: {}", crate::text::one_line(&what)),
+            );
+            None
+        }
+    }
+}
+
+fn needs(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Need> {
+    const EXPECTED: &str = "a list such as [\"TABLE.column\", \"TABLE.column=label\"]";
+    let Some(value) = get(table, "needs") else { return Vec::new() };
+    let Some(items) = value.get_ref().as_array() else {
+        reader.expected("needs", value, EXPECTED);
+        return Vec::new();
+    };
+    let mut needs = Vec::new();
+    for item in items {
+        let need = item.get_ref().as_str().and_then(need);
+        match need {
+            None => reader.expected("needs", item, EXPECTED),
+            Some(need) if known.tables.contains(&need.table) => needs.push(need),
+            Some(need) => {
+                let keys: Vec<&str> = known.tables.iter().map(|key| &**key).collect();
+                let message = format!(
+                    "needs names the table \"{}\": expected one of {}",
+                    crate::text::one_line(&need.table),
+                    keys.join(", ")
+                );
+                reader.mistake(&item.span(), message);
+            }
+        }
+    }
+    needs
+}
+
+fn need(text: &str) -> Option<Need> {
+    let (table, rest) = text.split_once('.')?;
+    let (column, label) = match rest.split_once('=') {
+        Some((column, label)) => (column, Some(label.into())),
+        None => (rest, None),
+    };
+    let is_whole = !table.is_empty()
+        && !column.is_empty()
+        && label.as_ref().is_none_or(|label: &Text| !label.is_empty());
+    is_whole.then(|| Need { table: table.into(), column: column.into(), label })
+}

@@ -1,0 +1,228 @@
+use std::path::Path;
+
+use super::*;
+use crate::config::{Checks, Config};
+use crate::model::adapter::{Limit, Part, State};
+
+/// The least that is an adapter.
+const LEAST: &str = r#"
+format = 1
+name = "small"
+title = "Small"
+licence = "MIT"
+seen = "1"
+[detect]
+tables.jobs = { name = "small_jobs", columns = { id = "int", state = "enum", due = "time" } }
+[settings]
+rescue_after = "1h"
+word = "a word"
+[[jobs.running]]
+sql = "SELECT j.id::text AS id, 'running' AS state FROM {jobs} j LIMIT {limit}"
+"#;
+
+fn parse(text: &str) -> Result<Adapter, String> {
+    parse_adapter(text, Path::new("small.toml")).map_err(|error| error.to_string())
+}
+
+#[test]
+fn those_that_are_compiled_in_have_no_mistakes() {
+    for adapter in built_in().unwrap() {
+        let name = &adapter.name;
+        assert!(adapter.is_built_in && !adapter.tables.is_empty(), "{name}");
+        let file = BUILT_IN.iter().find(|(file, _)| *file == &**name);
+        assert!(file.is_some(), "{name} is in a file of that name");
+    }
+    let good_job = built_in().unwrap().remove(0);
+    assert_eq!((&*good_job.name, &*good_job.title), ("good_job", "GoodJob"));
+    assert_eq!(good_job.queries.iter().filter(|query| query.part == Part::Running).count(), 3);
+    assert_eq!(good_job.evidence.beat_limit, Some(Limit::Seconds(300.0)));
+    assert_eq!(good_job.advice(State::Failed, "7").as_deref(), Some("GoodJob::Job.find('7').retry_job"));
+    assert_eq!(good_job.advice(State::Orphan, "7").as_deref(), Some("GoodJob::Process.cleanup"));
+    assert_eq!(good_job.advice(State::Running, "7"), None);
+}
+
+#[test]
+fn the_least_is_enough() {
+    let adapter = parse(LEAST).unwrap();
+    assert_eq!((&*adapter.name, adapter.queries.len(), adapter.tables.len()), ("small", 1, 1));
+    assert_eq!(adapter.setting("rescue_after").unwrap().seconds, Some(3600.0));
+    assert_eq!(adapter.setting("word").unwrap().seconds, None);
+}
+
+#[test]
+fn each_mistake_is_told_with_its_place_and_what_helps() {
+    let bad = |old: &str, new: &str| parse(&LEAST.replacen(old, new, 1)).unwrap_err();
+    for (old, new, expected) in [
+        (
+            "format = 1",
+            "format = 2",
+            "small.toml:2:10: format is the number 2: expected 1, the only one that there is",
+        ),
+        ("format = 1\n", "", "small.toml:1:1: it has no format: expected format = 1"),
+        ("title = \"Small\"", "titel = \"Small\"", "unknown key \"titel\": did you mean \"title\"?"),
+        ("\"small\"", "\"Sm all\"", "name is \"Sm all\": expected letters a to z, digits and _"),
+        ("\"MIT\"", "\"M\\u001bIT\"", "expected one line of at most 500 characters"),
+        ("\"int\"", "\"integer\"", "id is \"integer\": expected one of \"int\", \"text\""),
+        ("name = \"small_jobs\"", "nam = \"small_jobs\"", "unknown key \"nam\" in [detect.tables.jobs]"),
+        ("name = \"small_jobs\"", "name = \"a\", suffix = \"b\"", "has name or suffix, one of them"),
+        ("{ id = \"int\", state = \"enum\", due = \"time\" }", "{ id = \"int\" }", "name at least 3"),
+        (
+            "[detect]",
+            "[detect]\ntables.others = { suffix = \"_x\", columns = { id = \"int\" } }",
+            "tables are told all by name, or all by suffix",
+        ),
+        ("[detect]", "[detect]\nwhere = 1", "unknown key \"where\" in [detect]: expected one of tables"),
+        ("tables.jobs", "tables.\"jo bs\"", "the key of a table has letters"),
+        ("[settings]", "[settings]\nschema = \"x\"", "is none of schema"),
+        (
+            "[[jobs.running]]",
+            "[[jobs.runing]]",
+            "unknown key \"runing\" in [jobs]: did you mean \"running\"?",
+        ),
+        ("[[jobs.running]]", "[jobs.running]", "expected a list of tables, [[running]]"),
+        ("sql =", "needs = [\"jobs\"]\nsql =", "expected a list such as [\"TABLE.column\""),
+        ("sql =", "needs = [\"job.id\"]\nsql =", "needs names the table \"job\": expected one of jobs"),
+        ("sql =", "sq =", "[[jobs.running]] has no query"),
+        ("{jobs} j", "{job} j", "sql is no query of an adapter: {job} stands for nothing"),
+        ("{jobs} j", "public.secret j", "it names public.secret"),
+        ("LIMIT {limit}", "; DROP TABLE x", "semicolon"),
+        (
+            "[[jobs.running]]",
+            "[evidence]\nkey = \"maybe\"\n[[jobs.running]]",
+            "key is \"maybe\": expected \"while running\" or \"never\"",
+        ),
+        (
+            "[[jobs.running]]",
+            "[evidence]\nbeat_limit = \"word\"\n[[jobs.running]]",
+            "beat_limit is \"word\": expected a duration",
+        ),
+        (
+            "[[jobs.running]]",
+            "[comes_back]\nluck = \"x\"\n[[jobs.running]]",
+            "unknown key \"luck\" in [comes_back]",
+        ),
+        (
+            "[[jobs.running]]",
+            "[advise]\nlots = \"x\"\n[[jobs.running]]",
+            "unknown key \"lots\" in [advise]: did you mean",
+        ),
+        ("[[jobs.running]]", "[[version]]\ntext = \"{0}\"\n[[jobs.running]]", "expected sql = "),
+        ("[[jobs.running]]", "[actions.recover]\nsql = \"x\"\n[[jobs.running]]", "unknown key \"actions\""),
+        (
+            "[[jobs.running]]\nsql",
+            "[x]\nsql",
+            "it reads nothing: expected one of [[workers]], [[jobs.running]]",
+        ),
+        ("[detect]", "[detect", "not valid TOML"),
+    ] {
+        let error = bad(old, new);
+        assert!(error.contains(expected), "{new}: {error}");
+        assert!(error.starts_with("small.toml:"), "{error}");
+    }
+    assert_eq!(bad("title = \"Small\"\nlicence", "x = 1\nlicense").lines().count(), 4, "all at once");
+}
+
+#[test]
+fn no_text_whatever_makes_it_panic() {
+    for (_, text) in BUILT_IN {
+        let lines: Vec<&str> = text.lines().collect();
+        for left_out in 0..lines.len() {
+            let mut kept = lines.clone();
+            kept.remove(left_out);
+            let _ = parse(&kept.join("\n"));
+        }
+        for end in (0..text.len()).step_by(97).filter(|end| text.is_char_boundary(*end)) {
+            let _ = parse(&text[..end]);
+        }
+    }
+    let _ = parse(&"[".repeat(50_000));
+    let _ = parse(&format!("a = {}", "[".repeat(50_000)));
+    let _ = parse("\u{0}\u{feff}\u{202e} = \u{1b}");
+}
+
+fn config(text: &str) -> Config {
+    Config::parse(text, Path::new("config.toml"), &Checks::default()).unwrap()
+}
+
+/// The adapters beside a config with these files.
+fn beside(text: &str, files: &[(&str, &str)]) -> Result<Vec<Arc<Adapter>>, String> {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("adapters")).unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join("adapters").join(name), text).unwrap();
+    }
+    let path = folder.path().join("config.toml");
+    let named = |error: ConfigError| error.to_string().replace(&*folder.path().to_string_lossy(), "~");
+    adapters(&config(text).adapters, Some(&path)).map_err(named)
+}
+
+fn names(adapters: &[Arc<Adapter>]) -> Vec<&str> {
+    adapters.iter().map(|adapter| &*adapter.name).collect()
+}
+
+#[test]
+fn a_users_adapter_is_added_or_takes_the_place_of_ours() {
+    let river = LEAST.replace("\"small\"", "\"river\"");
+    let found = beside("", &[("small.toml", LEAST), ("mine.toml", &river), ("notes.txt", "no")]).unwrap();
+    assert!(names(&found).contains(&"small") && names(&found).contains(&"good_job"));
+    let river = found.iter().find(|adapter| &*adapter.name == "river").unwrap();
+    assert!(!river.is_built_in && &*river.title == "Small");
+    assert_eq!(names(&found).iter().filter(|name| **name == "river").count(), 1);
+}
+
+#[test]
+fn the_config_switches_off_and_sets() {
+    let found = beside(
+        "[adapters]\noff = [\"river\"]\n[adapters.small]\nschema = \"jobs\"\nrescue_after = \"30m\"\n",
+        &[("small.toml", LEAST)],
+    )
+    .unwrap();
+    assert!(!names(&found).contains(&"river"));
+    let small = found.iter().find(|adapter| &*adapter.name == "small").unwrap();
+    assert_eq!(small.schema.as_deref(), Some("jobs"));
+    assert_eq!(small.setting("rescue_after").unwrap().seconds, Some(1800.0));
+    assert_eq!(&*small.setting("word").unwrap().value, "a word");
+    assert_eq!(names(&beside("[adapters]\nenabled = false\n", &[("bad.toml", "x")]).unwrap()), [""; 0]);
+}
+
+#[test]
+fn mistakes_of_all_files_are_told_at_once() {
+    let twice = [("a.toml", LEAST), ("b.toml", LEAST)];
+    assert_eq!(
+        beside("", &twice).unwrap_err(),
+        "~/adapters/b.toml:1:1: name is \"small\", as in ~/adapters/a.toml"
+    );
+    let bad = [("a.toml", "format = 1"), ("b.toml", "x = 1"), ("c.toml", "[")];
+    let error = beside("", &bad).unwrap_err();
+    for file in ["a.toml:1:1: it has no name", "b.toml:1:1: unknown key \"x\"", "c.toml:1:"] {
+        assert!(error.contains(&format!("~/adapters/{file}")), "{error}");
+    }
+    let large = format!("#{}", "x".repeat(300_000));
+    assert!(beside("", &[("a.toml", &large)]).unwrap_err().contains("more than 262144"));
+}
+
+#[test]
+fn mistakes_of_the_config_name_its_line() {
+    for (text, expected) in [
+        ("[adapters]\noff = [\"rivr\"]\n", "2:8: unknown adapter \"rivr\": did you mean \"river\"?"),
+        ("[adapters.rivr]\n", "1:11: unknown adapter \"rivr\": did you mean \"river\"?"),
+        (
+            "[adapters.river]\nrescue_afte = \"1h\"\n",
+            "2:1: unknown setting of river \"rescue_afte\": did you mean",
+        ),
+        ("[adapters.river]\nrescue_after = \"soon\"\n", "2:1: rescue_after is \"soon\": expected a duration"),
+    ] {
+        let error = beside(text, &[]).unwrap_err();
+        assert!(error.contains(&format!("~/config.toml:{expected}")), "{error}");
+    }
+    for (text, expected) in [
+        ("adapters = 1", "1:12: adapters is the number 1: expected a table, [adapters]"),
+        ("[adapters]\nenabled = 1", "2:11: enabled is the number 1: expected true or false"),
+        ("[adapters]\noff = \"river\"", "2:7: off is \"river\": expected a list of adapters"),
+        ("[adapters]\non = 1", "2:6: adapters.on is no table: expected enabled, off or [adapters.NAME]"),
+        ("[adapters.river]\nschema = 1", "2:10: schema is the number 1: expected a text in quotes"),
+    ] {
+        let error = Config::parse(text, Path::new("c.toml"), &Checks::default()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}

@@ -1,0 +1,233 @@
+//! What the file of an adapter says.
+
+use super::{Part, Proof, State, Template};
+use crate::model::Text;
+
+/// An adapter, checked as far as that needs no server.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Adapter {
+    /// What it is called in the config: `[a-z0-9_]+`.
+    pub name: Text,
+    /// What it is called on the screens.
+    pub title: Text,
+    /// The licence of the project.
+    pub licence: Text,
+    /// The version of the project that the facts are from.
+    pub seen: Text,
+    /// Whether it is compiled in; else the user has written it.
+    pub is_built_in: bool,
+    /// The only schema in which it is looked for, where the config names one.
+    pub schema: Option<Text>,
+    /// How its tables are told.
+    pub tables: Vec<TableRule>,
+    /// The versions of the project; the first whose needs hold is the one.
+    pub versions: Vec<Version>,
+    /// What the user may set.
+    pub settings: Vec<Setting>,
+    /// What can be known of a worker.
+    pub evidence: Evidence,
+    /// What becomes of a lost job by itself, by the proof that it is lost.
+    pub comes_back: Vec<(Proof, Text)>,
+    /// The queries; of a part the first whose needs hold and that the gate lets pass.
+    pub queries: Vec<Query>,
+    /// What to type in the system's own console, by state.
+    pub advise: Vec<(State, Text)>,
+}
+
+impl Adapter {
+    /// The rule of a table.
+    #[must_use]
+    pub fn table(&self, key: &str) -> Option<&TableRule> {
+        self.tables.iter().find(|table| &*table.key == key)
+    }
+
+    /// A setting.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<&Setting> {
+        self.settings.iter().find(|setting| &*setting.name == name)
+    }
+
+    /// A limit in seconds.
+    #[must_use]
+    pub fn seconds(&self, limit: &Limit) -> Option<f64> {
+        match limit {
+            Limit::Seconds(seconds) => Some(*seconds),
+            Limit::Setting(name) => self.setting(name).and_then(|setting| setting.seconds),
+        }
+    }
+
+    /// What becomes by itself of a job that is lost by this proof.
+    #[must_use]
+    pub fn comes_back(&self, proof: Proof) -> Option<&Text> {
+        self.comes_back.iter().find(|(of, _)| *of == proof).map(|(_, text)| text)
+    }
+
+    /// What to type about a job in this state, its id put in.
+    #[must_use]
+    pub fn advice(&self, state: State, id: &str) -> Option<String> {
+        // Whoever is an orphan is lost, where nothing else is said of orphans.
+        let of = |state: State| self.advise.iter().find(|(one, _)| *one == state);
+        let (_, text) = of(state).or_else(|| of(State::Lost).filter(|_| state == State::Orphan))?;
+        Some(text.replace("{id}", id))
+    }
+}
+
+/// How a table is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableRule {
+    /// What it is called in the queries.
+    pub key: Text,
+    /// What it is called in the database.
+    pub name: TableName,
+    /// The columns that it must have.
+    pub columns: Vec<(Text, ColumnKind)>,
+    /// Whether an installation may lack it.
+    pub optional: bool,
+}
+
+/// What a table is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableName {
+    /// So.
+    Exact(Text),
+    /// So at the end, with the same before it as all tables of the installation.
+    Suffix(Text),
+}
+
+impl TableName {
+    /// What stands before the name that the rule has; none where this is not such a name.
+    #[must_use]
+    pub fn prefix<'a>(&self, name: &'a str) -> Option<&'a str> {
+        match self {
+            Self::Exact(exact) => (**exact == *name).then_some(""),
+            Self::Suffix(suffix) => name.strip_suffix(&**suffix),
+        }
+    }
+}
+
+/// What a column is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// A whole number.
+    Int,
+    /// A string.
+    Text,
+    /// A date or a moment, with a zone or without.
+    Time,
+    /// Yes or no.
+    Bool,
+    /// `uuid`.
+    Uuid,
+    /// `jsonb`.
+    Jsonb,
+    /// A number that need not be whole.
+    Number,
+    /// `interval`.
+    Interval,
+    /// Any enum.
+    Enum,
+    /// `text[]`.
+    TextArray,
+}
+
+impl ColumnKind {
+    /// Their names in a file.
+    pub const ALL: [(&'static str, Self); 10] = [
+        ("int", Self::Int),
+        ("text", Self::Text),
+        ("time", Self::Time),
+        ("bool", Self::Bool),
+        ("uuid", Self::Uuid),
+        ("jsonb", Self::Jsonb),
+        ("number", Self::Number),
+        ("interval", Self::Interval),
+        ("enum", Self::Enum),
+        ("text[]", Self::TextArray),
+    ];
+
+    /// The kind of a type by its OID, which is one of the server's own (`src/include/catalog/pg_type.dat`); an enum is somebody's.
+    #[must_use]
+    pub fn of(oid: u32, is_enum: bool) -> Option<Self> {
+        Some(match oid {
+            _ if is_enum => Self::Enum,
+            20 | 21 | 23 => Self::Int,
+            19 | 25 | 1042 | 1043 => Self::Text,
+            1082 | 1114 | 1184 => Self::Time,
+            16 => Self::Bool,
+            2950 => Self::Uuid,
+            3802 => Self::Jsonb,
+            700 | 701 | 1700 => Self::Number,
+            1186 => Self::Interval,
+            1009 | 1015 => Self::TextArray,
+            _ => return None,
+        })
+    }
+}
+
+/// What has to be there: `table.column`, or `table.column=label` of an enum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// Key of the table.
+    pub table: Text,
+    /// The column.
+    pub column: Text,
+    /// A label of its enum.
+    pub label: Option<Text>,
+}
+
+/// A version of the project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// What it is called; `{0}` in it is what the query brings.
+    pub text: Text,
+    /// What has to be there.
+    pub needs: Vec<Need>,
+    /// One value.
+    pub sql: Option<Template>,
+}
+
+/// Something that the user may set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// Its name.
+    pub name: Text,
+    /// What it is set to, as written.
+    pub value: Text,
+    /// The same where it is a duration.
+    pub seconds: Option<f64>,
+}
+
+/// A duration, or the setting that says it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Limit {
+    /// In seconds.
+    Seconds(f64),
+    /// What a setting says.
+    Setting(Text),
+}
+
+/// What can be known of a worker.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Evidence {
+    /// A job's key is held for as long as it runs.
+    pub has_key: bool,
+    /// A worker without a row is gone.
+    pub absent_is_lost: bool,
+    /// A sign of life may be so old.
+    pub beat_limit: Option<Limit>,
+    /// The system's rescuer puts back what runs for longer.
+    pub age_limit: Option<Limit>,
+    /// A stored process id is that of the backend that works.
+    pub has_session: bool,
+}
+
+/// A query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// What it reads.
+    pub part: Part,
+    /// What has to be there.
+    pub needs: Vec<Need>,
+    /// The query.
+    pub sql: Template,
+}

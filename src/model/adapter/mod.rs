@@ -1,0 +1,21 @@
+//! Adapters: the job systems of others, as data. A file says how their tables are told, what is read of them and what can be known of a
+//! worker; nothing here is code of one system. `docs/adapters.md` is the manual of the format.
+
+mod definition;
+mod installation;
+mod part;
+mod state;
+mod template;
+
+pub use definition::{
+    Adapter, ColumnKind, Evidence, Limit, Need, Query, Setting, TableName, TableRule, Version,
+};
+pub use installation::{Choice, Installation, Reading, Tried};
+pub use part::{Column, Part, ValueKind};
+pub use state::{Proof, State};
+pub use template::{Piece, Template, Words};
+
+/// Rows of a part that are kept; a query is to bring one more where there are more (`{limit}`).
+pub const ROWS: usize = 500;
+/// Rows that are counted at most (`{most}` is one more).
+pub const COUNTED: u64 = 10_000;

@@ -1,0 +1,184 @@
+//! What an adapter reads, and in which columns.
+
+/// One kind of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// Who works.
+    Workers,
+    /// `[[jobs.running]]`.
+    Running,
+    /// `[[jobs.due]]`.
+    Due,
+    /// `[[jobs.scheduled]]`.
+    Scheduled,
+    /// `[[jobs.blocked]]`.
+    Blocked,
+    /// `[[jobs.failed]]`.
+    Failed,
+    /// How many jobs there are of a state.
+    Depth,
+    /// Queues that are paused.
+    Paused,
+    /// Leases: a leader, a semaphore, a lock in a row.
+    Leases,
+    /// What starts jobs by the clock.
+    Schedules,
+}
+
+/// What a column of the output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueKind {
+    /// Any string type.
+    Text,
+    /// A whole number.
+    Int,
+    /// Any number.
+    Number,
+    /// A moment.
+    Time,
+    /// Yes or no.
+    Bool,
+}
+
+impl ValueKind {
+    /// The type in SQL that all of its kind become.
+    #[must_use]
+    pub fn sql(self) -> &'static str {
+        match self {
+            Self::Text => "pg_catalog.text",
+            Self::Int => "pg_catalog.int8",
+            Self::Number => "pg_catalog.float8",
+            Self::Time => "pg_catalog.timestamptz",
+            Self::Bool => "pg_catalog.bool",
+        }
+    }
+}
+
+/// A column of the output: its name, what it is, and whether it has to be there.
+pub type Column = (&'static str, ValueKind, bool);
+
+use ValueKind::{Bool, Int, Number, Text, Time};
+
+const JOBS: &[Column] = &[
+    ("id", Text, true),
+    ("state", Text, true),
+    ("name", Text, false),
+    ("queue", Text, false),
+    ("priority", Int, false),
+    ("attempt", Int, false),
+    ("max_attempts", Int, false),
+    ("due_at", Time, false),
+    ("started_at", Time, false),
+    ("finished_at", Time, false),
+    ("limit_s", Number, false),
+    ("worker", Text, false),
+    ("lock_key", Int, false),
+    ("lock_class", Int, false),
+    ("lock_obj", Int, false),
+    ("backend_pid", Int, false),
+    ("beat_at", Time, false),
+    ("lease_until", Time, false),
+    ("blocked_by", Text, false),
+    ("error", Text, false),
+    ("note", Text, false),
+];
+const WORKERS: &[Column] = &[
+    ("id", Text, true),
+    ("name", Text, false),
+    ("host", Text, false),
+    ("kind", Text, false),
+    ("queues", Text, false),
+    ("pid", Int, false),
+    ("capacity", Int, false),
+    ("busy", Int, false),
+    ("started_at", Time, false),
+    ("beat_at", Time, false),
+    ("stopped_at", Time, false),
+    ("beat_limit_s", Number, false),
+    ("lock_key", Int, false),
+    ("backend_pid", Int, false),
+];
+const DEPTH: &[Column] = &[
+    ("queue", Text, false),
+    ("state", Text, true),
+    ("number", Int, true),
+    ("is_estimate", Bool, false),
+    ("oldest_at", Time, false),
+];
+const PAUSED: &[Column] = &[("queue", Text, true), ("since", Time, false)];
+const LEASES: &[Column] = &[
+    ("id", Text, true),
+    ("owner", Text, false),
+    ("token", Text, false),
+    ("note", Text, false),
+    ("acquired_at", Time, false),
+    ("expires_at", Time, false),
+    ("is_held", Bool, false),
+];
+const SCHEDULES: &[Column] = &[
+    ("id", Text, true),
+    ("name", Text, false),
+    ("schedule", Text, false),
+    ("queue", Text, false),
+    ("next_run_at", Time, false),
+    ("last_run_at", Time, false),
+    ("is_enabled", Bool, false),
+];
+
+impl Part {
+    /// All of them, in the order in which they are read.
+    pub const ALL: [Self; 10] = [
+        Self::Workers,
+        Self::Running,
+        Self::Due,
+        Self::Scheduled,
+        Self::Blocked,
+        Self::Failed,
+        Self::Depth,
+        Self::Paused,
+        Self::Leases,
+        Self::Schedules,
+    ];
+    /// Those of jobs.
+    pub const JOBS: [Self; 5] = [Self::Running, Self::Due, Self::Scheduled, Self::Blocked, Self::Failed];
+
+    /// Its name; of those of jobs the word behind `jobs.`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Workers => "workers",
+            Self::Running => "running",
+            Self::Due => "due",
+            Self::Scheduled => "scheduled",
+            Self::Blocked => "blocked",
+            Self::Failed => "failed",
+            Self::Depth => "depth",
+            Self::Paused => "paused",
+            Self::Leases => "leases",
+            Self::Schedules => "schedules",
+        }
+    }
+
+    /// What it may have, in the order in which it is read.
+    #[must_use]
+    pub fn columns(self) -> &'static [Column] {
+        match self {
+            Self::Workers => WORKERS,
+            Self::Depth => DEPTH,
+            Self::Paused => PAUSED,
+            Self::Leases => LEASES,
+            Self::Schedules => SCHEDULES,
+            Self::Running | Self::Due | Self::Scheduled | Self::Blocked | Self::Failed => JOBS,
+        }
+    }
+
+    /// Seconds between two readings, where nothing of it is dear.
+    #[must_use]
+    pub fn interval(self) -> f64 {
+        match self {
+            Self::Workers | Self::Running | Self::Leases => 2.0,
+            Self::Depth => 10.0,
+            _ => 5.0,
+        }
+    }
+}

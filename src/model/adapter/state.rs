@@ -1,0 +1,132 @@
+//! States of jobs, and what proves them.
+
+/// The state of a job, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum State {
+    /// It runs by its row, and the lock or session that its worker held is gone.
+    Orphan,
+    /// It runs by its row, and its worker is silent for longer than its system allows, or not listed, or its lease is over.
+    Lost,
+    /// It runs by its row for so long that its system should have put it back by now.
+    Late,
+    /// Its worker is there, and it runs for longer than it may.
+    Slow,
+    /// It is due for longer than `[thresholds] task_overdue`.
+    Overdue,
+    /// Something has to end first.
+    Blocked,
+    /// It runs by its row, and nothing tells whether anybody works on it.
+    Unknown,
+    /// It runs.
+    Running,
+    /// It may be started.
+    Due,
+    /// It failed and is going to be tried again.
+    Retry,
+    /// Its time has not come.
+    Scheduled,
+    /// Its queue is paused.
+    Paused,
+    /// It failed for good.
+    Failed,
+    /// It is over.
+    Done,
+}
+
+impl State {
+    /// All of them, worst first.
+    pub const ALL: [Self; 14] = [
+        Self::Orphan,
+        Self::Lost,
+        Self::Late,
+        Self::Slow,
+        Self::Overdue,
+        Self::Blocked,
+        Self::Unknown,
+        Self::Running,
+        Self::Due,
+        Self::Retry,
+        Self::Scheduled,
+        Self::Paused,
+        Self::Failed,
+        Self::Done,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Orphan => "orphan",
+            Self::Lost => "lost",
+            Self::Late => "late",
+            Self::Slow => "slow",
+            Self::Overdue => "overdue",
+            Self::Blocked => "blocked",
+            Self::Unknown => "unknown",
+            Self::Running => "running",
+            Self::Due => "due",
+            Self::Retry => "retry",
+            Self::Scheduled => "scheduled",
+            Self::Paused => "paused",
+            Self::Failed => "failed",
+            Self::Done => "done",
+        }
+    }
+
+    /// The state of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == name)
+    }
+
+    /// Whether its worker is gone, or should be.
+    #[must_use]
+    pub fn is_lost(self) -> bool {
+        matches!(self, Self::Orphan | Self::Lost | Self::Late)
+    }
+}
+
+/// What is known of the worker of a job, and by what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Proof {
+    /// An advisory key is held, or free.
+    Lock,
+    /// A stored backend is there, or is not.
+    Session,
+    /// A row that its owner renews is fresh, or older than the system's own limit.
+    Heartbeat,
+    /// The owner has no row.
+    Absent,
+    /// A term lasts, or has ended.
+    Lease,
+    /// Older than the limit of the system's rescuer: who is gone nobody knows.
+    Age,
+    /// Nothing of all this.
+    None,
+}
+
+impl Proof {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Lock, Self::Session, Self::Heartbeat, Self::Absent, Self::Lease, Self::Age, Self::None];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lock => "lock",
+            Self::Session => "session",
+            Self::Heartbeat => "heartbeat",
+            Self::Absent => "absent",
+            Self::Lease => "lease",
+            Self::Age => "age",
+            Self::None => "none",
+        }
+    }
+
+    /// The proof of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|proof| proof.as_str() == name)
+    }
+}

@@ -1,0 +1,354 @@
+//! Queries of adapters: one SELECT each, in which `{…}` stands for what is known only at a server.
+//!
+//! A query runs with the rights of whoever looks. So it may name nothing but the tables that the adapter has described, which are locked and
+//! whose owners are looked at first: no other function, type or operator than the server's own. What text alone cannot tell is seen at
+//! the server before the query is planned (`pg::adapters`).
+
+use crate::model::Text;
+
+/// Characters of a query at most.
+const LONGEST: usize = 20_000;
+
+/// How functions of the server's own begin that change something also in a transaction that is read-only, wait, read files, or run a text.
+/// A guard against mistakes: whoever writes an adapter is trusted as far as whoever writes the config.
+const REFUSED: [&str; 28] = [
+    "set_config",
+    "pg_sleep",
+    "pg_advisory_",
+    "pg_try_advisory_",
+    "pg_terminate_backend",
+    "pg_cancel_backend",
+    "pg_log_backend",
+    "pg_reload_conf",
+    "pg_rotate_logfile",
+    "pg_promote",
+    "pg_switch_wal",
+    "pg_create_",
+    "pg_drop_",
+    "pg_backup_",
+    "pg_start_backup",
+    "pg_stop_backup",
+    "pg_replication_",
+    "pg_wal_replay_",
+    "pg_logical_",
+    "pg_stat_reset",
+    "pg_read_",
+    "pg_ls_",
+    "pg_notify",
+    "lo_",
+    "query_to_xml",
+    "table_to_xml",
+    "cursor_to_xml",
+    "ts_stat",
+];
+
+/// A piece of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Itself.
+    Text(Text),
+    /// `{jobs}`: the table of this key.
+    Table(Text),
+    /// `{jobs:oid}`: its OID.
+    Oid(Text),
+    /// `{limit}`: one more than the rows that are kept.
+    Limit,
+    /// `{most}`: one more than the rows that are counted.
+    Most,
+    /// `{set:rescue_after}`: a setting, as a literal.
+    Setting(Text),
+}
+
+/// What may stand in braces.
+#[derive(Debug, Clone, Copy)]
+pub struct Words<'a> {
+    /// Keys of tables.
+    pub tables: &'a [Text],
+    /// Names of settings.
+    pub settings: &'a [Text],
+}
+
+/// A query that may be sent once its pieces are filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(Vec<Piece>);
+
+impl Template {
+    /// Checks a query.
+    ///
+    /// # Errors
+    /// When it is none of ours: what is wrong, and what helps.
+    pub fn parse(text: &str, words: Words<'_>) -> Result<Self, String> {
+        let text = text.trim();
+        if text.chars().count() > LONGEST {
+            return Err(format!("it has more than {LONGEST} characters"));
+        }
+        if let Some(found) = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
+            return Err(format!("it has the control character U+{:04X}", u32::from(found)));
+        }
+        let mut pieces = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        let mut outside = String::new();
+        while let Some(next) = rest.chars().next() {
+            let length = match next {
+                '\'' | '"' => quoted(rest, next)?,
+                '{' => {
+                    let (name, length) = braces(rest)?;
+                    let piece = words.piece(name)?;
+                    if !plain.is_empty() {
+                        pieces.push(Piece::Text(std::mem::take(&mut plain).into()));
+                    }
+                    pieces.push(piece);
+                    rest = rest.get(length..).unwrap_or_default();
+                    outside.push_str(" ?table ");
+                    continue;
+                }
+                _ => refused(rest, next)?,
+            };
+            let (taken, tail) = rest.split_at(length);
+            plain.push_str(taken);
+            // What is in quotes has no part in what follows; a name in quotes stands for some name.
+            outside.push_str(match next {
+                '\'' => " ?value ",
+                '"' => "?name",
+                _ => taken,
+            });
+            rest = tail;
+        }
+        if !plain.is_empty() {
+            pieces.push(Piece::Text(plain.into()));
+        }
+        names_are_plain(&outside)?;
+        Ok(Self(pieces))
+    }
+
+    /// Its pieces, in order.
+    #[must_use]
+    pub fn pieces(&self) -> &[Piece] {
+        &self.0
+    }
+
+    /// The keys of the tables that it names, each once.
+    #[must_use]
+    pub fn tables(&self) -> Vec<&Text> {
+        let mut keys: Vec<&Text> = Vec::new();
+        for piece in &self.0 {
+            if let Piece::Table(key) | Piece::Oid(key) = piece
+                && !keys.contains(&key)
+            {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+}
+
+impl Words<'_> {
+    fn piece(&self, name: &str) -> Result<Piece, String> {
+        let table = |key: &str| self.tables.iter().find(|one| &***one == key).cloned();
+        let found = match name {
+            "limit" => Some(Piece::Limit),
+            "most" => Some(Piece::Most),
+            _ => match name.split_once(':') {
+                None => table(name).map(Piece::Table),
+                Some((key, "oid")) => table(key).map(Piece::Oid),
+                Some(("set", name)) => {
+                    self.settings.iter().find(|one| &***one == name).cloned().map(Piece::Setting)
+                }
+                Some(_) => None,
+            },
+        };
+        found.ok_or_else(|| {
+            let tables: Vec<String> = self.tables.iter().map(|key| format!("{{{key}}}")).collect();
+            let settings: Vec<String> = self.settings.iter().map(|name| format!("{{set:{name}}}")).collect();
+            let known = [&["{limit}".to_owned(), "{most}".to_owned()][..], &tables, &settings].concat();
+            format!("{{{name}}} stands for nothing: expected {}, or {{TABLE:oid}}", known.join(", "))
+        })
+    }
+}
+
+/// The length of what begins with a quotation mark, its end with it.
+fn quoted(text: &str, quote: char) -> Result<usize, String> {
+    let mut inside = text.char_indices().skip(1);
+    while let Some((at, letter)) = inside.next() {
+        match letter {
+            '\\' => {
+                return Err(
+                    "it has a backslash, which some servers take for an escape: chr(92) is one".into()
+                );
+            }
+            _ if letter != quote => {}
+            _ if text.get(at + 1..).is_some_and(|rest| rest.starts_with(quote)) => {
+                inside.next();
+            }
+            _ => return Ok(at + 1),
+        }
+    }
+    Err(format!("a quotation mark {quote} has no end"))
+}
+
+/// What stands in braces, and how long that is with them.
+fn braces(text: &str) -> Result<(&str, usize), String> {
+    let end = text.find('}').ok_or_else(|| "a brace { has no end".to_owned())?;
+    Ok((text.get(1..end).unwrap_or_default(), end + 1))
+}
+
+/// The length of a character outside of quotes; an error for what does not belong into one query.
+fn refused(text: &str, letter: char) -> Result<usize, String> {
+    match letter {
+        ';' => Err("it has a semicolon: a query is one statement, without an end".into()),
+        '$' => Err("it has a $, which begins a parameter or a quotation: write '…'".into()),
+        '\\' => Err("it has a backslash, which no query needs".into()),
+        '-' if text.starts_with("--") => Err("it has a comment: put it into the file, behind #".into()),
+        '/' if text.starts_with("/*") => Err("it has a comment: put it into the file, behind #".into()),
+        _ => Ok(letter.len_utf8()),
+    }
+}
+
+/// Whether a query, without what is in quotes, begins as one and calls nothing that is not the server's own.
+fn names_are_plain(text: &str) -> Result<(), String> {
+    let tokens = tokens(&text.to_ascii_lowercase());
+    let word = |index: usize| tokens.get(index).map_or("", String::as_str);
+    let first = (0..tokens.len()).map(word).find(|token| *token != "(").unwrap_or_default();
+    if !matches!(first, "select" | "with") {
+        return Err("it does not begin with SELECT or WITH".into());
+    }
+    for (index, token) in tokens.iter().enumerate() {
+        if let Some(name) = REFUSED.iter().find(|name| token.starts_with(**name)) {
+            return Err(format!("it names {name}…: a query only reads"));
+        }
+        if ["insert", "update", "delete", "merge", "into"].contains(&token.as_str()) {
+            return Err(format!("it has the word {}: a query only reads", token.to_uppercase()));
+        }
+        if token == "operator" && word(index + 1) == "(" {
+            return Err("it names an operator by its schema: only the server's own are used".into());
+        }
+        // `schema.function(`, `::schema.type`, `AS schema.type`, `FROM schema.table`: a column is `alias.column`.
+        if token == "." && index > 0 && word(index - 1) != "pg_catalog" {
+            let before = index.checked_sub(2).map_or("", &word);
+            let names_other = word(index + 2) == "("
+                || matches!(before, "::" | "as" | "from" | "join" | "lateral" | "only")
+                || word(index + 2) == ".";
+            if names_other {
+                let name = format!("{}.{}", word(index - 1), word(index + 1)).replace("?name", "\"…\"");
+                return Err(format!(
+                    "it names {name}: only the adapter's tables, as {{TABLE}}, and what is pg_catalog's is used"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Words, `::`, and other characters by themselves.
+fn tokens(text: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    let mut is_word = false;
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let in_word = letter.is_alphanumeric() || matches!(letter, '_' | '?');
+        match tokens.last_mut() {
+            Some(last) if in_word && is_word => last.push(letter),
+            _ if letter.is_whitespace() => {}
+            _ if letter == ':' && letters.next_if_eq(&':').is_some() => tokens.push("::".to_owned()),
+            _ => tokens.push(letter.to_string()),
+        }
+        is_word = in_word;
+    }
+    tokens
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Template, String> {
+        let (tables, settings) = (["jobs".into(), "processes".into()], ["rescue_after".into()]);
+        Template::parse(text, Words { tables: &tables, settings: &settings })
+    }
+
+    #[test]
+    fn a_query_is_its_pieces() {
+        let query = parse(
+            "SELECT '{jobs}' FROM {jobs} j, {processes} WHERE oid = {jobs:oid} AND x < {set:rescue_after}::interval LIMIT {limit}",
+        );
+        let query = query.unwrap();
+        let text = |text: &str| Piece::Text(text.into());
+        let expected = [
+            text("SELECT '{jobs}' FROM "),
+            Piece::Table("jobs".into()),
+            text(" j, "),
+            Piece::Table("processes".into()),
+            text(" WHERE oid = "),
+            Piece::Oid("jobs".into()),
+            text(" AND x < "),
+            Piece::Setting("rescue_after".into()),
+            text("::interval LIMIT "),
+            Piece::Limit,
+        ];
+        assert_eq!(query.pieces(), expected);
+        let keys: Vec<&str> = query.tables().iter().map(|key| &***key).collect();
+        assert_eq!(keys, ["jobs", "processes"]);
+    }
+
+    #[test]
+    fn what_adapters_need_is_allowed() {
+        for text in [
+            "SELECT 1",
+            " (SELECT a FROM {jobs} LIMIT 1) UNION ALL (SELECT b FROM {jobs} j)",
+            "WITH RECURSIVE q (a) AS (SELECT 1) SELECT * FROM q",
+            "SELECT j.a ->> 'b' AS \"odd;name\", 'it''s; -- fine /* */ $1' FROM {jobs} j WHERE j.a - 1 < 2",
+            "SELECT left(j.error, 200), j.errors[array_upper(j.errors, 1)] FROM {jobs} j",
+            "SELECT x::bit(64)::bigint, coalesce(p.a || ':', '') || p.pid FROM {jobs} p",
+            "SELECT c.reltuples FROM pg_catalog.pg_class c WHERE c.oid = {jobs:oid}",
+            "SELECT pg_catalog.now()",
+            "SELECT j.updated_at, j.deleted FROM {jobs} j",
+        ] {
+            assert!(parse(text).is_ok(), "{text}: {:?}", parse(text));
+        }
+    }
+
+    #[test]
+    fn what_is_no_single_query_of_known_tables_is_refused() {
+        for (text, expected) in [
+            ("SELECT 1; DROP TABLE x", "semicolon"),
+            ("SELECT 1;", "semicolon"),
+            ("DROP TABLE x", "does not begin with SELECT"),
+            ("", "does not begin with SELECT"),
+            ("TABLE x", "does not begin with SELECT"),
+            ("SELECT 1 -- x", "comment"),
+            ("SELECT 1 /* x */", "comment"),
+            ("SELECT $1", "a $"),
+            ("SELECT $x$;$x$", "a $"),
+            ("SELECT 'a\\'; DROP TABLE x; --'", "backslash"),
+            ("SELECT E'\\''", "backslash"),
+            ("SELECT U&\"\\0041\"", "backslash"),
+            ("SELECT 'a", "no end"),
+            ("SELECT \"a", "no end"),
+            ("SELECT {jobs", "no end"),
+            ("SELECT {job}", "{job} stands for nothing: expected {limit}, {most}, {jobs}"),
+            ("SELECT {set:x}", "stands for nothing"),
+            ("SELECT {jobs:name}", "stands for nothing"),
+            ("SELECT {}", "stands for nothing"),
+            ("SELECT public.f()", "public.f"),
+            ("SELECT \"public\".\"f\" ()", "\"…\""),
+            ("SELECT 1::public.t", "public.t"),
+            ("SELECT cast(1 AS public.t)", "public.t"),
+            ("SELECT * FROM public.secret", "public.secret"),
+            ("SELECT * FROM ONLY evil.t", "evil.t"),
+            ("SELECT a.b.c FROM {jobs}", "a.b"),
+            ("SELECT 1 OPERATOR(public.+) 2", "operator"),
+            ("WITH d AS (DELETE FROM {jobs} RETURNING 1) SELECT * FROM d", "DELETE"),
+            ("SELECT 1 INTO x", "INTO"),
+            ("SELECT pg_terminate_backend(1)", "pg_terminate_backend"),
+            ("SELECT pg_catalog.PG_SLEEP(1)", "pg_sleep"),
+            ("SELECT set_config('a', 'b', false)", "set_config"),
+            ("SELECT pg_try_advisory_lock(1)", "pg_try_advisory_"),
+            ("SELECT '\u{1b}'", "control character U+001B"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        assert!(parse(&format!("SELECT '{}'", "x".repeat(LONGEST))).is_err());
+    }
+}

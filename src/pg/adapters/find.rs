@@ -1,0 +1,222 @@
+//! Which installations there are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use locktop_tasks::sql::{fill, without_comments};
+use locktop_tasks::trust::remedy;
+use postgres_protocol::escape::escape_literal;
+use serde::Deserialize;
+use tokio_postgres::Client;
+
+use crate::model::Text;
+use crate::model::adapter::{Adapter, ColumnKind, Need, TableName, TableRule};
+use crate::pg::decode::value::text;
+use crate::pg::poll::{SectionError, raw};
+use crate::pg::sql;
+use crate::pg::trust::TrustedOwners;
+
+/// A table that may be one of theirs: a row of `assets/sql/adapters_find.sql`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is something of its own, as the query tells it")]
+pub(super) struct FoundTable {
+    pub(super) oid: u32,
+    pub(super) schema: String,
+    pub(super) name: String,
+    /// `relkind`.
+    kind: String,
+    is_temporary: bool,
+    /// Who owns it, a part of it or its schema, and is not trusted.
+    stranger: Option<String>,
+    has_usage: bool,
+    has_select: bool,
+    has_row_security: bool,
+    columns: Vec<FoundColumn>,
+}
+
+/// A column of it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct FoundColumn {
+    name: String,
+    #[serde(rename = "type")]
+    oid: u32,
+    is_enum: bool,
+    labels: Vec<String>,
+}
+
+/// A schema in which the tables of an adapter are.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Found {
+    pub(super) adapter: Arc<Adapter>,
+    pub(super) schema: Text,
+    /// What stands before the names of its tables, where an adapter knows them by their end.
+    pub(super) prefix: Text,
+    /// Its tables by the adapter's keys; those that may be missing and cannot be read are not among them.
+    pub(super) tables: BTreeMap<Text, FoundTable>,
+    /// Why nothing of it is read.
+    pub(super) refused: Option<Text>,
+}
+
+/// Looks for all adapters at once.
+pub(super) async fn find(
+    client: &Client,
+    owners: &TrustedOwners,
+    adapters: &[Arc<Adapter>],
+) -> Result<Vec<Found>, SectionError> {
+    if adapters.is_empty() {
+        return Ok(Vec::new());
+    }
+    let statement = fill(
+        &without_comments(sql::ADAPTERS_FIND),
+        &[
+            ("$wanted", &escape_literal(&wanted(adapters))),
+            ("$trusts_table", &owners.trusts("c.relowner")),
+            ("$trusts_part", &owners.trusts("p.relowner")),
+            ("$trusts_schema", &owners.trusts("n.nspowner")),
+            ("$table_owner", &TrustedOwners::name("c.relowner")),
+            ("$part_owner", &TrustedOwners::name("p.relowner")),
+            ("$schema_owner", &TrustedOwners::name("n.nspowner")),
+        ],
+    );
+    let rows = client.query_typed(&statement, &[]).await?;
+    let tables: Vec<FoundTable> =
+        rows.iter().filter_map(|row| serde_json::from_str(&text(raw(row, 0))?).ok()).collect();
+    Ok(adapters.iter().flat_map(|adapter| installations(adapter, &tables)).collect())
+}
+
+/// What is looked for, as JSON.
+fn wanted(adapters: &[Arc<Adapter>]) -> String {
+    let each = adapters.iter().flat_map(|adapter| {
+        adapter.tables.iter().map(|rule| {
+            let columns: Vec<&str> = rule.columns.iter().map(|(name, _)| &**name).collect();
+            let (name, suffix) = match &rule.name {
+                TableName::Exact(name) => (Some(&**name), None),
+                TableName::Suffix(suffix) => (None, Some(&**suffix)),
+            };
+            serde_json::json!({"name": name, "suffix": suffix, "schema": adapter.schema.as_deref(), "columns": columns})
+        })
+    });
+    serde_json::Value::Array(each.collect()).to_string()
+}
+
+/// The installations of one adapter among these tables.
+fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<Found> {
+    let mut places: BTreeMap<(&str, &str), BTreeMap<Text, &FoundTable>> = BTreeMap::new();
+    for table in tables {
+        if adapter.schema.as_ref().is_some_and(|schema| **schema != *table.schema) {
+            continue;
+        }
+        for rule in &adapter.tables {
+            if let Some(prefix) = rule.name.prefix(&table.name)
+                && table.fits(rule)
+            {
+                places.entry((&table.schema, prefix)).or_default().insert(rule.key.clone(), table);
+            }
+        }
+    }
+    let is_whole = |tables: &BTreeMap<Text, &FoundTable>| {
+        adapter.tables.iter().all(|rule| rule.optional || tables.contains_key(&rule.key))
+    };
+    let whole = places.into_iter().filter(|(_, tables)| is_whole(tables));
+    whole.map(|((schema, prefix), tables)| Found::of(adapter, schema, prefix, &tables)).collect()
+}
+
+impl Found {
+    fn of(adapter: &Arc<Adapter>, schema: &str, prefix: &str, tables: &BTreeMap<Text, &FoundTable>) -> Self {
+        let is_optional = |key: &str| adapter.table(key).is_some_and(|rule| rule.optional);
+        let needed: Vec<&FoundTable> =
+            tables.iter().filter(|(key, _)| !is_optional(key)).map(|(_, table)| *table).collect();
+        let kept = tables.iter().filter(|(key, table)| !is_optional(key) || refusal(&[table]).is_none());
+        Self {
+            adapter: Arc::clone(adapter),
+            schema: schema.into(),
+            prefix: prefix.into(),
+            tables: kept.map(|(key, table)| (key.clone(), (*table).clone())).collect(),
+            refused: refusal(&needed),
+        }
+    }
+
+    /// What identifies it: its first table.
+    pub(super) fn oid(&self) -> u32 {
+        let first = self.adapter.tables.iter().find(|rule| !rule.optional);
+        first.and_then(|rule| self.tables.get(&rule.key)).map_or(0, |table| table.oid)
+    }
+
+    /// Whether it has what is needed.
+    pub(super) fn has(&self, needs: &[Need]) -> bool {
+        needs.iter().all(|need| {
+            let column = self.tables.get(&need.table).and_then(|table| table.column(&need.column));
+            column.is_some_and(|column| {
+                need.label.as_ref().is_none_or(|label| column.labels.iter().any(|other| **other == **label))
+            })
+        })
+    }
+}
+
+/// Why these tables are not read, the worst reason first.
+fn refusal(tables: &[&FoundTable]) -> Option<Text> {
+    let first =
+        |is: fn(&FoundTable) -> bool| tables.iter().find(|table| is(table)).map(|table| table.label());
+    if let Some(table) = tables.iter().find(|table| table.is_temporary || !["r", "p"].contains(&&*table.kind))
+    {
+        let what = match &*table.kind {
+            "f" => "a foreign table",
+            "v" | "m" => "a view",
+            _ => "a temporary table",
+        };
+        return Some(format!("{} is {what}, which is not read", table.label()).into());
+    }
+    if let Some((table, stranger)) = tables.iter().find_map(|table| Some((table, table.stranger.as_deref()?)))
+    {
+        let (table, remedy) = (table.label(), remedy(stranger));
+        return Some(format!("{table} belongs to {stranger}, who is not trusted; {remedy}").into());
+    }
+    if let Some(table) = tables.iter().find(|table| !table.has_usage) {
+        let schema = crate::text::identifier(&table.schema);
+        return Some(
+            format!("no right to use schema {}; GRANT USAGE ON SCHEMA {schema} would help", table.schema)
+                .into(),
+        );
+    }
+    let unreadable: Vec<String> =
+        tables.iter().filter(|table| !table.has_select).map(|table| table.quoted()).collect();
+    if let Some(table) = first(|table| !table.has_select) {
+        let all = unreadable.join(", ");
+        return Some(format!("no right to read {table}; GRANT SELECT ON {all} would help").into());
+    }
+    let secured = first(|table| table.has_row_security)?;
+    Some(format!("row security is in force on {secured}: only its owner, or a role with BYPASSRLS, sees what is in it").into())
+}
+
+impl FoundTable {
+    /// `schema.table` for people.
+    pub(super) fn label(&self) -> String {
+        format!("{}.{}", self.schema, self.name)
+    }
+
+    /// The same as SQL that people may run.
+    fn quoted(&self) -> String {
+        let quoted = crate::text::identifier;
+        let plain = |name: &str| {
+            let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+                && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            if is_plain { name.to_owned() } else { quoted(name) }
+        };
+        format!("{}.{}", plain(&self.schema), plain(&self.name))
+    }
+
+    pub(super) fn is_partitioned(&self) -> bool {
+        self.kind == "p"
+    }
+
+    fn column(&self, name: &str) -> Option<&FoundColumn> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Whether it has all columns of a rule, each of its kind.
+    fn fits(&self, rule: &TableRule) -> bool {
+        rule.columns.iter().all(|(name, kind)| {
+            self.column(name).is_some_and(|column| ColumnKind::of(column.oid, column.is_enum) == Some(*kind))
+        })
+    }
+}

@@ -1,0 +1,278 @@
+//! The gate: what a query would cost by its plan, and whether it may run. Nobody who has a million rows should notice that somebody looks.
+//!
+//! It judges scans of relations of more than [`LARGE`] rows. Sequential scans are switched off when a query is planned, so where there is one
+//! no index would do. What it cannot see are correlations; so what runs is also timed, and rests in proportion.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Rows of a relation up to which it may be read in any way.
+pub const LARGE: f64 = 100_000.0;
+/// Rows that a scan may bring where nothing ends it early.
+const ROWS: f64 = 10_001.0;
+/// What filling a LIMIT may cost from rows that have to be filtered.
+const FILLING: f64 = 10_000.0;
+/// What a whole plan may cost.
+const WHOLE: f64 = 100_000.0;
+/// What the planner adds for each node that is switched off, up to PostgreSQL 17 (`disable_cost` in `src/backend/optimizer/path/costsize.c`).
+const DISABLED: f64 = 1e10;
+
+/// How large the relations are that a query may read.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sizes {
+    /// Rows, by schema and name.
+    rows: BTreeMap<(String, String), f64>,
+    /// Names of partial indexes.
+    partial: BTreeSet<String>,
+}
+
+/// As the server tells it: `assets/sql/adapters_sizes.sql`.
+#[derive(Debug, Deserialize)]
+struct Told {
+    relations: Vec<Relation>,
+    partial: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Relation {
+    schema: String,
+    name: String,
+    rows: f64,
+}
+
+impl Sizes {
+    /// From JSON; none where it is none.
+    #[must_use]
+    pub fn parse(json: &str) -> Option<Self> {
+        let Told { relations, partial } = serde_json::from_str(json).ok()?;
+        let rows = relations.into_iter().map(|one| ((one.schema, one.name), one.rows)).collect();
+        Some(Self { rows, partial: partial.into_iter().collect() })
+    }
+
+    /// Rows of the largest relation.
+    #[must_use]
+    pub fn largest(&self) -> f64 {
+        self.rows.values().copied().fold(0.0, f64::max)
+    }
+
+    /// Whether a relation is large. One that is not known is, unless it is a catalog.
+    fn is_large(&self, schema: &str, name: &str) -> bool {
+        let rows = self.rows.get(&(schema.to_owned(), name.to_owned()));
+        rows.map_or(schema != "pg_catalog", |rows| *rows > LARGE)
+    }
+}
+
+/// What a plan costs, in the planner's units (one is about a page that is read in order), without what is added for nodes that are
+/// switched off; or why the query does not run.
+///
+/// # Errors
+/// The reason, in one line.
+pub fn judge(plan: &str, sizes: &Sizes) -> Result<f64, String> {
+    let plan: Value =
+        serde_json::from_str(plan).map_err(|error| format!("its plan cannot be read: {error}"))?;
+    let root = plan.get(0).and_then(|first| first.get("Plan")).ok_or("its plan cannot be read")?;
+    let mut walk = Walk { sizes, has_large: false };
+    walk.node(root, None)?;
+    let whole = cost(root);
+    if walk.has_large && whole > WHOLE {
+        return Err(format!("its plan costs {whole:.0}, more than {WHOLE}"));
+    }
+    Ok(whole)
+}
+
+struct Walk<'a> {
+    sizes: &'a Sizes,
+    has_large: bool,
+}
+
+impl Walk<'_> {
+    /// `limit` is the cost of the LIMIT above, where nothing in between has to see all rows before it gives one.
+    fn node(&mut self, node: &Value, limit: Option<f64>) -> Result<(), String> {
+        let kind = text(node, "Node Type");
+        if let (Some(relation), false) =
+            (node.get("Relation Name").and_then(Value::as_str), kind == "ModifyTable")
+            && self.sizes.is_large(text(node, "Schema"), relation)
+        {
+            self.has_large = true;
+            self.scan(node, kind, relation, limit)?;
+        }
+        let limit = match kind {
+            "Limit" => Some(cost(node)),
+            "Sort" | "Incremental Sort" | "Aggregate" | "Group" | "Hash" | "WindowAgg" | "Materialize"
+            | "SetOp" => None,
+            _ => limit,
+        };
+        for child in node.get("Plans").and_then(Value::as_array).into_iter().flatten() {
+            let is_part = !matches!(text(child, "Parent Relationship"), "InitPlan" | "SubPlan");
+            self.node(child, limit.filter(|_| is_part))?;
+        }
+        Ok(())
+    }
+
+    fn scan(&self, node: &Value, kind: &str, relation: &str, limit: Option<f64>) -> Result<(), String> {
+        let has_filter = node.get("Filter").is_some();
+        let is_whole = node.get("Index Cond").is_none()
+            && !self.sizes.partial.contains(text(node, "Index Name"))
+            && (has_filter || limit.is_none());
+        match kind {
+            "Index Scan" | "Index Only Scan" if is_whole => {
+                return Err(format!(
+                    "it would read all of {relation}: no condition of it finds rows in an index"
+                ));
+            }
+            "Index Scan" | "Index Only Scan" | "Tid Scan" => {}
+            "Bitmap Heap Scan" if number(node, "Plan Rows") <= ROWS => {}
+            _ => return Err(format!("it would read all of {relation}: no index has what it asks for")),
+        }
+        let rows = number(node, "Plan Rows");
+        if rows > ROWS && limit.is_none() {
+            return Err(format!(
+                "it would read {rows:.0} rows of {relation}, more than {ROWS}, and nothing ends it before"
+            ));
+        }
+        // It has to read on until it has found as many as are wanted.
+        let filling = limit.unwrap_or_else(|| cost(node));
+        if has_filter && filling > FILLING {
+            return Err(format!(
+                "finding its rows in {relation} would cost {filling:.0}, more than {FILLING}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn text<'a>(node: &'a Value, key: &str) -> &'a str {
+    node.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(node: &Value, key: &str) -> f64 {
+    node.get(key).and_then(Value::as_f64).unwrap_or(f64::INFINITY)
+}
+
+fn cost(node: &Value) -> f64 {
+    number(node, "Total Cost") % DISABLED
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sizes() -> Sizes {
+        let told = json!({"relations": [{"schema": "s", "name": "big", "rows": 1_000_000}, {"schema": "s", "name": "small", "rows": 100_000}],
+                          "partial": ["part"]});
+        Sizes::parse(&told.to_string()).unwrap()
+    }
+
+    fn scan(kind: &str, index: &str, more: Value) -> Value {
+        let mut node = json!({"Node Type": kind, "Schema": "s", "Relation Name": "big", "Index Name": index,
+                              "Plan Rows": 100, "Total Cost": 10.0});
+        node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        node
+    }
+
+    fn above(kind: &str, cost: f64, child: &Value) -> Value {
+        json!({"Node Type": kind, "Total Cost": cost, "Plan Rows": 1, "Plans": [child]})
+    }
+
+    fn judged(node: &Value) -> Result<f64, String> {
+        judge(&json!([{"Plan": node}]).to_string(), &sizes())
+    }
+
+    #[test]
+    fn scans_of_large_relations_have_to_be_short() {
+        let cond = || json!({"Index Cond": "x"});
+        let many = || json!({"Index Cond": "x", "Plan Rows": 500_000, "Total Cost": 20_000.0});
+        let filtered = || json!({"Index Cond": "x", "Filter": "y", "Total Cost": 50_000.0});
+        let whole = |index: &str| scan("Index Scan", index, json!({}));
+        for (what, node, expected) in [
+            ("a sequential scan", scan("Seq Scan", "", json!({"Total Cost": 1e10})), Some("no index has")),
+            (
+                "the same under a limit",
+                above("Limit", 5.0, &scan("Seq Scan", "", json!({}))),
+                Some("no index has"),
+            ),
+            ("by an index", scan("Index Scan", "i", cond()), None),
+            ("a whole index", whole("i"), Some("no condition")),
+            ("a whole index that is partial", whole("part"), None),
+            ("a whole index under a limit", above("Limit", 5.0, &whole("i")), None),
+            (
+                "the same, filtered",
+                above("Limit", 5.0, &scan("Index Scan", "i", json!({"Filter": "y"}))),
+                Some("no condition"),
+            ),
+            (
+                "a whole index under a sort under a limit",
+                above("Limit", 5.0, &above("Sort", 9.0, &whole("i"))),
+                Some("no condition"),
+            ),
+            ("many rows", scan("Index Scan", "i", many()), Some("nothing ends it")),
+            ("many rows under a limit", above("Limit", 5.0, &scan("Index Scan", "i", many())), None),
+            (
+                "many rows that are counted",
+                above("Aggregate", 5.0, &scan("Index Only Scan", "i", many())),
+                Some("nothing ends it"),
+            ),
+            (
+                "a count of a limit",
+                above("Aggregate", 5.0, &above("Limit", 5.0, &scan("Index Scan", "i", many()))),
+                None,
+            ),
+            (
+                "a limit that is hard to fill",
+                above("Limit", 10_001.0, &scan("Index Scan", "i", filtered())),
+                Some("would cost 10001"),
+            ),
+            (
+                "a limit that is soon filled",
+                above("Limit", 100.0, &scan("Index Scan", "i", filtered())),
+                None,
+            ),
+            ("a filter without a limit", scan("Index Scan", "i", filtered()), Some("would cost 50000")),
+            ("a bitmap of few", scan("Bitmap Heap Scan", "", json!({"Plan Rows": 10})), None),
+            (
+                "a bitmap of many",
+                scan("Bitmap Heap Scan", "", json!({"Plan Rows": 20_000})),
+                Some("no index has"),
+            ),
+            (
+                "a dear plan",
+                above("Limit", 200_000.0, &scan("Index Scan", "i", cond())),
+                Some("its plan costs 200000"),
+            ),
+        ] {
+            let found = judged(&node);
+            match expected {
+                None => assert!(found.is_ok(), "{what}: {found:?}"),
+                Some(words) => {
+                    assert!(found.as_ref().is_err_and(|error| error.contains(words)), "{what}: {found:?}")
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_subquery_has_to_end_by_itself() {
+        let mut inner = scan("Index Scan", "i", json!({"Index Cond": "x", "Plan Rows": 500_000}));
+        inner["Parent Relationship"] = "SubPlan".into();
+        assert!(judged(&above("Limit", 5.0, &inner)).is_err());
+        inner["Parent Relationship"] = "Outer".into();
+        assert!(judged(&above("Limit", 5.0, &inner)).is_ok());
+    }
+
+    #[test]
+    fn small_relations_and_catalogs_may_be_read_in_any_way() {
+        let small = json!({"Relation Name": "small", "Total Cost": 1e10 + 5.0});
+        assert_eq!(judged(&scan("Seq Scan", "", small)), Ok(5.0));
+        assert!(
+            judged(&scan("Seq Scan", "", json!({"Schema": "pg_catalog", "Relation Name": "pg_class"})))
+                .is_ok()
+        );
+        assert!(judged(&scan("Seq Scan", "", json!({"Relation Name": "nobody knows"}))).is_err());
+        assert!(judge("[]", &sizes()).is_err() && judge("x", &sizes()).is_err());
+        assert_eq!(sizes().largest(), 1_000_000.0);
+    }
+}
