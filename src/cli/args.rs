@@ -89,7 +89,7 @@ pub enum Command {
     /// Install, look at, print, fill or drop locktop's own tables and functions.
     #[command(subcommand)]
     Schema(SchemaCommand),
-    /// Which job systems of others (GoodJob, River, …) are in a database, and whether the file of an adapter is right.
+    /// Which job systems of others (Solid Queue, River, …) are in a database, and whether the file of an adapter is right.
     #[command(subcommand)]
     Adapters(AdaptersCommand),
     /// Run scheduled tasks and items of the work queue: take what is due, hold a lock for each, and record how they end.

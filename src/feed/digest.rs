@@ -9,6 +9,7 @@ use super::held::Held;
 use super::learn::Learned;
 use super::series;
 use crate::clock;
+use crate::model::adapter;
 use crate::model::event::{Draft, Events, Kind, Told};
 use crate::model::finding::{self, Deadlocks, NewRoots, Scene, Severity, Subject, lock_name_query};
 use crate::model::held;
@@ -38,6 +39,7 @@ pub struct Digest {
     /// What could not be learned.
     notes: Arc<[Text]>,
     watch: Watch,
+    adapter_watch: adapter::Watch,
     deadlocks: Deadlocks,
     new_roots: NewRoots,
     held: Held,
@@ -63,6 +65,7 @@ impl Digest {
             tasks: Arc::default(),
             leases: Arc::default(),
             queue: Arc::default(),
+            adapters: Arc::default(),
             findings: Arc::default(),
             series: Arc::default(),
             events: Arc::default(),
@@ -76,6 +79,7 @@ impl Digest {
             thresholds,
             notes: Arc::default(),
             watch: Watch::default(),
+            adapter_watch: adapter::Watch::default(),
             deadlocks: Deadlocks::default(),
             new_roots: NewRoots::default(),
             held: Held::default(),
@@ -145,6 +149,7 @@ impl Digest {
         let runs_since = Arc::new(held::runs(&tasks, &snapshot));
         let leases = lease::Board::of(&snapshot);
         let queue = work_queue::Board::of(&snapshot, &self.thresholds);
+        let adapters = self.adapter_watch.look(&snapshot, &self.thresholds);
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             graph: &graph,
@@ -178,6 +183,7 @@ impl Digest {
             tasks: Arc::new(tasks),
             leases: Arc::new(leases),
             queue: Arc::new(queue),
+            adapters: Arc::new(adapters),
             findings: Arc::new(findings),
             series,
             events,

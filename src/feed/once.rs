@@ -16,6 +16,9 @@ use pg_connect::conninfo::ConnInfo;
 /// Longest time for learning names.
 const LEARNING: Duration = Duration::from_secs(2);
 
+/// Longest wait for the job systems of others.
+const ADAPTERS: Duration = Duration::from_secs(5);
+
 /// No snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum OnceError {
@@ -65,8 +68,8 @@ pub async fn once_learning(
 }
 
 async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
-    Session::open(info, Limits { name_patience: Duration::from_secs(1).max(limits.name_patience), ..limits })
-        .await
+    let name_patience = Duration::from_secs(1).max(limits.name_patience);
+    Session::open(info, Limits { name_patience, adapter_patience: ADAPTERS, ..limits }).await
 }
 
 /// Several looks over one connection, and how long it took until the first answer was there. No names are learned: that takes a

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::adapter::InstallationRows;
 use super::backend::Backend;
 use super::lock::{Lock, LockTag, Prepared};
 use super::systems::Systems;
@@ -224,6 +225,8 @@ pub struct Snapshot {
     pub task_sets: Arc<Vec<TaskSet>>,
     /// The tables of the other lock systems.
     pub systems: Arc<Systems>,
+    /// The job systems of others, and what was read of them.
+    pub adapters: Arc<Vec<InstallationRows>>,
     /// The server's own word on who blocks some of the waiters (rule 5 of the wait graph).
     pub answers: Vec<Answer>,
     /// Names of relations and databases.

@@ -69,6 +69,8 @@ pub struct View {
     pub leases: Arc<super::lease::Board>,
     /// Every item of the work queue that was read with its state, and how many there are.
     pub queue: Arc<super::work_queue::Board>,
+    /// The jobs of others' systems with their states.
+    pub adapters: Arc<super::adapter::Board>,
     /// What is wrong, worst first.
     pub findings: Arc<Vec<Finding>>,
     /// The last minutes.

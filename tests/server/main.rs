@@ -11,6 +11,7 @@
 #![allow(clippy::duplicate_mod, reason = "what leads to the servers of a suite is in each suite")]
 
 mod action;
+mod adapters;
 mod advisory;
 #[path = "../support/binary.rs"]
 mod binary;

@@ -157,7 +157,8 @@ pub(super) fn limits(settings: &Settings) -> Limits {
         key_rule: rule("queue_key"),
     };
     let trusted_owners = settings.trusted_owners.clone();
-    Limits { trusted_owners, task_tables, system_tables, ..Limits::default() }
+    let adapters = settings.adapters.clone().into();
+    Limits { trusted_owners, task_tables, system_tables, adapters, ..Limits::default() }
 }
 
 /// The Redis servers to look at, and how; none where there are none.

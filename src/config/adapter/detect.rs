@@ -61,7 +61,7 @@ fn rule(reader: &mut Reader<'_>, section: &str, key: &str, table: &DeTable<'_>) 
             reader.string("suffix", value, "the end of the name of a table").map(|name| (name, value))
         }
         (name, suffix) => {
-            let span = name.or(suffix).map_or(0..0, |value| value.span());
+            let span = name.or(suffix).map_or(0..0, toml::Spanned::span);
             reader.mistake(&span, format!("[{section}] has name or suffix, one of them"));
             None
         }

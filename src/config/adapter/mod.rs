@@ -19,10 +19,14 @@ use super::{ConfigError, Mistake, Position};
 use crate::model::adapter::Adapter;
 
 /// The adapters that are compiled in.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 7] = [
+    ("db_scheduler", include_str!("../../../assets/adapters/db_scheduler.toml")),
     ("good_job", include_str!("../../../assets/adapters/good_job.toml")),
+    ("liquibase", include_str!("../../../assets/adapters/liquibase.toml")),
     ("river", include_str!("../../../assets/adapters/river.toml")),
+    ("shedlock", include_str!("../../../assets/adapters/shedlock.toml")),
     ("solid_queue", include_str!("../../../assets/adapters/solid_queue.toml")),
+    ("spring_lock", include_str!("../../../assets/adapters/spring_lock.toml")),
 ];
 /// Bytes of a file at most.
 const LONGEST: u64 = 256 << 10;

@@ -29,6 +29,7 @@ fn snapshot(seconds: i64, locks: Section<Lock>) -> Snapshot {
         locks_omitted: 0,
         prepared: Section::fresh(Vec::new(), at(seconds)),
         task_sets: std::sync::Arc::default(),
+        adapters: std::sync::Arc::default(),
         systems: std::sync::Arc::default(),
         answers: Vec::new(),
         names: Arc::default(),

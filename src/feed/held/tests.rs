@@ -54,6 +54,7 @@ fn snapshot(seconds: i64, locks: &[Lock], backends: &[Backend]) -> Snapshot {
         locks_omitted: 0,
         prepared: Section::default(),
         task_sets: std::sync::Arc::default(),
+        adapters: std::sync::Arc::default(),
         systems: std::sync::Arc::default(),
         answers: Vec::new(),
         names: Arc::default(),

@@ -1,17 +1,23 @@
 //! Adapters: the job systems of others, as data. A file says how their tables are told, what is read of them and what can be known of a
 //! worker; nothing here is code of one system. `docs/adapters.md` is the manual of the format.
 
+mod board;
 mod definition;
+mod evidence;
 mod installation;
 mod part;
+mod rows;
 mod state;
 mod template;
 
+pub use board::{Board, JobRow, Watch};
 pub use definition::{
     Adapter, ColumnKind, Evidence, Limit, Need, Query, Setting, TableName, TableRule, Version,
 };
+pub use evidence::{Judged, KeySeen, Seen, judge};
 pub use installation::{Choice, Installation, Reading, Tried};
 pub use part::{Column, Part, ValueKind};
+pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, PartRows, Paused, Worker};
 pub use state::{Proof, State};
 pub use template::{Piece, Template, Words};
 

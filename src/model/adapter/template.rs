@@ -243,17 +243,17 @@ fn names_are_plain(text: &str) -> Result<(), String> {
 /// Words, `::`, and other characters by themselves.
 fn tokens(text: &str) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
-    let mut is_word = false;
+    let mut follows = false;
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         let in_word = letter.is_alphanumeric() || matches!(letter, '_' | '?');
         match tokens.last_mut() {
-            Some(last) if in_word && is_word => last.push(letter),
+            Some(last) if in_word && follows => last.push(letter),
             _ if letter.is_whitespace() => {}
             _ if letter == ':' && letters.next_if_eq(&':').is_some() => tokens.push("::".to_owned()),
             _ => tokens.push(letter.to_string()),
         }
-        is_word = in_word;
+        follows = in_word;
     }
     tokens
 }
@@ -340,6 +340,7 @@ mod tests {
             ("SELECT 1 OPERATOR(public.+) 2", "operator"),
             ("WITH d AS (DELETE FROM {jobs} RETURNING 1) SELECT * FROM d", "DELETE"),
             ("SELECT 1 INTO x", "INTO"),
+            ("SELECT 1 FROM {jobs} FOR UPDATE", "UPDATE"),
             ("SELECT pg_terminate_backend(1)", "pg_terminate_backend"),
             ("SELECT pg_catalog.PG_SLEEP(1)", "pg_sleep"),
             ("SELECT set_config('a', 'b', false)", "set_config"),

@@ -13,6 +13,7 @@ use crate::model::Text;
 use crate::model::adapter::{Adapter, ColumnKind, Need, TableName, TableRule};
 use crate::pg::decode::value::text;
 use crate::pg::poll::{SectionError, raw};
+use crate::pg::scope::Scope;
 use crate::pg::sql;
 use crate::pg::trust::TrustedOwners;
 
@@ -61,6 +62,7 @@ pub(super) struct Found {
 pub(super) async fn find(
     client: &Client,
     owners: &TrustedOwners,
+    scope: Scope,
     adapters: &[Arc<Adapter>],
 ) -> Result<Vec<Found>, SectionError> {
     if adapters.is_empty() {
@@ -78,7 +80,7 @@ pub(super) async fn find(
             ("$schema_owner", &TrustedOwners::name("n.nspowner")),
         ],
     );
-    let rows = client.query_typed(&statement, &[]).await?;
+    let rows = scope.alone(client, client.query_typed(&statement, &[])).await?;
     let tables: Vec<FoundTable> =
         rows.iter().filter_map(|row| serde_json::from_str(&text(raw(row, 0))?).ok()).collect();
     Ok(adapters.iter().flat_map(|adapter| installations(adapter, &tables)).collect())

@@ -23,6 +23,7 @@ pub(super) struct Framed {
     query: String,
     /// OIDs of the tables that it names, with commas between them.
     oids: String,
+    tables: Vec<u32>,
 }
 
 impl Framed {
@@ -44,12 +45,18 @@ impl Framed {
                 write!(before, "\n{};", owners.table_guard(&table.oid.to_string(), &schema, &name, false));
         }
         let oids: Vec<String> = tables.iter().map(|table| table.oid.to_string()).collect();
-        Some(Self { before, query, oids: oids.join(", ") })
+        let tables = tables.iter().map(|table| table.oid).collect();
+        Some(Self { before, query, oids: oids.join(", "), tables })
+    }
+
+    /// The tables that it names, by OID.
+    pub(super) fn tables(&self) -> Vec<u32> {
+        self.tables.clone()
     }
 
     /// A message that only has it understood, looks at what it has named, and then asks for its columns, but for no row.
     pub(super) fn understood(&self, name: &str) -> String {
-        let Self { before, query, oids } = self;
+        let Self { before, query, oids, .. } = self;
         let named =
             fill(&without_comments(sql::ADAPTERS_NAMED), &[("$oids", oids.as_str()), ("$mark", MARK)]);
         format!(

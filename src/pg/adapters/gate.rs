@@ -167,10 +167,10 @@ mod tests {
         Sizes::parse(&told.to_string()).unwrap()
     }
 
-    fn scan(kind: &str, index: &str, more: Value) -> Value {
+    fn scan(kind: &str, index: &str, more: impl std::borrow::Borrow<Value>) -> Value {
         let mut node = json!({"Node Type": kind, "Schema": "s", "Relation Name": "big", "Index Name": index,
                               "Plan Rows": 100, "Total Cost": 10.0});
-        node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        node.as_object_mut().unwrap().extend(more.borrow().as_object().unwrap().clone());
         node
     }
 
@@ -248,7 +248,7 @@ mod tests {
             match expected {
                 None => assert!(found.is_ok(), "{what}: {found:?}"),
                 Some(words) => {
-                    assert!(found.as_ref().is_err_and(|error| error.contains(words)), "{what}: {found:?}")
+                    assert!(found.as_ref().is_err_and(|error| error.contains(words)), "{what}: {found:?}");
                 }
             }
         }
@@ -273,6 +273,6 @@ mod tests {
         );
         assert!(judged(&scan("Seq Scan", "", json!({"Relation Name": "nobody knows"}))).is_err());
         assert!(judge("[]", &sizes()).is_err() && judge("x", &sizes()).is_err());
-        assert_eq!(sizes().largest(), 1_000_000.0);
+        assert!(sizes().largest() > 999_999.0);
     }
 }

@@ -5,9 +5,12 @@
 //! then each query is first understood, so that it is seen what it names, then planned, so that it is seen what it would cost ([`gate`]), and
 //! only then may it run: in one message each, which is one transaction, read-only, with the tables locked and looked at again.
 
+mod decode;
 mod find;
 mod frame;
 pub mod gate;
+mod reader;
 mod survey;
 
+pub(super) use reader::Adapters;
 pub use survey::survey;

@@ -17,15 +17,35 @@ use crate::model::adapter::{
 use crate::pg::decode::copy::CopyReader;
 use crate::pg::decode::value::text;
 use crate::pg::poll::{SectionError, message};
+use crate::pg::scope::Scope;
 use crate::pg::tables::{Reading, Refusal};
 use crate::pg::trust::{TrustedOwners, untrusted};
+use std::time::{Duration, Instant};
 
 /// An installation, and the message that reads each part of it that may be read.
 #[derive(Debug, Clone)]
-pub(in crate::pg) struct Surveyed {
-    pub(in crate::pg) installation: Installation,
-    pub(in crate::pg) readings: Vec<(Part, String)>,
+pub(super) struct Surveyed {
+    pub(super) installation: Installation,
+    pub(super) readings: Vec<PartReading>,
+    /// Its queries were planned just now.
+    pub(super) is_new: bool,
+    /// What was found when they were.
+    found: Found,
+    planned_at: Instant,
 }
+
+/// How a part is read.
+#[derive(Debug, Clone)]
+pub(super) struct PartReading {
+    pub(super) part: Part,
+    /// The whole message.
+    pub(super) sql: String,
+    /// The tables that it locks.
+    pub(super) oids: Vec<u32>,
+}
+
+/// Plans are looked at again after this long.
+const REPLAN: Duration = Duration::from_mins(5);
 
 /// Finds all installations, and what may be read of each.
 ///
@@ -37,8 +57,10 @@ pub async fn survey(
     adapters: &[Arc<Adapter>],
 ) -> Result<Vec<Installation>, SectionError> {
     let mut all = Vec::new();
-    for Surveyed { mut installation, readings } in surveyed(client, owners, adapters).await? {
-        for (part, sql) in readings {
+    for Surveyed { mut installation, readings, .. } in
+        surveyed(client, owners, Scope::Own, adapters, &[]).await?
+    {
+        for PartReading { part, sql, .. } in readings {
             let read = Box::pin(read_once(client, part, sql)).await?;
             let choice = installation.choices.iter_mut().find(|choice| choice.part == part);
             if let Some(used) =
@@ -55,7 +77,7 @@ pub async fn survey(
 /// Reads a part, to see that it can be read.
 async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<Once, Text>, SectionError> {
     let started = clock::monotonic();
-    let messages = match Reading::Statement(sql).read(client, false).await {
+    let messages = match Reading::Statement(sql, Scope::Own).read(client, false).await {
         Ok(messages) => messages,
         Err(Refusal::Section(error)) if error.is_fatal() => return Err(error),
         Err(Refusal::Section(error)) => return Ok(Err(error.to_string().into())),
@@ -73,27 +95,39 @@ async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<On
     Ok(Ok(Once { rows, seconds }))
 }
 
-/// The same, with how they are read.
-pub(in crate::pg) async fn surveyed(
+/// The same, with how they are read. What is as it was before is not planned again for five minutes.
+pub(super) async fn surveyed(
     client: &Client,
     owners: &TrustedOwners,
+    scope: Scope,
     adapters: &[Arc<Adapter>],
+    before: &[Surveyed],
 ) -> Result<Vec<Surveyed>, SectionError> {
     let mut all = Vec::new();
-    for found in find(client, owners, adapters).await? {
-        all.push(Box::pin(one(client, owners, &found)).await?);
+    let now = clock::monotonic();
+    for found in find(client, owners, scope, adapters).await? {
+        let is_same = |old: &&Surveyed| old.found == found && now.duration_since(old.planned_at) < REPLAN;
+        match before.iter().find(is_same) {
+            Some(old) => all.push(Surveyed { is_new: false, ..old.clone() }),
+            None => all.push(Box::pin(one(client, owners, scope, found)).await?),
+        }
     }
     Ok(all)
 }
 
-async fn one(client: &Client, owners: &TrustedOwners, found: &Found) -> Result<Surveyed, SectionError> {
-    let survey = Survey { client, owners, found };
+async fn one(
+    client: &Client,
+    owners: &TrustedOwners,
+    scope: Scope,
+    found: Found,
+) -> Result<Surveyed, SectionError> {
+    let survey = Survey { client, owners, scope, found: &found };
     let (mut version, mut choices, mut readings) = (None, Vec::new(), Vec::new());
     if found.refused.is_none() {
         version = survey.version().await?;
         for part in Part::ALL {
             let (choice, reading) = survey.choice(part).await?;
-            readings.extend(reading.map(|reading| (part, reading)));
+            readings.extend(reading);
             choices.extend(Some(choice).filter(|choice| !choice.tried.is_empty()));
         }
     }
@@ -107,12 +141,13 @@ async fn one(client: &Client, owners: &TrustedOwners, found: &Found) -> Result<S
         refused: found.refused.clone(),
         choices,
     };
-    Ok(Surveyed { installation, readings })
+    Ok(Surveyed { installation, readings, is_new: true, found, planned_at: clock::monotonic() })
 }
 
 struct Survey<'a> {
     client: &'a Client,
     owners: &'a TrustedOwners,
+    scope: Scope,
     found: &'a Found,
 }
 
@@ -121,7 +156,7 @@ type Said<T> = Result<Result<T, Text>, SectionError>;
 
 impl Survey<'_> {
     /// The alternatives of a part up to the one that is used, and the message that reads that one.
-    async fn choice(&self, part: Part) -> Result<(Choice, Option<String>), SectionError> {
+    async fn choice(&self, part: Part) -> Result<(Choice, Option<PartReading>), SectionError> {
         let all = self.found.adapter.queries.iter().filter(|query| query.part == part).zip(1..);
         let mut choice = Choice { part, tried: Vec::new() };
         for (query, number) in all.filter(|(query, _)| self.found.has(&query.needs)) {
@@ -139,7 +174,7 @@ impl Survey<'_> {
         &self,
         query: &Query,
         number: usize,
-    ) -> Result<(Tried, Option<String>), SectionError> {
+    ) -> Result<(Tried, Option<PartReading>), SectionError> {
         let refused =
             |reason: Text, rows| (Tried { number, outcome: Err(reason), size: rows, read: None }, None);
         let Some(framed) = Framed::new(self.owners, self.found, &query.sql) else {
@@ -160,9 +195,10 @@ impl Survey<'_> {
         };
         let rows = Some(sizes.largest());
         Ok(match judge(&plan, &sizes) {
-            Ok(cost) => {
-                (Tried { number, outcome: Ok(cost), size: rows, read: None }, Some(framed.reading(&read)))
-            }
+            Ok(cost) => (
+                Tried { number, outcome: Ok(cost), size: rows, read: None },
+                Some(PartReading { part: query.part, sql: framed.reading(&read), oids: framed.tables() }),
+            ),
             Err(reason) => refused(reason.into(), rows),
         })
     }
@@ -173,7 +209,8 @@ impl Survey<'_> {
         let said = self.rows(&framed.understood(&name)).await?;
         if said.is_err() {
             // What was prepared outlives a transaction that fails.
-            let _ = self.client.batch_execute(&format!("DEALLOCATE {name}")).await;
+            let deallocate = format!("DEALLOCATE {name}");
+            let _ = self.scope.alone(self.client, self.client.batch_execute(&deallocate)).await;
         }
         Ok(said.map(|said| said.columns))
     }
@@ -208,7 +245,7 @@ impl Survey<'_> {
         if judge(&plan, &sizes).is_err() {
             return Ok(None);
         }
-        match Reading::Statement(framed.reading(&read)).read(self.client, false).await {
+        match Reading::Statement(framed.reading(&read), self.scope).read(self.client, false).await {
             Ok(messages) => {
                 let (mut reader, mut value) = (CopyReader::default(), None);
                 for message in messages {
@@ -226,7 +263,7 @@ impl Survey<'_> {
 
     /// The columns of the last statement of a message, and the values of all columns that are called `sizes` or `QUERY PLAN`.
     async fn rows(&self, sql: &str) -> Said<Rows> {
-        match rows(self.client, sql).await {
+        match self.scope.alone(self.client, rows(self.client, sql)).await {
             Ok(rows) => Ok(Ok(rows)),
             Err(error) => match error.as_db_error() {
                 Some(told) => Ok(Err(untrusted(told).unwrap_or_else(|| message(&error)).into())),

@@ -19,6 +19,7 @@ mod pulse;
 mod sections;
 mod session;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use open_error::OpenError;
@@ -33,6 +34,7 @@ pub use session::{Session, open_beside, open_plain};
 use rustc_hash::FxHashMap;
 
 use crate::model::Timestamp;
+use crate::model::adapter::Adapter;
 use crate::model::lock::{Lock, LockTag};
 use crate::model::snapshot::Snapshot;
 use crate::pg::systems;
@@ -72,6 +74,10 @@ pub struct Limits {
     pub task_tables: Places,
     /// The same for the other lock systems.
     pub system_tables: systems::Places,
+    /// The job systems of others that are looked for.
+    pub adapters: Arc<[Arc<Adapter>]>,
+    /// How long a snapshot waits for them; what comes later comes with the next.
+    pub adapter_patience: Duration,
 }
 
 impl Default for Limits {
@@ -91,6 +97,8 @@ impl Default for Limits {
             trusted_owners: TrustedOwners::default(),
             task_tables: Places::default(),
             system_tables: systems::Places::default(),
+            adapters: Arc::default(),
+            adapter_patience: Duration::from_millis(30),
         }
     }
 }

@@ -14,6 +14,7 @@ use super::{Limits, OpenError};
 use crate::clock;
 use crate::model::Timestamp;
 use crate::model::snapshot::Server;
+use crate::pg::adapters::Adapters;
 use crate::pg::decode::texts::Texts;
 use crate::pg::scope::Scope;
 use crate::pg::sql;
@@ -98,6 +99,7 @@ pub(super) struct Prepared {
     pub(super) names: NameCache,
     pub(super) tasks: Tasks,
     pub(super) systems: Systems,
+    pub(super) adapters: Adapters,
     /// The server's clock, and ours.
     pub(super) clock: Option<(Timestamp, std::time::Instant)>,
 }
@@ -161,7 +163,9 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
     )
     .await;
     let (tasks, systems) = (tasks.with(Texts::of(encoding)), systems.with(Texts::of(encoding)));
-    Ok(Prepared { statements, own_path, server, names, tasks, systems, clock })
+    let adapters = Adapters::new(Arc::clone(&limits.adapters), limits.trusted_owners.clone(), scope)
+        .with(Texts::of(encoding));
+    Ok(Prepared { statements, own_path, server, names, tasks, systems, adapters, clock })
 }
 
 fn setup(error: &tokio_postgres::Error) -> OpenError {

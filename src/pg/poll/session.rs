@@ -21,6 +21,7 @@ use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::plan::Rights;
 use crate::model::snapshot::{Pooling, Section, Server, Snapshot};
+use crate::pg::adapters::Adapters;
 use crate::pg::decode::backends::{Backends, KnownBackends};
 use crate::pg::decode::locks::{KnownLocks, Reader};
 use crate::pg::decode::prepared::PreparedRows;
@@ -91,6 +92,7 @@ pub struct Session {
     names: NameCache,
     tasks: Tasks,
     systems: Systems,
+    adapters: Adapters,
     texts: Texts,
     limits: Limits,
     known: Known,
@@ -149,6 +151,7 @@ impl Session {
             names: ready.names,
             tasks: ready.tasks,
             systems: ready.systems,
+            adapters: ready.adapters,
             texts: Texts::default(),
             limits,
             known: Known::default(),
@@ -188,11 +191,17 @@ impl Session {
     /// # Errors
     /// When the connection is lost or the server does not answer in time. The session is of no use then.
     pub async fn poll(&mut self, before: Option<&Snapshot>) -> Result<Snapshot, PollError> {
+        if let Hold::Own(_) = self.hold {
+            self.read_adapters(before, self.limits.adapter_patience).await;
+        }
         let started = clock::monotonic();
         let timeout = self.limits.poll_timeout;
         // A poll has many statements, and each is large.
         let read = Box::pin(async {
             let statements = self.statements().await?;
+            if let Hold::Lent(_) = self.hold {
+                self.read_adapters(before, timeout).await;
+            }
             let scan = self.scan(before, &statements).await;
             Ok((scan, statements))
         });
@@ -254,6 +263,13 @@ impl Session {
         if self.server.pooling == Pooling::Sessions {
             pooler::take_back(&self.client).await;
         }
+    }
+
+    /// Reads the job systems of others, from the second poll on: the first has nobody wait. A row is thus read before the locks and sessions
+    /// that say what became of it.
+    async fn read_adapters(&mut self, before: Option<&Snapshot>, patience: Duration) {
+        let Some(before) = before else { return };
+        Box::pin(self.adapters.look(&self.client, (&before.locks, before.taken_at), patience)).await;
     }
 
     /// Ends the connection, whatever it is waiting for.
@@ -379,6 +395,7 @@ impl Session {
             prepared,
             task_sets,
             systems,
+            adapters: self.adapters.rows(),
             answers,
             names: self.names.names(),
             poll_seconds,

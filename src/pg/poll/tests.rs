@@ -23,6 +23,7 @@ fn snapshot(locks: Vec<Lock>) -> Snapshot {
         locks_omitted: 0,
         prepared: Section::default(),
         task_sets: std::sync::Arc::default(),
+        adapters: std::sync::Arc::default(),
         systems: std::sync::Arc::default(),
         answers: Vec::new(),
         names: std::sync::Arc::default(),

@@ -55,6 +55,7 @@ struct Document<'a> {
     queue_items: Vec<queue::Item<'a>>,
     rate_limits: Vec<queue::Limit<'a>>,
     id_generators: Vec<queue::Generator<'a>>,
+    adapters: Vec<adapters::InstallationDocument<'a>>,
     findings: Vec<rows::Finding<'a>>,
     sections: BTreeMap<&'static str, SectionState<'a>>,
 }
@@ -129,6 +130,7 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         queue_items: queue::items(view, snapshot),
         rate_limits: queue::limits(snapshot),
         id_generators: queue::generators(snapshot),
+        adapters: adapters::installations(view, snapshot),
         findings: view.findings.iter().map(|finding| rows::Finding::of(finding, view, &gids)).collect(),
         sections: sections(snapshot),
     }

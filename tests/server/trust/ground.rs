@@ -157,7 +157,12 @@ impl Ground {
     }
 
     pub(crate) async fn client(&self, role: &str) -> Client {
-        open(&self.info(role).with_application_name(STAGE)).await.client
+        self.client_as(role, STAGE).await
+    }
+
+    /// A session of this name, whose calls count unless it is the test's own.
+    pub(crate) async fn client_as(&self, role: &str, name: &str) -> Client {
+        open(&self.info(role).with_application_name(name)).await.client
     }
 
     /// How locktop connects as a role.

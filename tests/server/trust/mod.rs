@@ -10,7 +10,7 @@ mod commands;
 mod dashboard;
 mod deeds;
 mod forged;
-mod ground;
+pub(crate) mod ground;
 mod looks;
 mod names;
 mod owners;

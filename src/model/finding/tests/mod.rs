@@ -76,6 +76,7 @@ impl Stage {
             locks_omitted: 0,
             prepared: Section::fresh(Vec::new(), now()),
             task_sets: Arc::default(),
+            adapters: Arc::default(),
             systems: Arc::default(),
             answers: Vec::new(),
             names: Arc::new(names),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::harmless;
+use super::super::harmless;
 use crate::model::adapter::{Adapter, Choice, Installation, Reading, Tried};
 
 #[derive(Serialize)]

@@ -1,0 +1,179 @@
+//! What is known of a job: its state, and what proves it. Never more than the system lets anybody know.
+
+use super::rows::{Job, Worker};
+use super::{Adapter, Proof, State};
+use crate::model::Timestamp;
+
+/// A state and its proof.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Judged {
+    /// The state.
+    pub state: State,
+    /// What it is known by; of a job that does not run [`Proof::None`].
+    pub proof: Proof,
+    /// Since when: when a key was first seen free, the last sign of life, the end of a lease, the start of what runs too long.
+    pub since: Option<Timestamp>,
+    /// The process of the session that holds its key, or that is its own.
+    pub pid: Option<i32>,
+}
+
+/// What is seen of an advisory lock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum KeySeen {
+    /// There is none, or the locks could not be read.
+    Unseen,
+    /// Somebody holds it: the process, where that may be seen.
+    Held(Option<i32>),
+    /// Nobody has held it at any look since.
+    Free(Timestamp),
+}
+
+/// What is seen beside the job itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// The server's clock.
+    pub now: Timestamp,
+    /// A standby: the locks and sessions of its primary are not there.
+    pub in_recovery: bool,
+    /// The job's own key.
+    pub key: KeySeen,
+    /// Its worker's.
+    pub worker_key: KeySeen,
+    /// Its worker's row.
+    pub worker: Option<&'a Worker>,
+    /// All workers were read.
+    pub has_workers: bool,
+    /// Its queue is paused.
+    pub is_paused: bool,
+    /// Whether its backend is there, where that can be told.
+    pub session: Option<bool>,
+    /// How long a key must have been free, in seconds.
+    pub grace: f64,
+    /// How long a job may have been due, in seconds.
+    pub overdue: f64,
+}
+
+/// Judges one.
+#[must_use]
+pub fn judge(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
+    let plain = |state| Judged { state, proof: Proof::None, since: None, pid: None };
+    match &*job.state {
+        "running" => running(adapter, job, seen),
+        "blocked" => {
+            Judged { since: job.lease_until.filter(|end| *end <= seen.now), ..plain(State::Blocked) }
+        }
+        "failed" => Judged { since: job.finished_at, ..plain(State::Failed) },
+        "done" => Judged { since: job.finished_at, ..plain(State::Done) },
+        waiting => {
+            let late = job.due_at.map(|due| (seen.now - due).as_seconds_f64());
+            let state = match waiting {
+                "retry" => State::Retry,
+                _ if late.is_some_and(|late| late < 0.0) => State::Scheduled,
+                "scheduled" if late.is_none() => State::Scheduled,
+                _ => State::Due,
+            };
+            let state = if late.is_some_and(|late| late > seen.overdue) { State::Overdue } else { state };
+            let is_ready = matches!(state, State::Due | State::Overdue);
+            let state = if seen.is_paused && is_ready { State::Paused } else { state };
+            Judged { since: job.due_at, ..plain(state) }
+        }
+    }
+}
+
+/// A job that runs by its row: the surest proof that its system has counts.
+fn running(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
+    let proofs = [by_key, by_session, by_worker, by_beat, by_lease];
+    let found = proofs.iter().find_map(|proof| proof(adapter, job, seen));
+    let found = found.unwrap_or(Judged { state: State::Unknown, proof: Proof::None, since: None, pid: None });
+    match found.state {
+        State::Unknown => by_age(adapter, job, seen).unwrap_or(found),
+        State::Running if is_slow(job, seen) => Judged { state: State::Slow, since: job.started_at, ..found },
+        _ => found,
+    }
+}
+
+fn is_slow(job: &Job, seen: &Seen<'_>) -> bool {
+    let runs = job.started_at.map(|started| (seen.now - started).as_seconds_f64());
+    job.limit.zip(runs).is_some_and(|(limit, runs)| runs > limit)
+}
+
+fn by_key(adapter: &Adapter, _: &Job, seen: &Seen<'_>) -> Option<Judged> {
+    if !adapter.evidence.has_key {
+        return None;
+    }
+    of_key(seen.key, seen)
+}
+
+/// A key that is held or free. On a standby a free key proves nothing.
+fn of_key(key: KeySeen, seen: &Seen<'_>) -> Option<Judged> {
+    let judged = |state, since, pid| Some(Judged { state, proof: Proof::Lock, since, pid });
+    match key {
+        KeySeen::Unseen => None,
+        KeySeen::Held(pid) => judged(State::Running, None, pid),
+        KeySeen::Free(_) if seen.in_recovery => None,
+        KeySeen::Free(since) if (seen.now - since).as_seconds_f64() >= seen.grace => {
+            judged(State::Orphan, Some(since), None)
+        }
+        KeySeen::Free(since) => judged(State::Unknown, Some(since), None),
+    }
+}
+
+fn by_session(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+    if !adapter.evidence.has_session || seen.in_recovery {
+        return None;
+    }
+    let state = if seen.session? { State::Running } else { State::Orphan };
+    let pid = job.backend_pid.filter(|_| state == State::Running);
+    Some(Judged { state, proof: Proof::Session, since: None, pid })
+}
+
+fn by_worker(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+    let name = job.worker.as_deref()?;
+    let Some(worker) = seen.worker else {
+        let is_absent = name.is_empty() || seen.has_workers;
+        let lost = Judged { state: State::Lost, proof: Proof::Absent, since: None, pid: None };
+        return Some(lost).filter(|_| is_absent && adapter.evidence.absent_is_lost);
+    };
+    if let Some(judged) = of_key(seen.worker_key, seen) {
+        return Some(judged);
+    }
+    let limit = worker.beat_limit.or_else(|| limit(adapter));
+    let state =
+        if worker.stopped_at.is_some_and(|stopped| stopped <= seen.now) { Some(State::Lost) } else { None };
+    of_beat(worker.beat_at, limit, seen)
+        .map(|judged| Judged { state: state.unwrap_or(judged.state), ..judged })
+}
+
+fn by_beat(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+    of_beat(job.beat_at, limit(adapter), seen)
+}
+
+fn limit(adapter: &Adapter) -> Option<f64> {
+    adapter.evidence.beat_limit.as_ref().and_then(|limit| adapter.seconds(limit))
+}
+
+/// A sign of life that is fresh, or older than the system's own limit.
+fn of_beat(beat_at: Option<Timestamp>, limit: Option<f64>, seen: &Seen<'_>) -> Option<Judged> {
+    let (beat, limit) = beat_at.zip(limit)?;
+    let is_old = (seen.now - beat).as_seconds_f64() > limit;
+    let state = if is_old { State::Lost } else { State::Running };
+    Some(Judged { state, proof: Proof::Heartbeat, since: Some(beat).filter(|_| is_old), pid: None })
+}
+
+fn by_lease(_: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+    let end = job.lease_until?;
+    let is_over = end <= seen.now;
+    let state = if is_over { State::Lost } else { State::Running };
+    Some(Judged { state, proof: Proof::Lease, since: Some(end).filter(|_| is_over), pid: None })
+}
+
+/// What runs for longer than its system lets anything run: its rescuer has not been there. Who is gone nobody knows.
+fn by_age(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
+    let limit = adapter.evidence.age_limit.as_ref().and_then(|limit| adapter.seconds(limit))?;
+    let started = job.started_at?;
+    let is_late = (seen.now - started).as_seconds_f64() > limit;
+    is_late.then_some(Judged { state: State::Late, proof: Proof::Age, since: Some(started), pid: None })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+use chrono::TimeDelta;
+
+use super::*;
+use crate::model::adapter::{Evidence, Limit};
+
+const NOW: i64 = 1_800_000_000;
+
+fn ago(seconds: i64) -> Timestamp {
+    Timestamp::from_timestamp(NOW, 0).unwrap() - TimeDelta::seconds(seconds)
+}
+
+/// An adapter of which all can be known.
+fn adapter() -> Adapter {
+    let evidence = Evidence {
+        has_key: true,
+        absent_is_lost: true,
+        beat_limit: Some(Limit::Seconds(60.0)),
+        age_limit: Some(Limit::Seconds(3600.0)),
+        has_session: true,
+    };
+    Adapter { evidence, ..Adapter::default() }
+}
+
+fn seen() -> Seen<'static> {
+    Seen {
+        now: ago(0),
+        in_recovery: false,
+        key: KeySeen::Unseen,
+        worker_key: KeySeen::Unseen,
+        worker: None,
+        has_workers: true,
+        is_paused: false,
+        session: None,
+        grace: 30.0,
+        overdue: 60.0,
+    }
+}
+
+fn job(state: &str) -> Job {
+    Job { id: "1".into(), state: state.into(), started_at: Some(ago(10)), ..Job::default() }
+}
+
+fn told(judged: Judged) -> (&'static str, &'static str) {
+    (judged.state.as_str(), judged.proof.as_str())
+}
+
+#[test]
+fn what_runs_is_known_by_the_surest_proof_there_is() {
+    let worker = |beat: Option<i64>| Worker { id: "w".into(), beat_at: beat.map(ago), ..Worker::default() };
+    let (fresh, old, silent) = (worker(Some(5)), worker(Some(61)), worker(None));
+    let stopped = Worker { stopped_at: Some(ago(1)), ..worker(Some(5)) };
+    let patient = Worker { beat_limit: Some(600.0), ..worker(Some(61)) };
+    let of = |worker: &str| Job { worker: Some(worker.into()), ..job("running") };
+    let since = |seconds| KeySeen::Free(ago(seconds));
+    let rows: [(&str, Job, Seen<'_>, (&str, &str)); 27] = [
+        (
+            "its key is held",
+            job("running"),
+            Seen { key: KeySeen::Held(Some(7)), ..seen() },
+            ("running", "lock"),
+        ),
+        ("its key is free", job("running"), Seen { key: since(30), ..seen() }, ("orphan", "lock")),
+        ("for less than the grace", job("running"), Seen { key: since(29), ..seen() }, ("unknown", "lock")),
+        (
+            "on a standby",
+            job("running"),
+            Seen { key: since(90), in_recovery: true, ..seen() },
+            ("unknown", "none"),
+        ),
+        (
+            "held on a standby",
+            job("running"),
+            Seen { key: KeySeen::Held(None), in_recovery: true, ..seen() },
+            ("running", "lock"),
+        ),
+        (
+            "a key counts before a heartbeat",
+            of("w"),
+            Seen { key: since(30), worker: Some(&fresh), ..seen() },
+            ("orphan", "lock"),
+        ),
+        (
+            "its session is there",
+            job("running"),
+            Seen { session: Some(true), ..seen() },
+            ("running", "session"),
+        ),
+        (
+            "its session is gone",
+            job("running"),
+            Seen { session: Some(false), ..seen() },
+            ("orphan", "session"),
+        ),
+        (
+            "the same on a standby",
+            job("running"),
+            Seen { session: Some(false), in_recovery: true, ..seen() },
+            ("unknown", "none"),
+        ),
+        ("its worker beats", of("w"), Seen { worker: Some(&fresh), ..seen() }, ("running", "heartbeat")),
+        ("its worker is silent", of("w"), Seen { worker: Some(&old), ..seen() }, ("lost", "heartbeat")),
+        (
+            "also on a standby",
+            of("w"),
+            Seen { worker: Some(&old), in_recovery: true, ..seen() },
+            ("lost", "heartbeat"),
+        ),
+        (
+            "within its own limit",
+            of("w"),
+            Seen { worker: Some(&patient), ..seen() },
+            ("running", "heartbeat"),
+        ),
+        ("its worker has stopped", of("w"), Seen { worker: Some(&stopped), ..seen() }, ("lost", "heartbeat")),
+        ("its worker tells nothing", of("w"), Seen { worker: Some(&silent), ..seen() }, ("unknown", "none")),
+        (
+            "its worker's key is held",
+            of("w"),
+            Seen { worker: Some(&silent), worker_key: KeySeen::Held(None), ..seen() },
+            ("running", "lock"),
+        ),
+        (
+            "its worker's key is free",
+            of("w"),
+            Seen { worker: Some(&silent), worker_key: since(31), ..seen() },
+            ("orphan", "lock"),
+        ),
+        ("its worker has no row", of("w"), seen(), ("lost", "absent")),
+        ("not all workers are known", of("w"), Seen { has_workers: false, ..seen() }, ("unknown", "none")),
+        ("nobody has it", of(""), Seen { has_workers: false, ..seen() }, ("lost", "absent")),
+        (
+            "it beats itself",
+            Job { beat_at: Some(ago(5)), ..job("running") },
+            seen(),
+            ("running", "heartbeat"),
+        ),
+        ("it is silent", Job { beat_at: Some(ago(61)), ..job("running") }, seen(), ("lost", "heartbeat")),
+        (
+            "its lease lasts",
+            Job { lease_until: Some(ago(-5)), ..job("running") },
+            seen(),
+            ("running", "lease"),
+        ),
+        ("its lease is over", Job { lease_until: Some(ago(0)), ..job("running") }, seen(), ("lost", "lease")),
+        ("nothing is known", job("running"), seen(), ("unknown", "none")),
+        ("of something old", Job { started_at: Some(ago(3601)), ..job("running") }, seen(), ("late", "age")),
+        (
+            "a limit of its own",
+            Job { limit: Some(5.0), ..job("running") },
+            Seen { session: Some(true), ..seen() },
+            ("slow", "session"),
+        ),
+    ];
+    for (what, job, seen, expected) in rows {
+        assert_eq!(told(judge(&adapter(), &job, &seen)), expected, "{what}");
+    }
+}
+
+#[test]
+fn what_an_adapter_does_not_promise_proves_nothing() {
+    let silent = Adapter::default();
+    let free = Seen { key: KeySeen::Free(ago(90)), session: Some(false), ..seen() };
+    assert_eq!(told(judge(&silent, &job("running"), &free)), ("unknown", "none"));
+    let of = Job { worker: Some("w".into()), beat_at: Some(ago(9000)), ..job("running") };
+    assert_eq!(
+        told(judge(&silent, &of, &seen())),
+        ("unknown", "none"),
+        "without a worker, and without a limit"
+    );
+}
+
+#[test]
+fn what_waits_is_judged_by_its_time() {
+    let due = |state: &str, seconds: i64| Job { due_at: Some(ago(seconds)), ..job(state) };
+    for (job, is_paused, expected) in [
+        (due("due", 5), false, "due"),
+        (due("due", 61), false, "overdue"),
+        (due("due", 61), true, "paused"),
+        (due("due", -5), false, "scheduled"),
+        (due("scheduled", -5), false, "scheduled"),
+        (due("scheduled", -5), true, "scheduled"),
+        (due("scheduled", 5), false, "due"),
+        (due("scheduled", 90), false, "overdue"),
+        (job("scheduled"), false, "scheduled"),
+        (due("retry", 5), false, "retry"),
+        (due("retry", -500), false, "retry"),
+        (due("retry", 500), false, "overdue"),
+        (job("due"), false, "due"),
+        (job("blocked"), false, "blocked"),
+        (job("failed"), false, "failed"),
+        (job("done"), false, "done"),
+        (job("something else"), false, "due"),
+    ] {
+        let judged = judge(&adapter(), &job, &Seen { is_paused, ..seen() });
+        assert_eq!(told(judged), (expected, "none"), "{} {:?}", job.state, job.due_at);
+    }
+}

@@ -1,0 +1,344 @@
+//! Reading installations beside the poll: on its connection, between two polls, a few messages at a time.
+//!
+//! What is dear rests in proportion: a part is not read again before a hundred times of what it took last, so that each costs a hundredth of a
+//! core at most, also where an old snapshot makes an index longer by the hour. After three time-outs it is left alone until its query
+//! has been planned again.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use rustc_hash::FxHashMap;
+use tokio::task::JoinHandle;
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+
+use super::decode::{PartRow, rows};
+use super::survey::{PartReading, Surveyed, surveyed};
+use crate::clock;
+use crate::model::adapter::{Adapter, InstallationRows, Part, PartRows, ROWS};
+use crate::model::lock::Lock;
+use crate::model::snapshot::Section;
+use crate::model::{Text, Timestamp};
+use crate::pg::decode::DecodeError;
+use crate::pg::decode::texts::Texts;
+use crate::pg::poll::SectionError;
+use crate::pg::scope::Scope;
+use crate::pg::tables::{self, RENEW, REST, Reading, Refusal, blocker, has_changed};
+use crate::pg::trust::TrustedOwners;
+
+/// How often as long as it took a part rests.
+const PAUSE: u32 = 100;
+/// Time-outs in a row after which a part is left alone.
+const TIMEOUTS: u32 = 3;
+/// No part is begun after so long in one go: a poll may be waiting.
+const TURN: Duration = Duration::from_millis(300);
+
+/// The installations of a session.
+#[derive(Debug)]
+pub(in crate::pg) struct Adapters {
+    adapters: Arc<[Arc<Adapter>]>,
+    owners: TrustedOwners,
+    scope: Scope,
+    /// Whether anybody has looked for them yet.
+    looked: Option<Instant>,
+    failed: bool,
+    surveyed: Arc<Vec<Surveyed>>,
+    /// When each part may be read again, by the OID of its installation.
+    timing: FxHashMap<(u32, Part), Timing>,
+    texts: Texts,
+    rows: Arc<Vec<InstallationRows>>,
+    pending: Option<JoinHandle<Result<Turn, SectionError>>>,
+}
+
+/// When a part may be read again.
+#[derive(Debug, Clone, Copy)]
+struct Timing {
+    at: Instant,
+    timeouts: u32,
+}
+
+/// What was done in one go.
+#[derive(Debug)]
+struct Turn {
+    surveyed: Option<Vec<Surveyed>>,
+    read: Vec<ReadPart>,
+}
+
+/// A part that was read.
+#[derive(Debug)]
+struct ReadPart {
+    oid: u32,
+    part: Part,
+    answer: Result<Vec<Bytes>, Refusal>,
+    took: Duration,
+}
+
+/// What is to be done in one go.
+struct Task {
+    client: Arc<Client>,
+    adapters: Arc<[Arc<Adapter>]>,
+    owners: TrustedOwners,
+    scope: Scope,
+    /// What is known, and whether it is looked for anew.
+    surveyed: Arc<Vec<Surveyed>>,
+    is_looking: bool,
+    /// Parts whose time has not come.
+    resting: Vec<(u32, Part)>,
+    /// Tables that were locked at the last look.
+    locked: Vec<u32>,
+}
+
+impl Adapters {
+    pub(in crate::pg) fn new(adapters: Arc<[Arc<Adapter>]>, owners: TrustedOwners, scope: Scope) -> Self {
+        Self {
+            adapters,
+            owners,
+            scope,
+            looked: None,
+            failed: false,
+            surveyed: Arc::default(),
+            timing: FxHashMap::default(),
+            texts: Texts::default(),
+            rows: Arc::default(),
+            pending: None,
+        }
+    }
+
+    /// With the texts of the own database.
+    pub(in crate::pg) fn with(mut self, texts: Texts) -> Self {
+        self.texts = texts;
+        self
+    }
+
+    /// Reads what is due, and waits for it for at most `patience`; later it counts from the next poll on. `locks` are those of the
+    /// last poll: a table that was locked is left in peace.
+    pub(in crate::pg) async fn look(
+        &mut self,
+        client: &Arc<Client>,
+        (locks, taken_at): (&Section<Lock>, Timestamp),
+        patience: Duration,
+    ) {
+        if self.adapters.is_empty() {
+            return;
+        }
+        if self.pending.is_none() {
+            self.pending = self.task(client, locks).map(|task| tokio::spawn(task.run()));
+        }
+        let Some(pending) = &mut self.pending else { return };
+        let Ok(answer) = tokio::time::timeout(patience, pending).await else { return };
+        self.pending = None;
+        match answer {
+            Ok(Ok(turn)) => self.take(turn, locks, taken_at),
+            _ => self.failed = true,
+        }
+    }
+
+    /// What was read so far.
+    pub(in crate::pg) fn rows(&self) -> Arc<Vec<InstallationRows>> {
+        Arc::clone(&self.rows)
+    }
+
+    /// What there is to do; none where nothing is.
+    fn task(&mut self, client: &Arc<Client>, locks: &Section<Lock>) -> Option<Task> {
+        let now = clock::monotonic();
+        let is_looking = self.looked.is_none_or(|looked| {
+            let age = now.duration_since(looked);
+            age > RENEW || (self.failed && age > REST)
+        });
+        let resting: Vec<_> =
+            self.timing.iter().filter(|(_, timing)| timing.at > now).map(|(part, _)| *part).collect();
+        let all = self
+            .surveyed
+            .iter()
+            .flat_map(|one| one.readings.iter().map(|part| (one.installation.oid, part.part)));
+        let is_due = all.into_iter().any(|part| !resting.contains(&part));
+        if !is_looking && !is_due {
+            return None;
+        }
+        if is_looking {
+            (self.looked, self.failed) = (Some(now), false);
+        }
+        let tables = self
+            .surveyed
+            .iter()
+            .flat_map(|one| one.readings.iter().flat_map(|part| part.oids.iter().copied()));
+        Some(Task {
+            client: Arc::clone(client),
+            adapters: Arc::clone(&self.adapters),
+            owners: self.owners.clone(),
+            scope: self.scope,
+            surveyed: Arc::clone(&self.surveyed),
+            is_looking,
+            resting,
+            locked: tables.filter(|oid| blocker(locks, *oid).is_some()).collect(),
+        })
+    }
+
+    fn take(&mut self, turn: Turn, locks: &Section<Lock>, taken_at: Timestamp) {
+        let mut all = Vec::clone(&self.rows);
+        if let Some(surveyed) = turn.surveyed {
+            for one in surveyed.iter().filter(|one| one.is_new) {
+                // Planned anew: what had timed out is tried again.
+                self.timing
+                    .retain(|(oid, _), timing| *oid != one.installation.oid || timing.timeouts < TIMEOUTS);
+            }
+            self.surveyed = Arc::new(surveyed);
+            all = self.surveyed.iter().map(|one| kept(&all, one)).collect();
+            self.timing.retain(|(oid, _), _| self.surveyed.iter().any(|one| one.installation.oid == *oid));
+        }
+        for read in turn.read {
+            let timing = self.timed(&read);
+            let reason = read.answer.as_ref().err().map(|refusal| self.reason(&read, refusal, locks, timing));
+            if let Err(refusal) = &read.answer {
+                self.failed |= has_changed(refusal) && !is_timeout(refusal);
+            }
+            self.timing.insert((read.oid, read.part), timing);
+            let answer = read.answer.map_err(|_| reason.unwrap_or_default());
+            if let Some(installation) = all.iter_mut().find(|one| one.installation.oid == read.oid) {
+                put(installation, read.part, answer, taken_at, &mut self.texts);
+            }
+        }
+        self.rows = Arc::new(all);
+    }
+
+    /// When a part may be read again.
+    fn timed(&self, read: &ReadPart) -> Timing {
+        let before = self.timing.get(&(read.oid, read.part)).map_or(0, |timing| timing.timeouts);
+        let timeouts = match &read.answer {
+            Ok(_) => 0,
+            Err(refusal) if is_timeout(refusal) => before + 1,
+            Err(_) => before,
+        };
+        let rest = Duration::from_secs_f64(read.part.interval()).max(read.took * PAUSE);
+        // Until it is planned again.
+        let rest = if timeouts >= TIMEOUTS { rest.max(Duration::from_hours(1)) } else { rest };
+        Timing { at: clock::monotonic() + rest, timeouts }
+    }
+
+    fn reason(&self, read: &ReadPart, refusal: &Refusal, locks: &Section<Lock>, timing: Timing) -> Text {
+        if timing.timeouts >= TIMEOUTS {
+            return format!(
+                "it took more than a second, {TIMEOUTS} times in a row: it is left alone for a while"
+            )
+            .into();
+        }
+        let one = self.surveyed.iter().find(|one| one.installation.oid == read.oid);
+        let part = one.and_then(|one| one.readings.iter().find(|reading| reading.part == read.part));
+        let oids = part.map(|part| part.oids.as_slice()).unwrap_or_default();
+        let oid = oids.iter().find(|oid| blocker(locks, **oid).is_some()).copied().unwrap_or_default();
+        let name = one.map(|one| one.installation.label()).unwrap_or_default();
+        tables::reason(refusal, oid, &name, locks)
+    }
+}
+
+impl Drop for Adapters {
+    fn drop(&mut self) {
+        if let Some(pending) = &self.pending {
+            pending.abort();
+        }
+    }
+}
+
+/// Whether the server gave up after its time.
+fn is_timeout(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::Section(error) if error.code() == Some(&SqlState::QUERY_CANCELED))
+}
+
+/// What was read of an installation stays while it is the same.
+fn kept(before: &[InstallationRows], one: &Surveyed) -> InstallationRows {
+    let same = before.iter().find(|rows| rows.installation.oid == one.installation.oid);
+    let installation = Arc::new(one.installation.clone());
+    match same {
+        Some(rows) if one.installation.refused.is_none() => InstallationRows { installation, ..rows.clone() },
+        _ => InstallationRows::new(installation),
+    }
+}
+
+impl Task {
+    /// What is read this time. A list, since a closure of an iterator does not live across what is awaited.
+    fn due(&self, surveyed: &[Surveyed]) -> Vec<(u32, PartReading)> {
+        let mut due = Vec::new();
+        for one in surveyed {
+            let oid = one.installation.oid;
+            let parts = one.readings.iter().filter(|part| !self.resting.contains(&(oid, part.part)));
+            due.extend(parts.map(|part| (oid, part.clone())));
+        }
+        due
+    }
+
+    async fn run(self) -> Result<Turn, SectionError> {
+        let mut turn = Turn { surveyed: None, read: Vec::new() };
+        let started = clock::monotonic();
+        if self.is_looking {
+            let found =
+                surveyed(&self.client, &self.owners, self.scope, &self.adapters, &self.surveyed).await?;
+            turn.surveyed = Some(found);
+        }
+        let surveyed = turn.surveyed.as_deref().unwrap_or(&self.surveyed);
+        let mut read = Vec::new();
+        for (oid, part) in self.due(surveyed) {
+            // The first look is whole: there is nothing yet that anybody could see.
+            let is_first = self.surveyed.is_empty();
+            if clock::monotonic().duration_since(started) > TURN && !is_first {
+                break;
+            }
+            let began = clock::monotonic();
+            let is_locked = part.oids.iter().any(|oid| self.locked.contains(oid));
+            let answer = Reading::Statement(part.sql, self.scope).read(&self.client, is_locked).await;
+            let took = clock::monotonic().duration_since(began);
+            let is_lost = matches!(&answer, Err(refusal) if refusal.fatal().is_some());
+            read.push(ReadPart { oid, part: part.part, answer, took });
+            if is_lost {
+                break;
+            }
+        }
+        turn.read = read;
+        Ok(turn)
+    }
+}
+
+/// Puts what was read of a part, or why it was not, in place of what was there.
+fn put(
+    installation: &mut InstallationRows,
+    part: Part,
+    answer: Result<Vec<Bytes>, Text>,
+    taken_at: Timestamp,
+    texts: &mut Texts,
+) {
+    let mut read = Put { part, answer, taken_at, texts };
+    match part {
+        Part::Workers => read.fill(&mut installation.workers),
+        Part::Depth => read.fill(&mut installation.depth),
+        Part::Paused => read.fill(&mut installation.paused),
+        Part::Leases => read.fill(&mut installation.leases),
+        Part::Schedules => read.fill(&mut installation.schedules),
+        Part::Running | Part::Due | Part::Scheduled | Part::Blocked | Part::Failed => {
+            read.fill(installation.jobs.entry(part).or_default());
+        }
+    }
+}
+
+struct Put<'a> {
+    part: Part,
+    answer: Result<Vec<Bytes>, Text>,
+    taken_at: Timestamp,
+    texts: &'a mut Texts,
+}
+
+impl Put<'_> {
+    fn fill<T: PartRow>(&mut self, place: &mut PartRows<T>) {
+        let unreadable = |error: DecodeError| Text::from(error.to_string());
+        let answer = self.answer.as_ref().map_err(Clone::clone);
+        let found =
+            answer.and_then(|messages| rows::<T>(self.part, messages, self.texts).map_err(unreadable));
+        *place = match found {
+            Ok(mut rows) => {
+                let is_cut = rows.len() > ROWS;
+                rows.truncate(ROWS);
+                PartRows { section: Section::fresh(rows, self.taken_at), is_cut }
+            }
+            Err(reason) => PartRows { section: place.section.stale(reason), is_cut: place.is_cut },
+        };
+    }
+}

@@ -1,0 +1,7 @@
+//! The job systems of others: what `locktop adapters` finds, and their rows in a snapshot.
+
+mod rows;
+mod survey;
+
+pub(super) use rows::{InstallationDocument, installations};
+pub use survey::adapters;

@@ -1,0 +1,276 @@
+//! What was read of each installation.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::super::rows::Time;
+use super::super::{SectionState, readable};
+use crate::model::Timestamp;
+use crate::model::adapter::{
+    AdapterLease, AdapterSchedule, COUNTED, Depth, Installation, InstallationRows, JobRow, Part, PartRows,
+    Paused, Worker,
+};
+use crate::model::snapshot::Snapshot;
+use crate::model::view::View;
+
+/// An installation with its rows.
+#[derive(Debug, Serialize)]
+pub(in crate::wire::json) struct InstallationDocument<'a> {
+    adapter: &'a str,
+    title: &'a str,
+    schema: &'a str,
+    prefix: &'a str,
+    version: Option<&'a str>,
+    /// Why nothing of it is read.
+    refused: Option<&'a str>,
+    jobs: Vec<Job<'a>>,
+    workers: Vec<WorkerJson<'a>>,
+    depth: Vec<DepthJson<'a>>,
+    paused: Vec<PausedJson<'a>>,
+    leases: Vec<LeaseJson<'a>>,
+    schedules: Vec<ScheduleJson<'a>>,
+    sections: BTreeMap<&'static str, PartState<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Job<'a> {
+    id: &'a str,
+    state: &'static str,
+    proof: &'static str,
+    since: Option<Time>,
+    comes_back: Option<&'a str>,
+    advice: Option<&'a str>,
+    name: Option<&'a str>,
+    queue: Option<&'a str>,
+    priority: Option<i64>,
+    attempt: Option<i64>,
+    max_attempts: Option<i64>,
+    due_at: Option<Time>,
+    started_at: Option<Time>,
+    finished_at: Option<Time>,
+    limit: Option<f64>,
+    worker: Option<&'a str>,
+    worker_id: Option<&'a str>,
+    pid: Option<i32>,
+    /// As text: not every reader of JSON has 64 bits for a number.
+    lock_key: Option<String>,
+    lease_until: Option<Time>,
+    blocked_by: Option<&'a str>,
+    error: Option<&'a str>,
+    note: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct WorkerJson<'a> {
+    id: &'a str,
+    name: Option<&'a str>,
+    host: Option<&'a str>,
+    kind: Option<&'a str>,
+    queues: Option<&'a str>,
+    pid: Option<i64>,
+    capacity: Option<i64>,
+    busy: Option<i64>,
+    started_at: Option<Time>,
+    beat_at: Option<Time>,
+    stopped_at: Option<Time>,
+}
+
+#[derive(Debug, Serialize)]
+struct DepthJson<'a> {
+    queue: Option<&'a str>,
+    state: &'a str,
+    number: i64,
+    /// There are more than were counted.
+    is_more: bool,
+    is_estimate: bool,
+    oldest_at: Option<Time>,
+}
+
+#[derive(Debug, Serialize)]
+struct PausedJson<'a> {
+    queue: &'a str,
+    since: Option<Time>,
+}
+
+#[derive(Debug, Serialize)]
+struct LeaseJson<'a> {
+    id: &'a str,
+    owner: Option<&'a str>,
+    token: Option<&'a str>,
+    acquired_at: Option<Time>,
+    expires_at: Option<Time>,
+    held: Option<bool>,
+    note: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct ScheduleJson<'a> {
+    id: &'a str,
+    name: Option<&'a str>,
+    schedule: Option<&'a str>,
+    queue: Option<&'a str>,
+    next_run_at: Option<Time>,
+    last_run_at: Option<Time>,
+    enabled: Option<bool>,
+}
+
+/// How the reading of a part is.
+#[derive(Debug, Serialize)]
+struct PartState<'a> {
+    #[serde(flatten)]
+    section: SectionState<'a>,
+    /// There are more rows than were read.
+    is_cut: bool,
+}
+
+/// All installations, with the parts of each that could be read.
+pub(in crate::wire::json) fn installations<'a>(
+    view: &'a View,
+    snapshot: &'a Snapshot,
+) -> Vec<InstallationDocument<'a>> {
+    let each = snapshot.adapters.iter().enumerate();
+    each.map(|(place, rows)| document(view, snapshot.taken_at, place, rows)).collect()
+}
+
+fn document<'a>(
+    view: &'a View,
+    now: Timestamp,
+    place: usize,
+    rows: &'a InstallationRows,
+) -> InstallationDocument<'a> {
+    let Installation { adapter, schema, prefix, version, refused, .. } = &*rows.installation;
+    let is_readable = |part: Part| rows.jobs.get(&part).is_some_and(|read| read.section.error.is_none());
+    let jobs = view.adapters.rows.iter().filter(|row| row.place == place && is_readable(row.part));
+    InstallationDocument {
+        adapter: &adapter.name,
+        title: &adapter.title,
+        schema,
+        prefix,
+        version: version.as_deref(),
+        refused: refused.as_deref(),
+        jobs: jobs.map(job).collect(),
+        workers: readable(&rows.workers.section).iter().map(worker).collect(),
+        depth: readable(&rows.depth.section).iter().map(depth).collect(),
+        paused: readable(&rows.paused.section).iter().map(paused).collect(),
+        leases: readable(&rows.leases.section).iter().map(|one| lease(one, now)).collect(),
+        schedules: readable(&rows.schedules.section).iter().map(schedule).collect(),
+        sections: sections(rows),
+    }
+}
+
+/// The parts that the installation has, by name; one that cannot be read at all says why.
+fn sections(rows: &InstallationRows) -> BTreeMap<&'static str, PartState<'_>> {
+    let mut sections = BTreeMap::new();
+    for choice in &rows.installation.choices {
+        let refused = choice.tried.last().and_then(|tried| tried.outcome.as_ref().err());
+        let state = match (refused, choice.part) {
+            (Some(reason), _) => PartState {
+                section: SectionState { taken_at: None, error: Some(Cow::Borrowed(reason)) },
+                is_cut: false,
+            },
+            (None, Part::Workers) => state(&rows.workers),
+            (None, Part::Depth) => state(&rows.depth),
+            (None, Part::Paused) => state(&rows.paused),
+            (None, Part::Leases) => state(&rows.leases),
+            (None, Part::Schedules) => state(&rows.schedules),
+            (None, part) => match rows.jobs.get(&part) {
+                Some(read) => state(read),
+                None => PartState { section: SectionState { taken_at: None, error: None }, is_cut: false },
+            },
+        };
+        sections.insert(choice.part.as_str(), state);
+    }
+    sections
+}
+
+fn state<T>(read: &PartRows<T>) -> PartState<'_> {
+    PartState { section: SectionState::of(&read.section), is_cut: read.is_cut }
+}
+
+fn job(row: &JobRow) -> Job<'_> {
+    let JobRow { job, judged, comes_back, advice, .. } = row;
+    Job {
+        id: &job.id,
+        state: judged.state.as_str(),
+        proof: judged.proof.as_str(),
+        since: judged.since.map(Time),
+        comes_back: comes_back.as_deref(),
+        advice: advice.as_deref(),
+        name: job.name.as_deref(),
+        queue: job.queue.as_deref(),
+        priority: job.priority,
+        attempt: job.attempt,
+        max_attempts: job.max_attempts,
+        due_at: job.due_at.map(Time),
+        started_at: job.started_at.map(Time),
+        finished_at: job.finished_at.map(Time),
+        limit: job.limit,
+        worker: row.worker.as_deref(),
+        worker_id: job.worker.as_deref(),
+        pid: judged.pid,
+        lock_key: job.key.map(|key| key.to_string()),
+        lease_until: job.lease_until.map(Time),
+        blocked_by: job.blocked_by.as_deref(),
+        error: job.error.as_deref(),
+        note: job.note.as_deref(),
+    }
+}
+
+fn worker(worker: &Worker) -> WorkerJson<'_> {
+    WorkerJson {
+        id: &worker.id,
+        name: worker.name.as_deref(),
+        host: worker.host.as_deref(),
+        kind: worker.kind.as_deref(),
+        queues: worker.queues.as_deref(),
+        pid: worker.pid,
+        capacity: worker.capacity,
+        busy: worker.busy,
+        started_at: worker.started_at.map(Time),
+        beat_at: worker.beat_at.map(Time),
+        stopped_at: worker.stopped_at.map(Time),
+    }
+}
+
+fn depth(depth: &Depth) -> DepthJson<'_> {
+    let most = i64::try_from(COUNTED).unwrap_or(i64::MAX);
+    let is_more = !depth.is_estimate && depth.number > most;
+    DepthJson {
+        queue: depth.queue.as_deref(),
+        state: &depth.state,
+        number: if is_more { most } else { depth.number },
+        is_more,
+        is_estimate: depth.is_estimate,
+        oldest_at: depth.oldest_at.map(Time),
+    }
+}
+
+fn paused(paused: &Paused) -> PausedJson<'_> {
+    PausedJson { queue: &paused.queue, since: paused.since.map(Time) }
+}
+
+fn lease(lease: &AdapterLease, now: Timestamp) -> LeaseJson<'_> {
+    LeaseJson {
+        id: &lease.id,
+        owner: lease.owner.as_deref(),
+        token: lease.token.as_deref(),
+        acquired_at: lease.acquired_at.map(Time),
+        expires_at: lease.expires_at.map(Time),
+        held: lease.held(now),
+        note: lease.note.as_deref(),
+    }
+}
+
+fn schedule(schedule: &AdapterSchedule) -> ScheduleJson<'_> {
+    ScheduleJson {
+        id: &schedule.id,
+        name: schedule.name.as_deref(),
+        schedule: schedule.schedule.as_deref(),
+        queue: schedule.queue.as_deref(),
+        next_run_at: schedule.next_run_at.map(Time),
+        last_run_at: schedule.last_run_at.map(Time),
+        enabled: schedule.is_enabled,
+    }
+}

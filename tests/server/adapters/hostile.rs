@@ -1,0 +1,181 @@
+//! Files and tables that are wrong or mean harm.
+
+use locktop::model::adapter::Part;
+
+use super::{RIVER, adapter, all, client, database, found, one, refusal, run, used};
+use crate::trust::ground::{Ground, one_version};
+use locktop::pg::adapters::survey;
+use locktop::pg::trust::TrustedOwners;
+
+/// An adapter with this one query, over a table of its own.
+fn with(query: &str) -> String {
+    format!(
+        "format = 1\nname = \"h\"\ntitle = \"H\"\nlicence = \"MIT\"\nseen = \"1\"\n[detect]\n\
+         tables.jobs = {{ name = \"h_jobs\", columns = {{ id = \"int\", a = \"int\", b = \"text\" }} }}\n\
+         [[jobs.running]]\nsql = \"\"\"{query}\"\"\"\n"
+    )
+}
+
+const TABLE: &str = "CREATE TABLE h_jobs (id int PRIMARY KEY, a int, b text, t timestamptz); INSERT INTO h_jobs VALUES (1, 2, 'x', now());";
+
+#[tokio::test]
+async fn what_a_query_answers_with_has_to_be_as_its_part_has_it() {
+    let info = database(&format!("{TABLE} CREATE TABLE secret (id int)")).await;
+    for (query, expected) in [
+        (
+            "SELECT j.b AS id, 'x' AS state, j.a AS colour FROM {jobs} j",
+            "it has a column \"colour\": expected some of id, state",
+        ),
+        ("SELECT j.b AS id FROM {jobs} j", "it has no column state"),
+        ("SELECT j.b AS id, 'x' AS state, 'y' AS state FROM {jobs} j", "two columns \"state\""),
+        ("SELECT j.id AS id, 'x' AS state FROM {jobs} j", "cannot be matched"),
+        ("SELECT j.b AS id, 'x' AS state, j.b AS due_at FROM {jobs} j", "cannot be matched"),
+        ("SELECT j.b AS id, 'x' AS state, j.t AS attempt FROM {jobs} j", "cannot be matched"),
+        ("SELECT j.b AS id, 'x' AS state, j.nothing AS note FROM {jobs} j", "j.nothing does not exist"),
+        ("SELECT j.b AS id, 'x' AS state FROM {jobs} j, secret s", "\"secret\" does not exist"),
+        (
+            "SELECT j.b AS id, 'x' AS state FROM {jobs} j, public.secret s",
+            "the query names public.secret, which is none of the tables",
+        ),
+        (
+            "SELECT j.b AS id, (TABLE public.secret)::text AS state FROM {jobs} j",
+            "the query names public.secret",
+        ),
+        ("SELECT lower(j.id) AS id, 'x' AS state FROM {jobs} j", "does not exist"),
+    ] {
+        let found = one(&info, &adapter(&with(query))).await;
+        let error = refusal(&found, Part::Running);
+        assert!(error.contains(expected), "{query}: {error}");
+    }
+    let good = "SELECT j.b::varchar AS id, 'x' AS state, j.a::smallint AS attempt, j.a AS limit_s, j.t::date AS due_at FROM {jobs} j";
+    assert_eq!(
+        used(&one(&info, &adapter(&with(good))).await),
+        [(Part::Running, 1, 1)],
+        "what goes with a type is of it"
+    );
+}
+
+#[tokio::test]
+async fn a_query_without_end_costs_its_first_rows() {
+    let info = database(TABLE).await;
+    let many = "SELECT g::text AS id, 'running' AS state FROM {jobs} j, generate_series(1, 1000000000) AS g";
+    let found = one(&info, &adapter(&with(many))).await;
+    let used = found.choice(Part::Running).unwrap().used().unwrap();
+    match used.read.as_ref().unwrap() {
+        Ok(once) => assert_eq!(once.rows, 501),
+        // A function in FROM is run to its end, for a second.
+        Err(error) => assert!(error.contains("statement timeout"), "{error}"),
+    }
+    let slow = "SELECT (SELECT count(*) FROM generate_series(1, 1000000000))::text AS id, 'running' AS state FROM {jobs} j";
+    let found = one(&info, &adapter(&with(slow))).await;
+    let read = found.choice(Part::Running).unwrap().used().unwrap().read.clone().unwrap();
+    assert!(read.is_err_and(|error| error.contains("statement timeout")));
+}
+
+#[tokio::test]
+async fn the_sessions_settings_are_its_own_again() {
+    let info = database(RIVER).await;
+    let client = client(&info).await;
+    let settings = "SELECT string_agg(name || '=' || setting, ',' ORDER BY name) FROM pg_settings WHERE name IN ('TimeZone', 'statement_timeout',
+        'lock_timeout', 'search_path', 'row_security', 'jit', 'enable_seqscan', 'enable_bitmapscan', 'transaction_read_only', 'cursor_tuple_fraction')";
+    let before: String = client.query_one(settings, &[]).await.unwrap().get(0);
+    survey(&client, &TrustedOwners::default(), &all()).await.unwrap();
+    survey(&client, &TrustedOwners::default(), &adapter(&with("SELECT 1"))).await.unwrap();
+    let after: String = client.query_one(settings, &[]).await.unwrap().get(0);
+    assert_eq!(before, after);
+    let left: i64 = client
+        .query_one("SELECT count(*) FROM pg_prepared_statements WHERE name LIKE 'locktop%'", &[])
+        .await
+        .unwrap()
+        .get(0);
+    assert_eq!(left, 0, "nothing stays prepared");
+}
+
+#[tokio::test]
+async fn what_is_no_table_is_refused() {
+    let info = database(
+        "CREATE VIEW river_job AS SELECT 1 AS id, 'a'::text AS kind;
+         CREATE TABLE base (id int, a int, b text); CREATE VIEW h_jobs AS SELECT * FROM base;
+         CREATE SCHEMA f; CREATE EXTENSION file_fdw; CREATE SERVER f FOREIGN DATA WRAPPER file_fdw;
+         CREATE FOREIGN TABLE f.h_jobs (id int, a int, b text) SERVER f OPTIONS (filename '/nonexistent')",
+    )
+    .await;
+    let reasons: Vec<_> = found(&info, &adapter(&with("SELECT j.b AS id, 'x' AS state FROM {jobs} j")))
+        .await
+        .into_iter()
+        .map(|one| one.refused.unwrap().to_string())
+        .collect();
+    assert_eq!(
+        reasons,
+        ["f.h_jobs is a foreign table, which is not read", "public.h_jobs is a view, which is not read"]
+    );
+    let client = client(&info).await;
+    client
+        .batch_execute("DROP VIEW h_jobs; CREATE TEMPORARY TABLE h_jobs (id int, a int, b text)")
+        .await
+        .unwrap();
+    let found = survey(&client, &TrustedOwners::default(), &adapter(&with("SELECT 1"))).await.unwrap();
+    assert!(
+        found.iter().any(|one| one.refused.as_ref().unwrap().contains("is a temporary table")),
+        "{found:?}"
+    );
+    run(&info, "DROP SCHEMA f CASCADE").await;
+}
+
+/// The tables of the three systems as mallory's, with everything in them that a server would evaluate.
+async fn planted(ground: &Ground) {
+    let tables = format!("{}{}{RIVER}", super::GOOD_JOB, super::SOLID_QUEUE);
+    ground.run("mallory", &tables).await;
+    let trap = "DO $$ DECLARE t regclass; BEGIN
+        FOR t IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace LOOP CALL evil.trap(t); END LOOP; END $$;
+        GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC";
+    ground.run("mallory", trap).await;
+}
+
+#[tokio::test]
+async fn nothing_of_an_owner_who_is_not_trusted_is_planned() {
+    for version in one_version() {
+        let ground = Ground::new(version).await;
+        planted(&ground).await;
+        for role in ["boss", "monitor"] {
+            let client = ground.client_as(role, "locktop").await;
+            let found = survey(&client, &TrustedOwners::default(), &all()).await.unwrap();
+            assert_eq!(found.len(), 3);
+            for one in found {
+                let refused = one.refused.unwrap();
+                assert!(
+                    refused.contains("belongs to mallory, who is not trusted; --trust-owner mallory"),
+                    "{refused}"
+                );
+            }
+            ground.is_clean(role);
+        }
+        let client = ground.client_as("boss", "locktop").await;
+        let trusted: TrustedOwners = ["mallory".to_owned()].into_iter().collect();
+        survey(&client, &trusted, &all()).await.unwrap();
+        assert!(!ground.tags().is_empty(), "the traps are good");
+    }
+}
+
+#[tokio::test]
+async fn a_query_that_names_a_strangers_table_is_not_planned() {
+    for version in one_version() {
+        let ground = Ground::new(version).await;
+        ground.run("mallory", "CREATE TABLE evil.t (id int, b text); CALL evil.trap('evil.t'); GRANT SELECT ON evil.t TO PUBLIC").await;
+        ground
+            .run(
+                "postgres",
+                &format!("{TABLE} GRANT SELECT ON h_jobs TO PUBLIC; ALTER SCHEMA public OWNER TO postgres"),
+            )
+            .await;
+        let client = ground.client_as("boss", "locktop").await;
+        for query in [
+            "SELECT j.b AS id, 'x' AS state FROM {jobs} j, evil.t e WHERE e.id = 1",
+            "SELECT j.b AS id, (SELECT k.b FROM {jobs} k, evil.t LIMIT 1) AS state FROM {jobs} j",
+        ] {
+            let found = survey(&client, &TrustedOwners::default(), &adapter(&with(query))).await.unwrap();
+            assert!(refusal(&found[0], Part::Running).contains("the query names evil.t"), "{found:?}");
+        }
+        ground.is_clean("a query that names it");
+    }
+}

@@ -1,0 +1,85 @@
+//! The job systems of others on real servers: which are found, what may be read of them, and what never runs.
+
+mod found;
+mod hostile;
+mod large;
+mod states;
+#[path = "../../support/suite.rs"]
+mod support;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use locktop::config::adapter::{built_in, parse_adapter};
+use locktop::model::adapter::{Adapter, Installation, Part};
+use locktop::pg::adapters::survey;
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::trust::TrustedOwners;
+use tokio_postgres::Client;
+
+const GOOD_JOB: &str = include_str!("tables/good_job.sql");
+const SOLID_QUEUE: &str = include_str!("tables/solid_queue.sql");
+const RIVER: &str = include_str!("tables/river.sql");
+
+/// All that are compiled in.
+fn all() -> Vec<Arc<Adapter>> {
+    built_in().unwrap().into_iter().map(Arc::new).collect()
+}
+
+/// A file of a user.
+fn adapter(text: &str) -> Vec<Arc<Adapter>> {
+    vec![Arc::new(parse_adapter(text, Path::new("test.toml")).unwrap())]
+}
+
+/// A database of its own, with these tables.
+async fn database(ddl: &str) -> ConnInfo {
+    let info = support::database(support::server().await).await;
+    run(&info, ddl).await;
+    info
+}
+
+async fn run(info: &ConnInfo, sql: &str) {
+    client(info).await.batch_execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+}
+
+async fn client(info: &ConnInfo) -> Client {
+    support::open(info).await.client
+}
+
+/// The same server for another role.
+async fn info_of(info: &ConnInfo, role: &str) -> ConnInfo {
+    let text = support::server().await.conninfo().replace("user=postgres", &format!("user={role}"));
+    ConnInfo::parse(&text).unwrap().with_dbname(info.dbname())
+}
+
+/// What is found, by a session as it is.
+async fn found(info: &ConnInfo, adapters: &[Arc<Adapter>]) -> Vec<Installation> {
+    survey(&client(info).await, &TrustedOwners::default(), adapters).await.unwrap()
+}
+
+/// The only installation that is found.
+async fn one(info: &ConnInfo, adapters: &[Arc<Adapter>]) -> Installation {
+    let mut found = found(info, adapters).await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    found.remove(0)
+}
+
+/// Which alternative of each part is used, by its number in the file, and how many rows it brought.
+fn used(installation: &Installation) -> Vec<(Part, usize, usize)> {
+    let each = installation.choices.iter().map(|choice| {
+        let used = choice
+            .used()
+            .unwrap_or_else(|| panic!("{:?} of {}: {choice:?}", choice.part, installation.label()));
+        let read = used.read.as_ref().unwrap().as_ref();
+        let read =
+            read.unwrap_or_else(|error| panic!("{:?} of {}: {error}", choice.part, installation.label()));
+        (choice.part, used.number, read.rows)
+    });
+    each.collect()
+}
+
+/// Why the last alternative of a part that was tried is not used.
+fn refusal(installation: &Installation, part: Part) -> &str {
+    let tried = installation.choice(part).unwrap().tried.last().unwrap();
+    tried.outcome.as_ref().unwrap_err()
+}
