@@ -161,7 +161,7 @@ fn server(connections: usize) -> Server {
         host: "db.example.com".into(),
         port: 5432,
         pooling: locktop::model::snapshot::Pooling::None,
-        tls: None,
+        tls: locktop::model::snapshot::Tls::None,
         version_num: 170_002,
         version: "17.2".into(),
         in_recovery: false,

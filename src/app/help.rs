@@ -7,7 +7,7 @@ use super::detail::wrapped;
 use super::keymap::BINDINGS;
 use super::line::{Line, Tone};
 use super::panes::Pane;
-use crate::model::snapshot::Pooling;
+use crate::model::snapshot::{Pooling, Tls};
 
 /// Columns of a key or a word, before what it means.
 const LABEL: usize = 16;
@@ -113,13 +113,11 @@ fn connection(app: &App) -> Vec<Line> {
     let version = crate::text::one_line(&server.version).into_owned();
     let role = if server.in_recovery { "standby" } else { "primary" };
     let tls = match server.tls {
-        Some("verify-full") => "yes: the certificate's authority and name are verified",
-        Some("verify-ca") => {
-            "yes: the certificate's authority is verified; its name is with sslmode=verify-full"
-        }
-        Some(_) => "yes; sslmode=verify-full also verifies who is at the other end",
-        None if server.host.starts_with(['/', '@']) => "no: it is a socket of this machine",
-        None => "no: what is sent can be read on its way; sslmode=verify-full asks for it",
+        Tls::VerifyFull => "yes: the certificate's authority and name are verified",
+        Tls::VerifyCa => "yes: the certificate's authority is verified; its name is with sslmode=verify-full",
+        Tls::Require => "yes; sslmode=verify-full also verifies who is at the other end",
+        Tls::None if server.host.starts_with(['/', '@']) => "no: it is a socket of this machine",
+        Tls::None => "no: what is sent can be read on its way; sslmode=verify-full asks for it",
     };
     let pooler = match server.pooling {
         Pooling::None => "none in between",

@@ -5,23 +5,22 @@ use std::time::{Duration, Instant};
 
 use super::diff::{Change, Diff, Moment};
 use super::event_sender::Entry;
-use super::held::Held;
 use super::learn::Learned;
 use super::series;
+use chrono::SubsecRound;
+
 use crate::clock;
-use crate::model::adapter;
 use crate::model::event::{Draft, Events, Kind, Told};
-use crate::model::finding::{self, Deadlocks, NewRoots, Scene, Severity, Subject, lock_name_query};
+use crate::model::finding::{self, Scene, Severity, Subject, lock_name_query};
 use crate::model::held;
 use crate::model::lease;
 use crate::model::lock_name::LockNames;
-use crate::model::lock_waits::WaitCounter;
+use crate::model::past::{GraphFrom, KeptLook, Look, Past};
 use crate::model::plan::Rights;
 use crate::model::redis_lease::RedisLeases;
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::systems::Systems;
-use crate::model::task::Watch;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{Link, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
@@ -38,13 +37,9 @@ pub struct Digest {
     thresholds: Thresholds,
     /// What could not be learned.
     notes: Arc<[Text]>,
-    watch: Watch,
-    adapter_watch: adapter::Watch,
-    deadlocks: Deadlocks,
-    new_roots: NewRoots,
-    held: Held,
-    waits: WaitCounter,
-    diff: Diff,
+    past: Past,
+    /// None where what changed is known already.
+    diff: Option<Diff>,
     redis: Option<RedisState>,
     /// The server's clock when the last snapshot was taken, and ours when it came.
     clocks: Option<(Timestamp, Instant)>,
@@ -78,17 +73,46 @@ impl Digest {
         Self {
             thresholds,
             notes: Arc::default(),
-            watch: Watch::default(),
-            adapter_watch: adapter::Watch::default(),
-            deadlocks: Deadlocks::default(),
-            new_roots: NewRoots::default(),
-            held: Held::default(),
-            waits: WaitCounter::default(),
-            diff: Diff::default(),
+            past: Past::default(),
+            diff: Some(Diff::default()),
             redis: None,
             clocks: None,
             view: Arc::new(view),
         }
+    }
+
+    /// The view of a look that was kept, as it was when it was live.
+    #[must_use]
+    pub fn view_of(kept: KeptLook, target: TargetId, thresholds: &Thresholds) -> Arc<View> {
+        let KeptLook { id, snapshot, past, rights, lock_names, notes, events } = kept;
+        let graph = past.graph_from.as_ref().map(|GraphFrom { backends, answers }| {
+            Arc::new(WaitGraph::build(Input { locks: &snapshot.locks.rows, backends, answers }))
+        });
+        let mut digest =
+            Self { notes, diff: None, ..Self::new(target, thresholds.clone(), LockNames::default()) };
+        let before = View {
+            id: id.saturating_sub(1),
+            graph: graph.unwrap_or_default(),
+            series: Arc::clone(&past.series),
+            events,
+            rights,
+            lock_names,
+            ..View::clone(&digest.view)
+        };
+        (digest.past, digest.view) = (past, Arc::new(before));
+        digest.snapshot_taken(snapshot)
+    }
+
+    /// What is remembered for the next snapshot.
+    #[must_use]
+    pub fn past(&self) -> Arc<Past> {
+        Arc::new(self.past.clone())
+    }
+
+    /// The last view, as it is kept; `past` is what was remembered when its snapshot came.
+    #[must_use]
+    pub fn look(&self, past: Arc<Past>) -> Look {
+        Look { view: self.view(), past, notes: Arc::clone(&self.notes) }
     }
 
     /// Takes names in, for the snapshots to come.
@@ -136,20 +160,26 @@ impl Digest {
                 answers: &snapshot.answers,
             });
             let series = series::extended(&before.series, snapshot.taken_at, &graph, SERIES_MINUTES);
+            self.past.graph_from = Some(GraphFrom {
+                backends: Arc::clone(&snapshot.backends.rows),
+                answers: snapshot.answers.clone(),
+            });
             (Arc::new(graph), Arc::new(series))
         } else {
             (Arc::clone(&before.graph), Arc::clone(&before.series))
         };
         let index = Arc::new(SnapshotIndex::of(&snapshot, &graph));
-        self.deadlocks.look(&snapshot, &graph, &index);
-        self.new_roots.look(&graph, snapshot.taken_at);
-        let held_since = self.held.look(&snapshot);
-        let lock_waits = self.waits.look(&snapshot, &graph, &index, &before.lock_names);
-        let tasks = self.watch.look(&snapshot, &self.thresholds);
+        let past = &mut self.past;
+        past.series = Arc::clone(&series);
+        past.deadlocks.look(&snapshot, &graph, &index);
+        past.new_roots.look(&graph, snapshot.taken_at);
+        let held_since = past.held.look(&snapshot);
+        let lock_waits = past.waits.look(&snapshot, &graph, &index, &before.lock_names);
+        let tasks = past.watch.look(&snapshot, &self.thresholds);
         let runs_since = Arc::new(held::runs(&tasks, &snapshot));
         let leases = lease::Board::of(&snapshot);
         let queue = work_queue::Board::of(&snapshot, &self.thresholds);
-        let adapters = self.adapter_watch.look(&snapshot, &self.thresholds);
+        let adapters = past.adapters.look(&snapshot, &self.thresholds);
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             graph: &graph,
@@ -157,8 +187,8 @@ impl Digest {
             tasks: &tasks,
             leases: &leases,
             queue: &queue,
-            deadlocks: &self.deadlocks,
-            new_roots: &self.new_roots,
+            deadlocks: &past.deadlocks,
+            new_roots: &past.new_roots,
             lock_names: &before.lock_names,
             thresholds: &self.thresholds,
         });
@@ -199,7 +229,7 @@ impl Digest {
 
     /// What changed up to a moment.
     fn changed(&mut self, after: Moment<'_>) -> Arc<Events> {
-        let Self { view, diff, deadlocks, .. } = self;
+        let Self { view, diff: Some(diff), past, .. } = self else { return Arc::clone(&self.view.events) };
         let before = view.snapshot.as_deref().map(|snapshot| Moment {
             snapshot,
             graph: &view.graph,
@@ -209,7 +239,7 @@ impl Digest {
             queue: &view.queue,
         });
         let was_down = matches!(view.link, Link::Down { .. });
-        let drafts = diff.look(&Change::new(before, after, was_down, deadlocks, &view.lock_names));
+        let drafts = diff.look(&Change::new(before, after, was_down, &past.deadlocks, &view.lock_names));
         with(&view.events, after.snapshot.taken_at, drafts)
     }
 
@@ -236,8 +266,8 @@ impl Digest {
 
     /// Marks the last snapshot as old; the next attempt is made after `wait`.
     pub fn link_lost(&mut self, reason: &str, attempt: u32, wait: Duration) -> Arc<View> {
-        self.held.forget();
-        self.new_roots.forget();
+        self.past.held.forget();
+        self.past.new_roots.forget();
         let at = self.server_time(clock::monotonic());
         // Another attempt that failed is none.
         let is_news = !matches!(self.view.link, Link::Down { .. });
@@ -268,7 +298,8 @@ fn with(events: &Arc<Events>, seen: Timestamp, drafts: Vec<Draft>) -> Arc<Events
 /// Puts the locks of Redis into a snapshot, with their time by the clock of the server of the snapshot.
 fn join(snapshot: &mut Snapshot, state: &RedisState) {
     let age = state.read.and_then(|read| chrono::TimeDelta::from_std(read.elapsed()).ok());
-    let read_at = age.map(|age| snapshot.taken_at - age);
+    // As exact as the server's own times: a look that was kept has no more.
+    let read_at = age.map(|age| (snapshot.taken_at - age).trunc_subsecs(6));
     let redis = Arc::new(RedisLeases { read_at, ..RedisLeases::clone(&state.leases) });
     snapshot.systems = Arc::new(Systems { redis, ..Systems::clone(&snapshot.systems) });
 }

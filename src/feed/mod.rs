@@ -4,7 +4,6 @@
 mod diff;
 pub mod digest;
 pub mod event_sender;
-pub mod held;
 pub mod learn;
 pub mod lines;
 pub mod live;

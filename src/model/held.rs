@@ -19,12 +19,12 @@ pub struct HeldSince {
 /// Holders and their advisory locks, in order, and each time once: there may be a hundred thousand locks, and few times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeldLocks {
-    keys: Vec<(Key, u32)>,
-    times: Vec<HeldSince>,
+    pub(crate) keys: Vec<(Key, u32)>,
+    pub(crate) times: Vec<HeldSince>,
 }
 
 /// The process, and what tells one advisory lock from another: database, both halves, and the class of the key.
-type Key = (i32, u32, u32, u32, u16);
+pub(crate) type Key = (i32, u32, u32, u32, u16);
 
 /// An advisory lock has all of them.
 fn key((pid, tag): &(i32, LockTag)) -> Key {

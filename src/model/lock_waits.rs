@@ -84,22 +84,38 @@ pub fn contended(awaited: &LockTag) -> LockTag {
 
 /// A wait that goes on: how much of it has been counted, and at which look it was seen last.
 #[derive(Debug, Clone, Copy)]
-struct Counted {
-    seconds: f64,
+pub(crate) struct Counted {
+    pub(crate) seconds: f64,
     look: u64,
 }
 
 /// Counts the waits, look by look.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct WaitCounter {
-    waits: Arc<LockWaits>,
+    pub(crate) waits: Arc<LockWaits>,
     places: FxHashMap<LockTag, usize>,
     /// By process and start: a process waits for one lock at a time.
-    going_on: FxHashMap<(i32, Timestamp), Counted>,
+    pub(crate) going_on: FxHashMap<(i32, Timestamp), Counted>,
     looks: u64,
 }
 
 impl WaitCounter {
+    /// Goes on from what was counted, and with the waits that went on then: how much of each, in seconds.
+    pub(crate) fn restored(
+        waits: LockWaits,
+        going_on: impl IntoIterator<Item = ((i32, Timestamp), f64)>,
+    ) -> Self {
+        Self {
+            places: waits.locks.iter().enumerate().map(|(at, lock)| (lock.tag, at)).collect(),
+            waits: Arc::new(waits),
+            going_on: going_on
+                .into_iter()
+                .map(|(wait, seconds)| (wait, Counted { seconds, look: 0 }))
+                .collect(),
+            looks: 0,
+        }
+    }
+
     /// What has been counted up to a snapshot. Where its locks could not be read nothing is counted.
     pub fn look(
         &mut self,

@@ -88,6 +88,44 @@ pub enum Pooling {
     Transactions,
 }
 
+/// Whether a connection has TLS, and what of the server's certificate was verified, in the words of `sslmode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tls {
+    /// There is none.
+    #[default]
+    None,
+    /// No more than that there is one, unless there is a file of authorities.
+    Require,
+    /// The authority that signed it.
+    VerifyCa,
+    /// That, and that it is the host's.
+    VerifyFull,
+}
+
+impl Tls {
+    /// Reads an `sslmode`; none is no TLS.
+    #[must_use]
+    pub fn of(sslmode: Option<&str>) -> Self {
+        match sslmode {
+            None => Self::None,
+            Some("verify-full") => Self::VerifyFull,
+            Some("verify-ca") => Self::VerifyCa,
+            Some(_) => Self::Require,
+        }
+    }
+
+    /// The `sslmode`; none without TLS.
+    #[must_use]
+    pub fn sslmode(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Require => Some("require"),
+            Self::VerifyCa => Some("verify-ca"),
+            Self::VerifyFull => Some("verify-full"),
+        }
+    }
+}
+
 impl Pooling {
     /// In a word or two; none where nothing is in between.
     #[must_use]
@@ -109,8 +147,8 @@ pub struct Server {
     pub port: u16,
     /// What is in between.
     pub pooling: Pooling,
-    /// The `sslmode` that TLS was made with: `require`, `verify-ca` or `verify-full`; none without TLS.
-    pub tls: Option<&'static str>,
+    /// Whether there is TLS, and what of the server's certificate was verified.
+    pub tls: Tls,
     /// `server_version_num`, 170002.
     pub version_num: u32,
     /// `server_version` without the packager's words, `17.2`.

@@ -20,7 +20,7 @@ use super::work_queue::{Item, StateCount};
 /// What identifies something by where it is kept and its name there. It is a hash of both: small enough to be selected and marked
 /// by; who acts needs the row itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TextId(u64);
+pub struct TextId(pub(crate) u64);
 
 impl TextId {
     /// Of what has this name in a table or on a server of that name.

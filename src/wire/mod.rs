@@ -3,6 +3,7 @@
 pub mod check;
 pub mod gids;
 pub mod json;
+pub mod record;
 #[cfg(test)]
 mod sample;
 pub mod table;

@@ -134,7 +134,7 @@ fn server() -> Server {
         host: "db.example.com".into(),
         port: 5432,
         pooling: Pooling::None,
-        tls: None,
+        tls: crate::model::snapshot::Tls::None,
         version_num: 170_002,
         version: "17.2".into(),
         in_recovery: false,

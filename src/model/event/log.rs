@@ -53,17 +53,46 @@ impl Events {
         self.pieces.iter().flat_map(|piece| piece.iter())
     }
 
+    /// Takes in one that was kept, with its number. Where some before it are missing it is the first.
+    pub fn append(&mut self, event: Event) {
+        if event.number != self.dropped + self.len() as u64 {
+            *self = Self { pieces: Vec::new(), dropped: event.number };
+        }
+        self.push(event);
+        self.make_room();
+    }
+
+    /// Those before the event with this number, of what is kept.
+    #[must_use]
+    pub fn until(&self, end: u64) -> Self {
+        let count = usize::try_from(end.saturating_sub(self.dropped)).unwrap_or(usize::MAX).min(self.len());
+        let mut pieces: Vec<_> = self.pieces.iter().take(count.div_ceil(PIECE)).cloned().collect();
+        let rest = count % PIECE;
+        if let Some(last) = pieces.last_mut().filter(|last| rest > 0 && last.len() > rest) {
+            *last = Arc::new(last.get(..rest).unwrap_or_default().to_vec());
+        }
+        Self { pieces, dropped: self.dropped }
+    }
+
     /// Takes in what was seen at one moment, in order. The oldest make room.
     pub fn extend(&mut self, seen: Timestamp, drafts: impl IntoIterator<Item = Draft>) {
         let first = self.dropped + self.len() as u64;
         for (number, draft) in (first..).zip(drafts) {
-            if self.pieces.last().is_none_or(|piece| piece.len() >= PIECE) {
-                self.pieces.push(Arc::new(Vec::with_capacity(PIECE)));
-            }
-            if let Some(last) = self.pieces.last_mut() {
-                Arc::make_mut(last).push(Event { number, seen, draft });
-            }
+            self.push(Event { number, seen, draft });
         }
+        self.make_room();
+    }
+
+    fn push(&mut self, event: Event) {
+        if self.pieces.last().is_none_or(|piece| piece.len() >= PIECE) {
+            self.pieces.push(Arc::new(Vec::with_capacity(PIECE)));
+        }
+        if let Some(last) = self.pieces.last_mut() {
+            Arc::make_mut(last).push(event);
+        }
+    }
+
+    fn make_room(&mut self) {
         let most = self.pieces.len().saturating_sub(PIECES);
         self.dropped += (most * PIECE) as u64;
         self.pieces.drain(..most);

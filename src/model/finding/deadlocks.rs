@@ -20,28 +20,29 @@ const MEMORY: TimeDelta = TimeDelta::seconds(60);
 /// What is remembered of deadlocks from snapshot to snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct Deadlocks {
-    counted: Option<Counted>,
+    pub(crate) counted: Option<Counted>,
     /// Cycles of the last minute, that of no deadlock yet.
-    cycles: Vec<Seen>,
+    pub(crate) cycles: Vec<Seen>,
     /// Deadlocks of the last minute, oldest first.
-    broken: Vec<Broken>,
+    pub(crate) broken: Vec<Broken>,
 }
 
 /// The server's count at one moment. It says nothing beside one over other databases or of another server.
 #[derive(Debug, Clone)]
-struct Counted {
-    at: Timestamp,
-    deadlocks: u64,
-    databases: Arc<[u32]>,
-    started_at: Option<Timestamp>,
+pub(crate) struct Counted {
+    pub(crate) at: Timestamp,
+    pub(crate) deadlocks: u64,
+    pub(crate) databases: Arc<[u32]>,
+    pub(crate) started_at: Option<Timestamp>,
 }
 
+/// A cycle of the last minute.
 #[derive(Debug, Clone)]
-struct Seen {
-    parties: Vec<Party>,
+pub(crate) struct Seen {
+    pub(crate) parties: Vec<Party>,
     /// What each was and did, while it was there: one is gone as soon as the deadlock is broken.
-    said: Vec<Text>,
-    at: Timestamp,
+    pub(crate) said: Vec<Text>,
+    pub(crate) at: Timestamp,
 }
 
 /// A deadlock that the server broke.
@@ -93,13 +94,14 @@ fn told(snapshot: &Snapshot, graph: &WaitGraph, index: &SnapshotIndex, party: Pa
     one_line(&format!("{pid}{who}{}{query}", waits.unwrap_or_default())).into()
 }
 
+/// Deadlocks that the server broke between two looks.
 #[derive(Debug, Clone)]
-struct Broken {
+pub(crate) struct Broken {
     /// When the count had risen, and when it had not.
-    at: Timestamp,
-    since: Timestamp,
-    rise: u64,
-    victims: Option<Victims>,
+    pub(crate) at: Timestamp,
+    pub(crate) since: Timestamp,
+    pub(crate) rise: u64,
+    pub(crate) victims: Option<Victims>,
 }
 
 impl Deadlocks {

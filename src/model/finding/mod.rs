@@ -6,7 +6,7 @@
 mod connections;
 mod convoy;
 mod cycle;
-mod deadlocks;
+pub(crate) mod deadlocks;
 mod expected;
 mod forgotten;
 mod generator;

@@ -12,8 +12,8 @@ const YOUNG: f64 = 5.0;
 #[derive(Debug, Clone, Default)]
 pub struct NewRoots {
     /// None for those that were there at the first look.
-    since: FxHashMap<Party, Option<Timestamp>>,
-    has_looked: bool,
+    pub(crate) since: FxHashMap<Party, Option<Timestamp>>,
+    pub(crate) has_looked: bool,
 }
 
 impl NewRoots {

@@ -74,17 +74,17 @@ impl Context<'_> {
 
 /// A name and where it is from.
 #[derive(Debug, Clone)]
-struct Named {
-    name: Text,
-    origin: Text,
-    uncertain: bool,
+pub(crate) struct Named {
+    pub(crate) name: Text,
+    pub(crate) origin: Text,
+    pub(crate) uncertain: bool,
 }
 
 /// Names for all databases, and for some of them: every database has key spaces of its own.
 #[derive(Debug, Clone, Default)]
-struct Layer {
-    everywhere: FxHashMap<LockKey, Named>,
-    databases: FxHashMap<Text, FxHashMap<LockKey, Named>>,
+pub(crate) struct Layer {
+    pub(crate) everywhere: FxHashMap<LockKey, Named>,
+    pub(crate) databases: FxHashMap<Text, FxHashMap<LockKey, Named>>,
 }
 
 impl Layer {
@@ -97,12 +97,17 @@ impl Layer {
 /// Everything that can give a key its name: the user's config first, then the keys of well-known software.
 #[derive(Debug, Clone, Default)]
 pub struct LockNames {
-    configured: Layer,
-    learned: Layer,
+    pub(crate) configured: Layer,
+    pub(crate) learned: Layer,
     computed: database::Cache,
 }
 
 impl LockNames {
+    /// Names that were kept: the config's, and those that were learned.
+    pub(crate) fn restored(configured: Layer, learned: Layer) -> Self {
+        Self { configured, learned, ..Self::default() }
+    }
+
     /// Names from the user's config.
     #[must_use]
     pub fn new(configured: impl IntoIterator<Item = (LockKey, Text)>) -> Self {

@@ -17,33 +17,33 @@ use crate::model::thresholds::Thresholds;
 /// restart and a promotion everything is counted anew.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    epoch: Option<Epoch>,
+    pub(crate) epoch: Option<Epoch>,
     /// Executions, by set and id, whose key was free at every look since.
-    pub(super) free: FxHashMap<(u32, i64), Timestamp>,
+    pub(crate) free: FxHashMap<(u32, i64), Timestamp>,
     /// Who held the key of an execution, by set and id, when somebody last did.
-    pub(super) seen: FxHashMap<(u32, i64), Seen>,
+    pub(crate) seen: FxHashMap<(u32, i64), Seen>,
     /// Who held which key for nothing at the last look, and at every look since.
-    idle: FxHashMap<(i32, i64), Timestamp>,
+    pub(crate) idle: FxHashMap<(i32, i64), Timestamp>,
 }
 
 /// Who was seen to hold the key of an execution.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Seen {
-    pub(super) pid: i32,
+pub(crate) struct Seen {
+    pub(crate) pid: i32,
     /// When that session began, where this role may see it.
-    pub(super) start: Option<Timestamp>,
+    pub(crate) start: Option<Timestamp>,
     /// Something tied it to the worker.
-    pub(super) tied: bool,
+    pub(crate) tied: bool,
     /// It has ended since.
-    pub(super) ended: bool,
+    pub(crate) ended: bool,
 }
 
 /// What must stay the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Epoch {
-    own_pid: i32,
-    started_at: Option<Timestamp>,
-    in_recovery: bool,
+pub(crate) struct Epoch {
+    pub(crate) own_pid: i32,
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) in_recovery: bool,
 }
 
 impl Epoch {

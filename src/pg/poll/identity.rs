@@ -28,7 +28,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         host: Text::default(),
         port: 0,
         pooling: Pooling::None,
-        tls: None,
+        tls: crate::model::snapshot::Tls::None,
         version_num: positive(0),
         version,
         in_recovery: false,

@@ -20,7 +20,7 @@ use crate::clock;
 use crate::model::Timestamp;
 use crate::model::backend::Backend;
 use crate::model::plan::Rights;
-use crate::model::snapshot::{Pooling, Section, Server, Snapshot};
+use crate::model::snapshot::{Pooling, Section, Server, Snapshot, Tls};
 use crate::pg::adapters::Adapters;
 use crate::pg::decode::backends::{Backends, KnownBackends};
 use crate::pg::decode::locks::{KnownLocks, Reader};
@@ -135,7 +135,7 @@ impl Session {
             host: place.host.as_str().into(),
             port: place.port,
             pooling,
-            tls: place.tls,
+            tls: Tls::of(place.tls),
             ..ready.server
         };
         let hold = match ready.statements {

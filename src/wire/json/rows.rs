@@ -53,7 +53,7 @@ impl<'a> From<&'a snapshot::Server> for Server<'a> {
                 snapshot::Pooling::Sessions => Some("session"),
                 snapshot::Pooling::Transactions => Some("transaction"),
             },
-            tls: server.tls,
+            tls: server.tls.sslmode(),
         }
     }
 }

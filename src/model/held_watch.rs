@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::model::Timestamp;
-use crate::model::backend::{Backend, State};
-use crate::model::held::{HeldLocks, HeldSince};
-use crate::model::lock::{Lock, LockTag, LockType};
-use crate::model::snapshot::Snapshot;
+use super::Timestamp;
+use super::backend::{Backend, State};
+use super::held::{HeldLocks, HeldSince};
+use super::lock::{Lock, LockTag, LockType};
+use super::snapshot::Snapshot;
 
 /// What a holder was doing at a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Doing {
-    backend_start: Timestamp,
-    xact_start: Option<Timestamp>,
-    state_change: Option<Timestamp>,
+pub(crate) struct Doing {
+    pub(crate) backend_start: Timestamp,
+    pub(crate) xact_start: Option<Timestamp>,
+    pub(crate) state_change: Option<Timestamp>,
 }
 
 impl Doing {
@@ -43,16 +43,26 @@ impl Doing {
 }
 
 /// The table, and what is needed to go on with it.
-#[derive(Debug, Default)]
-pub struct Held {
-    since: Arc<HeldLocks>,
+#[derive(Debug, Clone, Default)]
+pub struct HeldWatch {
+    pub(crate) since: Arc<HeldLocks>,
+    /// The rows that the table was made of; without them it is made anew, which comes to the same.
     locks: Arc<Vec<Lock>>,
-    holders: FxHashMap<i32, Option<Doing>>,
-    /// When each holder began, where this role may see it.
-    starts: FxHashMap<i32, Timestamp>,
+    pub(crate) holders: FxHashMap<i32, Option<Doing>>,
+    /// When each session began, where this role may see it.
+    pub(crate) starts: FxHashMap<i32, Timestamp>,
 }
 
-impl Held {
+impl HeldWatch {
+    /// Goes on from a table that was kept.
+    pub(crate) fn restored(
+        since: HeldLocks,
+        holders: FxHashMap<i32, Option<Doing>>,
+        starts: FxHashMap<i32, Timestamp>,
+    ) -> Self {
+        Self { since: Arc::new(since), locks: Arc::default(), holders, starts }
+    }
+
     /// The table for a snapshot. Without locks of this moment it stays as it was.
     #[must_use]
     pub fn look(&mut self, snapshot: &Snapshot) -> Arc<HeldLocks> {

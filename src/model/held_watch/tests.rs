@@ -64,7 +64,7 @@ fn snapshot(seconds: i64, locks: &[Lock], backends: &[Backend]) -> Snapshot {
 
 /// Since when the only lock is held after polls at 10 and 11 with these holders.
 fn after(first: Backend, second: Backend) -> i64 {
-    let mut held = Held::default();
+    let mut held = HeldWatch::default();
     let lock = [lock(1, 7, true)];
     held.look(&snapshot(10, &lock, &[first])).values().for_each(|since| assert_eq!(since.proved, at(10)));
     held.look(&snapshot(11, &lock, &[second])).values().next().unwrap().proved.timestamp()
@@ -76,7 +76,7 @@ fn proved(table: &HeldLocks, key: (i32, LockTag)) -> Option<Timestamp> {
 
 #[test]
 fn a_lock_is_seen_for_as_long_as_its_holder_is_the_same_process() {
-    let mut held = Held::default();
+    let mut held = HeldWatch::default();
     let lock = [lock(1, 7, true)];
     let mut seen = |now, backend: Backend| {
         held.look(&snapshot(now, &lock, &[backend])).get(&(1, lock[0].tag)).map(|since| since.seen)
@@ -92,7 +92,7 @@ fn a_lock_is_seen_for_as_long_as_its_holder_is_the_same_process() {
 #[test]
 fn a_lock_keeps_its_time_for_as_long_as_the_holder_stays() {
     let backends: Vec<_> = (1..4).map(|pid| backend(pid, None, 5)).collect();
-    let mut held = Held::default();
+    let mut held = HeldWatch::default();
     let first = [lock(1, 7, true), lock(2, 7, false)];
     let table = held.look(&snapshot(10, &first, &backends));
     assert_eq!(table.values().count(), 1);
@@ -132,7 +132,7 @@ fn a_lock_that_may_have_been_released_in_between_starts_anew() {
 fn what_could_not_be_read_proves_nothing() {
     let (lock, idle) = ([lock(1, 7, true)], [backend(1, None, 5)]);
     let key = (1, lock[0].tag);
-    let mut held = Held::default();
+    let mut held = HeldWatch::default();
     let first = held.look(&snapshot(10, &lock, &idle));
     // Old locks change nothing, and the next ones are held against the last that were read.
     let mut stale = snapshot(11, &lock, &[]);
@@ -152,11 +152,11 @@ fn what_could_not_be_read_proves_nothing() {
 fn what_an_idle_session_holds_it_held_when_it_became_idle() {
     for (state, xact) in [(State::Idle, None), (State::IdleInTransaction, Some(2))] {
         let idle = Backend { state: Some(state), ..backend(1, xact, 5) };
-        let table = Held::default().look(&snapshot(100, &[lock(1, 7, true)], &[idle]));
+        let table = HeldWatch::default().look(&snapshot(100, &[lock(1, 7, true)], &[idle]));
         assert_eq!(table.values().map(|since| since.proved).collect::<Vec<_>>(), [at(5)], "{state:?}");
     }
     let just_now = Backend { state: Some(State::Idle), ..backend(1, None, 100) };
-    let table = Held::default().look(&snapshot(100, &[lock(1, 7, true)], &[just_now]));
+    let table = HeldWatch::default().look(&snapshot(100, &[lock(1, 7, true)], &[just_now]));
     assert_eq!(
         table.values().map(|since| since.proved).collect::<Vec<_>>(),
         [at(100)],

@@ -1,0 +1,78 @@
+//! What of the looks before counts in the next one. A look that was kept is worked out anew from its snapshot and from this, and
+//! comes to what it came to then.
+
+use std::sync::Arc;
+
+use super::Text;
+use super::adapter;
+use super::backend::Backend;
+use super::event::Events;
+use super::finding::{Deadlocks, NewRoots};
+use super::held_watch::HeldWatch;
+use super::lock_name::LockNames;
+use super::lock_waits::WaitCounter;
+use super::plan::Rights;
+use super::snapshot::Snapshot;
+use super::task::Watch;
+use super::view::{Series, View};
+use super::wait_graph::Answer;
+
+/// What is remembered from look to look.
+#[derive(Debug, Clone, Default)]
+pub struct Past {
+    /// Keys that were free, or held for nothing.
+    pub watch: Watch,
+    /// The same of the jobs of adapters.
+    pub adapters: adapter::Watch,
+    /// Deadlocks, and cycles that may turn out to have been one.
+    pub deadlocks: Deadlocks,
+    /// Roots that have only just become ones.
+    pub new_roots: NewRoots,
+    /// Since when advisory locks are held.
+    pub held: HeldWatch,
+    /// Waits that were counted.
+    pub waits: WaitCounter,
+    /// The last minutes.
+    pub series: Arc<Series>,
+    /// What the wait graph was made of at the last look that could read the locks, beside those; none before the first.
+    pub graph_from: Option<GraphFrom>,
+}
+
+/// What a wait graph is made of beside the locks, whose rows stay in the snapshot when they cannot be read anew.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct GraphFrom {
+    /// `pg_stat_activity` at that look.
+    pub backends: Arc<Vec<Backend>>,
+    /// The server's own word on some of the waiters.
+    pub answers: Vec<Answer>,
+}
+
+/// A look, and all that is needed to work it out anew.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// What was shown.
+    pub view: Arc<View>,
+    /// What was remembered when the snapshot came.
+    pub past: Arc<Past>,
+    /// What could not be learned.
+    pub notes: Arc<[Text]>,
+}
+
+/// A look as it was kept, before it is worked out anew.
+#[derive(Debug, Clone)]
+pub struct KeptLook {
+    /// The number of its view.
+    pub id: u64,
+    /// What the server said.
+    pub snapshot: Snapshot,
+    /// What was remembered when it came.
+    pub past: Past,
+    /// What the role of the connection may do.
+    pub rights: Option<Arc<Rights>>,
+    /// Names for advisory keys.
+    pub lock_names: Arc<LockNames>,
+    /// What could not be learned.
+    pub notes: Arc<[Text]>,
+    /// What had happened up to then.
+    pub events: Arc<Events>,
+}

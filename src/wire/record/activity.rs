@@ -1,0 +1,235 @@
+//! What the server says of its sessions and locks.
+
+use std::sync::Arc;
+
+use super::cell::{Cell, Column, codes, columns};
+use super::strings::{Decoded, Strings};
+use crate::model::backend::{Backend, State};
+use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
+use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
+use crate::model::wait_graph::{Answer, Party};
+use crate::model::{Text, Timestamp};
+
+codes! {
+    State, else State::Other; {
+        0 State::Other => Self::Other,
+        1 State::Active => Self::Active,
+        2 State::IdleInTransaction => Self::IdleInTransaction,
+        3 State::IdleInTransactionAborted => Self::IdleInTransactionAborted,
+        4 State::FastpathFunctionCall => Self::FastpathFunctionCall,
+        5 State::Idle => Self::Idle,
+        6 State::Disabled => Self::Disabled,
+        7 State::Starting => Self::Starting,
+    }
+    // One that is not known cannot be told to block anybody.
+    LockMode, else LockMode::SIRead; {
+        1 LockMode::AccessShare => Self::AccessShare,
+        2 LockMode::RowShare => Self::RowShare,
+        3 LockMode::RowExclusive => Self::RowExclusive,
+        4 LockMode::ShareUpdateExclusive => Self::ShareUpdateExclusive,
+        5 LockMode::Share => Self::Share,
+        6 LockMode::ShareRowExclusive => Self::ShareRowExclusive,
+        7 LockMode::Exclusive => Self::Exclusive,
+        8 LockMode::AccessExclusive => Self::AccessExclusive,
+        9 LockMode::SIRead => Self::SIRead,
+    }
+    LockType, else LockType::Other; {
+        0 LockType::Other => Self::Other,
+        1 LockType::Relation => Self::Relation,
+        2 LockType::Extend => Self::Extend,
+        3 LockType::FrozenId => Self::FrozenId,
+        4 LockType::Page => Self::Page,
+        5 LockType::Tuple => Self::Tuple,
+        6 LockType::TransactionId => Self::TransactionId,
+        7 LockType::VirtualXid => Self::VirtualXid,
+        8 LockType::SpecToken => Self::SpecToken,
+        9 LockType::Object => Self::Object,
+        10 LockType::UserLock => Self::UserLock,
+        11 LockType::Advisory => Self::Advisory,
+        12 LockType::ApplyTransaction => Self::ApplyTransaction,
+    }
+    Pooling, else Pooling::None; {
+        0 Pooling::None => Self::None,
+        1 Pooling::Sessions => Self::Sessions,
+        2 Pooling::Transactions => Self::Transactions,
+    }
+    Tls, else Tls::None; {
+        0 Tls::None => Self::None,
+        1 Tls::Require => Self::Require,
+        2 Tls::VerifyCa => Self::VerifyCa,
+        3 Tls::VerifyFull => Self::VerifyFull,
+    }
+    Replay, else Replay::Nothing; {
+        0 Replay::Nothing => Self::Nothing,
+        1 Replay::Some => Self::Some,
+        2 Replay::All => Self::All,
+    }
+}
+
+columns! {
+    /// `pg_stat_activity`.
+    Backends of Backend {
+        1 pid: i32,
+        2 backend_start: Option<Timestamp>,
+        3 leader_pid: Option<i32>,
+        4 datid: Option<u32>,
+        5 database: Option<Text>,
+        6 user: Option<Text>,
+        7 usesysid: Option<u32>,
+        8 application: Option<Text>,
+        9 client: Option<Text>,
+        10 client_port: Option<i32>,
+        11 backend_type: Option<Text>,
+        12 state: Option<State>,
+        13 wait_event_type: Option<Text>,
+        14 wait_event: Option<Text>,
+        15 xact_start: Option<Timestamp>,
+        16 query_start: Option<Timestamp>,
+        17 state_change: Option<Timestamp>,
+        18 backend_xid: Option<u32>,
+        19 backend_xmin: Option<u32>,
+        20 query_id: Option<i64>,
+        21 query: Option<Text>,
+    }
+    /// `pg_locks`.
+    Locks of Lock {
+        1 tag: LockTag,
+        2 mode: LockMode,
+        3 granted: bool,
+        4 pid: Option<i32>,
+        5 virtualtransaction: VirtualTransaction,
+        6 wait_start: Option<Timestamp>,
+    }
+    /// What is locked.
+    Tags of LockTag {
+        1 locktype: LockType,
+        2 database: Option<u32>,
+        3 relation: Option<u32>,
+        4 page: Option<u32>,
+        5 tuple: Option<u16>,
+        6 virtualxid: Option<VirtualTransaction>,
+        7 transactionid: Option<u32>,
+        8 classid: Option<u32>,
+        9 objid: Option<u32>,
+        10 objsubid: Option<u16>,
+    }
+    /// Virtual transactions.
+    Virtuals of VirtualTransaction {
+        1 proc_number: i32,
+        2 local_xid: u32,
+    }
+    /// `pg_prepared_xacts`.
+    PreparedRows of Prepared {
+        1 transaction: u32,
+        2 gid: Text,
+        3 prepared: Option<Timestamp>,
+        4 owner: Option<Text>,
+        5 database: Option<Text>,
+    }
+    /// The server's own word on who blocks a waiter.
+    Answers of Answer {
+        1 waiter: i32,
+        2 wait_start: Option<Timestamp>,
+        3 blockers: Vec<i32>,
+    }
+    /// How the server notices that a client's host is gone.
+    KeepaliveRows of Keepalives {
+        1 idle: u32,
+        2 interval: u32,
+        3 count: u32,
+        4 check: u32,
+    }
+    /// Somebody in the wait graph, flat.
+    FlatParties of FlatParty {
+        1 pid: Option<i32>,
+        2 prepared: VirtualTransaction,
+    }
+    /// What the server says of itself.
+    Servers of Server {
+        1 host: Text,
+        2 port: u16,
+        3 pooling: Pooling,
+        4 version_num: u32,
+        5 version: Text,
+        6 in_recovery: bool,
+        7 database: Text,
+        8 datid: u32,
+        9 user: Text,
+        10 own_pid: i32,
+        11 connections: u32,
+        12 max_connections: u32,
+        13 deadlocks: u64,
+        14 deadlocks_of: Arc<[u32]>,
+        15 started_at: Option<Timestamp>,
+        16 replayed_at: Option<Timestamp>,
+        17 replay: Replay,
+        18 keepalives: Keepalives,
+        19 query_size: u32,
+        20 orphan_grace: Option<f64>,
+        21 sees_all: bool,
+        22 tls: Tls,
+    }
+}
+
+/// A virtual transaction that may be none, which few locks have.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct MaybeVirtuals {
+    #[prost(message, required, tag = 1)]
+    proc_number: <Option<i32> as Cell>::Column,
+    #[prost(message, required, tag = 2)]
+    local_xid: <Option<u32> as Cell>::Column,
+}
+
+impl Cell for Option<VirtualTransaction> {
+    type Column = MaybeVirtuals;
+}
+
+impl Column<Option<VirtualTransaction>> for MaybeVirtuals {
+    fn push(&mut self, value: &Option<VirtualTransaction>, strings: &mut Strings) {
+        self.proc_number.push(&value.map(|value| value.proc_number), strings);
+        self.local_xid.push(&value.map(|value| value.local_xid), strings);
+    }
+
+    fn get(&self, at: usize, strings: &Decoded) -> Option<VirtualTransaction> {
+        Some(VirtualTransaction {
+            proc_number: Column::<Option<i32>>::get(&self.proc_number, at, strings)?,
+            local_xid: Column::<Option<u32>>::get(&self.local_xid, at, strings)?,
+        })
+    }
+
+    fn rows(&self) -> usize {
+        Column::<Option<i32>>::rows(&self.proc_number)
+    }
+}
+
+/// [`Party`] with both kinds side by side.
+pub(super) struct FlatParty {
+    pid: Option<i32>,
+    prepared: VirtualTransaction,
+}
+
+/// None of the virtual transactions there are.
+const NO_TRANSACTION: VirtualTransaction = VirtualTransaction { proc_number: 0, local_xid: 0 };
+
+impl Cell for Party {
+    type Column = FlatParties;
+}
+
+impl Column<Party> for FlatParties {
+    fn push(&mut self, value: &Party, strings: &mut Strings) {
+        let flat = match *value {
+            Party::Backend(pid) => FlatParty { pid: Some(pid), prepared: NO_TRANSACTION },
+            Party::Prepared(prepared) => FlatParty { pid: None, prepared },
+        };
+        self.push(&flat, strings);
+    }
+
+    fn get(&self, at: usize, strings: &Decoded) -> Party {
+        let FlatParty { pid, prepared } = self.get(at, strings);
+        pid.map_or(Party::Prepared(prepared), Party::Backend)
+    }
+
+    fn rows(&self) -> usize {
+        Column::<FlatParty>::rows(self)
+    }
+}

@@ -1,0 +1,471 @@
+//! A look as bytes, and back.
+//!
+//! A look is a head, and parts that each stay as they were where they are left out: sessions, locks, the tables, what is remembered. All
+//! parts as they were after the look before are the prefix of its compression. A group of looks begins with one that has all
+//! parts, and needs nothing before it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prost::Message;
+use zstd_safe::{CCtx, CParameter, DCtx, DParameter};
+
+use super::cell::{Column, column, micros, rows, time};
+use super::strings::{Decoded, Strings, TextBlock};
+use super::tables::{self, SectionState, States};
+use super::{memory, redis, told};
+use crate::model::backend::Backend;
+use crate::model::event::{Event, Events};
+use crate::model::lock::{Lock, Prepared};
+use crate::model::past::{GraphFrom, KeptLook, Look, Past};
+use crate::model::redis_lease::RedisLeases;
+use crate::model::snapshot::{Server, Snapshot};
+use crate::model::systems::{Systems, TableRows};
+use crate::model::task::TaskSet;
+use crate::model::view::View;
+use crate::model::wait_graph::Answer;
+
+/// Looks of a group.
+const LOOKS: usize = 64;
+
+/// Bytes of a group, before they are compressed: as many are read to get to its last look.
+const GROUP: usize = 16 << 20;
+
+/// Bytes of a look, before they are compressed. One that is larger is not kept.
+const LARGEST: usize = 32 << 20;
+
+/// Level of the compression: the default of zstd.
+const LEVEL: i32 = 3;
+
+/// Events of before that a group begins with.
+const EVENTS: usize = 256;
+
+/// Why a look cannot be kept or read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    /// It is larger than any that is read.
+    #[error("the look is too large to be kept")]
+    TooLarge,
+    /// What is there is no look.
+    #[error("the look is damaged")]
+    Damaged,
+    /// It needs one before it that is not there.
+    #[error("the look has no beginning")]
+    NoKey,
+    /// There is no snapshot in it.
+    #[error("there is nothing to keep")]
+    Empty,
+}
+
+/// The parts of a look. Numbers are never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    Server = 0,
+    Backends = 1,
+    Locks = 2,
+    Prepared = 3,
+    Answers = 4,
+    Names = 5,
+    Tasks = 6,
+    Systems = 7,
+    Redis = 8,
+    Known = 9,
+    Held = 10,
+    Marks = 11,
+    Waits = 12,
+    Series = 13,
+    GraphFrom = 14,
+}
+
+/// How many kinds of parts there are.
+const KINDS: usize = 15;
+
+/// A part, with its kind.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Part {
+    #[prost(uint32, tag = 1)]
+    kind: u32,
+    #[prost(bytes = "bytes", tag = 2)]
+    content: Bytes,
+}
+
+/// A look before it is compressed.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Payload {
+    #[prost(uint64, tag = 1)]
+    id: u64,
+    #[prost(sfixed64, tag = 2)]
+    taken_at: i64,
+    #[prost(double, tag = 3)]
+    poll_seconds: f64,
+    #[prost(uint64, tag = 4)]
+    locks_omitted: u64,
+    #[prost(message, required, tag = 5)]
+    strings: TextBlock,
+    #[prost(message, required, tag = 6)]
+    sections: tables::SectionStates,
+    #[prost(message, required, tag = 7)]
+    events: told::Events,
+    #[prost(message, repeated, tag = 15)]
+    parts: Vec<Part>,
+}
+
+/// A look as bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// It begins a group.
+    pub is_key: bool,
+    /// Bytes that it has when it is not compressed.
+    pub size: usize,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Makes looks into bytes, one after the other.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    /// The events are kept with the looks.
+    with_events: bool,
+    strings: Strings,
+    parts: [Bytes; KINDS],
+    /// What the parts are of, as far as those that share its rows need not be made anew.
+    last: Option<Look>,
+    looks: usize,
+    size: usize,
+}
+
+impl Encoder {
+    /// One for a file, whose looks have their events with them.
+    #[must_use]
+    pub fn with_events() -> Self {
+        Self { with_events: true, ..Self::default() }
+    }
+
+    /// The next look begins a group.
+    pub fn begin_group(&mut self) {
+        *self = Self { with_events: self.with_events, ..Self::default() };
+    }
+
+    /// The next look as bytes.
+    ///
+    /// # Errors
+    /// When it has no snapshot, or is too large. The next one begins a group then.
+    pub fn encode(&mut self, look: &Look) -> Result<Frame, RecordError> {
+        if self.looks >= LOOKS || self.size >= GROUP {
+            self.begin_group();
+        }
+        let frame = self.frame(look);
+        match &frame {
+            Ok(frame) => {
+                self.looks += 1;
+                self.size += frame.size;
+                self.last = Some(look.clone());
+            }
+            Err(_) => self.begin_group(),
+        }
+        frame
+    }
+
+    fn frame(&mut self, look: &Look) -> Result<Frame, RecordError> {
+        let snapshot = look.view.snapshot.as_deref().ok_or(RecordError::Empty)?;
+        let is_key = self.looks == 0;
+        let prefix = self.parts.concat();
+        let parts = self.changed_parts(look, snapshot);
+        let mut states = vec![
+            SectionState::of(&snapshot.server),
+            SectionState::of(&snapshot.backends),
+            SectionState::of(&snapshot.locks),
+            SectionState::of(&snapshot.prepared),
+        ];
+        states.extend(tables::set_states(&snapshot.task_sets));
+        states.extend(tables::system_states(&snapshot.systems));
+        let events = self.new_events(look);
+        let payload = Payload {
+            id: look.view.id,
+            taken_at: micros(Some(snapshot.taken_at)),
+            poll_seconds: snapshot.poll_seconds,
+            locks_omitted: snapshot.locks_omitted,
+            sections: column(&states, &mut self.strings),
+            events: column(&events, &mut self.strings),
+            strings: self.strings.take_new(),
+            parts,
+        };
+        let payload = payload.encode_to_vec();
+        if payload.len() > LARGEST {
+            return Err(RecordError::TooLarge);
+        }
+        let bytes = compress(&payload, &prefix).ok_or(RecordError::TooLarge)?;
+        Ok(Frame { is_key, size: payload.len(), bytes })
+    }
+
+    /// The parts that are not as they were.
+    fn changed_parts(&mut self, look: &Look, snapshot: &Snapshot) -> Vec<Part> {
+        let Look { view, past, notes } = look;
+        let strings = &mut self.strings;
+        let last = self.last.as_ref();
+        let before = last.and_then(|last| last.view.snapshot.as_deref());
+        let mut made: Vec<(Kind, Vec<u8>)> = vec![
+            (Kind::Server, column(&snapshot.server.rows, strings).encode_to_vec()),
+            (Kind::Backends, column(&snapshot.backends.rows, strings).encode_to_vec()),
+            (Kind::Locks, column(&snapshot.locks.rows, strings).encode_to_vec()),
+            (Kind::Prepared, column(&snapshot.prepared.rows, strings).encode_to_vec()),
+            (Kind::Answers, column(&snapshot.answers, strings).encode_to_vec()),
+        ];
+        if before.is_none_or(|before| !Arc::ptr_eq(&before.names, &snapshot.names)) {
+            made.push((Kind::Names, told::of_names(&snapshot.names, strings).encode_to_vec()));
+        }
+        if before.is_none_or(|before| !same_sets(&before.task_sets, &snapshot.task_sets)) {
+            made.push((Kind::Tasks, tables::of_sets(&snapshot.task_sets, strings).encode_to_vec()));
+        }
+        if before.is_none_or(|before| !same_systems(&before.systems, &snapshot.systems)) {
+            made.push((Kind::Systems, tables::of_systems(&snapshot.systems, strings).encode_to_vec()));
+        }
+        let redis: &[RedisLeases] = std::slice::from_ref(&snapshot.systems.redis);
+        made.push((Kind::Redis, column(redis, strings).encode_to_vec()));
+        if last.is_none_or(|last| !same_known(last, look)) {
+            let known = told::of_known(&view.lock_names, notes, view.rights.as_deref(), strings);
+            made.push((Kind::Known, known.encode_to_vec()));
+        }
+        made.push((Kind::Held, memory::of_held(&past.held, strings).encode_to_vec()));
+        let marks = memory::of_marks(&past.watch, &past.deadlocks, &past.new_roots, strings);
+        made.push((Kind::Marks, marks.encode_to_vec()));
+        made.push((Kind::Waits, memory::of_waits(&past.waits, strings).encode_to_vec()));
+        made.push((Kind::Series, memory::of_series(&past.series, strings).encode_to_vec()));
+        // With locks of this moment nobody asks what the graph before was made of.
+        let beside = past.graph_from.as_ref().filter(|_| snapshot.locks.error.is_some());
+        let beside = beside.map(|graph| memory::of_graph_from(graph, strings).encode_to_vec());
+        made.push((Kind::GraphFrom, beside.unwrap_or_default()));
+        let mut parts = Vec::new();
+        for (kind, content) in made {
+            let Some(known) = self.parts.get_mut(kind as usize) else { continue };
+            if self.looks == 0 || *known != content {
+                *known = content.into();
+                parts.push(Part { kind: kind as u32, content: Bytes::clone(known) });
+            }
+        }
+        parts
+    }
+
+    /// What has happened since the look before; in the first of a group the last of what happened before it, too.
+    fn new_events(&self, look: &Look) -> Vec<Event> {
+        let events = &look.view.events;
+        if !self.with_events {
+            return Vec::new();
+        }
+        let end = events.dropped() + events.len() as u64;
+        let from = match &self.last {
+            Some(last) => last.view.events.dropped() + last.view.events.len() as u64,
+            None => end.saturating_sub(EVENTS as u64),
+        };
+        (from..end).filter_map(|number| events.get(number).cloned()).collect()
+    }
+}
+
+/// Whether the rows are those of before, in the same memory.
+fn same_sets(before: &[TaskSet], after: &[TaskSet]) -> bool {
+    let same = |(before, after): (&TaskSet, &TaskSet)| {
+        Arc::ptr_eq(&before.tables, &after.tables)
+            && Arc::ptr_eq(&before.tasks.rows, &after.tasks.rows)
+            && Arc::ptr_eq(&before.executions.rows, &after.executions.rows)
+            && (before.tasks_cut, before.running_cut) == (after.tasks_cut, after.running_cut)
+    };
+    before.len() == after.len() && before.iter().zip(after).all(same)
+}
+
+fn same_systems(before: &Systems, after: &Systems) -> bool {
+    same_tables(&before.leases, &after.leases)
+        && same_tables(&before.counts, &after.counts)
+        && same_tables(&before.items, &after.items)
+        && same_tables(&before.limits, &after.limits)
+        && same_tables(&before.generators, &after.generators)
+}
+
+fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {
+    let same = |(before, after): (&TableRows<T>, &TableRows<T>)| {
+        Arc::ptr_eq(&before.source, &after.source)
+            && Arc::ptr_eq(&before.section.rows, &after.section.rows)
+            && before.is_cut == after.is_cut
+    };
+    before.len() == after.len() && before.iter().zip(after).all(same)
+}
+
+fn same_known(before: &Look, after: &Look) -> bool {
+    let rights = |view: &View| view.rights.as_ref().map(Arc::as_ptr);
+    Arc::ptr_eq(&before.view.lock_names, &after.view.lock_names)
+        && Arc::ptr_eq(&before.notes, &after.notes)
+        && rights(&before.view) == rights(&after.view)
+}
+
+/// None where zstd has no memory.
+fn compress(payload: &[u8], prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut context = CCtx::try_create()?;
+    context.set_parameter(CParameter::CompressionLevel(LEVEL)).ok()?;
+    context.set_parameter(CParameter::WindowLog(window(payload.len() + prefix.len()))).ok()?;
+    context.ref_prefix(prefix).ok()?;
+    let mut bytes = Vec::with_capacity(zstd_safe::compress_bound(payload.len()));
+    context.compress2(&mut bytes, payload).ok()?;
+    bytes.shrink_to_fit();
+    Some(bytes)
+}
+
+/// The window that reaches over so many bytes, as a power of two.
+fn window(size: usize) -> u32 {
+    size.max(1 << 10).next_power_of_two().ilog2().clamp(10, 27)
+}
+
+fn decompress(bytes: &[u8], prefix: &[u8]) -> Result<Vec<u8>, RecordError> {
+    let size = zstd_safe::get_frame_content_size(bytes).ok().flatten().ok_or(RecordError::Damaged)?;
+    let size = usize::try_from(size).map_err(|_| RecordError::TooLarge)?;
+    if size > LARGEST {
+        return Err(RecordError::TooLarge);
+    }
+    let mut context = DCtx::try_create().ok_or(RecordError::TooLarge)?;
+    context.set_parameter(DParameter::WindowLogMax(27)).map_err(|_| RecordError::Damaged)?;
+    context.ref_prefix(prefix).map_err(|_| RecordError::Damaged)?;
+    let mut payload = Vec::with_capacity(size);
+    context.decompress(&mut payload, bytes).map_err(|_| RecordError::Damaged)?;
+    Ok(payload)
+}
+
+/// A look of a group that was decompressed.
+#[derive(Debug)]
+struct Opened {
+    head: Payload,
+    parts: [Bytes; KINDS],
+}
+
+/// The looks of a group, from its first on.
+#[derive(Debug, Default)]
+pub struct Group {
+    strings: Decoded,
+    looks: Vec<Opened>,
+    size: usize,
+}
+
+impl Group {
+    /// Looks that were opened.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.looks.len()
+    }
+
+    /// Whether none was.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.looks.is_empty()
+    }
+
+    /// Opens the look after those that were opened.
+    ///
+    /// # Errors
+    /// When it is none, or needs what is not there.
+    pub fn open(&mut self, bytes: &[u8]) -> Result<(), RecordError> {
+        let mut parts = self.looks.last().map(|last| last.parts.clone()).unwrap_or_default();
+        let payload = decompress(bytes, &parts.concat())?;
+        self.size += payload.len();
+        if self.size > GROUP + LARGEST {
+            return Err(RecordError::TooLarge);
+        }
+        let mut head = Payload::decode(Bytes::from(payload)).map_err(|_| RecordError::Damaged)?;
+        self.strings.extend(&std::mem::take(&mut head.strings))?;
+        for part in std::mem::take(&mut head.parts) {
+            // What a later release keeps beside is not known here.
+            if let Some(place) = usize::try_from(part.kind).ok().and_then(|kind| parts.get_mut(kind)) {
+                *place = part.content;
+            }
+        }
+        self.looks.push(Opened { head, parts });
+        Ok(())
+    }
+
+    /// A look that was opened. Its events are those that were kept with the looks from the first of the group on.
+    ///
+    /// # Errors
+    /// When it was not opened, or is none.
+    pub fn look(&self, at: usize) -> Result<KeptLook, RecordError> {
+        let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
+        self.strings.begin();
+        let reading = Reading { strings: &self.strings, opened };
+        let snapshot = reading.snapshot()?;
+        let (lock_names, notes, rights) = told::known(&reading.part(Kind::Known)?, &self.strings);
+        let past = reading.past(&snapshot)?;
+        let mut events = Events::default();
+        for opened in self.looks.get(..=at).unwrap_or_default() {
+            for event in rows::<Event>(&opened.head.events, &self.strings) {
+                events.append(event);
+            }
+        }
+        Ok(KeptLook {
+            id: opened.head.id,
+            snapshot,
+            past,
+            rights,
+            lock_names,
+            notes,
+            events: Arc::new(events),
+        })
+    }
+}
+
+/// One look of a group, as it is read.
+struct Reading<'a> {
+    strings: &'a Decoded,
+    opened: &'a Opened,
+}
+
+impl Reading<'_> {
+    fn part<T: Message + Default>(&self, kind: Kind) -> Result<T, RecordError> {
+        let content = self.opened.parts.get(kind as usize).cloned().unwrap_or_default();
+        T::decode(content).map_err(|_| RecordError::Damaged)
+    }
+
+    fn snapshot(&self) -> Result<Snapshot, RecordError> {
+        let Self { strings, opened: Opened { head, .. } } = self;
+        let mut states = States::new(rows(&head.sections, strings));
+        let server = rows::<Server>(&self.part(Kind::Server)?, strings);
+        let backends = rows::<Backend>(&self.part(Kind::Backends)?, strings);
+        let locks = rows::<Lock>(&self.part(Kind::Locks)?, strings);
+        let prepared = rows::<Prepared>(&self.part(Kind::Prepared)?, strings);
+        let (server, backends) = (states.section(server), states.section(backends));
+        let (locks, prepared) = (states.section(locks), states.section(prepared));
+        let task_sets = tables::sets(&self.part(Kind::Tasks)?, &mut states, strings);
+        let systems = tables::systems(&self.part(Kind::Systems)?, &mut states, strings);
+        let redis: redis::Redis = self.part(Kind::Redis)?;
+        let redis = Column::<RedisLeases>::get(&redis, 0, strings);
+        Ok(Snapshot {
+            taken_at: time(head.taken_at).ok_or(RecordError::Damaged)?,
+            server,
+            backends,
+            locks,
+            locks_omitted: head.locks_omitted,
+            prepared,
+            task_sets: Arc::new(task_sets),
+            systems: Arc::new(Systems { redis: Arc::new(redis), ..systems }),
+            answers: rows::<Answer>(&self.part(Kind::Answers)?, strings),
+            names: Arc::new(told::names(&self.part(Kind::Names)?, strings)),
+            poll_seconds: head.poll_seconds,
+            // What a look does not keep is added here, with what it is where nothing is known.
+            adapters: Arc::default(),
+        })
+    }
+
+    fn past(&self, snapshot: &Snapshot) -> Result<Past, RecordError> {
+        let strings = self.strings;
+        let (watch, deadlocks, new_roots) = memory::marks(&self.part(Kind::Marks)?, strings);
+        let beside: memory::Beside = self.part(Kind::GraphFrom)?;
+        let has_graph = self.opened.parts.get(Kind::GraphFrom as usize).is_some_and(|part| !part.is_empty());
+        let graph_from = (has_graph && snapshot.locks.error.is_some())
+            .then(|| -> GraphFrom { memory::graph_from(&beside, strings) });
+        Ok(Past {
+            watch,
+            adapters: Default::default(),
+            deadlocks,
+            new_roots,
+            held: memory::held(&self.part(Kind::Held)?, strings),
+            waits: memory::waits(&self.part(Kind::Waits)?, strings),
+            series: Arc::new(memory::series(&self.part(Kind::Series)?, strings)),
+            graph_from,
+        })
+    }
+}

@@ -1,0 +1,18 @@
+//! Looks as bytes: one codec for what is kept in memory and for files.
+//!
+//! What is kept of a look is what the server said and what was remembered when it did; the wait graph, the states of tasks and the
+//! findings are worked out anew. Everything is Protocol Buffers with a column for each field (`assets/record.proto` describes it),
+//! compressed by zstd with the look before as its prefix.
+
+mod activity;
+mod cell;
+mod frame;
+mod memory;
+mod redis;
+mod strings;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod told;
+
+pub use frame::{Encoder, Frame, Group, RecordError};

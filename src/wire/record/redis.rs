@@ -1,0 +1,206 @@
+//! Locks in Redis.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::cell::{Cell, Column, codes, columns, lists};
+use super::strings::{Decoded, Strings};
+use crate::model::redis_lease::{
+    Bytes, Expiry, LockValue, Place, RedisLease, RedisLeases, ServerState, Standing,
+};
+use crate::model::{Text, Timestamp};
+
+codes! {
+    Standing, else Standing::Unknown; {
+        0 Standing::Unknown => Self::Unknown,
+        1 Standing::Held => Self::Held,
+        2 Standing::Split => Self::Split,
+        3 Standing::Minority => Self::Minority,
+    }
+}
+
+columns! {
+    /// All locks over all servers.
+    Redis of RedisLeases {
+        1 rows: Vec<RedisLease>,
+        2 servers: Vec<ServerState>,
+        3 sets: Vec<usize>,
+        4 read_at: Option<Timestamp>,
+        5 cut: bool,
+    }
+    /// A lock over all servers of a set.
+    RedisRows of RedisLease {
+        1 key: Bytes,
+        2 holder: LockValue,
+        3 set: usize,
+        4 first: usize,
+        5 votes: u32,
+        6 servers: u32,
+        7 down: u32,
+        8 standing: Standing,
+        9 uncertain: bool,
+        10 others: Vec<(LockValue, u32)>,
+        11 expiry: Expiry,
+        12 without_expiry: u32,
+        13 places: Vec<Place>,
+    }
+    /// A key as one of the servers has it.
+    RedisPlaces of Place {
+        1 server: usize,
+        2 value: LockValue,
+        3 expiry: Expiry,
+    }
+    /// How the servers are.
+    ServerStates of ServerState {
+        1 server: Text,
+        2 error: Option<Text>,
+    }
+    /// What is stored under a key, flat.
+    FlatValues of FlatValue {
+        1 kind: u32,
+        2 bytes: Bytes,
+        3 whole: bool,
+        4 fields: Vec<Bytes>,
+        5 counts: Vec<i64>,
+        6 has_mode: bool,
+        7 other: Option<Text>,
+    }
+    /// Values that are in a holder's way, flat.
+    FlatOthers of FlatOther {
+        1 value: LockValue,
+        2 votes: u32,
+    }
+}
+
+lists! {
+    /// Locks.
+    RedisLists of RedisLease;
+    /// Servers.
+    ServerLists of ServerState;
+    /// Sizes of sets.
+    SizeLists of usize;
+    /// Where a key is.
+    PlaceLists of Place;
+    /// Fields of a hash.
+    FieldLists of Bytes;
+    /// How often each was locked.
+    NumberLists of i64;
+    /// Other values.
+    FlatOtherLists of FlatOther;
+}
+
+/// [`LockValue`] with the fields of all its kinds. A string: 0; Redisson's hash: 1, with `bytes` for its mode; anything else: 2.
+pub(super) struct FlatValue {
+    kind: u32,
+    bytes: Bytes,
+    whole: bool,
+    fields: Vec<Bytes>,
+    counts: Vec<i64>,
+    has_mode: bool,
+    other: Option<Text>,
+}
+
+impl Cell for LockValue {
+    type Column = FlatValues;
+}
+
+impl Column<LockValue> for FlatValues {
+    fn push(&mut self, value: &LockValue, strings: &mut Strings) {
+        let empty = FlatValue {
+            kind: 0,
+            bytes: Arc::default(),
+            whole: false,
+            fields: Vec::new(),
+            counts: Vec::new(),
+            has_mode: false,
+            other: None,
+        };
+        let flat = match value {
+            LockValue::Text { bytes, whole } => {
+                FlatValue { bytes: Arc::clone(bytes), whole: *whole, ..empty }
+            }
+            LockValue::Redisson { holders, mode } => FlatValue {
+                kind: 1,
+                bytes: mode.clone().unwrap_or_default(),
+                fields: holders.iter().map(|(field, _)| Arc::clone(field)).collect(),
+                counts: holders.iter().map(|(_, count)| *count).collect(),
+                has_mode: mode.is_some(),
+                ..empty
+            },
+            LockValue::Other(kind) => FlatValue { kind: 2, other: Some(Text::clone(kind)), ..empty },
+        };
+        self.push(&flat, strings);
+    }
+
+    fn get(&self, at: usize, strings: &Decoded) -> LockValue {
+        let flat: FlatValue = self.get(at, strings);
+        match flat.kind {
+            0 => LockValue::Text { bytes: flat.bytes, whole: flat.whole },
+            1 => LockValue::Redisson {
+                holders: flat.fields.into_iter().zip(flat.counts).collect(),
+                mode: flat.has_mode.then_some(flat.bytes),
+            },
+            _ => LockValue::Other(flat.other.unwrap_or_default()),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        Column::<FlatValue>::rows(self)
+    }
+}
+
+/// Another value, and on how many servers it is.
+pub(super) struct FlatOther {
+    value: LockValue,
+    votes: u32,
+}
+
+impl Cell for Vec<(LockValue, u32)> {
+    type Column = FlatOtherLists;
+}
+
+impl Column<Vec<(LockValue, u32)>> for FlatOtherLists {
+    fn push(&mut self, list: &Vec<(LockValue, u32)>, strings: &mut Strings) {
+        let flat: Vec<FlatOther> =
+            list.iter().map(|(value, votes)| FlatOther { value: value.clone(), votes: *votes }).collect();
+        self.push(&flat, strings);
+    }
+
+    fn get(&self, at: usize, strings: &Decoded) -> Vec<(LockValue, u32)> {
+        let flat: Vec<FlatOther> = self.get(at, strings);
+        flat.into_iter().map(|other| (other.value, other.votes)).collect()
+    }
+
+    fn rows(&self) -> usize {
+        Column::<Vec<FlatOther>>::rows(self)
+    }
+}
+
+/// Nanoseconds that are left; -1 for a key that never goes.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Expiries {
+    #[prost(sint64, repeated, tag = 1)]
+    nanos: Vec<i64>,
+}
+
+impl Cell for Expiry {
+    type Column = Expiries;
+}
+
+impl Column<Expiry> for Expiries {
+    fn push(&mut self, value: &Expiry, _: &mut Strings) {
+        self.nanos.push(match value {
+            Expiry::After(left) => i64::try_from(left.as_nanos()).unwrap_or(i64::MAX),
+            Expiry::Never => -1,
+        });
+    }
+
+    fn get(&self, at: usize, _: &Decoded) -> Expiry {
+        let nanos = self.nanos.get(at).and_then(|nanos| u64::try_from(*nanos).ok());
+        nanos.map_or(Expiry::Never, |nanos| Expiry::After(Duration::from_nanos(nanos)))
+    }
+
+    fn rows(&self) -> usize {
+        self.nanos.len()
+    }
+}

@@ -1,0 +1,408 @@
+//! The tables of tasks and of the other lock systems.
+
+use std::sync::Arc;
+
+use super::cell::{Cell, Column, codes, column, columns, lists, rows};
+use super::strings::{Decoded, Strings};
+use crate::model::growth::Growth;
+use crate::model::id_generator::IdGenerator;
+use crate::model::lease::Lease;
+use crate::model::owner::Owner;
+use crate::model::rate_limit::RateLimit;
+use crate::model::snapshot::Section;
+use crate::model::systems::{Source, Systems, TableRows};
+use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
+use crate::model::work_queue::{Item, StateCount};
+use crate::model::{Text, Timestamp};
+
+/// What a [`KeyRule`] says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    Unsaid,
+    Id,
+    LockId,
+    Expression,
+}
+
+codes! {
+    Rule, else Rule::Unsaid; {
+        0 Rule::Unsaid => Self::Unsaid,
+        1 Rule::Id => Self::Id,
+        2 Rule::LockId => Self::LockId,
+        3 Rule::Expression => Self::Expression,
+    }
+}
+
+columns! {
+    /// The times and errors of sections, in the order in which they are in the snapshot.
+    SectionStates of SectionState {
+        1 taken_at: Option<Timestamp>,
+        2 error: Option<Text>,
+    }
+    /// `scheduled_tasks`.
+    Schedules of Schedule {
+        1 id: i64,
+        2 name: Option<Text>,
+        3 kind: Option<Text>,
+        4 cron: Option<Text>,
+        5 enabled: Option<bool>,
+        6 last_run_at: Option<Timestamp>,
+        7 next_run_at: Option<Timestamp>,
+        8 priority: Option<i64>,
+        9 timeout: Option<f64>,
+        10 max_attempts: Option<i64>,
+        11 attempts: Option<i64>,
+        12 key: Option<i64>,
+    }
+    /// `task_execution_log`.
+    Executions of Execution {
+        1 id: i64,
+        2 task_id: i64,
+        3 worker: Option<Text>,
+        4 status: Option<Text>,
+        5 started_at: Option<Timestamp>,
+        6 completed_at: Option<Timestamp>,
+        7 error: Option<Text>,
+        8 lock_id: Option<i64>,
+        9 backend_pid: Option<i32>,
+        10 backend_start: Option<Timestamp>,
+        11 attempt: Option<i64>,
+        12 heartbeat_at: Option<Timestamp>,
+        13 recovered_by: Option<Text>,
+    }
+    /// Whose a table is.
+    Owners of Owner {
+        1 name: Text,
+        2 stranger: Option<Text>,
+    }
+    /// How large a table is.
+    Growths of Growth {
+        1 rows: u64,
+        2 is_limited: bool,
+        3 old: Option<u64>,
+    }
+    /// What is locked for a row, flat.
+    FlatRules of FlatRule {
+        1 rule: Rule,
+        2 expression: Option<Text>,
+    }
+    /// Pairs of task tables.
+    TaskTableRows of TaskTables {
+        1 table: u32,
+        2 log: Option<u32>,
+        3 schedules: Text,
+        4 executions: Option<Text>,
+        5 own_keys: bool,
+        6 key_rule: KeyRule,
+        7 has_function: bool,
+        8 owner: Owner,
+        9 growth: Growth,
+    }
+    /// `distlock`.
+    Leases of Lease {
+        1 id: Text,
+        2 owner: Option<Text>,
+        3 renewed_at: Option<Timestamp>,
+        4 term: Option<f64>,
+        5 expires_at: Option<Timestamp>,
+        6 token: Option<i64>,
+        7 acquired_at: Option<Timestamp>,
+        8 released_at: Option<Timestamp>,
+        9 backend_pid: Option<i32>,
+        10 backend_start: Option<Timestamp>,
+        11 place: Option<(u32, u16)>,
+    }
+    /// `task_queue`, counted.
+    StateCounts of StateCount {
+        1 status: Option<Text>,
+        2 count: u64,
+        3 is_more: bool,
+        4 oldest_at: Option<Timestamp>,
+        5 last_minute: Option<u64>,
+    }
+    /// `task_queue`.
+    Items of Item {
+        1 id: i64,
+        2 name: Option<Text>,
+        3 status: Option<Text>,
+        4 worker: Option<Text>,
+        5 created_at: Option<Timestamp>,
+        6 started_at: Option<Timestamp>,
+        7 completed_at: Option<Timestamp>,
+        8 attempt: Option<i64>,
+        9 max_attempts: Option<i64>,
+        10 backend_pid: Option<i32>,
+        11 backend_start: Option<Timestamp>,
+        12 heartbeat_at: Option<Timestamp>,
+        13 error: Option<Text>,
+        14 timeout: Option<f64>,
+        15 due_at: Option<Timestamp>,
+        16 key: Option<i64>,
+    }
+    /// `rate_limit`.
+    RateLimits of RateLimit {
+        1 key: Text,
+        2 count: Option<i64>,
+        3 window_start: Option<Timestamp>,
+        4 max_requests: Option<i64>,
+        5 expires_at: Option<Timestamp>,
+    }
+    /// `id_generator`.
+    Generators of IdGenerator {
+        1 worker: i64,
+        2 sequence: Option<i64>,
+        3 last_timestamp: Option<i64>,
+    }
+    /// Where a table of a lock system is from.
+    Sources of Source {
+        1 table: u32,
+        2 name: Text,
+        3 own_keys: bool,
+        4 key_rule: KeyRule,
+        5 has_function: bool,
+        6 owner: Owner,
+        7 growth: Growth,
+    }
+    /// Task tables with their rows.
+    FlatSets of FlatSet {
+        1 tables: TaskTables,
+        2 tasks: Vec<Schedule>,
+        3 executions: Vec<Execution>,
+        4 tasks_cut: bool,
+        5 running_cut: bool,
+    }
+    /// Tables with leases.
+    LeaseTables of FlatTable<Lease> { 1 source: Source, 2 rows: Vec<Lease>, 3 is_cut: bool, }
+    /// Queues, counted.
+    CountTables of FlatTable<StateCount> { 1 source: Source, 2 rows: Vec<StateCount>, 3 is_cut: bool, }
+    /// Queues.
+    ItemTables of FlatTable<Item> { 1 source: Source, 2 rows: Vec<Item>, 3 is_cut: bool, }
+    /// Tables with limits.
+    LimitTables of FlatTable<RateLimit> { 1 source: Source, 2 rows: Vec<RateLimit>, 3 is_cut: bool, }
+    /// Tables with id generators.
+    GeneratorTables of FlatTable<IdGenerator> { 1 source: Source, 2 rows: Vec<IdGenerator>, 3 is_cut: bool, }
+}
+
+lists! {
+    /// Rows of several tables.
+    ScheduleLists of Schedule;
+    /// As above.
+    ExecutionLists of Execution;
+    /// As above.
+    LeaseLists of Lease;
+    /// As above.
+    StateCountLists of StateCount;
+    /// As above.
+    ItemLists of Item;
+    /// As above.
+    RateLimitLists of RateLimit;
+    /// As above.
+    GeneratorLists of IdGenerator;
+}
+
+/// A section without its rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct SectionState {
+    taken_at: Option<Timestamp>,
+    error: Option<Text>,
+}
+
+impl SectionState {
+    pub(super) fn of<T>(section: &Section<T>) -> Self {
+        Self { taken_at: section.taken_at, error: section.error.clone() }
+    }
+}
+
+/// The states of sections, taken one after the other.
+pub(super) struct States(std::vec::IntoIter<SectionState>);
+
+impl States {
+    pub(super) fn new(states: Vec<SectionState>) -> Self {
+        Self(states.into_iter())
+    }
+
+    /// The next section, with these rows. One without a state was never read.
+    pub(super) fn section<T>(&mut self, rows: Vec<T>) -> Section<T> {
+        let SectionState { taken_at, error } =
+            self.0.next().unwrap_or(SectionState { taken_at: None, error: None });
+        Section { rows: Arc::new(rows), taken_at, error }
+    }
+}
+
+/// [`KeyRule`] with its text beside it.
+pub(super) struct FlatRule {
+    rule: Rule,
+    expression: Option<Text>,
+}
+
+impl Cell for KeyRule {
+    type Column = FlatRules;
+}
+
+impl Column<KeyRule> for FlatRules {
+    fn push(&mut self, value: &KeyRule, strings: &mut Strings) {
+        let (rule, expression) = match value {
+            KeyRule::Unsaid => (Rule::Unsaid, None),
+            KeyRule::Id => (Rule::Id, None),
+            KeyRule::LockId => (Rule::LockId, None),
+            KeyRule::Expression(text) => (Rule::Expression, Some(Text::clone(text))),
+        };
+        self.push(&FlatRule { rule, expression }, strings);
+    }
+
+    fn get(&self, at: usize, strings: &Decoded) -> KeyRule {
+        let FlatRule { rule, expression } = self.get(at, strings);
+        match rule {
+            Rule::Unsaid => KeyRule::Unsaid,
+            Rule::Id => KeyRule::Id,
+            Rule::LockId => KeyRule::LockId,
+            Rule::Expression => KeyRule::Expression(expression.unwrap_or_default()),
+        }
+    }
+
+    fn rows(&self) -> usize {
+        Column::<FlatRule>::rows(self)
+    }
+}
+
+/// Places of rows: pages and lines.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Places {
+    #[prost(message, required, tag = 1)]
+    page: <Option<u32> as Cell>::Column,
+    #[prost(message, required, tag = 2)]
+    line: <Option<u16> as Cell>::Column,
+}
+
+impl Cell for Option<(u32, u16)> {
+    type Column = Places;
+}
+
+impl Column<Option<(u32, u16)>> for Places {
+    fn push(&mut self, value: &Option<(u32, u16)>, strings: &mut Strings) {
+        self.page.push(&value.map(|place| place.0), strings);
+        self.line.push(&value.map(|place| place.1), strings);
+    }
+
+    fn get(&self, at: usize, strings: &Decoded) -> Option<(u32, u16)> {
+        let page = Column::<Option<u32>>::get(&self.page, at, strings)?;
+        Some((page, Column::<Option<u16>>::get(&self.line, at, strings)?))
+    }
+
+    fn rows(&self) -> usize {
+        Column::<Option<u32>>::rows(&self.page)
+    }
+}
+
+/// [`TaskSet`] without the states of its sections.
+pub(super) struct FlatSet {
+    tables: TaskTables,
+    tasks: Vec<Schedule>,
+    executions: Vec<Execution>,
+    tasks_cut: bool,
+    running_cut: bool,
+}
+
+/// [`TableRows`] without the state of its section.
+pub(super) struct FlatTable<T> {
+    source: Source,
+    rows: Vec<T>,
+    is_cut: bool,
+}
+
+/// The states of the sections of task tables.
+pub(super) fn set_states(sets: &[TaskSet]) -> impl Iterator<Item = SectionState> {
+    sets.iter().flat_map(|set| [SectionState::of(&set.tasks), SectionState::of(&set.executions)])
+}
+
+/// The task tables as they are kept.
+pub(super) fn of_sets(sets: &[TaskSet], strings: &mut Strings) -> FlatSets {
+    let flat = sets.iter().map(|set| FlatSet {
+        tables: TaskTables::clone(&set.tables),
+        tasks: set.tasks.rows.to_vec(),
+        executions: set.executions.rows.to_vec(),
+        tasks_cut: set.tasks_cut,
+        running_cut: set.running_cut,
+    });
+    column(&flat.collect::<Vec<_>>(), strings)
+}
+
+/// The task tables that were kept.
+pub(super) fn sets(kept: &FlatSets, states: &mut States, strings: &Decoded) -> Vec<TaskSet> {
+    let set = |flat: FlatSet| {
+        let (tasks, executions) = (states.section(flat.tasks), states.section(flat.executions));
+        TaskSet::new(Arc::new(flat.tables), tasks, executions).cut(flat.tasks_cut, flat.running_cut)
+    };
+    rows::<FlatSet>(kept, strings).into_iter().map(set).collect()
+}
+
+/// The tables of the other lock systems.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct SystemTables {
+    #[prost(message, required, tag = 1)]
+    leases: LeaseTables,
+    #[prost(message, required, tag = 2)]
+    counts: CountTables,
+    #[prost(message, required, tag = 3)]
+    items: ItemTables,
+    #[prost(message, required, tag = 4)]
+    limits: LimitTables,
+    #[prost(message, required, tag = 5)]
+    generators: GeneratorTables,
+}
+
+/// The other lock systems as they are kept. Those in Redis are kept on their own.
+pub(super) fn of_systems(systems: &Systems, strings: &mut Strings) -> SystemTables {
+    SystemTables {
+        leases: column(&flat(&systems.leases), strings),
+        counts: column(&flat(&systems.counts), strings),
+        items: column(&flat(&systems.items), strings),
+        limits: column(&flat(&systems.limits), strings),
+        generators: column(&flat(&systems.generators), strings),
+    }
+}
+
+/// The states of their sections, in the order in which [`systems`] takes them.
+pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionState> {
+    fn of<T>(tables: &[TableRows<T>]) -> impl Iterator<Item = SectionState> {
+        tables.iter().map(|table| SectionState::of(&table.section))
+    }
+    of(&systems.leases)
+        .chain(of(&systems.counts))
+        .chain(of(&systems.items))
+        .chain(of(&systems.limits))
+        .chain(of(&systems.generators))
+}
+
+/// The other lock systems that were kept.
+pub(super) fn systems(kept: &SystemTables, states: &mut States, strings: &Decoded) -> Systems {
+    Systems {
+        leases: tables(rows(&kept.leases, strings), states),
+        counts: tables(rows(&kept.counts, strings), states),
+        items: tables(rows(&kept.items, strings), states),
+        limits: tables(rows(&kept.limits, strings), states),
+        generators: tables(rows(&kept.generators, strings), states),
+        redis: Arc::default(),
+    }
+}
+
+fn flat<T: Clone>(tables: &[TableRows<T>]) -> Vec<FlatTable<T>> {
+    tables
+        .iter()
+        .map(|table| FlatTable {
+            source: Source::clone(&table.source),
+            rows: table.section.rows.to_vec(),
+            is_cut: table.is_cut,
+        })
+        .collect()
+}
+
+fn tables<T>(flat: Vec<FlatTable<T>>, states: &mut States) -> Vec<TableRows<T>> {
+    flat.into_iter()
+        .map(|table| TableRows {
+            source: Arc::new(table.source),
+            section: states.section(table.rows),
+            is_cut: table.is_cut,
+        })
+        .collect()
+}

@@ -1,0 +1,719 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::backend::{Backend, BackendId, State};
+use crate::model::event::{Draft, Event, Events, Kind, Length};
+use crate::model::finding::{Severity, Subject};
+use crate::model::growth::Growth;
+use crate::model::held::{HeldLocks, HeldSince};
+use crate::model::held_watch::{Doing, HeldWatch};
+use crate::model::id_generator::IdGenerator;
+use crate::model::lease::Lease;
+use crate::model::lock::{Lock, LockMode, LockTag, LockType, Prepared, VirtualTransaction};
+use crate::model::lock_key::LockKey;
+use crate::model::lock_name::{Context, LockNames};
+use crate::model::lock_waits::{LockWaits, WaitCounter, WaitedLock};
+use crate::model::owner::Owner;
+use crate::model::past::{GraphFrom, KeptLook, Look, Past};
+use crate::model::plan::Rights;
+use crate::model::rate_limit::RateLimit;
+use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, merge_sets};
+use crate::model::snapshot::{Keepalives, Names, Pooling, Replay, Section, Server, Snapshot, Tls};
+use crate::model::systems::{Source, Systems, TableRows};
+use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
+use crate::model::view::{Sample, Series, View};
+use crate::model::wait_graph::{Answer, Party};
+use crate::model::work_queue::{Item, StateCount};
+use crate::model::{Text, Timestamp};
+use crate::sample;
+
+/// Values of every kind from one number.
+struct Dice(u64);
+
+impl Dice {
+    /// A number below 2^64, as `splitmix64` gives it (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.roll() % end
+    }
+
+    fn bool(&mut self) -> bool {
+        self.below(2) == 1
+    }
+
+    fn i64(&mut self) -> i64 {
+        match self.below(6) {
+            0 => i64::MIN,
+            1 => i64::MAX,
+            2 => self.roll().cast_signed(),
+            _ => self.below(1000).cast_signed() - 500,
+        }
+    }
+
+    fn u32(&mut self) -> u32 {
+        [0, u32::MAX, 7, self.0 as u32][self.below(4) as usize]
+    }
+
+    fn u16(&mut self) -> u16 {
+        self.u32() as u16
+    }
+
+    fn i32(&mut self) -> i32 {
+        [0, i32::MIN, i32::MAX, -1, self.0 as i32][self.below(5) as usize]
+    }
+
+    fn f64(&mut self) -> f64 {
+        [0.0, -1.5, 1e300, f64::MIN_POSITIVE, self.0 as f64][self.below(5) as usize]
+    }
+
+    fn time(&mut self) -> Timestamp {
+        let micros = [
+            0,
+            -1,
+            1_700_000_000_000_000,
+            -8_000_000_000_000_000_000 / 1000,
+            self.0 as i64 % 4_000_000_000_000_000,
+        ];
+        Timestamp::from_timestamp_micros(micros[self.below(5) as usize]).unwrap()
+    }
+
+    fn text(&mut self) -> Text {
+        ["", "a", "app", "报表\u{1b}[31m\0\n", "SELECT 1", "x".repeat(3000).as_str()][self.below(6) as usize]
+            .into()
+    }
+
+    fn bytes(&mut self) -> Arc<[u8]> {
+        let bytes: [&[u8]; 4] = [b"", b"\xff\0", b"key", &self.0.to_le_bytes()];
+        bytes[self.below(4) as usize].into()
+    }
+
+    fn maybe<T>(&mut self, value: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        (self.below(3) > 0).then(|| value(self))
+    }
+
+    fn some<T>(&mut self, most: u64, mut value: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.below(most + 1)).map(|_| value(self)).collect()
+    }
+
+    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len() as u64) as usize]
+    }
+
+    fn xact(&mut self) -> VirtualTransaction {
+        VirtualTransaction { proc_number: self.i32(), local_xid: self.u32() }
+    }
+
+    fn party(&mut self) -> Party {
+        if self.bool() { Party::Backend(self.i32()) } else { Party::Prepared(self.xact()) }
+    }
+
+    fn tag(&mut self) -> LockTag {
+        use LockType as T;
+        LockTag {
+            locktype: self.of(&[
+                T::Relation,
+                T::Tuple,
+                T::TransactionId,
+                T::VirtualXid,
+                T::Advisory,
+                T::Other,
+            ]),
+            database: self.maybe(Self::u32),
+            relation: self.maybe(Self::u32),
+            page: self.maybe(Self::u32),
+            tuple: self.maybe(Self::u16),
+            virtualxid: self.maybe(Self::xact),
+            transactionid: self.maybe(Self::u32),
+            classid: self.maybe(Self::u32),
+            objid: self.maybe(Self::u32),
+            objsubid: self.maybe(Self::u16),
+        }
+    }
+
+    fn lock(&mut self) -> Lock {
+        Lock {
+            tag: self.tag(),
+            mode: self.of(&LockMode::ALL),
+            granted: self.bool(),
+            pid: self.maybe(Self::i32),
+            virtualtransaction: self.xact(),
+            wait_start: self.maybe(Self::time),
+        }
+    }
+
+    fn backend(&mut self) -> Backend {
+        Backend {
+            pid: self.i32(),
+            backend_start: self.maybe(Self::time),
+            leader_pid: self.maybe(Self::i32),
+            datid: self.maybe(Self::u32),
+            database: self.maybe(Self::text),
+            user: self.maybe(Self::text),
+            usesysid: self.maybe(Self::u32),
+            application: self.maybe(Self::text),
+            client: self.maybe(Self::text),
+            client_port: self.maybe(Self::i32),
+            backend_type: self.maybe(Self::text),
+            state: self.maybe(|dice| dice.of(&State::ALL)),
+            wait_event_type: self.maybe(Self::text),
+            wait_event: self.maybe(Self::text),
+            xact_start: self.maybe(Self::time),
+            query_start: self.maybe(Self::time),
+            state_change: self.maybe(Self::time),
+            backend_xid: self.maybe(Self::u32),
+            backend_xmin: self.maybe(Self::u32),
+            query_id: self.maybe(Self::i64),
+            query: self.maybe(Self::text),
+        }
+    }
+
+    fn server(&mut self) -> Server {
+        Server {
+            host: self.text(),
+            port: self.u16(),
+            pooling: self.of(&[Pooling::None, Pooling::Sessions, Pooling::Transactions]),
+            tls: self.of(&[Tls::None, Tls::Require, Tls::VerifyCa, Tls::VerifyFull]),
+            version_num: self.u32(),
+            version: self.text(),
+            in_recovery: self.bool(),
+            database: self.text(),
+            datid: self.u32(),
+            user: self.text(),
+            own_pid: self.i32(),
+            connections: self.u32(),
+            max_connections: self.u32(),
+            deadlocks: self.roll(),
+            deadlocks_of: self.some(3, Self::u32).into(),
+            started_at: self.maybe(Self::time),
+            replayed_at: self.maybe(Self::time),
+            replay: self.of(&[Replay::Nothing, Replay::Some, Replay::All]),
+            keepalives: Keepalives {
+                idle: self.u32(),
+                interval: self.u32(),
+                count: self.u32(),
+                check: self.u32(),
+            },
+            query_size: self.u32(),
+            orphan_grace: self.maybe(Self::f64),
+            sees_all: self.bool(),
+        }
+    }
+
+    fn section<T>(&mut self, rows: Vec<T>) -> Section<T> {
+        Section { rows: Arc::new(rows), taken_at: self.maybe(Self::time), error: self.maybe(Self::text) }
+    }
+
+    fn rule(&mut self) -> KeyRule {
+        let text = self.text();
+        self.of(&[0, 1, 2, 3]).pipe(|kind| match kind {
+            0 => KeyRule::Unsaid,
+            1 => KeyRule::Id,
+            2 => KeyRule::LockId,
+            _ => KeyRule::Expression(text),
+        })
+    }
+
+    fn owner(&mut self) -> Owner {
+        Owner { name: self.text(), stranger: self.maybe(Self::text) }
+    }
+
+    fn growth(&mut self) -> Growth {
+        Growth { rows: self.roll(), is_limited: self.bool(), old: self.maybe(Self::roll) }
+    }
+
+    fn set(&mut self) -> TaskSet {
+        let tables = TaskTables {
+            table: self.u32(),
+            log: self.maybe(Self::u32),
+            schedules: self.text(),
+            executions: self.maybe(Self::text),
+            own_keys: self.bool(),
+            key_rule: self.rule(),
+            has_function: self.bool(),
+            owner: self.owner(),
+            growth: self.growth(),
+        };
+        let tasks = self.some(4, |dice| Schedule {
+            id: dice.i64(),
+            name: dice.maybe(Self::text),
+            kind: dice.maybe(Self::text),
+            cron: dice.maybe(Self::text),
+            enabled: dice.maybe(Self::bool),
+            last_run_at: dice.maybe(Self::time),
+            next_run_at: dice.maybe(Self::time),
+            priority: dice.maybe(Self::i64),
+            timeout: dice.maybe(Self::f64),
+            max_attempts: dice.maybe(Self::i64),
+            attempts: dice.maybe(Self::i64),
+            key: dice.maybe(Self::i64),
+        });
+        let executions = self.some(4, |dice| Execution {
+            id: dice.i64(),
+            task_id: dice.i64(),
+            worker: dice.maybe(Self::text),
+            status: dice.maybe(Self::text),
+            started_at: dice.maybe(Self::time),
+            completed_at: dice.maybe(Self::time),
+            error: dice.maybe(Self::text),
+            lock_id: dice.maybe(Self::i64),
+            backend_pid: dice.maybe(Self::i32),
+            backend_start: dice.maybe(Self::time),
+            attempt: dice.maybe(Self::i64),
+            heartbeat_at: dice.maybe(Self::time),
+            recovered_by: dice.maybe(Self::text),
+        });
+        let (tasks, executions) = (self.section(tasks), self.section(executions));
+        TaskSet::new(Arc::new(tables), tasks, executions).cut(self.bool(), self.bool())
+    }
+
+    fn tables<T>(&mut self, row: impl Fn(&mut Self) -> T) -> Vec<TableRows<T>> {
+        self.some(2, |dice| {
+            let rows = dice.some(4, &row);
+            TableRows {
+                source: Arc::new(Source {
+                    table: dice.u32(),
+                    name: dice.text(),
+                    own_keys: dice.bool(),
+                    key_rule: dice.rule(),
+                    has_function: dice.bool(),
+                    owner: dice.owner(),
+                    growth: dice.growth(),
+                }),
+                section: dice.section(rows),
+                is_cut: dice.bool(),
+            }
+        })
+    }
+
+    fn systems(&mut self) -> Systems {
+        let readings = self.some(5, |dice| ServerReading {
+            server: dice.text(),
+            keys: if dice.below(4) == 0 { Err(dice.text()) } else { Ok(dice.some(4, Self::reading)) },
+        });
+        let read_at = self.maybe(Self::time);
+        let redis = merge_sets(&readings, &[readings.len() / 2, readings.len() - readings.len() / 2]);
+        Systems {
+            leases: self.tables(|dice| Lease {
+                id: dice.text(),
+                owner: dice.maybe(Self::text),
+                renewed_at: dice.maybe(Self::time),
+                term: dice.maybe(Self::f64),
+                expires_at: dice.maybe(Self::time),
+                token: dice.maybe(Self::i64),
+                acquired_at: dice.maybe(Self::time),
+                released_at: dice.maybe(Self::time),
+                backend_pid: dice.maybe(Self::i32),
+                backend_start: dice.maybe(Self::time),
+                place: dice.maybe(|dice| (dice.u32(), dice.u16())),
+            }),
+            counts: self.tables(|dice| StateCount {
+                status: dice.maybe(Self::text),
+                count: dice.roll(),
+                is_more: dice.bool(),
+                oldest_at: dice.maybe(Self::time),
+                last_minute: dice.maybe(Self::roll),
+            }),
+            items: self.tables(|dice| Item {
+                id: dice.i64(),
+                name: dice.maybe(Self::text),
+                status: dice.maybe(Self::text),
+                worker: dice.maybe(Self::text),
+                created_at: dice.maybe(Self::time),
+                started_at: dice.maybe(Self::time),
+                completed_at: dice.maybe(Self::time),
+                attempt: dice.maybe(Self::i64),
+                max_attempts: dice.maybe(Self::i64),
+                backend_pid: dice.maybe(Self::i32),
+                backend_start: dice.maybe(Self::time),
+                heartbeat_at: dice.maybe(Self::time),
+                error: dice.maybe(Self::text),
+                timeout: dice.maybe(Self::f64),
+                due_at: dice.maybe(Self::time),
+                key: dice.maybe(Self::i64),
+            }),
+            limits: self.tables(|dice| RateLimit {
+                key: dice.text(),
+                count: dice.maybe(Self::i64),
+                window_start: dice.maybe(Self::time),
+                max_requests: dice.maybe(Self::i64),
+                expires_at: dice.maybe(Self::time),
+            }),
+            generators: self.tables(|dice| IdGenerator {
+                worker: dice.i64(),
+                sequence: dice.maybe(Self::i64),
+                last_timestamp: dice.maybe(Self::i64),
+            }),
+            redis: Arc::new(crate::model::redis_lease::RedisLeases { read_at, cut: self.bool(), ..redis }),
+        }
+    }
+
+    fn reading(&mut self) -> KeyReading {
+        let value = match self.below(3) {
+            0 => LockValue::Text { bytes: self.bytes(), whole: self.bool() },
+            1 => LockValue::Redisson {
+                holders: self.some(3, |dice| (dice.bytes(), dice.i64())),
+                mode: self.maybe(Self::bytes),
+            },
+            _ => LockValue::Other(self.text()),
+        };
+        let left = Duration::from_nanos(self.below(1 << 40));
+        let expiry = if self.bool() { Expiry::Never } else { Expiry::After(left) };
+        KeyReading { key: self.bytes(), value, expiry }
+    }
+
+    fn snapshot(&mut self) -> Snapshot {
+        let (server, backends) = (self.some(1, Self::server), self.some(9, Self::backend));
+        let (locks, sets) = (self.some(9, Self::lock), self.some(2, Self::set));
+        let prepared = self.some(3, |dice| Prepared {
+            transaction: dice.u32(),
+            gid: dice.text(),
+            prepared: dice.maybe(Self::time),
+            owner: dice.maybe(Self::text),
+            database: dice.maybe(Self::text),
+        });
+        Snapshot {
+            taken_at: self.time(),
+            server: self.section(server),
+            backends: self.section(backends),
+            locks: self.section(locks),
+            locks_omitted: self.roll(),
+            prepared: self.section(prepared),
+            task_sets: Arc::new(sets),
+            systems: Arc::new(self.systems()),
+            answers: self.some(3, Self::answer),
+            names: Arc::new(Names {
+                relations: self.some(5, |dice| ((dice.u32(), dice.u32()), dice.text())).into_iter().collect(),
+                databases: self.some(5, |dice| (dice.u32(), dice.text())).into_iter().collect(),
+            }),
+            poll_seconds: self.f64(),
+            adapters: Arc::default(),
+        }
+    }
+
+    fn answer(&mut self) -> Answer {
+        Answer { waiter: self.i32(), wait_start: self.maybe(Self::time), blockers: self.some(3, Self::i32) }
+    }
+
+    fn subject(&mut self) -> Subject {
+        match self.below(5) {
+            0 => Subject::Backend(BackendId { pid: self.i32(), backend_start: self.maybe(Self::time) }),
+            1 => Subject::Party(self.party()),
+            2 => Subject::Lock(self.tag()),
+            3 => Subject::Section(self.of(&["locks", "rate_limits"])),
+            _ => Subject::Lease(crate::model::systems::TextId(self.roll())),
+        }
+    }
+
+    fn past(&mut self) -> Past {
+        let held: HeldLocks = self
+            .some(9, |dice| {
+                let tag = LockTag { objid: Some(dice.u32()), ..LockTag::new(LockType::Advisory) };
+                ((dice.i32(), tag), HeldSince { proved: dice.time(), seen: dice.time() })
+            })
+            .into_iter()
+            .collect();
+        let holders: Vec<_> = self.some(5, |dice| {
+            let doing = dice.maybe(|dice| Doing {
+                backend_start: dice.time(),
+                xact_start: dice.maybe(Self::time),
+                state_change: dice.maybe(Self::time),
+            });
+            (dice.i32(), doing)
+        });
+        let starts = holders.iter().map(|(pid, _)| (*pid, self.time())).collect();
+        let waits = LockWaits {
+            since: self.maybe(Self::time),
+            locks: self.some(4, |dice| WaitedLock {
+                tag: dice.tag(),
+                name: dice.text(),
+                waits: dice.roll(),
+                total: dice.f64(),
+                longest: dice.f64(),
+                longest_mode: dice.of(&LockMode::ALL),
+                waiting: dice.u32(),
+                first: dice.time(),
+                last: dice.time(),
+            }),
+            forgotten: self.roll(),
+        };
+        let going_on = self.some(4, |dice| ((dice.i32(), dice.time()), dice.f64()));
+        Past {
+            held: HeldWatch::restored(held, holders.into_iter().collect(), starts),
+            waits: WaitCounter::restored(waits, going_on),
+            series: Arc::new(Series {
+                samples: self.some(5, |dice| Sample { at: dice.time(), waiting: dice.u32() }),
+                waiting_since: self.maybe(Self::time),
+            }),
+            graph_from: self.maybe(|dice| GraphFrom {
+                backends: Arc::new(dice.some(3, Self::backend)),
+                answers: dice.some(3, Self::answer),
+            }),
+            ..self.marks()
+        }
+    }
+
+    fn marks(&mut self) -> Past {
+        use crate::model::finding::deadlocks::{Broken, Counted, Seen, Victims};
+        let mut past = Past::default();
+        past.watch.free = self.some(4, |dice| ((dice.u32(), dice.i64()), dice.time())).into_iter().collect();
+        past.watch.idle = self.some(4, |dice| ((dice.i32(), dice.i64()), dice.time())).into_iter().collect();
+        past.new_roots.since =
+            self.some(4, |dice| (dice.party(), dice.maybe(Self::time))).into_iter().collect();
+        past.new_roots.has_looked = self.bool();
+        past.deadlocks.counted = self.maybe(|dice| Counted {
+            at: dice.time(),
+            deadlocks: dice.roll(),
+            databases: dice.some(3, Self::u32).into(),
+            started_at: dice.maybe(Self::time),
+        });
+        past.deadlocks.cycles = self.some(3, |dice| Seen {
+            parties: dice.some(3, Self::party),
+            said: dice.some(3, Self::text),
+            at: dice.time(),
+        });
+        past.deadlocks.broken = self.some(3, |dice| Broken {
+            at: dice.time(),
+            since: dice.time(),
+            rise: dice.roll(),
+            victims: dice
+                .maybe(|dice| Victims { parties: dice.some(3, Self::party), said: dice.some(3, Self::text) }),
+        });
+        past
+    }
+
+    /// The next look: most of it may be that of the one before.
+    fn look(&mut self, before: Option<&Look>) -> Look {
+        let snapshot = self.snapshot();
+        let shared = before.filter(|_| self.bool()).and_then(|look| look.view.snapshot.clone());
+        let snapshot = match shared {
+            Some(before) => {
+                Snapshot { taken_at: snapshot.taken_at, server: snapshot.server, ..Snapshot::clone(&before) }
+            }
+            None => snapshot,
+        };
+        let mut events = before.map(|look| Events::clone(&look.view.events)).unwrap_or_default();
+        let drafts = self.some(5, |dice| Draft {
+            who: dice.text(),
+            subject: dice.maybe(Self::subject),
+            length: dice.maybe(|dice| Length::AtMost(dice.f64())),
+            ..Draft::new(dice.time(), dice.of(&[Kind::WaitBegun, Kind::LinkLost]), Severity::Warning, "x")
+        });
+        events.extend(snapshot.taken_at, drafts);
+        let view = sample::Builder::default().view();
+        let view = View {
+            id: self.roll(),
+            snapshot: Some(Arc::new(snapshot)),
+            events: Arc::new(events),
+            rights: self.maybe(|dice| {
+                Arc::new(Rights {
+                    role: dice.text(),
+                    member_of: dice.some(3, Self::text),
+                    ..Rights::default()
+                })
+            }),
+            lock_names: before.filter(|_| self.bool()).map_or_else(
+                || {
+                    let names = LockNames::new([(LockKey::Bigint(7), self.text())]);
+                    let key = LockKey::Pair(-1, 3);
+                    Arc::new(names.with_learned_in("app".into(), true, [(key, "pair".into(), self.text())]))
+                },
+                |look| Arc::clone(&look.view.lock_names),
+            ),
+            ..view
+        };
+        let (past, notes) = (Arc::new(self.past()), self.some(2, Self::text).into());
+        Look { view: Arc::new(view), past, notes }
+    }
+}
+
+/// A value handed on.
+trait Pipe: Sized {
+    fn pipe<T>(self, then: impl FnOnce(Self) -> T) -> T {
+        then(self)
+    }
+}
+
+impl Pipe for i32 {}
+
+fn same_section<T: PartialEq + std::fmt::Debug>(kept: &Section<T>, was: &Section<T>) {
+    assert_eq!((&kept.rows, kept.taken_at, &kept.error), (&was.rows, was.taken_at, &was.error));
+}
+
+fn same_tables<T: PartialEq + std::fmt::Debug>(kept: &[TableRows<T>], was: &[TableRows<T>]) {
+    assert_eq!(kept.len(), was.len());
+    for (kept, was) in kept.iter().zip(was) {
+        same_growth(&kept.source.growth, &was.source.growth);
+        assert_eq!((&kept.source, kept.is_cut), (&was.source, was.is_cut));
+        same_section(&kept.section, &was.section);
+    }
+}
+
+/// A growth is equal to any other.
+fn same_growth(kept: &Growth, was: &Growth) {
+    assert_eq!((kept.rows, kept.is_limited, kept.old), (was.rows, was.is_limited, was.old));
+}
+
+fn same(kept: &KeptLook, look: &Look) {
+    let (new, old) = (&kept.snapshot, look.view.snapshot.as_ref().unwrap());
+    assert_eq!((kept.id, new.taken_at, new.locks_omitted), (look.view.id, old.taken_at, old.locks_omitted));
+    assert_eq!(new.poll_seconds.to_bits(), old.poll_seconds.to_bits());
+    same_section(&new.server, &old.server);
+    same_section(&new.backends, &old.backends);
+    same_section(&new.locks, &old.locks);
+    same_section(&new.prepared, &old.prepared);
+    assert_eq!(new.answers, old.answers);
+    assert_eq!((&new.names.relations, &new.names.databases), (&old.names.relations, &old.names.databases));
+    assert_eq!(new.task_sets.len(), old.task_sets.len());
+    for (new, old) in new.task_sets.iter().zip(old.task_sets.iter()) {
+        same_growth(&new.tables.growth, &old.tables.growth);
+        assert_eq!(new.tables, old.tables);
+        same_section(&new.tasks, &old.tasks);
+        same_section(&new.executions, &old.executions);
+        assert_eq!((new.tasks_cut, new.running_cut), (old.tasks_cut, old.running_cut));
+    }
+    let (new, old) = (&new.systems, &old.systems);
+    same_tables(&new.leases, &old.leases);
+    same_tables(&new.counts, &old.counts);
+    same_tables(&new.items, &old.items);
+    same_tables(&new.limits, &old.limits);
+    same_tables(&new.generators, &old.generators);
+    assert_eq!(new.redis, old.redis);
+    assert_eq!((&kept.notes, &kept.rights), (&look.notes, &look.view.rights));
+    let of =
+        |names: &LockNames, key| names.resolve(key, Context { database: Some("app"), ..Context::default() });
+    for key in [LockKey::Bigint(7), LockKey::Pair(-1, 3), LockKey::Bigint(8)] {
+        assert_eq!(of(&kept.lock_names, key), of(&look.view.lock_names, key));
+    }
+    let (new, old) = (&kept.past, &look.past);
+    assert_eq!(new.series, old.series);
+    assert_eq!(new.held.since, old.held.since);
+    assert_eq!(new.held.holders, old.held.holders);
+    assert_eq!(new.held.starts, old.held.starts);
+    assert_eq!(new.waits.waits, old.waits.waits);
+    let seconds = |past: &Past| {
+        let waits = past.waits.going_on.iter();
+        waits
+            .map(|(wait, counted)| (*wait, counted.seconds.to_bits()))
+            .collect::<std::collections::BTreeMap<_, _>>()
+    };
+    assert_eq!(seconds(new), seconds(old));
+    assert_eq!((&new.watch.free, &new.watch.idle), (&old.watch.free, &old.watch.idle));
+    assert_eq!(new.new_roots.since, old.new_roots.since);
+    assert_eq!(format!("{:?}", new.deadlocks), format!("{:?}", old.deadlocks));
+    let stale = look.view.snapshot.as_ref().unwrap().locks.error.is_some();
+    assert_eq!(new.graph_from, old.graph_from.clone().filter(|_| stale));
+}
+
+/// Encodes looks, and reads them again group by group.
+fn round_trip(looks: &[Look]) -> Vec<Frame> {
+    let mut encoder = Encoder::with_events();
+    let frames: Vec<Frame> = looks.iter().map(|look| encoder.encode(look).unwrap()).collect();
+    let mut group = Group::default();
+    let mut first = 0;
+    for (at, (frame, look)) in frames.iter().zip(looks).enumerate() {
+        if frame.is_key {
+            (group, first) = (Group::default(), at);
+        }
+        group.open(&frame.bytes).unwrap();
+        let kept = group.look(at - first).unwrap();
+        same(&kept, look);
+        // Of what was before the group there is the end.
+        let end = |events: &Events| events.iter().rev().take(5).cloned().collect::<Vec<Event>>();
+        assert_eq!(end(&kept.events), end(&look.view.events));
+    }
+    frames
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_was_seen_is_read_again_as_it_was(seed in any::<u64>()) {
+        let mut dice = Dice(seed);
+        let mut looks: Vec<Look> = Vec::new();
+        for _ in 0..4 {
+            let look = dice.look(looks.last());
+            looks.push(look);
+        }
+        round_trip(&looks);
+    }
+
+    #[test]
+    fn what_is_damaged_is_refused_or_read_and_never_panics(
+        seed in any::<u64>(), at in any::<prop::sample::Index>(), with in any::<u8>(), cut in any::<prop::sample::Index>(),
+    ) {
+        let mut dice = Dice(seed);
+        let mut encoder = Encoder::with_events();
+        let first = dice.look(None);
+        let second = dice.look(Some(&first));
+        let frames = [encoder.encode(&first).unwrap(), encoder.encode(&second).unwrap()];
+        let mut group = Group::default();
+        for frame in frames {
+            let mut bytes = frame.bytes;
+            let place = at.index(bytes.len());
+            bytes[place] ^= with;
+            if with % 4 == 0 {
+                bytes.truncate(cut.index(bytes.len()));
+            }
+            if group.open(&bytes).is_ok() {
+                let _ = group.look(group.len() - 1);
+            }
+        }
+    }
+
+    /// Behind a checksum nothing is damaged by accident; somebody may have made it.
+    #[test]
+    fn what_is_made_up_is_refused_or_read_and_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let mut group = Group::default();
+        let mut packed = Vec::with_capacity(1000);
+        zstd_safe::compress(&mut packed, &bytes, 1).unwrap();
+        if group.open(&packed).is_ok() {
+            let _ = group.look(0);
+        }
+        let _ = Group::default().open(&bytes);
+    }
+}
+
+/// Scenes as a server gives them, with time going on.
+#[test]
+fn real_looks_are_read_again_in_groups() {
+    let looks: Vec<Look> = (0..150)
+        .map(|second| {
+            let now = f64::from(second);
+            let scene = if second % 40 < 20 { sample::incident(now) } else { sample::jobs(now) };
+            let view = sample::view(scene.snapshot(), second as u64);
+            Look { view: Arc::new(view), past: Arc::default(), notes: Arc::default() }
+        })
+        .collect();
+    let frames = round_trip(&looks);
+    let keys: Vec<usize> =
+        frames.iter().enumerate().filter(|(_, frame)| frame.is_key).map(|(at, _)| at).collect();
+    assert_eq!(keys, [0, 64, 128]);
+    let (key, next) = (&frames[0], &frames[1]);
+    assert!(next.bytes.len() * 4 < key.bytes.len(), "{} and {} bytes", key.bytes.len(), next.bytes.len());
+}
+
+#[test]
+fn a_look_needs_those_before_it_in_its_group() {
+    let mut encoder = Encoder::default();
+    let look = |now: f64| Look {
+        view: Arc::new(sample::incident(now).view()),
+        past: Arc::default(),
+        notes: Arc::default(),
+    };
+    let frames = [encoder.encode(&look(0.0)).unwrap(), encoder.encode(&look(1.0)).unwrap()];
+    let mut group = Group::default();
+    let opened = group.open(&frames[1].bytes);
+    assert!(opened.is_err() || group.look(0).is_err(), "{opened:?}");
+    encoder.begin_group();
+    assert!(encoder.encode(&look(2.0)).unwrap().is_key);
+}
