@@ -7,10 +7,12 @@ use tokio::sync::{Notify, watch};
 
 use super::digest::Digest;
 use super::event_sender::{EventSender, Reader};
+use super::history::Keeper;
 use super::learn::Learned;
 use super::lines::Line;
 use crate::clock;
 use crate::model::lock_name::LockNames;
+use crate::model::past::Past;
 use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
@@ -74,6 +76,10 @@ pub struct Live {
     /// What others tell, and where it is read.
     event_sender: EventSender,
     told: Reader,
+    /// Who keeps the looks; none where nobody does.
+    keeper: Option<Keeper>,
+    /// What was remembered before the next snapshot.
+    past: Arc<Past>,
     /// The connection of the poll, for whoever has no other; none while it is lost.
     line: watch::Sender<Option<Line>>,
     /// Since the last poll that was answered.
@@ -102,7 +108,19 @@ impl Live {
                     );
                     let (backoff, (event_sender, told)) = (Backoff::default(), EventSender::new());
                     let line = watch::Sender::new(Line::of(&session));
-                    return Ok(Self { info, settings, session, digest, event_sender, told, line, backoff });
+                    let (keeper, past) = (None, digest.past());
+                    return Ok(Self {
+                        info,
+                        settings,
+                        session,
+                        digest,
+                        event_sender,
+                        told,
+                        keeper,
+                        past,
+                        line,
+                        backoff,
+                    });
                 }
                 Err(error) if error.is_temporary() => {
                     waiting(&error);
@@ -117,6 +135,11 @@ impl Live {
     #[must_use]
     pub fn event_sender(&self) -> EventSender {
         self.event_sender.clone()
+    }
+
+    /// From now on every look is handed over, after its picture.
+    pub fn keep_looks(&mut self, keeper: Keeper) {
+        self.keeper = Some(keeper);
     }
 
     /// The connection of the poll, which serves where there is no other.
@@ -144,6 +167,7 @@ impl Live {
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
+                    self.keep_look();
                     self.rest(started, &mut control, &views).await
                 }
                 Err(error) => Wake::Lost(error),
@@ -165,6 +189,14 @@ impl Live {
         let before = digest.view();
         let poll = Box::pin(session.poll(before.snapshot.as_deref()));
         telling(digest, told, views, poll).await
+    }
+
+    /// Hands the last look over.
+    fn keep_look(&mut self) {
+        if let Some(keeper) = &self.keeper {
+            let past = std::mem::replace(&mut self.past, self.digest.past());
+            keeper.keep(self.digest.look(past));
+        }
     }
 
     /// Takes names in that were learned since the last poll.
@@ -226,6 +258,7 @@ impl Live {
             if views.send(self.digest.link_lost(&reason, self.backoff.attempts(), delay)).is_err() {
                 return false;
             }
+            self.past = self.digest.past();
             let Self { info, settings, digest, told, .. } = self;
             let open = Box::pin(async {
                 tokio::select! {

@@ -4,6 +4,7 @@
 mod diff;
 pub mod digest;
 pub mod event_sender;
+pub mod history;
 pub mod learn;
 pub mod lines;
 pub mod live;

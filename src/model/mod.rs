@@ -25,6 +25,7 @@ pub mod snapshot_index;
 pub mod systems;
 pub mod task;
 pub mod thresholds;
+pub mod timeline;
 pub mod view;
 pub mod words;
 pub mod work_queue;

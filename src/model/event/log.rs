@@ -62,16 +62,25 @@ impl Events {
         self.make_room();
     }
 
-    /// Those before the event with this number, of what is kept.
+    /// The events from one number up to another, as far as they are in one of these logs, which share what they have in common.
     #[must_use]
-    pub fn until(&self, end: u64) -> Self {
-        let count = usize::try_from(end.saturating_sub(self.dropped)).unwrap_or(usize::MAX).min(self.len());
-        let mut pieces: Vec<_> = self.pieces.iter().take(count.div_ceil(PIECE)).cloned().collect();
-        let rest = count % PIECE;
-        if let Some(last) = pieces.last_mut().filter(|last| rest > 0 && last.len() > rest) {
-            *last = Arc::new(last.get(..rest).unwrap_or_default().to_vec());
+    pub fn part<'a>(logs: impl IntoIterator<Item = &'a Arc<Self>> + Clone, from: u64, end: u64) -> Self {
+        let size = PIECE as u64;
+        let mut part = Self { pieces: Vec::new(), dropped: from };
+        for place in from / size..end.div_ceil(size) {
+            let wanted = usize::try_from(end - place * size).unwrap_or(usize::MAX).min(PIECE);
+            let mut pieces = logs.clone().into_iter().filter_map(|log| {
+                let at = usize::try_from(place.checked_sub(log.dropped / size)?).ok()?;
+                log.pieces.get(at).filter(|piece| piece.len() >= wanted)
+            });
+            match pieces.next() {
+                Some(piece) if piece.len() == wanted => part.pieces.push(Arc::clone(piece)),
+                Some(piece) => part.pieces.push(Arc::new(piece.get(..wanted).unwrap_or_default().to_vec())),
+                // Without it those before are no use either.
+                None => part = Self { pieces: Vec::new(), dropped: (place + 1) * size },
+            }
         }
-        Self { pieces, dropped: self.dropped }
+        part
     }
 
     /// Takes in what was seen at one moment, in order. The oldest make room.

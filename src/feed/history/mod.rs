@@ -1,0 +1,123 @@
+//! Looks of the last minutes, compressed, and views of them made anew.
+//!
+//! All of it happens on a thread of its own: the poll hands a look over after its picture is published, and never waits.
+
+mod store;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tokio::sync::mpsc as answers;
+
+pub use store::{NotThere, Store};
+
+use crate::model::past::Look;
+use crate::model::thresholds::Thresholds;
+use crate::model::timeline::{PastView, Step};
+use crate::model::view::TargetId;
+
+/// Looks that may wait to be kept. More are not: the poll goes on whatever this thread does.
+const QUEUE: usize = 8;
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// No look that is older than the newest by more than this; 0 keeps nothing.
+    pub length: Duration,
+    /// Bytes that the looks may take; 0 keeps nothing.
+    pub memory: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { length: Duration::from_secs(15 * 60), memory: 64 << 20 }
+    }
+}
+
+impl Limits {
+    /// Whether anything is kept.
+    #[must_use]
+    pub fn keep(&self) -> bool {
+        self.memory > 0 && !self.length.is_zero()
+    }
+}
+
+enum Command {
+    Keep(Look),
+    Go { from: u64, step: Step },
+}
+
+/// What came of going somewhere: a view of the past; none where that is the newest look, and it is live again.
+pub type Answer = Result<Option<Arc<PastView>>, NotThere>;
+
+/// The end at which looks are handed over.
+#[derive(Debug, Clone)]
+pub struct Keeper {
+    commands: mpsc::Sender<Command>,
+    queued: Arc<AtomicUsize>,
+}
+
+impl Keeper {
+    /// Hands a look over. One for which there is no room is not kept.
+    pub fn keep(&self, look: Look) {
+        if self.queued.fetch_add(1, Ordering::Relaxed) < QUEUE && self.commands.send(Command::Keep(look)).is_ok() {
+            return;
+        }
+        self.queued.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The end at which one asks for the past.
+#[derive(Debug)]
+pub struct History {
+    commands: mpsc::Sender<Command>,
+    answers: answers::UnboundedReceiver<Answer>,
+}
+
+impl History {
+    /// Asks for the look that a step from a view leads to; it comes with [`Self::answer`].
+    pub fn go(&self, from: u64, step: Step) {
+        // Without the thread there is no answer, and a panic of it ends the program.
+        let _ = self.commands.send(Command::Go { from, step });
+    }
+
+    /// The next answer; never one once the thread has ended.
+    pub async fn answer(&mut self) -> Answer {
+        match self.answers.recv().await {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Starts the thread. It ends when both ends are gone.
+///
+/// # Errors
+/// When the system has no thread to give.
+pub fn start(limits: Limits, target: TargetId, thresholds: Thresholds) -> std::io::Result<(Keeper, History)> {
+    let (commands, received) = mpsc::channel();
+    let (sender, answers) = answers::unbounded_channel();
+    let queued = Arc::new(AtomicUsize::new(0));
+    let taken = Arc::clone(&queued);
+    let serve = move || {
+        let mut store = Store::new(limits, target, thresholds);
+        for command in received {
+            match command {
+                Command::Keep(look) => {
+                    taken.fetch_sub(1, Ordering::Relaxed);
+                    store.keep(&look);
+                }
+                Command::Go { from, step } => {
+                    // Who asked may be gone.
+                    let _ = sender.send(store.go(from, step));
+                }
+            }
+        }
+    };
+    std::thread::Builder::new().name("history".to_owned()).spawn(serve)?;
+    Ok((Keeper { commands: commands.clone(), queued }, History { commands, answers }))
+}

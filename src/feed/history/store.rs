@@ -1,0 +1,263 @@
+//! What is kept, and how one gets at it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::Limits;
+use crate::feed::digest::Digest;
+use crate::model::Timestamp;
+use crate::model::event::Events;
+use crate::model::past::{KeptLook, Look};
+use crate::model::thresholds::Thresholds;
+use crate::model::timeline::{Moment, PastView, Step, Trouble};
+use crate::model::view::TargetId;
+use crate::wire::record::{Encoder, Group, RecordError};
+
+/// About what an event takes, in bytes.
+const EVENT: usize = 400;
+
+/// After so many events the log is kept again: it forgets the oldest, which looks of before had.
+const LOG: u64 = 8192;
+
+/// Why there is no such look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotThere {
+    /// None is kept yet.
+    #[error("no look is kept yet")]
+    Nothing,
+    /// It was the first.
+    #[error("the past begins here")]
+    Begin,
+    /// Nothing is wrong before.
+    #[error("no trouble before this")]
+    NoTroubleBefore,
+    /// Nothing is wrong later.
+    #[error("no trouble after this")]
+    NoTroubleAfter,
+    /// It was damaged, or too large.
+    #[error("this look cannot be shown: {0}")]
+    Unreadable(#[from] RecordError),
+}
+
+/// A look, and which events it had.
+#[derive(Debug, Clone, Copy)]
+struct Kept {
+    moment: Moment,
+    /// The number of the first event it had, and of the one after its last.
+    events: (u64, u64),
+}
+
+/// Looks that need nothing before them.
+#[derive(Debug, Default)]
+struct KeptGroup {
+    looks: Vec<Kept>,
+    frames: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+/// The looks of the last minutes.
+#[derive(Debug)]
+pub struct Store {
+    limits: Limits,
+    target: TargetId,
+    thresholds: Thresholds,
+    encoder: Encoder,
+    groups: VecDeque<KeptGroup>,
+    /// Groups that were dropped.
+    dropped: u64,
+    bytes: usize,
+    /// What has happened, from time to time and up to the last look. Each shares most of what the one before has.
+    logs: VecDeque<Arc<Events>>,
+    /// The group that was opened last, by its number from the first there ever was.
+    opened: Option<(u64, Group)>,
+}
+
+impl Store {
+    /// One with nothing in it.
+    #[must_use]
+    pub fn new(limits: Limits, target: TargetId, thresholds: Thresholds) -> Self {
+        Self {
+            limits,
+            target,
+            thresholds,
+            encoder: Encoder::default(),
+            groups: VecDeque::new(),
+            dropped: 0,
+            bytes: 0,
+            logs: VecDeque::new(),
+            opened: None,
+        }
+    }
+
+    /// Keeps a look. The oldest make room.
+    pub fn keep(&mut self, look: &Look) {
+        let Some(snapshot) = look.view.snapshot.as_deref() else { return };
+        // One that cannot be kept is missing; the next begins a group.
+        let Ok(frame) = self.encoder.encode(look) else { return };
+        let events = &look.view.events;
+        let end = end(events);
+        let before = self.last().map_or(end, |last| last.events.1);
+        let trouble = self.note_trouble(events, before);
+        let moment =
+            Moment { id: look.view.id, at: snapshot.taken_at, waiting: look.view.graph.waiting, trouble };
+        if frame.is_key || self.groups.is_empty() {
+            self.groups.push_back(KeptGroup::default());
+        }
+        self.keep_log(events, frame.is_key);
+        if let Some(group) = self.groups.back_mut() {
+            let bytes = frame.bytes.len() + size_of::<Kept>();
+            group.looks.push(Kept { moment, events: (events.dropped(), end) });
+            group.frames.push(frame.bytes);
+            group.bytes += bytes;
+            self.bytes += bytes;
+        }
+        self.make_room(moment.at);
+    }
+
+    /// Bytes that all of it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let events = self.logs.back().zip(self.logs.front()).map_or(0, |(newest, oldest)| {
+            let all = end(newest).saturating_sub(oldest.dropped());
+            usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(newest.len())
+        });
+        self.bytes + events * EVENT
+    }
+
+    /// The worst that happened since a look; what happened after that look was lost belongs to it.
+    fn note_trouble(&mut self, events: &Events, from: u64) -> Option<Trouble> {
+        let new = (from..end(events)).filter_map(|number| Trouble::of(events.get(number)?.kind));
+        let (silent, other): (Vec<_>, Vec<_>) = new.partition(|trouble| *trouble == Trouble::NoAnswer);
+        if !silent.is_empty()
+            && let Some(last) = self.groups.back_mut().and_then(|group| group.looks.last_mut())
+        {
+            last.moment.trouble = last.moment.trouble.max(Some(Trouble::NoAnswer));
+        }
+        other.into_iter().max()
+    }
+
+    fn last(&self) -> Option<&Kept> {
+        self.groups.back()?.looks.last()
+    }
+
+    /// The newest log is that of the last look; those that stay are from the beginning of a group, or many events apart.
+    fn keep_log(&mut self, events: &Arc<Events>, begins: bool) {
+        let before = self.logs.len().checked_sub(2).and_then(|at| self.logs.get(at));
+        let is_far = before.is_none_or(|before| end(events).saturating_sub(end(before)) >= LOG);
+        if !begins && !is_far {
+            self.logs.pop_back();
+        }
+        self.logs.push_back(Arc::clone(events));
+    }
+
+    fn make_room(&mut self, now: Timestamp) {
+        let oldest = chrono::TimeDelta::from_std(self.limits.length).ok().and_then(|length| now.checked_sub_signed(length));
+        let is_old = |group: &KeptGroup| {
+            group.looks.last().zip(oldest).is_some_and(|(last, oldest)| last.moment.at < oldest)
+        };
+        while self.groups.len() > 1
+            && (self.bytes() > self.limits.memory || self.groups.front().is_some_and(is_old))
+        {
+            let Some(group) = self.groups.pop_front() else { return };
+            self.bytes -= group.bytes;
+            self.dropped += 1;
+            let first = self.groups.front().and_then(|group| group.looks.first()).map(|look| look.events);
+            // Who needs events of before has them in the next log, too.
+            while self.logs.len() > 1
+                && let (Some(log), Some(first)) = (self.logs.front(), first)
+                && end(log) < first.1
+            {
+                self.logs.pop_front();
+            }
+        }
+    }
+
+    fn looks(&self) -> impl Iterator<Item = &Kept> {
+        self.groups.iter().flat_map(|group| &group.looks)
+    }
+
+    /// The look that a step from a view leads to; none where that is the newest.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub fn go(&mut self, from: u64, step: Step) -> Result<Option<Arc<PastView>>, NotThere> {
+        let moments: Vec<Moment> = self.looks().map(|kept| kept.moment).collect();
+        let Some(place) = find(&moments, from, step)? else { return Ok(None) };
+        let kept = self.read(place)?;
+        let view = Digest::view_of(kept, self.target, &self.thresholds);
+        Ok(Some(Arc::new(PastView { view, place, moments: moments.into() })))
+    }
+
+    /// Reads the look at a place.
+    fn read(&mut self, place: usize) -> Result<KeptLook, NotThere> {
+        let mut at = place;
+        let mut number = 0;
+        for group in &self.groups {
+            if at < group.looks.len() {
+                break;
+            }
+            at -= group.looks.len();
+            number += 1;
+        }
+        let group = self.groups.get(number).ok_or(NotThere::Nothing)?;
+        let number = self.dropped + number as u64;
+        let (_, opened) = match self.opened.take_if(|(known, _)| *known == number) {
+            Some(known) => self.opened.insert(known),
+            None => self.opened.insert((number, Group::default())),
+        };
+        for frame in group.frames.get(opened.len()..=at).unwrap_or_default() {
+            opened.open(frame)?;
+        }
+        let look = opened.look(at)?;
+        let (first, end) = group.looks.get(at).ok_or(NotThere::Nothing)?.events;
+        Ok(KeptLook { events: Arc::new(Events::part(&self.logs, first, end)), ..look })
+    }
+}
+
+fn end(events: &Events) -> u64 {
+    events.dropped() + events.len() as u64
+}
+
+/// The place of the look that a step leads to; none where it leads beyond the newest.
+fn find(moments: &[Moment], from: u64, step: Step) -> Result<Option<usize>, NotThere> {
+    let last = moments.len().checked_sub(1).ok_or(NotThere::Nothing)?;
+    // What was shown may be gone from memory by now, and a view in which something was told has that of the look before.
+    let here = moments.iter().rposition(|moment| moment.id <= from);
+    let now = here.and_then(|here| moments.get(here)).map(|moment| moment.at);
+    let at_or_before = |time: Timestamp| moments.iter().rposition(|moment| moment.at <= time);
+    match step {
+        Step::Looks(count) if count < 0 => match here {
+            Some(0) | None => Err(NotThere::Begin),
+            Some(here) => Ok(Some(here.saturating_sub(count.unsigned_abs() as usize))),
+        },
+        Step::Looks(count) => {
+            let to = here.map_or(0, |here| here + count.unsigned_abs() as usize);
+            Ok((to <= last).then_some(to))
+        }
+        Step::Seconds(seconds) => {
+            let time = now.map(|now| now + chrono::TimeDelta::seconds(seconds.into()));
+            match (time, seconds < 0) {
+                (_, true) if here.is_none_or(|here| here == 0) => Err(NotThere::Begin),
+                (None, _) => Ok(Some(0)),
+                (Some(time), true) => Ok(Some(at_or_before(time).unwrap_or(0))),
+                (Some(time), false) => {
+                    let later = moments.iter().enumerate().skip(here.map_or(0, |here| here + 1));
+                    Ok(later.map(|(at, moment)| (at, moment.at)).find(|(_, at)| *at >= time).map(|(at, _)| at))
+                }
+            }
+        }
+        Step::TroubleBefore => {
+            let before = moments.get(..here.unwrap_or(0)).unwrap_or_default();
+            let found = before.iter().rposition(|moment| moment.trouble.is_some());
+            found.map(Some).ok_or(NotThere::NoTroubleBefore)
+        }
+        Step::NextTrouble => {
+            let later = moments.iter().enumerate().skip(here.map_or(0, |here| here + 1));
+            let found = later.filter(|(_, moment)| moment.trouble.is_some()).map(|(at, _)| at).next();
+            found.map(Some).ok_or(NotThere::NoTroubleAfter)
+        }
+        Step::Time(time) => Ok(Some(at_or_before(time).unwrap_or(0))),
+        Step::Seen(time) => Ok(Some(moments.iter().position(|moment| moment.at >= time).unwrap_or(last))),
+        Step::Worst => Ok(moments.iter().enumerate().max_by_key(|(_, moment)| moment.waiting).map(|(at, _)| at)),
+    }
+}
