@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::commands::CommandId;
 use super::screens::Screen;
 use crate::keys::{Code, Key};
+use crate::model::timeline::Step;
 
 pub use bindings::{BINDINGS, Binding, binding};
 
@@ -55,6 +56,20 @@ pub enum Action {
     MarkAll,
     /// Stay with a row across screens.
     Follow,
+    /// The look before.
+    LookBack,
+    /// The look after.
+    LookOn,
+    /// A minute back.
+    MinuteBack,
+    /// A minute on.
+    MinuteOn,
+    /// The last look with trouble before.
+    TroubleBefore,
+    /// The next look with trouble.
+    NextTrouble,
+    /// To a time.
+    GoToTime,
     /// Stop and go on.
     Pause,
     /// Poll more often.
@@ -84,6 +99,20 @@ pub enum Action {
 }
 
 impl Action {
+    /// Where it leads in time; none for what does not.
+    #[must_use]
+    pub fn step(self) -> Option<Step> {
+        Some(match self {
+            Self::LookBack => Step::Looks(-1),
+            Self::LookOn => Step::Looks(1),
+            Self::MinuteBack => Step::Seconds(-60),
+            Self::MinuteOn => Step::Seconds(60),
+            Self::TroubleBefore => Step::TroubleBefore,
+            Self::NextTrouble => Step::NextTrouble,
+            _ => return None,
+        })
+    }
+
     /// Whether it acts on the server.
     #[must_use]
     pub fn acts(self) -> bool {

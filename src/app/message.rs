@@ -7,6 +7,7 @@ use super::page::FindingId;
 use super::panes::Pane;
 use crate::keys::Key;
 use crate::model::plan::{ActionCommand, RecoveryPlan, Report, Request};
+use crate::model::timeline::{PastView, Step};
 use crate::model::view::{TargetId, View};
 
 /// Something happened.
@@ -30,6 +31,8 @@ pub enum Message {
     Progress(u64, usize),
     /// What came of a command.
     Reported(Arc<Report>),
+    /// Where a step in time led; none where that is now. Or in a line why it led nowhere.
+    Past(Result<Option<Arc<PastView>>, String>),
     /// A frame is on the screen, and whoever sits there had a moment to see it: the revision of the dialog in it.
     Drawn(Option<u64>),
     /// Time went by. The seconds since the last view arrived, by the clock of this machine.
@@ -62,6 +65,13 @@ pub enum Effect {
     Refresh,
     /// Poll at another interval, in seconds.
     SetInterval(f64),
+    /// Go to another look, from the view with this number; it comes as [`Message::Past`].
+    Go {
+        /// The number of the view.
+        from: u64,
+        /// Where to.
+        step: Step,
+    },
     /// Put this text on the terminal's clipboard.
     Copy(String),
     /// Switch mouse reporting.

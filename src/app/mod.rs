@@ -18,6 +18,7 @@ pub mod page;
 pub mod pane;
 pub mod panes;
 pub mod screens;
+pub mod time;
 mod update;
 
 #[cfg(test)]
@@ -34,7 +35,9 @@ use page::{Page, Prompt};
 use pane::PaneState;
 use panes::{Pane, PaneMap, RowId};
 use screens::{Has, Screen};
+use update::Going;
 
+use crate::model::timeline::PastView;
 use crate::model::view::{Link, View};
 
 /// The smallest terminal that the screens are laid out for. On a smaller one nothing is shown but how to get out. From
@@ -66,6 +69,8 @@ pub struct Settings {
     pub note: Option<String>,
     /// Nothing can be asked for that acts: its keys are not bound.
     pub read_only: bool,
+    /// Looks are kept, and one can go back to them.
+    pub history: bool,
 }
 
 impl Default for Settings {
@@ -76,6 +81,7 @@ impl Default for Settings {
             offset: chrono::Offset::fix(&chrono::Utc),
             note: None,
             read_only: false,
+            history: false,
         }
     }
 }
@@ -104,8 +110,12 @@ pub struct App {
     pub settings: Settings,
     /// What the screens show.
     pub view: Option<Arc<View>>,
-    /// The newest view, while the screens are held still.
+    /// The newest view, while the screens are held still or show the past.
     pub latest: Option<Arc<View>>,
+    /// What the screens show, where that is not now.
+    pub past: Option<Arc<PastView>>,
+    /// On the way to another look.
+    going: Option<Going>,
     /// Held still.
     pub paused: bool,
     /// Where things are in `view`.
@@ -168,6 +178,8 @@ impl App {
             settings,
             view: None,
             latest: None,
+            past: None,
+            going: None,
             paused: false,
             index: ViewIndex::default(),
             screen: Screen::Overview,

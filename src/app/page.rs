@@ -46,9 +46,20 @@ pub enum Page {
     },
 }
 
-/// A filter that is being typed.
+/// What is being typed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Typing {
+    /// A filter.
+    Filter,
+    /// A time to go to.
+    Time,
+}
+
+/// A filter or a time that is being typed.
 #[derive(Debug, Clone)]
 pub struct Prompt {
+    /// What it is.
+    pub typing: Typing,
     /// For which table.
     pub pane: Pane,
     /// The line.

@@ -3,6 +3,7 @@
 mod dialogs;
 mod filters;
 mod identity;
+mod past;
 mod pool;
 mod screens;
 mod signs;

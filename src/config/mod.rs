@@ -6,6 +6,7 @@ pub mod adapter;
 pub mod duration;
 mod error;
 mod expected;
+mod history;
 mod location;
 mod reader;
 mod redis_servers;
@@ -19,6 +20,7 @@ pub use adapter::{AdapterChoice, AdapterChoices};
 pub use error::{ConfigError, Mistake, Position};
 pub use location::{Location, locate};
 
+use crate::feed::history::Limits;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use crate::redis::RedisSets;
@@ -46,6 +48,8 @@ pub struct Config {
     pub tables: BTreeMap<&'static str, String>,
     /// `[thresholds]`, and the blockers of `[[expected]]`.
     pub thresholds: Thresholds,
+    /// `[history]`: how much of the past is kept.
+    pub history: Limits,
     /// `[[lock_names]]`.
     pub lock_names: Vec<NamedLock>,
     /// `[[lock_name_queries]]`.
@@ -69,6 +73,7 @@ impl Default for Config {
             trusted_owners: Vec::new(),
             tables: BTreeMap::new(),
             thresholds: Thresholds::default(),
+            history: Limits::default(),
             lock_names: Vec::new(),
             lock_name_queries: Vec::new(),
             redis: Redis::default(),

@@ -8,7 +8,7 @@ use super::reader::{Reader, Value, get, integer, number};
 use super::{
     Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, duration,
 };
-use super::{adapter, expected, redis_servers};
+use super::{adapter, expected, history, redis_servers};
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
@@ -23,6 +23,7 @@ const SECTIONS: [&str; 12] = [
     "targets",
     "tables",
     "thresholds",
+    "history",
     "lock_names",
     "lock_name_queries",
     "expected",
@@ -48,6 +49,7 @@ pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks
             "targets" => targets(reader, value, &mut config),
             "tables" => tables(reader, value, &mut config),
             "thresholds" => thresholds(reader, value, &mut config.thresholds),
+            "history" => config.history = history::history(reader, value),
             "lock_names" => lock_names(reader, value, &mut config),
             "lock_name_queries" => lock_name_queries(reader, value, &mut config),
             "expected" => config.thresholds.expected = expected::blockers(reader, value),

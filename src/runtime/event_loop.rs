@@ -18,6 +18,7 @@ use crate::action::executor::{self, Answer, Executor, Order};
 use crate::app::App;
 use crate::app::message::{Effect, Message};
 use crate::clock;
+use crate::feed::history::{self, History};
 use crate::model::view::{Link, View};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
@@ -38,6 +39,8 @@ pub struct Source {
     pub set_interval: Box<dyn Fn(f64) + Send>,
     /// Who carries out what somebody confirms; none where nobody may act.
     pub executor: Option<Executor>,
+    /// The looks that are kept; none where none are.
+    pub history: Option<History>,
     /// Is told whether a question is open, or what was confirmed is not done yet.
     pub asking: Box<dyn Fn(bool) + Send>,
 }
@@ -125,6 +128,14 @@ async fn answer(executor: &mut Option<Executor>) -> Option<Answer> {
     }
 }
 
+/// The look that was asked for; never where none are kept.
+async fn look(history: &mut Option<History>) -> history::Answer {
+    match history {
+        Some(history) => history.answer().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Drop for Loop {
     fn drop(&mut self) {
         // Before the screen is dropped, which would write to the terminal, and panic where that fails.
@@ -177,6 +188,9 @@ impl Loop {
                     };
                     self.message(message)?;
                 }
+                answer = look(&mut self.source.history) => {
+                    self.message(Message::Past(answer.map_err(|why| why.to_string())))?;
+                }
                 _ = ticks.tick() => {
                     let silence = (clock::monotonic() - self.heard).as_secs_f64();
                     self.message(Message::Tick(silence))?;
@@ -209,6 +223,11 @@ impl Loop {
                 Effect::Clear => self.clear()?,
                 Effect::Refresh => (self.source.refresh)(),
                 Effect::SetInterval(seconds) => (self.source.set_interval)(seconds),
+                Effect::Go { from, step } => {
+                    if let Some(history) = &self.source.history {
+                        history.go(from, step);
+                    }
+                }
                 Effect::Copy(text) => {
                     execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }

@@ -11,7 +11,7 @@ use crate::app::dialog;
 use crate::app::keymap::{self, Action};
 use crate::app::line::{Line, Tone};
 use crate::app::message::Spot;
-use crate::app::page::{Page, Prompt};
+use crate::app::page::{Page, Prompt, Typing};
 use crate::app::panes::RowId;
 use crate::app::screens::Screen;
 use crate::app::{App, Notice};
@@ -107,7 +107,8 @@ fn render_lowest(frame: &mut Frame<'_>, area: Rect, (text, tone): (&str, Tone), 
 fn pieces(app: &App) -> (Vec<Line>, usize) {
     let all = actions(app);
     let first = if app.pages.is_empty() { 2 } else { 1 };
-    let acting = dialog::here(app).into_iter().map(|(action, does)| named(app, action, does));
+    let here = if app.past.is_some() { Vec::new() } else { dialog::here(app) };
+    let acting = here.into_iter().map(|(action, does)| named(app, action, does));
     let keys = |actions: &[Action]| actions.iter().map(|action| keys(app, &[*action])).collect::<Vec<_>>();
     let (head, tail) = all.split_at(first.min(all.len()));
     let shown =
@@ -133,6 +134,22 @@ fn actions(app: &App) -> Vec<Action> {
         Some(Page::Finding { .. }) => vec![Action::Back, Action::PageDown, Action::Copy],
         Some(Page::Detail { .. }) => {
             vec![Action::Back, Action::PageDown, Action::Follow, Action::Wrap, Action::Copy, Action::Pause]
+        }
+        None if app.past.is_some() => {
+            vec![
+                Action::LookBack,
+                Action::LookOn,
+                Action::MinuteBack,
+                Action::MinuteOn,
+                Action::GoToTime,
+                Action::Open,
+                Action::Filter,
+                Action::Sort,
+                Action::Follow,
+                Action::NextPane,
+                Action::Copy,
+                Action::Findings,
+            ]
         }
         None => {
             let mut actions =
@@ -220,13 +237,17 @@ fn render_prompt(frame: &mut Frame<'_>, area: Rect, prompt: &Prompt, theme: &The
         let above = Rect { height: area.y, y: 0, ..area };
         render_lowest(frame, above, (error, Tone::Critical), theme);
     }
-    let right = Line::new().with("Enter keep  Esc undo", Tone::Dim);
-    let room = width.saturating_sub(right.width() + 3);
+    let (label, keys) = match prompt.typing {
+        Typing::Filter => ("/", "Enter keep  Esc undo"),
+        Typing::Time => ("time ", "14:02  -90s  worst  Enter goes  Esc stays"),
+    };
+    let right = Line::new().with(keys, Tone::Dim);
+    let room = width.saturating_sub(right.width() + label.len() + 2);
     let scroll = prompt.input.visual_scroll(room);
     let shown: String = prompt.input.value().chars().skip(scroll).collect();
-    let line = Line::new().with("/", Tone::Key).with(shown, Tone::Plain);
+    let line = Line::new().with(label, Tone::Key).with(shown, Tone::Plain);
     draw_ends(frame, area, &line, &right, theme);
     let column = prompt.input.visual_cursor().saturating_sub(scroll).min(room);
-    let x = area.x + 1 + u16::try_from(column).unwrap_or(0);
+    let x = area.x + u16::try_from(label.len() + column).unwrap_or(0);
     frame.set_cursor_position(Position { x: x.min(area.right().saturating_sub(1)), y: area.y });
 }

@@ -30,6 +30,14 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     let right = link_line(app, area.width >= 100);
     let room = usize::from(area.width).saturating_sub(right.width() + 1);
     draw_ends(frame, row(0), &server_line(app, room), &right, theme);
+    if let Some(past) = app.past.as_deref() {
+        let line = super::time_line::rows(area.height);
+        let findings = Rect { y: area.y + 1, height: area.height.saturating_sub(1 + line), ..area };
+        render_findings(frame, findings, app, viewport, theme);
+        let line = Rect { y: findings.bottom(), height: line, ..area };
+        super::time_line::render(frame, line, app, past, theme);
+        return;
+    }
     let findings = area.height.saturating_sub(2);
     // What is known of the past is worth less than why there is nothing newer.
     if why_down(app, area.width, usize::from(findings) + 1).len() > usize::from(findings) {
@@ -150,6 +158,17 @@ fn link_line(app: &App, wide: bool) -> Line {
     let time = app.context().map(|context| context.time_of_day(context.snapshot.taken_at));
     let old = crate::text::duration(app.silence.floor());
     match app.link() {
+        state if app.past.is_some() => {
+            // What is newer than this does not come just now.
+            if matches!(state, Link::Down { .. }) {
+                line.push("DOWN · ", Tone::Critical);
+            }
+            let newest = app.latest.as_ref().and_then(|latest| latest.snapshot.as_ref());
+            let age = newest
+                .zip(app.context())
+                .map(|(newest, context)| (newest.taken_at - context.snapshot.taken_at).as_seconds_f64());
+            line.push(format!("PAST {}", crate::text::duration(age.unwrap_or_default().floor())), Tone::Past);
+        }
         _ if app.paused => {
             let behind = app.latest.as_ref().and_then(|latest| {
                 let newest = latest.snapshot.as_ref()?.taken_at;
@@ -202,7 +221,9 @@ fn why_down(app: &App, width: u16, rows: usize) -> Vec<Line> {
 }
 
 fn render_findings(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
-    let mut lines = why_down(app, area.width, usize::from(area.height));
+    let down =
+        if app.past.is_some() { Vec::new() } else { why_down(app, area.width, usize::from(area.height)) };
+    let mut lines = down;
     let findings = app.view.as_ref().map(|view| view.findings.as_slice()).unwrap_or_default();
     let above = lines.len();
     let room = usize::from(area.height).saturating_sub(above);
@@ -248,7 +269,8 @@ pub(super) fn about(line: &mut Line, finding: &Finding, room: usize) {
 
 /// The key that helps: `K terminate`. None where nothing may be done.
 pub(super) fn help(app: &App, finding: &Finding) -> Option<Line> {
-    if app.is_stale() {
+    // Nobody acts on what was.
+    if app.is_stale() || app.past.is_some() {
         return None;
     }
     let (action, does) = crate::app::dialog::help(finding)?;

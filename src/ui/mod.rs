@@ -10,6 +10,7 @@ mod header;
 mod layout;
 mod pages;
 pub mod theme;
+mod time_line;
 pub mod viewport;
 mod widgets;
 

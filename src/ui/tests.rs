@@ -20,6 +20,7 @@ use crate::model::view::{Link, TargetId, View};
 use crate::sample;
 
 mod events;
+mod history;
 mod redis;
 
 struct Stage {

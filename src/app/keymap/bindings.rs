@@ -149,6 +149,34 @@ const ROWS: &[Binding] = &[
 
 /// What the keys do that come after those that act.
 const TIME_AND_PROGRAM: &[Binding] = &[
+    row(
+        Action::LookBack,
+        "look_back",
+        &["["],
+        "look back",
+        "the look before this one; Esc is back to now",
+        "Time",
+    ),
+    row(Action::LookOn, "look_on", &["]"], "look on", "the look after this one", "Time"),
+    row(Action::MinuteBack, "minute_back", &["{"], "minute back", "a minute back", "Time"),
+    row(Action::MinuteOn, "minute_on", &["}"], "minute on", "a minute on", "Time"),
+    row(
+        Action::TroubleBefore,
+        "trouble_before",
+        &["("],
+        "trouble before",
+        "back to where somebody began to block others, a deadlock, an orphan, a lost connection or an action",
+        "Time",
+    ),
+    row(Action::NextTrouble, "next_trouble", &[")"], "next trouble", "on to the next of these", "Time"),
+    row(
+        Action::GoToTime,
+        "go_to_time",
+        &["t"],
+        "to a time",
+        "to a time: 14:02, 14:02:31, -90s, -5m, worst (where most waited); nothing is now",
+        "Time",
+    ),
     row(Action::Pause, "pause", &["p"], "pause", "hold the screen still; the polling goes on", "Time"),
     row(Action::Faster, "faster", &["+", "="], "faster", "refresh more often", "Time"),
     row(Action::Slower, "slower", &["-"], "slower", "refresh less often", "Time"),

@@ -62,7 +62,7 @@ impl App {
 
     pub(super) fn open(&mut self) -> Update {
         match self.pane(self.focus).selected {
-            Some(RowId::Event(number, count)) => self.open_event(number, count),
+            Some(RowId::Event(number, count)) => self.go_to_event(number, count),
             Some(subject) => self.open_page(Page::Detail { subject, scroll: 0 }),
             None => self.say("nothing selected"),
         }

@@ -5,9 +5,12 @@ mod dialog;
 mod jump;
 mod mouse;
 mod pages;
+mod past;
 mod prompt;
 
 use std::sync::Arc;
+
+pub(super) use past::Going;
 
 use super::index::ViewIndex;
 use super::keymap::{self, Action};
@@ -41,14 +44,15 @@ impl App {
             Message::RecoveryPlanned(number, plan) => self.planned(number, plan),
             Message::Progress(number, done) => self.progress(number, done),
             Message::Reported(report) => self.reported(&report),
+            Message::Past(answer) => self.arrived(answer),
             Message::Drawn(revision) => self.drawn(revision),
         }
     }
 
-    /// Whether the newest data is older than it should be.
+    /// Whether the newest data is older than it should be. What is of the past is as old as it says.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        self.silence > self.interval + TIMEOUT || !matches!(self.link(), Link::Live)
+        self.past.is_none() && (self.silence > self.interval + TIMEOUT || !matches!(self.link(), Link::Live))
     }
 
     /// Whether a view has a snapshot of its own. Where only an event was told it has that of the view before, which is no younger for it.
@@ -65,7 +69,7 @@ impl App {
             Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
             Link::Live | Link::Down { .. } | Link::Connecting => {}
         }
-        if self.paused && self.context().is_some() {
+        if self.past.is_some() || (self.paused && self.context().is_some()) {
             self.latest = Some(view);
         } else {
             self.show(view);
@@ -267,6 +271,7 @@ impl App {
             Action::PreviousPane => self.next_pane(-1),
             Action::Zoom => self.toggle_zoom(),
             Action::Open => self.open(),
+            Action::Back if self.past.is_some() => self.back_to_now(),
             Action::Back => self.back(),
             Action::Filter => self.start_filter(),
             Action::NextMatch => self.next_match(true),
@@ -275,7 +280,15 @@ impl App {
             Action::Mark => self.mark(),
             Action::MarkAll => self.mark_all(),
             Action::Follow => self.toggle_follow(),
+            Action::Pause | Action::Command(_) if self.past.is_some() => self.is_past(),
             Action::Pause => self.toggle_pause(),
+            Action::LookBack
+            | Action::LookOn
+            | Action::MinuteBack
+            | Action::MinuteOn
+            | Action::TroubleBefore
+            | Action::NextTrouble => action.step().map_or_else(Update::none, |step| self.step_in_time(step)),
+            Action::GoToTime => self.start_time(),
             Action::Faster => self.change_interval(true),
             Action::Slower => self.change_interval(false),
             Action::Findings => {

@@ -77,10 +77,13 @@ impl App {
             }
             Action::Follow => self.follow_page(),
             Action::Copy => self.copy_page(),
+            Action::Command(_) if self.past.is_some() => self.is_past(),
             Action::Command(command) => self.ask_on_page(command),
+            _ if action.step().is_some() => self.act(action),
             Action::Help
             | Action::Findings
             | Action::Pause
+            | Action::GoToTime
             | Action::Faster
             | Action::Slower
             | Action::Wrap

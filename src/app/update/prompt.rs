@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::app::filter::{Columns, Filter};
 use crate::app::keymap;
 use crate::app::message::Update;
-use crate::app::page::Prompt;
+use crate::app::page::{Prompt, Typing};
 use crate::app::panes::Pane;
 use crate::keys::{Code, Key};
 
@@ -16,8 +16,8 @@ const LONGEST: usize = 500;
 impl App {
     pub(super) fn start_filter(&mut self) -> Update {
         let before = self.pane(self.focus).filter_text.clone();
-        self.prompt =
-            Some(Prompt { pane: self.focus, input: Input::from(before.clone()), before, error: None });
+        let (typing, pane, input) = (Typing::Filter, self.focus, Input::from(before.clone()));
+        self.prompt = Some(Prompt { typing, pane, input, before, error: None });
         Update::redraw()
     }
 
@@ -68,7 +68,10 @@ impl App {
     fn try_filter(&mut self) -> Update {
         let Some(prompt) = &self.prompt else { return Update::none() };
         let (pane, text) = (prompt.pane, prompt.input.value().to_owned());
-        let error = self.set_filter(pane, &text);
+        let error = match prompt.typing {
+            Typing::Filter => self.set_filter(pane, &text),
+            Typing::Time => self.time_typed(&text).err(),
+        };
         if let Some(prompt) = &mut self.prompt {
             prompt.error = error;
         }
@@ -77,6 +80,9 @@ impl App {
 
     fn leave_prompt(&mut self, keep: bool) -> Update {
         let Some(prompt) = self.prompt.take() else { return Update::none() };
+        if prompt.typing == Typing::Time {
+            return if keep { self.go_to_time(prompt.input.value()) } else { Update::redraw() };
+        }
         if !keep || prompt.error.is_some() {
             self.set_filter(prompt.pane, &prompt.before);
         }

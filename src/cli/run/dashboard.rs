@@ -13,10 +13,12 @@ use crate::action::executor::Executor;
 use crate::app::App;
 use crate::clock;
 use crate::demo::Audience;
+use crate::feed::history;
 use crate::feed::learn::{self, Learned, Way};
 use crate::feed::lines::{Lines, leave};
 use crate::feed::live::{self, Live, PollControl};
 use crate::feed::spare::Spare;
+use crate::model::view::TargetId;
 use crate::pg::poll::{Limits, OpenError};
 use crate::redis::watch as watch_redis;
 use crate::runtime::{self, Exit, Source, fault, panics, terminal};
@@ -74,7 +76,16 @@ pub(super) async fn show(
         app.tell(hint);
     }
     let (names_in, names) = watch::channel(Learned::default());
-    let (live, info) = connect(settings, info, names).await?;
+    let (mut live, info) = connect(settings, info, names).await?;
+    let limits = settings.config.history;
+    let history = if limits.keep() {
+        let (keeper, history) = history::start(limits, TargetId::default(), settings.thresholds.clone())
+            .map_err(|error| Failure::Other(format!("no thread to keep looks: {error}")))?;
+        live.keep_looks(keeper);
+        Some(history)
+    } else {
+        None
+    };
     let (views_in, views) = watch::channel(live.view());
     let (interval, control) = PollControl::every(settings.refresh);
     let refresh = Arc::clone(&control.refresh);
@@ -121,6 +132,7 @@ pub(super) async fn show(
             interval.send_replace(Duration::from_secs_f64(seconds));
         }),
         executor,
+        history,
         asking: Box::new(move |asks| asking.asks(asks)),
     };
     let exit = runtime::run(app, theme, source).await;
@@ -146,6 +158,7 @@ fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App,
             offset: clock::offset(),
             note,
             read_only: settings.read_only,
+            history: settings.config.history.keep(),
         },
         settings.refresh.as_secs_f64(),
     );

@@ -64,7 +64,9 @@ pub struct Keeper {
 impl Keeper {
     /// Hands a look over. One for which there is no room is not kept.
     pub fn keep(&self, look: Look) {
-        if self.queued.fetch_add(1, Ordering::Relaxed) < QUEUE && self.commands.send(Command::Keep(look)).is_ok() {
+        if self.queued.fetch_add(1, Ordering::Relaxed) < QUEUE
+            && self.commands.send(Command::Keep(look)).is_ok()
+        {
             return;
         }
         self.queued.fetch_sub(1, Ordering::Relaxed);
@@ -86,6 +88,9 @@ impl History {
     }
 
     /// The next answer; never one once the thread has ended.
+    ///
+    /// # Errors
+    /// Why the step led nowhere.
     pub async fn answer(&mut self) -> Answer {
         match self.answers.recv().await {
             Some(answer) => answer,

@@ -96,7 +96,7 @@ impl Store {
         let Ok(frame) = self.encoder.encode(look) else { return };
         let events = &look.view.events;
         let end = end(events);
-        let before = self.last().map_or(end, |last| last.events.1);
+        let before = self.last().map_or(events.dropped(), |last| last.events.1);
         let trouble = self.note_trouble(events, before);
         let moment =
             Moment { id: look.view.id, at: snapshot.taken_at, waiting: look.view.graph.waiting, trouble };
@@ -151,7 +151,9 @@ impl Store {
     }
 
     fn make_room(&mut self, now: Timestamp) {
-        let oldest = chrono::TimeDelta::from_std(self.limits.length).ok().and_then(|length| now.checked_sub_signed(length));
+        let oldest = chrono::TimeDelta::from_std(self.limits.length)
+            .ok()
+            .and_then(|length| now.checked_sub_signed(length));
         let is_old = |group: &KeptGroup| {
             group.looks.last().zip(oldest).is_some_and(|(last, oldest)| last.moment.at < oldest)
         };
@@ -242,7 +244,10 @@ fn find(moments: &[Moment], from: u64, step: Step) -> Result<Option<usize>, NotT
                 (Some(time), true) => Ok(Some(at_or_before(time).unwrap_or(0))),
                 (Some(time), false) => {
                     let later = moments.iter().enumerate().skip(here.map_or(0, |here| here + 1));
-                    Ok(later.map(|(at, moment)| (at, moment.at)).find(|(_, at)| *at >= time).map(|(at, _)| at))
+                    Ok(later
+                        .map(|(at, moment)| (at, moment.at))
+                        .find(|(_, at)| *at >= time)
+                        .map(|(at, _)| at))
                 }
             }
         }
@@ -258,6 +263,8 @@ fn find(moments: &[Moment], from: u64, step: Step) -> Result<Option<usize>, NotT
         }
         Step::Time(time) => Ok(Some(at_or_before(time).unwrap_or(0))),
         Step::Seen(time) => Ok(Some(moments.iter().position(|moment| moment.at >= time).unwrap_or(last))),
-        Step::Worst => Ok(moments.iter().enumerate().max_by_key(|(_, moment)| moment.waiting).map(|(at, _)| at)),
+        Step::Worst => {
+            Ok(moments.iter().enumerate().max_by_key(|(_, moment)| moment.waiting).map(|(at, _)| at))
+        }
     }
 }

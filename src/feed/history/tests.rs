@@ -1,0 +1,189 @@
+use chrono::TimeDelta;
+
+use super::*;
+use crate::feed::digest::Digest;
+use crate::model::Timestamp;
+use crate::model::event::{Kind, Told};
+use crate::model::finding::Severity;
+use crate::model::lock_name::LockNames;
+use crate::model::timeline::Trouble;
+use crate::model::view::View;
+use crate::sample::{self, at};
+
+/// A feed whose looks are kept.
+struct Stage {
+    digest: Digest,
+    store: Store,
+    views: Vec<Arc<View>>,
+}
+
+impl Stage {
+    fn new(limits: Limits) -> Self {
+        Self {
+            digest: Digest::new(TargetId(0), Thresholds::default(), LockNames::default()),
+            store: Store::new(limits, TargetId(0), Thresholds::default()),
+            views: Vec::new(),
+        }
+    }
+
+    fn look(&mut self, builder: sample::Builder) {
+        let past = self.digest.past();
+        self.views.push(self.digest.snapshot_taken(builder.snapshot()));
+        self.store.keep(&self.digest.look(past));
+    }
+
+    /// Nothing happens for so many seconds from a moment on.
+    fn calm(&mut self, from: u32, seconds: u32) {
+        for second in from..from + seconds {
+            self.look(sample::Builder { now: f64::from(second), ..sample::Builder::default() });
+        }
+    }
+
+    fn go(&mut self, from: u64, step: Step) -> Option<Arc<PastView>> {
+        self.store.go(from, step).unwrap()
+    }
+
+    fn newest(&self) -> u64 {
+        self.views.last().unwrap().id
+    }
+}
+
+fn time(past: Option<Arc<PastView>>) -> Timestamp {
+    past.unwrap().view.snapshot.as_ref().unwrap().taken_at
+}
+
+#[test]
+fn every_step_leads_where_it_says() {
+    let mut stage = Stage::new(Limits::default());
+    assert_eq!(stage.store.go(0, Step::Looks(-1)).unwrap_err(), NotThere::Nothing);
+    stage.calm(0, 150);
+    let now = stage.newest();
+    assert_eq!(time(stage.go(now, Step::Looks(-1))), at(148.0));
+    assert_eq!(time(stage.go(now, Step::Looks(-100))), at(49.0));
+    assert_eq!(time(stage.go(now, Step::Looks(-1000))), at(0.0));
+    assert_eq!(time(stage.go(now, Step::Seconds(-60))), at(89.0));
+    assert_eq!(time(stage.go(now, Step::Seconds(-6000))), at(0.0));
+    assert_eq!(time(stage.go(now, Step::Time(at(70.4)))), at(70.0));
+    assert_eq!(time(stage.go(now, Step::Time(at(-1.0)))), at(0.0));
+    assert_eq!(time(stage.go(now, Step::Seen(at(70.4)))), at(71.0));
+    let (first, middle) = (stage.views[0].id, stage.views[75].id);
+    assert_eq!(time(stage.go(middle, Step::Looks(1))), at(76.0));
+    assert_eq!(time(stage.go(middle, Step::Seconds(60))), at(135.0));
+    assert!(stage.go(middle, Step::Seconds(600)).is_none(), "beyond the newest it is now");
+    assert!(stage.go(now, Step::Looks(1)).is_none());
+    assert_eq!(stage.store.go(first, Step::Looks(-1)).unwrap_err(), NotThere::Begin);
+    assert_eq!(stage.store.go(first, Step::Seconds(-60)).unwrap_err(), NotThere::Begin);
+    assert_eq!(stage.store.go(now, Step::TroubleBefore).unwrap_err(), NotThere::NoTroubleBefore);
+    let past = stage.go(now, Step::Looks(-10)).unwrap();
+    assert_eq!((past.place, past.moments.len()), (139, 150));
+}
+
+#[test]
+fn trouble_is_where_it_happened() {
+    let mut stage = Stage::new(Limits::default());
+    stage.calm(0, 10);
+    stage.look(sample::incident(10.0));
+    stage.look(sample::incident(11.0));
+    stage.calm(12, 8);
+    stage.digest.link_lost("gone", 1, Duration::from_secs(1));
+    stage.calm(30, 10);
+    let asked = Told {
+        kind: Kind::ActionAsked,
+        severity: Severity::Info,
+        text: "asked to end 4312".to_owned(),
+        subject: None,
+    };
+    let (sender, mut reader) = crate::feed::event_sender::EventSender::new();
+    sender.tell(asked);
+    stage.digest.told(reader.rest());
+    stage.calm(40, 10);
+    let now = stage.newest();
+    let mut id = now;
+    let mut seen = Vec::new();
+    while let Ok(Some(past)) = stage.store.go(id, Step::TroubleBefore) {
+        let moment = past.moments[past.place];
+        seen.push((moment.at, moment.trouble.unwrap()));
+        id = past.view.id;
+    }
+    let expected = [(at(40.0), Trouble::Action), (at(19.0), Trouble::NoAnswer), (at(10.0), Trouble::Begun)];
+    assert_eq!(seen, expected);
+    assert_eq!(time(stage.go(id, Step::NextTrouble)), at(19.0));
+    let worst = stage.go(now, Step::Worst).unwrap();
+    assert!(worst.view.graph.waiting > 0 && worst.view.snapshot.as_ref().unwrap().taken_at < at(12.0));
+}
+
+#[test]
+fn the_oldest_make_room_by_age_and_by_memory() {
+    let mut stage = Stage::new(Limits { length: Duration::from_secs(200), ..Limits::default() });
+    stage.calm(0, 1000);
+    let now = stage.newest();
+    let first = time(stage.go(now, Step::Looks(-10_000)));
+    assert!(first <= at(799.0) && first > at(799.0 - 64.0), "{first}");
+    assert_eq!(
+        time(stage.go(stage.views[3].id, Step::Looks(1))),
+        first,
+        "what was shown is gone from memory"
+    );
+
+    let memory = 100_000;
+    let mut stage = Stage::new(Limits { memory, ..Limits::default() });
+    for second in 0..800 {
+        stage.look(sample::jobs(f64::from(second)));
+        assert!(stage.store.bytes() <= memory);
+    }
+    let now = stage.newest();
+    let oldest = stage.go(now, Step::Looks(-10_000)).unwrap();
+    assert!(oldest.moments.len() < 800 && oldest.moments.len() >= 64, "{}", oldest.moments.len());
+}
+
+/// Each look has the events that it had, whatever the log has forgotten since.
+#[test]
+fn events_of_the_past_are_those_that_were_known_then() {
+    let mut stage = Stage::new(Limits::default());
+    let (sender, mut reader) = crate::feed::event_sender::EventSender::new();
+    for second in 0..200 {
+        for number in 0..300 {
+            sender.tell(Told {
+                kind: Kind::ActionResult,
+                severity: Severity::Info,
+                text: format!("{second} {number}"),
+                subject: None,
+            });
+        }
+        stage.digest.told(reader.rest());
+        stage.calm(second, 1);
+    }
+    assert!(stage.views.last().unwrap().events.dropped() > 0, "the log has forgotten the first");
+    for view in stage.views.clone() {
+        let past = stage.go(view.id, Step::Looks(0)).unwrap();
+        let (kept, was) = (&past.view.events, &view.events);
+        assert_eq!((kept.dropped(), kept.len()), (was.dropped(), was.len()));
+        assert!(kept.iter().eq(was.iter()));
+    }
+}
+
+#[test]
+fn who_does_not_come_along_keeps_less_and_holds_nobody_up() {
+    let (commands, received) = mpsc::channel();
+    let keeper = Keeper { commands, queued: Arc::default() };
+    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    for _ in 0..QUEUE + 5 {
+        let past = digest.past();
+        digest.snapshot_taken(sample::incident(0.0).snapshot());
+        keeper.keep(digest.look(past));
+    }
+    assert_eq!(received.try_iter().count(), QUEUE);
+}
+
+#[test]
+fn a_clock_that_was_set_back_is_survived() {
+    let mut stage = Stage::new(Limits::default());
+    stage.calm(100, 10);
+    stage.calm(50, 10);
+    let now = stage.newest();
+    assert_eq!(time(stage.go(now, Step::Looks(-10))), at(109.0));
+    assert_eq!(time(stage.go(now, Step::Looks(-9))), at(50.0));
+    let back = time(stage.go(now, Step::Seconds(-5)));
+    assert!(back <= at(54.0) || back == at(54.0), "{back}");
+    assert!(time(stage.go(now, Step::Time(at(1000.0)))) >= at(59.0) - TimeDelta::zero());
+}

@@ -1,5 +1,6 @@
 //! The newest events, in pieces that views share.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{Draft, Event};
@@ -64,12 +65,12 @@ impl Events {
 
     /// The events from one number up to another, as far as they are in one of these logs, which share what they have in common.
     #[must_use]
-    pub fn part<'a>(logs: impl IntoIterator<Item = &'a Arc<Self>> + Clone, from: u64, end: u64) -> Self {
+    pub fn part(logs: &VecDeque<Arc<Self>>, from: u64, end: u64) -> Self {
         let size = PIECE as u64;
         let mut part = Self { pieces: Vec::new(), dropped: from };
         for place in from / size..end.div_ceil(size) {
             let wanted = usize::try_from(end - place * size).unwrap_or(usize::MAX).min(PIECE);
-            let mut pieces = logs.clone().into_iter().filter_map(|log| {
+            let mut pieces = logs.iter().filter_map(|log| {
                 let at = usize::try_from(place.checked_sub(log.dropped / size)?).ok()?;
                 log.pieces.get(at).filter(|piece| piece.len() >= wanted)
             });

@@ -13,7 +13,7 @@ use zstd_safe::{CCtx, CParameter, DCtx, DParameter};
 use super::cell::{Column, column, micros, rows, time};
 use super::strings::{Decoded, Strings, TextBlock};
 use super::tables::{self, SectionState, States};
-use super::{memory, redis, told};
+use super::{memory, redis_rows, told};
 use crate::model::backend::Backend;
 use crate::model::event::{Event, Events};
 use crate::model::lock::{Lock, Prepared};
@@ -431,7 +431,7 @@ impl Reading<'_> {
         let (locks, prepared) = (states.section(locks), states.section(prepared));
         let task_sets = tables::sets(&self.part(Kind::Tasks)?, &mut states, strings);
         let systems = tables::systems(&self.part(Kind::Systems)?, &mut states, strings);
-        let redis: redis::Redis = self.part(Kind::Redis)?;
+        let redis: redis_rows::Redis = self.part(Kind::Redis)?;
         let redis = Column::<RedisLeases>::get(&redis, 0, strings);
         Ok(Snapshot {
             taken_at: time(head.taken_at).ok_or(RecordError::Damaged)?,

@@ -8,7 +8,7 @@ mod activity;
 mod cell;
 mod frame;
 mod memory;
-mod redis;
+mod redis_rows;
 mod strings;
 mod tables;
 #[cfg(test)]

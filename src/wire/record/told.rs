@@ -321,9 +321,10 @@ pub(super) fn of_known(
 pub(super) fn known(kept: &Known, strings: &Decoded) -> Beside {
     let (mut configured, mut learned) = (Layer::default(), Layer::default());
     for row in rows::<KeyName>(&kept.keys, strings) {
-        let key = match row.is_pair {
-            true => LockKey::Pair((row.key >> 32) as i32, row.key as i32),
-            false => LockKey::Bigint(row.key),
+        let key = if row.is_pair {
+            LockKey::Pair((row.key >> 32) as i32, row.key as i32)
+        } else {
+            LockKey::Bigint(row.key)
         };
         let layer = if row.learned { &mut learned } else { &mut configured };
         let names = match row.database {

@@ -20,6 +20,7 @@ mod mouse;
 mod network;
 mod outage;
 mod panic;
+mod past;
 mod picture;
 mod pool;
 mod privileges;

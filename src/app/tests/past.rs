@@ -1,0 +1,179 @@
+//! Going back in time by keys.
+
+use super::*;
+use crate::model::timeline::{Moment, PastView, Step};
+
+/// Screens that keep looks, with the newest of them.
+fn keeping() -> App {
+    let mut app = app(Builder { now: 100.0, ..sample::incident(100.0) });
+    app.settings.history = true;
+    let mut newest = View::clone(app.view.as_ref().unwrap());
+    newest.id = 101;
+    arrive(&mut app, newest);
+    app
+}
+
+/// The look that many seconds after the beginning, as the history answers.
+fn look(second: u32) -> Arc<PastView> {
+    let mut view = sample::incident(f64::from(second)).view();
+    view.id = u64::from(second) + 1;
+    let moments = (0..101u32).map(|at| Moment {
+        id: u64::from(at) + 1,
+        at: sample::at(f64::from(at)),
+        waiting: 3,
+        trouble: None,
+    });
+    Arc::new(PastView { view: Arc::new(view), place: second as usize, moments: moments.collect() })
+}
+
+/// Seconds since the beginning of what is shown.
+fn time(app: &App) -> i64 {
+    let taken = app.view.as_ref().unwrap().snapshot.as_ref().unwrap().taken_at;
+    (taken - sample::at(0.0)).num_seconds()
+}
+
+fn answer(app: &mut App, past: Option<Arc<PastView>>) -> Vec<Effect> {
+    app.update(Message::Past(Ok(past))).effects
+}
+
+#[test]
+fn each_key_asks_for_its_look_and_escape_is_back_to_now() {
+    for (key, step) in [
+        ("[", Step::Looks(-1)),
+        ("{", Step::Seconds(-60)),
+        ("(", Step::TroubleBefore),
+        (")", Step::NextTrouble),
+        ("}", Step::Seconds(60)),
+        ("]", Step::Looks(1)),
+        ("tworst<enter>", Step::Worst),
+        ("t-30s<enter>", Step::Time(sample::at(70.0))),
+        ("t14:03:21<enter>", Step::Time(sample::at(50.999))),
+    ] {
+        let mut app = keeping();
+        assert_eq!(drive(&mut app, key), [Effect::Go { from: 101, step }], "{key}");
+        assert_eq!(time(&app), 100, "what is shown stays until the look is there");
+        answer(&mut app, Some(look(99)));
+        assert_eq!((time(&app), app.past.is_some()), (99, true));
+        assert_eq!(drive(&mut app, "["), [Effect::Go { from: 100, step: Step::Looks(-1) }]);
+        answer(&mut app, Some(look(98)));
+        drive(&mut app, "<esc>");
+        assert_eq!((time(&app), app.past.is_none(), app.latest.is_none()), (100, true, true));
+    }
+}
+
+#[test]
+fn keys_that_are_faster_than_the_history_add_up() {
+    let mut app = keeping();
+    assert_eq!(drive(&mut app, "[[[[").len(), 1, "one is on its way");
+    assert_eq!(answer(&mut app, Some(look(99))), [Effect::Go { from: 100, step: Step::Looks(-3) }]);
+    assert_eq!(drive(&mut app, "{"), []);
+    assert_eq!(answer(&mut app, Some(look(96))), [Effect::Go { from: 97, step: Step::Seconds(-60) }]);
+    assert_eq!(answer(&mut app, Some(look(36))), []);
+    assert_eq!(time(&app), 36);
+}
+
+#[test]
+fn what_comes_meanwhile_is_kept_for_now() {
+    let mut app = keeping();
+    drive(&mut app, "{");
+    answer(&mut app, Some(look(40)));
+    let mut newer = sample::incident(107.0).view();
+    newer.id = 108;
+    arrive(&mut app, newer);
+    assert_eq!(time(&app), 40);
+    let down = Link::Down { reason: "gone".into(), attempt: 1, wait: std::time::Duration::from_secs(1) };
+    let lost = View { link: down, ..View::clone(app.latest.as_ref().unwrap()) };
+    arrive(&mut app, lost);
+    assert_eq!((time(&app), app.is_stale()), (40, false), "what is of the past is as old as it says");
+    assert_eq!(drive(&mut app, "[").len(), 1, "one goes on while the connection is down");
+    answer(&mut app, None);
+    assert_eq!((time(&app), app.is_stale()), (107, true));
+}
+
+#[test]
+fn nothing_acts_in_the_past() {
+    let mut app = keeping();
+    drive(&mut app, "[");
+    answer(&mut app, Some(look(29)));
+    for key in ["K", "C", "R", "U", "E", "T", "X", "p", "<enter>K", "!K"] {
+        assert_eq!(drive(&mut app, key), [], "{key}");
+        assert!(app.dialog.is_none() && !app.paused, "{key}");
+        assert_eq!(app.notice.as_ref().unwrap().text, "this is 14:03:00: Esc for now", "{key}");
+        app.pages.clear();
+    }
+    drive(&mut app, "<esc>K");
+    assert!(app.dialog.is_some(), "now it asks");
+}
+
+#[test]
+fn screens_filters_and_details_work_as_live() {
+    let mut app = keeping();
+    drive(&mut app, "7/web<enter>");
+    let live = app.pane(Pane::Backends).rows.len();
+    drive(&mut app, "{");
+    answer(&mut app, Some(look(40)));
+    assert_eq!(app.pane(Pane::Backends).rows.len(), live);
+    drive(&mut app, "<enter>");
+    assert!(matches!(app.pages.last(), Some(Page::Detail { .. })));
+    assert_eq!(drive(&mut app, "[").len(), 1, "also from a page");
+    answer(&mut app, Some(look(39)));
+    assert!(matches!(app.pages.last(), Some(Page::Detail { .. })));
+    drive(&mut app, "<esc>");
+    assert!(app.past.is_some() && app.pages.is_empty(), "a page is closed first");
+    drive(&mut app, "<esc>");
+    assert!(app.past.is_none());
+    assert_eq!(app.pane(Pane::Backends).filter_text, "web", "the filter stays");
+}
+
+#[test]
+fn what_is_typed_wrong_is_told_and_leads_nowhere() {
+    let mut app = keeping();
+    assert_eq!(drive(&mut app, "tx"), []);
+    assert!(app.prompt.as_ref().unwrap().error.as_ref().unwrap().contains("14:02"));
+    assert_eq!(drive(&mut app, "<enter>"), []);
+    assert!(app.notice.as_ref().unwrap().text.contains("worst"));
+    assert_eq!(drive(&mut app, "t9:<esc>"), []);
+    assert!(app.prompt.is_none() && app.past.is_none());
+    drive(&mut app, "[");
+    answer(&mut app, Some(look(40)));
+    drive(&mut app, "t<enter>");
+    assert!(app.past.is_none(), "nothing is now");
+    app.update(Message::Past(Err("the past begins here".to_owned())));
+    assert_eq!(app.notice.as_ref().unwrap().text, "the past begins here");
+}
+
+#[test]
+fn without_a_history_the_keys_say_so() {
+    let mut app = keeping();
+    app.settings.history = false;
+    for key in ["[", "]", "{", "}", "(", ")", "t"] {
+        assert_eq!(drive(&mut app, key), []);
+        assert!(app.notice.as_ref().unwrap().text.contains("[history]"), "{key}");
+    }
+}
+
+#[test]
+fn an_event_leads_to_its_moment_and_there_to_its_row() {
+    use crate::model::event::{Draft, Events, Kind};
+    use crate::model::finding::{Severity, Subject};
+    let mut app = keeping();
+    let mut events = Events::default();
+    let backend = app.context().unwrap().backend(4312).unwrap().id();
+    let draft = Draft::new(sample::at(40.0), Kind::RootBegun, Severity::Warning, "began");
+    events.extend(sample::at(40.0), [Draft { subject: Some(Subject::Backend(backend)), ..draft }]);
+    let events = Arc::new(events);
+    let with_events = |view: &View| View { events: Arc::clone(&events), ..view.clone() };
+    let newest = with_events(app.view.as_ref().unwrap());
+    arrive(&mut app, newest);
+    assert_eq!(drive(&mut app, "8<enter>"), [Effect::Go { from: 101, step: Step::Seen(sample::at(40.0)) }]);
+    let past = look(40);
+    let past = PastView { view: Arc::new(with_events(&past.view)), ..PastView::clone(&past) };
+    answer(&mut app, Some(Arc::new(past)));
+    assert_eq!((time(&app), app.screen, selected_pid(&app)), (40, Screen::Chains, Some(4312)));
+    drive(&mut app, "<esc><esc>");
+    assert_eq!((time(&app), app.screen), (100, Screen::Events), "back to now, and to the events");
+    // What is older than all that is kept is opened as it is known now.
+    drive(&mut app, "<enter>");
+    app.update(Message::Past(Err("the past begins here".to_owned())));
+    assert_eq!((time(&app), app.screen), (100, Screen::Chains));
+}

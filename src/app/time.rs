@@ -1,0 +1,91 @@
+//! Times as people type them.
+
+use chrono::{FixedOffset, NaiveTime, TimeDelta};
+
+use crate::model::Timestamp;
+use crate::model::timeline::Step;
+
+/// What a typed time may be.
+const EXPECTED: &str = "a time is 14:02, 14:02:31, -90s, -5m, -1h or worst; nothing is now";
+
+/// Where a typed time leads, from the newest look; none for now. A time of day is the last there was.
+///
+/// # Errors
+/// What a time may be, in a line.
+pub fn parse(text: &str, newest: Timestamp, offset: FixedOffset) -> Result<Option<Step>, String> {
+    let text = text.trim();
+    match text {
+        "" | "now" => return Ok(None),
+        "worst" => return Ok(Some(Step::Worst)),
+        _ => {}
+    }
+    let time = match text.strip_prefix('-') {
+        Some(ago) => ago_of(ago).and_then(|ago| newest.checked_sub_signed(ago)),
+        None => time_of_day(text, newest, offset),
+    };
+    time.map(|time| Some(Step::Time(time))).ok_or_else(|| EXPECTED.to_owned())
+}
+
+/// `90s`, `5m`, `1h`; a lone number is in seconds.
+fn ago_of(text: &str) -> Option<TimeDelta> {
+    let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(end)?;
+    let factor = match unit {
+        "" | "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return None,
+    };
+    TimeDelta::try_seconds(number.parse::<i64>().ok()?.checked_mul(factor)?)
+}
+
+fn time_of_day(text: &str, newest: Timestamp, offset: FixedOffset) -> Option<Timestamp> {
+    let short = NaiveTime::parse_from_str(text, "%H:%M").ok();
+    // All of that second.
+    let time = short.or_else(|| {
+        let second = NaiveTime::parse_from_str(text, "%H:%M:%S").ok()?;
+        Some(second.overflowing_add_signed(TimeDelta::milliseconds(999)).0)
+    })?;
+    let today = newest.with_timezone(&offset).date_naive();
+    let at = |day: chrono::NaiveDate| day.and_time(time).and_local_timezone(offset).single();
+    let at_today = at(today)?.to_utc();
+    // What is still to come was yesterday.
+    if at_today > newest + TimeDelta::seconds(1) {
+        Some(at(today.pred_opt()?)?.to_utc())
+    } else {
+        Some(at_today)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::at;
+
+    #[test]
+    fn a_time_of_day_is_the_last_there_was() {
+        // It is 14:02:31 there, and 15:02:31 here.
+        let offset = FixedOffset::east_opt(3600).unwrap();
+        let time = |text: &str| match parse(text, at(0.0), offset) {
+            Ok(Some(Step::Time(time))) => time.format("%d %H:%M:%S").to_string(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!(time("15:02"), "20 14:02:00");
+        assert_eq!(time("15:02:31"), "20 14:02:31");
+        assert_eq!(time(" 9:30 "), "20 08:30:00");
+        assert_eq!(time("23:00"), "19 22:00:00");
+        assert_eq!(time("-90s"), "20 14:01:01");
+        assert_eq!(time("-5m"), "20 13:57:31");
+        assert_eq!(time("-7"), "20 14:02:24");
+    }
+
+    #[test]
+    fn what_is_no_time_is_told() {
+        let parsed = |text: &str| parse(text, at(0.0), chrono::Offset::fix(&chrono::Utc));
+        assert_eq!((parsed(""), parsed("now"), parsed("worst")), (Ok(None), Ok(None), Ok(Some(Step::Worst))));
+        for text in ["x", "25:00", "-", "-5x", "-99999999999999999999", "14:02:31:1", "-9223372036854775807h"]
+        {
+            assert_eq!(parsed(text), Err(EXPECTED.to_owned()), "{text}");
+        }
+    }
+}

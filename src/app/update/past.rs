@@ -1,0 +1,141 @@
+//! Going back in time, and on to now.
+
+use std::sync::Arc;
+
+use tui_input::Input;
+
+use crate::app::message::{Effect, Update};
+use crate::app::page::{Prompt, Typing};
+use crate::app::{App, time};
+use crate::model::timeline::{PastView, Step};
+use crate::model::view::View;
+
+/// What is to be done when a look arrives that was asked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::app) struct Going {
+    /// Where to go on from there: keys that were pressed meanwhile.
+    then: Option<Step>,
+    /// The events, by the number of the first and how many, that are to be opened there.
+    open: Option<(u64, u32)>,
+}
+
+impl App {
+    /// Goes a step in time from what is shown.
+    pub(super) fn step_in_time(&mut self, step: Step) -> Update {
+        if !self.settings.history {
+            return self.say("no looks are kept: see [history] in the config");
+        }
+        if let Some(going) = &mut self.going {
+            going.then = Some(match (going.then, step) {
+                (Some(Step::Looks(one)), Step::Looks(other)) => Step::Looks(one.saturating_add(other)),
+                (Some(Step::Seconds(one)), Step::Seconds(other)) => Step::Seconds(one.saturating_add(other)),
+                (_, step) => step,
+            });
+            return Update::none();
+        }
+        self.leave(step, Going::default())
+    }
+
+    fn leave(&mut self, step: Step, going: Going) -> Update {
+        let Some(view) = self.view.as_ref().filter(|view| view.snapshot.is_some()) else {
+            return self.say("there is no look yet");
+        };
+        let from = view.id;
+        self.going = Some(going);
+        Update { effects: vec![Effect::Go { from, step }], redraw: false }
+    }
+
+    /// A look that was asked for is there; none where that is now.
+    pub(super) fn arrived(&mut self, answer: Result<Option<Arc<PastView>>, String>) -> Update {
+        let Going { then, open } = self.going.take().unwrap_or_default();
+        let mut update = match answer {
+            Ok(Some(past)) => {
+                self.show_past(past);
+                Update::redraw()
+            }
+            // Who opens an event of the newest look is there.
+            Ok(None) if open.is_none() => self.back_to_now(),
+            Ok(None) => Update::redraw(),
+            Err(_) if open.is_some() => Update::redraw(),
+            Err(why) => self.say(why),
+        };
+        if let Some((number, count)) = open {
+            update.effects.extend(self.open_event(number, count).effects);
+        }
+        if let Some(step) = then {
+            update.effects.extend(self.leave(step, Going::default()).effects);
+        }
+        update
+    }
+
+    fn show_past(&mut self, past: Arc<PastView>) {
+        let newest = self.latest.take().or_else(|| self.view.clone());
+        self.paused = false;
+        self.show(Arc::clone(&past.view));
+        (self.latest, self.past) = (newest, Some(past));
+    }
+
+    /// Shows the newest look again.
+    pub(super) fn back_to_now(&mut self) -> Update {
+        if self.past.take().is_some()
+            && let Some(newest) = self.latest.take()
+        {
+            self.show(newest);
+        }
+        Update::redraw()
+    }
+
+    /// Why a key does nothing: nobody acts on what was.
+    pub(super) fn is_past(&mut self) -> Update {
+        let context = self.context();
+        let time = context.map(|context| context.time_of_day(context.snapshot.taken_at)).unwrap_or_default();
+        self.say(format!("this is {time}: Esc for now"))
+    }
+
+    /// Begins to type a time.
+    pub(super) fn start_time(&mut self) -> Update {
+        if !self.settings.history {
+            return self.step_in_time(Step::Worst);
+        }
+        let (typing, pane, input) = (Typing::Time, self.focus, Input::default());
+        self.prompt = Some(Prompt { typing, pane, input, before: String::new(), error: None });
+        Update::redraw()
+    }
+
+    /// Where a typed time leads; none for now.
+    pub(super) fn time_typed(&self, text: &str) -> Result<Option<Step>, String> {
+        let newest = self.newest_view().and_then(|view| view.snapshot.as_ref());
+        let newest = newest.map(|snapshot| snapshot.taken_at).unwrap_or_default();
+        time::parse(text, newest, self.settings.offset)
+    }
+
+    /// Goes to a typed time.
+    pub(super) fn go_to_time(&mut self, text: &str) -> Update {
+        match self.time_typed(text) {
+            Ok(Some(step)) => {
+                let update = self.step_in_time(step);
+                Update { redraw: true, ..update }
+            }
+            Ok(None) => self.back_to_now(),
+            Err(why) => self.say(why),
+        }
+    }
+
+    /// Goes to the look that saw an event, where looks are kept, and there to the row it is about.
+    pub(super) fn go_to_event(&mut self, number: u64, count: u32) -> Update {
+        let event = self.view.as_ref().and_then(|view| view.events.get(number));
+        let shown = self.view.as_ref().and_then(|view| view.snapshot.as_ref());
+        let seen = event.map(|event| event.seen);
+        match seen.filter(|seen| shown.is_some_and(|shown| shown.taken_at != *seen)) {
+            Some(seen) if self.settings.history && self.going.is_none() => {
+                self.leave(Step::Seen(seen), Going { then: None, open: Some((number, count)) })
+            }
+            _ => self.open_event(number, count),
+        }
+    }
+
+    /// The newest view there is, whatever is shown.
+    fn newest_view(&self) -> Option<&Arc<View>> {
+        self.latest.as_ref().or(self.view.as_ref())
+    }
+}

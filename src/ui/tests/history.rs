@@ -1,0 +1,225 @@
+//! The past on the screens: as it was when it was live, and told apart from now.
+
+use std::time::Duration;
+
+use super::*;
+use crate::feed::digest::Digest;
+use crate::feed::history::{Limits, Store};
+use crate::feed::learn::Learned;
+use crate::model::Text;
+use crate::model::backend::State;
+use crate::model::lock::LockMode;
+use crate::model::lock_key::LockKey;
+use crate::model::lock_name::LockNames;
+use crate::model::snapshot::{Section, Snapshot};
+use crate::model::thresholds::Thresholds;
+use crate::model::timeline::Step;
+use crate::model::wait_graph::Answer;
+
+/// Every look comes from the one before by chance: sessions come and go, begin and end, wait and get what they waited for.
+struct World {
+    seed: u64,
+    digest: Digest,
+    store: Store,
+    views: Vec<Arc<View>>,
+    last: Option<Snapshot>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let limits = Limits { length: Duration::from_secs(100_000), memory: 1 << 30 };
+        Self {
+            seed,
+            digest: Digest::new(TargetId(0), Thresholds::default(), LockNames::default()),
+            store: Store::new(limits, TargetId(0), Thresholds::default()),
+            views: Vec::new(),
+            last: None,
+        }
+    }
+
+    /// A number below `end`: a linear congruential generator with the constants of Knuth's MMIX.
+    fn below(&mut self, end: usize) -> usize {
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.seed >> 33).unwrap() % end
+    }
+
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    fn snapshot(&mut self, now: f64) -> Snapshot {
+        let scene = match self.below(4) {
+            0 => sample::jobs(now),
+            1 => sample::crowd(12, 30, now),
+            2 => sample::Builder { now, ..sample::Builder::default() },
+            _ => sample::incident(now),
+        };
+        let mut builder = scene;
+        for pid in 7000..7006 {
+            if self.chance(60) {
+                let state = [State::Active, State::Idle, State::IdleInTransaction][self.below(3)];
+                let since = f64::from(u32::try_from(self.below(300)).unwrap());
+                builder.session(pid, "app@random", state, since, "UPDATE t SET a = 'x'");
+                let tag = if self.chance(50) { sample::advisory(pid.into()) } else { sample::relation(2001) };
+                let waits = self.chance(30).then_some(1.5);
+                builder.lock(pid, tag, LockMode::Exclusive, waits);
+            }
+        }
+        if self.chance(20) {
+            // A circle.
+            for (pid, other) in [(7100_i32, 7101_i32), (7101, 7100)] {
+                builder.session(pid, "app@circle", State::Active, 3.0, "UPDATE");
+                builder.lock(
+                    pid,
+                    sample::relation(u32::try_from(pid).unwrap()),
+                    LockMode::AccessExclusive,
+                    None,
+                );
+                builder.lock(
+                    pid,
+                    sample::relation(u32::try_from(other).unwrap()),
+                    LockMode::AccessExclusive,
+                    Some(2.0),
+                );
+            }
+        }
+        builder.now = now;
+        let mut snapshot = builder.snapshot();
+        self.disturb(&mut snapshot);
+        snapshot
+    }
+
+    /// What a server may do beside: statements that fail, deadlocks, answers of its own.
+    fn disturb(&mut self, snapshot: &mut Snapshot) {
+        let server = Arc::make_mut(&mut snapshot.server.rows);
+        if let Some(server) = server.first_mut() {
+            server.deadlocks_of = [1, 2].into();
+            server.deadlocks = 3 + self.views.len() as u64 / 7;
+        }
+        if let Some(last) = &self.last {
+            if self.seed.is_multiple_of(5) {
+                snapshot.locks = last.locks.stale("canceling statement due to lock timeout".into());
+            }
+            if self.seed.is_multiple_of(11) {
+                snapshot.backends = Section { error: Some("gone".into()), ..last.backends.clone() };
+            }
+        }
+        if self.chance(30) {
+            let waiting = snapshot.locks.rows.iter().find(|lock| !lock.granted);
+            snapshot.answers = waiting
+                .and_then(|lock| {
+                    Some(Answer { waiter: lock.pid?, wait_start: lock.wait_start, blockers: vec![4312] })
+                })
+                .into_iter()
+                .collect();
+        }
+    }
+
+    fn look(&mut self, now: f64) {
+        if self.chance(5) {
+            self.digest.link_lost("connection reset", 1, Duration::from_secs(1));
+        }
+        if self.chance(5) {
+            let named = [(LockKey::Bigint(7001), format!("named {now}").into())];
+            let known = Arc::new(LockNames::new(named));
+            self.digest.learned(Learned { names: known, notes: [Text::from("no table")].into() });
+        }
+        if self.chance(5) {
+            let rights = crate::model::plan::Rights { role: "ops".into(), ..Default::default() };
+            self.digest.rights_told(Some(Arc::new(rights)));
+        }
+        let past = self.digest.past();
+        let snapshot = self.snapshot(now);
+        self.last = Some(snapshot.clone());
+        self.views.push(self.digest.snapshot_taken(snapshot));
+        self.store.keep(&self.digest.look(past));
+    }
+}
+
+/// What a stage shows after these keys.
+fn shown(view: &Arc<View>, (width, height): (u16, u16), keys: &str) -> String {
+    let mut stage = Stage::new(width, height);
+    stage.app.update(Message::View(TargetId(0), Arc::clone(view)));
+    stage.keys(keys).text()
+}
+
+/// All screens, and what can be opened on them.
+const SCREENS: [&str; 14] =
+    ["", "2", "3", "3a", "4", "5", "6", "7", "8", "!", "<enter>", "3j<enter>", "7jj<enter>", "4<enter>"];
+
+/// However a look came about: its picture from the history is the one that was live, to the last character. `LOCKTOP_LONG=1` for a
+/// thousand looks, all screens of each.
+#[test]
+fn the_picture_from_the_history_is_the_one_that_was_live() {
+    let is_long = std::env::var_os("LOCKTOP_LONG").is_some();
+    let (looks, each) = if is_long { (1000u32, SCREENS.len()) } else { (150, 3) };
+    let mut world = World::new(42);
+    for second in 0..looks {
+        world.look(f64::from(second));
+    }
+    let mut compared = 0;
+    for _ in 0..looks {
+        let place = world.below(looks as usize);
+        let live = Arc::clone(&world.views[place]);
+        let past = world.store.go(live.id, Step::Looks(0)).unwrap().unwrap();
+        for _ in 0..each {
+            let at = if is_long { compared } else { world.below(SCREENS.len()) };
+            let (size, keys) = (SIZES[compared % SIZES.len()], SCREENS[at % SCREENS.len()]);
+            let (now, then) = (shown(&live, size, keys), shown(&past.view, size, keys));
+            assert!(
+                now == then,
+                "look {place}, {keys:?} at {size:?}, live:\n{now}\nfrom the history:\n{then}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared >= 300);
+    let stale = world.views.iter().filter(|view| view.snapshot.as_ref().unwrap().locks.error.is_some());
+    assert!(stale.count() > 5 && world.views.iter().any(|view| !view.graph.cycles.is_empty()));
+    assert!(world.views.iter().any(|view| view.findings.iter().any(|finding| finding.check == "deadlocks")));
+}
+
+/// A world in which something happens, and a stage that stands in its past.
+fn past(width: u16, height: u16) -> (World, Stage) {
+    let mut world = World::new(1);
+    for second in 0..200u32 {
+        let now = f64::from(second);
+        let snapshot = match second {
+            60..=90 => sample::incident(now).snapshot(),
+            120..=125 => sample::jobs(now).snapshot(),
+            _ => sample::Builder { now, ..sample::Builder::default() }.snapshot(),
+        };
+        let past = world.digest.past();
+        world.views.push(world.digest.snapshot_taken(snapshot));
+        world.store.keep(&world.digest.look(past));
+    }
+    let mut stage = Stage::new(width, height);
+    stage.app.settings.history = true;
+    stage.app.update(Message::View(TargetId(0), Arc::clone(world.views.last().unwrap())));
+    let newest = world.views.last().unwrap().id;
+    let answer = world.store.go(newest, Step::Looks(-120)).unwrap();
+    stage.app.update(Message::Past(Ok(answer)));
+    (world, stage)
+}
+
+#[test]
+fn the_past_is_told_apart_from_now() {
+    for (width, height) in SIZES {
+        let (_, mut stage) = past(width, height);
+        check("past", &mut stage);
+    }
+    let (_, stage) = past(80, 24);
+    check("past_time", &mut stage.keys("t14:0"));
+    let (_, mut stage) = past(80, 24);
+    let link = Link::Down { reason: "connection reset".into(), attempt: 2, wait: Duration::from_secs(1) };
+    let newest = View { link, ..View::clone(stage.app.latest.as_ref().unwrap()) };
+    stage.app.update(Message::View(TargetId(0), Arc::new(newest)));
+    check("past_down", &mut stage);
+}
+
+#[test]
+fn back_to_now_shows_the_newest_look() {
+    let (world, stage) = past(80, 24);
+    let mut stage = stage.keys("<esc>");
+    assert_eq!(stage.text(), shown(world.views.last().unwrap(), (80, 24), ""));
+}

@@ -1,0 +1,110 @@
+//! The line of all looks that are kept, while one of the past is shown.
+//!
+//! ```text
+//! 13:47 ···▁▁··▂▂▁··!▃▅▆█▇▇▇▅·a·▁·· 14:02
+//!                   ▲ 631 of 900                              ( ) trouble  Esc now
+//! ```
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+
+use super::theme::Theme;
+use super::widgets::sparkline;
+use super::{draw_ends, draw_line};
+use crate::app::App;
+use crate::app::keymap::Action;
+use crate::app::line::{Line, Tone};
+use crate::model::timeline::{Moment, PastView};
+
+/// Rows of the header that it takes: two where there is room for a cursor of its own.
+pub(super) const fn rows(header: u16) -> u16 {
+    if header >= 5 { 2 } else { 1 }
+}
+
+pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, past: &PastView, theme: &Theme) {
+    let (Some(first), Some(last)) = (past.moments.first(), past.moments.last()) else { return };
+    let time = |moment: &Moment| moment.at.with_timezone(&app.settings.offset).format("%H:%M").to_string();
+    let (begin, end) = (format!("{} ", time(first)), format!(" {}", time(last)));
+    let place = format!("▲ {} of {}", past.place + 1, past.moments.len());
+    let is_tall = area.height > 1;
+    let keys = keys(app);
+    let beside = if is_tall { 0 } else { crate::text::width(&place) + keys.width() + 4 };
+    let room = usize::from(area.width).saturating_sub(begin.len() + end.len() + beside);
+    let (bars, at) = bars(past, room.max(10));
+    let mut line = Line::new().with(begin.as_str(), Tone::Dim);
+    for (column, bar) in bars.iter().enumerate() {
+        match (*bar, column == at) {
+            (_, true) if !is_tall => line.push("▲", Tone::Key),
+            (Bar::Sign(sign), _) => line.push(sign.to_string(), Tone::Critical),
+            (Bar::Waiting(bar), here) => {
+                line.push(bar.to_string(), if here { Tone::Key } else { Tone::Warning });
+            }
+            (Bar::Calm, _) => line.push("·", Tone::Dim),
+        }
+    }
+    line.push(end, Tone::Dim);
+    if !is_tall {
+        line.push("  ", Tone::Plain);
+        line.push(place, Tone::Key);
+        draw_ends(frame, area, &line, &keys, theme);
+        return;
+    }
+    draw_line(frame, Rect { height: 1, ..area }, &line, theme);
+    // The words stand on the side where there is room for them.
+    let cursor = begin.len() + at;
+    let width = crate::text::width(&place);
+    let fits = cursor + width + keys.width() + 2 <= usize::from(area.width);
+    let words = place.trim_start_matches('▲').trim_start();
+    let marker = match fits {
+        true => format!("{}{place}", " ".repeat(cursor)),
+        false if cursor > width => format!("{}{words} ▲", " ".repeat(cursor + 1 - width)),
+        false => format!("{}▲", " ".repeat(cursor)),
+    };
+    let below = Rect { y: area.y + 1, height: 1, ..area };
+    let keys = if fits { keys } else { Line::new() };
+    draw_ends(frame, below, &Line::new().with(marker, Tone::Key), &keys, theme);
+}
+
+/// `( ) trouble  Esc now`.
+fn keys(app: &App) -> Line {
+    let key = |action| app.settings.keymap.key(action).map(|key| key.to_string()).unwrap_or_default();
+    let mut line = Line::new();
+    line.push(format!("{} {}", key(Action::TroubleBefore), key(Action::NextTrouble)), Tone::Key);
+    line.push(" trouble  ", Tone::Dim);
+    line.push(key(Action::Back), Tone::Key);
+    line.push(" now", Tone::Dim);
+    line
+}
+
+/// A column of the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bar {
+    /// Nobody waited.
+    Calm,
+    /// How many waited, as a bar.
+    Waiting(char),
+    /// There was trouble.
+    Sign(char),
+}
+
+/// The columns, none more than there are looks, and the one in which the shown look is.
+fn bars(past: &PastView, room: usize) -> (Vec<Bar>, usize) {
+    let count = past.moments.len();
+    let columns = room.min(count).max(1);
+    let column = |place: usize| place * columns / count.max(1);
+    let mut most = vec![0; columns];
+    let mut signs = vec![None; columns];
+    for (place, moment) in past.moments.iter().enumerate() {
+        if let (Some(most), Some(sign)) = (most.get_mut(column(place)), signs.get_mut(column(place))) {
+            *most = moment.waiting.max(*most);
+            *sign = moment.trouble.max(*sign);
+        }
+    }
+    let heights = sparkline::bars(&most, columns);
+    let bars = heights.chars().zip(most).zip(signs).map(|((bar, most), sign)| match (sign, most) {
+        (Some(trouble), _) => Bar::Sign(trouble.sign()),
+        (None, 0) => Bar::Calm,
+        (None, _) => Bar::Waiting(bar),
+    });
+    (bars.collect(), column(past.place).min(columns - 1))
+}

@@ -1,0 +1,70 @@
+//! Back in time in the running dashboard.
+
+use rustix::process::Pid;
+
+use super::incident::Incident;
+use super::outage::Stopped;
+use super::process;
+use locktop::demo::scenario::Scenario;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_is_over_is_seen_again_also_while_the_server_is_silent() {
+    let mut incident = Incident::of(&[Scenario::Chain]).await;
+    let root = incident.root().to_string();
+    let mut screen = incident.looked_at((120, 35));
+    screen.shows(&root);
+    incident.running.remove(0).stop().await.unwrap();
+    screen.hides(&root);
+    screen.shows("LIVE");
+
+    // Where it began to block the others.
+    screen.keys("(");
+    screen.shows("PAST");
+    screen.shows(&root);
+    screen.shows("( ) trouble");
+    screen.shows(" of ");
+    screen.keys("K");
+    screen.shows(": Esc for now");
+    screen.keys("2");
+    screen.shows(&root);
+    screen.keys("t");
+    screen.shows("Enter goes");
+    screen.keys("never<enter>");
+    screen.shows("worst; nothing is now");
+    screen.keys("tworst<enter>");
+    screen.shows(&root);
+    screen.keys("<esc>");
+    screen.shows("LIVE");
+    screen.hides(&root);
+
+    let postmaster = incident.server.pid().unwrap();
+    let mut all = process::children(Pid::from_raw(postmaster).unwrap());
+    all.insert(0, postmaster);
+    let stopped: Vec<_> = all.into_iter().map(Stopped::new).collect();
+    screen.shows("NO ANSWER");
+    screen.keys("(");
+    screen.shows("PAST");
+    screen.shows(&root);
+    screen.keys("<esc>");
+    screen.hides("PAST");
+    screen.hides(&root);
+    drop(stopped);
+    screen.shows("LIVE");
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+    screen.assert_restored();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn who_wants_no_history_has_none() {
+    let incident = Incident::of(&[Scenario::Chain]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.toml");
+    std::fs::write(&config, "[history]\nlength = \"0s\"\n").unwrap();
+    let mut screen = incident.screen((80, 24), &[], &["--config", config.to_str().unwrap()]);
+    screen.shows(&incident.root().to_string());
+    screen.keys("[");
+    screen.shows("no looks are kept: see [history] in the config");
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+}
