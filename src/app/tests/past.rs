@@ -73,6 +73,19 @@ fn keys_that_are_faster_than_the_history_add_up() {
 }
 
 #[test]
+fn escape_is_faster_than_the_history() {
+    let mut app = keeping();
+    drive(&mut app, "[<esc>");
+    assert_eq!(answer(&mut app, Some(look(99))), []);
+    assert_eq!((time(&app), app.past.is_none()), (100, true), "it is not wanted any more");
+    assert_eq!(drive(&mut app, "{<esc>[").len(), 1);
+    let next = answer(&mut app, Some(look(40)));
+    assert_eq!((next, time(&app)), (vec![Effect::Go { from: 101, step: Step::Looks(-1) }], 100));
+    answer(&mut app, Some(look(99)));
+    assert_eq!(time(&app), 99);
+}
+
+#[test]
 fn what_comes_meanwhile_is_kept_for_now() {
     let mut app = keeping();
     drive(&mut app, "{");

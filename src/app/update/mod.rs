@@ -271,7 +271,7 @@ impl App {
             Action::PreviousPane => self.next_pane(-1),
             Action::Zoom => self.toggle_zoom(),
             Action::Open => self.open(),
-            Action::Back if self.past.is_some() => self.back_to_now(),
+            Action::Back if self.past.is_some() || self.going.is_some() => self.back_to_now(),
             Action::Back => self.back(),
             Action::Filter => self.start_filter(),
             Action::NextMatch => self.next_match(true),

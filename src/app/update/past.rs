@@ -17,6 +17,8 @@ pub(in crate::app) struct Going {
     then: Option<Step>,
     /// The events, by the number of the first and how many, that are to be opened there.
     open: Option<(u64, u32)>,
+    /// It is not wanted any more.
+    is_off: bool,
 }
 
 impl App {
@@ -47,8 +49,9 @@ impl App {
 
     /// A look that was asked for is there; none where that is now.
     pub(super) fn arrived(&mut self, answer: Result<Option<Arc<PastView>>, String>) -> Update {
-        let Going { then, open } = self.going.take().unwrap_or_default();
+        let Going { then, open, is_off } = self.going.take().unwrap_or_default();
         let mut update = match answer {
+            _ if is_off => Update::none(),
             Ok(Some(past)) => {
                 self.show_past(past);
                 Update::redraw()
@@ -77,6 +80,9 @@ impl App {
 
     /// Shows the newest look again.
     pub(super) fn back_to_now(&mut self) -> Update {
+        if let Some(going) = &mut self.going {
+            *going = Going { is_off: true, ..Going::default() };
+        }
         if self.past.take().is_some()
             && let Some(newest) = self.latest.take()
         {
@@ -128,7 +134,7 @@ impl App {
         let seen = event.map(|event| event.seen);
         match seen.filter(|seen| shown.is_some_and(|shown| shown.taken_at != *seen)) {
             Some(seen) if self.settings.history && self.going.is_none() => {
-                self.leave(Step::Seen(seen), Going { then: None, open: Some((number, count)) })
+                self.leave(Step::Seen(seen), Going { open: Some((number, count)), ..Going::default() })
             }
             _ => self.open_event(number, count),
         }
