@@ -17,7 +17,7 @@ use pg_connect::error::ConnInfoError;
 /// What a refresh interval may be.
 const REFRESH_EXPECTED: &str = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
 
-const SECTIONS: [&str; 12] = [
+const SECTIONS: [&str; 13] = [
     "refresh",
     "trusted_owners",
     "targets",
