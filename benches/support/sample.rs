@@ -256,6 +256,7 @@ fn findings(
         tasks,
         leases,
         queue,
+        adapters: &locktop::model::adapter::Board::default(),
         deadlocks: &finding::Deadlocks::default(),
         new_roots: &finding::NewRoots::default(),
         lock_names: &LockNames::default(),

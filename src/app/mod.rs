@@ -277,6 +277,7 @@ impl App {
             queue: !systems.counts.is_empty(),
             limits: !systems.limits.is_empty(),
             generators: !systems.generators.is_empty(),
+            adapters: !snapshot.adapters.is_empty(),
         }
     }
 

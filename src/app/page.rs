@@ -129,6 +129,7 @@ pub fn subject_of(context: &Context<'_>, id: RowId) -> Option<RowId> {
         Subject::Party(Party::Prepared(xact)) => RowId::Prepared(xact),
         Subject::Task(task) => RowId::Task(task, None),
         Subject::Lease(id) => RowId::Lease(id),
+        Subject::Job(id) => RowId::Job(id),
         Subject::Item(id) => RowId::Item(id),
         Subject::Limit(id) => RowId::Limit(id),
         Subject::Generator(id) => RowId::Generator(id),

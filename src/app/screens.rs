@@ -19,6 +19,8 @@ pub struct Has {
     pub limits: bool,
     /// Id generators.
     pub generators: bool,
+    /// Job systems of others.
+    pub adapters: bool,
 }
 
 /// What a screen is.
@@ -119,9 +121,9 @@ screens! {
         key: "4",
         name: "tasks",
         title: "Tasks",
-        about: "Scheduled tasks",
-        help: "Tasks: schedules and what runs (where there are task tables)",
-        panes: &[pane(Pane::Tasks)],
+        about: "Scheduled tasks, and the jobs of other systems",
+        help: "Tasks: schedules and what runs; jobs of other systems",
+        panes: &[pane(Pane::Tasks), pane(Pane::Jobs)],
         absent: "there are no task tables here; [tables] in the config names some",
     },
     /// Locks that end by themselves.

@@ -187,6 +187,7 @@ impl Digest {
             tasks: &tasks,
             leases: &leases,
             queue: &queue,
+            adapters: &adapters,
             deadlocks: &past.deadlocks,
             new_roots: &past.new_roots,
             lock_names: &before.lock_names,

@@ -13,6 +13,7 @@ pub mod events;
 mod facts;
 mod forest;
 pub(super) mod generators;
+pub(super) mod jobs;
 pub mod leases;
 pub(super) mod limits;
 mod lock_order;
@@ -88,6 +89,8 @@ panes! {
     Waits = waits,
     /// Scheduled tasks.
     Tasks = tasks,
+    /// Jobs of other systems.
+    Jobs = jobs,
     /// Leases.
     Leases = leases,
     /// Items of the work queue.

@@ -7,6 +7,7 @@ use crate::model::id_generator::GeneratorId;
 use crate::model::lease::LeaseId;
 use crate::model::lock::{LockMode, LockTag, VirtualTransaction};
 use crate::model::rate_limit::LimitId;
+use crate::model::systems::TextId;
 use crate::model::task::TaskId;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
@@ -76,6 +77,8 @@ pub enum RowId {
     Task(TaskId, Option<i64>),
     /// A lease.
     Lease(LeaseId),
+    /// A job of another system.
+    Job(TextId),
     /// An item of the work queue.
     Item(ItemId),
     /// A rate limit.
@@ -97,6 +100,7 @@ impl RowId {
             Self::Waits(_) => Pane::Waits,
             Self::Task(..) => Pane::Tasks,
             Self::Lease(_) => Pane::Leases,
+            Self::Job(_) => Pane::Jobs,
             Self::Item(_) => Pane::Queue,
             Self::Limit(_) => Pane::Limits,
             Self::Generator(_) => Pane::Generators,

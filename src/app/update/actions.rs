@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, Page};
+use crate::app::panes::jobs::detail::job;
 use crate::app::panes::{Pane, RowId};
 use crate::app::screens::Screen;
 
@@ -208,6 +209,14 @@ impl App {
             let statement = format!("ROLLBACK PREPARED {};", crate::text::literal(&row.gid));
             self.say(format!("copied {statement}"));
             return Update::effect(Effect::Copy(statement));
+        }
+        let context = self.context();
+        if let [id @ RowId::Job(_)] = chosen.as_slice()
+            && let Some(advice) = context.and_then(|context| job(&context, *id)?.advice.clone())
+        {
+            let advice = crate::text::one_line(&advice).into_owned();
+            self.say(format!("copied {advice}"));
+            return Update::effect(Effect::Copy(advice));
         }
         let context = self.context();
         let pid = |id: &RowId| page::holder_of(context.as_ref()?, *id);

@@ -30,6 +30,7 @@ impl Place {
             Subject::Task(task) => Self::Row(RowId::Task(task, None)),
             Subject::Lease(id) => Self::Row(RowId::Lease(id)),
             Subject::Item(id) => Self::Row(RowId::Item(id)),
+            Subject::Job(id) => Self::Row(RowId::Job(id)),
             Subject::Limit(id) => Self::Row(RowId::Limit(id)),
             Subject::Generator(id) => Self::Row(RowId::Generator(id)),
             Subject::Queue => Self::Queue,

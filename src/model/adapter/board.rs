@@ -1,6 +1,6 @@
 //! The jobs of all installations with their states, from one snapshot and what was seen before.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::evidence::{Judged, KeySeen, Seen, judge};
 use super::rows::{InstallationRows, Job, Worker};
@@ -10,6 +10,9 @@ use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
 use crate::model::thresholds::Thresholds;
 use crate::model::{Text, Timestamp};
+
+/// A process may be a little younger than the start that was written down for what it does, in seconds.
+const STARTING: f64 = 10.0;
 
 /// A job of an installation.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,8 +78,13 @@ impl Watch {
         for (place, installation) in snapshot.adapters.iter().enumerate() {
             let look =
                 Look { snapshot, thresholds, holders: holders.as_ref(), before: &before, rows: installation };
+            let running = installation.jobs.get(&Part::Running);
+            let runs: FxHashSet<&Text> =
+                running.into_iter().flat_map(|read| read.section.rows.iter().map(|job| &job.id)).collect();
             for (part, read) in &installation.jobs {
-                for job in read.section.rows.iter() {
+                // Parts are read one after the other, and of some systems what runs is still due by its row.
+                let is_twice = |job: &&Job| *part != Part::Running && runs.contains(&job.id);
+                for job in read.section.rows.iter().filter(|job| !is_twice(job)) {
                     rows.push(look.row(place, *part, job, &mut self.free));
                 }
             }
@@ -180,7 +188,7 @@ impl Look<'_> {
         }
     }
 
-    /// Whether the backend of a job is there. One that began after the job is somebody else's; of one whose start may not be seen nobody knows.
+    /// Whether the backend of a job is there. One that began well after the job is somebody else's; of one whose start may not be seen nobody knows.
     fn session(&self, job: &Job) -> Option<bool> {
         let pid = job.backend_pid?;
         if self.snapshot.backends.error.is_some() {
@@ -188,7 +196,7 @@ impl Look<'_> {
         }
         let Some(backend) = self.snapshot.backend(pid) else { return Some(false) };
         match (backend.backend_start, job.started_at) {
-            (Some(began), Some(started)) => Some(began <= started),
+            (Some(began), Some(started)) => Some((began - started).as_seconds_f64() < STARTING),
             _ => None,
         }
     }

@@ -3,6 +3,7 @@
 //! Each check is a function in a file of its own that looks at a [`Scene`] and returns what it found. None reads
 //! more than once over the locks, and none says more than a hundred things at a time.
 
+mod adapter;
 mod connections;
 mod convoy;
 mod cycle;
@@ -41,6 +42,7 @@ use super::lock_name::LockNames;
 use super::rate_limit::LimitId;
 use super::snapshot::Snapshot;
 use super::snapshot_index::SnapshotIndex;
+use super::systems::TextId;
 use super::task::{Board, TaskId};
 use super::thresholds::Thresholds;
 use super::wait_graph::{Party, WaitGraph};
@@ -77,6 +79,8 @@ pub enum Subject {
     Lease(LeaseId),
     /// An item of the work queue.
     Item(ItemId),
+    /// A job of another system.
+    Job(TextId),
     /// The work queue as a whole.
     Queue,
     /// A rate limit.
@@ -132,6 +136,8 @@ pub struct Scene<'a> {
     pub leases: &'a super::lease::Board,
     /// The items of its work queue.
     pub queue: &'a super::work_queue::Board,
+    /// The jobs of other systems.
+    pub adapters: &'a super::adapter::Board,
     /// What is remembered of deadlocks; it has seen this snapshot.
     pub deadlocks: &'a Deadlocks,
     /// Since when its roots are ones; it has seen this graph.
@@ -150,7 +156,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 19] = [
+const CHECKS: [(Check, bool); 20] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -163,6 +169,7 @@ const CHECKS: [(Check, bool); 19] = [
     (lease::check, false),
     (redis_lock::check, false),
     (queue::check, false),
+    (adapter::check, false),
     (generator::check, false),
     (limit::check, false),
     (stale::check, false),

@@ -180,6 +180,11 @@ enum SubjectShape<'a> {
         id_text: String,
     },
     Queue,
+    Job {
+        adapter: &'a str,
+        schema: &'a str,
+        id: &'a str,
+    },
     RateLimit {
         table: Option<&'a str>,
         key: Option<&'a str>,
@@ -232,6 +237,10 @@ impl<'a> Finding<'a> {
                 }
                 Subject::Item(item) => {
                     SubjectShape::Item { table: item.table, id: item.id, id_text: exact(item.id) }
+                }
+                Subject::Job(id) => {
+                    let (adapter, schema, id) = super::adapters::name(view, *id).unwrap_or_default();
+                    SubjectShape::Job { adapter, schema, id }
                 }
                 Subject::Queue => SubjectShape::Queue,
                 Subject::Limit(id) => {

@@ -2,13 +2,24 @@
 
 use locktop::model::adapter::Part;
 
-use super::{GOOD_JOB, RIVER, SOLID_QUEUE, adapter, all, client, database, found, info_of, one, run, used};
+use super::{
+    GOOD_JOB, RIVER, SOLID_QUEUE, adapter, all, client, database, database_on, found, info_of, one, run,
+    server, support, used,
+};
 use crate::binary::{locktop, run_beside};
+use locktop::pg::conninfo::ConnInfo;
 
 #[tokio::test]
 async fn three_systems_in_one_database_are_found_and_read() {
-    let info = database(&format!("{GOOD_JOB}{SOLID_QUEUE}{RIVER}")).await;
-    let found = found(&info, &all()).await;
+    for version in support::versions() {
+        println!("PostgreSQL {version}");
+        let server = support::server_of(version).await;
+        are_found(&database_on(server, &format!("{GOOD_JOB}{SOLID_QUEUE}{RIVER}")).await).await;
+    }
+}
+
+async fn are_found(info: &ConnInfo) {
+    let found = found(info, &all()).await;
     let told: Vec<_> = found
         .iter()
         .map(|one| (&*one.adapter.name, &*one.schema, one.version.as_deref(), one.refused.as_deref()))
@@ -97,7 +108,7 @@ async fn labels_of_an_enum_decide_and_prefixes_are_installations() {
 async fn what_cannot_be_read_says_what_would_help() {
     let roles = "CREATE ROLE adapter_monitor LOGIN IN ROLE pg_monitor; CREATE ROLE adapter_reader LOGIN; CREATE ROLE adapter_app LOGIN;
         CREATE ROLE adapter_outsider LOGIN";
-    let server = super::support::conninfo(super::support::server().await);
+    let server = support::conninfo(server().await);
     run(&server, roles).await;
     let info = database(&format!("CREATE SCHEMA jobs; SET search_path = jobs; {RIVER}")).await;
     let refused = async |role: &str| {
@@ -151,10 +162,7 @@ async fn a_locked_table_is_left_in_peace() {
 async fn the_command_tells_it_as_a_table_and_as_json() {
     let info =
         database(&format!("{RIVER} INSERT INTO river_job (kind, state) VALUES ('a', 'running')")).await;
-    let target = super::support::server()
-        .await
-        .conninfo()
-        .replace("dbname=postgres", &format!("dbname={}", info.dbname()));
+    let target = server().await.conninfo().replace("dbname=postgres", &format!("dbname={}", info.dbname()));
     let list = run_beside(locktop(&["-w", "adapters", "list", &target])).await;
     assert_eq!(list.status, Some(0), "{list:?}");
     assert!(

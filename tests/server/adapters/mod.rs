@@ -3,6 +3,8 @@
 mod found;
 mod hostile;
 mod large;
+#[path = "../tasks/stage.rs"]
+mod stage;
 mod states;
 #[path = "../../support/suite.rs"]
 mod support;
@@ -11,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use locktop::config::adapter::{built_in, parse_adapter};
+use locktop::demo::postgres::EmbeddedServer;
 use locktop::model::adapter::{Adapter, Installation, Part};
 use locktop::pg::adapters::survey;
 use locktop::pg::conninfo::ConnInfo;
@@ -31,9 +34,18 @@ fn adapter(text: &str) -> Vec<Arc<Adapter>> {
     vec![Arc::new(parse_adapter(text, Path::new("test.toml")).unwrap())]
 }
 
+/// A server of the newest version that is tested.
+async fn server() -> &'static EmbeddedServer {
+    support::server_of(*support::versions().last().unwrap()).await
+}
+
 /// A database of its own, with these tables.
 async fn database(ddl: &str) -> ConnInfo {
-    let info = support::database(support::server().await).await;
+    database_on(server().await, ddl).await
+}
+
+async fn database_on(server: &EmbeddedServer, ddl: &str) -> ConnInfo {
+    let info = support::database(server).await;
     run(&info, ddl).await;
     info
 }
@@ -48,7 +60,7 @@ async fn client(info: &ConnInfo) -> Client {
 
 /// The same server for another role.
 async fn info_of(info: &ConnInfo, role: &str) -> ConnInfo {
-    let text = support::server().await.conninfo().replace("user=postgres", &format!("user={role}"));
+    let text = server().await.conninfo().replace("user=postgres", &format!("user={role}"));
     ConnInfo::parse(&text).unwrap().with_dbname(info.dbname())
 }
 

@@ -1,39 +1,17 @@
 //! Rows of each state, and what is told of them: the state, what proves it, and what becomes of it by itself.
 
-use std::time::Duration;
-
-use locktop::feed::digest::Digest;
-use locktop::model::lock_name::LockNames;
-use locktop::model::thresholds::Thresholds;
-use locktop::model::view::{TargetId, View};
-use locktop::pg::conninfo::ConnInfo;
-use locktop::pg::poll::{Limits, Session};
-use locktop::wire;
+use locktop::model::view::View;
 use serde_json::Value;
 
-use super::{GOOD_JOB, RIVER, SOLID_QUEUE, all, client, database};
+use super::stage::Stage;
+use super::{GOOD_JOB, RIVER, SOLID_QUEUE, all, support};
 
-/// A session that polls, with what is made of it.
-struct Stage {
-    session: Session,
-    digest: Digest,
-}
-
-impl Stage {
-    async fn on(info: &ConnInfo) -> Self {
-        let limits =
-            Limits { adapters: all().into(), adapter_patience: Duration::from_secs(20), ..Limits::default() };
-        let session = Session::open(info, limits).await.unwrap();
-        // What is free at the first look is an orphan.
-        let thresholds = Thresholds { orphan_grace: 0.0, ..Thresholds::default() };
-        Self { session, digest: Digest::new(TargetId::default(), thresholds, LockNames::default()) }
-    }
-
-    /// The second look is the first that reads them.
-    async fn look(&mut self) -> std::sync::Arc<View> {
-        let snapshot = self.session.poll(self.digest.snapshot()).await.unwrap();
-        self.digest.snapshot_taken(snapshot)
-    }
+/// A database with these tables, and a session that reads them at its second look.
+async fn stage(ddl: &str) -> Stage {
+    let mut stage = Stage::on(super::server().await, ddl).await;
+    stage.adapters(all()).await;
+    assert!(stage.look().await.adapters.rows.is_empty(), "nobody waits for them at the first look");
+    stage
 }
 
 /// What is told of each job: its name, state, proof, and how what becomes of it begins.
@@ -53,18 +31,21 @@ fn told(view: &View) -> Vec<(String, &'static str, &'static str, String)> {
     rows
 }
 
-async fn looked(ddl: &str, expected: &[(&str, &'static str, &'static str, &str)]) -> Value {
-    let info = database(ddl).await;
-    let mut stage = Stage::on(&info).await;
-    stage.look().await;
-    let view = stage.look().await;
-    let mut expected: Vec<_> = expected
+fn expected(
+    rows: &[(&str, &'static str, &'static str, &str)],
+) -> Vec<(String, &'static str, &'static str, String)> {
+    let mut rows: Vec<_> = rows
         .iter()
         .map(|(name, state, proof, back)| ((*name).to_owned(), *state, *proof, (*back).to_owned()))
         .collect();
-    expected.sort();
-    assert_eq!(told(&view), expected);
-    let json: Value = serde_json::from_str(&wire::json::to_string(&view).unwrap().unwrap()).unwrap();
+    rows.sort();
+    rows
+}
+
+async fn looked(ddl: &str, rows: &[(&str, &'static str, &'static str, &str)]) -> Value {
+    let mut stage = stage(ddl).await;
+    assert_eq!(told(&*stage.look().await), expected(rows));
+    let json = stage.json();
     for installation in json["adapters"].as_array().unwrap() {
         for (part, section) in installation["sections"].as_object().unwrap() {
             assert!(section["error"].is_null() && section["taken_at"].is_string(), "{part}: {section}");
@@ -98,17 +79,15 @@ async fn good_job() {
             ('q', now() + interval '1 hour', '{\"job_class\": \"Later\", \"executions\": 0}');
         UPDATE good_jobs SET serialized_params = jsonb_build_object('job_class', job_class) WHERE job_class IS NOT NULL;
         INSERT INTO good_job_settings (key, value) VALUES ('pauses', '{\"queues\": [\"p\"]}');";
-    let info = database(&format!("{GOOD_JOB}{rows}")).await;
-    let worker = client(&info).await;
+    let mut stage = stage(&format!("{GOOD_JOB}{rows}")).await;
+    let worker = stage.client().await;
     let lock = format!("SELECT pg_advisory_lock({KEY}) FROM good_jobs WHERE job_class = 'Held'");
     worker.batch_execute(&lock).await.unwrap();
     let pid: i32 = worker.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
-    let mut stage = Stage::on(&info).await;
-    assert!(stage.look().await.adapters.rows.is_empty(), "nobody waits for them at the first look");
     let view = stage.look().await;
     let row =
         |name: &str| view.adapters.rows.iter().find(|row| row.job.name.as_deref() == Some(name)).unwrap();
-    let expected = [
+    let rows = [
         ("Held", "running", "lock", ""),
         ("Free", "orphan", "lock", "by"),
         ("Beats", "running", "heartbeat", ""),
@@ -121,12 +100,7 @@ async fn good_job() {
         ("Later", "scheduled", "none", ""),
         ("Failed", "failed", "none", ""),
     ];
-    let mut expected: Vec<_> = expected
-        .iter()
-        .map(|(name, state, proof, back)| ((*name).to_owned(), *state, *proof, (*back).to_owned()))
-        .collect();
-    expected.sort();
-    assert_eq!(told(&view), expected);
+    assert_eq!(told(&view), expected(&rows));
     assert_eq!(row("Held").judged.pid, Some(pid));
     assert_eq!(row("Silent").worker.as_deref(), Some("web:2"));
     assert_eq!(row("Absent").worker.as_deref(), Some("00000000-0000-0000-0000-0000000000a3"));
@@ -135,7 +109,24 @@ async fn good_job() {
         format!("GoodJob::Job.find('{}').retry_job", row("Failed").job.id)
     );
     assert_eq!(view.adapters.rows[0].job.name.as_deref(), Some("Free"), "the worst is first");
-    let json: Value = serde_json::from_str(&wire::json::to_string(&view).unwrap().unwrap()).unwrap();
+    let screen = stage.screen_of('4', 120, 35);
+    for words in [
+        "Jobs · GoodJob · 3 lost",
+        "BY ITSELF",
+        "orphan    Free",
+        "by itself: strategy advisory takes it",
+        "web:2",
+    ] {
+        assert!(screen.contains(words), "{words} in {screen}");
+    }
+    let detail = stage.screen_after("4<enter>", 120, 35);
+    assert_eq!(stage.copied_after("4y").as_deref(), Some("GoodJob::Process.cleanup"));
+    for words in ["Job of GoodJob", "comes back", "GoodJob::Process.cleanup", "its session is gone"] {
+        assert!(detail.contains(words), "{words} in {detail}");
+    }
+    let finding = view.findings.iter().find(|finding| finding.check == "adapter_job").unwrap();
+    assert_eq!(&*finding.summary, "GoodJob: 3 jobs are lost, Free among them (orphan by lock)");
+    let json = stage.json();
     let one = &json["adapters"][0];
     assert_eq!((&one["title"], &one["version"]), (&"GoodJob".into(), &"4.15 or later".into()));
     assert_eq!(one["workers"].as_array().unwrap().len(), 2);
@@ -265,30 +256,149 @@ async fn small_leases() {
 
 #[tokio::test]
 async fn what_is_locked_or_gone_says_so_and_keeps_what_was_read() {
-    let info = database(&format!(
-        "{RIVER} INSERT INTO river_job (kind, state, attempted_at) VALUES ('A', 'running', now())"
-    ))
-    .await;
-    let mut stage = Stage::on(&info).await;
-    stage.look().await;
+    let row = "INSERT INTO river_job (kind, state, attempted_at) VALUES ('A', 'running', now())";
+    let mut stage = stage(&format!("{RIVER}{row}")).await;
     assert_eq!(stage.look().await.adapters.rows.len(), 1);
-    let other = client(&info).await;
+    let other = stage.client().await;
     other.batch_execute("BEGIN; LOCK TABLE river_job IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let error = |view: &View| {
         let rows = &view.snapshot.as_ref().unwrap().adapters[0];
         rows.jobs[&locktop::model::adapter::Part::Running].section.error.clone()
     };
     let mut view = stage.look().await;
-    super::support::wait_until("the part to be read again", async || {
+    support::wait_until("the part to be read again", async || {
         view = stage.look().await;
         error(&view).is_some()
     })
     .await;
     assert!(error(&view).unwrap().contains("is locked"), "{:?}", error(&view));
     assert_eq!(view.adapters.rows.len(), 1, "what was read stays");
-    let json: Value = serde_json::from_str(&wire::json::to_string(&view).unwrap().unwrap()).unwrap();
+    let json = stage.json();
     assert_eq!(json["adapters"][0]["jobs"], serde_json::json!([]), "but is no news");
     other.batch_execute("ROLLBACK").await.unwrap();
-    super::support::wait_until("the part to be read again", async || error(&*stage.look().await).is_none())
-        .await;
+    support::wait_until("the part to be read again", async || error(&*stage.look().await).is_none()).await;
+}
+
+#[tokio::test]
+async fn oban_with_and_without_producers() {
+    let tables = include_str!("tables/oban.sql");
+    let rows = "
+        INSERT INTO oban_jobs (worker, state, attempt, attempted_at, attempted_by, scheduled_at, discarded_at, errors) VALUES
+            ('Beats', 'executing', 1, now(), '{a,00000000-0000-0000-0000-0000000000a1}', now(), NULL, '{}'),
+            ('Silent', 'executing', 1, now(), '{b,00000000-0000-0000-0000-0000000000a2}', now(), NULL, '{}'),
+            ('Absent', 'executing', 1, now(), '{c,00000000-0000-0000-0000-0000000000a3}', now(), NULL, '{}'),
+            ('Late', 'executing', 1, now() - interval '2 hours', NULL, now(), NULL, '{}'),
+            ('Due', 'available', 0, NULL, NULL, now(), NULL, '{}'), ('Again', 'available', 1, NULL, NULL, now(), NULL, '{}'),
+            ('Later', 'scheduled', 0, NULL, NULL, now() + interval '1 hour', NULL, '{}'),
+            ('Retry', 'retryable', 1, NULL, NULL, now() + interval '1 hour', NULL, '{}'),
+            ('Failed', 'discarded', 20, now(), NULL, now(), now(), ARRAY['{\"error\": \"boom\"}']::jsonb[]);
+        INSERT INTO oban_peers VALUES ('Oban', 'a@web', now(), now() + interval '30 seconds');";
+    let waiting = [
+        ("Late", "late", "age", "never,"),
+        ("Due", "due", "none", ""),
+        ("Again", "retry", "none", ""),
+        ("Later", "scheduled", "none", ""),
+        ("Retry", "retry", "none", ""),
+        ("Failed", "failed", "none", ""),
+    ];
+    let blind = [
+        ("Beats", "unknown", "none", ""),
+        ("Silent", "unknown", "none", ""),
+        ("Absent", "unknown", "none", ""),
+    ];
+    let json = looked(&format!("{tables}{rows}"), &[&blind[..], &waiting].concat()).await;
+    let one = &json["adapters"][0];
+    assert_eq!((&one["version"], &one["leases"][0]["held"]), (&"migration 14".into(), &true.into()));
+    let failed = one["jobs"].as_array().unwrap().iter().find(|job| job["name"] == "Failed").unwrap();
+    assert_eq!(failed["error"], "boom");
+    let producers = "CREATE TABLE oban_producers (uuid uuid PRIMARY KEY, name text, node text, queue text, started_at timestamp, updated_at timestamp);
+        INSERT INTO oban_producers VALUES ('00000000-0000-0000-0000-0000000000a1', 'Oban', 'a', 'default', now(), now()),
+            ('00000000-0000-0000-0000-0000000000a2', 'Oban', 'b', 'default', now(), now() - interval '61 seconds');";
+    let seen = [
+        ("Beats", "running", "heartbeat", ""),
+        ("Silent", "lost", "heartbeat", "when"),
+        ("Absent", "lost", "absent", "when"),
+    ];
+    looked(&format!("{tables}{rows}{producers}"), &[&seen[..], &waiting].concat()).await;
+}
+
+#[tokio::test]
+async fn procrastinate() {
+    let rows = "
+        INSERT INTO procrastinate_workers VALUES (1, now()), (2, now() - interval '31 seconds');
+        INSERT INTO procrastinate_jobs (id, queue_name, task_name, status, lock, worker_id, attempts, scheduled_at) VALUES
+            (1, 'q', 'Beats', 'doing', 'a', 1, 0, NULL), (2, 'q', 'Silent', 'doing', 'b', 2, 0, NULL), (3, 'q', 'Nobody', 'doing', 'c', NULL, 0, NULL),
+            (4, 'q', 'Due', 'todo', NULL, NULL, 0, NULL), (5, 'q', 'Blocked', 'todo', 'b', NULL, 0, NULL), (6, 'q', 'Retry', 'todo', NULL, NULL, 1, now()),
+            (7, 'q', 'Later', 'todo', NULL, NULL, 0, now() + interval '1 hour'), (8, 'q', 'Failed', 'failed', NULL, NULL, 1, NULL), (9, 'q', 'Done', 'succeeded', NULL, NULL, 1, NULL);
+        INSERT INTO procrastinate_events (job_id, type, at) VALUES (1, 'started', now() - interval '5 seconds');";
+    let json = looked(
+        &format!("{}{rows}", include_str!("tables/procrastinate.sql")),
+        &[
+            ("Beats", "running", "heartbeat", ""),
+            ("Silent", "lost", "heartbeat", "never"),
+            ("Nobody", "lost", "absent", "never"),
+            ("Due", "due", "none", ""),
+            ("Blocked", "blocked", "none", ""),
+            ("Retry", "retry", "none", ""),
+            ("Later", "scheduled", "none", ""),
+            ("Failed", "failed", "none", ""),
+        ],
+    )
+    .await;
+    let jobs = json["adapters"][0]["jobs"].as_array().unwrap();
+    let job = |name: &str| jobs.iter().find(|job| job["name"] == name).unwrap();
+    assert_eq!(job("Blocked")["blocked_by"], "job 2, which has the lock b");
+    assert!(job("Beats")["started_at"].is_string());
+}
+
+#[tokio::test]
+async fn que() {
+    let rows = "
+        INSERT INTO que_jobs (id, job_class, run_at, error_count, finished_at, expired_at, last_error_message) VALUES
+            (101, 'Held', now(), 0, NULL, NULL, NULL), (102, 'Due', now(), 0, NULL, NULL, NULL), (103, 'Retry', now(), 1, NULL, NULL, 'boom'),
+            (104, 'Later', now() + interval '1 hour', 0, NULL, NULL, NULL), (105, 'Failed', now(), 15, NULL, now(), 'boom'), (106, 'Done', now(), 0, now(), NULL, NULL);";
+    let mut stage = stage(&format!("{}{rows}", include_str!("tables/que.sql"))).await;
+    let locker = stage.client().await;
+    locker.batch_execute("SELECT pg_advisory_lock(101); INSERT INTO que_lockers VALUES (pg_backend_pid(), 6, '{}', 4711, 'web')").await.unwrap();
+    let view = stage.look().await;
+    let rows = [
+        ("Held", "running", "lock", ""),
+        ("Due", "due", "none", ""),
+        ("Retry", "retry", "none", ""),
+        ("Later", "scheduled", "none", ""),
+        ("Failed", "failed", "none", ""),
+    ];
+    assert_eq!(
+        told(&view),
+        expected(&rows),
+        "a job that is taken is told once, though it is still due by its row"
+    );
+    let held = view.adapters.rows.iter().find(|row| row.judged.state.as_str() == "running").unwrap();
+    assert_eq!(held.worker.as_deref(), Some("web:4711"));
+}
+
+#[tokio::test]
+async fn pg_cron() {
+    let mut stage = stage(include_str!("tables/pg_cron.sql")).await;
+    let worker = stage.client().await;
+    worker
+        .batch_execute(
+            "INSERT INTO cron.job (schedule, command, jobname) VALUES ('0 3 * * *', 'VACUUM', 'nightly');
+             INSERT INTO cron.job_run_details (jobid, job_pid, database, username, command, status, start_time, end_time, return_message) VALUES
+                (1, pg_backend_pid(), 'app', 'postgres', 'There', 'running', now(), NULL, NULL),
+                (1, 2000000000, 'app', 'postgres', 'Gone', 'running', now(), NULL, NULL),
+                (1, pg_backend_pid(), 'app', 'postgres', 'Another', 'running', now() - interval '1 day', NULL, NULL),
+                (1, 5, 'app', 'postgres', 'Failed', 'failed', now(), now(), 'boom'), (1, 5, 'app', 'postgres', 'Done', 'succeeded', now(), now(), '1 row');",
+        )
+        .await
+        .unwrap();
+    let view = stage.look().await;
+    let rows = [
+        ("There", "running", "session", ""),
+        ("Gone", "orphan", "session", "at"),
+        ("Another", "orphan", "session", "at"),
+        ("Failed", "failed", "none", ""),
+    ];
+    assert_eq!(told(&view), expected(&rows), "a process of that number that is younger is another one");
+    assert_eq!(stage.json()["adapters"][0]["schedules"][0]["name"], "nightly");
 }

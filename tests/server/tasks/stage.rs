@@ -3,11 +3,12 @@
 
 use std::sync::Arc;
 
-use locktop::app::message::Message;
+use locktop::app::message::{Effect, Message};
 use locktop::app::{App, Settings};
 use locktop::demo::postgres::EmbeddedServer;
 use locktop::feed::digest::Digest;
 use locktop::keys::Key;
+use locktop::model::adapter::Adapter;
 use locktop::model::lock_key::LockKey;
 use locktop::model::lock_name::LockNames;
 
@@ -97,6 +98,15 @@ impl Stage {
         self.reopen().await;
     }
 
+    /// The same for the job systems of others. What is free at the first look is an orphan.
+    pub(crate) async fn adapters(&mut self, adapters: Vec<Arc<Adapter>>) {
+        self.limits.adapters = adapters.into();
+        self.limits.adapter_patience = support::TIMEOUT;
+        let thresholds = Thresholds { orphan_grace: 0.0, ..Thresholds::default() };
+        self.digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
+        self.reopen().await;
+    }
+
     pub(crate) async fn as_role(&mut self, role: &str) {
         let server = support::server().await;
         let text = server.conninfo().replace("user=postgres", &format!("user={role}"));
@@ -164,10 +174,33 @@ impl Stage {
 
     /// The screen that a key leads to.
     pub(crate) fn screen_of(&self, key: char, width: u16, height: u16) -> String {
+        self.screen_after(&key.to_string(), width, height)
+    }
+
+    /// What some keys copied last.
+    pub(crate) fn copied_after(&self, keys: &str) -> Option<String> {
+        let mut app = App::new(Settings::default(), 1.0);
+        app.update(Message::Resize(120, 35));
+        app.update(Message::View(TargetId(0), Arc::clone(&self.view)));
+        let mut copied = None;
+        for key in Key::parse_all(keys).unwrap() {
+            for effect in app.update(Message::Key(key)).effects {
+                if let Effect::Copy(text) = effect {
+                    copied = Some(text);
+                }
+            }
+        }
+        copied
+    }
+
+    /// The screen after some keys.
+    pub(crate) fn screen_after(&self, keys: &str, width: u16, height: u16) -> String {
         let mut app = App::new(Settings::default(), 1.0);
         app.update(Message::Resize(width, height));
         app.update(Message::View(TargetId(0), Arc::clone(&self.view)));
-        app.update(Message::Key(Key::char(key)));
+        for key in Key::parse_all(keys).unwrap() {
+            app.update(Message::Key(key));
+        }
         let backend = ratatui::backend::TestBackend::new(width, height);
         let mut terminal = ratatui::Terminal::new(backend).unwrap();
         let theme = Theme::new(Base::Dark, Depth::Rgb, false);

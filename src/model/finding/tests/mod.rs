@@ -138,6 +138,7 @@ impl Stage {
             tasks: &self.tasks,
             leases: &self.leases,
             queue: &self.queue,
+            adapters: &Default::default(),
             deadlocks: &deadlocks,
             new_roots: &NewRoots::default(),
             lock_names: &self.lock_names,

@@ -3,5 +3,5 @@
 mod rows;
 mod survey;
 
-pub(super) use rows::{InstallationDocument, installations};
+pub(super) use rows::{InstallationDocument, installations, name};
 pub use survey::adapters;

@@ -13,6 +13,7 @@ use crate::model::adapter::{
     Paused, Worker,
 };
 use crate::model::snapshot::Snapshot;
+use crate::model::systems::TextId;
 use crate::model::view::View;
 
 /// An installation with its rows.
@@ -273,4 +274,11 @@ fn schedule(schedule: &AdapterSchedule) -> ScheduleJson<'_> {
         last_run_at: schedule.last_run_at.map(Time),
         enabled: schedule.is_enabled,
     }
+}
+
+/// The adapter, the schema and the id of a job.
+pub(in crate::wire::json) fn name(view: &View, id: TextId) -> Option<(&str, &str, &str)> {
+    let row = view.adapters.rows.iter().find(|row| row.id == id)?;
+    let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
+    Some((&installation.adapter.name, &installation.schema, &row.job.id))
 }

@@ -1,0 +1,111 @@
+//! The detail page of a job.
+
+use super::tone;
+use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, heading, number, party, state, words};
+use crate::app::line::{Line, Tone};
+use crate::app::panes::row::RowId;
+use crate::model::adapter::{InstallationRows, JobRow, Proof, State};
+use crate::model::wait_graph::Party;
+use crate::text;
+
+/// The job that a row is about.
+pub(in crate::app) fn job<'a>(context: &Context<'a>, id: RowId) -> Option<&'a JobRow> {
+    let RowId::Job(id) = id else { return None };
+    context.view.adapters.rows.iter().find(|row| row.id == id)
+}
+
+pub(super) fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Line>> {
+    let row = job(context, id)?;
+    let (job, judged) = (&row.job, &row.judged);
+    let mut lines = vec![
+        state(judged.state.as_str(), tone(judged.state), why(context, row)),
+        field("comes back", words(row.comes_back.as_ref()), Tone::Plain),
+        field("job", words(job.name.as_ref()), Tone::Plain),
+        field("id", text::one_line(&job.id), Tone::Plain),
+        field("kept in", installation(context, row), Tone::Plain),
+        fields(&[
+            ("queue", words(job.queue.as_ref())),
+            ("priority", number(job.priority)),
+            ("attempt", number(job.attempt)),
+            ("of", number(job.max_attempts)),
+        ]),
+        field("worker", words(row.worker.as_ref()), Tone::Plain),
+        fields(&[
+            ("due", when(context, row)),
+            ("started", ago(context, job.started_at)),
+            ("ended", ago(context, job.finished_at)),
+        ]),
+        field("blocked by", words(job.blocked_by.as_ref()), Tone::Plain),
+        field("note", words(job.note.as_ref()), Tone::Plain),
+    ];
+    let is_said = |line: &Line| line.spans.iter().skip(1).any(|span| !span.text.trim().is_empty());
+    lines.retain(is_said);
+    if let Some(key) = job.key {
+        lines.push(field("key", key.to_string(), Tone::Plain));
+    }
+    if let Some(pid) = judged.pid {
+        lines.push(field("session", party(context, Party::Backend(pid)), Tone::Plain));
+    }
+    if let Some(advice) = &row.advice {
+        lines.push(Line::new());
+        lines.push(heading("In its own console (y copies it)"));
+        lines.push(Line::new().with("  ", Tone::Plain).with(text::one_line(advice), Tone::Plain));
+    }
+    if let Some(error) = job.error.as_ref().filter(|error| !error.is_empty()) {
+        lines.push(Line::new());
+        lines.push(heading("Last error"));
+        lines.push(Line::new().with("  ", Tone::Plain).with(text::one_line(error), Tone::Critical));
+    }
+    Some(lines)
+}
+
+/// When it is due: in the past or to come.
+fn when(context: &Context<'_>, row: &JobRow) -> String {
+    let left = row.job.due_at.map(|due| (due - context.snapshot.taken_at).as_seconds_f64());
+    match left {
+        Some(left) if left > 0.0 => format!("in {}", text::duration(left)),
+        _ => ago(context, row.job.due_at),
+    }
+}
+
+fn installation(context: &Context<'_>, row: &JobRow) -> String {
+    let found: Option<&InstallationRows> = context.snapshot.adapters.get(row.place);
+    let version = found.and_then(|rows| rows.installation.version.as_deref());
+    let version = version.map(|version| format!(", {}", text::one_line(version))).unwrap_or_default();
+    format!("{}{version}", text::one_line(&row.source))
+}
+
+/// What a state means, and what is not known.
+fn why(context: &Context<'_>, row: &JobRow) -> String {
+    let since = context.age(row.judged.since).map(text::duration).unwrap_or_default();
+    let words = match (row.judged.state, row.judged.proof) {
+        (State::Orphan, Proof::Lock) => {
+            return format!(
+                ": nobody has held its lock for {since}; its session is gone, its process may not be"
+            );
+        }
+        (State::Orphan, _) => ": the session that it names is gone",
+        (State::Lost, Proof::Heartbeat) => {
+            return format!(
+                ": its worker was last heard of {since} ago, longer than its system allows; it may still be at work"
+            );
+        }
+        (State::Lost, Proof::Absent) => ": its worker is not listed any more; nobody finishes it",
+        (State::Lost, _) => {
+            return format!(": its lease ended {since} ago; whether its worker still works is not known");
+        }
+        (State::Late, _) => ": its system should have put it back by now; who is gone nobody knows",
+        (State::Slow, _) => ": for longer than it may take",
+        (State::Overdue, _) => ": it could have been started for longer than [thresholds] task_overdue",
+        (State::Unknown, Proof::Lock) => return format!(": nobody has held its lock for {since}"),
+        (State::Unknown, _) => ": by its row it runs, and nothing tells whether anybody works on it",
+        (State::Running, Proof::Lock) => ": its lock is held",
+        (State::Running, Proof::Session) => ": the session that it names is there",
+        (State::Running, Proof::Heartbeat) => ": its worker has shown itself",
+        (State::Running, Proof::Lease) => ": its lease lasts",
+        (State::Paused, _) => ": its queue is paused",
+        _ => "",
+    };
+    words.to_owned()
+}

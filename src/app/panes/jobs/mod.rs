@@ -1,0 +1,209 @@
+//! The jobs of other systems.
+//!
+//! ```text
+//!   STATE    SOURCE       JOB          QUEUE    WORKER     PROOF        RUN    DUE  TRY  BY ITSELF
+//!   lost     Solid Queue  InvoiceJob   billing  web:4711   heartbeat  12m4s      -    -  as failed (ProcessPrunedError) when …
+//! ```
+
+pub(in crate::app) mod detail;
+
+use crate::app::context::Context;
+use crate::app::line::Tone;
+use crate::app::panes::cell::worker;
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::facts::{Fact, count, stale};
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::words::{TRY, WORKER};
+use crate::app::panes::{Cell, Rows, Value};
+use crate::model::adapter::{InstallationRows, JobRow, Proof, State};
+use crate::text;
+
+/// Jobs that were read.
+struct Jobs;
+
+impl Rows for Jobs {
+    type Row<'a> = &'a JobRow;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a JobRow> {
+        context.view.adapters.rows.get(row.at()?)
+    }
+
+    fn id(_: &Context<'_>, row: &JobRow) -> Option<RowId> {
+        Some(RowId::Job(row.id))
+    }
+}
+
+type Column = crate::app::panes::Column<Jobs>;
+
+static COLUMNS: Columns<Jobs> = Columns {
+    shown: &[
+        Column::state(
+            (
+                "STATE",
+                "state",
+                "of the job: orphan and lost, its worker is gone; late, its system should have put it back",
+            ),
+            (9, 9),
+            |row, _| (row.judged.state.as_str(), tone(row.judged.state)),
+        ),
+        Column::text(("SOURCE", "source", "whose job it is, and in which schema"), (11, 20), |row, _| {
+            Some(&row.source)
+        })
+        .rank(3)
+        .only_where(has_several),
+        Column::text(("JOB", "job", "what it does, or its id"), (12, 28), |row, _| {
+            Some(row.job.name.as_deref().unwrap_or(&row.job.id))
+        }),
+        Column::text(("QUEUE", "queue", "where it waits or waited"), (7, 12), |row, _| {
+            row.job.queue.as_deref()
+        })
+        .rank(4),
+        Column::sorted(
+            WORKER,
+            (9, 18),
+            |row, _, room| worker(row.worker.as_deref(), room),
+            |row, _| Value::text(row.worker.as_deref()),
+        )
+        .rank(2),
+        Column::cell(
+            (
+                "PROOF",
+                "proof",
+                "what is known of its worker: a lock, its session, a heartbeat, no row of it, a lease, or the age alone",
+            ),
+            (9, 9),
+            |row, _, _| proof(row.judged.proof),
+        ),
+        Column::age(("RUN", "run", "since it was started"), (6, 6), Tone::Plain, run),
+        Column::sorted(
+            ("DUE", "due", "since it may be started; with a minus until then"),
+            (7, 7),
+            |row, context, _| due(row, context).map_or_else(Cell::none, due_cell),
+            |row, context| Value::number(due(row, context)),
+        )
+        .right()
+        .rank(5),
+        Column::cell(TRY, (4, 5), |row, _, _| attempts(row)).right().rank(6),
+        Column::number(
+            ("PID", "pid", "the session that holds its lock, or works on it"),
+            (7, 8),
+            Tone::Plain,
+            |row, _| row.judged.pid.map(i64::from),
+        )
+        .left()
+        .rank(7),
+        Column::sorted(
+            ("BY ITSELF", "back", "what its system does with a lost job, and when; else its last error"),
+            (14, 0),
+            |row, _, _| says(row),
+            |row, _| Value::text(row.comes_back.as_deref().or(row.job.error.as_deref())),
+        )
+        .rank(1),
+    ],
+    others: &[],
+};
+
+pub(in crate::app::panes) static PANE: Definition = Definition {
+    is_there: |has| has.adapters,
+    empty: "no jobs",
+    facts: |context, _| facts(context),
+    read: |context| Read { at: context.snapshot.adapters.iter().filter_map(read_at).max(), error: None },
+    is_state: |word| State::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |context, id| match detail::job(context, id) {
+        Some(row) => format!("Job of {}", text::one_line(&row.source)),
+        None => "Job".to_owned(),
+    },
+    label: |_, _| "a job".to_owned(),
+    detail: detail::lines,
+    ..Definition::new(("Jobs", "a job"), &COLUMNS, |context, _| Row::all(context.view.adapters.rows.len()))
+};
+
+/// How a state looks.
+pub(super) fn tone(state: State) -> Tone {
+    match state {
+        State::Orphan | State::Lost => Tone::Critical,
+        State::Late | State::Slow | State::Overdue | State::Paused | State::Failed => Tone::Warning,
+        State::Running => Tone::Good,
+        State::Blocked | State::Due | State::Retry => Tone::Plain,
+        State::Unknown | State::Scheduled | State::Done => Tone::Dim,
+    }
+}
+
+/// Several installations: their names tell rows apart.
+fn has_several(context: &Context<'_>) -> bool {
+    context.snapshot.adapters.len() > 1
+}
+
+fn proof(proof: Proof) -> Cell {
+    if proof == Proof::None { Cell::none() } else { Cell::plain(proof.as_str()) }
+}
+
+/// How long it runs; of one that ended or waits nothing.
+fn run(row: &JobRow, context: &Context<'_>) -> Option<f64> {
+    let runs = &*row.job.state == "running";
+    context.age(row.job.started_at).filter(|_| runs)
+}
+
+/// Seconds since it may be started, of a job that waits; less than 0 until then.
+fn due(row: &JobRow, context: &Context<'_>) -> Option<f64> {
+    let waits = matches!(
+        row.judged.state,
+        State::Due | State::Overdue | State::Retry | State::Scheduled | State::Paused | State::Blocked
+    );
+    let due = row.job.due_at.filter(|_| waits)?;
+    Some((context.snapshot.taken_at - due).as_seconds_f64())
+}
+
+fn due_cell(seconds: f64) -> Cell {
+    let sign = if seconds < 0.0 { "-" } else { "" };
+    Cell::toned(format!("{sign}{}", text::duration(seconds.abs())), Tone::Dim)
+}
+
+/// `1/3`
+fn attempts(row: &JobRow) -> Cell {
+    match (row.job.attempt, row.job.max_attempts) {
+        (None, _) => Cell::none(),
+        (Some(attempt), None) => Cell::plain(attempt.to_string()),
+        (Some(attempt), Some(most)) => Cell::plain(format!("{attempt}/{most}")),
+    }
+}
+
+fn says(row: &JobRow) -> Cell {
+    match (&row.comes_back, &row.job.error) {
+        (Some(text), _) => Cell::server(Some(text)),
+        (None, Some(error)) => Cell::server(Some(error)).with_tone(Tone::Dim),
+        (None, None) => Cell::server(row.job.note.as_deref()),
+    }
+}
+
+fn read_at(rows: &InstallationRows) -> Option<crate::model::Timestamp> {
+    rows.jobs.values().filter_map(|read| read.section.taken_at).max()
+}
+
+/// `GoodJob · River jobs · 3 lost · 1 not read`
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let installations = &context.snapshot.adapters;
+    let (refused, read): (Vec<_>, Vec<_>) =
+        installations.iter().partition(|rows| rows.installation.refused.is_some());
+    let mut facts: Vec<Fact> = read.iter().take(4).map(|rows| (name(rows), Tone::Plain)).collect();
+    let lost = context.view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
+    if lost > 0 {
+        facts.push((format!("{lost} lost"), Tone::Critical));
+    }
+    let errors = installations.iter().flat_map(|rows| rows.jobs.values());
+    let error =
+        errors.filter_map(|read| Some(stale(context, read.section.taken_at, read.section.error.as_deref()?)));
+    facts.extend(error.take(1));
+    if installations.iter().any(|rows| rows.jobs.values().any(|read| read.is_cut)) {
+        facts.push(("more are not read".to_owned(), Tone::Warning));
+    }
+    if !refused.is_empty() {
+        facts.push((count(refused.len(), "system not read", "systems not read"), Tone::Warning));
+    }
+    facts
+}
+
+fn name(rows: &InstallationRows) -> String {
+    text::one_line_prefix(&rows.installation.label(), 40).into_owned()
+}

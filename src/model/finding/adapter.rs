@@ -1,0 +1,64 @@
+//! Job systems of others: jobs whose worker is gone, and what is here and cannot be read.
+
+use super::look::Look;
+use super::{Finding, Severity, Subject};
+use crate::model::adapter::{Choice, InstallationRows, JobRow};
+use crate::text;
+
+/// One finding for each installation that has lost jobs, and one for each that is not read, or not whole.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let installations = look.scene.snapshot.adapters.iter();
+    let each = installations.enumerate().flat_map(|(place, rows)| {
+        let lost: Vec<&JobRow> = look
+            .scene
+            .adapters
+            .rows
+            .iter()
+            .filter(|row| row.place == place && row.judged.state.is_lost())
+            .collect();
+        [lost_jobs(rows, &lost), refused(rows), parts(rows)]
+    });
+    each.flatten().collect()
+}
+
+/// `Solid Queue: 3 jobs are lost (heartbeat): InvoiceJob among them; as failed …`
+fn lost_jobs(rows: &InstallationRows, lost: &[&JobRow]) -> Option<Finding> {
+    let first = lost.first()?;
+    let source = name(rows);
+    let job = text::fit(&text::one_line_prefix(first.job.name.as_deref().unwrap_or(&first.job.id), 60), 60)
+        .into_owned();
+    let (state, proof) = (first.judged.state.as_str(), first.judged.proof.as_str());
+    let what = match lost.len() {
+        1 => format!("{source}: job {job} is {state} ({proof})"),
+        many => format!(
+            "{source}: {} jobs are lost, {job} among them ({state} by {proof})",
+            text::count(many as u64)
+        ),
+    };
+    let back = first.comes_back.as_ref().map(|back| format!("comes back: {back}")).unwrap_or_default();
+    let finding = Finding::new("adapter_job", Severity::Warning, &what, Subject::Job(first.id)).about(back);
+    let since = lost.iter().filter_map(|row| row.judged.since).min();
+    Some(Finding { since, ..finding })
+}
+
+fn refused(rows: &InstallationRows) -> Option<Finding> {
+    let reason = rows.installation.refused.as_ref()?;
+    let summary = format!("{} is here and is not read: {reason}", name(rows));
+    let short = format!("{} is here and is not read", name(rows));
+    Some(Finding::new("adapter", Severity::Info, summary, Subject::Section("adapters")).short(short))
+}
+
+/// Parts that no query may read.
+fn parts(rows: &InstallationRows) -> Option<Finding> {
+    let is_unread = |choice: &&Choice| choice.used().is_none();
+    let unread: Vec<&Choice> = rows.installation.choices.iter().filter(is_unread).collect();
+    let names: Vec<&str> = unread.iter().map(|choice| choice.part.as_str()).collect();
+    let reason = unread.first()?.tried.last()?.outcome.as_ref().err()?;
+    let summary = format!("{}: {} cannot be read: {reason}", name(rows), names.join(", "));
+    let short = format!("{}: {} cannot be read", name(rows), names.join(", "));
+    Some(Finding::new("adapter", Severity::Info, summary, Subject::Section("adapters")).short(short))
+}
+
+fn name(rows: &InstallationRows) -> String {
+    text::fit(&text::one_line_prefix(&rows.installation.label(), 40), 40).into_owned()
+}
