@@ -161,7 +161,7 @@ pub struct Server {
     pub datid: u32,
     /// The role locktop is connected as.
     pub user: Text,
-    /// locktop's own backends, left out of nothing but marked.
+    /// locktop's own backend, left out of nothing but marked. Behind a pooler in transaction mode another one at each look.
     pub own_pid: i32,
     /// Client backends there are.
     pub connections: u32,
@@ -218,6 +218,13 @@ impl Server {
             Replay::Some => Following::Lag(since.unwrap_or_default()),
             Replay::All => Following::Lag(0.0),
         })
+    }
+
+    /// The process of the connection, which tells one connection from the next; 0 where it says nothing of that, since a pooler lends
+    /// another one each time.
+    #[must_use]
+    pub fn lasting_pid(&self) -> i32 {
+        if self.pooling == Pooling::Transactions { 0 } else { self.own_pid }
     }
 
     /// `app@db.example.com:5432`: which database of which server.

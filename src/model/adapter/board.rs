@@ -68,7 +68,8 @@ impl Watch {
             *self = Self::default();
             return Board::default();
         }
-        let epoch = snapshot.server().map(|server| (server.own_pid, server.started_at, server.in_recovery));
+        let epoch =
+            snapshot.server().map(|server| (server.lasting_pid(), server.started_at, server.in_recovery));
         if self.epoch != epoch {
             *self = Self { epoch, ..Self::default() };
         }
@@ -178,14 +179,12 @@ impl Look<'_> {
         free: &mut FxHashMap<(TextId, Option<Timestamp>), Timestamp>,
     ) -> KeySeen {
         let (Some(key), Some(holders)) = (key, self.holders) else { return KeySeen::Unseen };
-        match holders.get(&key) {
-            Some(pid) => KeySeen::Held(*pid),
-            None => {
-                let since = self.before.get(&run).copied().unwrap_or(self.snapshot.taken_at);
-                free.insert(run, since);
-                KeySeen::Free(since)
-            }
+        if let Some(pid) = holders.get(&key) {
+            return KeySeen::Held(*pid);
         }
+        let since = self.before.get(&run).copied().unwrap_or(self.snapshot.taken_at);
+        free.insert(run, since);
+        KeySeen::Free(since)
     }
 
     /// Whether the backend of a job is there. One that began well after the job is somebody else's; of one whose start may not be seen nobody knows.

@@ -2,7 +2,8 @@
 
 use super::look::Look;
 use super::{Finding, Severity, Subject};
-use crate::model::adapter::{Choice, InstallationRows, JobRow};
+use crate::model::Text;
+use crate::model::adapter::{Choice, InstallationRows, JobRow, Part};
 use crate::text;
 
 /// One finding for each installation that has lost jobs, and one for each that is not read, or not whole.
@@ -16,7 +17,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
             .iter()
             .filter(|row| row.place == place && row.judged.state.is_lost())
             .collect();
-        [lost_jobs(rows, &lost), refused(rows), parts(rows)]
+        [lost_jobs(rows, &lost), refused(rows), parts(rows), stale(rows)]
     });
     each.flatten().collect()
 }
@@ -57,6 +58,25 @@ fn parts(rows: &InstallationRows) -> Option<Finding> {
     let summary = format!("{}: {} cannot be read: {reason}", name(rows), names.join(", "));
     let short = format!("{}: {} cannot be read", name(rows), names.join(", "));
     Some(Finding::new("adapter", Severity::Info, summary, Subject::Section("adapters")).short(short))
+}
+
+/// Parts that could not be read the last time, such as one that has timed out so often that it is left alone.
+fn stale(rows: &InstallationRows) -> Option<Finding> {
+    let others = [
+        (Part::Workers, &rows.workers.section.error),
+        (Part::Depth, &rows.depth.section.error),
+        (Part::Paused, &rows.paused.section.error),
+        (Part::Leases, &rows.leases.section.error),
+        (Part::Schedules, &rows.schedules.section.error),
+    ];
+    let jobs = rows.jobs.iter().map(|(part, read)| (*part, &read.section.error));
+    let errors: Vec<(Part, &Text)> =
+        jobs.chain(others).filter_map(|(part, error)| Some((part, error.as_ref()?))).collect();
+    let (_, reason) = errors.first()?;
+    let names: Vec<&str> = errors.iter().map(|(part, _)| part.as_str()).collect();
+    let summary = format!("{}: {} could not be read: {reason}", name(rows), names.join(", "));
+    let short = format!("{}: {} could not be read", name(rows), names.join(", "));
+    Some(Finding::new("adapter", Severity::Warning, summary, Subject::Section("adapters")).short(short))
 }
 
 fn name(rows: &InstallationRows) -> String {

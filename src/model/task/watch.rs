@@ -48,7 +48,7 @@ pub(crate) struct Epoch {
 
 impl Epoch {
     fn of(server: &Server) -> Self {
-        Self { own_pid: server.own_pid, started_at: server.started_at, in_recovery: server.in_recovery }
+        Self { own_pid: server.lasting_pid(), started_at: server.started_at, in_recovery: server.in_recovery }
     }
 }
 

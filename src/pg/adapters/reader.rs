@@ -31,13 +31,15 @@ use crate::pg::trust::TrustedOwners;
 const PAUSE: u32 = 100;
 /// Time-outs in a row after which a part is left alone.
 const TIMEOUTS: u32 = 3;
+/// So long at most, or until its query is planned again.
+const LEFT_ALONE: Duration = Duration::from_secs(3600);
 /// No part is begun after so long in one go: a poll may be waiting.
 const TURN: Duration = Duration::from_millis(300);
 
 /// The installations of a session.
 #[derive(Debug)]
 pub(in crate::pg) struct Adapters {
-    adapters: Arc<[Arc<Adapter>]>,
+    known: Arc<[Arc<Adapter>]>,
     owners: TrustedOwners,
     scope: Scope,
     /// Whether anybody has looked for them yet.
@@ -90,9 +92,9 @@ struct Task {
 }
 
 impl Adapters {
-    pub(in crate::pg) fn new(adapters: Arc<[Arc<Adapter>]>, owners: TrustedOwners, scope: Scope) -> Self {
+    pub(in crate::pg) fn new(known: Arc<[Arc<Adapter>]>, owners: TrustedOwners, scope: Scope) -> Self {
         Self {
-            adapters,
+            known,
             owners,
             scope,
             looked: None,
@@ -119,7 +121,7 @@ impl Adapters {
         (locks, taken_at): (&Section<Lock>, Timestamp),
         patience: Duration,
     ) {
-        if self.adapters.is_empty() {
+        if self.known.is_empty() {
             return;
         }
         if self.pending.is_none() {
@@ -165,7 +167,7 @@ impl Adapters {
             .flat_map(|one| one.readings.iter().flat_map(|part| part.oids.iter().copied()));
         Some(Task {
             client: Arc::clone(client),
-            adapters: Arc::clone(&self.adapters),
+            adapters: Arc::clone(&self.known),
             owners: self.owners.clone(),
             scope: self.scope,
             surveyed: Arc::clone(&self.surveyed),
@@ -211,8 +213,7 @@ impl Adapters {
             Err(_) => before,
         };
         let rest = Duration::from_secs_f64(read.part.interval()).max(read.took * PAUSE);
-        // Until it is planned again.
-        let rest = if timeouts >= TIMEOUTS { rest.max(Duration::from_hours(1)) } else { rest };
+        let rest = if timeouts >= TIMEOUTS { rest.max(LEFT_ALONE) } else { rest };
         Timing { at: clock::monotonic() + rest, timeouts }
     }
 

@@ -45,7 +45,7 @@ pub(super) struct PartReading {
 }
 
 /// Plans are looked at again after this long.
-const REPLAN: Duration = Duration::from_mins(5);
+const REPLAN: Duration = Duration::from_secs(300);
 
 /// Finds all installations, and what may be read of each.
 ///

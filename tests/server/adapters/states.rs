@@ -54,7 +54,7 @@ async fn looked(ddl: &str, rows: &[(&str, &'static str, &'static str, &str)]) ->
     json
 }
 
-/// The key that GoodJob makes of a table and an id.
+/// The key that `GoodJob` makes of a table and an id.
 const KEY: &str = "('x' || substr(md5('good_jobs-' || id::text), 1, 16))::bit(64)::bigint";
 
 #[tokio::test]
@@ -273,6 +273,8 @@ async fn what_is_locked_or_gone_says_so_and_keeps_what_was_read() {
     .await;
     assert!(error(&view).unwrap().contains("is locked"), "{:?}", error(&view));
     assert_eq!(view.adapters.rows.len(), 1, "what was read stays");
+    let finding = view.findings.iter().find(|finding| finding.check == "adapter").unwrap();
+    assert!(finding.summary.contains("is locked"), "{}", finding.summary);
     let json = stage.json();
     assert_eq!(json["adapters"][0]["jobs"], serde_json::json!([]), "but is no news");
     other.batch_execute("ROLLBACK").await.unwrap();

@@ -8,8 +8,9 @@ use super::looks::command;
 use super::support::wait_until;
 
 /// Those that come to an end by themselves.
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 9] = [
     &["snapshot"],
+    &["adapters", "list"],
     &["recover", "--dry-run"],
     &["recover", "--yes"],
     &["schema", "status"],

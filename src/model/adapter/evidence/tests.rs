@@ -44,15 +44,21 @@ fn told(judged: Judged) -> (&'static str, &'static str) {
     (judged.state.as_str(), judged.proof.as_str())
 }
 
+/// What a row is, the row, what is seen beside it, and its state and proof.
+type Case<'a> = (&'a str, Job, Seen<'a>, (&'a str, &'a str));
+
+fn are_judged(cases: Vec<Case<'_>>) {
+    for (what, job, seen, expected) in cases {
+        assert_eq!(told(judge(&adapter(), &job, &seen)), expected, "{what}");
+    }
+}
+
 #[test]
-fn what_runs_is_known_by_the_surest_proof_there_is() {
-    let worker = |beat: Option<i64>| Worker { id: "w".into(), beat_at: beat.map(ago), ..Worker::default() };
-    let (fresh, old, silent) = (worker(Some(5)), worker(Some(61)), worker(None));
-    let stopped = Worker { stopped_at: Some(ago(1)), ..worker(Some(5)) };
-    let patient = Worker { beat_limit: Some(600.0), ..worker(Some(61)) };
+fn what_runs_is_known_by_its_lock_or_session_first() {
+    let fresh = Worker { id: "w".into(), beat_at: Some(ago(5)), ..Worker::default() };
     let of = |worker: &str| Job { worker: Some(worker.into()), ..job("running") };
     let since = |seconds| KeySeen::Free(ago(seconds));
-    let rows: [(&str, Job, Seen<'_>, (&str, &str)); 27] = [
+    are_judged(vec![
         (
             "its key is held",
             job("running"),
@@ -97,6 +103,18 @@ fn what_runs_is_known_by_the_surest_proof_there_is() {
             Seen { session: Some(false), in_recovery: true, ..seen() },
             ("unknown", "none"),
         ),
+    ]);
+}
+
+#[test]
+fn what_runs_is_known_by_its_worker_or_itself_then() {
+    let worker = |beat: Option<i64>| Worker { id: "w".into(), beat_at: beat.map(ago), ..Worker::default() };
+    let (fresh, old, silent) = (worker(Some(5)), worker(Some(61)), worker(None));
+    let stopped = Worker { stopped_at: Some(ago(1)), ..worker(Some(5)) };
+    let patient = Worker { beat_limit: Some(600.0), ..worker(Some(61)) };
+    let of = |worker: &str| Job { worker: Some(worker.into()), ..job("running") };
+    let since = |seconds| KeySeen::Free(ago(seconds));
+    are_judged(vec![
         ("its worker beats", of("w"), Seen { worker: Some(&fresh), ..seen() }, ("running", "heartbeat")),
         ("its worker is silent", of("w"), Seen { worker: Some(&old), ..seen() }, ("lost", "heartbeat")),
         (
@@ -150,10 +168,7 @@ fn what_runs_is_known_by_the_surest_proof_there_is() {
             Seen { session: Some(true), ..seen() },
             ("slow", "session"),
         ),
-    ];
-    for (what, job, seen, expected) in rows {
-        assert_eq!(told(judge(&adapter(), &job, &seen)), expected, "{what}");
-    }
+    ]);
 }
 
 #[test]

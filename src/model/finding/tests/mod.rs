@@ -138,7 +138,7 @@ impl Stage {
             tasks: &self.tasks,
             leases: &self.leases,
             queue: &self.queue,
-            adapters: &Default::default(),
+            adapters: &crate::model::adapter::Board::default(),
             deadlocks: &deadlocks,
             new_roots: &NewRoots::default(),
             lock_names: &self.lock_names,
