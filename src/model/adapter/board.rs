@@ -55,9 +55,9 @@ impl Board {
 /// What has to be seen more than once: a key that stays free. It counts only for one connection to one run of one server.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    epoch: Option<(i32, Option<Timestamp>, bool)>,
+    pub(crate) epoch: Option<(i32, Option<Timestamp>, bool)>,
     /// Since when the key of a run was free at every look.
-    free: FxHashMap<(TextId, Option<Timestamp>), Timestamp>,
+    pub(crate) free: FxHashMap<(TextId, Option<Timestamp>), Timestamp>,
 }
 
 impl Watch {

@@ -13,7 +13,7 @@ use zstd_safe::{CCtx, CParameter, DCtx, DParameter};
 use super::cell::{Column, column, micros, rows, time};
 use super::strings::{Decoded, Strings, TextBlock};
 use super::tables::{self, SectionState, States};
-use super::{memory, redis_rows, told};
+use super::{adapters, memory, redis_rows, told};
 use crate::model::backend::Backend;
 use crate::model::event::{Event, Events};
 use crate::model::lock::{Lock, Prepared};
@@ -76,10 +76,12 @@ enum Kind {
     Waits = 12,
     Series = 13,
     GraphFrom = 14,
+    Adapters = 15,
+    JobMarks = 16,
 }
 
 /// How many kinds of parts there are.
-const KINDS: usize = 15;
+const KINDS: usize = 17;
 
 /// A part, with its kind.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -227,6 +229,11 @@ impl Encoder {
             let known = told::of_known(&view.lock_names, notes, view.rights.as_deref(), strings);
             made.push((Kind::Known, known.encode_to_vec()));
         }
+        if before.is_none_or(|before| !Arc::ptr_eq(&before.adapters, &snapshot.adapters)) {
+            let kept = adapters::of_installations(&snapshot.adapters, strings);
+            made.push((Kind::Adapters, kept.encode_to_vec()));
+        }
+        made.push((Kind::JobMarks, adapters::of_marks(&past.adapters, strings).encode_to_vec()));
         made.push((Kind::Held, memory::of_held(&past.held, strings).encode_to_vec()));
         let marks = memory::of_marks(&past.watch, &past.deadlocks, &past.new_roots, strings);
         made.push((Kind::Marks, marks.encode_to_vec()));
@@ -446,7 +453,7 @@ impl Reading<'_> {
             names: Arc::new(told::names(&self.part(Kind::Names)?, strings)),
             poll_seconds: head.poll_seconds,
             // What a look does not keep is added here, with what it is where nothing is known.
-            adapters: Arc::default(),
+            adapters: Arc::new(adapters::installations(&self.part(Kind::Adapters)?, strings)),
         })
     }
 
@@ -459,7 +466,7 @@ impl Reading<'_> {
             .then(|| -> GraphFrom { memory::graph_from(&beside, strings) });
         Ok(Past {
             watch,
-            adapters: Default::default(),
+            adapters: adapters::marks(&self.part(Kind::JobMarks)?, strings),
             deadlocks,
             new_roots,
             held: memory::held(&self.part(Kind::Held)?, strings),

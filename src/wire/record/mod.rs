@@ -5,6 +5,7 @@
 //! compressed by zstd with the look before as its prefix.
 
 mod activity;
+mod adapters;
 mod cell;
 mod frame;
 mod memory;

@@ -6,6 +6,8 @@
     reason = "any number will do"
 )]
 
+mod adapters;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -403,7 +405,7 @@ impl Dice {
                 databases: self.some(5, |dice| (dice.u32(), dice.text())).into_iter().collect(),
             }),
             poll_seconds: self.f64(),
-            adapters: Arc::default(),
+            adapters: Arc::new(self.some(2, Self::installation)),
         }
     }
 
@@ -412,11 +414,12 @@ impl Dice {
     }
 
     fn subject(&mut self) -> Subject {
-        match self.below(5) {
+        match self.below(6) {
+            5 => Subject::Job(crate::model::systems::TextId(self.roll())),
             0 => Subject::Backend(BackendId { pid: self.i32(), backend_start: self.maybe(Self::time) }),
             1 => Subject::Party(self.party()),
             2 => Subject::Lock(self.tag()),
-            3 => Subject::Section(self.of(&["locks", "rate_limits"])),
+            3 => Subject::Section(self.of(&["locks", "adapters"])),
             _ => Subject::Lease(crate::model::systems::TextId(self.roll())),
         }
     }
@@ -465,6 +468,7 @@ impl Dice {
                 backends: Arc::new(dice.some(3, Self::backend)),
                 answers: dice.some(3, Self::answer),
             }),
+            adapters: self.job_watch(),
             ..self.marks()
         }
     }
@@ -588,6 +592,7 @@ fn same(kept: &KeptLook, look: &Look) {
         same_section(&new.executions, &old.executions);
         assert_eq!((new.tasks_cut, new.running_cut), (old.tasks_cut, old.running_cut));
     }
+    assert_eq!(adapters::told(&new.adapters), adapters::told(&old.adapters));
     let (new, old) = (&new.systems, &old.systems);
     same_tables(&new.leases, &old.leases);
     same_tables(&new.counts, &old.counts);
@@ -615,6 +620,7 @@ fn same(kept: &KeptLook, look: &Look) {
     };
     assert_eq!(seconds(new), seconds(old));
     assert_eq!((&new.watch.free, &new.watch.idle), (&old.watch.free, &old.watch.idle));
+    assert_eq!((&new.adapters.free, new.adapters.epoch), (&old.adapters.free, old.adapters.epoch));
     assert_eq!(new.new_roots.since, old.new_roots.since);
     assert_eq!(format!("{:?}", new.deadlocks), format!("{:?}", old.deadlocks));
     let stale = look.view.snapshot.as_ref().unwrap().locks.error.is_some();

@@ -182,6 +182,7 @@ impl Column<Option<Subject>> for FlatSubjects {
                 FlatSubject { kind: 9, table: *table, id: *worker, ..none }
             }
             Some(Subject::Server) => FlatSubject { kind: 10, ..none },
+            Some(Subject::Job(TextId(id))) => FlatSubject { kind: 12, id: id.cast_signed(), ..none },
             Some(Subject::Section(name)) => FlatSubject { kind: 11, section: Some((*name).into()), ..none },
         };
         self.push(&flat, strings);
@@ -202,6 +203,7 @@ impl Column<Option<Subject>> for FlatSubjects {
             9 => Subject::Generator(GeneratorId { table: flat.table, worker: flat.id }),
             10 => Subject::Server,
             11 => Subject::Section(section(flat.section.as_deref()?)?),
+            12 => Subject::Job(text_id()),
             _ => return None,
         })
     }
@@ -213,7 +215,7 @@ impl Column<Option<Subject>> for FlatSubjects {
 
 /// The sections that events are about.
 fn section(name: &str) -> Option<&'static str> {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 11] = [
         "server",
         "backends",
         "locks",
@@ -224,6 +226,7 @@ fn section(name: &str) -> Option<&'static str> {
         "queue",
         "rate_limits",
         "id_generators",
+        "adapters",
     ];
     NAMES.into_iter().find(|known| *known == name)
 }

@@ -1,0 +1,504 @@
+//! The job systems of others. Of an adapter's file what its rows are judged by is kept, so that a look needs no file to be understood.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::cell::{Cell, Column, column, columns, lists, rows};
+use super::strings::{Decoded, Strings};
+use crate::model::adapter::{
+    Adapter, AdapterLease, AdapterSchedule, Choice, Depth, Evidence, Installation, InstallationRows, Job,
+    Limit, Part, PartRows, Paused, Proof, Setting, State, Tried, Watch, Worker,
+};
+use crate::model::lock_key::LockKey;
+use crate::model::snapshot::Section;
+use crate::model::systems::TextId;
+use crate::model::{Text, Timestamp};
+
+columns! {
+    /// Jobs.
+    Jobs of Job {
+        1 id: Text,
+        2 state: Text,
+        3 name: Option<Text>,
+        4 queue: Option<Text>,
+        5 priority: Option<i64>,
+        6 attempt: Option<i64>,
+        7 max_attempts: Option<i64>,
+        8 due_at: Option<Timestamp>,
+        9 started_at: Option<Timestamp>,
+        10 finished_at: Option<Timestamp>,
+        11 limit: Option<f64>,
+        12 worker: Option<Text>,
+        13 key: Option<LockKey>,
+        14 backend_pid: Option<i32>,
+        15 beat_at: Option<Timestamp>,
+        16 lease_until: Option<Timestamp>,
+        17 blocked_by: Option<Text>,
+        18 error: Option<Text>,
+        19 note: Option<Text>,
+    }
+    /// Workers.
+    Workers of Worker {
+        1 id: Text,
+        2 name: Option<Text>,
+        3 host: Option<Text>,
+        4 kind: Option<Text>,
+        5 queues: Option<Text>,
+        6 pid: Option<i64>,
+        7 capacity: Option<i64>,
+        8 busy: Option<i64>,
+        9 started_at: Option<Timestamp>,
+        10 beat_at: Option<Timestamp>,
+        11 stopped_at: Option<Timestamp>,
+        12 beat_limit: Option<f64>,
+        13 key: Option<LockKey>,
+        14 backend_pid: Option<i32>,
+    }
+    /// Jobs, counted.
+    Depths of Depth {
+        1 queue: Option<Text>,
+        2 state: Text,
+        3 number: i64,
+        4 is_estimate: bool,
+        5 oldest_at: Option<Timestamp>,
+    }
+    /// Queues that are paused.
+    PausedRows of Paused {
+        1 queue: Text,
+        2 since: Option<Timestamp>,
+    }
+    /// Leases.
+    Leases of AdapterLease {
+        1 id: Text,
+        2 owner: Option<Text>,
+        3 token: Option<Text>,
+        4 note: Option<Text>,
+        5 acquired_at: Option<Timestamp>,
+        6 expires_at: Option<Timestamp>,
+        7 is_held: Option<bool>,
+    }
+    /// Schedules.
+    Schedules of AdapterSchedule {
+        1 id: Text,
+        2 name: Option<Text>,
+        3 schedule: Option<Text>,
+        4 queue: Option<Text>,
+        5 next_run_at: Option<Timestamp>,
+        6 last_run_at: Option<Timestamp>,
+        7 is_enabled: Option<bool>,
+    }
+    /// Two words that belong together.
+    Pairs of Pair {
+        1 key: Text,
+        2 value: Text,
+    }
+    /// What the user may set.
+    Settings of Setting {
+        1 name: Text,
+        2 value: Text,
+        3 seconds: Option<f64>,
+    }
+    /// What can be known of a worker; a limit is in seconds, or what a setting says.
+    Evidences of FlatEvidence {
+        1 has_key: bool,
+        2 absent_is_lost: bool,
+        3 beat_seconds: Option<f64>,
+        4 beat_setting: Option<Text>,
+        5 age_seconds: Option<f64>,
+        6 age_setting: Option<Text>,
+        7 has_session: bool,
+    }
+    /// Alternatives of the parts.
+    Alternatives of Alternative {
+        1 part: Text,
+        2 number: u32,
+        3 cost: Option<f64>,
+        4 reason: Option<Text>,
+        5 size: Option<f64>,
+    }
+    /// The times and errors of parts.
+    Parts of PartState {
+        1 part: Text,
+        2 taken_at: Option<Timestamp>,
+        3 error: Option<Text>,
+        4 is_cut: bool,
+        5 jobs: Vec<Job>,
+    }
+    /// Installations with their rows.
+    Installations of Flat {
+        1 name: Text,
+        2 title: Text,
+        3 settings: Vec<Setting>,
+        4 evidence: FlatEvidence,
+        5 comes_back: Vec<Pair>,
+        6 advise: Vec<Pair>,
+        7 oid: u32,
+        8 schema: Text,
+        9 prefix: Text,
+        10 tables: Vec<Pair>,
+        11 version: Option<Text>,
+        12 refused: Option<Text>,
+        13 alternatives: Vec<Alternative>,
+        14 parts: Vec<PartState>,
+        15 workers: Vec<Worker>,
+        16 depth: Vec<Depth>,
+        17 paused: Vec<Paused>,
+        18 leases: Vec<AdapterLease>,
+        19 schedules: Vec<AdapterSchedule>,
+    }
+    /// Runs whose key was free.
+    Frees of Free {
+        1 id: u64,
+        2 started_at: Option<Timestamp>,
+        3 since: Timestamp,
+    }
+    /// What must stay the same.
+    Epochs of Epoch {
+        1 own_pid: i32,
+        2 started_at: Option<Timestamp>,
+        3 in_recovery: bool,
+    }
+}
+
+lists! {
+    /// Rows of several installations.
+    JobLists of Job;
+    /// As above.
+    WorkerLists of Worker;
+    /// As above.
+    DepthLists of Depth;
+    /// As above.
+    PausedLists of Paused;
+    /// As above.
+    LeaseLists of AdapterLease;
+    /// As above.
+    ScheduleLists of AdapterSchedule;
+    /// As above.
+    PairLists of Pair;
+    /// As above.
+    SettingLists of Setting;
+    /// As above.
+    AlternativeLists of Alternative;
+    /// As above.
+    PartLists of PartState;
+}
+
+/// Keys: whether each is a pair, and its 64 bits.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Keys {
+    #[prost(message, required, tag = 1)]
+    is_pair: <Option<bool> as Cell>::Column,
+    #[prost(message, required, tag = 2)]
+    bits: <i64 as Cell>::Column,
+}
+
+impl Cell for Option<LockKey> {
+    type Column = Keys;
+}
+
+impl Column<Option<LockKey>> for Keys {
+    fn push(&mut self, value: &Option<LockKey>, strings: &mut Strings) {
+        let (is_pair, bits) = match *value {
+            None => (None, 0),
+            Some(LockKey::Bigint(key)) => (Some(false), key),
+            Some(LockKey::Pair(high, low)) => {
+                (Some(true), i64::from(high) << 32 | i64::from(low.cast_unsigned()))
+            }
+        };
+        self.is_pair.push(&is_pair, strings);
+        self.bits.push(&bits, strings);
+    }
+
+    fn get(&self, at: usize, strings: &Decoded) -> Option<LockKey> {
+        let is_pair = Column::<Option<bool>>::get(&self.is_pair, at, strings)?;
+        let bits = Column::<i64>::get(&self.bits, at, strings);
+        if !is_pair {
+            return Some(LockKey::Bigint(bits));
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
+        let low = bits as i32;
+        Some(LockKey::Pair(i32::try_from(bits >> 32).unwrap_or_default(), low))
+    }
+
+    fn rows(&self) -> usize {
+        Column::<Option<bool>>::rows(&self.is_pair)
+    }
+}
+
+/// See [`Pairs`].
+pub(super) struct Pair {
+    key: Text,
+    value: Text,
+}
+
+/// See [`Evidences`].
+pub(super) struct FlatEvidence {
+    has_key: bool,
+    absent_is_lost: bool,
+    beat_seconds: Option<f64>,
+    beat_setting: Option<Text>,
+    age_seconds: Option<f64>,
+    age_setting: Option<Text>,
+    has_session: bool,
+}
+
+/// See [`Alternatives`].
+pub(super) struct Alternative {
+    part: Text,
+    number: u32,
+    cost: Option<f64>,
+    reason: Option<Text>,
+    size: Option<f64>,
+}
+
+/// See [`Parts`]. A part of jobs has its rows here.
+pub(super) struct PartState {
+    part: Text,
+    taken_at: Option<Timestamp>,
+    error: Option<Text>,
+    is_cut: bool,
+    jobs: Vec<Job>,
+}
+
+/// See [`Installations`].
+pub(super) struct Flat {
+    name: Text,
+    title: Text,
+    settings: Vec<Setting>,
+    evidence: FlatEvidence,
+    comes_back: Vec<Pair>,
+    advise: Vec<Pair>,
+    oid: u32,
+    schema: Text,
+    prefix: Text,
+    tables: Vec<Pair>,
+    version: Option<Text>,
+    refused: Option<Text>,
+    alternatives: Vec<Alternative>,
+    parts: Vec<PartState>,
+    workers: Vec<Worker>,
+    depth: Vec<Depth>,
+    paused: Vec<Paused>,
+    leases: Vec<AdapterLease>,
+    schedules: Vec<AdapterSchedule>,
+}
+
+/// See [`Frees`].
+pub(super) struct Free {
+    id: u64,
+    started_at: Option<Timestamp>,
+    since: Timestamp,
+}
+
+/// See [`Epochs`].
+pub(super) struct Epoch {
+    own_pid: i32,
+    started_at: Option<Timestamp>,
+    in_recovery: bool,
+}
+
+fn limit(limit: Option<&Limit>) -> (Option<f64>, Option<Text>) {
+    match limit {
+        None => (None, None),
+        Some(Limit::Seconds(seconds)) => (Some(*seconds), None),
+        Some(Limit::Setting(name)) => (None, Some(Text::clone(name))),
+    }
+}
+
+fn limit_of(seconds: Option<f64>, setting: Option<Text>) -> Option<Limit> {
+    setting.map(Limit::Setting).or_else(|| seconds.map(Limit::Seconds))
+}
+
+fn part_of(name: &str) -> Option<Part> {
+    Part::ALL.into_iter().find(|part| part.as_str() == name)
+}
+
+fn pairs<'a, K: 'a>(all: impl IntoIterator<Item = (K, &'a Text)>, key: impl Fn(K) -> &'a str) -> Vec<Pair> {
+    all.into_iter().map(|(of, text)| Pair { key: key(of).into(), value: Text::clone(text) }).collect()
+}
+
+/// Installations as they are kept.
+pub(super) fn of_installations(all: &[InstallationRows], strings: &mut Strings) -> Installations {
+    column(&all.iter().map(flat).collect::<Vec<_>>(), strings)
+}
+
+/// The time and the error of a part, and whether it has more rows.
+type About = (Option<Timestamp>, Option<Text>, bool);
+
+fn about<T>(rows: &PartRows<T>) -> About {
+    (rows.section.taken_at, rows.section.error.clone(), rows.is_cut)
+}
+
+fn part_states(all: &InstallationRows) -> Vec<PartState> {
+    let state = |part: Part, (taken_at, error, is_cut): About| PartState {
+        part: part.as_str().into(),
+        taken_at,
+        error,
+        is_cut,
+        jobs: Vec::new(),
+    };
+    let mut parts = vec![
+        state(Part::Workers, about(&all.workers)),
+        state(Part::Depth, about(&all.depth)),
+        state(Part::Paused, about(&all.paused)),
+        state(Part::Leases, about(&all.leases)),
+        state(Part::Schedules, about(&all.schedules)),
+    ];
+    parts.extend(
+        all.jobs
+            .iter()
+            .map(|(part, read)| PartState { jobs: read.section.rows.to_vec(), ..state(*part, about(read)) }),
+    );
+    parts
+}
+
+fn alternatives(choices: &[Choice]) -> Vec<Alternative> {
+    let of = |choice: &Choice, tried: &Tried| Alternative {
+        part: choice.part.as_str().into(),
+        number: u32::try_from(tried.number).unwrap_or_default(),
+        cost: tried.outcome.as_ref().ok().copied(),
+        reason: tried.outcome.as_ref().err().cloned(),
+        size: tried.size,
+    };
+    choices.iter().flat_map(|choice| choice.tried.iter().map(move |tried| of(choice, tried))).collect()
+}
+
+fn flat(all: &InstallationRows) -> Flat {
+    let Installation { adapter, oid, schema, prefix, tables, version, refused, choices } = &*all.installation;
+    let Evidence { has_key, absent_is_lost, beat_limit, age_limit, has_session } = &adapter.evidence;
+    let ((beat_seconds, beat_setting), (age_seconds, age_setting)) =
+        (limit(beat_limit.as_ref()), limit(age_limit.as_ref()));
+    Flat {
+        name: adapter.name.clone(),
+        title: adapter.title.clone(),
+        settings: adapter.settings.clone(),
+        evidence: FlatEvidence {
+            has_key: *has_key,
+            absent_is_lost: *absent_is_lost,
+            beat_seconds,
+            beat_setting,
+            age_seconds,
+            age_setting,
+            has_session: *has_session,
+        },
+        comes_back: pairs(adapter.comes_back.iter().map(|(of, text)| (of, text)), |of| of.as_str()),
+        advise: pairs(adapter.advise.iter().map(|(of, text)| (of, text)), |of| of.as_str()),
+        oid: *oid,
+        schema: schema.clone(),
+        prefix: prefix.clone(),
+        tables: pairs(tables, |key: &Text| key),
+        version: version.clone(),
+        refused: refused.clone(),
+        alternatives: alternatives(choices),
+        parts: part_states(all),
+        workers: all.workers.section.rows.to_vec(),
+        depth: all.depth.section.rows.to_vec(),
+        paused: all.paused.section.rows.to_vec(),
+        leases: all.leases.section.rows.to_vec(),
+        schedules: all.schedules.section.rows.to_vec(),
+    }
+}
+
+/// Installations that were kept.
+pub(super) fn installations(kept: &Installations, strings: &Decoded) -> Vec<InstallationRows> {
+    rows::<Flat>(kept, strings).into_iter().map(unflat).collect()
+}
+
+fn choices(alternatives: Vec<Alternative>) -> Vec<Choice> {
+    let mut choices: Vec<Choice> = Vec::new();
+    for one in alternatives {
+        let Some(part) = part_of(&one.part) else { continue };
+        let tried = Tried {
+            number: usize::try_from(one.number).unwrap_or_default(),
+            outcome: one.cost.ok_or_else(|| one.reason.unwrap_or_default()),
+            size: one.size,
+            read: None,
+        };
+        match choices.last_mut().filter(|choice| choice.part == part) {
+            Some(choice) => choice.tried.push(tried),
+            None => choices.push(Choice { part, tried: vec![tried] }),
+        }
+    }
+    choices
+}
+
+fn unflat(flat: Flat) -> InstallationRows {
+    let FlatEvidence { has_key, absent_is_lost, has_session, .. } = flat.evidence;
+    let named = |all: Vec<Pair>| all.into_iter().map(|pair| (pair.key, pair.value));
+    let adapter = Adapter {
+        name: flat.name,
+        title: flat.title,
+        settings: flat.settings,
+        evidence: Evidence {
+            has_key,
+            absent_is_lost,
+            beat_limit: limit_of(flat.evidence.beat_seconds, flat.evidence.beat_setting),
+            age_limit: limit_of(flat.evidence.age_seconds, flat.evidence.age_setting),
+            has_session,
+        },
+        comes_back: named(flat.comes_back)
+            .filter_map(|(of, text)| Some((Proof::named(&of)?, text)))
+            .collect(),
+        advise: named(flat.advise).filter_map(|(of, text)| Some((State::named(&of)?, text))).collect(),
+        ..Adapter::default()
+    };
+    let installation = Installation {
+        adapter: Arc::new(adapter),
+        oid: flat.oid,
+        schema: flat.schema,
+        prefix: flat.prefix,
+        tables: named(flat.tables).collect::<BTreeMap<_, _>>(),
+        version: flat.version,
+        refused: flat.refused,
+        choices: choices(flat.alternatives),
+    };
+    let mut all = InstallationRows::new(Arc::new(installation));
+    for state in flat.parts {
+        let Some(part) = part_of(&state.part) else { continue };
+        let about = (state.taken_at, state.error, state.is_cut);
+        match part {
+            Part::Workers => all.workers = put(flat.workers.clone(), about),
+            Part::Depth => all.depth = put(flat.depth.clone(), about),
+            Part::Paused => all.paused = put(flat.paused.clone(), about),
+            Part::Leases => all.leases = put(flat.leases.clone(), about),
+            Part::Schedules => all.schedules = put(flat.schedules.clone(), about),
+            Part::Running | Part::Due | Part::Scheduled | Part::Blocked | Part::Failed => {
+                all.jobs.insert(part, put(state.jobs, about));
+            }
+        }
+    }
+    all
+}
+
+fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): About) -> PartRows<T> {
+    PartRows { section: Section { rows: Arc::new(rows), taken_at, error }, is_cut }
+}
+
+/// What is remembered of jobs.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct Marks {
+    #[prost(message, required, tag = 1)]
+    epoch: Epochs,
+    #[prost(message, required, tag = 2)]
+    free: Frees,
+}
+
+pub(super) fn of_marks(watch: &Watch, strings: &mut Strings) -> Marks {
+    let epoch =
+        watch.epoch.map(|(own_pid, started_at, in_recovery)| Epoch { own_pid, started_at, in_recovery });
+    let free = watch.free.iter();
+    let mut free: Vec<_> = free
+        .map(|((id, started_at), since)| Free { id: id.0, started_at: *started_at, since: *since })
+        .collect();
+    free.sort_unstable_by_key(|row| (row.id, row.started_at));
+    Marks { epoch: column(epoch.as_slice(), strings), free: column(&free, strings) }
+}
+
+pub(super) fn marks(kept: &Marks, strings: &Decoded) -> Watch {
+    let epoch = rows::<Epoch>(&kept.epoch, strings).pop();
+    let free = rows::<Free>(&kept.free, strings).into_iter();
+    Watch {
+        epoch: epoch.map(|Epoch { own_pid, started_at, in_recovery }| (own_pid, started_at, in_recovery)),
+        free: free.map(|row| ((TextId(row.id), row.started_at), row.since)).collect(),
+    }
+}
