@@ -113,20 +113,20 @@ impl Adapters {
         self
     }
 
-    /// Reads what is due, and waits for it for at most `patience`; later it counts from the next poll on. `locks` are those of the
-    /// last poll: a table that was locked is left in peace.
-    pub(in crate::pg) async fn look(
+    /// Begins to read what is due, unless that is under way. A table that was locked at the last poll is left in peace.
+    pub(in crate::pg) fn begin(&mut self, client: &Arc<Client>, locks: &Section<Lock>) {
+        if self.pending.is_none() && !self.known.is_empty() {
+            self.pending = self.task(client, locks).map(|task| tokio::spawn(task.run()));
+        }
+    }
+
+    /// Takes in what was read since the last poll, of which these are the locks and the time, and waits for it for at most `patience`; later it
+    /// counts from the next poll on.
+    pub(in crate::pg) async fn collect(
         &mut self,
-        client: &Arc<Client>,
         (locks, taken_at): (&Section<Lock>, Timestamp),
         patience: Duration,
     ) {
-        if self.known.is_empty() {
-            return;
-        }
-        if self.pending.is_none() {
-            self.pending = self.task(client, locks).map(|task| tokio::spawn(task.run()));
-        }
         let Some(pending) = &mut self.pending else { return };
         let Ok(answer) = tokio::time::timeout(patience, pending).await else { return };
         self.pending = None;

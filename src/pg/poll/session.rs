@@ -191,17 +191,16 @@ impl Session {
     /// # Errors
     /// When the connection is lost or the server does not answer in time. The session is of no use then.
     pub async fn poll(&mut self, before: Option<&Snapshot>) -> Result<Snapshot, PollError> {
-        if let Hold::Own(_) = self.hold {
-            self.read_adapters(before, self.limits.adapter_patience).await;
+        // What was read since the last poll comes before its locks and sessions, which then say what became of it.
+        if let Some(before) = before {
+            let patience = self.limits.adapter_patience;
+            self.adapters.collect((&before.locks, before.taken_at), patience).await;
         }
         let started = clock::monotonic();
         let timeout = self.limits.poll_timeout;
         // A poll has many statements, and each is large.
         let read = Box::pin(async {
             let statements = self.statements().await?;
-            if let Hold::Lent(_) = self.hold {
-                self.read_adapters(before, timeout).await;
-            }
             let scan = self.scan(before, &statements).await;
             Ok((scan, statements))
         });
@@ -225,11 +224,20 @@ impl Session {
             let snapshot = self.assemble(scan, before, taken_at, answered);
             self.tasks.look_again(&self.client, patience).await;
             self.systems.look_again(&self.client, patience).await;
+            self.adapters.begin(&self.client, &snapshot.locks);
             return Ok(snapshot);
         }
-        let back = Box::pin(self.look_and_give_back(used, statements));
-        tokio::time::timeout(timeout, back).await.map_err(|_| PollError::Timeout(timeout))??;
-        Ok(self.assemble(scan, before, taken_at, answered))
+        let back = Box::pin(async {
+            // As at the beginning: what is found now is read from the next poll on.
+            let reads = self.tasks.reads() || self.systems.reads();
+            self.look_up_lent(used).await.map_err(lost)?;
+            let snapshot = self.assemble(scan, before, taken_at, answered);
+            self.adapters.begin(&self.client, &snapshot.locks);
+            self.adapters.collect((&snapshot.locks, taken_at), timeout).await;
+            loan::give_back(&self.client, Some(statements), reads).await.map_err(lost)?;
+            Ok(snapshot)
+        });
+        tokio::time::timeout(timeout, back).await.map_err(|_| PollError::Timeout(timeout))?
     }
 
     /// The statements of one poll. Where the session is lent, it is from here on, until it is given back.
@@ -245,17 +253,13 @@ impl Session {
         }
     }
 
-    /// Looks up what a session of our own looks up beside the poll, and gives the one that is lent back.
-    async fn look_and_give_back(&mut self, used: Used, statements: Statements) -> Result<(), PollError> {
+    /// Looks up what a session of our own looks up beside the poll.
+    async fn look_up_lent(&mut self, used: Used) -> Result<(), tokio_postgres::Error> {
         let Self { client, names, tasks, systems, .. } = self;
-        let lost = |error: tokio_postgres::Error| PollError::Lost(message(&error));
         let patience = self.limits.poll_timeout;
-        // As at the beginning: what is found below is read from the next poll on.
-        let reads = tasks.reads() || systems.reads();
-        Scope::Open.apart(client, names.look_up(client, used, patience)).await.map_err(lost)?;
-        Scope::Open.apart(client, tasks.look_again(client, patience)).await.map_err(lost)?;
-        Scope::Open.apart(client, systems.look_again(client, patience)).await.map_err(lost)?;
-        loan::give_back(client, Some(statements), reads).await.map_err(lost)
+        Scope::Open.apart(client, names.look_up(client, used, patience)).await?;
+        Scope::Open.apart(client, tasks.look_again(client, patience)).await?;
+        Scope::Open.apart(client, systems.look_again(client, patience)).await
     }
 
     /// Leaves the session as it was found, where the next client of a pooler gets it.
@@ -263,13 +267,6 @@ impl Session {
         if self.server.pooling == Pooling::Sessions {
             pooler::take_back(&self.client).await;
         }
-    }
-
-    /// Reads the job systems of others, from the second poll on: the first has nobody wait. A row is thus read before the locks and sessions
-    /// that say what became of it.
-    async fn read_adapters(&mut self, before: Option<&Snapshot>, patience: Duration) {
-        let Some(before) = before else { return };
-        Box::pin(self.adapters.look(&self.client, (&before.locks, before.taken_at), patience)).await;
     }
 
     /// Ends the connection, whatever it is waiting for.
@@ -409,6 +406,10 @@ impl Session {
         }
         rows
     }
+}
+
+fn lost(error: tokio_postgres::Error) -> PollError {
+    PollError::Lost(message(&error))
 }
 
 fn stale<T>(before: Option<&Section<T>>, error: &SectionError) -> Section<T> {

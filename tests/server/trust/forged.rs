@@ -90,7 +90,7 @@ async fn no_command_runs_anything_of_a_forged_schema() {
         for role in watchers(version) {
             for (name, left) in every_command(&ground, role).await {
                 let text = format!("{}{}", left.out, left.err);
-                if name != "snapshot" {
+                if !["snapshot", "adapters list"].contains(&name.as_str()) {
                     assert!(left.status != Some(0) && names_the_owner(&text), "{role}, {name}: {left:?}");
                 }
             }

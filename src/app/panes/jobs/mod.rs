@@ -95,7 +95,7 @@ static COLUMNS: Columns<Jobs> = Columns {
         .rank(7),
         Column::sorted(
             ("BY ITSELF", "back", "what its system does with a lost job, and when; else its last error"),
-            (14, 0),
+            (24, 0),
             |row, _, _| says(row),
             |row, _| Value::text(row.comes_back.as_deref().or(row.job.error.as_deref())),
         )
