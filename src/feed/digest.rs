@@ -10,6 +10,7 @@ use super::series;
 use chrono::SubsecRound;
 
 use crate::clock;
+use crate::model::adapter;
 use crate::model::event::{Draft, Events, Kind, Told};
 use crate::model::finding::{self, Scene, Severity, Subject, lock_name_query};
 use crate::model::held;
@@ -152,6 +153,8 @@ impl Digest {
             join(&mut snapshot, state);
         }
         self.clocks = Some((snapshot.taken_at, clock::monotonic()));
+        let adapters = self.past.adapters.look(&snapshot, &self.thresholds);
+        self.name_jobs(&adapters, &snapshot);
         let before = &self.view;
         let (graph, series) = if snapshot.locks.error.is_none() {
             let graph = WaitGraph::build(Input {
@@ -179,7 +182,6 @@ impl Digest {
         let runs_since = Arc::new(held::runs(&tasks, &snapshot));
         let leases = lease::Board::of(&snapshot);
         let queue = work_queue::Board::of(&snapshot, &self.thresholds);
-        let adapters = past.adapters.look(&snapshot, &self.thresholds);
         let mut findings = finding::find(Scene {
             snapshot: &snapshot,
             graph: &graph,
@@ -226,6 +228,15 @@ impl Digest {
             snapshot: Some(Arc::new(snapshot)),
         });
         self.view()
+    }
+
+    /// The locks of jobs and workers of other systems have their names.
+    fn name_jobs(&mut self, jobs: &adapter::Board, snapshot: &Snapshot) {
+        let Some(server) = snapshot.server() else { return };
+        let names = jobs.key_names(snapshot);
+        if let Some(names) = self.view.lock_names.with_running(&server.database, names) {
+            self.view = Arc::new(View { lock_names: Arc::new(names), ..View::clone(&self.view) });
+        }
     }
 
     /// What changed up to a moment.

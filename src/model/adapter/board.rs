@@ -50,6 +50,26 @@ impl Board {
     pub fn count(&self, state: State) -> usize {
         self.rows.iter().filter(|row| row.judged.state == state).count()
     }
+
+    /// What the advisory locks of jobs that run and of workers are called, and how that is known.
+    #[must_use]
+    pub fn key_names(&self, snapshot: &Snapshot) -> Vec<(LockKey, Text, Text)> {
+        let runs = self.rows.iter().filter(|row| row.part == Part::Running);
+        let jobs = runs.filter_map(|row| {
+            let name = row.job.name.as_deref().unwrap_or("job");
+            let origin = format!("the lock of a job that runs, by the tables of {}", row.source);
+            Some((row.job.key?, format!("{} {name} {}", row.source, row.job.id).into(), origin.into()))
+        });
+        let workers = snapshot.adapters.iter().flat_map(|rows| {
+            let source = rows.installation.label();
+            rows.workers.section.rows.iter().filter_map(move |worker| {
+                let name = worker.name.as_deref().unwrap_or(&worker.id);
+                let origin = format!("the lock of a process, by the tables of {source}");
+                Some((worker.key?, format!("{source} process {name}").into(), origin.into()))
+            })
+        });
+        jobs.chain(workers).collect()
+    }
 }
 
 /// What has to be seen more than once: a key that stays free. It counts only for one connection to one run of one server.

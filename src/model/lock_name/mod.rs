@@ -16,6 +16,7 @@ mod statement;
 mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -73,7 +74,7 @@ impl Context<'_> {
 }
 
 /// A name and where it is from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) name: Text,
     pub(crate) origin: Text,
@@ -94,18 +95,27 @@ impl Layer {
     }
 }
 
+/// The locks of what runs in a database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Running {
+    database: Text,
+    names: FxHashMap<LockKey, Named>,
+}
+
 /// Everything that can give a key its name: the user's config first, then the keys of well-known software.
 #[derive(Debug, Clone, Default)]
 pub struct LockNames {
-    pub(crate) configured: Layer,
-    pub(crate) learned: Layer,
+    pub(crate) configured: Arc<Layer>,
+    pub(crate) learned: Arc<Layer>,
+    /// What runs now in one database.
+    running: Arc<Running>,
     computed: database::Cache,
 }
 
 impl LockNames {
     /// Names that were kept: the config's, and those that were learned.
     pub(crate) fn restored(configured: Layer, learned: Layer) -> Self {
-        Self { configured, learned, ..Self::default() }
+        Self { configured: Arc::new(configured), learned: Arc::new(learned), ..Self::default() }
     }
 
     /// Names from the user's config.
@@ -114,7 +124,7 @@ impl LockNames {
         let origin = Text::from("named in the config");
         let named = |(key, name)| (key, Named { name, origin: origin.clone(), uncertain: false });
         let everywhere = configured.into_iter().map(named).collect();
-        Self { configured: Layer { everywhere, ..Layer::default() }, ..Self::default() }
+        Self { configured: Arc::new(Layer { everywhere, ..Layer::default() }), ..Self::default() }
     }
 
     /// Names from the user's config that count in one database only; they come before those of [`Self::new`].
@@ -126,7 +136,11 @@ impl LockNames {
     ) -> Self {
         let origin = Text::from(format!("named in the config for database {database}"));
         let named = |(key, name)| (key, Named { name, origin: origin.clone(), uncertain: false });
-        self.configured.databases.entry(database).or_default().extend(configured.into_iter().map(named));
+        Arc::make_mut(&mut self.configured)
+            .databases
+            .entry(database)
+            .or_default()
+            .extend(configured.into_iter().map(named));
         self
     }
 
@@ -135,7 +149,7 @@ impl LockNames {
     #[must_use]
     pub fn with_learned(mut self, learned: impl IntoIterator<Item = (LockKey, Text, Text)>) -> Self {
         let named = |(key, name, origin)| (key, Named { name, origin, uncertain: false });
-        self.learned.everywhere.extend(learned.into_iter().map(named));
+        Arc::make_mut(&mut self.learned).everywhere.extend(learned.into_iter().map(named));
         self
     }
 
@@ -149,15 +163,36 @@ impl LockNames {
         learned: impl IntoIterator<Item = (LockKey, Text, Text)>,
     ) -> Self {
         let named = |(key, name, origin)| (key, Named { name, origin, uncertain });
-        self.learned.databases.entry(database).or_default().extend(learned.into_iter().map(named));
+        Arc::make_mut(&mut self.learned)
+            .databases
+            .entry(database)
+            .or_default()
+            .extend(learned.into_iter().map(named));
         self
+    }
+
+    /// Names of the locks of what runs now in a database, in place of those before: key, name and origin. They come after the config. None
+    /// where they are those that there are.
+    #[must_use]
+    pub fn with_running(
+        &self,
+        database: &str,
+        running: impl IntoIterator<Item = (LockKey, Text, Text)>,
+    ) -> Option<Self> {
+        let named = |(key, name, origin)| (key, Named { name, origin, uncertain: false });
+        let names: FxHashMap<_, _> = running.into_iter().map(named).collect();
+        let database = if names.is_empty() { Text::default() } else { database.into() };
+        let running = Running { database, names };
+        (running != *self.running).then(|| Self { running: Arc::new(running), ..self.clone() })
     }
 
     /// The name of `key`, if it has one. A miss costs a few look-ups and allocates nothing (except once a database).
     #[must_use]
     pub fn resolve(&self, key: LockKey, context: Context<'_>) -> Option<LockName> {
         let named = self.configured.get(key, context.database);
-        let named = named.or_else(|| self.learned.get(key, context.database));
+        let runs =
+            || self.running.names.get(&key).filter(|_| context.database == Some(&self.running.database));
+        let named = named.or_else(runs).or_else(|| self.learned.get(key, context.database));
         if let Some(named) = named {
             return Some(LockName::new(named.name.clone(), named.uncertain, named.origin.clone()));
         }

@@ -131,6 +131,26 @@ fn a_name_in_the_key_is_read() {
 }
 
 #[test]
+fn what_runs_has_its_name_while_it_does_and_in_its_database() {
+    let key = LockKey::Bigint(7);
+    let learned = LockNames::default().with_learned([(key, "learned".into(), "from jobs".into())]);
+    let row = || [(key, Text::from("GoodJob A 1"), Text::from("a job"))];
+    let running = learned.with_running("app", row()).unwrap();
+    let name = |names: &LockNames, database| {
+        let context = Context { database: Some(database), ..Context::default() };
+        names.resolve(key, context).map(|name| name.name.to_string())
+    };
+    assert_eq!(name(&running, "app").as_deref(), Some("GoodJob A 1"));
+    assert_eq!(name(&running, "other").as_deref(), Some("learned"));
+    assert!(running.with_running("app", row()).is_none(), "the same names are the same value");
+    let over = running.with_running("app", []).unwrap();
+    assert_eq!(name(&over, "app").as_deref(), Some("learned"));
+    assert!(LockNames::default().with_running("app", []).is_none());
+    let configured = LockNames::new([(key, "mine".into())]).with_running("app", row()).unwrap();
+    assert_eq!(name(&configured, "app").as_deref(), Some("mine"));
+}
+
+#[test]
 fn a_configured_name_comes_first_and_a_learned_one_second() {
     let key = LockKey::Bigint(72_707_369);
     let learned = LockNames::default().with_learned([(key, "learned".into(), "from jobs".into())]);

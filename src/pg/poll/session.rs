@@ -230,11 +230,11 @@ impl Session {
         let back = Box::pin(async {
             // As at the beginning: what is found now is read from the next poll on.
             let reads = self.tasks.reads() || self.systems.reads();
-            self.look_up_lent(used).await.map_err(lost)?;
+            self.look_up_lent(used).await.map_err(|error| lost(&error))?;
             let snapshot = self.assemble(scan, before, taken_at, answered);
             self.adapters.begin(&self.client, &snapshot.locks);
             self.adapters.collect((&snapshot.locks, taken_at), timeout).await;
-            loan::give_back(&self.client, Some(statements), reads).await.map_err(lost)?;
+            loan::give_back(&self.client, Some(statements), reads).await.map_err(|error| lost(&error))?;
             Ok(snapshot)
         });
         tokio::time::timeout(timeout, back).await.map_err(|_| PollError::Timeout(timeout))?
@@ -408,8 +408,8 @@ impl Session {
     }
 }
 
-fn lost(error: tokio_postgres::Error) -> PollError {
-    PollError::Lost(message(&error))
+fn lost(error: &tokio_postgres::Error) -> PollError {
+    PollError::Lost(message(error))
 }
 
 fn stale<T>(before: Option<&Section<T>>, error: &SectionError) -> Section<T> {

@@ -109,6 +109,8 @@ async fn good_job() {
         format!("GoodJob::Job.find('{}').retry_job", row("Failed").job.id)
     );
     assert_eq!(view.adapters.rows[0].job.name.as_deref(), Some("Free"), "the worst is first");
+    let locks = stage.screen_of('3', 120, 35);
+    assert!(locks.contains("GoodJob Held "), "its lock has its name: {locks}");
     let screen = stage.screen_of('4', 120, 35);
     for words in [
         "Jobs · GoodJob · 3 lost",
