@@ -72,6 +72,8 @@ pub enum Effect {
         /// Where to.
         step: Step,
     },
+    /// Let a recording go on by itself, so many times as fast as it was; none for standing still.
+    Play(Option<f64>),
     /// Put this text on the terminal's clipboard.
     Copy(String),
     /// Switch mouse reporting.

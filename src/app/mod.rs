@@ -36,6 +36,7 @@ use pane::PaneState;
 use panes::{Pane, PaneMap, RowId};
 use screens::{Has, Screen};
 use update::Going;
+pub use update::Replay;
 
 use crate::model::timeline::PastView;
 use crate::model::view::{Link, View};
@@ -114,6 +115,8 @@ pub struct App {
     pub latest: Option<Arc<View>>,
     /// What the screens show, where that is not now.
     pub past: Option<Arc<PastView>>,
+    /// A recording is shown, and no server.
+    pub replay: Option<Replay>,
     /// On the way to another look.
     going: Option<Going>,
     /// Held still.
@@ -179,6 +182,7 @@ impl App {
             view: None,
             latest: None,
             past: None,
+            replay: None,
             going: None,
             paused: false,
             index: ViewIndex::default(),

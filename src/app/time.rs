@@ -26,6 +26,24 @@ pub fn parse(text: &str, newest: Timestamp, offset: FixedOffset) -> Result<Optio
     time.map(|time| Some(Step::Time(time))).ok_or_else(|| EXPECTED.to_owned())
 }
 
+/// Where a typed time leads in a recording that ends at `last`: a day with a time and seconds since 1970 as well.
+///
+/// # Errors
+/// What a time may be, in a line.
+pub fn in_recording(text: &str, last: Timestamp, offset: FixedOffset) -> Result<Option<Step>, String> {
+    const DAYS: [&str; 2] = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"];
+    let text = text.trim();
+    let day = DAYS.iter().find_map(|format| chrono::NaiveDateTime::parse_from_str(text, format).ok());
+    if let Some(day) = day.and_then(|day| day.and_local_timezone(offset).single()) {
+        return Ok(Some(Step::Time(day.to_utc())));
+    }
+    let is_epoch = text.len() >= 9 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(at) = text.parse().ok().filter(|_| is_epoch).and_then(|at| Timestamp::from_timestamp(at, 0)) {
+        return Ok(Some(Step::Time(at)));
+    }
+    parse(text, last, offset)
+}
+
 /// `90s`, `5m`, `1h`; a lone number is in seconds.
 fn ago_of(text: &str) -> Option<TimeDelta> {
     let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());

@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use super::adapters::AdaptersCommand;
 use super::check::CheckArgs;
 use super::demo::DemoArgs;
+use super::recording::{CutArgs, RecordArgs, ReplayArgs};
 use super::recovery::RecoverArgs;
 use super::schema::SchemaCommand;
 pub use crate::app::screens::Screen;
@@ -26,6 +27,7 @@ Examples:
   locktop snapshot --format json prod  one look, for a script
   locktop schema install prod          tables and functions for scheduled tasks, in a schema of their own
   locktop recover prod                 tasks whose worker is gone are made due again
+  locktop record incident.ltr prod     looks at it each second, into a file; locktop replay incident.ltr shows them
   locktop worker --id w1 prod          runs what is due there
   locktop demo                         a server of its own with something to see
 
@@ -86,6 +88,12 @@ pub enum Command {
     Recover(RecoverArgs),
     /// Check the server for a monitoring system: exit status 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
     Check(CheckArgs),
+    /// Record looks into a file, for "locktop replay".
+    Record(RecordArgs),
+    /// Show the dashboard over a recording: no server is asked, and nothing acts.
+    Replay(ReplayArgs),
+    /// Take a part of a recording out, into a file of its own.
+    Cut(CutArgs),
     /// Install, look at, print, fill or drop locktop's own tables and functions.
     #[command(subcommand)]
     Schema(SchemaCommand),

@@ -12,7 +12,8 @@ const CONNECTING: [&str; 7] =
 const REDIS: [&str; 2] = ["redis", "redis_pattern"];
 
 /// Commands that connect to nothing.
-const LOCAL: [&str; 7] = ["completions", "man", "config", "print", "path", "demo-worker", "help"];
+const LOCAL: [&str; 9] =
+    ["completions", "man", "config", "print", "path", "demo-worker", "help", "replay", "cut"];
 
 /// The whole definition. An option that stands before a command counts for all; the help of a command names only those
 /// that make a difference to it.
@@ -36,7 +37,8 @@ fn trim(command: &mut Command, parent: Option<&str>) {
     let connects = !is_local && name != "demo";
     let own = name.clone();
     let hidden = move |id: &str| {
-        (!connects && CONNECTING.contains(&id)) || (name != "snapshot" && !is_check && REDIS.contains(&id))
+        (!connects && CONNECTING.contains(&id))
+            || (name != "snapshot" && name != "record" && !is_check && REDIS.contains(&id))
     };
     let taken = std::mem::take(command);
     *command = taken.mut_args(|arg| if hidden(arg.get_id().as_str()) { arg.hide(true) } else { arg });

@@ -9,6 +9,7 @@ mod demo;
 mod output;
 mod parse;
 mod password;
+mod recording;
 mod recovery;
 mod run;
 mod schema;

@@ -117,6 +117,7 @@ impl Cli {
         let (target, named) = self.target(&config)?;
         let conninfo = match &self.command {
             Some(Command::Demo(demo)) if demo.url.is_none() => None,
+            Some(Command::Replay(_)) => None,
             _ => Some(self.conninfo(target, named, context)?),
         };
         let view = self.view();
@@ -173,6 +174,7 @@ impl Cli {
         let own = match &self.command {
             Some(Command::Demo(demo)) => demo.url.as_deref(),
             Some(Command::Snapshot(snapshot)) => snapshot.target.as_deref(),
+            Some(Command::Record(record)) => record.target.as_deref(),
             Some(Command::Check(check)) => check.target.as_deref(),
             Some(Command::Recover(recover)) => recover.target.as_deref(),
             Some(Command::Worker(worker)) => worker.target.as_deref(),
@@ -278,8 +280,11 @@ impl Cli {
     /// The dashboard's options, before or after `demo`.
     fn view(&self) -> ViewArgs {
         let outer = self.view.clone();
-        let Some(Command::Demo(demo)) = &self.command else { return outer };
-        let inner = demo.view.clone();
+        let inner = match &self.command {
+            Some(Command::Demo(demo)) => demo.view.clone(),
+            Some(Command::Replay(replay)) => ViewArgs { read_only: true, ..replay.view.clone() },
+            _ => return outer,
+        };
         ViewArgs {
             refresh: inner.refresh.or(outer.refresh),
             screen: inner.screen.or(outer.screen),

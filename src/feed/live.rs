@@ -10,6 +10,7 @@ use super::event_sender::{EventSender, Reader};
 use super::history::Keeper;
 use super::learn::Learned;
 use super::lines::Line;
+use super::record::redact::Redaction;
 use crate::clock;
 use crate::model::lock_name::LockNames;
 use crate::model::past::Past;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub lock_names: LockNames,
     /// More of them, as they are learned.
     pub learned: Option<watch::Receiver<Learned>>,
+    /// What is left out of statements, before anything is made of them; none where nothing is recorded.
+    pub redaction: Option<Redaction>,
     /// The Redis servers, as they are read beside the poll.
     pub redis: Option<watch::Receiver<RedisState>>,
 }
@@ -159,7 +162,10 @@ impl Live {
         loop {
             let started = clock::monotonic();
             let wake = match self.poll(&views).await {
-                Ok(snapshot) => {
+                Ok(mut snapshot) => {
+                    if let Some(redaction) = self.settings.redaction {
+                        redaction.apply(&mut snapshot);
+                    }
                     self.backoff = Backoff::default();
                     self.take_names();
                     self.take_redis();
@@ -259,6 +265,9 @@ impl Live {
                 return false;
             }
             self.past = self.digest.past();
+            if let Some(keeper) = &self.keeper {
+                keeper.lost(&reason);
+            }
             let Self { info, settings, digest, told, .. } = self;
             let open = Box::pin(async {
                 tokio::select! {

@@ -9,5 +9,7 @@ pub mod learn;
 pub mod lines;
 pub mod live;
 pub mod once;
+pub mod record;
+pub mod replay;
 pub mod series;
 pub mod spare;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Timestamp;
-use super::event::Kind;
+use super::event::{Events, Kind};
 use super::view::View;
 
 /// Why one wants to see a look.
@@ -30,6 +30,12 @@ impl Trouble {
             Kind::ActionAsked => Some(Self::Action),
             _ => None,
         }
+    }
+
+    /// Those of the events from a number on.
+    pub fn since(events: &Events, from: u64) -> impl Iterator<Item = Self> {
+        let end = events.dropped() + events.len() as u64;
+        (from..end).filter_map(|number| Self::of(events.get(number)?.kind))
     }
 
     /// Its sign on a time line.

@@ -228,6 +228,11 @@ impl Loop {
                         history.go(from, step);
                     }
                 }
+                Effect::Play(speed) => {
+                    if let Some(history) = &self.source.history {
+                        history.play(speed);
+                    }
+                }
                 Effect::Copy(text) => {
                     execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }

@@ -158,6 +158,11 @@ fn link_line(app: &App, wide: bool) -> Line {
     let time = app.context().map(|context| context.time_of_day(context.snapshot.taken_at));
     let old = crate::text::duration(app.silence.floor());
     match app.link() {
+        _ if app.replay.is_some() => {
+            let replay = app.replay.unwrap_or(crate::app::Replay { speed: 1.0, plays: false });
+            let word = if replay.plays { "PLAYS" } else { "STANDS" };
+            line.push(format!("{word} ×{}", replay.speed), Tone::Past);
+        }
         state if app.past.is_some() => {
             // What is newer than this does not come just now.
             if matches!(state, Link::Down { .. }) {

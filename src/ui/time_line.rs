@@ -71,8 +71,16 @@ fn keys(app: &App) -> Line {
     let mut line = Line::new();
     line.push(format!("{} {}", key(Action::TroubleBefore), key(Action::NextTrouble)), Tone::Key);
     line.push(" trouble  ", Tone::Dim);
-    line.push(key(Action::Back), Tone::Key);
-    line.push(" now", Tone::Dim);
+    match app.replay {
+        None => {
+            line.push(key(Action::Back), Tone::Key);
+            line.push(" now", Tone::Dim);
+        }
+        Some(replay) => {
+            line.push(key(Action::Pause), Tone::Key);
+            line.push(if replay.plays { " stop" } else { " play" }, Tone::Dim);
+        }
+    }
     line
 }
 

@@ -11,6 +11,7 @@ mod prompt;
 use std::sync::Arc;
 
 pub(super) use past::Going;
+pub use past::Replay;
 
 use super::index::ViewIndex;
 use super::keymap::{self, Action};
@@ -271,7 +272,13 @@ impl App {
             Action::PreviousPane => self.next_pane(-1),
             Action::Zoom => self.toggle_zoom(),
             Action::Open => self.open(),
-            Action::Back if self.past.is_some() || self.going.is_some() => self.back_to_now(),
+            Action::Pause if self.replay.is_some() => self.play_or_stop(),
+            Action::Faster | Action::Slower if self.replay.is_some() => {
+                self.change_speed(action == Action::Faster)
+            }
+            Action::Back if self.replay.is_none() && (self.past.is_some() || self.going.is_some()) => {
+                self.back_to_now()
+            }
             Action::Back => self.back(),
             Action::Filter => self.start_filter(),
             Action::NextMatch => self.next_match(true),

@@ -7,6 +7,7 @@ use tui_input::Input;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{Prompt, Typing};
 use crate::app::{App, time};
+use crate::model::Timestamp;
 use crate::model::timeline::{PastView, Step};
 use crate::model::view::View;
 
@@ -21,7 +22,36 @@ pub(in crate::app) struct Going {
     is_off: bool,
 }
 
+/// How a recording is played.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Replay {
+    /// So many times as fast as it was.
+    pub speed: f64,
+    /// It goes on by itself.
+    pub plays: bool,
+}
+
 impl App {
+    /// Shows a recording, which plays from the start where a speed is given.
+    pub fn replay_at(&mut self, speed: Option<f64>) {
+        self.replay = Some(Replay { speed: speed.unwrap_or(1.0), plays: speed.is_some() });
+        self.settings.history = true;
+    }
+
+    /// Plays, or stands still.
+    pub(super) fn play_or_stop(&mut self) -> Update {
+        let Some(replay) = &mut self.replay else { return Update::none() };
+        replay.plays = !replay.plays;
+        Update::effect(Effect::Play(replay.plays.then_some(replay.speed)))
+    }
+
+    /// Plays twice as fast, or half as fast.
+    pub(super) fn change_speed(&mut self, faster: bool) -> Update {
+        let Some(replay) = &mut self.replay else { return Update::none() };
+        replay.speed = (if faster { replay.speed * 2.0 } else { replay.speed / 2.0 }).clamp(0.25, 64.0);
+        Update::effect(Effect::Play(replay.plays.then_some(replay.speed)))
+    }
+
     /// Goes a step in time from what is shown.
     pub(super) fn step_in_time(&mut self, step: Step) -> Update {
         if !self.settings.history {
@@ -57,6 +87,7 @@ impl App {
                 Update::redraw()
             }
             // Who opens an event of the newest look is there.
+            Ok(None) if open.is_none() && self.replay.is_some() => self.say("the recording ends here"),
             Ok(None) if open.is_none() => self.back_to_now(),
             Ok(None) => Update::redraw(),
             Err(_) if open.is_some() => Update::redraw(),
@@ -112,6 +143,8 @@ impl App {
     pub(super) fn time_typed(&self, text: &str) -> Result<Option<Step>, String> {
         let newest = self.newest_view().and_then(|view| view.snapshot.as_ref());
         let newest = newest.map(|snapshot| snapshot.taken_at).unwrap_or_default();
+        let last = self.past.as_ref().filter(|_| self.replay.is_some()).and_then(|past| past.moments.last());
+        let newest = last.map_or(newest, |last| last.at);
         time::parse(text, newest, self.settings.offset)
     }
 
@@ -122,6 +155,8 @@ impl App {
                 let update = self.step_in_time(step);
                 Update { redraw: true, ..update }
             }
+            // The end of a recording is what now is elsewhere.
+            Ok(None) if self.replay.is_some() => self.step_in_time(Step::Time(Timestamp::MAX_UTC)),
             Ok(None) => self.back_to_now(),
             Err(why) => self.say(why),
         }

@@ -17,6 +17,7 @@ use crate::feed::history;
 use crate::feed::learn::{self, Learned, Way};
 use crate::feed::lines::{Lines, leave};
 use crate::feed::live::{self, Live, PollControl};
+use crate::feed::record::redact::Redaction;
 use crate::feed::spare::Spare;
 use crate::model::view::TargetId;
 use crate::pg::poll::{Limits, OpenError};
@@ -150,7 +151,7 @@ pub(super) async fn show(
     }
 }
 
-fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App, Failure> {
+pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App, Failure> {
     let mut app = App::new(
         crate::app::Settings {
             target,
@@ -176,11 +177,22 @@ pub(super) async fn connect(
     info: ConnInfo,
     names: watch::Receiver<Learned>,
 ) -> Result<(Live, ConnInfo), Failure> {
+    connect_with(settings, info, names, None).await
+}
+
+/// The same; with what is left out of statements, where looks are recorded.
+pub(super) async fn connect_with(
+    settings: &Settings,
+    info: ConnInfo,
+    names: watch::Receiver<Learned>,
+    redaction: Option<Redaction>,
+) -> Result<(Live, ConnInfo), Failure> {
     let feed = live::Settings {
         limits: look::limits(settings),
         thresholds: settings.thresholds.clone(),
         lock_names: look::lock_names(settings),
         learned: Some(names),
+        redaction,
         // Beside the poll, which takes what is there: it ends when nobody listens any more.
         redis: look::redis(settings).map(|(servers, options)| watch_redis(servers, options).0),
         ..live::Settings::default()

@@ -6,7 +6,9 @@ mod dashboard;
 mod demo;
 mod hands;
 mod look;
+mod record;
 mod recover;
+mod replay;
 mod schema;
 mod snapshot;
 mod watch;
@@ -136,6 +138,10 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::Schema(SchemaCommand::Print { schema })) => {
             out.write_all(crate::schema::script(schema).as_bytes())?;
         }
+        Some(Command::Cut(arguments)) => {
+            drop(out);
+            return replay::cut(arguments);
+        }
         Some(Command::DemoWorker { .. }) => {
             drop(out);
             return runtime()?.block_on(demo::worker());
@@ -160,6 +166,8 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             | Command::Schema(_)
             | Command::Adapters(_)
             | Command::Recover(_)
+            | Command::Record(_)
+            | Command::Replay(_)
             | Command::Worker(_),
         ) => {
             drop(out);
@@ -175,6 +183,8 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
                     Some(Command::Snapshot(arguments)) => Box::pin(snapshot::run(settings, arguments)).await,
                     Some(Command::Schema(asked)) => schema::run(settings, asked).await,
                     Some(Command::Adapters(asked)) => Box::pin(adapters::run(settings, asked)).await,
+                    Some(Command::Record(arguments)) => Box::pin(record::run(settings, arguments)).await,
+                    Some(Command::Replay(arguments)) => Box::pin(replay::run(settings, arguments)).await,
                     Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,
                     Some(Command::Worker(arguments)) => Box::pin(worker::run(settings, arguments)).await,
                     _ => Box::pin(dashboard::run(settings)).await,

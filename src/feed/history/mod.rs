@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc as answers;
 
+pub(super) use store::find;
 pub use store::{NotThere, Store};
 
 use crate::model::past::Look;
@@ -46,9 +47,17 @@ impl Limits {
     }
 }
 
-enum Command {
+/// What is said to whoever keeps looks.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// Keep this.
     Keep(Look),
+    /// The connection is lost, for this reason.
+    Lost(String),
+    /// Show the look that a step from a view leads to.
     Go { from: u64, step: Step },
+    /// Go on by itself, so many times as fast as it was; none for standing still.
+    Play(Option<f64>),
 }
 
 /// What came of going somewhere: a view of the past; none where that is the newest look, and it is live again.
@@ -62,6 +71,28 @@ pub struct Keeper {
 }
 
 impl Keeper {
+    /// One for a thread that keeps them elsewhere.
+    pub(super) fn channel() -> (Self, mpsc::Receiver<Command>) {
+        let (commands, received) = mpsc::channel();
+        (Self { commands, queued: Arc::default() }, received)
+    }
+
+    /// Notes that a look was taken from the queue.
+    pub(super) fn taken(queued: &AtomicUsize) {
+        queued.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Counts the looks that are in the queue.
+    pub(super) fn queued(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.queued)
+    }
+
+    /// Tells that the connection is lost.
+    pub fn lost(&self, reason: &str) {
+        // Who keeps nothing more needs no reason.
+        let _ = self.commands.send(Command::Lost(reason.to_owned()));
+    }
+
     /// Hands a look over. One for which there is no room is not kept.
     pub fn keep(&self, look: Look) {
         if self.queued.fetch_add(1, Ordering::Relaxed) < QUEUE
@@ -87,6 +118,18 @@ impl History {
         let _ = self.commands.send(Command::Go { from, step });
     }
 
+    /// The two ends of one that is served elsewhere.
+    pub(super) fn channel() -> (Self, mpsc::Receiver<Command>, answers::UnboundedSender<Answer>) {
+        let (commands, received) = mpsc::channel();
+        let (sender, answers) = answers::unbounded_channel();
+        (Self { commands, answers }, received, sender)
+    }
+
+    /// Lets it go on by itself, so many times as fast as it was, or stand still.
+    pub fn play(&self, speed: Option<f64>) {
+        let _ = self.commands.send(Command::Play(speed));
+    }
+
     /// The next answer; never one once the thread has ended.
     ///
     /// # Errors
@@ -104,18 +147,18 @@ impl History {
 /// # Errors
 /// When the system has no thread to give.
 pub fn start(limits: Limits, target: TargetId, thresholds: Thresholds) -> std::io::Result<(Keeper, History)> {
-    let (commands, received) = mpsc::channel();
+    let (keeper, received) = Keeper::channel();
     let (sender, answers) = answers::unbounded_channel();
-    let queued = Arc::new(AtomicUsize::new(0));
-    let taken = Arc::clone(&queued);
+    let (commands, queued) = (keeper.commands.clone(), keeper.queued());
     let serve = move || {
         let mut store = Store::new(limits, target, thresholds);
         for command in received {
             match command {
                 Command::Keep(look) => {
-                    taken.fetch_sub(1, Ordering::Relaxed);
+                    Keeper::taken(&queued);
                     store.keep(&look);
                 }
+                Command::Lost(_) | Command::Play(_) => {}
                 Command::Go { from, step } => {
                     // Who asked may be gone.
                     let _ = sender.send(store.go(from, step));
@@ -124,5 +167,5 @@ pub fn start(limits: Limits, target: TargetId, thresholds: Thresholds) -> std::i
         }
     };
     std::thread::Builder::new().name("history".to_owned()).spawn(serve)?;
-    Ok((Keeper { commands: commands.clone(), queued }, History { commands, answers }))
+    Ok((keeper, History { commands, answers }))
 }

@@ -126,8 +126,8 @@ impl Store {
 
     /// The worst that happened since a look; what happened after that look was lost belongs to it.
     fn note_trouble(&mut self, events: &Events, from: u64) -> Option<Trouble> {
-        let new = (from..end(events)).filter_map(|number| Trouble::of(events.get(number)?.kind));
-        let (silent, other): (Vec<_>, Vec<_>) = new.partition(|trouble| *trouble == Trouble::NoAnswer);
+        let (silent, other): (Vec<_>, Vec<_>) =
+            Trouble::since(events, from).partition(|trouble| *trouble == Trouble::NoAnswer);
         if !silent.is_empty()
             && let Some(last) = self.groups.back_mut().and_then(|group| group.looks.last_mut())
         {
@@ -221,7 +221,7 @@ fn end(events: &Events) -> u64 {
 }
 
 /// The place of the look that a step leads to; none where it leads beyond the newest.
-fn find(moments: &[Moment], from: u64, step: Step) -> Result<Option<usize>, NotThere> {
+pub(in crate::feed) fn find(moments: &[Moment], from: u64, step: Step) -> Result<Option<usize>, NotThere> {
     let last = moments.len().checked_sub(1).ok_or(NotThere::Nothing)?;
     // What was shown may be gone from memory by now, and a view in which something was told has that of the look before.
     let here = moments.iter().rposition(|moment| moment.id <= from);

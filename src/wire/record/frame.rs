@@ -29,7 +29,7 @@ use crate::model::wait_graph::Answer;
 const LOOKS: usize = 64;
 
 /// Bytes of a group, before they are compressed: as many are read to get to its last look.
-const GROUP: usize = 16 << 20;
+const GROUP: usize = 8 << 20;
 
 /// Bytes of a look, before they are compressed. One that is larger is not kept.
 const LARGEST: usize = 32 << 20;
@@ -52,6 +52,9 @@ pub enum RecordError {
     /// It needs one before it that is not there.
     #[error("the look has no beginning")]
     NoKey,
+    /// It was made for a later release.
+    #[error("a later release of locktop is needed to read this")]
+    Later,
     /// There is no snapshot in it.
     #[error("there is nothing to keep")]
     Empty,

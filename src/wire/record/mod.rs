@@ -7,6 +7,7 @@
 mod activity;
 mod adapters;
 mod cell;
+pub mod container;
 mod frame;
 mod memory;
 mod redis_rows;

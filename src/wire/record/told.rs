@@ -8,6 +8,7 @@ use super::cell::{Cell, Column, codes, column, columns, lists, rows};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::BackendId;
 use crate::model::event::{Draft, Event, Kind, Length};
+use crate::model::expected::ExpectedBlocker;
 use crate::model::finding::{Severity, Subject};
 use crate::model::id_generator::GeneratorId;
 use crate::model::lock::{LockTag, LockType};
@@ -17,6 +18,7 @@ use crate::model::plan::Rights;
 use crate::model::snapshot::Names;
 use crate::model::systems::TextId;
 use crate::model::task::TaskId;
+use crate::model::thresholds::Thresholds;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
 use crate::model::{Text, Timestamp};
@@ -386,4 +388,99 @@ pub(super) fn names(kept: &NameTable, strings: &Decoded) -> Names {
     let databases = rows::<DatabaseName>(&kept.databases, strings).into_iter();
     let relations: FxHashMap<_, _> = relations.map(|row| ((row.database, row.relation), row.name)).collect();
     Names { relations, databases: databases.map(|row| (row.database, row.name)).collect() }
+}
+
+/// Rows of a column.
+pub(super) type Rows<T> = Vec<T>;
+
+/// A limit of the findings by its name in the config, or a blocker that is expected.
+pub(super) struct Limit {
+    name: Option<Text>,
+    number: f64,
+    application: Option<Text>,
+    user: Option<Text>,
+    database: Option<Text>,
+    lock: Option<Text>,
+    reason: Option<Text>,
+}
+
+/// The limits by name, each with where it is.
+macro_rules! limits {
+    ($($name:literal $field:ident,)*) => {
+        /// The limits, and behind them the blockers that are expected.
+        pub(super) fn of_thresholds(thresholds: &Thresholds) -> Vec<Limit> {
+            let number = |name: &str, number: f64| Limit {
+                name: Some(name.into()),
+                number,
+                application: None,
+                user: None,
+                database: None,
+                lock: None,
+                reason: None,
+            };
+            let mut rows = vec![
+                $(number($name, thresholds.$field),)*
+                number("blocked", thresholds.blocked.into()),
+                number("convoy", thresholds.convoy.into()),
+                number("pile_up", thresholds.pile_up.into()),
+            ];
+            rows.extend(thresholds.expected.iter().cloned().map(|expected| {
+                let ExpectedBlocker { application, user, database, lock, reason } = expected;
+                Limit { name: None, number: 0.0, application, user, database, lock, reason }
+            }));
+            rows
+        }
+
+        /// Those that were kept; one that is not known here is left out.
+        pub(super) fn thresholds(rows: &[Limit]) -> Thresholds {
+            let mut thresholds = Thresholds::default();
+            for row in rows {
+                match row.name.as_deref() {
+                    $(Some($name) => thresholds.$field = row.number,)*
+                    Some("blocked") => thresholds.blocked = count(row.number),
+                    Some("convoy") => thresholds.convoy = count(row.number),
+                    Some("pile_up") => thresholds.pile_up = count(row.number),
+                    Some(_) => {}
+                    None => thresholds.expected.push(ExpectedBlocker {
+                        application: row.application.clone(),
+                        user: row.user.clone(),
+                        database: row.database.clone(),
+                        lock: row.lock.clone(),
+                        reason: row.reason.clone(),
+                    }),
+                }
+            }
+            thresholds
+        }
+    };
+}
+
+limits! {
+    "wait" wait,
+    "idle_in_transaction" idle_in_transaction,
+    "connections" connections,
+    "idle_lock" idle_lock,
+    "task_timeout" task_timeout,
+    "orphan_grace" orphan_grace,
+    "task_overdue" task_overdue,
+    "queue_pending" queue_pending,
+    "id_ahead" id_ahead,
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+fn count(number: f64) -> u32 {
+    number as u32
+}
+
+columns! {
+    /// Limits of the findings.
+    LimitRows of Limit {
+        1 name: Option<Text>,
+        2 number: f64,
+        3 application: Option<Text>,
+        4 user: Option<Text>,
+        5 database: Option<Text>,
+        6 lock: Option<Text>,
+        7 reason: Option<Text>,
+    }
 }

@@ -1,0 +1,176 @@
+//! The options of `record`, `replay` and `cut`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::args::ViewArgs;
+use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
+use crate::feed::record::redact::Redaction;
+
+/// `locktop record`.
+#[derive(Debug, Clone, Args)]
+pub struct RecordArgs {
+    /// A file, which is gone on with where it is there; a folder, which gets files that begin with the target's name; - for standard output.
+    pub place: PathBuf,
+    /// A URI, a key=value string, a name from the config, or a database name.
+    pub target: Option<String>,
+    /// Time between two looks at the server, 0.1s to 60s [default: that of the config, or 1s]
+    #[arg(long, value_name = "TIME", value_parser = refresh)]
+    pub refresh: Option<Duration>,
+    /// End after this time [default: at SIGINT or SIGTERM]
+    #[arg(long = "for", value_name = "TIME", value_parser = time)]
+    pub for_time: Option<Duration>,
+    /// What was written is on the disk after this time.
+    #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
+    pub sync: Duration,
+    /// In a folder: begin another file after this time or size, such as 1h or 256MB.
+    #[arg(long, value_name = "TIME|SIZE", value_parser = amount)]
+    pub rotate: Option<Amount>,
+    /// In a folder: remove files that were not written to for this time, such as 7d, or the oldest above this size, such as 10GB.
+    #[arg(long, value_name = "TIME|SIZE", value_parser = amount)]
+    pub keep: Vec<Amount>,
+    /// What is left out of statements [default: literals in a folder, nothing in a file; of statements about passwords always literals]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub redact: Option<Redact>,
+}
+
+/// What is left out of statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Redact {
+    /// Nothing.
+    None,
+    /// Strings, numbers and comments.
+    Literals,
+    /// All but a number, the same for the same statement with other literals.
+    Queries,
+}
+
+impl Redact {
+    /// As the recorder has it.
+    #[must_use]
+    pub fn redaction(self) -> Redaction {
+        match self {
+            Self::None => Redaction::None,
+            Self::Literals => Redaction::Literals,
+            Self::Queries => Redaction::Queries,
+        }
+    }
+}
+
+/// A time, or bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    /// A time.
+    Time(Duration),
+    /// Bytes.
+    Size(u64),
+}
+
+/// `locktop replay`.
+#[derive(Debug, Clone, Args)]
+pub struct ReplayArgs {
+    /// A recording, a folder of them, or - for standard input.
+    pub place: PathBuf,
+    /// Where to begin: 14:02, 14:02:31, 2026-11-04 14:02, -10m before its end, worst, or seconds since 1970 [default: its beginning]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub at: Option<String>,
+    /// Play from the start, so many times as fast as it was, 0.25 to 64; without it p plays.
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    pub speed: Option<f64>,
+    /// Begin at the end, and show what comes.
+    #[arg(short = 'f', long, conflicts_with_all = ["at", "speed"])]
+    pub follow: bool,
+    /// Print its looks in place of the dashboard: a document for each, as snapshot --format json has it, a line each.
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["follow", "speed"])]
+    pub export: Option<Export>,
+    /// With --export: the first look.
+    #[arg(long, value_name = "TIME", requires = "export", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// With --export: the last look.
+    #[arg(long, value_name = "TIME", requires = "export", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// Judge by the thresholds of the config in place of the recording's.
+    #[arg(long, value_enum, value_name = "WHOSE")]
+    pub thresholds: Option<Whose>,
+    /// How the dashboard looks.
+    #[command(flatten)]
+    pub view: ViewArgs,
+}
+
+/// How looks are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Export {
+    /// A line of JSON each.
+    Jsonl,
+}
+
+/// Whose thresholds count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Whose {
+    /// The recording's.
+    File,
+    /// The config's.
+    Config,
+}
+
+/// `locktop cut`.
+#[derive(Debug, Clone, Args)]
+pub struct CutArgs {
+    /// A recording, or a folder of them.
+    pub place: PathBuf,
+    /// The first look, as --at of replay has it [default: its beginning]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// The last look [default: its end]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// The file to write; there may be none of that name.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// What is left out of statements, beside what is left out already.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub redact: Option<Redact>,
+}
+
+fn refresh(text: &str) -> Result<Duration, String> {
+    let found = duration::parse(text).filter(|found| (MIN_REFRESH..=MAX_REFRESH).contains(found));
+    found.ok_or_else(|| "expected a duration from 0.1s to 60s, such as 1s".to_owned())
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    duration::parse(text).ok_or_else(|| "expected a duration such as 8h".to_owned())
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let found = text.parse().ok().filter(|speed| (0.25..=64.0).contains(speed));
+    found.ok_or_else(|| "expected a number from 0.25 to 64".to_owned())
+}
+
+fn amount(text: &str) -> Result<Amount, String> {
+    const UNITS: [(&str, u64); 3] = [("kB", 1 << 10), ("MB", 1 << 20), ("GB", 1 << 30)];
+    let size = UNITS.iter().find_map(|(unit, factor)| {
+        let number: u64 = text.strip_suffix(unit)?.trim_end().parse().ok()?;
+        Some(Amount::Size(number.checked_mul(*factor)?))
+    });
+    let time = || duration::parse(text).filter(|time| !time.is_zero()).map(Amount::Time);
+    size.filter(|size| *size != Amount::Size(0))
+        .or_else(time)
+        .ok_or_else(|| "expected a duration such as 1h, or a size such as 256MB".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_times_or_sizes() {
+        assert_eq!(amount("256MB"), Ok(Amount::Size(256 << 20)));
+        assert_eq!(amount("10 GB"), Ok(Amount::Size(10 << 30)));
+        assert_eq!(amount("1h"), Ok(Amount::Time(Duration::from_secs(3600))));
+        for text in ["", "0MB", "0s", "x", "-1MB", "99999999999999GB"] {
+            assert!(amount(text).is_err(), "{text}");
+        }
+    }
+}

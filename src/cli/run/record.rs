@@ -1,0 +1,151 @@
+//! `locktop record`: looks into a file, until somebody ends it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use super::super::recording::{Amount, RecordArgs};
+use super::super::session;
+use super::super::settings::Settings;
+use super::{Failure, dashboard, look, say};
+use crate::clock;
+use crate::feed::learn::{self, Learned, Way};
+use crate::feed::lines::leave;
+use crate::feed::live::PollControl;
+use crate::feed::record::redact::Redaction;
+use crate::feed::record::{self, Options, Place, Rotation};
+use crate::model::view::Link;
+use crate::wire::record::container::About;
+
+pub(super) async fn run(settings: Settings, wanted: &RecordArgs) -> Result<u8, Failure> {
+    let info =
+        settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
+    let info =
+        session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
+    let target = settings.target.clone().unwrap_or_else(|| info.target());
+    let interval = wanted.refresh.unwrap_or(settings.refresh);
+    let place = place(&wanted.place, &target);
+    let is_folder = matches!(place, Place::Folder(..));
+    if !is_folder && (wanted.rotate.is_some() || !wanted.keep.is_empty()) {
+        return Err(Failure::Usage("--rotate and --keep are for a folder".to_owned()));
+    }
+    let usual = if is_folder { Redaction::Literals } else { Redaction::None };
+    let redaction = wanted.redact.map_or(usual, |redact| redact.redaction());
+    let about = About {
+        program: concat!("locktop ", env!("CARGO_PKG_VERSION")).to_owned(),
+        created: Some(clock::wall()),
+        target,
+        refresh: interval.as_secs_f64(),
+        redaction: redaction.as_str().to_owned(),
+        thresholds: settings.thresholds.clone(),
+    };
+    let options = Options { place, sync: wanted.sync, rotation: rotation(wanted), about };
+    // Before the server is asked for anything: it may be in vain.
+    let (keeper, writing) = record::start(options, Box::new(say))?;
+    let (names_in, names) = watch::channel(Learned::default());
+    let (mut live, info) = dashboard::connect_with(&settings, info, names, Some(redaction)).await?;
+    live.keep_looks(keeper);
+    let (views_in, mut views) = watch::channel(live.view());
+    let (_interval, control) = PollControl::every(interval);
+    let (last, poll) = (views.clone(), live.line());
+    let learner = look::learner(&settings, &info);
+    let learning = tokio::spawn(learn::keep(learner, Way::Own, learn::EVERY, names_in));
+    let feed = tokio::spawn(live.run(control, views_in));
+    let ended = tokio::select! {
+        () = told(&mut views) => Ok(0),
+        () = written(&writing) => Ok(0),
+        () = over(wanted.for_time) => Ok(0),
+        number = ended() => Ok(number),
+    };
+    learning.abort();
+    let _ = learning.await;
+    let (last, poll) = (last.borrow().clone(), poll.borrow().clone());
+    leave(&last, poll, None).await;
+    feed.abort();
+    let _ = feed.await;
+    let end = tokio::task::spawn_blocking(move || writing.join()).await;
+    match end {
+        Ok(Ok(Ok(()))) => ended,
+        // Whoever read our output has seen enough.
+        Ok(Ok(Err(error))) => Err(Failure::Io(error)),
+        _ => Err(Failure::Other("what writes ended unexpectedly".to_owned())),
+    }
+}
+
+/// Where to: what is a folder, or is written as one, gets a file for each stretch.
+fn place(path: &Path, target: &str) -> Place {
+    if path == Path::new("-") {
+        return Place::Output;
+    }
+    if path.is_dir() || path.to_string_lossy().ends_with('/') {
+        let safe = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
+        let name: String = target.chars().map(safe).collect();
+        return Place::Folder(path.to_owned(), name.trim_matches('-').chars().take(60).collect());
+    }
+    Place::File(path.to_owned())
+}
+
+fn rotation(wanted: &RecordArgs) -> Rotation {
+    let mut rotation = Rotation::default();
+    match wanted.rotate {
+        Some(Amount::Time(age)) => rotation.age = Some(age),
+        Some(Amount::Size(size)) => rotation.size = Some(size),
+        None => {}
+    }
+    for keep in &wanted.keep {
+        match *keep {
+            Amount::Time(age) => rotation.keep_age = Some(age),
+            Amount::Size(size) => rotation.keep_size = Some(size),
+        }
+    }
+    rotation
+}
+
+/// Says when the connection is lost and when it is back; returns when the poll has ended.
+async fn told(views: &mut watch::Receiver<std::sync::Arc<crate::model::view::View>>) {
+    let mut is_down = false;
+    while views.changed().await.is_ok() {
+        match &views.borrow_and_update().link {
+            Link::Down { reason, .. } if !is_down => {
+                is_down = true;
+                say(&format!("{reason}; connecting again"));
+            }
+            Link::Live if is_down => {
+                is_down = false;
+                say("connected again");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Returns when nothing is written any more, as when nobody reads it.
+async fn written(writing: &std::thread::JoinHandle<std::io::Result<()>>) {
+    while !writing.is_finished() {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+async fn over(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The status to end with at a signal that asks for the end: what was recorded is whole.
+async fn ended() -> u8 {
+    let one = |kind: SignalKind| async move {
+        match signal(kind) {
+            Ok(mut signal) => drop(signal.recv().await),
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = one(SignalKind::hangup()) => 0,
+        () = one(SignalKind::interrupt()) => 0,
+        () = one(SignalKind::terminate()) => 0,
+    }
+}

@@ -1,0 +1,208 @@
+//! `locktop replay`: the dashboard over a recording, which asks no server; and `locktop cut`.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::super::recording::{CutArgs, ReplayArgs, Whose};
+use super::super::settings::Settings;
+use super::{Failure, dashboard, look, say};
+use crate::app::time;
+use crate::clock;
+use crate::feed::digest::Digest;
+use crate::feed::record::{Options, Place, Rotation, Tape};
+use crate::feed::replay::{self, Recording, ReplayError};
+use crate::model::lock_name::LockNames;
+use crate::model::past::Look;
+use crate::model::thresholds::Thresholds;
+use crate::model::timeline::Step;
+use crate::model::view::{TargetId, View};
+use crate::runtime::{self, Exit, Source, panics};
+use crate::wire::json::watch as line;
+
+impl From<ReplayError> for Failure {
+    fn from(error: ReplayError) -> Self {
+        Self::Other(error.to_string())
+    }
+}
+
+pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, Failure> {
+    if wanted.export.is_none() {
+        dashboard::needs_terminal()?;
+    }
+    let mut recording = open(&wanted.place)?;
+    if wanted.thresholds == Some(Whose::Config) {
+        recording.judge_by(settings.thresholds.clone());
+    }
+    if wanted.export.is_some() {
+        return export(&mut recording, wanted);
+    }
+    let first = match &wanted.at {
+        Some(text) => step(&recording, text)?,
+        None if wanted.follow => Step::Time(chrono::DateTime::<chrono::Utc>::MAX_UTC),
+        None => Step::Time(chrono::DateTime::<chrono::Utc>::MIN_UTC),
+    };
+    let name = match recording.about().map(|about| about.target.clone()).filter(|target| !target.is_empty()) {
+        Some(target) => target,
+        None => wanted.place.display().to_string(),
+    };
+    show(&settings, recording, (name, first), wanted).await
+}
+
+/// The dashboard: no server is asked, and nothing can act.
+async fn show(
+    settings: &Settings,
+    recording: Recording,
+    (name, first): (String, Step),
+    wanted: &ReplayArgs,
+) -> Result<u8, Failure> {
+    panics::end_the_screens();
+    let env = |name: &str| std::env::var(name).ok();
+    let theme = look::theme(settings, &env)?;
+    let mut app = dashboard::app(settings, name, Some("replay".to_owned()))?;
+    app.replay_at(wanted.speed);
+    let history = replay::start(recording, first, wanted.follow, wanted.speed)
+        .map_err(|error| Failure::Other(format!("no thread to replay: {error}")))?;
+    let empty = Digest::new(TargetId::default(), Thresholds::default(), LockNames::default()).view();
+    let (views_in, views) = watch::channel(empty);
+    let source = Source {
+        views,
+        refresh: Box::new(|| {}),
+        set_interval: Box::new(|_| {}),
+        executor: None,
+        history: Some(history),
+        asking: Box::new(|_| {}),
+    };
+    let exit = runtime::run(app, theme, source).await;
+    // It ends the screens where it is gone.
+    drop(views_in);
+    match exit? {
+        Exit::Quit => Ok(0),
+        Exit::Signal(number) => Ok(128 + number),
+        Exit::Source => Err(Failure::Other("a part of the program ended unexpectedly".to_owned())),
+    }
+}
+
+/// A file, a folder, or standard input, which goes on being read.
+fn open(path: &Path) -> Result<Recording, Failure> {
+    if path != Path::new("-") {
+        return Ok(Recording::open(path)?);
+    }
+    let kept = tempfile::NamedTempFile::new()?;
+    let (mut into, file) = (kept.reopen()?, kept.reopen()?);
+    let (first, begun) = std::sync::mpsc::channel();
+    // Nobody waits for its end.
+    std::thread::Builder::new().name("input".to_owned()).spawn(move || {
+        let mut input = io::stdin().lock();
+        let mut piece = vec![0; 1 << 16];
+        while let Ok(count @ 1..) = io::Read::read(&mut input, &mut piece) {
+            if into.write_all(piece.get(..count).unwrap_or_default()).is_err() {
+                return;
+            }
+            let _ = first.send(());
+        }
+    })?;
+    let mut recording = Recording::of(vec![(file, PathBuf::from("standard input"))])?;
+    while recording.moments().is_empty() && begun.recv().is_ok() {
+        recording.look_on()?;
+    }
+    if recording.about().is_none() {
+        return Err(ReplayError::Nothing("standard input".to_owned()).into());
+    }
+    Ok(recording)
+}
+
+/// Where a time leads in a recording.
+fn step(recording: &Recording, text: &str) -> Result<Step, Failure> {
+    let last = recording.moments().last().map(|moment| moment.at).unwrap_or_default();
+    let step = time::in_recording(text, last, clock::offset()).map_err(Failure::Usage)?;
+    Ok(step.unwrap_or(Step::Time(last)))
+}
+
+/// The places of the looks from one time to another.
+fn range(
+    recording: &Recording,
+    from: Option<&str>,
+    to: Option<&str>,
+) -> Result<std::ops::Range<usize>, Failure> {
+    let at = |text: &str| match step(recording, text)? {
+        Step::Time(time) => Ok(time),
+        _ => Err(Failure::Usage(format!("\"{text}\" is no time: expected 14:02, 2026-11-04 14:02 or -10m"))),
+    };
+    let moments = recording.moments();
+    let first = match from.map(at).transpose()? {
+        Some(from) => moments.partition_point(|moment| moment.at < from),
+        None => 0,
+    };
+    let end = match to.map(at).transpose()? {
+        Some(to) => moments.partition_point(|moment| moment.at <= to),
+        None => moments.len(),
+    };
+    Ok(first..end.max(first))
+}
+
+/// A line of JSON for each look. What is damaged is passed over, and said.
+fn export(recording: &mut Recording, wanted: &ReplayArgs) -> Result<u8, Failure> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    let (mut seq, mut damaged) = (0, 0);
+    for place in range(recording, wanted.from.as_deref(), wanted.to.as_deref())? {
+        let Ok(view) = recording.view(place) else {
+            damaged += 1;
+            continue;
+        };
+        seq += 1;
+        if let Some(text) = line::look(&view, seq, 0) {
+            writeln!(out, "{}", text.map_err(|error| Failure::Other(error.to_string()))?)?;
+        }
+    }
+    out.flush()?;
+    tell_damaged(damaged);
+    Ok(0)
+}
+
+fn tell_damaged(damaged: u64) {
+    if damaged > 0 {
+        say(&format!("{damaged} looks are damaged and left out"));
+    }
+}
+
+pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
+    let mut recording = Recording::open(&wanted.place)?;
+    let places = range(&recording, wanted.from.as_deref(), wanted.to.as_deref())?;
+    if places.is_empty() {
+        return Err(Failure::Other("there is no look between these times".to_owned()));
+    }
+    if wanted.output.exists() {
+        return Err(Failure::Other(format!("{}: is there already", wanted.output.display())));
+    }
+    let redaction = wanted.redact.map(|redact| redact.redaction());
+    let mut about = recording.about().cloned().unwrap_or_default();
+    if let Some(redaction) = redaction {
+        redaction.as_str().clone_into(&mut about.redaction);
+    }
+    let options = Options {
+        place: Place::File(wanted.output.clone()),
+        sync: std::time::Duration::from_secs(1),
+        rotation: Rotation::default(),
+        about,
+    };
+    let mut tape = Tape::open(options)?;
+    let mut damaged = 0;
+    for place in places {
+        let Ok(mut kept) = recording.read(place) else {
+            damaged += 1;
+            continue;
+        };
+        if let Some(redaction) = redaction {
+            redaction.apply_to_kept(&mut kept);
+        }
+        let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
+        let view: Arc<View> = Digest::view_of(kept, TargetId::default(), &recording.thresholds());
+        tape.write(&Look { view, past, notes })?;
+    }
+    tape.end()?;
+    tell_damaged(damaged);
+    Ok(0)
+}

@@ -1,0 +1,209 @@
+//! Where records go: a file, a folder with a file for each stretch of time, or standard output.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::Options;
+use crate::clock;
+use crate::wire::record::container::{FOOTER, HEADER, Header};
+
+/// Nobody else reads what is recorded.
+const MODE: u32 = 0o600;
+
+/// How the files of a folder end.
+const SUFFIX: &str = "ltr";
+
+/// The file by which a folder belongs to one who records.
+const LOCK: &str = ".lock";
+
+/// Where to record to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A file.
+    File(PathBuf),
+    /// A folder, and how the names of its files begin.
+    Folder(PathBuf, String),
+    /// Standard output.
+    Output,
+}
+
+/// When a folder gets another file, and which of its files are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rotation {
+    /// A file is not written for longer than this; none for any time.
+    pub age: Option<Duration>,
+    /// Bytes after which another file begins; none for any number.
+    pub size: Option<u64>,
+    /// Files are removed that nobody has written to for longer than this; none for never.
+    pub keep_age: Option<Duration>,
+    /// Bytes that all files together may have, the oldest go first; none for any number.
+    pub keep_size: Option<u64>,
+}
+
+/// What is written to.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// None for standard output.
+    file: Option<File>,
+    path: PathBuf,
+    /// Bytes of whole records.
+    length: u64,
+    begun: Instant,
+    is_dirty: bool,
+    /// Held for as long as somebody records.
+    _lock: Option<File>,
+}
+
+impl Output {
+    pub(super) fn open(options: &Options) -> io::Result<Self> {
+        let (path, lock) = match &options.place {
+            Place::Output => {
+                return Ok(Self {
+                    file: None,
+                    path: PathBuf::new(),
+                    length: 0,
+                    begun: clock::monotonic(),
+                    is_dirty: false,
+                    _lock: None,
+                });
+            }
+            Place::File(path) => (path.clone(), None),
+            Place::Folder(folder, name) => {
+                std::fs::create_dir_all(folder)?;
+                let lock = locked(&folder.join(LOCK), folder)?;
+                remove_old(folder, &options.rotation)?;
+                let time = clock::wall().format("%Y%m%dT%H%M%SZ");
+                (folder.join(format!("{name}-{time}.{SUFFIX}")), Some(lock))
+            }
+        };
+        let open =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(MODE).open(&path);
+        let mut file = open.map_err(|error| named(&path, &error))?;
+        // Another would write between our records.
+        file.try_lock().map_err(|_| in_use(&path))?;
+        let length = whole(&mut file).map_err(|error| named(&path, &error))?;
+        file.set_len(length)?;
+        file.seek(SeekFrom::Start(length))?;
+        Ok(Self { file: Some(file), path, length, begun: clock::monotonic(), is_dirty: false, _lock: lock })
+    }
+
+    /// Writes a record in one piece.
+    pub(super) fn write(&mut self, record: &[u8]) -> io::Result<()> {
+        match &mut self.file {
+            Some(file) => file.write_all(record).map_err(|error| named(&self.path, &error))?,
+            None => {
+                let mut out = io::stdout().lock();
+                out.write_all(record)?;
+                out.flush()?;
+            }
+        }
+        self.length += record.len() as u64;
+        self.is_dirty = true;
+        Ok(())
+    }
+
+    /// Takes away what was written of a record that is not whole.
+    pub(super) fn cut(&mut self) {
+        if let Some(file) = &mut self.file {
+            // Where that fails too, who reads it skips what is damaged.
+            let _ = file.set_len(self.length).and_then(|()| file.seek(SeekFrom::Start(self.length)));
+        }
+    }
+
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.is_dirty)
+            && let Some(file) = &self.file
+        {
+            file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// Whether it is time for another file.
+    pub(super) fn is_due(&self, options: &Options) -> bool {
+        let Rotation { age, size, .. } = options.rotation;
+        matches!(options.place, Place::Folder(..))
+            && (age.is_some_and(|age| self.begun.elapsed() >= age)
+                || size.is_some_and(|size| self.length >= size))
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+fn in_use(path: &Path) -> io::Error {
+    let text = format!("{}: somebody else records to it", path.display());
+    io::Error::new(io::ErrorKind::ResourceBusy, text)
+}
+
+fn locked(path: &Path, folder: &Path) -> io::Result<File> {
+    let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(MODE).open(path)?;
+    lock.try_lock().map_err(|_| in_use(folder))?;
+    Ok(lock)
+}
+
+/// Bytes of the records at the beginning of a file that are whole.
+///
+/// # Errors
+/// When it cannot be read, or what is there is no recording.
+fn whole(file: &mut File) -> io::Result<u64> {
+    let length = file.metadata()?.len();
+    let mut at = 0;
+    let mut header = [0; HEADER];
+    let mut payload = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    while at + HEADER as u64 <= length {
+        file.read_exact(&mut header)?;
+        let Some(header) = Header::parse(&header) else { break };
+        if at + header.total() > length {
+            break;
+        }
+        payload.resize(header.length as usize + FOOTER, 0);
+        file.read_exact(&mut payload)?;
+        let (content, footer) = payload.split_at(header.length as usize);
+        if !header.fits(content, footer) {
+            break;
+        }
+        at += header.total();
+    }
+    if at == 0 && length > 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            "there is a file already, which is no recording",
+        ));
+    }
+    Ok(at)
+}
+
+/// The recordings of a folder, oldest first.
+pub(in crate::feed) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|suffix| suffix == SUFFIX) {
+            let changed = path.metadata()?.modified()?;
+            files.push((changed, path));
+        }
+    }
+    files.sort();
+    Ok(files.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Removes files that are too old, and the oldest where all together are too large.
+fn remove_old(folder: &Path, rotation: &Rotation) -> io::Result<()> {
+    let mut total = 0;
+    for path in files(folder)?.into_iter().rev() {
+        let found = path.metadata()?;
+        total += found.len();
+        let age = SystemTime::now().duration_since(found.modified()?).unwrap_or_default();
+        let is_old = rotation.keep_age.is_some_and(|keep| age > keep);
+        if is_old || rotation.keep_size.is_some_and(|keep| total > keep) {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}
