@@ -45,7 +45,7 @@ fn spent() -> Duration {
 fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let before = spent();
     let done = work();
-    (done, (spent() - before).as_secs_f64() * 1000.0)
+    (done, spent().saturating_sub(before).as_secs_f64() * 1000.0)
 }
 
 /// A server whose sessions do something now and then.
@@ -111,7 +111,7 @@ impl Made {
             let tag = match at {
                 0 => LockTag { virtualxid: Some(virtualtransaction), ..LockTag::new(LockType::VirtualXid) },
                 1 => LockTag { transactionid: Some(id), ..LockTag::new(LockType::TransactionId) },
-                2 if session % 3 == 0 => sample::advisory(session as i64),
+                2 if session.is_multiple_of(3) => sample::advisory(session as i64),
                 _ => sample::relation(2000 + (self.below(300)) as u32),
             };
             locks.push(lock(tag, LockMode::RowExclusive));

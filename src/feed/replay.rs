@@ -89,9 +89,10 @@ impl Recording {
     /// When it cannot be read, or is none.
     pub fn open(path: &Path) -> Result<Self, ReplayError> {
         let io = |path: &Path, error| ReplayError::Io { path: path.display().to_string(), error };
-        let paths = match path.is_dir() {
-            true => record::files(path).map_err(|error| io(path, error))?,
-            false => vec![path.to_owned()],
+        let paths = if path.is_dir() {
+            record::files(path).map_err(|error| io(path, error))?
+        } else {
+            vec![path.to_owned()]
         };
         let mut files = Vec::new();
         for path in paths {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use super::super::recording::{Amount, RecordArgs};
+use super::super::recording::{Amount, RecordArgs, Redact};
 use super::super::session;
 use super::super::settings::Settings;
 use super::{Failure, dashboard, look, say};
@@ -32,7 +32,7 @@ pub(super) async fn run(settings: Settings, wanted: &RecordArgs) -> Result<u8, F
         return Err(Failure::Usage("--rotate and --keep are for a folder".to_owned()));
     }
     let usual = if is_folder { Redaction::Literals } else { Redaction::None };
-    let redaction = wanted.redact.map_or(usual, |redact| redact.redaction());
+    let redaction = wanted.redact.map_or(usual, Redact::redaction);
     let about = About {
         program: concat!("locktop ", env!("CARGO_PKG_VERSION")).to_owned(),
         created: Some(clock::wall()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::super::recording::{CutArgs, ReplayArgs, Whose};
+use super::super::recording::{CutArgs, Redact, ReplayArgs, Whose};
 use super::super::settings::Settings;
 use super::{Failure, dashboard, look, say};
 use crate::app::time;
@@ -32,7 +32,7 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
     if wanted.export.is_none() {
         dashboard::needs_terminal()?;
     }
-    let mut recording = open(&wanted.place)?;
+    let mut recording = open(&wanted.place, wanted.export.is_some())?;
     if wanted.thresholds == Some(Whose::Config) {
         recording.judge_by(settings.thresholds.clone());
     }
@@ -48,7 +48,7 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
         Some(target) => target,
         None => wanted.place.display().to_string(),
     };
-    show(&settings, recording, (name, first), wanted).await
+    Box::pin(show(&settings, recording, (name, first), wanted)).await
 }
 
 /// The dashboard: no server is asked, and nothing can act.
@@ -85,8 +85,8 @@ async fn show(
     }
 }
 
-/// A file, a folder, or standard input, which goes on being read.
-fn open(path: &Path) -> Result<Recording, Failure> {
+/// A file, a folder, or standard input, which goes on being read, or is read to its end.
+fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     if path != Path::new("-") {
         return Ok(Recording::open(path)?);
     }
@@ -105,7 +105,7 @@ fn open(path: &Path) -> Result<Recording, Failure> {
         }
     })?;
     let mut recording = Recording::of(vec![(file, PathBuf::from("standard input"))])?;
-    while recording.moments().is_empty() && begun.recv().is_ok() {
+    while (whole || recording.moments().is_empty()) && begun.recv().is_ok() {
         recording.look_on()?;
     }
     if recording.about().is_none() {
@@ -177,7 +177,7 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     if wanted.output.exists() {
         return Err(Failure::Other(format!("{}: is there already", wanted.output.display())));
     }
-    let redaction = wanted.redact.map(|redact| redact.redaction());
+    let redaction = wanted.redact.map(Redact::redaction);
     let mut about = recording.about().cloned().unwrap_or_default();
     if let Some(redaction) = redaction {
         redaction.as_str().clone_into(&mut about.redaction);

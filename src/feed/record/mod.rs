@@ -175,7 +175,7 @@ impl Tape {
             return Ok(());
         }
         self.finish()?;
-        self.output = Output::open(&self.options)?;
+        self.output.next(&self.options)?;
         self.encoder.begin_group();
         self.output.write(&container::file(&self.options.about).map_err(io::Error::other)?)
     }

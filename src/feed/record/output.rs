@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use super::Options;
 use crate::clock;
@@ -54,11 +54,23 @@ pub(super) struct Output {
     begun: Instant,
     is_dirty: bool,
     /// Held for as long as somebody records.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
 impl Output {
+    /// Opens the place.
     pub(super) fn open(options: &Options) -> io::Result<Self> {
+        Self::with(options, None)
+    }
+
+    /// Goes on in another file of the folder.
+    pub(super) fn next(&mut self, options: &Options) -> io::Result<()> {
+        let lock = self.lock.as_ref().map(File::try_clone).transpose()?;
+        *self = Self::with(options, lock)?;
+        Ok(())
+    }
+
+    fn with(options: &Options, lock: Option<File>) -> io::Result<Self> {
         let (path, lock) = match &options.place {
             Place::Output => {
                 return Ok(Self {
@@ -67,16 +79,23 @@ impl Output {
                     length: 0,
                     begun: clock::monotonic(),
                     is_dirty: false,
-                    _lock: None,
+                    lock: None,
                 });
             }
             Place::File(path) => (path.clone(), None),
             Place::Folder(folder, name) => {
                 std::fs::create_dir_all(folder)?;
-                let lock = locked(&folder.join(LOCK), folder)?;
+                let lock = match lock {
+                    Some(lock) => lock,
+                    None => locked(&folder.join(LOCK), folder)?,
+                };
                 remove_old(folder, &options.rotation)?;
                 let time = clock::wall().format("%Y%m%dT%H%M%SZ");
-                (folder.join(format!("{name}-{time}.{SUFFIX}")), Some(lock))
+                let file = |number: &str| folder.join(format!("{name}-{time}{number}.{SUFFIX}"));
+                // Several within one second.
+                let more = (2..).map(|number| file(&format!("-{number}")));
+                let path = std::iter::once(file("")).chain(more).find(|path| !path.exists());
+                (path.unwrap_or_else(|| file("")), Some(lock))
             }
         };
         let open =
@@ -87,18 +106,17 @@ impl Output {
         let length = whole(&mut file).map_err(|error| named(&path, &error))?;
         file.set_len(length)?;
         file.seek(SeekFrom::Start(length))?;
-        Ok(Self { file: Some(file), path, length, begun: clock::monotonic(), is_dirty: false, _lock: lock })
+        Ok(Self { file: Some(file), path, length, begun: clock::monotonic(), is_dirty: false, lock })
     }
 
     /// Writes a record in one piece.
     pub(super) fn write(&mut self, record: &[u8]) -> io::Result<()> {
-        match &mut self.file {
-            Some(file) => file.write_all(record).map_err(|error| named(&self.path, &error))?,
-            None => {
-                let mut out = io::stdout().lock();
-                out.write_all(record)?;
-                out.flush()?;
-            }
+        if let Some(file) = &mut self.file {
+            file.write_all(record).map_err(|error| named(&self.path, &error))?;
+        } else {
+            let mut out = io::stdout().lock();
+            out.write_all(record)?;
+            out.flush()?;
         }
         self.length += record.len() as u64;
         self.is_dirty = true;
@@ -199,7 +217,7 @@ fn remove_old(folder: &Path, rotation: &Rotation) -> io::Result<()> {
     for path in files(folder)?.into_iter().rev() {
         let found = path.metadata()?;
         total += found.len();
-        let age = SystemTime::now().duration_since(found.modified()?).unwrap_or_default();
+        let age = (clock::wall() - chrono::DateTime::from(found.modified()?)).to_std().unwrap_or_default();
         let is_old = rotation.keep_age.is_some_and(|keep| age > keep);
         if is_old || rotation.keep_size.is_some_and(|keep| total > keep) {
             std::fs::remove_file(&path)?;

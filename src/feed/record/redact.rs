@@ -119,9 +119,9 @@ pub fn without_literals(query: &str) -> String {
             '0'..='9' if !is_word => (number(rest), "?"),
             _ => (first.len_utf8(), ""),
         };
-        let (token, tail) = rest.split_at_checked(taken.max(1)).unwrap_or((rest, ""));
-        out.push_str(if shown.is_empty() { token } else { shown });
-        before = if shown.is_empty() { token.chars().next_back().unwrap_or(' ') } else { ' ' };
+        let (word, tail) = rest.split_at_checked(taken.max(1)).unwrap_or((rest, ""));
+        out.push_str(if shown.is_empty() { word } else { shown });
+        before = if shown.is_empty() { word.chars().next_back().unwrap_or(' ') } else { ' ' };
         rest = tail;
     }
     out

@@ -1,1 +1,273 @@
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::redact::Redaction;
+use super::*;
+use crate::feed::digest::Digest;
+use crate::feed::replay::{self, Recording, ReplayError};
+use crate::model::lock_name::LockNames;
+use crate::model::thresholds::Thresholds;
+use crate::model::timeline::Step;
+use crate::model::view::{TargetId, View};
+use crate::sample;
+
+fn options(place: Place) -> Options {
+    let about = About {
+        program: "test".to_owned(),
+        target: "app@db:5432".to_owned(),
+        thresholds: Thresholds { blocked: 3, ..Thresholds::default() },
+        ..About::default()
+    };
+    Options { place, sync: Duration::from_secs(1), rotation: Rotation::default(), about }
+}
+
+/// A feed that is recorded.
+struct Stage {
+    digest: Digest,
+    views: Vec<Arc<View>>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        let thresholds = options(Place::Output).about.thresholds;
+        Self { digest: Digest::new(TargetId(0), thresholds, LockNames::default()), views: Vec::new() }
+    }
+
+    fn look(&mut self, builder: sample::Builder) -> Look {
+        let past = self.digest.past();
+        self.views.push(self.digest.snapshot_taken(builder.snapshot()));
+        self.digest.look(past)
+    }
+
+    /// Looks into a file, one for each second from a moment on.
+    fn record(&mut self, path: &Path, seconds: std::ops::Range<u32>) {
+        let mut tape = Tape::open(options(Place::File(path.to_owned()))).unwrap();
+        for second in seconds {
+            let now = f64::from(second);
+            let scene = if second % 10 < 5 { sample::incident(now) } else { sample::jobs(now) };
+            let look = self.look(scene);
+            tape.write(&look).unwrap();
+        }
+        tape.end().unwrap();
+    }
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// What a program gets of a view.
+fn json(view: &View) -> String {
+    crate::wire::json::to_string(view).unwrap().unwrap()
+}
+
+#[test]
+fn a_recording_shows_what_was_live() {
+    let folder = folder();
+    let path = folder.path().join("x.ltr");
+    let mut stage = Stage::new();
+    stage.record(&path, 0..150);
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let mut recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.about().unwrap().target, "app@db:5432");
+    assert_eq!(recording.moments().len(), 150);
+    for place in [149, 0, 63, 64, 65, 1, 100] {
+        let (view, live) = (recording.view(place).unwrap(), &stage.views[place]);
+        assert_eq!(json(&view), json(live), "{place}");
+        assert_eq!((&view.findings, &view.series), (&live.findings, &live.series));
+        let last = |view: &View| view.events.iter().rev().take(20).cloned().collect::<Vec<_>>();
+        assert_eq!(last(&view), last(live));
+    }
+    let past = recording.go(150, Step::TroubleBefore).unwrap().unwrap();
+    assert!(past.moments[past.place].trouble.is_some());
+    assert!(recording.go(150, Step::Looks(1)).unwrap().is_none());
+}
+
+/// Bytes of a small recording, and where each of its looks ends.
+fn small(folder: &Path) -> (Vec<u8>, Vec<usize>) {
+    let path = folder.join("small.ltr");
+    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let mut stage = Stage::new();
+    let mut ends = Vec::new();
+    for second in 0..4 {
+        let now = f64::from(second);
+        let mut scene = sample::Builder { now, ..sample::Builder::default() };
+        scene.session(7, "app@web", crate::model::backend::State::Idle, now, "SELECT 1");
+        let look = stage.look(scene);
+        tape.write(&look).unwrap();
+        ends.push(usize::try_from(path.metadata().unwrap().len()).unwrap());
+    }
+    tape.end().unwrap();
+    (std::fs::read(&path).unwrap(), ends)
+}
+
+#[test]
+fn a_file_that_was_cut_anywhere_has_all_looks_before_the_cut() {
+    let folder = folder();
+    let (bytes, ends) = small(folder.path());
+    let path = folder.path().join("cut.ltr");
+    for length in 0..=bytes.len() {
+        std::fs::write(&path, &bytes[..length]).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        let mut recording = Recording::of(vec![(file, path.clone())]).unwrap();
+        let whole = ends.iter().filter(|end| **end <= length).count();
+        assert_eq!(recording.moments().len(), whole, "cut at {length}");
+        for place in 0..whole {
+            recording.view(place).unwrap();
+        }
+    }
+}
+
+/// What is damaged costs its group at most, and never a panic.
+#[test]
+fn a_file_that_is_damaged_anywhere_is_read_around_it() {
+    let folder = folder();
+    let (bytes, _) = small(folder.path());
+    let path = folder.path().join("damaged.ltr");
+    // Twice the same: a group of its own behind the damage.
+    let both = [bytes.clone(), bytes.clone()].concat();
+    for at in 0..bytes.len() {
+        let mut damaged = both.clone();
+        damaged[at] ^= 0x55;
+        std::fs::write(&path, &damaged).unwrap();
+        let file = std::fs::File::open(&path).unwrap();
+        let mut recording = Recording::of(vec![(file, path.clone())]).unwrap();
+        let count = recording.moments().len();
+        assert!((4..=8).contains(&count), "{count} looks with byte {at} damaged");
+        for place in count - 4..count {
+            recording.view(place).unwrap();
+        }
+        let _ = recording.go(count as u64, Step::Looks(-5));
+    }
+}
+
+#[test]
+fn what_is_there_is_gone_on_with_and_what_is_no_recording_is_left_alone() {
+    let folder = folder();
+    let path = folder.path().join("x.ltr");
+    let mut stage = Stage::new();
+    stage.record(&path, 0..5);
+    let bytes = std::fs::read(&path).unwrap();
+    // Somebody was killed in the middle of a record.
+    std::fs::write(&path, &bytes[..bytes.len() - 30]).unwrap();
+    stage.record(&path, 5..10);
+    let mut recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.moments().len(), 9);
+    assert_eq!(json(&recording.view(8).unwrap()), json(&stage.views[9]));
+
+    let other = folder.path().join("other.txt");
+    std::fs::write(&other, "important").unwrap();
+    assert!(Tape::open(options(Place::File(other.clone()))).is_err());
+    assert_eq!(std::fs::read(&other).unwrap(), b"important");
+    assert!(matches!(Recording::open(&other), Err(ReplayError::Nothing(_))));
+}
+
+#[test]
+fn a_folder_gets_a_file_for_each_stretch_and_belongs_to_one() {
+    let folder = folder();
+    let place = Place::Folder(folder.path().to_owned(), "prod".to_owned());
+    let rotation = Rotation { size: Some(1), ..Rotation::default() };
+    let options = Options { rotation, ..options(place) };
+    let mut tape = Tape::open(options.clone()).unwrap();
+    assert!(Tape::open(options.clone()).is_err_and(|error| error.to_string().contains("somebody else")));
+    let (mut stage, tell): (_, Tell) = (Stage::new(), Box::new(|word| panic!("{word}")));
+    for second in 0..4 {
+        let look = stage.look(sample::incident(f64::from(second)));
+        tape.keep(&look, &tell).unwrap();
+    }
+    tape.end().unwrap();
+    let count = || files(folder.path()).unwrap().len();
+    assert!(count() >= 4);
+    let recording = Recording::open(folder.path()).unwrap();
+    assert_eq!(recording.moments().len(), 4);
+    // Those that are too many go, the oldest first.
+    let rotation = Rotation { keep_size: Some(1), ..rotation };
+    Tape::open(Options { rotation, ..options }).unwrap().end().unwrap();
+    assert_eq!(count(), 1);
+}
+
+#[test]
+fn what_grows_is_followed() {
+    let folder = folder();
+    let path = folder.path().join("x.ltr");
+    let mut stage = Stage::new();
+    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    let look = stage.look(sample::incident(0.0));
+    tape.write(&look).unwrap();
+    let recording = Recording::open(&path).unwrap();
+    let mut history = replay::start(recording, Step::Looks(0), true, None).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let first = history.answer().await.unwrap().unwrap();
+        assert_eq!(json(&first.view), json(&stage.views[0]));
+        for second in 1..4 {
+            let look = stage.look(sample::incident(f64::from(second)));
+            tape.write(&look).unwrap();
+            let next = history.answer().await.unwrap().unwrap();
+            assert_eq!(json(&next.view), json(stage.views.last().unwrap()));
+        }
+    });
+}
+
+#[test]
+fn statements_are_recorded_without_what_is_left_out() {
+    let folder = folder();
+    let path = folder.path().join("x.ltr");
+    let mut stage = Stage::new();
+    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    for (redaction, query) in [
+        (Redaction::None, "ALTER ROLE app PASSWORD 'hunter2'"),
+        (Redaction::Literals, "SELECT 'hunter2'"),
+        (Redaction::Queries, "SELECT 'hunter2'"),
+    ] {
+        let mut scene = sample::Builder::default();
+        scene.session(7, "app@web", crate::model::backend::State::Active, 1.0, query);
+        let mut snapshot = scene.snapshot();
+        redaction.apply(&mut snapshot);
+        let past = stage.digest.past();
+        stage.views.push(stage.digest.snapshot_taken(snapshot));
+        tape.write(&stage.digest.look(past)).unwrap();
+    }
+    tape.end().unwrap();
+    let mut recording = Recording::open(&path).unwrap();
+    for place in 0..3 {
+        assert!(!format!("{:?}", recording.read(place).unwrap()).contains("hunter2"), "{place}");
+    }
+}
+
+/// Recordings of every release, and what they show: each opens for ever. `LOCKTOP_ACCEPT=1` writes that of this one where it is missing.
+#[test]
+fn recordings_of_every_release_are_read() {
+    let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recordings");
+    let (path, shown) = (corpus.join("format-1.ltr"), corpus.join("format-1.jsonl"));
+    if std::env::var_os("LOCKTOP_ACCEPT").is_some() && !path.exists() {
+        std::fs::create_dir_all(&corpus).unwrap();
+        let mut stage = Stage::new();
+        stage.record(&path, 0..70);
+        let lines: Vec<String> = [0, 7, 69].map(|place| json(&stage.views[place])).into();
+        std::fs::write(&shown, lines.join("\n")).unwrap();
+    }
+    let mut recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.moments().len(), 70);
+    let text = std::fs::read_to_string(&shown).unwrap();
+    for (place, line) in [0, 7, 69].into_iter().zip(text.lines()) {
+        let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+        let (then, now) = (parse(line), parse(&json(&recording.view(place).unwrap())));
+        assert!(has_all(&now, &then), "look {place} of {}:\n{now}\nand it was:\n{then}", path.display());
+    }
+}
+
+/// Whether all of what was there is there; a later release may show more.
+fn has_all(now: &serde_json::Value, then: &serde_json::Value) -> bool {
+    use serde_json::Value::{Array, Object};
+    match (now, then) {
+        (Object(now), Object(then)) => {
+            then.iter().all(|(key, then)| now.get(key).is_some_and(|now| has_all(now, then)))
+        }
+        (Array(now), Array(then)) => {
+            now.len() == then.len() && now.iter().zip(then).all(|(now, then)| has_all(now, then))
+        }
+        (now, then) => now == then,
+    }
+}

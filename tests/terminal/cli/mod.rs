@@ -2,6 +2,7 @@
 
 mod check;
 mod prints;
+mod record;
 mod refused;
 mod rights;
 mod schema;

@@ -1,0 +1,102 @@
+//! `record`, `replay` and `cut`, as programs.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use locktop::demo::postgres::{EmbeddedServer, Options};
+use locktop::feed::replay::Recording;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::binary::{finish, locktop, run};
+use super::support::{is_long, wait_for};
+
+/// A recorder that looks ten times a second.
+fn recorder(target: &str, place: &str) -> Child {
+    locktop(&["-w", "record", place, target, "--refresh", "0.1s"]).spawn().unwrap()
+}
+
+/// Looks in a recording; none before there is one.
+fn looks(path: &Path) -> usize {
+    Recording::open(path).map_or(0, |recording| recording.moments().len())
+}
+
+/// The lines that a recording is exported as.
+fn exported(place: &str) -> Vec<Value> {
+    let left = run(locktop(&["replay", place, "--export", "jsonl"]));
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+    left.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Whenever a recorder is killed, what it had recorded is there, and it is gone on with. `LOCKTOP_LONG=1` kills five hundred.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recorder_that_is_killed_leaves_all_but_the_look_it_was_writing() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("killed.ltr");
+    let place = path.to_str().unwrap();
+    let mut before = 0;
+    for round in 0..if is_long() { 500 } else { 6 } {
+        let mut child = recorder(&server.conninfo(), place);
+        // Each time after another number of looks, and sometimes before the first.
+        let wanted = before + round % 4;
+        wait_for("looks to be recorded", || looks(&path) >= wanted);
+        let seen = looks(&path);
+        kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+        child.wait().unwrap();
+        let mut recording =
+            Recording::open(&path).or_else(|error| if seen == 0 { Err(error) } else { panic!("{error}") });
+        let count = recording.as_ref().map_or(0, |recording| recording.moments().len());
+        assert!(count >= seen, "round {round}: {count} of at least {seen} looks are there");
+        if let Ok(recording) = &mut recording {
+            for place in before..count {
+                recording.view(place).unwrap();
+            }
+        }
+        before = count;
+    }
+    let child = recorder(&server.conninfo(), place);
+    wait_for("it to be gone on with", || looks(&path) > before);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let left = finish(child, "the recorder");
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "asked to end, it ends well");
+    assert_eq!(exported(place).len(), looks(&path));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn looks_go_through_a_pipe_and_parts_are_cut_out() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let target = server.conninfo();
+    let mut record =
+        locktop(&["-w", "record", "-", &target, "--refresh", "0.1s", "--for", "2s"]).spawn().unwrap();
+    let mut replay = locktop(&["replay", "-", "--export", "jsonl"]);
+    replay.stdin(Stdio::from(record.stdout.take().unwrap()));
+    let left = run(replay);
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+    assert!(left.out.lines().count() > 1, "{}", left.out);
+    assert_eq!(record.wait().unwrap().code(), Some(0));
+
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (whole, part) = (at("whole.ltr"), at("part.ltr"));
+    let left = run(locktop(&["-w", "record", &whole, &target, "--refresh", "0.1s", "--for", "3s"]));
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+    let all = exported(&whole);
+    let left = run(locktop(&["cut", &whole, "--from", "-1s", "-o", &part]));
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+    let cut = exported(&part);
+    assert!(!cut.is_empty() && cut.len() < all.len(), "{} of {}", cut.len(), all.len());
+    let last = all.iter().rev().zip(cut.iter().rev());
+    assert!(
+        last.into_iter()
+            .all(|(was, is)| was["taken_at"] == is["taken_at"] && was["backends"] == is["backends"])
+    );
+    let left = run(locktop(&["cut", &whole, "-o", &part]));
+    assert!(left.status == Some(1) && left.err.contains("is there already"), "{left:?}");
+    let other = at("other.txt");
+    std::fs::write(&other, "no recording").unwrap();
+    let left = run(locktop(&["replay", &other, "--export", "jsonl"]));
+    assert!(left.status == Some(1) && left.err.contains("there is no recording"), "{left:?}");
+    let left = run(locktop(&["-w", "record", &other, &target]));
+    assert!(left.status == Some(1) && left.err.contains("which is no recording"), "{left:?}");
+}
