@@ -26,7 +26,7 @@
 //!    neither break the layout nor reach the terminal as commands. It passes [`text::one_line`] or [`text::lines`].
 //! 3. NULL in any column is a value. A role that may see less sees less, and is told which grant would show more.
 //! 4. Nothing is selected or marked by position: by identity, such as a process id together with its start.
-//! 5. Secrets appear in no error, log or process list: [`pg::conninfo::Secret`].
+//! 5. Secrets appear in no error, log, recording or process list: [`pg::conninfo::Secret`].
 //! 6. A section that fails says so with its age; nothing stale is shown as live.
 //! 7. The monitor never hurts the server: no lock on a user's relation beyond reading the tables of tasks, leases, queue, limits and ids, short
 //!    time-outs on everything, no statement dearer than one scan of `pg_locks`.

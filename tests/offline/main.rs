@@ -10,4 +10,5 @@
 
 mod architecture;
 mod config;
+mod proto;
 mod text_on_screen;

@@ -190,3 +190,30 @@ fn an_event_leads_to_its_moment_and_there_to_its_row() {
     app.update(Message::Past(Err("the past begins here".to_owned())));
     assert_eq!((time(&app), app.screen), (100, Screen::Chains));
 }
+
+#[test]
+fn a_recording_is_played_and_nothing_acts_in_it() {
+    let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);
+    app.replay_at(None);
+    answer(&mut app, Some(look(40)));
+    assert_eq!((time(&app), app.is_stale()), (40, false));
+    assert_eq!(drive(&mut app, "p"), [Effect::Play(Some(1.0))]);
+    assert_eq!(drive(&mut app, "+"), [Effect::Play(Some(2.0))]);
+    assert_eq!(drive(&mut app, "---"), [Some(1.0), Some(0.5), Some(0.25)].map(Effect::Play));
+    assert_eq!(drive(&mut app, "-"), [Effect::Play(Some(0.25))], "no slower than that");
+    assert_eq!(drive(&mut app, "p+"), [Effect::Play(None), Effect::Play(None)]);
+    // What comes by itself while it plays.
+    answer(&mut app, Some(look(41)));
+    assert_eq!(drive(&mut app, "["), [Effect::Go { from: 42, step: Step::Looks(-1) }]);
+    answer(&mut app, Some(look(40)));
+    assert_eq!(drive(&mut app, "K"), []);
+    assert!(app.notice.as_ref().unwrap().text.starts_with("read-only: K"));
+    drive(&mut app, "<esc>");
+    assert_eq!((time(&app), app.past.is_some()), (40, true), "there is no now to go back to");
+    assert_eq!(
+        drive(&mut app, "t-10s<enter>"),
+        [Effect::Go { from: 41, step: Step::Time(sample::at(90.0)) }]
+    );
+    answer(&mut app, None);
+    assert_eq!(app.notice.as_ref().unwrap().text, "the recording ends here");
+}

@@ -212,11 +212,16 @@ impl Encoder {
         let before = last.and_then(|last| last.view.snapshot.as_deref());
         let mut made: Vec<(Kind, Vec<u8>)> = vec![
             (Kind::Server, column(&snapshot.server.rows, strings).encode_to_vec()),
-            (Kind::Backends, column(&snapshot.backends.rows, strings).encode_to_vec()),
-            (Kind::Locks, column(&snapshot.locks.rows, strings).encode_to_vec()),
             (Kind::Prepared, column(&snapshot.prepared.rows, strings).encode_to_vec()),
             (Kind::Answers, column(&snapshot.answers, strings).encode_to_vec()),
         ];
+        // The feed shares the rows of a look in which nothing has changed.
+        if before.is_none_or(|before| !Arc::ptr_eq(&before.backends.rows, &snapshot.backends.rows)) {
+            made.push((Kind::Backends, column(&snapshot.backends.rows, strings).encode_to_vec()));
+        }
+        if before.is_none_or(|before| !Arc::ptr_eq(&before.locks.rows, &snapshot.locks.rows)) {
+            made.push((Kind::Locks, column(&snapshot.locks.rows, strings).encode_to_vec()));
+        }
         if before.is_none_or(|before| !Arc::ptr_eq(&before.names, &snapshot.names)) {
             made.push((Kind::Names, told::of_names(&snapshot.names, strings).encode_to_vec()));
         }

@@ -5,6 +5,7 @@ use rustix::process::Pid;
 use super::incident::Incident;
 use super::outage::Stopped;
 use super::process;
+use super::screen::Screen;
 use locktop::demo::scenario::Scenario;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -67,4 +68,35 @@ async fn who_wants_no_history_has_none() {
     screen.shows("no looks are kept: see [history] in the config");
     screen.keys("q");
     assert_eq!(screen.wait_exit(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_recording_is_shown_when_the_server_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.ltr");
+    let place = path.to_str().unwrap();
+    let root = {
+        let incident = Incident::of(&[Scenario::Chain]).await;
+        let target = incident.server.conninfo();
+        let arguments = ["-w", "record", place, &target, "--refresh", "0.2s", "--for", "2s"];
+        let left = super::binary::run(super::binary::locktop(&arguments));
+        assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+        incident.root().to_string()
+    };
+    let mut screen = Screen::spawn((120, 35), &[], &["replay", place]);
+    screen.shows("STANDS ×1");
+    screen.shows("▲ 1 of");
+    screen.shows(&root);
+    screen.keys("]");
+    screen.shows("▲ 2 of");
+    screen.keys("K");
+    screen.shows("read-only: K (terminate) does nothing here");
+    screen.keys("{");
+    screen.shows("▲ 1 of");
+    screen.keys("p");
+    screen.shows("PLAYS ×1");
+    screen.shows("▲ 3 of");
+    screen.keys("q");
+    assert_eq!(screen.wait_exit(), 0);
+    screen.assert_restored();
 }
