@@ -68,7 +68,7 @@ columns! {
         2 since: Option<Timestamp>,
     }
     /// Leases.
-    Leases of AdapterLease {
+    AdapterLeases of AdapterLease {
         1 id: Text,
         2 owner: Option<Text>,
         3 token: Option<Text>,
@@ -78,7 +78,7 @@ columns! {
         7 is_held: Option<bool>,
     }
     /// Schedules.
-    Schedules of AdapterSchedule {
+    AdapterSchedules of AdapterSchedule {
         1 id: Text,
         2 name: Option<Text>,
         3 schedule: Option<Text>,
@@ -147,13 +147,13 @@ columns! {
         19 schedules: Vec<AdapterSchedule>,
     }
     /// Runs whose key was free.
-    Frees of Free {
+    JobFrees of Free {
         1 id: u64,
         2 started_at: Option<Timestamp>,
         3 since: Timestamp,
     }
     /// What must stay the same.
-    Epochs of Epoch {
+    JobEpochs of Epoch {
         1 own_pid: i32,
         2 started_at: Option<Timestamp>,
         3 in_recovery: bool,
@@ -170,9 +170,9 @@ lists! {
     /// As above.
     PausedLists of Paused;
     /// As above.
-    LeaseLists of AdapterLease;
+    AdapterLeaseLists of AdapterLease;
     /// As above.
-    ScheduleLists of AdapterSchedule;
+    AdapterScheduleLists of AdapterSchedule;
     /// As above.
     PairLists of Pair;
     /// As above.
@@ -283,14 +283,14 @@ pub(super) struct Flat {
     schedules: Vec<AdapterSchedule>,
 }
 
-/// See [`Frees`].
+/// See [`JobFrees`].
 pub(super) struct Free {
     id: u64,
     started_at: Option<Timestamp>,
     since: Timestamp,
 }
 
-/// See [`Epochs`].
+/// See [`JobEpochs`].
 pub(super) struct Epoch {
     own_pid: i32,
     started_at: Option<Timestamp>,
@@ -476,14 +476,14 @@ fn put<T>(rows: Vec<T>, (taken_at, error, is_cut): About) -> PartRows<T> {
 
 /// What is remembered of jobs.
 #[derive(Clone, PartialEq, prost::Message)]
-pub(super) struct Marks {
+pub(super) struct JobMarks {
     #[prost(message, required, tag = 1)]
-    epoch: Epochs,
+    epoch: JobEpochs,
     #[prost(message, required, tag = 2)]
-    free: Frees,
+    free: JobFrees,
 }
 
-pub(super) fn of_marks(watch: &Watch, strings: &mut Strings) -> Marks {
+pub(super) fn of_marks(watch: &Watch, strings: &mut Strings) -> JobMarks {
     let epoch =
         watch.epoch.map(|(own_pid, started_at, in_recovery)| Epoch { own_pid, started_at, in_recovery });
     let free = watch.free.iter();
@@ -491,10 +491,10 @@ pub(super) fn of_marks(watch: &Watch, strings: &mut Strings) -> Marks {
         .map(|((id, started_at), since)| Free { id: id.0, started_at: *started_at, since: *since })
         .collect();
     free.sort_unstable_by_key(|row| (row.id, row.started_at));
-    Marks { epoch: column(epoch.as_slice(), strings), free: column(&free, strings) }
+    JobMarks { epoch: column(epoch.as_slice(), strings), free: column(&free, strings) }
 }
 
-pub(super) fn marks(kept: &Marks, strings: &Decoded) -> Watch {
+pub(super) fn marks(kept: &JobMarks, strings: &Decoded) -> Watch {
     let epoch = rows::<Epoch>(&kept.epoch, strings).pop();
     let free = rows::<Free>(&kept.free, strings).into_iter();
     Watch {
