@@ -179,8 +179,8 @@ impl LockNames {
         database: &str,
         running: impl IntoIterator<Item = (LockKey, Text, Text)>,
     ) -> Option<Self> {
-        let with_origin = |(key, name, origin)| (key, Named { name, origin, uncertain: false });
-        let names: FxHashMap<_, _> = running.into_iter().map(with_origin).collect();
+        let of = |(key, name, origin)| (key, Named { name, origin, uncertain: false });
+        let names: FxHashMap<_, _> = running.into_iter().map(of).collect();
         let database = if names.is_empty() { Text::default() } else { database.into() };
         let running = Running { database, names };
         (running != *self.running).then(|| Self { running: Arc::new(running), ..self.clone() })

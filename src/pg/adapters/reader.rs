@@ -212,8 +212,7 @@ impl Adapters {
             Err(refusal) if is_timeout(refusal) => before + 1,
             Err(_) => before,
         };
-        let rest = Duration::from_secs_f64(read.part.interval()).max(read.took * PAUSE);
-        let rest = if timeouts >= TIMEOUTS { rest.max(LEFT_ALONE) } else { rest };
+        let rest = rest(read.part, read.took, timeouts);
         Timing { at: clock::monotonic() + rest, timeouts }
     }
 
@@ -239,6 +238,12 @@ impl Drop for Adapters {
             pending.abort();
         }
     }
+}
+
+/// How long a part rests that took so long, after so many time-outs in a row.
+fn rest(part: Part, took: Duration, timeouts: u32) -> Duration {
+    let rest = Duration::from_secs_f64(part.interval()).max(took * PAUSE);
+    if timeouts >= TIMEOUTS { rest.max(LEFT_ALONE) } else { rest }
 }
 
 /// Whether the server gave up after its time.
@@ -341,5 +346,30 @@ impl Put<'_> {
             }
             Err(reason) => PartRows { section: place.section.stale(reason), is_cut: place.is_cut },
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_dear_rests_in_proportion() {
+        let ms = Duration::from_millis;
+        for (part, took, timeouts, seconds) in [
+            (Part::Running, 2, 0, 2),
+            (Part::Running, 20, 0, 2),
+            (Part::Running, 21, 2, 2),
+            (Part::Running, 50, 0, 5),
+            (Part::Due, 2, 0, 5),
+            (Part::Depth, 2, 0, 10),
+            (Part::Depth, 1000, 0, 100),
+            (Part::Depth, 1000, 1, 100),
+            (Part::Depth, 1000, 2, 100),
+            (Part::Depth, 1000, 3, 3600),
+        ] {
+            let found = rest(part, ms(took), timeouts);
+            assert_eq!(found.as_secs(), seconds, "{part:?} {took} ms, {timeouts} time-outs");
+        }
     }
 }
