@@ -19,13 +19,14 @@ use super::{ConfigError, Mistake, Position};
 use crate::model::adapter::Adapter;
 
 /// The adapters that are compiled in.
-const BUILT_IN: [(&str, &str); 11] = [
+const BUILT_IN: [(&str, &str); 12] = [
     ("db_scheduler", include_str!("../../../assets/adapters/db_scheduler.toml")),
     ("good_job", include_str!("../../../assets/adapters/good_job.toml")),
     ("liquibase", include_str!("../../../assets/adapters/liquibase.toml")),
     ("oban", include_str!("../../../assets/adapters/oban.toml")),
     ("pg_cron", include_str!("../../../assets/adapters/pg_cron.toml")),
     ("procrastinate", include_str!("../../../assets/adapters/procrastinate.toml")),
+    ("quartz", include_str!("../../../assets/adapters/quartz.toml")),
     ("que", include_str!("../../../assets/adapters/que.toml")),
     ("river", include_str!("../../../assets/adapters/river.toml")),
     ("shedlock", include_str!("../../../assets/adapters/shedlock.toml")),

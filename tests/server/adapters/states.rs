@@ -406,3 +406,36 @@ async fn pg_cron() {
     assert_eq!(told(&view), expected(&rows), "a process of that number that is younger is another one");
     assert_eq!(stage.json()["adapters"][0]["schedules"][0]["name"], "nightly");
 }
+
+#[tokio::test]
+async fn quartz_clustered_and_alone() {
+    let tables = include_str!("tables/quartz.sql");
+    let rows = "
+        CREATE FUNCTION ms(ago interval) RETURNS bigint LANGUAGE sql AS 'SELECT (extract(epoch FROM now() - ago) * 1000)::bigint';
+        INSERT INTO qrtz_scheduler_state VALUES ('c', 'one', ms('1 s'), 7500), ('c', 'two', ms('16 s'), 7500);
+        INSERT INTO qrtz_fired_triggers (sched_name, entry_id, trigger_name, trigger_group, instance_name, fired_time, sched_time, priority, state, job_name) VALUES
+            ('c', 'e1', 't', 'g', 'one', ms('5 s'), 0, 5, 'EXECUTING', 'Beats'), ('c', 'e2', 't', 'g', 'two', ms('5 s'), 0, 5, 'EXECUTING', 'Silent'),
+            ('c', 'e3', 't', 'g', 'three', ms('5 s'), 0, 5, 'EXECUTING', 'Absent'), ('alone', 'e4', 't', 'g', 'x', ms('5 s'), 0, 5, 'EXECUTING', 'Alone'),
+            ('c', 'e5', 't', 'g', 'one', ms('5 s'), 0, 5, 'ACQUIRED', NULL);
+        INSERT INTO qrtz_triggers (sched_name, trigger_name, trigger_group, job_name, job_group, next_fire_time, trigger_state) VALUES
+            ('c', 't1', 'g', 'Due', 'g', ms('5 s'), 'WAITING'), ('c', 't2', 'g', 'Overdue', 'g', ms('5 min'), 'WAITING'),
+            ('c', 't3', 'g', 'Later', 'g', ms('-1 h'), 'WAITING'), ('c', 't4', 'g', 'Blocked', 'g', ms('5 s'), 'BLOCKED'),
+            ('c', 't5', 'g', 'Failed', 'g', -1, 'ERROR'), ('c', 't6', 'g', 'Done', 'g', -1, 'COMPLETE');";
+    let json = looked(
+        &format!("{tables}{rows}"),
+        &[
+            ("Beats", "running", "heartbeat", ""),
+            ("Silent", "lost", "heartbeat", "when"),
+            ("Absent", "lost", "absent", "when"),
+            ("Alone", "unknown", "none", ""),
+            ("g.Due", "due", "none", ""),
+            ("g.Overdue", "overdue", "none", ""),
+            ("g.Later", "scheduled", "none", ""),
+            ("g.Blocked", "blocked", "none", ""),
+            ("g.Failed", "failed", "none", ""),
+        ],
+    )
+    .await;
+    assert_eq!(json["adapters"].as_array().unwrap().len(), 1, "one set of tables is one installation");
+    assert_eq!(json["adapters"][0]["prefix"], "qrtz_");
+}
