@@ -259,6 +259,18 @@ impl Recording {
     }
 }
 
+/// Where the last record of a file ends that is what was written; 0 where there is none.
+pub(super) fn last_whole(file: File) -> io::Result<u64> {
+    let mut segment = Segment { file, path: PathBuf::new(), scanned: 0, has_key: false };
+    let mut end = 0;
+    while let Some((offset, header, _)) = segment.next()? {
+        if segment.read(offset)?.is_some() {
+            end = offset + header.total();
+        }
+    }
+    Ok(end)
+}
+
 impl Segment {
     /// The next record whose end is there: where it is, what stands before its payload, and how that begins. What is between two
     /// records is passed over.

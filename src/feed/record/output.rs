@@ -1,14 +1,14 @@
 //! Where records go: a file, a folder with a file for each stretch of time, or standard output.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::Options;
 use crate::clock;
-use crate::wire::record::container::{FOOTER, HEADER, Header};
+use crate::feed::replay::last_whole;
 
 /// Nobody else reads what is recorded.
 const MODE: u32 = 0o600;
@@ -103,7 +103,7 @@ impl Output {
         let mut file = open.map_err(|error| named(&path, &error))?;
         // Another would write between our records.
         file.try_lock().map_err(|_| in_use(&path))?;
-        let length = whole(&mut file).map_err(|error| named(&path, &error))?;
+        let length = whole(&file).map_err(|error| named(&path, &error))?;
         file.set_len(length)?;
         file.seek(SeekFrom::Start(length))?;
         Ok(Self { file: Some(file), path, length, begun: clock::monotonic(), is_dirty: false, lock })
@@ -164,37 +164,19 @@ fn locked(path: &Path, folder: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-/// Bytes of the records at the beginning of a file that are whole.
+/// Where the last record of a file ends that is whole: what is behind it is torn.
 ///
 /// # Errors
 /// When it cannot be read, or what is there is no recording.
-fn whole(file: &mut File) -> io::Result<u64> {
-    let length = file.metadata()?.len();
-    let mut at = 0;
-    let mut header = [0; HEADER];
-    let mut payload = Vec::new();
-    file.seek(SeekFrom::Start(0))?;
-    while at + HEADER as u64 <= length {
-        file.read_exact(&mut header)?;
-        let Some(header) = Header::parse(&header) else { break };
-        if at + header.total() > length {
-            break;
-        }
-        payload.resize(header.length as usize + FOOTER, 0);
-        file.read_exact(&mut payload)?;
-        let (content, footer) = payload.split_at(header.length as usize);
-        if !header.fits(content, footer) {
-            break;
-        }
-        at += header.total();
-    }
-    if at == 0 && length > 0 {
+fn whole(file: &File) -> io::Result<u64> {
+    let end = last_whole(file.try_clone()?)?;
+    if end == 0 && file.metadata()?.len() > 0 {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "there is a file already, which is no recording",
         ));
     }
-    Ok(at)
+    Ok(end)
 }
 
 /// The recordings of a folder, oldest first.

@@ -156,6 +156,17 @@ fn what_is_there_is_gone_on_with_and_what_is_no_recording_is_left_alone() {
     assert_eq!(recording.moments().len(), 9);
     assert_eq!(json(&recording.view(8).unwrap()), json(&stage.views[9]));
 
+    // What is damaged in the middle takes nothing away that is behind it.
+    let mut damaged = std::fs::read(&path).unwrap();
+    let middle = damaged.len() / 4;
+    damaged[middle] ^= 0x55;
+    std::fs::write(&path, &damaged).unwrap();
+    stage.record(&path, 10..12);
+    let mut recording = Recording::open(&path).unwrap();
+    let count = recording.moments().len();
+    assert!(std::fs::metadata(&path).unwrap().len() > damaged.len() as u64 && count >= 6, "{count}");
+    assert_eq!(json(&recording.view(count - 1).unwrap()), json(&stage.views[11]));
+
     let other = folder.path().join("other.txt");
     std::fs::write(&other, "important").unwrap();
     assert!(Tape::open(options(Place::File(other.clone()))).is_err());

@@ -16,6 +16,7 @@ use crate::model::task::{Epoch, Seen, Watch};
 use crate::model::view::{Sample, Series};
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp};
+use crate::text::one_line;
 
 columns! {
     /// Times of locks that are held.
@@ -325,16 +326,25 @@ pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (Watch, Deadlocks, NewRo
     };
     let broken = rows::<FlatBroken>(&kept.broken, strings).into_iter().map(|flat| {
         let FlatBroken { at, since, rise, has_victims, parties, said } = flat;
+        let said = harmless(said);
         Broken { at, since, rise, victims: has_victims.then_some(Victims { parties, said }) }
     });
     let deadlocks = Deadlocks {
         counted: rows(&kept.counted, strings).pop(),
-        cycles: rows(&kept.cycles, strings),
+        cycles: rows::<SeenCycle>(&kept.cycles, strings)
+            .into_iter()
+            .map(|cycle| SeenCycle { said: harmless(cycle.said), ..cycle })
+            .collect(),
         broken: broken.collect(),
     };
     let roots = rows::<NewRoot>(&kept.roots, strings).into_iter();
     let since = roots.map(|root| (root.party, root.since)).collect();
     (watch, deadlocks, NewRoots { since, has_looked: kept.has_looked })
+}
+
+/// What findings say as it is: fit for a screen, whoever made the file.
+fn harmless(said: Vec<Text>) -> Vec<Text> {
+    said.iter().map(|text| one_line(text).into()).collect()
 }
 
 /// A wait that goes on, and how much of it has been counted, in seconds.

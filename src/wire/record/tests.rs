@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::backend::{Backend, BackendId, State};
-use crate::model::event::{Draft, Event, Events, Kind, Length};
+use crate::model::event::{self, Draft, Event, Events, Kind, Length};
 use crate::model::finding::{Severity, Subject};
 use crate::model::growth::Growth;
 use crate::model::held::{HeldLocks, HeldSince};
@@ -99,6 +99,11 @@ impl Dice {
     fn text(&mut self) -> Text {
         ["", "a", "app", "报表\u{1b}[31m\0\n", "SELECT 1", "x".repeat(3000).as_str()][self.below(6) as usize]
             .into()
+    }
+
+    /// A text that a screen may have.
+    fn line(&mut self) -> Text {
+        crate::text::one_line(&self.text()).into()
     }
 
     fn bytes(&mut self) -> Arc<[u8]> {
@@ -489,7 +494,7 @@ impl Dice {
         });
         past.deadlocks.cycles = self.some(3, |dice| Seen {
             parties: dice.some(3, Self::party),
-            said: dice.some(3, Self::text),
+            said: dice.some(3, Self::line),
             at: dice.time(),
         });
         past.deadlocks.broken = self.some(3, |dice| Broken {
@@ -497,7 +502,7 @@ impl Dice {
             since: dice.time(),
             rise: dice.roll(),
             victims: dice
-                .maybe(|dice| Victims { parties: dice.some(3, Self::party), said: dice.some(3, Self::text) }),
+                .maybe(|dice| Victims { parties: dice.some(3, Self::party), said: dice.some(3, Self::line) }),
         });
         past
     }
@@ -514,7 +519,7 @@ impl Dice {
         };
         let mut events = before.map(|look| Events::clone(&look.view.events)).unwrap_or_default();
         let drafts = self.some(5, |dice| Draft {
-            who: dice.text(),
+            who: event::harmless(&dice.text()),
             subject: dice.maybe(Self::subject),
             length: dice.maybe(|dice| Length::AtMost(dice.f64())),
             ..Draft::new(dice.time(), dice.of(&[Kind::WaitBegun, Kind::LinkLost]), Severity::Warning, "x")
@@ -542,7 +547,7 @@ impl Dice {
             ),
             ..view
         };
-        let (past, notes) = (Arc::new(self.past()), self.some(2, Self::text).into());
+        let (past, notes) = (Arc::new(self.past()), self.some(2, Self::line).into());
         Look { view: Arc::new(view), past, notes }
     }
 }
@@ -730,4 +735,29 @@ fn a_look_needs_those_before_it_in_its_group() {
     assert!(opened.is_err() || group.look(0).is_err(), "{opened:?}");
     encoder.begin_group();
     assert!(encoder.encode(&look(2.0)).unwrap().is_key);
+}
+
+/// Who made a file may have put anything into the texts that are shown as they are.
+#[test]
+fn text_of_a_file_is_fit_for_a_screen() {
+    let mut dice = Dice(1);
+    let evil: Text = "\u{1b}]0;x\u{7}".into();
+    let mut past = Past::default();
+    past.deadlocks.cycles.push(crate::model::finding::deadlocks::Seen {
+        parties: Vec::new(),
+        said: vec![Text::clone(&evil)],
+        at: dice.time(),
+    });
+    let mut events = Events::default();
+    let draft = Draft::new(dice.time(), Kind::LinkLost, Severity::Warning, "x");
+    events.extend(dice.time(), [Draft { who: Text::clone(&evil), more: Text::clone(&evil), ..draft }]);
+    let view = View { events: Arc::new(events), ..sample::Builder::default().view() };
+    let look = Look { view: Arc::new(view), past: Arc::new(past), notes: [evil].into() };
+    let mut group = Group::default();
+    group.open(&Encoder::with_events().encode(&look).unwrap().bytes).unwrap();
+    let kept = group.look(0).unwrap();
+    let event = kept.events.iter().next().unwrap().text();
+    for text in [event.as_str(), &kept.past.deadlocks.cycles[0].said[0], &kept.notes[0]] {
+        assert!(!text.contains(char::is_control), "{text:?}");
+    }
 }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use super::cell::{Cell, Column, codes, column, columns, lists, rows};
 use super::strings::{Decoded, Strings};
 use crate::model::backend::BackendId;
-use crate::model::event::{Draft, Event, Kind, Length};
+use crate::model::event::{self, Draft, Event, Kind, Length};
 use crate::model::expected::ExpectedBlocker;
 use crate::model::finding::{Severity, Subject};
 use crate::model::id_generator::GeneratorId;
@@ -22,6 +22,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::ItemId;
 use crate::model::{Text, Timestamp};
+use crate::text::one_line;
 
 codes! {
     Kind, else Kind::Server; {
@@ -146,6 +147,14 @@ pub(super) struct FlatSubject {
     table: u32,
     id: i64,
     section: Option<Text>,
+}
+
+/// An event whose text is fit for a screen, whoever made the file.
+pub(super) fn harmless(mut event: Event) -> Event {
+    for text in [&mut event.draft.who, &mut event.draft.what, &mut event.draft.more] {
+        *text = event::harmless(text);
+    }
+    event
 }
 
 impl Cell for Option<Subject> {
@@ -339,7 +348,8 @@ pub(super) fn known(kept: &Known, strings: &Decoded) -> Beside {
         names.insert(key, Named { name: row.name, origin: row.origin, uncertain: row.uncertain });
     }
     let rights = rows::<Rights>(&kept.rights, strings).pop().map(Arc::new);
-    let notes: Vec<Text> = rows(&kept.notes, strings);
+    let notes: Vec<Text> =
+        rows::<Text>(&kept.notes, strings).iter().map(|note| one_line(note).into()).collect();
     (Arc::new(LockNames::restored(configured, learned)), notes.into(), rights)
 }
 
@@ -446,7 +456,7 @@ macro_rules! limits {
                         user: row.user.clone(),
                         database: row.database.clone(),
                         lock: row.lock.clone(),
-                        reason: row.reason.clone(),
+                        reason: row.reason.as_ref().map(|reason| one_line(reason).into()),
                     }),
                 }
             }
