@@ -1,4 +1,5 @@
 use chrono::TimeDelta;
+use proptest::prelude::*;
 
 use super::*;
 use crate::feed::digest::Digest;
@@ -9,6 +10,7 @@ use crate::model::lock_name::LockNames;
 use crate::model::timeline::Trouble;
 use crate::model::view::View;
 use crate::sample::{self, at};
+use crate::wire::record::{Encoder, Group};
 
 /// A feed whose looks are kept.
 struct Stage {
@@ -186,4 +188,46 @@ fn a_clock_that_was_set_back_is_survived() {
     let back = time(stage.go(now, Step::Seconds(-5)));
     assert!(back <= at(54.0) || back == at(54.0), "{back}");
     assert!(time(stage.go(now, Step::Time(at(1000.0)))) >= at(59.0) - TimeDelta::zero());
+}
+
+/// A payload as a frame that needs nothing before it.
+fn packed(payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(zstd_safe::compress_bound(payload.len()));
+    zstd_safe::compress(&mut bytes, payload, 1).unwrap();
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Behind checksum and compression: whatever the columns say, there is a view or a refusal.
+    #[test]
+    fn a_look_that_somebody_made_up_is_shown_or_refused(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
+        scene in 0..3,
+    ) {
+        let builder = match scene {
+            0 => sample::incident(0.0),
+            1 => sample::jobs(0.0),
+            _ => sample::crowd(3, 5, 0.0),
+        };
+        let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+        digest.snapshot_taken(sample::jobs(0.0).snapshot());
+        let past = digest.past();
+        digest.snapshot_taken(builder.snapshot());
+        let frame = Encoder::with_events().encode(&digest.look(past)).unwrap();
+        let mut payload = Vec::with_capacity(frame.size);
+        zstd_safe::decompress(&mut payload, &frame.bytes).unwrap();
+        for (at, byte) in changes {
+            let place = at.index(payload.len());
+            payload[place] = byte;
+        }
+        let mut group = Group::default();
+        if group.open(&packed(&payload)).is_ok()
+            && let Ok(kept) = group.look(0)
+        {
+            let view = Digest::view_of(kept, TargetId(0), &Thresholds::default());
+            let _ = crate::wire::json::to_string(&view);
+        }
+    }
 }

@@ -221,9 +221,12 @@ pub(super) fn micros(time: Option<Timestamp>) -> i64 {
     time.map_or(NO_TIME, |time| time.timestamp_micros())
 }
 
+/// Times that are further from 1970 are none: some 250,000 years. From all others minutes and days can be taken away without an end.
+const FARTHEST: u64 = 8_000_000_000_000_000_000;
+
 /// A time that was kept.
 pub(super) fn time(micros: i64) -> Option<Timestamp> {
-    (micros != NO_TIME).then(|| Timestamp::from_timestamp_micros(micros)).flatten()
+    (micros.unsigned_abs() <= FARTHEST).then(|| Timestamp::from_timestamp_micros(micros)).flatten()
 }
 
 impl Cell for Option<Timestamp> {
