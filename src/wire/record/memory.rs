@@ -326,14 +326,14 @@ pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (Watch, Deadlocks, NewRo
     };
     let broken = rows::<FlatBroken>(&kept.broken, strings).into_iter().map(|flat| {
         let FlatBroken { at, since, rise, has_victims, parties, said } = flat;
-        let said = harmless(said);
+        let said = harmless(&said);
         Broken { at, since, rise, victims: has_victims.then_some(Victims { parties, said }) }
     });
     let deadlocks = Deadlocks {
         counted: rows(&kept.counted, strings).pop(),
         cycles: rows::<SeenCycle>(&kept.cycles, strings)
             .into_iter()
-            .map(|cycle| SeenCycle { said: harmless(cycle.said), ..cycle })
+            .map(|cycle| SeenCycle { said: harmless(&cycle.said), ..cycle })
             .collect(),
         broken: broken.collect(),
     };
@@ -343,7 +343,7 @@ pub(super) fn marks(kept: &Marks, strings: &Decoded) -> (Watch, Deadlocks, NewRo
 }
 
 /// What findings say as it is: fit for a screen, whoever made the file.
-fn harmless(said: Vec<Text>) -> Vec<Text> {
+fn harmless(said: &[Text]) -> Vec<Text> {
     said.iter().map(|text| one_line(text).into()).collect()
 }
 
