@@ -7,6 +7,12 @@ WITH RECURSIVE wanted AS (
 SELECT w.name, w.suffix, w.schema, w.columns
   FROM pg_catalog.jsonb_to_recordset($wanted::pg_catalog.jsonb) AS w (name pg_catalog.text, suffix pg_catalog.text,
                                                                         schema pg_catalog.text, columns pg_catalog.text[])
+), ending AS MATERIALIZED (
+-- One pass over the names, where there are endings to look for; a _ among them stands for any letter here, and is looked at below.
+SELECT c.oid, c.relname::pg_catalog.text AS name
+  FROM pg_catalog.pg_class AS c
+ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
+   AND c.relname::pg_catalog.text LIKE ANY (ARRAY(SELECT '%' || e.suffix FROM wanted AS e WHERE e.suffix IS NOT NULL))
 ), named AS (
 SELECT c.oid, w.schema, w.columns
   FROM wanted AS w
@@ -14,7 +20,7 @@ SELECT c.oid, w.schema, w.columns
  UNION ALL
 SELECT c.oid, w.schema, w.columns
   FROM wanted AS w
-  JOIN pg_catalog.pg_class AS c ON pg_catalog.right(c.relname::pg_catalog.text, pg_catalog.length(w.suffix)) = w.suffix
+  JOIN ending AS c ON pg_catalog.right(c.name, pg_catalog.length(w.suffix)) = w.suffix
  WHERE w.suffix IS NOT NULL
 ), candidates AS (
 SELECT DISTINCT c.oid
