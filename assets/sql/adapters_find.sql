@@ -2,11 +2,19 @@
 -- name of a table, or the end of one, the columns that it must have, and the schema where only one counts. Nothing here opens a table, so
 -- nothing waits for one that is locked, and nothing of a table is evaluated.
 --
--- A stranger is who owns the table, its schema or a part of it without being trusted.
+-- A stranger is who owns the table, its schema or a part of it without being trusted. Who owns the type of a column may have made casts of
+-- it, which are functions of his and run wherever a query casts the column: so all types have to be trusted owners' too, or the server's own
+-- (below FirstNormalObjectId, src/include/access/transam.h). Those whom we trust come first, so that a thousand tables of somebody hide none.
+-- Of columns and labels only those come that an adapter asks for: anybody may make enormous ones.
 WITH RECURSIVE wanted AS (
-SELECT w.name, w.suffix, w.schema, w.columns
+SELECT w.name, w.suffix, w.schema, w.columns, w.uses, w.labels
   FROM pg_catalog.jsonb_to_recordset($wanted::pg_catalog.jsonb) AS w (name pg_catalog.text, suffix pg_catalog.text,
-                                                                        schema pg_catalog.text, columns pg_catalog.text[])
+                                                                        schema pg_catalog.text, columns pg_catalog.text[],
+                                                                        uses pg_catalog.text[], labels pg_catalog.text[])
+), uses AS MATERIALIZED (
+SELECT DISTINCT u.name FROM wanted AS w CROSS JOIN LATERAL pg_catalog.unnest(w.uses) AS u (name)
+), labels AS MATERIALIZED (
+SELECT DISTINCT u.name FROM wanted AS w CROSS JOIN LATERAL pg_catalog.unnest(w.labels) AS u (name)
 ), ending AS MATERIALIZED (
 -- One pass over the names, where there are endings to look for; a _ among them stands for any letter here, and is looked at below.
 SELECT c.oid, c.relname::pg_catalog.text AS name
@@ -23,15 +31,31 @@ SELECT c.oid, w.schema, w.columns
   JOIN ending AS c ON pg_catalog.right(c.name, pg_catalog.length(w.suffix)) = w.suffix
  WHERE w.suffix IS NOT NULL
 ), candidates AS (
-SELECT DISTINCT c.oid
+SELECT t.oid
+  FROM (
+SELECT DISTINCT c.oid, $trusts_table AND $trusts_schema AS is_trusted
   FROM named AS d
   JOIN pg_catalog.pg_class AS c ON c.oid = d.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace AND (d.schema IS NULL OR n.nspname::pg_catalog.text = d.schema)
  WHERE (SELECT pg_catalog.count(*) FROM pg_catalog.pg_attribute AS a
          WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attname::pg_catalog.text = ANY (d.columns))
-       = pg_catalog.cardinality(d.columns)
- ORDER BY c.oid
+       = pg_catalog.cardinality(d.columns)) AS t
+ ORDER BY t.is_trusted DESC, t.oid
  LIMIT 1000
+), types (root, oid) AS (
+SELECT w.oid, a.atttypid
+  FROM candidates AS w
+  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = w.oid AND a.attnum > 0 AND NOT a.attisdropped
+ WHERE a.atttypid >= 16384::pg_catalog.oid
+ UNION
+SELECT t.root, x.oid
+  FROM types AS t
+  JOIN pg_catalog.pg_type AS y ON y.oid = t.oid
+ CROSS JOIN LATERAL (SELECT y.typelem UNION ALL SELECT y.typbasetype
+                      UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range AS r WHERE r.rngtypid = y.oid
+                      UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute AS a
+                                 WHERE a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped) AS x (oid)
+ WHERE x.oid >= 16384::pg_catalog.oid
 ), parts (root, oid) AS (
 SELECT w.oid, w.oid FROM candidates AS w
  UNION
@@ -51,16 +75,24 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
                    JOIN pg_catalog.pg_class AS p ON p.oid = q.oid
                   WHERE q.root = c.oid AND NOT $trusts_part
                   LIMIT 1))::pg_catalog.text AS stranger,
+       (SELECT pg_catalog.jsonb_build_object('owner', $type_owner, 'name', pg_catalog.left(y.typname::pg_catalog.text, 63))
+          FROM types AS t
+          JOIN pg_catalog.pg_type AS y ON y.oid = t.oid
+         WHERE t.root = c.oid AND NOT $trusts_type
+         ORDER BY y.oid
+         LIMIT 1) AS strange_type,
        pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS has_usage,
        pg_catalog.has_table_privilege(c.oid, 'SELECT') AS has_select,
        pg_catalog.row_security_active(c.oid) AS has_row_security,
        (SELECT coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
                  'name', a.attname, 'type', a.atttypid::pg_catalog.int8, 'is_enum', y.typtype = 'e',
                  'labels', (SELECT coalesce(pg_catalog.jsonb_agg(e.enumlabel), '[]')
-                              FROM pg_catalog.pg_enum AS e WHERE e.enumtypid = y.oid))), '[]')
+                              FROM pg_catalog.pg_enum AS e
+                             WHERE e.enumtypid = y.oid AND e.enumlabel::pg_catalog.text IN (SELECT l.name FROM labels AS l)))), '[]')
           FROM pg_catalog.pg_attribute AS a
           JOIN pg_catalog.pg_type AS y ON y.oid = a.atttypid
-         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns
+         WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+           AND a.attname::pg_catalog.text IN (SELECT u.name FROM uses AS u)) AS columns
   FROM candidates AS w
   JOIN pg_catalog.pg_class AS c ON c.oid = w.oid
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace

@@ -3,6 +3,8 @@
 //! They read the functions below the system views (`src/backend/catalog/system_views.sql`) wherever there is one,
 //! so that a poll opens no catalog and waits for no lock on one.
 
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use locktop_tasks::sql::{fill, without_comments};
@@ -74,7 +76,12 @@ pub(super) const RATE_LIMITS: &str = include_str!("../../assets/sql/rate_limits.
 pub(super) const ID_GENERATORS: &str = include_str!("../../assets/sql/id_generators.sql");
 
 /// What the statement is called that guards a table before it is read.
-pub(super) const GUARD: &str = "locktop_guard";
+pub(super) fn guard() -> &'static str {
+    // Random: a session that a pooler lends may have one left by somebody.
+    static NAME: LazyLock<String> =
+        LazyLock::new(|| format!("locktop_guard_{:016x}", RandomState::new().hash_one(0)));
+    &NAME
+}
 
 /// `pg_locks`: all of it, or, where it is `narrow`, advisory and awaited locks only; without those of `quiet` sessions.
 pub(super) fn locks(narrow: bool, quiet: bool) -> String {
@@ -98,10 +105,13 @@ pub(super) fn tables_find(owners: &TrustedOwners) -> String {
     )
 }
 
-/// Prepares what guards a table before it is read, under the name [`GUARD`], and says how tables are read from then on.
+/// Prepares what guards a table before it is read, under the name [`guard`], and says how tables are read from then on.
 pub(super) fn reading(owners: &TrustedOwners) -> String {
     let guard = owners.table_guard("$1", "$2", "$3", false);
-    format!("PREPARE {GUARD} (pg_catalog.oid, pg_catalog.name, pg_catalog.name) AS {guard}; {PLANS}")
+    format!(
+        "PREPARE {} (pg_catalog.oid, pg_catalog.name, pg_catalog.name) AS {guard}; {PLANS}",
+        self::guard()
+    )
 }
 
 /// How the tables of users are read: by an index wherever there is one, whatever the planner believes of their rows. Its numbers

@@ -1,6 +1,6 @@
 //! Which installations there are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use locktop_tasks::sql::{fill, without_comments};
@@ -29,10 +29,19 @@ pub(super) struct FoundTable {
     is_temporary: bool,
     /// Who owns it, a part of it or its schema, and is not trusted.
     stranger: Option<String>,
+    /// The type of a column whose owner is not trusted.
+    strange_type: Option<StrangeType>,
     has_usage: bool,
     has_select: bool,
     has_row_security: bool,
     columns: Vec<FoundColumn>,
+}
+
+/// A type of somebody: casts of it are his functions.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct StrangeType {
+    owner: String,
+    name: String,
 }
 
 /// A column of it.
@@ -78,6 +87,8 @@ pub(super) async fn find(
             ("$table_owner", &TrustedOwners::name("c.relowner")),
             ("$part_owner", &TrustedOwners::name("p.relowner")),
             ("$schema_owner", &TrustedOwners::name("n.nspowner")),
+            ("$trusts_type", &owners.trusts("y.typowner")),
+            ("$type_owner", &TrustedOwners::name("y.typowner")),
         ],
     );
     let rows = scope.alone(client, client.query_typed(&statement, &[])).await?;
@@ -95,10 +106,21 @@ fn wanted(adapters: &[Arc<Adapter>]) -> String {
                 TableName::Exact(name) => (Some(&**name), None),
                 TableName::Suffix(suffix) => (None, Some(&**suffix)),
             };
-            serde_json::json!({"name": name, "suffix": suffix, "schema": adapter.schema.as_deref(), "columns": columns})
+            let needs = || needs(adapter).filter(|need| need.table == rule.key);
+            let uses: BTreeSet<&str> =
+                columns.iter().copied().chain(needs().map(|need| &*need.column)).collect();
+            let labels: BTreeSet<&str> = needs().filter_map(|need| need.label.as_deref()).collect();
+            serde_json::json!({"name": name, "suffix": suffix, "schema": adapter.schema.as_deref(), "columns": columns,
+                "uses": uses, "labels": labels})
         })
     });
     serde_json::Value::Array(each.collect()).to_string()
+}
+
+/// All that its versions and queries need.
+fn needs(adapter: &Adapter) -> impl Iterator<Item = &Need> {
+    let versions = adapter.versions.iter().flat_map(|version| &version.needs);
+    versions.chain(adapter.queries.iter().flat_map(|query| &query.needs))
 }
 
 /// The installations of one adapter among these tables.
@@ -172,6 +194,14 @@ fn refusal(tables: &[&FoundTable]) -> Option<Text> {
     {
         let (table, remedy) = (table.label(), remedy(stranger));
         return Some(format!("{table} belongs to {stranger}, who is not trusted; {remedy}").into());
+    }
+    if let Some((table, of)) = tables.iter().find_map(|table| Some((table, table.strange_type.as_ref()?))) {
+        let (table, StrangeType { owner, name }) = (table.label(), of);
+        let remedy = remedy(owner);
+        return Some(
+            format!("a column of {table} has the type {name} of {owner}, who is not trusted; {remedy}")
+                .into(),
+        );
     }
     if let Some(table) = tables.iter().find(|table| !table.has_usage) {
         let schema = crate::text::identifier(&table.schema);

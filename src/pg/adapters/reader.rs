@@ -136,6 +136,11 @@ impl Adapters {
         }
     }
 
+    /// Whether something is read just now.
+    pub(in crate::pg) fn is_reading(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| !pending.is_finished())
+    }
+
     /// What was read so far.
     pub(in crate::pg) fn rows(&self) -> Arc<Vec<InstallationRows>> {
         Arc::clone(&self.rows)

@@ -91,7 +91,7 @@ pub(super) async fn give_back(
 ) -> Result<(), Error> {
     // The driver closes each as soon as nobody has it any more, in the order of what is sent.
     drop(statements);
-    let guard = if reads { format!("; DEALLOCATE {}", sql::GUARD) } else { String::new() };
+    let guard = if reads { format!("; DEALLOCATE {}", sql::guard()) } else { String::new() };
     match client.batch_execute(&format!("ROLLBACK{guard}")).await {
         // Where it never was there, there is nothing to take back.
         Err(error) if refusal(&error).is_none() => Err(error),

@@ -121,6 +121,11 @@ impl NameCache {
         self.rights.clone()
     }
 
+    /// Whether a question is under way.
+    pub(super) fn is_asking(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| !pending.is_finished())
+    }
+
     /// In order.
     pub(super) fn database_oids(&self) -> Vec<u32> {
         let mut oids: Vec<u32> = self.names.databases.keys().copied().collect();

@@ -284,7 +284,17 @@ impl Session {
     /// Waits, between two polls, until nobody answers any more at the other end.
     pub async fn silence(&self) -> PollError {
         // One is ours, and one is kept for whoever has none: [`crate::feed::lines`].
-        pulse::silence(&self.client, || Arc::strong_count(&self.client) > 2).await
+        let mine = || 2 + self.lookups();
+        pulse::silence(&self.client, || Arc::strong_count(&self.client) > mine()).await
+    }
+
+    /// Look-ups under way beside the poll. In a silence they wait as long as anybody.
+    fn lookups(&self) -> usize {
+        let Self { names, tasks, systems, adapters, .. } = self;
+        [names.is_asking(), tasks.is_looking(), systems.is_looking(), adapters.is_reading()]
+            .into_iter()
+            .map(usize::from)
+            .sum()
     }
 
     async fn scan(&mut self, before: Option<&Snapshot>, statements: &Statements) -> Scan {

@@ -126,6 +126,11 @@ impl Systems {
         }
     }
 
+    /// Whether somebody looks for tables just now.
+    pub(super) fn is_looking(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| !pending.is_finished())
+    }
+
     /// Whether there is anything to be read.
     pub(super) fn reads(&self) -> bool {
         let Readers { leases, counts, items, limits, generators } = &self.readers;

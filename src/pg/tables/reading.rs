@@ -15,7 +15,7 @@ use super::{Columns, Refusal, Table};
 use crate::model::Text;
 use crate::pg::poll::SectionError;
 use crate::pg::scope::Scope;
-use crate::pg::sql::GUARD;
+use crate::pg::sql::guard;
 use crate::pg::trust::{remedy, untrusted};
 
 /// How a table is read.
@@ -68,7 +68,7 @@ impl Plan {
         }
         for table in tables {
             let (schema, name) = (escape_literal(&table.schema), escape_literal(&table.name));
-            let _ = writeln!(sql, "EXECUTE {GUARD}({}, {schema}, {name});", table.oid);
+            let _ = writeln!(sql, "EXECUTE {}({}, {schema}, {name});", guard(), table.oid);
         }
         sql.push_str("SELECT pg_catalog.encode(pg_catalog.record_send(q), 'hex') AS found FROM (\n");
         sql.push_str(query);

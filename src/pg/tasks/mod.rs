@@ -114,6 +114,11 @@ impl Tasks {
         }
     }
 
+    /// Whether somebody looks for tables just now.
+    pub(super) fn is_looking(&self) -> bool {
+        self.pending.as_ref().is_some_and(|pending| !pending.is_finished())
+    }
+
     /// Whether there is anything to be read.
     pub(super) fn reads(&self) -> bool {
         !self.readers.is_empty()

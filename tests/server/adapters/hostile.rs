@@ -179,3 +179,75 @@ async fn a_query_that_names_a_strangers_table_is_not_planned() {
         ground.is_clean("a query that names it");
     }
 }
+
+/// Casts of a type are its owner's functions, and no search path keeps them away: of a table that is trusted the types have to be, too.
+#[tokio::test]
+async fn nothing_is_read_that_has_a_column_of_a_strangers_type() {
+    const TYPES: &str = "
+        CREATE TYPE evil.prio AS ENUM ('1', '2');
+        CREATE FUNCTION evil.as_int(evil.prio) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'PWNED'; END $$;
+        CREATE CAST (evil.prio AS int) WITH FUNCTION evil.as_int(evil.prio) AS IMPLICIT;
+        CREATE TYPE evil.words AS ENUM ('m');
+        CREATE FUNCTION evil.as_text(evil.words) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'PWNED'; END $$;
+        CREATE CAST (evil.words AS text) WITH FUNCTION evil.as_text(evil.words) AS IMPLICIT;
+        GRANT USAGE ON SCHEMA evil TO PUBLIC;";
+    const TABLES: &str = "
+        CREATE DOMAIN important AS evil.prio;
+        CREATE TYPE river_job_state AS ENUM ('available', 'scheduled', 'running', 'retryable', 'completed', 'discarded');
+        CREATE TABLE river_job (id bigint PRIMARY KEY, state river_job_state, attempt smallint, attempted_at timestamptz, attempted_by text[],
+            scheduled_at timestamptz, kind text, finalized_at timestamptz, queue text, priority important, max_attempts smallint,
+            metadata jsonb DEFAULT '{}', errors jsonb[]);
+        CREATE TABLE river_leader (leader_id text, elected_at timestamptz, expires_at timestamptz);
+        INSERT INTO river_job VALUES (1, 'running', 1, now(), '{w}', now(), 'k', NULL, 'q', '1', 3);
+        CREATE TABLE que_jobs (id bigint PRIMARY KEY, job_class text, run_at timestamptz, error_count int, queue text, finished_at timestamptz,
+            expired_at timestamptz, priority int, last_error_message evil.words);
+        CREATE TABLE que_lockers (pid int, worker_count int, ruby_pid int, ruby_hostname text);
+        INSERT INTO que_jobs VALUES (1, 'c', now(), 0, 'q', NULL, NULL, 1, 'm');
+        GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC; ALTER SCHEMA public OWNER TO postgres";
+    for version in one_version() {
+        let ground = Ground::new(version).await;
+        ground.run("mallory", TYPES).await;
+        ground.run("postgres", TABLES).await;
+        for role in ["boss", "monitor"] {
+            let client = ground.client_as(role, "locktop").await;
+            let found = survey(&client, &TrustedOwners::default(), &all()).await.unwrap();
+            let reasons: Vec<_> = found.iter().map(|one| one.refused.as_deref().unwrap_or("read")).collect();
+            let expected = [("que_jobs", "words"), ("river_job", "prio")].map(|(table, name)| {
+                format!(
+                    "a column of public.{table} has the type {name} of mallory, who is not trusted; \
+                     --trust-owner mallory, or trusted_owners = [\"mallory\"] in the config, allows it"
+                )
+            });
+            assert_eq!(reasons, expected, "{role}");
+            assert!(!format!("{found:?}").contains("PWNED"));
+        }
+        let client = ground.client_as("boss", "locktop").await;
+        let trusted: TrustedOwners = ["mallory".to_owned()].into_iter().collect();
+        let found = survey(&client, &trusted, &all()).await.unwrap();
+        assert!(format!("{found:?}").contains("PWNED"), "the traps are good: {found:?}");
+    }
+}
+
+/// Nor do a thousand tables of somebody hide a good one, and what he names in them does not make the answer large.
+#[tokio::test]
+async fn decoys_hide_nothing() {
+    const DECOYS: &str = "
+        DO $$ BEGIN
+            EXECUTE 'CREATE TYPE evil.e AS ENUM (' || (SELECT string_agg(quote_literal(lpad(i::text, 63, 'x')), ',') FROM generate_series(1, 500) i) || ')';
+            FOR i IN 1..1000 LOOP
+                EXECUTE format('CREATE TABLE evil.%I (sched_name text, instance_name text, last_checkin_time int, checkin_interval int, a evil.e, b evil.e)',
+                    i || 'scheduler_state');
+            END LOOP;
+        END $$";
+    const GOOD: &str = "CREATE TABLE shedlock (name text PRIMARY KEY, lock_until timestamp, locked_at timestamp, locked_by text);
+        ALTER SCHEMA public OWNER TO postgres";
+    for version in one_version() {
+        let ground = Ground::new(version).await;
+        ground.run("mallory", DECOYS).await;
+        ground.run("postgres", GOOD).await;
+        let client = ground.client_as("boss", "locktop").await;
+        let found = survey(&client, &TrustedOwners::default(), &all()).await.unwrap();
+        let good: Vec<_> = found.iter().filter(|one| one.refused.is_none()).collect();
+        assert!(good.len() == 1 && &*good[0].adapter.name == "shedlock", "{good:?}");
+    }
+}

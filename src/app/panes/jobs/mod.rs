@@ -181,12 +181,23 @@ fn read_at(rows: &InstallationRows) -> Option<crate::model::Timestamp> {
     rows.jobs.values().filter_map(|read| read.section.taken_at).max()
 }
 
-/// `GoodJob · River jobs · 3 lost · 1 not read`
+/// Systems that the title names.
+const NAMED: usize = 3;
+
+/// `GoodJob · River jobs · 3 lost · 1 system not read`
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let installations = &context.snapshot.adapters;
     let (refused, read): (Vec<_>, Vec<_>) =
         installations.iter().partition(|rows| rows.installation.refused.is_some());
-    let mut facts: Vec<Fact> = read.iter().take(4).map(|rows| (name(rows), Tone::Plain)).collect();
+    // Those with jobs come first; the rows say which each is of.
+    let has_jobs = |rows: &&InstallationRows| rows.jobs.values().any(|read| !read.section.rows.is_empty());
+    let (busy, idle): (Vec<_>, Vec<_>) = read.into_iter().partition(has_jobs);
+    let all = busy.len() + idle.len();
+    let named = busy.into_iter().chain(idle).take(NAMED);
+    let mut facts: Vec<Fact> = named.map(|rows| (name(rows), Tone::Plain)).collect();
+    if all > NAMED {
+        facts.push((count(all - NAMED, "other system", "other systems"), Tone::Plain));
+    }
     let lost = context.view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
     if lost > 0 {
         facts.push((format!("{lost} lost"), Tone::Critical));
