@@ -252,6 +252,33 @@ async fn learn_on(client: &tokio_postgres::Client, limits: &Limits, sql: &str) -
     locktop::pg::learn::ask(client, limits, sql).await.map(drop).map_err(|error| error.to_string())
 }
 
+/// A cast is a function of its type's owner, who may be anybody while the table is ours.
+#[tokio::test]
+async fn a_table_with_a_column_of_a_strangers_type_is_not_asked() {
+    let info = database(server().await).await;
+    let role = format!("typist_{}", info.dbname());
+    let admin = open(&info).await.client;
+    let planted = format!(
+        "CREATE ROLE {role}; CREATE SCHEMA s AUTHORIZATION {role}; SET ROLE {role};
+         CREATE TYPE s.words AS ENUM ('m');
+         CREATE FUNCTION s.as_text(s.words) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'PWNED'; END $$;
+         CREATE CAST (s.words AS text) WITH FUNCTION s.as_text(s.words) AS IMPLICIT;
+         RESET ROLE; CREATE TABLE jobs (key int, names s.words[], name s.words); INSERT INTO jobs VALUES (5, NULL, 'm')"
+    );
+    admin.batch_execute(&planted).await.unwrap();
+    let asked = "select key, name::text from jobs";
+    let limits = Limits::default();
+    let client = open_plain(&info, &limits).await.unwrap().client;
+    let refused = learn_on(&client, &limits, asked).await.unwrap_err();
+    assert!(
+        refused.contains(&format!("of a column of public.jobs belongs to {role}, who is not trusted")),
+        "{refused}"
+    );
+    let trusted_owners = [role].into_iter().collect();
+    let run = learn_on(&client, &Limits { trusted_owners, ..limits }, asked).await.unwrap_err();
+    assert!(run.contains("PWNED"), "the trap is good: {run}");
+}
+
 #[tokio::test]
 async fn another_database_is_asked_where_it_is() {
     let server = server().await;

@@ -140,6 +140,8 @@ impl TrustedOwners {
                 ("$trusts_table", self.trusts("c.relowner")),
                 ("$trusts_schema", self.trusts("n.nspowner")),
                 ("$schema_owner", Self::name("n.nspowner")),
+                ("$trusts_type", self.trusts("y.typowner")),
+                ("$type_owner", Self::name("y.typowner")),
                 ("$mark", MARK.to_owned()),
             ],
         )

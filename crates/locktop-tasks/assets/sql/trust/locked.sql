@@ -1,5 +1,5 @@
 -- Fails where a relation that this transaction has locked, which a statement does as soon as it names it, or a part of one, belongs to
--- somebody whom we do not trust. Its error repeats the reason; without one it has no row.
+-- somebody whom we do not trust, or has a column of a type that does: a cast of it is a function of his. Its error repeats the reason; without one it has no row.
 WITH RECURSIVE named (oid) AS (
 SELECT l.relation
   FROM pg_catalog.pg_locks AS l
@@ -9,13 +9,35 @@ SELECT l.relation
 SELECT i.inhrelid
   FROM named AS n
   JOIN pg_catalog.pg_inherits AS i ON i.inhparent = n.oid
+), types (relation, oid) AS (
+SELECT n.oid, a.atttypid
+  FROM named AS n
+  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = n.oid AND a.attnum > 0 AND NOT a.attisdropped
+ WHERE a.atttypid >= 16384::pg_catalog.oid
+ UNION
+SELECT t.relation, x.oid
+  FROM types AS t
+  JOIN pg_catalog.pg_type AS y ON y.oid = t.oid
+ CROSS JOIN LATERAL (SELECT y.typelem UNION ALL SELECT y.typbasetype
+                      UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range AS r WHERE r.rngtypid = y.oid
+                      UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute AS a
+                                 WHERE a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped) AS x (oid)
+ WHERE x.oid >= 16384::pg_catalog.oid
 )
 SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
-  FROM (SELECT (SELECT pg_catalog.format('table %s.%s belongs to %s', n.nspname, c.relname,
+  FROM (SELECT coalesce(
+               (SELECT pg_catalog.format('table %s.%s belongs to %s', n.nspname, c.relname,
                                          CASE WHEN $trusts_table THEN $schema_owner ELSE pg_catalog.pg_get_userbyid(c.relowner) END)
                   FROM named
                   JOIN pg_catalog.pg_class AS c ON c.oid = named.oid
                   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                  WHERE NOT $trusts_table OR (NOT $trusts_schema AND c.relkind <> 'i')
-                 LIMIT 1) AS reason) AS w
+                 LIMIT 1),
+               (SELECT pg_catalog.format('type %s of a column of %s.%s belongs to %s', y.typname, n.nspname, c.relname, $type_owner)
+                  FROM types AS t
+                  JOIN pg_catalog.pg_class AS c ON c.oid = t.relation
+                  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+                  JOIN pg_catalog.pg_type AS y ON y.oid = t.oid
+                 WHERE NOT $trusts_type
+                 LIMIT 1)) AS reason) AS w
  WHERE w.reason IS NOT NULL
