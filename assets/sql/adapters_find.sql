@@ -2,9 +2,8 @@
 -- name of a table, or the end of one, the columns that it must have, and the schema where only one counts. Nothing here opens a table, so
 -- nothing waits for one that is locked, and nothing of a table is evaluated.
 --
--- A stranger is who owns the table, its schema or a part of it without being trusted. Who owns the type of a column may have made casts of
--- it, which are functions of his and run wherever a query casts the column: so all types have to be trusted owners' too, or the server's own
--- (below FirstNormalObjectId, src/include/access/transam.h). Those whom we trust come first, so that a thousand tables of somebody hide none.
+-- A stranger is who owns the table, its schema or a part of it, or the type of a column, without being trusted. Those whom we trust come
+-- first, so that a thousand tables of somebody hide none.
 -- Of columns and labels only those come that an adapter asks for: anybody may make enormous ones.
 WITH RECURSIVE wanted AS (
 SELECT w.name, w.suffix, w.schema, w.columns, w.uses, w.labels
@@ -42,21 +41,7 @@ SELECT DISTINCT c.oid, $trusts_table AND $trusts_schema AS is_trusted
        = pg_catalog.cardinality(d.columns)) AS t
  ORDER BY t.is_trusted DESC, t.oid
  LIMIT 1000
-), types (root, oid) AS (
-SELECT w.oid, a.atttypid
-  FROM candidates AS w
-  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = w.oid AND a.attnum > 0 AND NOT a.attisdropped
- WHERE a.atttypid >= 16384::pg_catalog.oid
- UNION
-SELECT t.root, x.oid
-  FROM types AS t
-  JOIN pg_catalog.pg_type AS y ON y.oid = t.oid
- CROSS JOIN LATERAL (SELECT y.typelem UNION ALL SELECT y.typbasetype
-                      UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range AS r WHERE r.rngtypid = y.oid
-                      UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute AS a
-                                 WHERE a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped) AS x (oid)
- WHERE x.oid >= 16384::pg_catalog.oid
-), parts (root, oid) AS (
+), $types, parts (root, oid) AS (
 SELECT w.oid, w.oid FROM candidates AS w
  UNION
 SELECT p.root, i.inhrelid
@@ -78,7 +63,7 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
        (SELECT pg_catalog.jsonb_build_object('owner', $type_owner, 'name', pg_catalog.left(y.typname::pg_catalog.text, 63))
           FROM types AS t
           JOIN pg_catalog.pg_type AS y ON y.oid = t.oid
-         WHERE t.root = c.oid AND NOT $trusts_type
+         WHERE t.relation = c.oid AND NOT $trusts_type
          ORDER BY y.oid
          LIMIT 1) AS strange_type,
        pg_catalog.has_schema_privilege(n.oid, 'USAGE') AS has_usage,

@@ -155,6 +155,9 @@ pub(super) fn settings() -> String {
     without_comments(SETTINGS)
 }
 
+/// Where nobody goes on with a transaction behind a pooler, it must not keep the session of others for long.
+pub(super) const IDLE: &str = "SET idle_in_transaction_session_timeout = 10000";
+
 /// A long text, for glibc: once a block of its size was freed, it no longer gives memory back after every statement, to take it again page by
 /// page (`mallopt(3)`, `M_MMAP_THRESHOLD`), which costs a tenth of the server's time for a poll. It takes 15 ms, once in a session.
 pub(super) const KEEP_MEMORY: &str =

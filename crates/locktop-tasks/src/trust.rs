@@ -25,6 +25,8 @@ const SCHEMA: &str = include_str!("../assets/sql/trust/schema.sql");
 const RUNS: &str = include_str!("../assets/sql/trust/runs.sql");
 /// The tables that a statement has named.
 const LOCKED: &str = include_str!("../assets/sql/trust/locked.sql");
+/// The types of columns.
+const TYPES: &str = include_str!("../assets/sql/trust/types.sql");
 /// A search path of schemas that are trusted.
 const TRUSTED_PATH: &str = include_str!("../assets/sql/trust/path.sql");
 /// How the error of a guard begins, in the value that the server repeats.
@@ -81,6 +83,13 @@ impl TrustedOwners {
             "pg_catalog.pg_get_userbyid(CASE WHEN {oid} = {DATABASE_OWNER} THEN (SELECT td.datdba FROM pg_catalog.pg_database AS td \
              WHERE td.datname = pg_catalog.current_database()) ELSE {oid} END)"
         )
+    }
+
+    /// A table expression for `WITH RECURSIVE`, `types (relation, oid)`: the types that the columns of some relations are made of, beside the
+    /// server's own. `of` is a table expression before it, with a column `oid`.
+    #[must_use]
+    pub fn types(of: &str) -> String {
+        fill(&without_comments(TYPES), &[("$of", of)])
     }
 
     /// A statement that fails unless the table of this OID has this name, is an ordinary or partitioned one, and belongs, with its
@@ -140,6 +149,7 @@ impl TrustedOwners {
                 ("$trusts_table", self.trusts("c.relowner")),
                 ("$trusts_schema", self.trusts("n.nspowner")),
                 ("$schema_owner", Self::name("n.nspowner")),
+                ("$types", Self::types("named")),
                 ("$trusts_type", self.trusts("y.typowner")),
                 ("$type_owner", Self::name("y.typowner")),
                 ("$mark", MARK.to_owned()),

@@ -87,6 +87,7 @@ pub(super) async fn find(
             ("$table_owner", &TrustedOwners::name("c.relowner")),
             ("$part_owner", &TrustedOwners::name("p.relowner")),
             ("$schema_owner", &TrustedOwners::name("n.nspowner")),
+            ("$types", &TrustedOwners::types("candidates")),
             ("$trusts_type", &owners.trusts("y.typowner")),
             ("$type_owner", &TrustedOwners::name("y.typowner")),
         ],

@@ -1,7 +1,7 @@
 //! What stays the same for as long as a connection lives.
 
 use super::sections::raw;
-use crate::model::snapshot::{Keepalives, Pooling, Replay, Server};
+use crate::model::snapshot::{Keepalives, Pooling, Replay, Server, Tls};
 use crate::model::{Text, Timestamp};
 use crate::pg::decode::encoding::Encoding;
 use crate::pg::decode::value::{boolean, float8, int4, oid, text, timestamp};
@@ -28,7 +28,7 @@ pub(super) fn identity_of(row: &tokio_postgres::Row) -> Server {
         host: Text::default(),
         port: 0,
         pooling: Pooling::None,
-        tls: crate::model::snapshot::Tls::None,
+        tls: Tls::None,
         version_num: positive(0),
         version,
         in_recovery: false,

@@ -4,7 +4,7 @@
 //! settings with it, for a setting belongs to its transaction (PostgreSQL's documentation, "SET"). Prepared statements do not, and are
 //! closed before, by name. Where the connection breaks in between, a pooler closes the session too, since a transaction is open in it.
 
-use futures_util::future::{join, join3};
+use futures_util::future::join3;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, SimpleQueryMessage};
 
@@ -21,9 +21,6 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY";
 /// The same, and says whose session it is. What it was left with is not ours, so that the path is pinned each time.
 const BEGIN_PINNED: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL search_path = pg_catalog, pg_temp; \
      SET LOCAL standard_conforming_strings = on; SELECT pg_catalog.pg_backend_pid()";
-
-/// Where nobody goes on with it, a transaction must not keep the session of others for long.
-const IDLE: &str = "SET idle_in_transaction_session_timeout = 10000";
 
 /// How a session is had, for one poll after the other.
 #[derive(Debug)]
@@ -63,13 +60,13 @@ impl Loan {
     pub(super) async fn begin(&self, client: &Client, reads: bool) -> Result<Lent, PollError> {
         let lost = |error: Error| PollError::Lost(message(&error));
         let own_pid = begin(client).await.map_err(lost)?;
-        let (set, (reading, idle), statements) = join3(
+        let (set, reading, statements) = join3(
             opening::settings(client, &self.limits, &self.path, Scope::Open),
-            join(client.batch_execute(if reads { &self.reading } else { "" }), client.batch_execute(IDLE)),
+            client.batch_execute(if reads { &self.reading } else { "" }),
             Box::pin(Statements::prepare(client)),
         )
         .await;
-        set.and(reading).and(idle).map_err(lost)?;
+        set.and(reading).map_err(lost)?;
         Ok(Lent { statements: statements.map_err(lost)?, own_pid })
     }
 }

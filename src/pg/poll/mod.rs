@@ -4,6 +4,8 @@
 //! one that fails makes its own section stale and no other. The order is that of the wait graph's rule 5: first
 //! `pg_blocking_pids` of processes that the scan before saw waiting, then the new scan. The server's clock is read
 //! last, so that no age is negative. Nothing in a poll opens a catalog; names are looked up beside it (the module `names`).
+//!
+//! Behind a pooler that lends sessions by the transaction all of a poll is one, and what is looked up beside it is in it too (the module `loan`).
 
 mod announced;
 mod identity;

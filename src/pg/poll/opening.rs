@@ -124,7 +124,7 @@ pub(super) async fn settings(
     let timeouts = sql::timeouts(limits.statement_timeout, limits.lock_timeout);
     let settings = match scope {
         Scope::Own => format!("{}; {}", sql::settings(), sql::KEEP_MEMORY),
-        Scope::Open => sql::settings(),
+        Scope::Open => format!("{}; {}", sql::settings(), sql::IDLE),
     };
     let (timeouts, settings, kept) = futures_util::future::join3(
         client.batch_execute(&timeouts),

@@ -5,6 +5,7 @@
 //! compressed by zstd with the look before as its prefix.
 
 mod activity;
+mod adapter_rows;
 mod adapters;
 mod cell;
 pub mod container;

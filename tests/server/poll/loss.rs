@@ -1,7 +1,10 @@
 //! Servers that fall silent or go away.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use locktop::config::adapter::built_in;
+use locktop::demo::postgres::{EmbeddedServer, Options};
 use locktop::feed::spare::Spare;
 use locktop::pg::poll::{Limits, PollError, Session};
 use rustix::process::{Pid, Signal, kill_process};
@@ -73,4 +76,30 @@ async fn a_connection_that_ends_within_a_poll_says_why() {
         assert!(!reason.is_empty() && !reason.contains("SQLSTATE"), "{reason}");
     })
     .await;
+}
+
+/// What is read beside the poll waits as long as anybody in a silence, and hides it from nobody.
+#[tokio::test]
+async fn silence_is_noticed_while_something_is_read_beside_the_poll() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let adapters: Vec<_> = built_in().unwrap().into_iter().map(Arc::new).collect();
+    let long = Duration::from_secs(60);
+    let limits = Limits {
+        adapters: adapters.into(),
+        lock_timeout: long,
+        statement_timeout: long,
+        ..Limits::default()
+    };
+    let mut session = Session::open(&info(&server), limits).await.unwrap();
+    let admin = client(&info(&server)).await;
+    // The search for job systems reads it, and nothing in a poll does.
+    admin.batch_execute("BEGIN; LOCK TABLE pg_catalog.pg_enum IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    session.poll(None).await.unwrap();
+    let waits = "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'pg_enum'::regclass AND NOT granted)";
+    wait_until("it is being read", async || admin.query_one(waits, &[]).await.unwrap().get(0)).await;
+    let backend = Pid::from_raw(session.server().own_pid).unwrap();
+    kill_process(backend, Signal::STOP).unwrap();
+    let noticed = tokio::time::timeout(TIMEOUT, session.silence()).await;
+    kill_process(backend, Signal::CONT).unwrap();
+    assert!(matches!(noticed, Ok(PollError::Timeout(_))), "{noticed:?}");
 }

@@ -9,21 +9,7 @@ SELECT l.relation
 SELECT i.inhrelid
   FROM named AS n
   JOIN pg_catalog.pg_inherits AS i ON i.inhparent = n.oid
-), types (relation, oid) AS (
-SELECT n.oid, a.atttypid
-  FROM named AS n
-  JOIN pg_catalog.pg_attribute AS a ON a.attrelid = n.oid AND a.attnum > 0 AND NOT a.attisdropped
- WHERE a.atttypid >= 16384::pg_catalog.oid
- UNION
-SELECT t.relation, x.oid
-  FROM types AS t
-  JOIN pg_catalog.pg_type AS y ON y.oid = t.oid
- CROSS JOIN LATERAL (SELECT y.typelem UNION ALL SELECT y.typbasetype
-                      UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range AS r WHERE r.rngtypid = y.oid
-                      UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute AS a
-                                 WHERE a.attrelid = y.typrelid AND a.attnum > 0 AND NOT a.attisdropped) AS x (oid)
- WHERE x.oid >= 16384::pg_catalog.oid
-)
+), $types
 SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
   FROM (SELECT coalesce(
                (SELECT pg_catalog.format('table %s.%s belongs to %s', n.nspname, c.relname,
