@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use locktop::model::adapter;
 use locktop::model::backend::{Backend, State};
 use locktop::model::finding::{self, Finding};
 use locktop::model::held::{self, HeldSince};
@@ -194,7 +195,8 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
     let tasks = board(&snapshot);
     let leases = lease::Board::of(&snapshot);
     let queue = work_queue::Board::of(&snapshot, &Thresholds::default());
-    let findings = findings(&snapshot, &graph, &index, (&tasks, &leases, &queue));
+    let adapters = adapter::Watch::default().look(&snapshot, &Thresholds::default());
+    let findings = findings(&snapshot, &graph, &index, (&tasks, &leases, &queue, &adapters));
     let taken = snapshot.taken_at;
     let samples = (0..60u32)
         .map(|back| Sample {
@@ -221,7 +223,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         index: Arc::new(index),
         tasks: Arc::new(tasks),
         leases: Arc::new(leases),
-        adapters: Arc::default(),
+        adapters: Arc::new(adapters),
         queue: Arc::new(queue),
         findings: Arc::new(findings),
         series: Arc::new(Series { samples, waiting_since }),
@@ -247,7 +249,7 @@ fn findings(
     snapshot: &Snapshot,
     graph: &WaitGraph,
     index: &SnapshotIndex,
-    (tasks, leases, queue): (&Board, &lease::Board, &work_queue::Board),
+    (tasks, leases, queue, adapters): (&Board, &lease::Board, &work_queue::Board, &adapter::Board),
 ) -> Vec<Finding> {
     finding::find(finding::Scene {
         snapshot,
@@ -256,7 +258,7 @@ fn findings(
         tasks,
         leases,
         queue,
-        adapters: &locktop::model::adapter::Board::default(),
+        adapters,
         deadlocks: &finding::Deadlocks::default(),
         new_roots: &finding::NewRoots::default(),
         lock_names: &LockNames::default(),

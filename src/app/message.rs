@@ -6,6 +6,7 @@ use super::keymap::Action;
 use super::page::FindingId;
 use super::panes::Pane;
 use crate::keys::Key;
+use crate::model::adapter::Parts;
 use crate::model::plan::{ActionCommand, RecoveryPlan, Report, Request};
 use crate::model::timeline::{PastView, Step};
 use crate::model::view::{TargetId, View};
@@ -65,6 +66,8 @@ pub enum Effect {
     Refresh,
     /// Poll at another interval, in seconds.
     SetInterval(f64),
+    /// The screen shows these parts of job systems of others, and no other.
+    Watch(Parts),
     /// Go to another look, from the view with this number; it comes as [`Message::Past`].
     Go {
         /// The number of the view.

@@ -38,6 +38,7 @@ use screens::{Has, Screen};
 use update::Going;
 pub use update::Replay;
 
+use crate::model::adapter::Parts;
 use crate::model::timeline::PastView;
 use crate::model::view::{Link, View};
 
@@ -164,6 +165,8 @@ pub struct App {
     panes: PaneMap<PaneState>,
     /// The target had a lease, or a table of them that cannot be read. It stays so: panes that come and go would move the others.
     lease_seen: bool,
+    /// What the screen shows of the job systems of others, as the poll was told.
+    shown: Parts,
     /// Panes that are out of date.
     stale: Vec<Pane>,
     /// The last number that was given to a question, a command or a dialog.
@@ -207,6 +210,7 @@ impl App {
             page_rows: 10,
             panes: PaneMap::new(PaneState::new),
             lease_seen: false,
+            shown: Parts::NONE,
             stale: Pane::ALL.to_vec(),
             number: 0,
         }
@@ -281,7 +285,7 @@ impl App {
             queue: !systems.counts.is_empty(),
             limits: !systems.limits.is_empty(),
             generators: !systems.generators.is_empty(),
-            adapters: !snapshot.adapters.is_empty(),
+            ..Has::installations(&snapshot.adapters)
         }
     }
 

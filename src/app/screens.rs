@@ -2,6 +2,7 @@
 //! this list.
 
 use super::panes::Pane;
+use crate::model::adapter::{InstallationRows, PartRows};
 
 /// Which tables a database has.
 #[expect(clippy::struct_excessive_bools, reason = "each is a table of its own")]
@@ -19,8 +20,35 @@ pub struct Has {
     pub limits: bool,
     /// Id generators.
     pub generators: bool,
-    /// Job systems of others.
-    pub adapters: bool,
+    /// Jobs of other systems, or a system that cannot be read.
+    pub jobs: bool,
+    /// What other systems start by the clock.
+    pub schedules: bool,
+    /// Leases of other systems.
+    pub other_leases: bool,
+    /// Queues of other systems.
+    pub job_queues: bool,
+    /// Workers of other systems.
+    pub workers: bool,
+}
+
+impl Has {
+    /// What the job systems of others bring.
+    #[must_use]
+    pub fn installations(all: &[InstallationRows]) -> Self {
+        fn is_read<T>(part: &PartRows<T>) -> bool {
+            part.section.taken_at.is_some() || part.section.error.is_some()
+        }
+        let any = |is: fn(&InstallationRows) -> bool| all.iter().any(is);
+        Self {
+            jobs: any(|rows| rows.installation.refused.is_some() || rows.jobs.values().any(is_read)),
+            schedules: any(|rows| is_read(&rows.schedules)),
+            other_leases: any(|rows| is_read(&rows.leases)),
+            job_queues: any(|rows| is_read(&rows.depth) || is_read(&rows.paused)),
+            workers: any(|rows| is_read(&rows.workers)),
+            ..Self::default()
+        }
+    }
 }
 
 /// What a screen is.
@@ -123,7 +151,7 @@ screens! {
         title: "Tasks",
         about: "Scheduled tasks, and the jobs of other systems",
         help: "Tasks: schedules and what runs; jobs of other systems",
-        panes: &[pane(Pane::Tasks), pane(Pane::Jobs)],
+        panes: &[pane(Pane::Tasks), pane(Pane::Jobs), pane(Pane::Schedules)],
         absent: "there are no task tables here; [tables] in the config names some",
     },
     /// Locks that end by themselves.
@@ -133,7 +161,7 @@ screens! {
         title: "Leases",
         about: "Leases",
         help: "Leases: who has what and until when (if there are any)",
-        panes: &[pane(Pane::Leases)],
+        panes: &[pane(Pane::Leases), pane(Pane::OtherLeases)],
         absent: "there are no leases here: no table distlock ([tables] in the config names one), and no --redis",
     },
     /// The work queue; rate limits and id generators.
@@ -141,9 +169,15 @@ screens! {
         key: "6",
         name: "queue",
         title: "Queue",
-        about: "The work queue, rate limits and id generators",
-        help: "Queue: items and workers; rate limits; id generators",
-        panes: &[pane(Pane::Queue), pane(Pane::Limits), pane(Pane::Generators)],
+        about: "Work queues and their workers, rate limits and id generators",
+        help: "Queue: items, queues, workers; rate limits; id generators",
+        panes: &[
+            pane(Pane::Queue),
+            pane(Pane::JobQueues),
+            pane(Pane::Workers),
+            pane(Pane::Limits),
+            pane(Pane::Generators),
+        ],
         absent: "there is no table task_queue, rate_limit or id_generator; [tables] in the config names one",
     },
     /// `pg_stat_activity`.

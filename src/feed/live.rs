@@ -12,6 +12,7 @@ use super::learn::Learned;
 use super::lines::Line;
 use super::record::redact::Redaction;
 use crate::clock;
+use crate::model::adapter::Parts;
 use crate::model::lock_name::LockNames;
 use crate::model::past::Past;
 use crate::model::snapshot::Snapshot;
@@ -46,6 +47,8 @@ pub struct Settings {
 pub struct PollControl {
     /// How often to poll.
     pub interval: watch::Receiver<Duration>,
+    /// What somebody looks at of the job systems of others.
+    pub shown: watch::Receiver<Parts>,
     /// Poll now.
     pub refresh: Arc<Notify>,
 }
@@ -55,7 +58,16 @@ impl PollControl {
     #[must_use]
     pub fn every(interval: Duration) -> (watch::Sender<Duration>, Self) {
         let (sender, interval) = watch::channel(interval);
-        (sender, Self { interval, refresh: Arc::default() })
+        let (_, shown) = watch::channel(Parts::ALL);
+        (sender, Self { interval, shown, refresh: Arc::default() })
+    }
+
+    /// Where to say what somebody looks at; at first nothing of those. Without this it is everything.
+    #[must_use]
+    pub fn showing(&mut self) -> watch::Sender<Parts> {
+        let (sender, shown) = watch::channel(Parts::NONE);
+        self.shown = shown;
+        sender
     }
 }
 
@@ -161,6 +173,7 @@ impl Live {
     pub async fn run(mut self, mut control: PollControl, views: watch::Sender<Arc<View>>) {
         loop {
             let started = clock::monotonic();
+            self.session.watch(*control.shown.borrow());
             let wake = match self.poll(&views).await {
                 Ok(mut snapshot) => {
                     if let Some(redaction) = self.settings.redaction {

@@ -19,6 +19,7 @@ use crate::app::App;
 use crate::app::message::{Effect, Message};
 use crate::clock;
 use crate::feed::history::{self, History};
+use crate::model::adapter::Parts;
 use crate::model::view::{Link, View};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
@@ -37,6 +38,8 @@ pub struct Source {
     pub refresh: Box<dyn Fn() + Send>,
     /// Poll at another interval, in seconds.
     pub set_interval: Box<dyn Fn(f64) + Send>,
+    /// Somebody looks at these parts of job systems of others.
+    pub watch: Box<dyn Fn(Parts) + Send>,
     /// Who carries out what somebody confirms; none where nobody may act.
     pub executor: Option<Executor>,
     /// The looks that are kept; none where none are.
@@ -223,6 +226,7 @@ impl Loop {
                 Effect::Clear => self.clear()?,
                 Effect::Refresh => (self.source.refresh)(),
                 Effect::SetInterval(seconds) => (self.source.set_interval)(seconds),
+                Effect::Watch(parts) => (self.source.watch)(parts),
                 Effect::Go { from, step } => {
                     if let Some(history) = &self.source.history {
                         history.go(from, step);

@@ -21,6 +21,7 @@ use crate::sample;
 
 mod events;
 mod history;
+mod installations;
 mod redis;
 
 struct Stage {

@@ -8,6 +8,7 @@ use crate::app::keymap::Action;
 use crate::app::line::Line;
 use crate::app::screens::Has;
 use crate::model::Timestamp;
+use crate::model::adapter::Parts;
 
 /// A pane, whatever its rows are.
 pub struct Definition {
@@ -24,6 +25,8 @@ pub struct Definition {
     pub order: fn(&Context<'_>, &mut Vec<Row>),
     /// Where the rows come from.
     pub basis: Basis,
+    /// What it shows of the job systems of others.
+    pub parts: Parts,
     /// Whether what it shows is there at all.
     pub is_there: fn(Has) -> bool,
     /// Said where it is not; none: it was only not read yet.
@@ -103,6 +106,7 @@ impl Definition {
             rows,
             order: |_, _| {},
             basis: Basis::View,
+            parts: Parts::NONE,
             is_there: |_| true,
             absent: None,
             empty: "nothing",

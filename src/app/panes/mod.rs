@@ -13,13 +13,18 @@ pub mod events;
 mod facts;
 mod forest;
 pub(super) mod generators;
+mod installations;
+mod job_queues;
+mod job_workers;
 pub(super) mod jobs;
 pub mod leases;
 pub(super) mod limits;
 mod lock_order;
 pub mod locks;
+mod other_leases;
 pub mod queue;
 mod row;
+mod schedules;
 pub mod tasks;
 mod waits;
 mod words;
@@ -91,10 +96,18 @@ panes! {
     Tasks = tasks,
     /// Jobs of other systems.
     Jobs = jobs,
+    /// What other systems start by the clock.
+    Schedules = schedules,
     /// Leases.
     Leases = leases,
+    /// Leases of other systems.
+    OtherLeases = other_leases,
     /// Items of the work queue.
     Queue = queue,
+    /// Queues of other systems.
+    JobQueues = job_queues,
+    /// Workers of other systems.
+    Workers = job_workers,
     /// Rate limits.
     Limits = limits,
     /// Id generators.

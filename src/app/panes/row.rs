@@ -79,6 +79,14 @@ pub enum RowId {
     Lease(LeaseId),
     /// A job of another system.
     Job(TextId),
+    /// What another system starts by the clock.
+    Schedule(TextId),
+    /// A lease of another system.
+    OtherLease(TextId),
+    /// A queue of another system.
+    JobQueue(TextId),
+    /// A worker of another system.
+    Worker(TextId),
     /// An item of the work queue.
     Item(ItemId),
     /// A rate limit.
@@ -101,6 +109,10 @@ impl RowId {
             Self::Task(..) => Pane::Tasks,
             Self::Lease(_) => Pane::Leases,
             Self::Job(_) => Pane::Jobs,
+            Self::Schedule(_) => Pane::Schedules,
+            Self::OtherLease(_) => Pane::OtherLeases,
+            Self::JobQueue(_) => Pane::JobQueues,
+            Self::Worker(_) => Pane::Workers,
             Self::Item(_) => Pane::Queue,
             Self::Limit(_) => Pane::Limits,
             Self::Generator(_) => Pane::Generators,

@@ -31,6 +31,7 @@ impl Place {
             Subject::Lease(id) => Self::Row(RowId::Lease(id)),
             Subject::Item(id) => Self::Row(RowId::Item(id)),
             Subject::Job(id) => Self::Row(RowId::Job(id)),
+            Subject::JobQueue(id) => Self::Row(RowId::JobQueue(id)),
             Subject::Limit(id) => Self::Row(RowId::Limit(id)),
             Subject::Generator(id) => Self::Row(RowId::Generator(id)),
             Subject::Queue => Self::Queue,

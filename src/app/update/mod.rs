@@ -20,6 +20,7 @@ use super::panes::{Pane, RowId};
 use super::screens::Screen;
 use super::{App, Notice, SMALLEST};
 use crate::keys::Key;
+use crate::model::adapter::Parts;
 use crate::model::snapshot::Snapshot;
 use crate::model::view::{Link, View};
 
@@ -29,6 +30,15 @@ const TIMEOUT: f64 = 2.0;
 impl App {
     /// Changes the state by one message.
     pub fn update(&mut self, message: Message) -> Update {
+        let mut update = self.follow(message);
+        let shown = self.panes().into_iter().fold(Parts::NONE, |all, pane| all.and(pane.definition().parts));
+        if std::mem::replace(&mut self.shown, shown) != shown {
+            update.effects.push(Effect::Watch(shown));
+        }
+        update
+    }
+
+    fn follow(&mut self, message: Message) -> Update {
         match message {
             Message::View(_, view) => self.view_arrived(view),
             Message::Key(key) => self.key(key),

@@ -88,7 +88,8 @@ pub(super) async fn show(
         None
     };
     let (views_in, views) = watch::channel(live.view());
-    let (interval, control) = PollControl::every(settings.refresh);
+    let (interval, mut control) = PollControl::every(settings.refresh);
+    let shown = control.showing();
     let refresh = Arc::clone(&control.refresh);
     // There from the start: when all connections are taken it is too late to ask for one.
     // Where nobody may act there is none.
@@ -132,11 +133,14 @@ pub(super) async fn show(
         set_interval: Box::new(move |seconds| {
             interval.send_replace(Duration::from_secs_f64(seconds));
         }),
+        watch: Box::new(move |parts| {
+            shown.send_replace(parts);
+        }),
         executor,
         history,
         asking: Box::new(move |asks| asking.asks(asks)),
     };
-    let exit = runtime::run(app, theme, source).await;
+    let exit = Box::pin(runtime::run(app, theme, source)).await;
     // What it has sent ends by setting everything anew.
     learning.abort();
     let _ = learning.await;

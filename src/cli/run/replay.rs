@@ -71,11 +71,12 @@ async fn show(
         views,
         refresh: Box::new(|| {}),
         set_interval: Box::new(|_| {}),
+        watch: Box::new(|_| {}),
         executor: None,
         history: Some(history),
         asking: Box::new(|_| {}),
     };
-    let exit = runtime::run(app, theme, source).await;
+    let exit = Box::pin(runtime::run(app, theme, source)).await;
     // It ends the screens where it is gone.
     drop(views_in);
     match exit? {

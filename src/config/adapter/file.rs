@@ -127,9 +127,14 @@ fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> 
     let Some(section) = get(table, "evidence").and_then(|value| reader.table("evidence", value)) else {
         return evidence;
     };
-    reader.only(section, " in [evidence]", &["key", "worker_absent", "beat_limit", "age_limit", "pid"]);
+    reader.only(
+        section,
+        " in [evidence]",
+        &["key", "worker_absent", "workers", "beat_limit", "age_limit", "pid"],
+    );
     evidence.has_key = word(reader, section, "key", ["while running", "never"]);
     evidence.absent_is_lost = word(reader, section, "worker_absent", ["lost", "unknown"]);
+    evidence.lists_workers = word(reader, section, "workers", ["listed", "unknown"]);
     evidence.has_session = word(reader, section, "pid", ["session", "unknown"]);
     evidence.beat_limit = limit(reader, section, "beat_limit", adapter);
     evidence.age_limit = limit(reader, section, "age_limit", adapter);

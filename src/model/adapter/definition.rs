@@ -56,6 +56,12 @@ impl Adapter {
         }
     }
 
+    /// How old a sign of life may be, in seconds.
+    #[must_use]
+    pub fn beat_limit(&self) -> Option<f64> {
+        self.evidence.beat_limit.as_ref().and_then(|limit| self.seconds(limit))
+    }
+
     /// What becomes by itself of a job that is lost by this proof.
     #[must_use]
     pub fn comes_back(&self, proof: Proof) -> Option<&Text> {
@@ -207,12 +213,15 @@ pub enum Limit {
 }
 
 /// What can be known of a worker.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
     /// A job's key is held for as long as it runs.
     pub has_key: bool,
     /// A worker without a row is gone.
     pub absent_is_lost: bool,
+    /// Whoever works has a row: where there is none, nobody does.
+    pub lists_workers: bool,
     /// A sign of life may be so old.
     pub beat_limit: Option<Limit>,
     /// The system's rescuer puts back what runs for longer.

@@ -101,17 +101,17 @@ fn by_key(adapter: &Adapter, _: &Job, seen: &Seen<'_>) -> Option<Judged> {
     if !adapter.evidence.has_key {
         return None;
     }
-    of_key(seen.key, seen)
+    of_key(seen.key, seen.in_recovery, seen.now, seen.grace)
 }
 
 /// A key that is held or free. On a standby a free key proves nothing.
-fn of_key(key: KeySeen, seen: &Seen<'_>) -> Option<Judged> {
+pub(super) fn of_key(key: KeySeen, in_recovery: bool, now: Timestamp, grace: f64) -> Option<Judged> {
     let judged = |state, since, pid| Some(Judged { state, proof: Proof::Lock, since, pid });
     match key {
         KeySeen::Unseen => None,
         KeySeen::Held(pid) => judged(State::Running, None, pid),
-        KeySeen::Free(_) if seen.in_recovery => None,
-        KeySeen::Free(since) if (seen.now - since).as_seconds_f64() >= seen.grace => {
+        KeySeen::Free(_) if in_recovery => None,
+        KeySeen::Free(since) if (now - since).as_seconds_f64() >= grace => {
             judged(State::Orphan, Some(since), None)
         }
         KeySeen::Free(since) => judged(State::Unknown, Some(since), None),
@@ -134,10 +134,10 @@ fn by_worker(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
         let lost = Judged { state: State::Lost, proof: Proof::Absent, since: None, pid: None };
         return Some(lost).filter(|_| is_absent && adapter.evidence.absent_is_lost);
     };
-    if let Some(judged) = of_key(seen.worker_key, seen) {
+    if let Some(judged) = of_key(seen.worker_key, seen.in_recovery, seen.now, seen.grace) {
         return Some(judged);
     }
-    let limit = worker.beat_limit.or_else(|| limit(adapter));
+    let limit = worker.beat_limit.or_else(|| adapter.beat_limit());
     let state =
         if worker.stopped_at.is_some_and(|stopped| stopped <= seen.now) { Some(State::Lost) } else { None };
     of_beat(worker.beat_at, limit, seen)
@@ -145,11 +145,7 @@ fn by_worker(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
 }
 
 fn by_beat(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
-    of_beat(job.beat_at, limit(adapter), seen)
-}
-
-fn limit(adapter: &Adapter) -> Option<f64> {
-    adapter.evidence.beat_limit.as_ref().and_then(|limit| adapter.seconds(limit))
+    of_beat(job.beat_at, adapter.beat_limit(), seen)
 }
 
 /// A sign of life that is fresh, or older than the system's own limit.

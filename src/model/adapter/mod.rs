@@ -7,16 +7,21 @@ mod evidence;
 mod installation;
 mod part;
 mod rows;
+#[cfg(test)]
+pub(crate) mod sample;
 mod state;
 mod template;
 
-pub use board::{Board, JobRow, Watch};
+pub use board::{
+    Board, Count, JobRow, OtherLeaseRow, QueueRow, QueueState, ScheduleRow, ScheduleState, TermState, Watch,
+    WorkerRow, WorkerState,
+};
 pub use definition::{
     Adapter, ColumnKind, Evidence, Limit, Need, Query, Setting, TableName, TableRule, Version,
 };
 pub use evidence::{Judged, KeySeen, Seen, judge};
 pub use installation::{Choice, Installation, Reading, Tried};
-pub use part::{Column, Part, ValueKind};
+pub use part::{Column, Part, Parts, ValueKind};
 pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, PartRows, Paused, Worker};
 pub use state::{Proof, State};
 pub use template::{Piece, Template, Words};

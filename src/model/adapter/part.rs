@@ -172,13 +172,50 @@ impl Part {
         }
     }
 
-    /// Seconds between two readings, where nothing of it is dear.
+    /// Seconds between two readings, where nothing of it is dear. What no screen shows is read less often: it is still wanted, for the
+    /// findings, the names of locks and the history.
     #[must_use]
-    pub fn interval(self) -> f64 {
-        match self {
-            Self::Workers | Self::Running | Self::Leases => 2.0,
-            Self::Depth => 10.0,
-            _ => 5.0,
+    pub fn interval(self, is_shown: bool) -> f64 {
+        match (self, is_shown) {
+            (Self::Workers | Self::Running | Self::Leases, true) => 2.0,
+            (Self::Depth, true) => 10.0,
+            (Self::Workers | Self::Running, false) | (_, true) => 5.0,
+            (_, false) => 30.0,
         }
+    }
+}
+
+/// Some of the parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Parts(u16);
+
+impl Parts {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// Each of them.
+    pub const ALL: Self = Self::of(&Part::ALL);
+
+    /// These.
+    #[must_use]
+    #[expect(clippy::indexing_slicing, reason = "below its length, and nothing else is const")]
+    pub const fn of(parts: &[Part]) -> Self {
+        let (mut all, mut at) = (0, 0);
+        while at < parts.len() {
+            all |= 1 << parts[at] as u16;
+            at += 1;
+        }
+        Self(all)
+    }
+
+    /// Those of both.
+    #[must_use]
+    pub const fn and(self, others: Self) -> Self {
+        Self(self.0 | others.0)
+    }
+
+    /// Whether a part is among them.
+    #[must_use]
+    pub const fn has(self, part: Part) -> bool {
+        self.0 & (1 << part as u16) != 0
     }
 }

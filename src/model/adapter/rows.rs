@@ -202,4 +202,14 @@ impl InstallationRows {
             schedules: PartRows::default(),
         }
     }
+
+    /// How many jobs of each state were counted in all queues together: beyond [`super::COUNTED`] no queue's number is whole.
+    #[must_use]
+    pub fn counted(&self) -> BTreeMap<&str, u64> {
+        let mut counted = BTreeMap::new();
+        for depth in self.depth.section.rows.iter().filter(|depth| !depth.is_estimate) {
+            *counted.entry(&*depth.state).or_default() += u64::try_from(depth.number).unwrap_or_default();
+        }
+        counted
+    }
 }

@@ -3,10 +3,10 @@
 use super::look::Look;
 use super::{Finding, Severity, Subject};
 use crate::model::Text;
-use crate::model::adapter::{Choice, InstallationRows, JobRow, Part};
+use crate::model::adapter::{Choice, InstallationRows, JobRow, Part, QueueRow, QueueState};
 use crate::text;
 
-/// One finding for each installation that has lost jobs, and one for each that is not read, or not whole.
+/// One finding for each installation that has lost jobs, one for each that nobody serves, and one for each that is not read, or not whole.
 pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     let installations = look.scene.snapshot.adapters.iter();
     let each = installations.enumerate().flat_map(|(place, rows)| {
@@ -17,7 +17,8 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
             .iter()
             .filter(|row| row.place == place && row.judged.state.is_lost())
             .collect();
-        [lost_jobs(rows, &lost), refused(rows), parts(rows), stale(rows)]
+        let queues = look.scene.adapters.queues.iter().filter(|row| row.place == place);
+        [lost_jobs(rows, &lost), unserved(look, rows, queues), refused(rows), parts(rows), stale(rows)]
     });
     each.flatten().collect()
 }
@@ -40,6 +41,41 @@ fn lost_jobs(rows: &InstallationRows, lost: &[&JobRow]) -> Option<Finding> {
     let finding = Finding::new("adapter_job", Severity::Warning, &what, Subject::Job(first.id)).about(back);
     let since = lost.iter().filter_map(|row| row.judged.since).min();
     Some(Finding { since, ..finding })
+}
+
+/// `Solid Queue: 1,204 jobs are due and no worker lives, the oldest for 12m4s (queue billing)`
+fn unserved<'a>(
+    look: &Look<'_>,
+    rows: &InstallationRows,
+    queues: impl Iterator<Item = &'a QueueRow>,
+) -> Option<Finding> {
+    let (now, overdue) = (look.scene.snapshot.taken_at, look.scene.thresholds.task_overdue);
+    let age = |row: &QueueRow| row.oldest_at.map(|oldest| (now - oldest).as_seconds_f64());
+    let unserved: Vec<&QueueRow> = queues.filter(|row| row.state == QueueState::Unserved).collect();
+    let worst = unserved.iter().filter(|row| age(row).is_some_and(|age| age > overdue));
+    let worst = worst.min_by_key(|row| row.oldest_at)?;
+    let due: Vec<_> = unserved.iter().filter_map(|row| row.counts.get("due")).collect();
+    let more = if due.iter().any(|count| count.is_least) { "+" } else { "" };
+    let number: u64 = due.iter().map(|count| count.number).sum();
+    let source = name(rows);
+    let oldest = text::duration(age(worst).unwrap_or_default());
+    let listed = rows.workers.section.rows.len();
+    let who = match listed {
+        0 => "no worker is listed".to_owned(),
+        1 => "its worker is gone".to_owned(),
+        many => format!("none of its {many} workers lives"),
+    };
+    let what = match number {
+        1 if more.is_empty() => format!("{source}: 1 job is due, for {oldest}, and {who}"),
+        many => {
+            let many = text::count(many);
+            format!("{source}: {many}{more} jobs are due, the oldest for {oldest}, and {who}")
+        }
+    };
+    let queue = worst.queue.as_deref().map(|queue| format!("queue {}", text::one_line_prefix(queue, 60)));
+    let subject = Subject::JobQueue(worst.id);
+    let finding = Finding::new("adapter_queue", Severity::Warning, &what, subject);
+    Some(Finding { since: worst.oldest_at, ..finding.about(queue.unwrap_or_default()) })
 }
 
 fn refused(rows: &InstallationRows) -> Option<Finding> {

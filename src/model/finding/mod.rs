@@ -81,6 +81,8 @@ pub enum Subject {
     Item(ItemId),
     /// A job of another system.
     Job(TextId),
+    /// A queue of another system.
+    JobQueue(TextId),
     /// The work queue as a whole.
     Queue,
     /// A rate limit.

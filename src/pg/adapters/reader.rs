@@ -16,7 +16,7 @@ use tokio_postgres::error::SqlState;
 use super::decode::{PartRow, rows};
 use super::survey::{PartReading, Surveyed, surveyed};
 use crate::clock;
-use crate::model::adapter::{Adapter, InstallationRows, Part, PartRows, ROWS};
+use crate::model::adapter::{Adapter, InstallationRows, Part, PartRows, Parts, ROWS};
 use crate::model::lock::Lock;
 use crate::model::snapshot::Section;
 use crate::model::{Text, Timestamp};
@@ -46,18 +46,29 @@ pub(in crate::pg) struct Adapters {
     looked: Option<Instant>,
     failed: bool,
     surveyed: Arc<Vec<Surveyed>>,
-    /// When each part may be read again, by the OID of its installation.
+    /// What somebody looks at.
+    shown: Parts,
+    /// When each part was read, by the OID of its installation.
     timing: FxHashMap<(u32, Part), Timing>,
     texts: Texts,
     rows: Arc<Vec<InstallationRows>>,
     pending: Option<JoinHandle<Result<Turn, SectionError>>>,
 }
 
-/// When a part may be read again.
+/// When a part was read, and what that tells of the next time.
 #[derive(Debug, Clone, Copy)]
 struct Timing {
-    at: Instant,
+    read: Instant,
+    /// So long it rests whoever looks, for what it took.
+    rest: Duration,
     timeouts: u32,
+}
+
+impl Timing {
+    /// When it may be read again.
+    fn next(&self, part: Part, shown: Parts) -> Instant {
+        self.read + self.rest.max(Duration::from_secs_f64(part.interval(shown.has(part))))
+    }
 }
 
 /// What was done in one go.
@@ -100,6 +111,7 @@ impl Adapters {
             looked: None,
             failed: false,
             surveyed: Arc::default(),
+            shown: Parts::ALL,
             timing: FxHashMap::default(),
             texts: Texts::default(),
             rows: Arc::default(),
@@ -111,6 +123,11 @@ impl Adapters {
     pub(in crate::pg) fn with(mut self, texts: Texts) -> Self {
         self.texts = texts;
         self
+    }
+
+    /// From now on somebody looks at these parts; the others are read less often.
+    pub(in crate::pg) fn watch(&mut self, shown: Parts) {
+        self.shown = shown;
     }
 
     /// Begins to read what is due, unless that is under way. A table that was locked at the last poll is left in peace.
@@ -153,8 +170,8 @@ impl Adapters {
             let age = now.duration_since(looked);
             age > RENEW || (self.failed && age > REST)
         });
-        let resting: Vec<_> =
-            self.timing.iter().filter(|(_, timing)| timing.at > now).map(|(part, _)| *part).collect();
+        let rests = |((_, part), timing): &(&(u32, Part), &Timing)| timing.next(*part, self.shown) > now;
+        let resting: Vec<_> = self.timing.iter().filter(rests).map(|(part, _)| *part).collect();
         let all = self
             .surveyed
             .iter()
@@ -209,7 +226,7 @@ impl Adapters {
         self.rows = Arc::new(all);
     }
 
-    /// When a part may be read again.
+    /// What a reading tells of the next.
     fn timed(&self, read: &ReadPart) -> Timing {
         let before = self.timing.get(&(read.oid, read.part)).map_or(0, |timing| timing.timeouts);
         let timeouts = match &read.answer {
@@ -217,8 +234,7 @@ impl Adapters {
             Err(refusal) if is_timeout(refusal) => before + 1,
             Err(_) => before,
         };
-        let rest = rest(read.part, read.took, timeouts);
-        Timing { at: clock::monotonic() + rest, timeouts }
+        Timing { read: clock::monotonic(), rest: rest(read.took, timeouts), timeouts }
     }
 
     fn reason(&self, read: &ReadPart, refusal: &Refusal, locks: &Section<Lock>, timing: Timing) -> Text {
@@ -245,9 +261,9 @@ impl Drop for Adapters {
     }
 }
 
-/// How long a part rests that took so long, after so many time-outs in a row.
-fn rest(part: Part, took: Duration, timeouts: u32) -> Duration {
-    let rest = Duration::from_secs_f64(part.interval()).max(took * PAUSE);
+/// How long a part rests at least that took so long, after so many time-outs in a row.
+fn rest(took: Duration, timeouts: u32) -> Duration {
+    let rest = took * PAUSE;
     if timeouts >= TIMEOUTS { rest.max(LEFT_ALONE) } else { rest }
 }
 
@@ -359,22 +375,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dear_rests_in_proportion() {
+    fn what_is_dear_rests_in_proportion_and_what_nobody_sees_for_longer() {
         let ms = Duration::from_millis;
-        for (part, took, timeouts, seconds) in [
-            (Part::Running, 2, 0, 2),
-            (Part::Running, 20, 0, 2),
-            (Part::Running, 21, 2, 2),
-            (Part::Running, 50, 0, 5),
-            (Part::Due, 2, 0, 5),
-            (Part::Depth, 2, 0, 10),
-            (Part::Depth, 1000, 0, 100),
-            (Part::Depth, 1000, 1, 100),
-            (Part::Depth, 1000, 2, 100),
-            (Part::Depth, 1000, 3, 3600),
+        for (part, took, timeouts, shown, hidden) in [
+            (Part::Running, 2, 0, 2, 5),
+            (Part::Running, 20, 0, 2, 5),
+            (Part::Running, 21, 2, 2, 5),
+            (Part::Running, 50, 0, 5, 5),
+            (Part::Running, 70, 0, 7, 7),
+            (Part::Leases, 2, 0, 2, 30),
+            (Part::Due, 2, 0, 5, 30),
+            (Part::Depth, 2, 0, 10, 30),
+            (Part::Depth, 1000, 0, 100, 100),
+            (Part::Depth, 1000, 1, 100, 100),
+            (Part::Depth, 1000, 2, 100, 100),
+            (Part::Depth, 1000, 3, 3600, 3600),
         ] {
-            let found = rest(part, ms(took), timeouts);
-            assert_eq!(found.as_secs(), seconds, "{part:?} {took} ms, {timeouts} time-outs");
+            let read = clock::monotonic();
+            let timing = Timing { read, rest: rest(ms(took), timeouts), timeouts };
+            let others: Vec<Part> = Part::ALL.into_iter().filter(|other| *other != part).collect();
+            for (parts, seconds) in [(Parts::of(&[part]), shown), (Parts::of(&others), hidden)] {
+                let found = timing.next(part, parts).duration_since(read);
+                assert_eq!(found.as_secs(), seconds, "{part:?} {took} ms, {timeouts} time-outs, {parts:?}");
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ use super::sections::{self, SectionError, Tick};
 use super::{Limits, OpenError, PollError, pooler, pulse, waiters};
 use crate::clock;
 use crate::model::Timestamp;
+use crate::model::adapter::Parts;
 use crate::model::backend::Backend;
 use crate::model::plan::Rights;
 use crate::model::snapshot::{Pooling, Section, Server, Snapshot, Tls};
@@ -260,6 +261,11 @@ impl Session {
         Scope::Open.apart(client, names.look_up(client, used, patience)).await?;
         Scope::Open.apart(client, tasks.look_again(client, patience)).await?;
         Scope::Open.apart(client, systems.look_again(client, patience)).await
+    }
+
+    /// From now on somebody looks at these parts of job systems of others; the rest of them is read less often.
+    pub fn watch(&mut self, shown: Parts) {
+        self.adapters.watch(shown);
     }
 
     /// Leaves the session as it was found, where the next client of a pooler gets it.

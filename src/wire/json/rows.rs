@@ -185,6 +185,11 @@ enum SubjectShape<'a> {
         schema: &'a str,
         id: &'a str,
     },
+    JobQueue {
+        adapter: &'a str,
+        schema: &'a str,
+        queue: Option<&'a str>,
+    },
     RateLimit {
         table: Option<&'a str>,
         key: Option<&'a str>,
@@ -241,6 +246,10 @@ impl<'a> Finding<'a> {
                 Subject::Job(id) => {
                     let (adapter, schema, id) = super::adapters::name(view, *id).unwrap_or_default();
                     SubjectShape::Job { adapter, schema, id }
+                }
+                Subject::JobQueue(id) => {
+                    let (adapter, schema, queue) = super::adapters::queue(view, *id).unwrap_or_default();
+                    SubjectShape::JobQueue { adapter, schema, queue }
                 }
                 Subject::Queue => SubjectShape::Queue,
                 Subject::Limit(id) => {

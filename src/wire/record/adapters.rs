@@ -34,6 +34,7 @@ columns! {
         5 age_seconds: Option<f64>,
         6 age_setting: Option<Text>,
         7 has_session: bool,
+        8 lists_workers: bool,
     }
     /// Alternatives of the parts.
     Alternatives of Alternative {
@@ -105,6 +106,7 @@ pub(super) struct Pair {
 }
 
 /// See [`Evidences`].
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct FlatEvidence {
     has_key: bool,
     absent_is_lost: bool,
@@ -113,6 +115,7 @@ pub(super) struct FlatEvidence {
     age_seconds: Option<f64>,
     age_setting: Option<Text>,
     has_session: bool,
+    lists_workers: bool,
 }
 
 /// See [`Alternatives`].
@@ -238,7 +241,8 @@ fn alternatives(choices: &[Choice]) -> Vec<Alternative> {
 
 fn flat(all: &InstallationRows) -> Flat {
     let Installation { adapter, oid, schema, prefix, tables, version, refused, choices } = &*all.installation;
-    let Evidence { has_key, absent_is_lost, beat_limit, age_limit, has_session } = &adapter.evidence;
+    let Evidence { has_key, absent_is_lost, lists_workers, beat_limit, age_limit, has_session } =
+        &adapter.evidence;
     let ((beat_seconds, beat_setting), (age_seconds, age_setting)) =
         (limit(beat_limit.as_ref()), limit(age_limit.as_ref()));
     Flat {
@@ -253,6 +257,7 @@ fn flat(all: &InstallationRows) -> Flat {
             age_seconds,
             age_setting,
             has_session: *has_session,
+            lists_workers: *lists_workers,
         },
         comes_back: pairs(adapter.comes_back.iter().map(|(of, text)| (of, text)), |of| of.as_str()),
         advise: pairs(adapter.advise.iter().map(|(of, text)| (of, text)), |of| of.as_str()),
@@ -296,7 +301,7 @@ fn choices(alternatives: Vec<Alternative>) -> Vec<Choice> {
 }
 
 fn unflat(flat: Flat) -> InstallationRows {
-    let FlatEvidence { has_key, absent_is_lost, has_session, .. } = flat.evidence;
+    let FlatEvidence { has_key, absent_is_lost, has_session, lists_workers, .. } = flat.evidence;
     let named = |all: Vec<Pair>| all.into_iter().map(|pair| (pair.key, pair.value));
     let adapter = Adapter {
         name: flat.name,
@@ -305,6 +310,7 @@ fn unflat(flat: Flat) -> InstallationRows {
         evidence: Evidence {
             has_key,
             absent_is_lost,
+            lists_workers,
             beat_limit: limit_of(flat.evidence.beat_seconds, flat.evidence.beat_setting),
             age_limit: limit_of(flat.evidence.age_seconds, flat.evidence.age_setting),
             has_session,

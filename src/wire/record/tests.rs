@@ -61,7 +61,7 @@ impl Dice {
     }
 
     fn i64(&mut self) -> i64 {
-        match self.below(6) {
+        match self.below(7) {
             0 => i64::MIN,
             1 => i64::MAX,
             2 => self.roll().cast_signed(),
@@ -419,7 +419,8 @@ impl Dice {
     }
 
     fn subject(&mut self) -> Subject {
-        match self.below(6) {
+        match self.below(7) {
+            6 => Subject::JobQueue(crate::model::systems::TextId(self.roll())),
             5 => Subject::Job(crate::model::systems::TextId(self.roll())),
             0 => Subject::Backend(BackendId { pid: self.i32(), backend_start: self.maybe(Self::time) }),
             1 => Subject::Party(self.party()),

@@ -3,6 +3,7 @@
 mod found;
 mod hostile;
 mod large;
+mod served;
 #[path = "../tasks/stage.rs"]
 mod stage;
 mod states;

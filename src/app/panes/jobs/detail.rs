@@ -4,8 +4,9 @@ use super::tone;
 use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, number, party, state, words};
 use crate::app::line::{Line, Tone};
+use crate::app::panes::installations::with_version;
 use crate::app::panes::row::RowId;
-use crate::model::adapter::{InstallationRows, JobRow, Proof, State};
+use crate::model::adapter::{JobRow, Proof, State};
 use crate::model::wait_graph::Party;
 use crate::text;
 
@@ -23,7 +24,7 @@ pub(super) fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Li
         field("comes back", words(row.comes_back.as_ref()), Tone::Plain),
         field("job", words(job.name.as_ref()), Tone::Plain),
         field("id", text::one_line(&job.id), Tone::Plain),
-        field("kept in", installation(context, row), Tone::Plain),
+        field("kept in", with_version(context, row.place), Tone::Plain),
         fields(&[
             ("queue", words(job.queue.as_ref())),
             ("priority", number(job.priority)),
@@ -67,13 +68,6 @@ fn when(context: &Context<'_>, row: &JobRow) -> String {
         Some(left) if left > 0.0 => format!("in {}", text::duration(left)),
         _ => ago(context, row.job.due_at),
     }
-}
-
-fn installation(context: &Context<'_>, row: &JobRow) -> String {
-    let found: Option<&InstallationRows> = context.snapshot.adapters.get(row.place);
-    let version = found.and_then(|rows| rows.installation.version.as_deref());
-    let version = version.map(|version| format!(", {}", text::one_line(version))).unwrap_or_default();
-    format!("{}{version}", text::one_line(&row.source))
 }
 
 /// What a state means, and what is not known.

@@ -13,10 +13,11 @@ use crate::app::panes::cell::worker;
 use crate::app::panes::column::Columns;
 use crate::app::panes::definition::{Definition, Read};
 use crate::app::panes::facts::{Fact, count, stale};
+use crate::app::panes::installations::{name, source};
 use crate::app::panes::row::{Row, RowId};
 use crate::app::panes::words::{TRY, WORKER};
 use crate::app::panes::{Cell, Rows, Value};
-use crate::model::adapter::{InstallationRows, JobRow, Proof, State};
+use crate::model::adapter::{InstallationRows, JobRow, Part, Parts, Proof, State};
 use crate::text;
 
 /// Jobs that were read.
@@ -47,11 +48,7 @@ static COLUMNS: Columns<Jobs> = Columns {
             (9, 9),
             |row, _| (row.judged.state.as_str(), tone(row.judged.state)),
         ),
-        Column::text(("SOURCE", "source", "whose job it is, and in which schema"), (11, 20), |row, _| {
-            Some(&row.source)
-        })
-        .rank(3)
-        .only_where(has_several),
+        source(|row, _| Some(&row.source)),
         Column::text(("JOB", "job", "what it does, or its id"), (12, 28), |row, _| {
             Some(row.job.name.as_deref().unwrap_or(&row.job.id))
         }),
@@ -105,8 +102,17 @@ static COLUMNS: Columns<Jobs> = Columns {
 };
 
 pub(in crate::app::panes) static PANE: Definition = Definition {
-    is_there: |has| has.adapters,
+    is_there: |has| has.jobs,
     empty: "no jobs",
+    parts: Parts::of(&[
+        Part::Workers,
+        Part::Running,
+        Part::Due,
+        Part::Scheduled,
+        Part::Blocked,
+        Part::Failed,
+        Part::Paused,
+    ]),
     facts: |context, _| facts(context),
     read: |context| Read { at: context.snapshot.adapters.iter().filter_map(read_at).max(), error: None },
     is_state: |word| State::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
@@ -128,11 +134,6 @@ pub(super) fn tone(state: State) -> Tone {
         State::Blocked | State::Due | State::Retry => Tone::Plain,
         State::Unknown | State::Scheduled | State::Done => Tone::Dim,
     }
-}
-
-/// Several installations: their names tell rows apart.
-fn has_several(context: &Context<'_>) -> bool {
-    context.snapshot.adapters.len() > 1
 }
 
 fn proof(proof: Proof) -> Cell {
@@ -189,6 +190,8 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     let installations = &context.snapshot.adapters;
     let (refused, read): (Vec<_>, Vec<_>) =
         installations.iter().partition(|rows| rows.installation.refused.is_some());
+    // Others have leases or schedules alone.
+    let read: Vec<_> = read.into_iter().filter(|rows| !rows.jobs.is_empty()).collect();
     // Those with jobs come first; the rows say which each is of.
     let has_jobs = |rows: &&InstallationRows| rows.jobs.values().any(|read| !read.section.rows.is_empty());
     let (busy, idle): (Vec<_>, Vec<_>) = read.into_iter().partition(has_jobs);
@@ -213,8 +216,4 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
         facts.push((count(refused.len(), "system not read", "systems not read"), Tone::Warning));
     }
     facts
-}
-
-fn name(rows: &InstallationRows) -> String {
-    text::one_line_prefix(&rows.installation.label(), 40).into_owned()
 }

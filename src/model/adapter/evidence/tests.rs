@@ -14,6 +14,7 @@ fn adapter() -> Adapter {
     let evidence = Evidence {
         has_key: true,
         absent_is_lost: true,
+        lists_workers: true,
         beat_limit: Some(Limit::Seconds(60.0)),
         age_limit: Some(Limit::Seconds(3600.0)),
         has_session: true,

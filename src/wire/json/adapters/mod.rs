@@ -3,5 +3,5 @@
 mod rows;
 mod survey;
 
-pub(super) use rows::{InstallationDocument, installations, name};
+pub(super) use rows::{InstallationDocument, installations, name, queue};
 pub use survey::adapters;

@@ -10,7 +10,7 @@ use super::super::{SectionState, readable};
 use crate::model::Timestamp;
 use crate::model::adapter::{
     AdapterLease, AdapterSchedule, COUNTED, Depth, Installation, InstallationRows, JobRow, Part, PartRows,
-    Paused, Worker,
+    Paused, QueueRow, ScheduleState, TermState, Worker, WorkerRow,
 };
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
@@ -29,6 +29,7 @@ pub(in crate::wire::json) struct InstallationDocument<'a> {
     jobs: Vec<Job<'a>>,
     workers: Vec<WorkerJson<'a>>,
     depth: Vec<DepthJson<'a>>,
+    queues: Vec<QueueJson<'a>>,
     paused: Vec<PausedJson<'a>>,
     leases: Vec<LeaseJson<'a>>,
     schedules: Vec<ScheduleJson<'a>>,
@@ -76,6 +77,20 @@ struct WorkerJson<'a> {
     started_at: Option<Time>,
     beat_at: Option<Time>,
     stopped_at: Option<Time>,
+    state: &'static str,
+    proof: &'static str,
+    /// Since when that is so: when its lock was first seen free, its last sign of life.
+    since: Option<Time>,
+    /// The session that holds its lock, or is its own.
+    session_pid: Option<i32>,
+}
+
+#[derive(Debug, Serialize)]
+struct QueueJson<'a> {
+    /// None: all queues together.
+    queue: Option<&'a str>,
+    state: &'static str,
+    oldest_at: Option<Time>,
 }
 
 #[derive(Debug, Serialize)]
@@ -103,6 +118,7 @@ struct LeaseJson<'a> {
     acquired_at: Option<Time>,
     expires_at: Option<Time>,
     held: Option<bool>,
+    state: &'static str,
     note: Option<&'a str>,
 }
 
@@ -115,6 +131,7 @@ struct ScheduleJson<'a> {
     next_run_at: Option<Time>,
     last_run_at: Option<Time>,
     enabled: Option<bool>,
+    state: &'static str,
 }
 
 /// How the reading of a part is.
@@ -143,7 +160,11 @@ fn document<'a>(
 ) -> InstallationDocument<'a> {
     let Installation { adapter, schema, prefix, version, refused, .. } = &*rows.installation;
     let is_readable = |part: Part| rows.jobs.get(&part).is_some_and(|read| read.section.error.is_none());
-    let jobs = view.adapters.rows.iter().filter(|row| row.place == place && is_readable(row.part));
+    let board = &view.adapters;
+    let (workers, leases) = (readable(&rows.workers.section), readable(&rows.leases.section));
+    let schedules = readable(&rows.schedules.section);
+    let counted = rows.counted();
+    let jobs = board.rows.iter().filter(|row| row.place == place && is_readable(row.part));
     InstallationDocument {
         adapter: &adapter.name,
         title: &adapter.title,
@@ -152,13 +173,31 @@ fn document<'a>(
         version: version.as_deref(),
         refused: refused.as_deref(),
         jobs: jobs.map(job).collect(),
-        workers: readable(&rows.workers.section).iter().map(worker).collect(),
-        depth: readable(&rows.depth.section).iter().map(depth).collect(),
+        workers: in_order(&board.workers, place, |row| row.place)
+            .filter_map(|row| Some(worker(workers.get(row.place.1)?, row)))
+            .collect(),
+        depth: readable(&rows.depth.section).iter().map(|one| depth(one, &counted)).collect(),
+        queues: board.queues.iter().filter(|row| row.place == place).map(queue_row).collect(),
         paused: readable(&rows.paused.section).iter().map(paused).collect(),
-        leases: readable(&rows.leases.section).iter().map(|one| lease(one, now)).collect(),
-        schedules: readable(&rows.schedules.section).iter().map(schedule).collect(),
+        leases: in_order(&board.leases, place, |row| row.place)
+            .filter_map(|row| Some(lease(leases.get(row.place.1)?, row.state, now)))
+            .collect(),
+        schedules: in_order(&board.schedules, place, |row| row.place)
+            .filter_map(|row| Some(schedule(schedules.get(row.place.1)?, row.state)))
+            .collect(),
         sections: sections(rows),
     }
+}
+
+/// The rows of an installation, in the order in which they were read.
+fn in_order<T>(
+    rows: &[T],
+    installation: usize,
+    place: impl Fn(&T) -> (usize, usize),
+) -> impl Iterator<Item = &T> {
+    let mut its: Vec<&T> = rows.iter().filter(|row| place(row).0 == installation).collect();
+    its.sort_by_key(|row| place(row).1);
+    its.into_iter()
 }
 
 /// The parts that the installation has, by name; one that cannot be read at all says why.
@@ -219,7 +258,7 @@ fn job(row: &JobRow) -> Job<'_> {
     }
 }
 
-fn worker(worker: &Worker) -> WorkerJson<'_> {
+fn worker<'a>(worker: &'a Worker, row: &WorkerRow) -> WorkerJson<'a> {
     WorkerJson {
         id: &worker.id,
         name: worker.name.as_deref(),
@@ -232,16 +271,25 @@ fn worker(worker: &Worker) -> WorkerJson<'_> {
         started_at: worker.started_at.map(Time),
         beat_at: worker.beat_at.map(Time),
         stopped_at: worker.stopped_at.map(Time),
+        state: row.state.as_str(),
+        proof: row.proof.as_str(),
+        since: row.since.map(Time),
+        session_pid: row.pid,
     }
 }
 
-fn depth(depth: &Depth) -> DepthJson<'_> {
+fn queue_row(row: &QueueRow) -> QueueJson<'_> {
+    QueueJson { queue: row.queue.as_deref(), state: row.state.as_str(), oldest_at: row.oldest_at.map(Time) }
+}
+
+/// Beyond what is counted in all queues together no number is whole.
+fn depth<'a>(depth: &'a Depth, counted: &BTreeMap<&str, u64>) -> DepthJson<'a> {
     let most = i64::try_from(COUNTED).unwrap_or(i64::MAX);
-    let is_more = !depth.is_estimate && depth.number > most;
+    let is_more = !depth.is_estimate && counted.get(&*depth.state).is_some_and(|all| *all > COUNTED);
     DepthJson {
         queue: depth.queue.as_deref(),
         state: &depth.state,
-        number: if is_more { most } else { depth.number },
+        number: if depth.is_estimate { depth.number } else { depth.number.min(most) },
         is_more,
         is_estimate: depth.is_estimate,
         oldest_at: depth.oldest_at.map(Time),
@@ -252,7 +300,7 @@ fn paused(paused: &Paused) -> PausedJson<'_> {
     PausedJson { queue: &paused.queue, since: paused.since.map(Time) }
 }
 
-fn lease(lease: &AdapterLease, now: Timestamp) -> LeaseJson<'_> {
+fn lease(lease: &AdapterLease, state: TermState, now: Timestamp) -> LeaseJson<'_> {
     LeaseJson {
         id: &lease.id,
         owner: lease.owner.as_deref(),
@@ -260,11 +308,12 @@ fn lease(lease: &AdapterLease, now: Timestamp) -> LeaseJson<'_> {
         acquired_at: lease.acquired_at.map(Time),
         expires_at: lease.expires_at.map(Time),
         held: lease.held(now),
+        state: state.as_str(),
         note: lease.note.as_deref(),
     }
 }
 
-fn schedule(schedule: &AdapterSchedule) -> ScheduleJson<'_> {
+fn schedule(schedule: &AdapterSchedule, state: ScheduleState) -> ScheduleJson<'_> {
     ScheduleJson {
         id: &schedule.id,
         name: schedule.name.as_deref(),
@@ -273,6 +322,7 @@ fn schedule(schedule: &AdapterSchedule) -> ScheduleJson<'_> {
         next_run_at: schedule.next_run_at.map(Time),
         last_run_at: schedule.last_run_at.map(Time),
         enabled: schedule.is_enabled,
+        state: state.as_str(),
     }
 }
 
@@ -281,4 +331,11 @@ pub(in crate::wire::json) fn name(view: &View, id: TextId) -> Option<(&str, &str
     let row = view.adapters.rows.iter().find(|row| row.id == id)?;
     let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
     Some((&installation.adapter.name, &installation.schema, &row.job.id))
+}
+
+/// The adapter, the schema and the name of a queue.
+pub(in crate::wire::json) fn queue(view: &View, id: TextId) -> Option<(&str, &str, Option<&str>)> {
+    let row = view.adapters.queues.iter().find(|row| row.id == id)?;
+    let installation = &view.snapshot.as_deref()?.adapters.get(row.place)?.installation;
+    Some((&installation.adapter.name, &installation.schema, row.queue.as_deref()))
 }

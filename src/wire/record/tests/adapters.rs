@@ -80,6 +80,7 @@ impl Dice {
             evidence: Evidence {
                 has_key: self.bool(),
                 absent_is_lost: self.bool(),
+                lists_workers: self.bool(),
                 beat_limit: self.maybe(Self::limit),
                 age_limit: self.maybe(Self::limit),
                 has_session: self.bool(),

@@ -1,10 +1,19 @@
-//! The jobs of all installations with their states, from one snapshot and what was seen before.
+//! All installations with the states of their jobs, workers, queues, leases and schedules, from one snapshot and what was seen before.
+
+mod lease;
+mod queue;
+mod schedule;
+mod worker;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+pub use self::lease::{OtherLeaseRow, TermState};
+pub use self::queue::{Count, QueueRow, QueueState};
+pub use self::schedule::{ScheduleRow, ScheduleState};
+pub use self::worker::{WorkerRow, WorkerState};
 use super::evidence::{Judged, KeySeen, Seen, judge};
 use super::rows::{InstallationRows, Job, Worker};
-use super::{Part, State};
+use super::{Part, Proof, State};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Snapshot;
 use crate::model::systems::TextId;
@@ -40,8 +49,16 @@ pub struct JobRow {
 /// All of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Board {
-    /// Worst first, and then those that are longest so.
+    /// The jobs: worst first, and then those that are longest so.
     pub rows: Vec<JobRow>,
+    /// The workers: worst first.
+    pub workers: Vec<WorkerRow>,
+    /// The queues, by installation and name.
+    pub queues: Vec<QueueRow>,
+    /// The leases: those that somebody has first.
+    pub leases: Vec<OtherLeaseRow>,
+    /// The schedules, by installation.
+    pub schedules: Vec<ScheduleRow>,
 }
 
 impl Board {
@@ -49,6 +66,19 @@ impl Board {
     #[must_use]
     pub fn count(&self, state: State) -> usize {
         self.rows.iter().filter(|row| row.judged.state == state).count()
+    }
+
+    fn sort(&mut self) {
+        let since = |row: &JobRow| row.job.started_at.or(row.job.due_at);
+        self.rows.sort_by(|one, other| {
+            let order = |row: &JobRow| (row.judged.state, since(row).is_none(), since(row));
+            order(one).cmp(&order(other)).then_with(|| one.job.id.cmp(&other.job.id))
+        });
+        // By place within a state: that of the installation, and the order of its query.
+        self.workers.sort_by_key(|row| (row.state, row.place));
+        self.queues.sort_by_key(|row| row.state);
+        self.leases.sort_by_key(|row| (row.state, row.place));
+        self.schedules.sort_by_key(|row| (row.state, row.place));
     }
 
     /// What the advisory locks of jobs that run and of workers are called, and how that is known.
@@ -72,12 +102,14 @@ impl Board {
     }
 }
 
+/// Since when the key of a run or a worker was free at every look.
+type Marks = FxHashMap<(TextId, Option<Timestamp>), Timestamp>;
+
 /// What has to be seen more than once: a key that stays free. It counts only for one connection to one run of one server.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
     pub(crate) epoch: Option<(i32, Option<Timestamp>, bool)>,
-    /// Since when the key of a run was free at every look.
-    pub(crate) free: FxHashMap<(TextId, Option<Timestamp>), Timestamp>,
+    pub(crate) free: Marks,
 }
 
 impl Watch {
@@ -95,7 +127,7 @@ impl Watch {
         }
         let before = std::mem::take(&mut self.free);
         let holders = holders(snapshot);
-        let mut rows = Vec::new();
+        let mut board = Board::default();
         for (place, installation) in snapshot.adapters.iter().enumerate() {
             let look =
                 Look { snapshot, thresholds, holders: holders.as_ref(), before: &before, rows: installation };
@@ -106,16 +138,17 @@ impl Watch {
                 // Parts are read one after the other, and of some systems what runs is still due by its row.
                 let is_twice = |job: &&Job| *part != Part::Running && runs.contains(&job.id);
                 for job in read.section.rows.iter().filter(|job| !is_twice(job)) {
-                    rows.push(look.row(place, *part, job, &mut self.free));
+                    board.rows.push(look.row(place, *part, job, &mut self.free));
                 }
             }
+            let workers = look.workers(place, &mut self.free);
+            board.queues.extend(look.queues(place, &workers));
+            board.workers.extend(workers);
+            board.leases.extend(look.leases(place));
+            board.schedules.extend(look.schedules(place));
         }
-        let since = |row: &JobRow| row.job.started_at.or(row.job.due_at);
-        rows.sort_by(|one, other| {
-            let order = |row: &JobRow| (row.judged.state, since(row).is_none(), since(row));
-            order(one).cmp(&order(other)).then_with(|| one.job.id.cmp(&other.job.id))
-        });
-        Board { rows }
+        board.sort();
+        board
     }
 }
 
@@ -133,18 +166,12 @@ struct Look<'a> {
     snapshot: &'a Snapshot,
     thresholds: &'a Thresholds,
     holders: Option<&'a FxHashMap<LockKey, Option<i32>>>,
-    before: &'a FxHashMap<(TextId, Option<Timestamp>), Timestamp>,
+    before: &'a Marks,
     rows: &'a InstallationRows,
 }
 
 impl Look<'_> {
-    fn row(
-        &self,
-        place: usize,
-        part: Part,
-        job: &Job,
-        free: &mut FxHashMap<(TextId, Option<Timestamp>), Timestamp>,
-    ) -> JobRow {
+    fn row(&self, place: usize, part: Part, job: &Job, free: &mut Marks) -> JobRow {
         let installation = &self.rows.installation;
         let adapter = &installation.adapter;
         let name = format!("{} {} {}", installation.oid, part.as_str(), job.id);
@@ -152,7 +179,7 @@ impl Look<'_> {
         let worker = job.worker.as_deref().filter(|worker| !worker.is_empty()).and_then(|id| self.worker(id));
         let seen = Seen {
             now: self.snapshot.taken_at,
-            in_recovery: self.snapshot.server().is_none_or(|server| server.in_recovery),
+            in_recovery: self.in_recovery(),
             key: self.key(job.key, (id, job.started_at), free),
             worker_key: self.key(
                 worker.and_then(|worker| worker.key),
@@ -160,9 +187,7 @@ impl Look<'_> {
                 free,
             ),
             worker,
-            has_workers: self.rows.workers.section.taken_at.is_some()
-                && self.rows.workers.section.error.is_none()
-                && !self.rows.workers.is_cut,
+            has_workers: self.has_workers(),
             is_paused: job.queue.as_ref().is_some_and(|queue| {
                 self.rows.paused.section.rows.iter().any(|paused| paused.queue == *queue)
             }),
@@ -192,12 +217,7 @@ impl Look<'_> {
     }
 
     /// What is seen of a key, and since when it was free.
-    fn key(
-        &self,
-        key: Option<LockKey>,
-        run: (TextId, Option<Timestamp>),
-        free: &mut FxHashMap<(TextId, Option<Timestamp>), Timestamp>,
-    ) -> KeySeen {
+    fn key(&self, key: Option<LockKey>, run: (TextId, Option<Timestamp>), free: &mut Marks) -> KeySeen {
         let (Some(key), Some(holders)) = (key, self.holders) else { return KeySeen::Unseen };
         if let Some(pid) = holders.get(&key) {
             return KeySeen::Held(*pid);
@@ -207,16 +227,35 @@ impl Look<'_> {
         KeySeen::Free(since)
     }
 
-    /// Whether the backend of a job is there. One that began well after the job is somebody else's; of one whose start may not be seen nobody knows.
+    /// A standby, as far as anybody knows: the locks and sessions of its primary are not there.
+    fn in_recovery(&self) -> bool {
+        self.snapshot.server().is_none_or(|server| server.in_recovery)
+    }
+
+    /// All workers were read.
+    fn has_workers(&self) -> bool {
+        let workers = &self.rows.workers;
+        workers.section.taken_at.is_some() && workers.section.error.is_none() && !workers.is_cut
+    }
+
+    /// Whether the backend of a job is there.
     fn session(&self, job: &Job) -> Option<bool> {
-        let pid = job.backend_pid?;
+        self.session_of(job.backend_pid?, job.started_at)
+    }
+
+    /// Whether a backend is there that was written down at a time. One that began well after it is somebody else's; of one whose start may not
+    /// be seen nobody knows.
+    fn session_of(&self, pid: i32, started_at: Option<Timestamp>) -> Option<bool> {
         if self.snapshot.backends.error.is_some() {
             return None;
         }
         let Some(backend) = self.snapshot.backend(pid) else { return Some(false) };
-        match (backend.backend_start, job.started_at) {
+        match (backend.backend_start, started_at) {
             (Some(began), Some(started)) => Some((began - started).as_seconds_f64() < STARTING),
             _ => None,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! The queues of other job systems.
+//!
+//! ```text
+//!   STATE     SOURCE       QUEUE       DUE  OLDEST  RUN  LATER  RETRY  BLOCKED  FAILED     DONE
+//!   unserved  Solid Queue  billing    1.2k   12m4s    0      -      -        -       -        -
+//! ```
+
+use super::column::Columns;
+use super::definition::{Definition, Read};
+use super::facts::{Fact, count};
+use super::installations::{gaps, read_at, source, with_version};
+use super::row::{Row, RowId};
+use super::{Cell, Rows, Value};
+use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, state};
+use crate::app::line::{Line, Tone};
+use crate::model::adapter::{Count, Part, Parts, QueueRow, QueueState};
+use crate::text;
+
+/// Queues that were read.
+struct Queues;
+
+impl Rows for Queues {
+    type Row<'a> = &'a QueueRow;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a QueueRow> {
+        context.view.adapters.queues.get(row.at()?)
+    }
+
+    fn id(_: &Context<'_>, row: &QueueRow) -> Option<RowId> {
+        Some(RowId::JobQueue(row.id))
+    }
+}
+
+type Column = super::Column<Queues>;
+
+/// A column of jobs in one state.
+macro_rules! jobs {
+    ($title:literal, $word:literal, $help:literal) => {
+        jobs!($title, $word, $help, (7, 8))
+    };
+    ($title:literal, $word:literal, $help:literal, $width:expr) => {
+        Column::sorted(
+            ($title, $word, $help),
+            $width,
+            |row, _, _| number(row, $word),
+            |row, _| value(row, $word),
+        )
+        .right()
+    };
+}
+
+static COLUMNS: Columns<Queues> = Columns {
+    shown: &[
+        Column::state(
+            (
+                "STATE",
+                "state",
+                "unserved: jobs are due and no worker lives; overdue: by [thresholds] task_overdue",
+            ),
+            (8, 8),
+            |row, _| (row.state.as_str(), tone(row.state)),
+        ),
+        source(|row, _| Some(&row.source)),
+        Column::text(("QUEUE", "queue", "its name; (all): of all queues together"), (10, 0), |row, _| {
+            Some(row.queue.as_deref().unwrap_or(ALL))
+        }),
+        jobs!(
+            "DUE",
+            "due",
+            "jobs that could be started; 10,000+: they are counted no further; ~: by the planner's count"
+        ),
+        Column::age(
+            ("OLDEST", "oldest", "since the oldest of those that were read could have been started"),
+            (7, 7),
+            Tone::Plain,
+            |row, context| context.age(row.oldest_at).filter(|age| *age > 0.0),
+        ),
+        jobs!("RUN", "running", "jobs that run"),
+        jobs!("LATER", "scheduled", "jobs whose time has not come").rank(3),
+        jobs!("RETRY", "retry", "jobs that failed and are going to be tried again").rank(4),
+        jobs!("BLOCKED", "blocked", "jobs that wait for another one")
+            .rank(5)
+            .only_where(|context| has(context, "blocked")),
+        jobs!("FAILED", "failed", "jobs that failed for good").rank(2),
+        jobs!("DONE", "done", "rows of its table, nearly all of jobs that are over", (9, 13)).rank(6),
+        Column::age(("PAUSED", "paused", "since it was paused"), (7, 7), Tone::Dim, |row, context| {
+            context.age(row.paused_at)
+        })
+        .rank(7)
+        .only_where(|context| context.view.adapters.queues.iter().any(|row| row.paused_at.is_some())),
+    ],
+    others: &[],
+};
+
+/// What stands in place of the name where all queues are meant.
+const ALL: &str = "(all)";
+
+pub(super) static PANE: Definition = Definition {
+    is_there: |has| has.job_queues,
+    empty: "no jobs in any queue",
+    parts: Parts::of(&[Part::Depth, Part::Paused, Part::Due, Part::Running, Part::Workers]),
+    facts: |context, _| facts(context),
+    read: |context| Read { at: read_at(context, |rows| &rows.depth), error: None },
+    is_state: |word| QueueState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |context, id| match of(context, id) {
+        Some(row) => format!("Queue of {}", text::one_line(&row.source)),
+        None => "Queue".to_owned(),
+    },
+    label: |_, _| "a queue".to_owned(),
+    detail: |context, id, _| detail(context, id),
+    ..Definition::new(("Job queues", "a queue"), &COLUMNS, |context, _| {
+        Row::all(context.view.adapters.queues.len())
+    })
+};
+
+fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a QueueRow> {
+    let RowId::JobQueue(id) = id else { return None };
+    context.view.adapters.queues.iter().find(|row| row.id == id)
+}
+
+/// How a state looks.
+fn tone(state: QueueState) -> Tone {
+    match state {
+        QueueState::Unserved => Tone::Critical,
+        QueueState::Overdue | QueueState::Paused => Tone::Warning,
+        QueueState::Open => Tone::Good,
+    }
+}
+
+fn has(context: &Context<'_>, word: &str) -> bool {
+    context.view.adapters.queues.iter().any(|row| row.counts.contains_key(word))
+}
+
+/// `10,000+`, `~120,000`
+fn words(count: Count) -> String {
+    let (about, more) = (if count.is_estimate { "~" } else { "" }, if count.is_least { "+" } else { "" });
+    format!("{about}{}{more}", text::count(count.number))
+}
+
+fn number(row: &QueueRow, word: &str) -> Cell {
+    match row.counts.get(word) {
+        Some(count) if count.is_estimate => Cell::toned(words(*count), Tone::Dim),
+        Some(count) => Cell::plain(words(*count)),
+        None => Cell::none(),
+    }
+}
+
+fn value<'a>(row: &QueueRow, word: &str) -> Value<'a> {
+    Value::whole(row.counts.get(word).and_then(|count| i64::try_from(count.number).ok()))
+}
+
+/// `12 queues · 1 unserved`
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let queues = &context.view.adapters.queues;
+    let named = queues.iter().filter(|row| row.queue.is_some()).count();
+    let mut facts = vec![(count(named, "queue", "queues"), Tone::Plain)];
+    for state in [QueueState::Unserved, QueueState::Overdue, QueueState::Paused] {
+        let number = queues.iter().filter(|row| row.state == state).count();
+        if number > 0 {
+            facts.push((format!("{number} {}", state.as_str()), tone(state)));
+        }
+    }
+    facts.extend(gaps(context, |rows| &rows.depth));
+    facts
+}
+
+fn why(context: &Context<'_>, row: &QueueRow) -> String {
+    match row.state {
+        QueueState::Unserved => ": jobs are due, and no worker of this system lives".to_owned(),
+        QueueState::Overdue => ": jobs are due for longer than [thresholds] task_overdue".to_owned(),
+        QueueState::Paused => match context.age(row.paused_at) {
+            Some(age) => format!(": for {}; nobody takes its jobs until it is resumed", text::duration(age)),
+            None => ": nobody takes its jobs until it is resumed".to_owned(),
+        },
+        QueueState::Open => String::new(),
+    }
+}
+
+fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
+    let row = of(context, id)?;
+    let counts: Vec<(&str, String)> =
+        row.counts.iter().map(|(word, count)| (&**word, words(*count))).collect();
+    let mut lines = vec![
+        state(row.state.as_str(), tone(row.state), why(context, row)),
+        field("queue", text::one_line(row.queue.as_deref().unwrap_or("all queues together")), Tone::Plain),
+        field("kept in", with_version(context, row.place), Tone::Plain),
+        fields(&counts),
+    ];
+    if row.oldest_at.is_some() {
+        lines.push(field("oldest due", ago(context, row.oldest_at), Tone::Plain));
+    }
+    Some(lines)
+}

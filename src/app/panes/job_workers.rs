@@ -1,0 +1,255 @@
+//! The workers of other job systems.
+//!
+//! ```text
+//!   STATE    SOURCE       WORKER          KIND    QUEUES    PROOF      JOBS  BEAT     UP     PID
+//!   silent   Solid Queue  web-1:4711      Worker  *         heartbeat   2/3  7m4s   2h1m       -
+//! ```
+
+use super::cell::worker;
+use super::column::Columns;
+use super::definition::{Definition, Read};
+use super::facts::{Fact, count};
+use super::installations::{gaps, read_at, source, with_version};
+use super::row::{Row, RowId};
+use super::words::BEAT;
+use super::{Cell, Rows, Value};
+use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, heading, number, party, state, words};
+use crate::app::line::{Line, Tone};
+use crate::model::adapter::{JobRow, Part, Parts, Proof, Worker, WorkerRow, WorkerState};
+use crate::model::wait_graph::Party;
+use crate::text;
+
+/// Workers that were read.
+struct Workers;
+
+/// A worker, and what is known of it.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    row: &'a WorkerRow,
+    worker: &'a Worker,
+}
+
+impl Rows for Workers {
+    type Row<'a> = Seen<'a>;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Seen<'a>> {
+        seen(context, context.view.adapters.workers.get(row.at()?)?)
+    }
+
+    fn id(_: &Context<'_>, seen: Seen<'_>) -> Option<RowId> {
+        Some(RowId::Worker(seen.row.id))
+    }
+}
+
+fn seen<'a>(context: &Context<'a>, row: &'a WorkerRow) -> Option<Seen<'a>> {
+    let (place, at) = row.place;
+    let worker = context.snapshot.adapters.get(place)?.workers.section.rows.get(at)?;
+    Some(Seen { row, worker })
+}
+
+type Column = super::Column<Workers>;
+
+static COLUMNS: Columns<Workers> = Columns {
+    shown: &[
+        Column::state(
+            (
+                "STATE",
+                "state",
+                "gone: its lock or session is; silent: for longer than its system allows; stopped: it said so",
+            ),
+            (7, 7),
+            |seen, _| (seen.row.state.as_str(), tone(seen.row.state)),
+        ),
+        source(|seen, _| Some(&seen.row.source)),
+        Column::sorted(
+            ("WORKER", "worker", "its name, or its id"),
+            (12, 30),
+            |seen, _, room| worker(Some(name(&seen)), room),
+            |seen, _| Value::text(Some(name(&seen))),
+        ),
+        Column::text(("KIND", "kind", "what it does: works, dispatches, leads"), (6, 12), |seen, _| {
+            seen.worker.kind.as_deref()
+        })
+        .rank(5)
+        .only_where(|context| any(context, |worker| worker.kind.is_some())),
+        Column::text(("QUEUES", "queues", "the queues that it takes jobs from"), (8, 20), |seen, _| {
+            seen.worker.queues.as_deref()
+        })
+        .rank(4)
+        .only_where(|context| any(context, |worker| worker.queues.is_some())),
+        Column::cell(
+            ("PROOF", "proof", "what its state is known by: its lock, its session, its last sign of life"),
+            (9, 9),
+            |seen, _, _| proof(seen.row.proof),
+        )
+        .rank(2),
+        Column::sorted(
+            ("JOBS", "jobs", "jobs that it runs, and how many it may"),
+            (5, 7),
+            |seen, _, _| busy(&seen),
+            |seen, _| Value::whole(seen.row.busy),
+        )
+        .right(),
+        Column::age(BEAT, (7, 7), Tone::Plain, |seen, context| context.age(seen.worker.beat_at)),
+        Column::age(("UP", "up", "since it was started"), (7, 7), Tone::Dim, |seen, context| {
+            context.age(seen.worker.started_at)
+        })
+        .rank(6),
+        Column::number(
+            ("PID", "pid", "the session that holds its lock, or is its own"),
+            (7, 8),
+            Tone::Plain,
+            |seen, _| seen.row.pid.map(i64::from),
+        )
+        .left()
+        .rank(7),
+        Column::text(("HOST", "host", "where it runs"), (8, 0), |seen, _| seen.worker.host.as_deref())
+            .rank(8),
+    ],
+    others: &[],
+};
+
+pub(super) static PANE: Definition = Definition {
+    is_there: |has| has.workers,
+    empty: "no worker is listed",
+    parts: Parts::of(&[Part::Workers, Part::Running]),
+    facts: |context, _| facts(context),
+    read: |context| Read { at: read_at(context, |rows| &rows.workers), error: None },
+    is_state: |word| WorkerState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |context, id| match of(context, id) {
+        Some(seen) => format!("Worker of {}", text::one_line(&seen.row.source)),
+        None => "Worker".to_owned(),
+    },
+    label: |_, _| "a worker".to_owned(),
+    detail: |context, id, _| detail(context, id),
+    ..Definition::new(("Job workers", "a worker"), &COLUMNS, |context, _| {
+        Row::all(context.view.adapters.workers.len())
+    })
+};
+
+fn of<'a>(context: &Context<'a>, id: RowId) -> Option<Seen<'a>> {
+    let RowId::Worker(id) = id else { return None };
+    seen(context, context.view.adapters.workers.iter().find(|row| row.id == id)?)
+}
+
+/// How a state looks.
+fn tone(state: WorkerState) -> Tone {
+    match state {
+        WorkerState::Gone | WorkerState::Silent => Tone::Critical,
+        WorkerState::Live => Tone::Good,
+        WorkerState::Unknown | WorkerState::Stopped => Tone::Dim,
+    }
+}
+
+fn any(context: &Context<'_>, is: impl Fn(&Worker) -> bool) -> bool {
+    context.snapshot.adapters.iter().any(|rows| rows.workers.section.rows.iter().any(&is))
+}
+
+fn name<'a>(seen: &Seen<'a>) -> &'a str {
+    seen.worker.name.as_deref().unwrap_or(&seen.worker.id)
+}
+
+fn proof(proof: Proof) -> Cell {
+    if proof == Proof::None { Cell::none() } else { Cell::plain(proof.as_str()) }
+}
+
+/// `2/3`
+fn busy(seen: &Seen<'_>) -> Cell {
+    match (seen.row.busy, seen.worker.capacity) {
+        (None, None) => Cell::none(),
+        (Some(busy), None) => Cell::plain(busy.to_string()),
+        (None, Some(capacity)) => Cell::plain(format!("?/{capacity}")),
+        (Some(busy), Some(capacity)) => Cell::plain(format!("{busy}/{capacity}")),
+    }
+}
+
+/// `4 workers · 1 silent`
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let workers = &context.view.adapters.workers;
+    let mut facts = vec![(count(workers.len(), "worker", "workers"), Tone::Plain)];
+    for state in [WorkerState::Gone, WorkerState::Silent] {
+        let number = workers.iter().filter(|row| row.state == state).count();
+        if number > 0 {
+            facts.push((format!("{number} {}", state.as_str()), Tone::Critical));
+        }
+    }
+    facts.extend(gaps(context, |rows| &rows.workers));
+    facts
+}
+
+fn why(context: &Context<'_>, row: &WorkerRow) -> String {
+    let since = context.age(row.since).map(text::duration).unwrap_or_default();
+    match (row.state, row.proof) {
+        (WorkerState::Gone, Proof::Lock) => {
+            format!(": nobody has held its lock for {since}; its session is gone, its process may not be")
+        }
+        (WorkerState::Gone, _) => ": its session is gone, and it is still listed".to_owned(),
+        (WorkerState::Silent, _) => {
+            format!(": last heard of {since} ago, longer than its system allows; it may still be at work")
+        }
+        (WorkerState::Live, Proof::Lock) => ": its lock is held".to_owned(),
+        (WorkerState::Live, Proof::Session) => ": its session is there".to_owned(),
+        (WorkerState::Live, _) => ": it has shown itself".to_owned(),
+        (WorkerState::Stopped, _) => format!(": {since} ago, by its own row"),
+        (WorkerState::Unknown, Proof::Lock) => format!(": nobody has held its lock for {since}"),
+        (WorkerState::Unknown, _) => ": it is listed, and nothing tells whether it lives".to_owned(),
+    }
+}
+
+fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
+    let seen = of(context, id)?;
+    let Seen { row, worker } = seen;
+    let mut lines = vec![
+        state(row.state.as_str(), tone(row.state), why(context, row)),
+        field("worker", words(worker.name.as_ref()), Tone::Plain),
+        field("id", text::one_line(&worker.id), Tone::Plain),
+        field("kept in", with_version(context, row.place.0), Tone::Plain),
+        field("host", words(worker.host.as_ref()), Tone::Plain),
+        field("kind", words(worker.kind.as_ref()), Tone::Plain),
+        field("queues", words(worker.queues.as_ref()), Tone::Plain),
+        fields(&[
+            ("process there", number(worker.pid)),
+            ("jobs", number(row.busy)),
+            ("of", number(worker.capacity)),
+        ]),
+        fields(&[
+            ("started", ago(context, worker.started_at)),
+            ("last sign of life", ago(context, worker.beat_at)),
+            ("stopped", ago(context, worker.stopped_at)),
+        ]),
+    ];
+    if let Some(key) = worker.key {
+        lines.push(field("key", key.to_string(), Tone::Plain));
+    }
+    if let Some(pid) = row.pid {
+        lines.push(field("session", party(context, Party::Backend(pid)), Tone::Plain));
+    }
+    let is_said = |line: &Line| line.spans.iter().skip(1).any(|span| !span.text.trim().is_empty());
+    lines.retain(is_said);
+    let jobs = jobs(context, row.place.0, worker);
+    if !jobs.is_empty() {
+        lines.push(Line::new());
+        lines.push(heading("It runs"));
+        lines.extend(jobs.into_iter().map(|job| job_line(context, job)));
+    }
+    Some(lines)
+}
+
+/// What it runs, as far as that was read.
+fn jobs<'a>(context: &Context<'a>, place: usize, worker: &Worker) -> Vec<&'a JobRow> {
+    let rows = context.view.adapters.rows.iter();
+    let is_its = |row: &&JobRow| {
+        row.place == place && row.part == Part::Running && row.job.worker.as_deref() == Some(&*worker.id)
+    };
+    rows.filter(is_its).take(crate::app::detail::LIST).collect()
+}
+
+fn job_line(context: &Context<'_>, row: &JobRow) -> Line {
+    let name = text::one_line_prefix(row.job.name.as_deref().unwrap_or(&row.job.id), 200).into_owned();
+    let runs = context.age(row.job.started_at).map(|age| format!("  for {}", text::duration(age)));
+    let line = Line::new()
+        .with("  ", Tone::Plain)
+        .with(format!("{:<8} ", row.judged.state.as_str()), super::jobs::tone(row.judged.state));
+    line.with(name, Tone::Plain).with(runs.unwrap_or_default(), Tone::Dim)
+}

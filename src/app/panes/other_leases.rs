@@ -1,0 +1,165 @@
+//! The leases of other systems: leaders, semaphores, locks in a row.
+//!
+//! ```text
+//!   STATE  SOURCE     LEASE         OWNER          LEFT   HELD  NOTE
+//!   held   Liquibase  changelog 1   pod-7 (10.…)      -   3h2m  never given back by itself: liquibase release-locks
+//! ```
+
+use super::column::Columns;
+use super::definition::{Definition, Read};
+use super::facts::{Fact, count};
+use super::installations::{gaps, read_at, source, with_version};
+use super::row::{Row, RowId};
+use super::{Cell, Rows, Value};
+use crate::app::context::Context;
+use crate::app::detail::{ago, field, fields, state, words};
+use crate::app::line::{Line, Tone};
+use crate::model::adapter::{AdapterLease, OtherLeaseRow, Part, Parts, TermState};
+use crate::text;
+
+/// Leases that were read.
+struct Leases;
+
+/// A lease, and what is known of it.
+#[derive(Clone, Copy)]
+struct Seen<'a> {
+    row: &'a OtherLeaseRow,
+    lease: &'a AdapterLease,
+}
+
+impl Rows for Leases {
+    type Row<'a> = Seen<'a>;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Seen<'a>> {
+        seen(context, context.view.adapters.leases.get(row.at()?)?)
+    }
+
+    fn id(_: &Context<'_>, seen: Seen<'_>) -> Option<RowId> {
+        Some(RowId::OtherLease(seen.row.id))
+    }
+}
+
+fn seen<'a>(context: &Context<'a>, row: &'a OtherLeaseRow) -> Option<Seen<'a>> {
+    let (place, at) = row.place;
+    let lease = context.snapshot.adapters.get(place)?.leases.section.rows.get(at)?;
+    Some(Seen { row, lease })
+}
+
+type Column = super::Column<Leases>;
+
+static COLUMNS: Columns<Leases> = Columns {
+    shown: &[
+        Column::state(
+            ("STATE", "state", "held; over: its term has passed, whoever comes next may take it; free"),
+            (7, 7),
+            |seen, _| (seen.row.state.as_str(), tone(seen.row.state)),
+        ),
+        source::<Leases>(|seen, _| Some(&seen.row.source)).rank(0),
+        Column::text(("LEASE", "lease", "its name"), (12, 40), |seen, _| Some(&seen.lease.id)),
+        Column::text(("OWNER", "owner", "who has it, or had it last"), (10, 30), |seen, _| {
+            seen.lease.owner.as_deref()
+        }),
+        Column::sorted(
+            ("LEFT", "left", "time until it ends, or since; - without an end"),
+            (9, 10),
+            |seen, _, _| left(seen.row),
+            |seen, _| Value::number(seen.row.left),
+        )
+        .right(),
+        Column::age(
+            ("HELD", "held", "how long this owner has had it"),
+            (7, 7),
+            Tone::Plain,
+            |seen, context| context.age(seen.lease.acquired_at).filter(|_| seen.row.state == TermState::Held),
+        ),
+        Column::text(("TOKEN", "token", "fencing token"), (6, 12), |seen, _| seen.lease.token.as_deref())
+            .rank(2)
+            .only_where(|context| {
+                let mut all =
+                    context.snapshot.adapters.iter().flat_map(|rows| rows.leases.section.rows.iter());
+                all.any(|lease| lease.token.is_some())
+            }),
+        Column::text(("NOTE", "note", "what else its system says of it"), (10, 0), |seen, _| {
+            seen.lease.note.as_deref()
+        })
+        .rank(1),
+    ],
+    others: &[],
+};
+
+pub(super) static PANE: Definition = Definition {
+    is_there: |has| has.other_leases,
+    empty: "no leases",
+    parts: Parts::of(&[Part::Leases]),
+    facts: |context, _| facts(context),
+    read: |context| Read { at: read_at(context, |rows| &rows.leases), error: None },
+    is_state: |word| TermState::ALL.iter().any(|state| state.as_str().eq_ignore_ascii_case(word)),
+    name: |context, id| match of(context, id) {
+        Some(seen) => format!("Lease of {}", text::one_line(&seen.row.source)),
+        None => "Lease".to_owned(),
+    },
+    label: |_, _| "a lease of another system".to_owned(),
+    detail: |context, id, _| detail(context, id),
+    ..Definition::new(("Leases of other systems", "a lease"), &COLUMNS, |context, _| {
+        Row::all(context.view.adapters.leases.len())
+    })
+};
+
+fn of<'a>(context: &Context<'a>, id: RowId) -> Option<Seen<'a>> {
+    let RowId::OtherLease(id) = id else { return None };
+    seen(context, context.view.adapters.leases.iter().find(|row| row.id == id)?)
+}
+
+/// How a state looks. One that is over is nothing wrong: that is how they end.
+fn tone(state: TermState) -> Tone {
+    match state {
+        TermState::Held => Tone::Good,
+        TermState::Unknown => Tone::Plain,
+        TermState::Over | TermState::Free => Tone::Dim,
+    }
+}
+
+/// `41s ago`
+fn left(row: &OtherLeaseRow) -> Cell {
+    match row.left {
+        Some(left) if left > 0.0 => Cell::plain(text::duration(left)),
+        Some(left) => Cell::toned(format!("{} ago", text::duration(-left)), Tone::Dim),
+        None => Cell::none(),
+    }
+}
+
+/// `3 leases · 1 held`
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let leases = &context.view.adapters.leases;
+    let held = leases.iter().filter(|row| row.state == TermState::Held).count();
+    let mut facts =
+        vec![(count(leases.len(), "lease", "leases"), Tone::Plain), (format!("{held} held"), Tone::Plain)];
+    facts.extend(gaps(context, |rows| &rows.leases));
+    facts
+}
+
+fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
+    let Seen { row, lease } = of(context, id)?;
+    let why = match (row.state, row.left) {
+        (TermState::Held, None) => ": it has no end of its own",
+        (TermState::Over, _) => ": whoever comes next may take it",
+        (TermState::Unknown, _) => ": its row does not say whether somebody has it",
+        _ => "",
+    };
+    let ends = row.left.map(|left| match left {
+        left if left > 0.0 => format!("in {}", text::duration(left)),
+        left => format!("{} ago", text::duration(-left)),
+    });
+    let mut lines = vec![
+        state(row.state.as_str(), tone(row.state), why),
+        field("lease", text::one_line(&lease.id), Tone::Plain),
+        field("kept in", with_version(context, row.place.0), Tone::Plain),
+        field("owner", words(lease.owner.as_ref()), Tone::Plain),
+        field("token", words(lease.token.as_ref()), Tone::Plain),
+        fields(&[("taken", ago(context, lease.acquired_at)), ("ends", ends.unwrap_or_default())]),
+        field("note", words(lease.note.as_ref()), Tone::Plain),
+    ];
+    let is_said = |line: &Line| line.spans.iter().skip(1).any(|span| !span.text.trim().is_empty());
+    lines.retain(is_said);
+    Some(lines)
+}

@@ -1,0 +1,161 @@
+//! The queues of all installations: how many jobs are in them, and whether anybody takes one.
+
+use std::collections::BTreeMap;
+
+use super::{Look, WorkerRow};
+use crate::model::adapter::{COUNTED, Part};
+use crate::model::systems::TextId;
+use crate::model::{Text, Timestamp};
+
+/// A queue of an installation, or all of them together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct QueueRow {
+    /// What identifies it: the installation and its name.
+    pub id: TextId,
+    /// `River`, or with its schema.
+    pub source: Text,
+    /// Place of the installation in the snapshot.
+    pub place: usize,
+    /// Its name; none: all queues of the installation.
+    pub queue: Option<Text>,
+    /// How it is.
+    pub state: QueueState,
+    /// Jobs by the word for their state (`due`, `running`, …).
+    pub counts: BTreeMap<Text, Count>,
+    /// Since when the oldest job could have been started.
+    pub oldest_at: Option<Timestamp>,
+    /// It is paused since; none where that is not said.
+    pub paused_at: Option<Timestamp>,
+}
+
+/// How a queue is, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum QueueState {
+    /// Jobs are due, and no worker of this installation lives.
+    Unserved,
+    /// A job is due for longer than `[thresholds] task_overdue`.
+    Overdue,
+    /// It is paused.
+    Paused,
+    /// Its jobs are taken as they come.
+    Open,
+}
+
+impl QueueState {
+    /// All of them, worst first.
+    pub const ALL: [Self; 4] = [Self::Unserved, Self::Overdue, Self::Paused, Self::Open];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unserved => "unserved",
+            Self::Overdue => "overdue",
+            Self::Paused => "paused",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// How many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// So many were counted.
+    pub number: u64,
+    /// There may be more of them: nobody counts on for ever.
+    pub is_least: bool,
+    /// By the planner's statistics.
+    pub is_estimate: bool,
+}
+
+impl Look<'_> {
+    /// Its queues by name, and before them all together where something is said of all.
+    pub(super) fn queues(&self, place: usize, workers: &[WorkerRow]) -> Vec<QueueRow> {
+        let rows = self.rows;
+        let mut queues: BTreeMap<Option<Text>, QueueRow> = BTreeMap::new();
+        let counted = rows.counted();
+        for depth in rows.depth.section.rows.iter() {
+            let row = self.queue_of(&mut queues, place, depth.queue.as_ref());
+            let is_least = !depth.is_estimate && counted.get(&*depth.state).is_some_and(|all| *all > COUNTED);
+            let number = u64::try_from(depth.number).unwrap_or_default().min(if depth.is_estimate {
+                u64::MAX
+            } else {
+                COUNTED
+            });
+            row.counts
+                .insert(depth.state.clone(), Count { number, is_least, is_estimate: depth.is_estimate });
+            row.oldest_at = earliest(row.oldest_at, depth.oldest_at);
+        }
+        for (part, word) in [(Part::Running, "running"), (Part::Due, "due")] {
+            let Some(read) = rows.jobs.get(&part) else { continue };
+            for job in read.section.rows.iter().filter(|job| *job.state == *word) {
+                let row = self.queue_of(&mut queues, place, job.queue.as_ref());
+                if !counted.contains_key(word) {
+                    let count = row.counts.entry(word.into()).or_default();
+                    // Of what is due a query may bring the first few alone.
+                    let is_least = read.is_cut || part == Part::Due;
+                    *count = Count { number: count.number + 1, is_least, is_estimate: false };
+                }
+                if part == Part::Due {
+                    row.oldest_at = earliest(row.oldest_at, job.due_at);
+                }
+            }
+        }
+        for paused in rows.paused.section.rows.iter() {
+            let row = self.queue_of(&mut queues, place, Some(&paused.queue));
+            (row.state, row.paused_at) = (QueueState::Paused, paused.since);
+        }
+        let says_who = !workers.is_empty() || rows.installation.adapter.evidence.lists_workers;
+        let is_unserved =
+            says_who && self.has_workers() && workers.iter().all(|worker| worker.state.is_over());
+        let mut queues: Vec<QueueRow> = queues.into_values().collect();
+        for row in &mut queues {
+            row.state = self.queue_state(row, is_unserved);
+        }
+        queues
+    }
+
+    fn queue_state(&self, row: &QueueRow, is_unserved: bool) -> QueueState {
+        let waits = row.oldest_at.map(|oldest| (self.snapshot.taken_at - oldest).as_seconds_f64());
+        let has_due = row.counts.get("due").is_some_and(|count| count.number > 0);
+        if row.state == QueueState::Paused {
+            QueueState::Paused
+        } else if is_unserved && has_due {
+            QueueState::Unserved
+        } else if waits.is_some_and(|waits| waits > self.thresholds.task_overdue) {
+            QueueState::Overdue
+        } else {
+            QueueState::Open
+        }
+    }
+
+    fn queue_of<'a>(
+        &self,
+        queues: &'a mut BTreeMap<Option<Text>, QueueRow>,
+        place: usize,
+        queue: Option<&Text>,
+    ) -> &'a mut QueueRow {
+        queues.entry(queue.cloned()).or_insert_with(|| {
+            let installation = &self.rows.installation;
+            // A queue may have any name, also none.
+            let name = match queue {
+                Some(queue) => format!("{} queue {queue}", installation.oid),
+                None => format!("{} queues", installation.oid),
+            };
+            QueueRow {
+                id: TextId::of(&installation.adapter.name, &name),
+                source: installation.label().into(),
+                place,
+                queue: queue.cloned(),
+                state: QueueState::Open,
+                counts: BTreeMap::new(),
+                oldest_at: None,
+                paused_at: None,
+            }
+        })
+    }
+}
+
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    one.into_iter().chain(other).min()
+}

@@ -1,0 +1,134 @@
+//! The workers of all installations: which of them live, and what proves it.
+
+use super::{KeySeen, Look, Marks, Proof};
+use crate::model::adapter::evidence::of_key;
+use crate::model::adapter::{Adapter, Part, State, Worker};
+use crate::model::systems::TextId;
+use crate::model::{Text, Timestamp};
+
+/// A worker of an installation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerRow {
+    /// What identifies it: the installation and its id.
+    pub id: TextId,
+    /// `GoodJob`, or with its schema.
+    pub source: Text,
+    /// Place of the installation in the snapshot, and of the worker in it.
+    pub place: (usize, usize),
+    /// How it is.
+    pub state: WorkerState,
+    /// What that is known by.
+    pub proof: Proof,
+    /// Since when: when its lock was first seen free, its last sign of life, its end.
+    pub since: Option<Timestamp>,
+    /// The process of the session that holds its lock, or that is its own.
+    pub pid: Option<i32>,
+    /// Jobs that it runs: by its row, or else those of it that were read.
+    pub busy: Option<i64>,
+}
+
+/// How a worker is, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum WorkerState {
+    /// Its lock or its session is gone, and its row is still there.
+    Gone,
+    /// Its last sign of life is older than its system allows.
+    Silent,
+    /// Nothing tells.
+    Unknown,
+    /// It lives.
+    Live,
+    /// It has ended, and said so.
+    Stopped,
+}
+
+impl WorkerState {
+    /// All of them, worst first.
+    pub const ALL: [Self; 5] = [Self::Gone, Self::Silent, Self::Unknown, Self::Live, Self::Stopped];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gone => "gone",
+            Self::Silent => "silent",
+            Self::Unknown => "unknown",
+            Self::Live => "live",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// Whether it takes no more jobs.
+    #[must_use]
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Gone | Self::Silent | Self::Stopped)
+    }
+}
+
+impl Look<'_> {
+    /// Its workers, in the order in which they were read.
+    pub(super) fn workers(&self, place: usize, free: &mut Marks) -> Vec<WorkerRow> {
+        let rows = self.rows.workers.section.rows.iter().enumerate();
+        rows.map(|(at, worker)| self.worker_row((place, at), worker, free)).collect()
+    }
+
+    fn worker_row(&self, place: (usize, usize), worker: &Worker, free: &mut Marks) -> WorkerRow {
+        let installation = &self.rows.installation;
+        let id =
+            TextId::of(&installation.adapter.name, &format!("{} worker {}", installation.oid, worker.id));
+        let key = self.key(worker.key, (id, worker.started_at), free);
+        let session = worker.backend_pid.map(|pid| (pid, self.session_of(pid, worker.started_at)));
+        let (state, proof, since, pid) = self.judge_worker(&installation.adapter, worker, key, session);
+        WorkerRow {
+            id,
+            source: installation.label().into(),
+            place,
+            state,
+            proof,
+            since,
+            pid,
+            busy: worker.busy.or_else(|| self.runs(worker)),
+        }
+    }
+
+    fn judge_worker(
+        &self,
+        adapter: &Adapter,
+        worker: &Worker,
+        key: KeySeen,
+        session: Option<(i32, Option<bool>)>,
+    ) -> (WorkerState, Proof, Option<Timestamp>, Option<i32>) {
+        let now = self.snapshot.taken_at;
+        if let Some(stopped) = worker.stopped_at.filter(|stopped| *stopped <= now) {
+            return (WorkerState::Stopped, Proof::None, Some(stopped), None);
+        }
+        if let Some(judged) = of_key(key, self.in_recovery(), now, self.thresholds.orphan_grace) {
+            let state = match judged.state {
+                State::Orphan => WorkerState::Gone,
+                State::Running => WorkerState::Live,
+                _ => WorkerState::Unknown,
+            };
+            return (state, Proof::Lock, judged.since, judged.pid);
+        }
+        match session.filter(|_| !self.in_recovery()) {
+            Some((pid, Some(true))) => return (WorkerState::Live, Proof::Session, None, Some(pid)),
+            Some((_, Some(false))) => return (WorkerState::Gone, Proof::Session, None, None),
+            _ => {}
+        }
+        let limit = worker.beat_limit.or_else(|| adapter.beat_limit());
+        match worker.beat_at.zip(limit) {
+            Some((beat, limit)) if (now - beat).as_seconds_f64() > limit => {
+                (WorkerState::Silent, Proof::Heartbeat, Some(beat), None)
+            }
+            Some(_) => (WorkerState::Live, Proof::Heartbeat, None, None),
+            None => (WorkerState::Unknown, Proof::None, None, None),
+        }
+    }
+
+    /// How many of the jobs that were read it runs; none where not all were.
+    fn runs(&self, worker: &Worker) -> Option<i64> {
+        let running = self.rows.jobs.get(&Part::Running).filter(|read| !read.is_cut)?;
+        let jobs = running.section.rows.iter();
+        i64::try_from(jobs.filter(|job| job.worker.as_deref() == Some(&*worker.id)).count()).ok()
+    }
+}

@@ -1,0 +1,67 @@
+//! Job systems of others on the screens Tasks, Leases and Queue.
+
+use std::sync::Arc;
+
+use super::{SIZES, Stage, check};
+use crate::app::message::{Effect, Message};
+use crate::keys::Key;
+use crate::model::adapter::{Part, Parts, sample as installations};
+use crate::model::view::{TargetId, View};
+use crate::sample;
+
+fn view() -> View {
+    let mut snapshot = sample::Builder::default().snapshot();
+    let now = snapshot.taken_at;
+    snapshot.adapters =
+        Arc::new(vec![installations::beating(now), installations::locking(now), installations::leasing(now)]);
+    sample::view(snapshot, 1)
+}
+
+#[test]
+fn other_systems_at_three_sizes() {
+    for (width, height) in SIZES {
+        for (name, keys) in [
+            ("installations_tasks", "4"),
+            ("installations_leases", "5"),
+            ("installations_queue", "6"),
+            ("installations_worker", "6<tab><enter>"),
+            ("installations_one_queue", "6<enter>"),
+            ("installations_lease", "5<enter>"),
+            ("installations_schedule", "4<tab><enter>"),
+            ("installations_findings", "!"),
+        ] {
+            check(name, &mut Stage::new(width, height).view(view()).keys(keys));
+        }
+    }
+}
+
+#[test]
+fn the_poll_is_told_what_the_screen_shows() {
+    let mut stage = Stage::new(120, 35);
+    let mut told = |message: Message| {
+        let update = stage.app.update(message);
+        update.effects.into_iter().find_map(|effect| match effect {
+            Effect::Watch(parts) => Some(parts),
+            _ => None,
+        })
+    };
+    let mut key = |keys: &str| told(Message::Key(Key::parse_all(keys).unwrap()[0]));
+    assert_eq!(key("4"), None, "nothing is there yet");
+    assert_eq!(key("1"), None);
+    assert_eq!(
+        told(Message::View(TargetId(0), Arc::new(view()))),
+        None,
+        "the Overview shows nothing of them"
+    );
+    let mut key = |keys: &str| told(Message::Key(Key::parse_all(keys).unwrap()[0]));
+    let tasks = key("4").unwrap();
+    for part in Part::JOBS {
+        assert!(tasks.has(part), "{part:?}");
+    }
+    assert!(tasks.has(Part::Schedules) && !tasks.has(Part::Leases) && !tasks.has(Part::Depth));
+    assert_eq!(key("j"), None, "it is told once");
+    assert_eq!(key("5"), Some(Parts::of(&[Part::Leases])));
+    let queue = key("6").unwrap();
+    assert!(queue.has(Part::Depth) && queue.has(Part::Paused) && !queue.has(Part::Failed));
+    assert_eq!(key("2"), Some(Parts::NONE));
+}
