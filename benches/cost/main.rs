@@ -40,6 +40,19 @@ const DOUBLE: Crowd = Crowd { waiters: 2_000, locks: 44_000, in_transaction: fal
 const LARGE: Crowd = Crowd { waiters: 2_020, locks: 80_000, in_transaction: false };
 const IDLE: Crowd = Crowd { waiters: 0, locks: 0, in_transaction: false };
 
+/// Tables of nine job systems of others, as the tests have them.
+const JOB_SYSTEMS: &str = concat!(
+    include_str!("../../tests/server/adapters/tables/good_job.sql"),
+    include_str!("../../tests/server/adapters/tables/solid_queue.sql"),
+    include_str!("../../tests/server/adapters/tables/river.sql"),
+    include_str!("../../tests/server/adapters/tables/oban.sql"),
+    include_str!("../../tests/server/adapters/tables/procrastinate.sql"),
+    include_str!("../../tests/server/adapters/tables/que.sql"),
+    include_str!("../../tests/server/adapters/tables/quartz.sql"),
+    include_str!("../../tests/server/adapters/tables/pg_cron.sql"),
+    include_str!("../../tests/server/adapters/tables/leases.sql"),
+);
+
 /// What was measured on one screen; processor time in milliseconds a second, which is a poll.
 struct Cost {
     client: f64,
@@ -71,11 +84,12 @@ async fn measure(length: Duration, only: &str) {
         "{:<18}{:<10}{:>8}{:>8}{:>8}{:>6}{:>8}{:>10}{:>7}{:>9}{:>9}",
         "", "screen", "client", "RSS", "peak", "conn", "server", "reference", "ratio", "bytes/s", "kB/s in"
     );
-    for (name, crowd, screens) in [
-        ("idle", IDLE, &["overview"][..]),
-        ("22,000 / 1,000", USUAL, &["overview", "chains", "locks", "backends"]),
-        ("44,000 / 2,000", DOUBLE, &["overview", "chains", "locks", "backends"]),
-        ("84,000 / 2,020", LARGE, &["overview", "chains"]),
+    for (name, crowd, tables, screens) in [
+        ("idle", IDLE, "", &["overview"][..]),
+        ("job systems", IDLE, JOB_SYSTEMS, &["overview", "tasks", "leases", "queue"]),
+        ("22,000 / 1,000", USUAL, "", &["overview", "chains", "locks", "backends"]),
+        ("44,000 / 2,000", DOUBLE, "", &["overview", "chains", "locks", "backends"]),
+        ("84,000 / 2,020", LARGE, "", &["overview", "chains"]),
     ] {
         if !only.is_empty() && !only.contains(name.split(' ').next().unwrap()) {
             continue;
@@ -97,6 +111,7 @@ async fn measure(length: Duration, only: &str) {
             },
         );
         let client = connect(&info.clone().with_application_name("cost")).await.unwrap().client;
+        client.batch_execute(tables).await.unwrap();
         let meter = Meter::before(server.socket_dir());
         for screen in screens {
             let cost = watch((&server, &meter), &client, screen, &root, length).await;

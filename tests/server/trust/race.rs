@@ -13,7 +13,7 @@ use super::support::{is_long, versions};
 
 /// How often it is swapped.
 fn swaps() -> usize {
-    if is_long() { 1000 } else { 100 }
+    if is_long() { 1000 } else { 40 }
 }
 
 /// Two texts that are run in turn, each a transaction.
