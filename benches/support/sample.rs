@@ -232,6 +232,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         held_since: Arc::new(held_since),
         runs_since: Arc::new(runs_since),
         lock_waits,
+        blame: Arc::default(),
         lock_names: Arc::default(),
     }
 }

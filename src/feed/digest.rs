@@ -11,6 +11,7 @@ use chrono::SubsecRound;
 
 use crate::clock;
 use crate::model::adapter;
+use crate::model::blame::{self, Blame, Counter};
 use crate::model::event::{Draft, Events, Kind, Told};
 use crate::model::finding::{self, Scene, Severity, Subject, lock_name_query};
 use crate::model::held;
@@ -41,6 +42,8 @@ pub struct Digest {
     past: Past,
     /// None where what changed is known already.
     diff: Option<Diff>,
+    /// Who makes others wait; none where that is known already.
+    counter: Option<Counter>,
     redis: Option<RedisState>,
     /// The server's clock when the last snapshot was taken, and ours when it came.
     clocks: Option<(Timestamp, Instant)>,
@@ -69,6 +72,7 @@ impl Digest {
             held_since: Arc::default(),
             runs_since: Arc::default(),
             lock_waits: Arc::default(),
+            blame: Arc::default(),
             lock_names: Arc::new(lock_names),
         };
         Self {
@@ -76,6 +80,7 @@ impl Digest {
             notes: Arc::default(),
             past: Past::default(),
             diff: Some(Diff::default()),
+            counter: Some(Counter::default()),
             redis: None,
             clocks: None,
             view: Arc::new(view),
@@ -85,12 +90,16 @@ impl Digest {
     /// The view of a look that was kept, as it was when it was live.
     #[must_use]
     pub fn view_of(kept: KeptLook, target: TargetId, thresholds: &Thresholds) -> Arc<View> {
-        let KeptLook { id, snapshot, past, rights, lock_names, notes, events } = kept;
+        let KeptLook { id, snapshot, past, rights, lock_names, notes, events, blame } = kept;
         let graph = past.graph_from.as_ref().map(|GraphFrom { backends, answers }| {
             Arc::new(WaitGraph::build(Input { locks: &snapshot.locks.rows, backends, answers }))
         });
-        let mut digest =
-            Self { notes, diff: None, ..Self::new(target, thresholds.clone(), LockNames::default()) };
+        let mut digest = Self {
+            notes,
+            diff: None,
+            counter: None,
+            ..Self::new(target, thresholds.clone(), LockNames::default())
+        };
         let before = View {
             id: id.saturating_sub(1),
             graph: graph.unwrap_or_default(),
@@ -98,6 +107,7 @@ impl Digest {
             events,
             rights,
             lock_names,
+            blame: blame.unwrap_or_default(),
             ..View::clone(&digest.view)
         };
         (digest.past, digest.view) = (past, Arc::new(before));
@@ -132,6 +142,13 @@ impl Digest {
     /// Takes the newest state of the Redis servers in, for the snapshots to come.
     pub fn redis_read(&mut self, state: RedisState) {
         self.redis = Some(state);
+    }
+
+    /// From now on looks are that far apart, usually.
+    pub fn refresh(&mut self, interval: Duration) {
+        if let Some(counter) = &mut self.counter {
+            counter.refresh(interval.as_secs_f64());
+        }
     }
 
     /// The last view.
@@ -178,6 +195,20 @@ impl Digest {
         past.new_roots.look(&graph, snapshot.taken_at);
         let held_since = past.held.look(&snapshot);
         let lock_waits = past.waits.look(&snapshot, &graph, &index, &before.lock_names);
+        let blame = self.counter.as_mut().and_then(|counter| {
+            let (names, deadlocks) = (&before.lock_names, &past.deadlocks);
+            let tick = counter.look(blame::Scene {
+                snapshot: &snapshot,
+                graph: &graph,
+                index: &index,
+                names,
+                deadlocks,
+            })?;
+            let mut blame = Blame::clone(&before.blame);
+            blame.add(Arc::new(tick));
+            Some(Arc::new(blame))
+        });
+        let blame = blame.unwrap_or_else(|| Arc::clone(&before.blame));
         let tasks = past.watch.look(&snapshot, &self.thresholds);
         let runs_since = Arc::new(held::runs(&tasks, &snapshot));
         let leases = lease::Board::of(&snapshot);
@@ -223,6 +254,7 @@ impl Digest {
             held_since,
             runs_since,
             lock_waits,
+            blame,
             rights: before.rights.clone(),
             lock_names: Arc::clone(&before.lock_names),
             snapshot: Some(Arc::new(snapshot)),
@@ -261,6 +293,11 @@ impl Digest {
         for Entry { told, when } in entries {
             let Told { kind, severity, text, subject } = told;
             let at = self.server_time(when);
+            if let (Some(counter), Kind::ActionResult, Severity::Info, Some(Subject::Backend(session))) =
+                (&mut self.counter, kind, severity, &subject)
+            {
+                counter.acted(*session, &text);
+            }
             events = with(&events, at, vec![Draft { subject, ..Draft::new(at, kind, severity, text) }]);
         }
         self.view = Arc::new(View { id: self.view.id + 1, events, ..View::clone(&self.view) });
@@ -280,6 +317,9 @@ impl Digest {
     pub fn link_lost(&mut self, reason: &str, attempt: u32, wait: Duration) -> Arc<View> {
         self.past.held.forget();
         self.past.new_roots.forget();
+        if let Some(counter) = &mut self.counter {
+            counter.gap();
+        }
         let at = self.server_time(clock::monotonic());
         // Another attempt that failed is none.
         let is_news = !matches!(self.view.link, Link::Down { .. });

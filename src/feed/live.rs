@@ -183,6 +183,7 @@ impl Live {
                     self.take_names();
                     self.take_redis();
                     self.digest.rights_told(self.session.rights());
+                    self.digest.refresh(*control.interval.borrow());
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }

@@ -93,6 +93,7 @@ pub async fn looks(
         tokio::time::timeout(LEARNING, read_once(servers, options)).await.ok()
     });
     let mut digest = Digest::new(TargetId::default(), thresholds, lock_names);
+    digest.refresh(every);
     if let Some(redis) = redis.await {
         digest.redis_read(redis);
     }

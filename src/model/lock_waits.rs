@@ -218,7 +218,12 @@ impl Seen<'_> {
 }
 
 /// `accounts`, `rows of accounts`, `Prisma Migrate`, `ends of transactions`.
-fn name(snapshot: &Snapshot, names: &LockNames, holder: Option<&Backend>, awaited: &LockTag) -> Text {
+pub(super) fn name(
+    snapshot: &Snapshot,
+    names: &LockNames,
+    holder: Option<&Backend>,
+    awaited: &LockTag,
+) -> Text {
     let relation = |what: &str| {
         let tag = LockTag { locktype: LockType::Relation, ..contended(awaited) };
         format!("{what} of {}", words::target(snapshot, names, &tag, None))

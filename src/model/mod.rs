@@ -4,6 +4,7 @@
 
 pub mod adapter;
 pub mod awaited_rows;
+pub mod blame;
 pub mod event;
 pub mod expected;
 pub mod finding;
@@ -22,6 +23,7 @@ pub mod rate_limit;
 pub mod redis_lease;
 pub mod snapshot;
 pub mod snapshot_index;
+pub mod statement;
 pub mod systems;
 pub mod task;
 pub mod thresholds;

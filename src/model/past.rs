@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Text;
 use super::adapter;
 use super::backend::Backend;
+use super::blame::Blame;
 use super::event::Events;
 use super::finding::{Deadlocks, NewRoots};
 use super::held_watch::HeldWatch;
@@ -75,4 +76,6 @@ pub struct KeptLook {
     pub notes: Arc<[Text]>,
     /// What had happened up to then.
     pub events: Arc<Events>,
+    /// Who had cost how much waiting up to then, this look among it; none where that was not kept.
+    pub blame: Option<Arc<Blame>>,
 }

@@ -85,6 +85,8 @@ pub struct View {
     pub runs_since: Arc<super::held::RunLocks>,
     /// Which locks were waited for since locktop began to look, how often and for how long.
     pub lock_waits: Arc<super::lock_waits::LockWaits>,
+    /// Who cost how much waiting.
+    pub blame: Arc<super::blame::Blame>,
     /// Names for advisory keys: the config's, learned ones and those of well-known software.
     pub lock_names: Arc<super::lock_name::LockNames>,
 }

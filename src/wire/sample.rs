@@ -125,6 +125,7 @@ pub(super) fn view() -> View {
         held_since: Arc::default(),
         runs_since: Arc::default(),
         lock_waits: Arc::default(),
+        blame: Arc::default(),
         lock_names: Arc::default(),
     }
 }

@@ -13,8 +13,9 @@ use zstd_safe::{CCtx, CParameter, DCtx, DParameter};
 use super::cell::{Column, column, micros, rows, time};
 use super::strings::{Decoded, Strings, TextBlock};
 use super::tables::{self, SectionState, States};
-use super::{adapters, memory, redis_rows, told};
+use super::{adapters, blame, memory, redis_rows, told};
 use crate::model::backend::Backend;
+use crate::model::blame::Blame;
 use crate::model::event::{Event, Events};
 use crate::model::lock::{Lock, Prepared};
 use crate::model::past::{GraphFrom, KeptLook, Look, Past};
@@ -112,6 +113,12 @@ struct Payload {
     sections: tables::SectionStates,
     #[prost(message, required, tag = 7)]
     events: told::Events,
+    /// All that was counted of waits, where what this look adds does not go on from the look before.
+    #[prost(message, optional, tag = 8)]
+    blame: Option<blame::BlameTable>,
+    /// What this look adds to that.
+    #[prost(message, optional, tag = 9)]
+    tick: Option<blame::BlameTick>,
     #[prost(message, repeated, tag = 15)]
     parts: Vec<Part>,
 }
@@ -186,6 +193,7 @@ impl Encoder {
         states.extend(tables::set_states(&snapshot.task_sets));
         states.extend(tables::system_states(&snapshot.systems));
         let events = self.new_events(look);
+        let (blame, tick) = self.blame(&look.view.blame);
         let payload = Payload {
             id: look.view.id,
             taken_at: micros(Some(snapshot.taken_at)),
@@ -193,6 +201,8 @@ impl Encoder {
             locks_omitted: snapshot.locks_omitted,
             sections: column(&states, &mut self.strings),
             events: column(&events, &mut self.strings),
+            blame,
+            tick,
             strings: self.strings.take_new(),
             parts,
         };
@@ -260,6 +270,16 @@ impl Encoder {
             }
         }
         parts
+    }
+
+    /// What a look adds to what was counted of waits, where that goes on from the look before; else all of it.
+    fn blame(&mut self, blame: &Blame) -> (Option<blame::BlameTable>, Option<blame::BlameTick>) {
+        let before = self.last.as_ref().filter(|_| self.looks > 0).map(|last| &last.view.blame);
+        match before.map(|before| blame.looks.checked_sub(before.looks)) {
+            Some(Some(0)) => (None, None),
+            Some(Some(1)) => (None, Some(blame::of_tick(&blame.last, &mut self.strings))),
+            _ => (Some(blame::of_table(blame, &mut self.strings)), None),
+        }
     }
 
     /// What has happened since the look before; in the first of a group the last of what happened before it, too.
@@ -348,6 +368,8 @@ fn decompress(bytes: &[u8], prefix: &[u8]) -> Result<Vec<u8>, RecordError> {
 struct Opened {
     head: Payload,
     parts: [Bytes; KINDS],
+    /// What had been counted of waits; none where that was not kept.
+    blame: Option<Arc<Blame>>,
 }
 
 /// The looks of a group, from its first on.
@@ -390,8 +412,24 @@ impl Group {
                 *place = part.content;
             }
         }
-        self.looks.push(Opened { head, parts });
+        let blame = self.blame(&mut head);
+        self.looks.push(Opened { head, parts, blame });
         Ok(())
+    }
+
+    /// What was counted of waits up to a look that is being opened.
+    fn blame(&self, head: &mut Payload) -> Option<Arc<Blame>> {
+        self.strings.begin();
+        if let Some(table) = head.blame.take() {
+            return Some(Arc::new(blame::table(&table, &self.strings)));
+        }
+        let before = self.looks.last()?.blame.as_ref()?;
+        let Some(tick) = head.tick.take().and_then(|tick| blame::tick(&tick, &self.strings)) else {
+            return Some(Arc::clone(before));
+        };
+        let mut blame = Blame::clone(before);
+        blame.add(Arc::new(tick));
+        Some(Arc::new(blame))
     }
 
     /// A look that was opened. Its events are those that were kept with the looks from the first of the group on.
@@ -419,6 +457,7 @@ impl Group {
             lock_names,
             notes,
             events: Arc::new(events),
+            blame: opened.blame.clone(),
         })
     }
 }

@@ -7,6 +7,7 @@
 mod activity;
 mod adapter_rows;
 mod adapters;
+mod blame;
 mod cell;
 pub mod container;
 mod frame;

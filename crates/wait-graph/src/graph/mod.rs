@@ -11,6 +11,7 @@ mod build;
 mod cycles;
 mod edges;
 mod frees;
+mod fronts;
 mod index;
 mod leaders;
 mod net;
@@ -26,6 +27,7 @@ mod tree;
 
 use locktop_base::Timestamp;
 
+pub use self::fronts::Front;
 use self::index::Index;
 use self::net::Net;
 use self::reach::Search;
@@ -231,6 +233,12 @@ impl WaitGraph {
         let mut found = Search::new(along.len()).beyond(&self.numbers(parties), along, self.index.len());
         found.sort_unstable_by_key(|behind| self.index.age(*behind));
         found.into_iter().map(|behind| self.index.party(behind)).collect()
+    }
+
+    /// Who stands behind which roots. Whoever waits and is behind none is part of a cycle, or behind one, or nobody is in his way.
+    #[must_use]
+    pub fn fronts(&self) -> Vec<Front> {
+        fronts::fronts(&self.queues, &self.index, &self.net, &self.roots)
     }
 
     /// The waiting groups that would be granted if `party` went: it is removed, and each queue that it held or

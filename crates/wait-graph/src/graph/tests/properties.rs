@@ -237,6 +237,28 @@ proptest! {
         }
     }
 
+    /// Behind the roots of a front stand those of whom each root says so, each by a lock that it holds.
+    #[test]
+    fn fronts_are_the_roots_with_those_behind_them(scan in scan(4)) {
+        let graph = scan.graph();
+        let fronts = graph.fronts();
+        let mut roots: Vec<Party> = fronts.iter().flat_map(|front| front.roots.clone()).collect();
+        roots.sort_unstable();
+        let mut expected: Vec<Party> = graph.roots.iter().map(|root| root.party).collect();
+        expected.sort_unstable();
+        prop_assert_eq!(roots, expected);
+        for front in &fronts {
+            let behind: BTreeSet<Party> = front.behind.iter().map(|(party, _)| *party).collect();
+            prop_assert_eq!(behind.len(), front.behind.len());
+            for root in &front.roots {
+                prop_assert_eq!(&set(graph.blocked_by(*root)), &behind);
+                for (_, queue) in &front.behind {
+                    prop_assert!(graph.queues[*queue].holders.iter().any(|holder| holder.party == *root));
+                }
+            }
+        }
+    }
+
     /// Whoever goes first, in the end the same are free: what is said of several is true of one after the other.
     #[test]
     fn the_order_in_which_several_go_does_not_matter(scan in scan(4), who in vec(any::<prop::sample::Index>(), 0..5)) {

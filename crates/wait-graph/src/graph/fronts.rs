@@ -1,0 +1,69 @@
+//! Who stands behind which roots, and on account of which of their locks.
+
+use rustc_hash::FxHashMap;
+
+use super::index::Index;
+use super::net::Net;
+use super::{Party, Queue, Root};
+
+/// Roots that stop the same requests of the same locks, and who waits behind them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Front {
+    /// Ranked as in [`super::WaitGraph::roots`].
+    pub roots: Vec<Party>,
+    /// Every group behind them once, with the queue of the lock of theirs that its chain begins at: of several the first.
+    pub behind: Vec<(Party, usize)>,
+}
+
+/// The fronts of all roots, in the order of the first of each.
+pub(super) fn fronts(queues: &[Queue], index: &Index, net: &Net, roots: &[Root]) -> Vec<Front> {
+    let mut places: FxHashMap<&[usize], usize> = FxHashMap::default();
+    let mut fronts: Vec<Front> = Vec::new();
+    let mut seen = vec![usize::MAX; net.backward.len()];
+    for root in roots {
+        let Some(group) = index.number(root.party) else { continue };
+        let next = fronts.len();
+        let place = *places.entry(net.backward.of(group)).or_insert(next);
+        match fronts.get_mut(place) {
+            Some(front) => front.roots.push(root.party),
+            None => fronts.push(Front {
+                roots: vec![root.party],
+                behind: behind(queues, index, net, group, &mut (next, &mut seen)),
+            }),
+        }
+    }
+    fronts
+}
+
+/// Who waits behind a root. `seen` has for each node the last search that was there, and the number of this one.
+fn behind(
+    queues: &[Queue],
+    index: &Index,
+    net: &Net,
+    root: usize,
+    (search, seen): &mut (usize, &mut [usize]),
+) -> Vec<(Party, usize)> {
+    let mut is_new = |node: usize| match seen.get_mut(node) {
+        Some(last) if last != search => {
+            *last = *search;
+            true
+        }
+        _ => false,
+    };
+    is_new(root);
+    let mut found = Vec::new();
+    let mut todo = Vec::new();
+    for (number, modes) in index.holds(root) {
+        let (Some(queue), Some(members)) = (queues.get(*number), index.members(*number)) else { continue };
+        let waiting = members.waiters.iter().zip(&queue.waiters);
+        let stopped = waiting.filter(|(_, waiter)| waiter.mode.conflicts_with(*modes));
+        todo.extend(stopped.map(|(group, _)| *group).filter(|group| is_new(*group)));
+        while let Some(node) = todo.pop() {
+            if node < index.len() {
+                found.push((index.party(node), *number));
+            }
+            todo.extend(net.backward.of(node).iter().copied().filter(|next| is_new(*next)));
+        }
+    }
+    found
+}

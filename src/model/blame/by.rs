@@ -1,0 +1,249 @@
+//! What was waited, over a time and by what those have in common who made others wait.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHasher};
+
+use super::table::minute;
+use super::{Blame, Episode, Key, Sums};
+use crate::model::{Text, Timestamp};
+
+/// What roots are taken together by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// All that is known of them.
+    #[default]
+    Root,
+    /// `application_name`.
+    Application,
+    /// The role.
+    Role,
+    /// The database.
+    Database,
+    /// The statement without its literals.
+    Statement,
+    /// What was waited for.
+    Lock,
+    /// What a comment in the statement says.
+    Tag,
+}
+
+impl Group {
+    /// Every group, in the order in which one goes through them.
+    pub const ALL: [Self; 7] =
+        [Self::Root, Self::Application, Self::Role, Self::Database, Self::Statement, Self::Lock, Self::Tag];
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Application => "application",
+            Self::Role => "role",
+            Self::Database => "database",
+            Self::Statement => "statement",
+            Self::Lock => "lock",
+            Self::Tag => "query tag",
+        }
+    }
+
+    /// The one after it.
+    #[must_use]
+    pub fn next(self) -> Self {
+        let at = Self::ALL.iter().position(|group| *group == self).unwrap_or_default();
+        Self::ALL.get(at + 1).copied().unwrap_or_default()
+    }
+
+    /// What those with this key have in common; empty where that is not known.
+    fn part(self, key: &Key) -> &Text {
+        match self {
+            Self::Root | Self::Application => &key.application,
+            Self::Role => &key.role,
+            Self::Database => &key.database,
+            Self::Statement => &key.statement,
+            Self::Lock => &key.lock,
+            Self::Tag => &key.tag,
+        }
+    }
+
+    /// The name of those with this key.
+    fn name(self, key: &Key) -> String {
+        if self == Self::Root {
+            return key.words();
+        }
+        match &**self.part(key) {
+            "" => format!("no {}", self.as_str()),
+            name => name.to_owned(),
+        }
+    }
+
+    fn id(self, key: &Key) -> u64 {
+        let mut hasher = FxHasher::default();
+        self.hash(&mut hasher);
+        match self {
+            Self::Root => key.hash(&mut hasher),
+            _ => self.part(key).hash(&mut hasher),
+        }
+        hasher.finish()
+    }
+}
+
+/// How far one looks back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Span {
+    /// Five minutes.
+    Five,
+    /// A quarter of an hour.
+    #[default]
+    Quarter,
+    /// An hour.
+    Hour,
+    /// To the first look.
+    All,
+}
+
+impl Span {
+    /// The one after it.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        match self {
+            Self::Five => Self::Quarter,
+            Self::Quarter => Self::Hour,
+            Self::Hour => Self::All,
+            Self::All => Self::Five,
+        }
+    }
+
+    /// Minutes; none for all there are.
+    #[must_use]
+    pub const fn minutes(self) -> Option<i64> {
+        match self {
+            Self::Five => Some(5),
+            Self::Quarter => Some(15),
+            Self::Hour => Some(60),
+            Self::All => None,
+        }
+    }
+
+    /// The first minute that counts; none: all do. Minutes count as a whole, and the last is the one that goes on.
+    #[must_use]
+    pub fn first_minute(self, blame: &Blame) -> Option<i64> {
+        let first = minute(blame.until?) - self.minutes()? + 1;
+        (first > minute(blame.since?)).then_some(first)
+    }
+
+    /// When it begins; none before the first look.
+    #[must_use]
+    pub fn begin(self, blame: &Blame) -> Option<Timestamp> {
+        let first = self.first_minute(blame).and_then(|minute| Timestamp::from_timestamp(minute * 60, 0));
+        first.or(blame.since)
+    }
+}
+
+/// Those together who have something in common.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What tells it from the others.
+    pub id: u64,
+    /// Who they are, in a harmless line.
+    pub name: String,
+    /// What others waited for, in a harmless line: the lock that cost the most.
+    pub on: Text,
+    /// Beside that, so many other locks.
+    pub more: usize,
+    /// What they cost.
+    pub sums: Sums,
+    /// Episodes that are told apart.
+    pub episodes: u64,
+    /// Their keys; none for those that are not told apart.
+    pub keys: Vec<Arc<Key>>,
+    cost_of_on: f64,
+}
+
+impl Row {
+    /// Whether an episode is one of theirs.
+    #[must_use]
+    pub fn has(&self, episode: &Episode) -> bool {
+        episode.keys.iter().any(|key| self.keys.contains(key))
+    }
+
+    fn empty(id: u64, name: String) -> Self {
+        Self {
+            id,
+            name,
+            on: Text::default(),
+            more: 0,
+            sums: Sums::default(),
+            episodes: 0,
+            keys: Vec::new(),
+            cost_of_on: -1.0,
+        }
+    }
+}
+
+impl Blame {
+    /// All waits together over a time.
+    #[must_use]
+    pub fn total(&self, span: Span) -> Sums {
+        self.table.total.since(span.first_minute(self))
+    }
+
+    /// Roots by what they have in common, the most expensive first; those that are not told apart last.
+    #[must_use]
+    pub fn by(&self, group: Group, span: Span) -> Vec<Row> {
+        let from = span.first_minute(self);
+        let mut rows: Vec<Row> = Vec::new();
+        let mut places: FxHashMap<u64, usize> = FxHashMap::default();
+        let mut row_of: FxHashMap<&Arc<Key>, usize> = FxHashMap::default();
+        for cost in &self.table.keys {
+            let sums = cost.trail.since(from);
+            if sums == Sums::default() {
+                continue;
+            }
+            let id = group.id(&cost.key);
+            let place = *places.entry(id).or_insert(rows.len());
+            if place >= rows.len() {
+                rows.push(Row::empty(id, group.name(&cost.key)));
+            }
+            let Some(row) = rows.get_mut(place) else { continue };
+            let is_other = row.keys.iter().all(|key| key.lock != cost.key.lock);
+            row.more += usize::from(is_other && !row.keys.is_empty());
+            if sums.seconds > row.cost_of_on {
+                (row.on, row.cost_of_on) = (Text::clone(&cost.key.lock), sums.seconds);
+            }
+            row.sums.add(sums);
+            row.keys.push(Arc::clone(&cost.key));
+            row_of.insert(&cost.key, place);
+        }
+        self.count_episodes(span, &row_of, &mut rows);
+        rows.sort_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds).then_with(|| a.name.cmp(&b.name)));
+        let other = self.table.other.since(from);
+        if other != Sums::default() {
+            let name = format!("{} others, each cheaper", self.table.other_keys);
+            rows.push(Row { sums: other, ..Row::empty(0, name) });
+        }
+        rows
+    }
+
+    fn count_episodes(&self, span: Span, row_of: &FxHashMap<&Arc<Key>, usize>, rows: &mut [Row]) {
+        for episode in self.episodes_in(span) {
+            let mut counted: Vec<usize> = Vec::new();
+            for place in episode.keys.iter().filter_map(|key| row_of.get(key)) {
+                if !counted.contains(place)
+                    && let Some(row) = rows.get_mut(*place)
+                {
+                    counted.push(*place);
+                    row.episodes += 1;
+                }
+            }
+        }
+    }
+
+    /// Episodes that were seen in a time, in the order in which they began.
+    pub fn episodes_in(&self, span: Span) -> impl Iterator<Item = &Episode> {
+        let from = span.first_minute(self);
+        let episodes = self.table.episodes.iter().map(|episode| &**episode);
+        episodes.filter(move |episode| from.is_none_or(|from| minute(episode.last) >= from))
+    }
+}

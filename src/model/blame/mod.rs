@@ -1,0 +1,210 @@
+//! Who cost how much waiting: the time that sessions waited, by those who made them wait.
+//!
+//! At each look every waiting session adds the time since the look before, split evenly over the roots that it waits behind. Looks do
+//! not know of waits, so the sum is right on average, also for waits that are shorter than the time between two looks; how far it
+//! may be off is in [`Sums::standard_error`]. [`Counter`] says what each look adds ([`Tick`]), and [`Blame`] is the sum of that. So
+//! a look that was kept needs no graph to go on counting.
+
+mod by;
+mod counter;
+mod statements;
+mod table;
+#[cfg(test)]
+mod tests;
+mod tick;
+
+use std::sync::Arc;
+
+pub use by::{Group, Row, Span};
+pub use counter::{Counter, Scene};
+pub use table::{KeyCost, Table, Trail};
+pub use tick::{Begun, Cost, Ended, Ran, Tick};
+
+use super::{Text, Timestamp};
+
+/// What one is blamed by: sessions that have all of it in common are one line. Each is a harmless line, and empty where it is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// `application_name`.
+    pub application: Text,
+    /// The role.
+    pub role: Text,
+    /// The database.
+    pub database: Text,
+    /// What it did: `active`, `idle in xact`, `idle`, `prepared`, `autovacuum`, …
+    pub doing: Text,
+    /// Its statement without literals, or the last one.
+    pub statement: Text,
+    /// What others waited for.
+    pub lock: Text,
+    /// What a comment in its statement says of where that came from.
+    pub tag: Text,
+}
+
+impl Key {
+    /// Who that is in a word: the application, or else the role.
+    #[must_use]
+    pub fn who(&self) -> &str {
+        if self.application.is_empty() { &self.role } else { &self.application }
+    }
+
+    /// `billing idle in xact, UPDATE accounts SET …`; what is active is told by its statement alone.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let is_active = &*self.doing == "active" && !self.statement.is_empty();
+        let doing = if is_active { "" } else { &*self.doing };
+        let mut words = String::from(self.who());
+        for (word, before) in [(doing, " "), (&*self.statement, if doing.is_empty() { " " } else { ", " })] {
+            if !word.is_empty() {
+                words.push_str(if words.is_empty() { "" } else { before });
+                words.push_str(word);
+            }
+        }
+        words
+    }
+}
+
+/// What was waited.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Sums {
+    /// How long all together, in seconds.
+    pub seconds: f64,
+    /// The square of the standard error of that.
+    pub variance: f64,
+    /// Waits that were seen to begin.
+    pub waits: u64,
+    /// The most that waited at one look.
+    pub most: u32,
+}
+
+impl Sums {
+    /// So far the seconds may be off, in one case of three; twice as far in one of twenty.
+    #[must_use]
+    pub fn standard_error(&self) -> f64 {
+        self.variance.max(0.0).sqrt()
+    }
+
+    /// Takes in more.
+    pub fn add(&mut self, more: Self) {
+        self.seconds += more.seconds;
+        self.variance += more.variance;
+        self.waits = self.waits.saturating_add(more.waits);
+        self.most = self.most.max(more.most);
+    }
+}
+
+/// How the blocking of an episode ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// It goes on, or was there a moment ago.
+    #[default]
+    GoesOn,
+    /// By itself: its transaction ended, or nobody waited any more.
+    Itself,
+    /// Somebody ended it, and it is on record.
+    Action,
+    /// The server broke a deadlock that it was part of.
+    Deadlock,
+}
+
+impl Ending {
+    /// Every ending.
+    pub const ALL: [Self; 4] = [Self::GoesOn, Self::Itself, Self::Action, Self::Deadlock];
+
+    /// Its word in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::GoesOn => "goes_on",
+            Self::Itself => "itself",
+            Self::Action => "action",
+            Self::Deadlock => "deadlock",
+        }
+    }
+}
+
+/// One root on one lock, for as long as it blocked somebody without a gap of more than three looks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Episode {
+    /// Counts up from episode to episode.
+    pub number: u64,
+    /// The process; 0 for a prepared transaction, and where sessions wait for each other.
+    pub pid: i32,
+    /// When that process started.
+    pub backend_start: Option<Timestamp>,
+    /// When its transaction began; none for a lock that is the session's.
+    pub xact_start: Option<Timestamp>,
+    /// Who it was, in a harmless line.
+    pub who: Text,
+    /// What others waited for, in a harmless line.
+    pub lock: Text,
+    /// By what it was blamed, the last last.
+    pub keys: Vec<Arc<Key>>,
+    /// When it began to block, as far as that is known.
+    pub begin: Timestamp,
+    /// The last look at which somebody waited.
+    pub last: Timestamp,
+    /// The number of that look.
+    pub last_look: u64,
+    /// What it cost.
+    pub sums: Sums,
+    /// How it ended.
+    pub ending: Ending,
+    /// What was done to it, in a harmless line; mostly empty.
+    pub note: Text,
+    /// The statements that were seen in its transaction, oldest first.
+    pub ran: Vec<Ran>,
+}
+
+impl Episode {
+    /// How long it lasted, in seconds.
+    #[must_use]
+    pub fn length(&self) -> f64 {
+        (self.last - self.begin).as_seconds_f64().max(0.0)
+    }
+}
+
+/// What was counted up to a look.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Blame {
+    /// Looks that were counted.
+    pub looks: u64,
+    /// The first of them; none before it.
+    pub since: Option<Timestamp>,
+    /// The last of them.
+    pub until: Option<Timestamp>,
+    /// Seconds between looks that were not counted: nobody looked for longer than twice the usual time.
+    pub missing: f64,
+    /// What the last look added.
+    pub last: Arc<Tick>,
+    /// The sums.
+    pub table: Arc<Table>,
+}
+
+impl Blame {
+    /// Takes in what a look adds.
+    pub fn add(&mut self, tick: Arc<Tick>) {
+        self.looks = self.looks.saturating_add(1);
+        self.since.get_or_insert(tick.at);
+        self.until = Some(tick.at);
+        self.missing += tick.missing;
+        if !tick.is_empty() {
+            Arc::make_mut(&mut self.table).add(&tick, self.looks);
+        }
+        self.last = tick;
+    }
+
+    /// Whether somebody waited behind an episode at the last look.
+    #[must_use]
+    pub fn goes_on(&self, episode: &Episode) -> bool {
+        episode.ending == Ending::GoesOn && episode.last_look == self.looks
+    }
+
+    /// An episode by its number; none where it is forgotten.
+    #[must_use]
+    pub fn episode(&self, number: u64) -> Option<&Episode> {
+        let episodes = &self.table.episodes;
+        let at = episodes.binary_search_by_key(&number, |episode| episode.number).ok()?;
+        episodes.get(at).map(|episode| &**episode)
+    }
+}

@@ -1,0 +1,84 @@
+//! The statements that were seen in the transactions of sessions. The server keeps the last one; the one that took a lock is mostly gone
+//! when others wait for it.
+
+use rustc_hash::FxHashMap;
+
+use super::table::STATEMENTS;
+use crate::model::backend::Backend;
+use crate::model::{Text, Timestamp};
+
+/// Bytes of a statement that are kept. A server may be told to keep a megabyte of each.
+const LENGTH: usize = 2_000;
+
+/// Columns of one that are told.
+const TOLD: usize = 500;
+
+/// What was seen in a transaction.
+#[derive(Debug)]
+struct Transaction {
+    backend_start: Option<Timestamp>,
+    xact_start: Timestamp,
+    look: u64,
+    /// When each began, and its text.
+    statements: Vec<(Option<Timestamp>, Text)>,
+}
+
+/// What was seen in the transactions that are open.
+#[derive(Debug, Default)]
+pub(super) struct Statements {
+    open: FxHashMap<i32, Transaction>,
+    looks: u64,
+}
+
+impl Statements {
+    /// Looks at all sessions.
+    pub(super) fn look(&mut self, backends: &[Backend]) {
+        self.looks += 1;
+        let look = self.looks;
+        for backend in backends {
+            let Some(xact_start) = backend.xact_start else { continue };
+            let transaction =
+                self.open.entry(backend.pid).or_insert_with(|| Transaction::new(backend, xact_start));
+            if (transaction.backend_start, transaction.xact_start) != (backend.backend_start, xact_start) {
+                *transaction = Transaction::new(backend, xact_start);
+            }
+            transaction.look = look;
+            transaction.see(backend);
+        }
+        self.open.retain(|_, transaction| transaction.look == look);
+    }
+
+    /// Those of a session's transaction that began after a moment, oldest first, each as one harmless line.
+    pub(super) fn after(
+        &self,
+        pid: i32,
+        moment: Option<Timestamp>,
+    ) -> impl Iterator<Item = (Option<Timestamp>, Text)> {
+        let statements = self.open.get(&pid).map(|transaction| transaction.statements.as_slice());
+        let later =
+            statements.unwrap_or_default().iter().filter(move |(at, _)| moment.is_none() || *at > moment);
+        later.map(|(at, text)| (*at, crate::text::one_line_prefix(text, TOLD).into()))
+    }
+}
+
+impl Transaction {
+    fn new(backend: &Backend, xact_start: Timestamp) -> Self {
+        Self { backend_start: backend.backend_start, xact_start, look: 0, statements: Vec::new() }
+    }
+
+    fn see(&mut self, backend: &Backend) {
+        let Some(query) = backend.query.as_ref().filter(|query| !query.is_empty()) else { return };
+        if self.statements.last().is_some_and(|(at, _)| *at == backend.query_start) {
+            return;
+        }
+        let text = if query.len() <= LENGTH {
+            Text::clone(query)
+        } else {
+            crate::text::one_line_prefix(query, TOLD).into()
+        };
+        if self.statements.len() >= STATEMENTS {
+            self.statements.remove(STATEMENTS / 2);
+        }
+        self.statements.push((backend.query_start, text));
+    }
+}

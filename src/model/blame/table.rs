@@ -1,0 +1,216 @@
+//! The sums, within bounds: of too many the cheapest are taken together.
+
+use std::sync::Arc;
+
+use super::{Begun, Cost, Ending, Episode, Key, Ran, Sums, Tick};
+use crate::model::Timestamp;
+
+/// So many different roots are told apart.
+pub(super) const KEYS: usize = 2_000;
+
+/// So many episodes are told apart.
+pub(super) const EPISODES: usize = 10_000;
+
+/// Statements of a transaction that are kept: the first and the last.
+pub(super) const STATEMENTS: usize = 12;
+
+/// Minutes of which each is known by itself.
+const MINUTES: usize = 60;
+
+/// By what an episode was blamed, at most.
+const BLAMED: usize = 4;
+
+/// Sums by the minute.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trail {
+    /// What was before the minutes.
+    pub before: Sums,
+    /// Minutes since 1970 in which something was waited, oldest first.
+    pub minutes: Vec<(i64, Sums)>,
+}
+
+impl Trail {
+    fn add(&mut self, minute: i64, sums: Sums) {
+        match self.minutes.iter_mut().rev().find(|(known, _)| *known == minute) {
+            Some((_, known)) => known.add(sums),
+            None => self.minutes.push((minute, sums)),
+        }
+        while self.minutes.len() > MINUTES {
+            let (_, oldest) = self.minutes.remove(0);
+            self.before.add(oldest);
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.before.add(other.before);
+        let (mut own, mut others) = (std::mem::take(&mut self.minutes), other.minutes.clone());
+        own.append(&mut others);
+        own.sort_by_key(|(minute, _)| *minute);
+        for (minute, sums) in own {
+            self.add(minute, sums);
+        }
+    }
+
+    /// All of it, or from a minute on.
+    #[must_use]
+    pub fn since(&self, minute: Option<i64>) -> Sums {
+        let mut sums = if minute.is_none() { self.before } else { Sums::default() };
+        for (_, more) in self.minutes.iter().filter(|(at, _)| minute.is_none_or(|from| *at >= from)) {
+            sums.add(*more);
+        }
+        sums
+    }
+}
+
+/// What those cost who have a key in common.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct KeyCost {
+    /// The key.
+    pub key: Arc<Key>,
+    /// What they cost.
+    pub trail: Trail,
+    /// Episodes of theirs.
+    pub episodes: u64,
+}
+
+/// The sums.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Table {
+    /// All waits together.
+    pub total: Trail,
+    /// By key, in the order in which they were first seen.
+    pub keys: Vec<Arc<KeyCost>>,
+    /// Those keys together that are not told apart.
+    pub other: Trail,
+    /// How many they are.
+    pub other_keys: u64,
+    /// In the order in which they began.
+    pub episodes: Vec<Arc<Episode>>,
+    /// Episodes that are forgotten, and what they cost together, in seconds.
+    pub forgotten: (u64, f64),
+}
+
+/// The minute since 1970 of a time.
+#[must_use]
+pub(super) fn minute(at: Timestamp) -> i64 {
+    at.timestamp().div_euclid(60)
+}
+
+impl Table {
+    pub(super) fn add(&mut self, tick: &Tick, look: u64) {
+        let minute = minute(tick.at);
+        self.total.add(minute, tick.total);
+        self.episodes.extend(tick.begun.iter().map(|begun| Arc::new(begin(begun, look))));
+        for cost in &tick.costs {
+            self.add_cost(cost, minute, (tick.at, look));
+        }
+        for ran in &tick.ran {
+            if let Some(episode) = self.episode_mut(ran.episode) {
+                push_statement(&mut episode.ran, ran.clone());
+            }
+        }
+        for ended in &tick.ended {
+            if let Some(episode) = self.episode_mut(ended.episode) {
+                (episode.ending, episode.note) = (ended.ending, ended.note.clone());
+            }
+        }
+        self.make_room();
+    }
+
+    fn episode_mut(&mut self, number: u64) -> Option<&mut Episode> {
+        let at = self.episodes.binary_search_by_key(&number, |episode| episode.number).ok()?;
+        self.episodes.get_mut(at).map(Arc::make_mut)
+    }
+
+    fn add_cost(&mut self, cost: &Cost, minute: i64, (at, look): (Timestamp, u64)) {
+        let Cost { episode, key, sums } = cost;
+        let mut is_new = false;
+        if let Some(episode) = self.episode_mut(*episode) {
+            episode.sums.add(*sums);
+            if sums.most > 0 {
+                (episode.last, episode.last_look) = (at, look);
+            }
+            if !episode.keys.contains(key) {
+                is_new = true;
+                episode.keys.push(Arc::clone(key));
+                if episode.keys.len() > BLAMED {
+                    episode.keys.remove(1);
+                }
+            }
+        }
+        // The last that cost something are at the end more often than not.
+        let place = self.keys.iter().rposition(|known| known.key == *key);
+        let known = match place.and_then(|place| self.keys.get_mut(place)) {
+            Some(known) => known,
+            None => {
+                self.keys.push(Arc::new(KeyCost { key: Arc::clone(key), ..KeyCost::default() }));
+                let Some(last) = self.keys.last_mut() else { return };
+                last
+            }
+        };
+        let known = Arc::make_mut(known);
+        known.trail.add(minute, *sums);
+        known.episodes = known.episodes.saturating_add(u64::from(is_new));
+    }
+
+    /// Of too many the tenth part is taken together that cost the least. What goes on stays.
+    fn make_room(&mut self) {
+        if self.keys.len() > KEYS {
+            let mut costs: Vec<f64> = self.keys.iter().map(|key| key.trail.since(None).seconds).collect();
+            costs.sort_by(f64::total_cmp);
+            let most = costs.get(KEYS / 10).copied().unwrap_or_default();
+            let mut room = KEYS / 10;
+            let (other, number) = (&mut self.other, &mut self.other_keys);
+            self.keys.retain(|key| {
+                let goes = room > 0 && key.trail.since(None).seconds <= most;
+                if goes {
+                    room -= 1;
+                    *number = number.saturating_add(1);
+                    other.merge(&key.trail);
+                }
+                !goes
+            });
+        }
+        if self.episodes.len() > EPISODES {
+            let is_over = |episode: &Episode| episode.ending != Ending::GoesOn;
+            let over = self.episodes.iter().filter(|episode| is_over(episode));
+            let mut costs: Vec<f64> = over.map(|episode| episode.sums.seconds).collect();
+            costs.sort_by(f64::total_cmp);
+            let most = costs.get(EPISODES / 10).copied().unwrap_or(f64::INFINITY);
+            let mut room = EPISODES / 10;
+            let (number, seconds) = &mut self.forgotten;
+            self.episodes.retain(|episode| {
+                let goes = room > 0 && is_over(episode) && episode.sums.seconds <= most;
+                if goes {
+                    room -= 1;
+                    *number = number.saturating_add(1);
+                    *seconds += episode.sums.seconds;
+                }
+                !goes
+            });
+        }
+    }
+}
+
+fn begin(begun: &Begun, look: u64) -> Episode {
+    Episode {
+        number: begun.episode,
+        pid: begun.pid,
+        backend_start: begun.backend_start,
+        xact_start: begun.xact_start,
+        who: begun.who.clone(),
+        lock: begun.lock.clone(),
+        begin: begun.at,
+        last: begun.at,
+        last_look: look,
+        ..Episode::default()
+    }
+}
+
+/// The first and the last of the statements stay: what took a lock is often among the first.
+pub(super) fn push_statement(statements: &mut Vec<Ran>, ran: Ran) {
+    if statements.len() >= STATEMENTS {
+        statements.remove(STATEMENTS / 2);
+    }
+    statements.push(ran);
+}

@@ -1,0 +1,408 @@
+//! Who cost how much waiting: all of it with the first look of a group, and then what each look adds.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::cell::{codes, column, columns, lists, rows};
+use super::strings::{Decoded, Strings};
+use crate::model::blame::{
+    Begun, Blame, Cost, Ended, Ending, Episode, Key, KeyCost, Ran, Sums, Table, Tick, Trail,
+};
+use crate::model::{Text, Timestamp};
+use crate::text::one_line;
+
+codes! {
+    Ending, else Ending::Itself; {
+        0 Self::GoesOn => Self::GoesOn,
+        1 Self::Itself => Self::Itself,
+        2 Self::Action => Self::Action,
+        3 Self::Deadlock => Self::Deadlock,
+    }
+}
+
+columns! {
+    /// What was waited.
+    SumColumns of Sums {
+        1 seconds: f64,
+        2 variance: f64,
+        3 waits: u64,
+        4 most: u32,
+    }
+    /// What was waited in a minute.
+    BlameMinutes of BlameMinute {
+        1 minute: Option<i64>,
+        2 sums: Sums,
+    }
+    /// By what one is blamed.
+    BlameKeys of Key {
+        1 application: Text,
+        2 role: Text,
+        3 database: Text,
+        4 doing: Text,
+        5 statement: Text,
+        6 lock: Text,
+        7 tag: Text,
+    }
+    /// What those cost who have a key in common.
+    KeyCosts of FlatKeyCost {
+        1 key: u32,
+        2 minutes: Vec<BlameMinute>,
+        3 episodes: u64,
+    }
+    /// Statements of a transaction.
+    Rans of Ran {
+        1 episode: u64,
+        2 at: Option<Timestamp>,
+        3 statement: Text,
+    }
+    /// Roots on one lock.
+    Episodes of FlatEpisode {
+        1 number: u64,
+        2 pid: i32,
+        3 backend_start: Option<Timestamp>,
+        4 xact_start: Option<Timestamp>,
+        5 who: Text,
+        6 lock: Text,
+        7 keys: Vec<u32>,
+        8 begin: Timestamp,
+        9 last: Timestamp,
+        10 last_look: u64,
+        11 sums: Sums,
+        12 ending: Ending,
+        13 note: Text,
+        14 ran: Vec<Ran>,
+    }
+    /// What was counted, but for what stands in tables of its own.
+    BlameHeads of BlameHead {
+        1 looks: u64,
+        2 since: Option<Timestamp>,
+        3 until: Option<Timestamp>,
+        4 missing: f64,
+        5 total: Vec<BlameMinute>,
+        6 other: Vec<BlameMinute>,
+        7 other_keys: u64,
+        8 forgotten: u64,
+        9 forgotten_seconds: f64,
+    }
+    /// Episodes that begin.
+    Beguns of Begun {
+        1 episode: u64,
+        2 pid: i32,
+        3 backend_start: Option<Timestamp>,
+        4 xact_start: Option<Timestamp>,
+        5 who: Text,
+        6 lock: Text,
+        7 at: Timestamp,
+    }
+    /// What episodes cost at a look.
+    Costs of FlatCost {
+        1 episode: u64,
+        2 key: u32,
+        3 sums: Sums,
+    }
+    /// Episodes that are over.
+    Endeds of Ended {
+        1 episode: u64,
+        2 ending: Ending,
+        3 note: Text,
+    }
+    /// What a look adds, but for what stands in tables of its own.
+    TickHeads of TickHead {
+        1 at: Timestamp,
+        2 missing: f64,
+        3 total: Sums,
+    }
+}
+
+lists! {
+    /// Minutes, of several.
+    BlameMinuteLists of BlameMinute;
+    /// Statements, of several.
+    RanLists of Ran;
+}
+
+/// A minute; none for all before those that are known by themselves.
+pub(super) struct BlameMinute {
+    minute: Option<i64>,
+    sums: Sums,
+}
+
+/// A key by its number.
+pub(super) struct FlatKeyCost {
+    key: u32,
+    minutes: Vec<BlameMinute>,
+    episodes: u64,
+}
+
+/// An episode with the numbers of its keys.
+pub(super) struct FlatEpisode {
+    number: u64,
+    pid: i32,
+    backend_start: Option<Timestamp>,
+    xact_start: Option<Timestamp>,
+    who: Text,
+    lock: Text,
+    keys: Vec<u32>,
+    begin: Timestamp,
+    last: Timestamp,
+    last_look: u64,
+    sums: Sums,
+    ending: Ending,
+    note: Text,
+    ran: Vec<Ran>,
+}
+
+/// What was counted, without its tables.
+#[derive(Default)]
+pub(super) struct BlameHead {
+    looks: u64,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    missing: f64,
+    total: Vec<BlameMinute>,
+    other: Vec<BlameMinute>,
+    other_keys: u64,
+    forgotten: u64,
+    forgotten_seconds: f64,
+}
+
+/// A cost with the number of its key.
+pub(super) struct FlatCost {
+    episode: u64,
+    key: u32,
+    sums: Sums,
+}
+
+/// What a look adds, without its tables.
+pub(super) struct TickHead {
+    at: Timestamp,
+    missing: f64,
+    total: Sums,
+}
+
+/// All that was counted.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct BlameTable {
+    #[prost(message, required, tag = 1)]
+    head: BlameHeads,
+    #[prost(message, required, tag = 2)]
+    keys: BlameKeys,
+    #[prost(message, required, tag = 3)]
+    costs: KeyCosts,
+    #[prost(message, required, tag = 4)]
+    episodes: Episodes,
+}
+
+/// What a look adds.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct BlameTick {
+    #[prost(message, required, tag = 1)]
+    head: TickHeads,
+    #[prost(message, required, tag = 2)]
+    keys: BlameKeys,
+    #[prost(message, required, tag = 3)]
+    begun: Beguns,
+    #[prost(message, required, tag = 4)]
+    costs: Costs,
+    #[prost(message, required, tag = 5)]
+    ran: Rans,
+    #[prost(message, required, tag = 6)]
+    ended: Endeds,
+}
+
+/// Keys with their numbers.
+#[derive(Default)]
+struct Numbers {
+    of: BTreeMap<Arc<Key>, u32>,
+    keys: Vec<Key>,
+}
+
+impl Numbers {
+    fn number(&mut self, key: &Arc<Key>) -> u32 {
+        if let Some(number) = self.of.get(key) {
+            return *number;
+        }
+        let number = u32::try_from(self.keys.len()).unwrap_or(u32::MAX);
+        self.of.insert(Arc::clone(key), number);
+        self.keys.push(Key::clone(key));
+        number
+    }
+}
+
+fn minutes(trail: &Trail) -> Vec<BlameMinute> {
+    let before =
+        (trail.before != Sums::default()).then_some(BlameMinute { minute: None, sums: trail.before });
+    let known = trail.minutes.iter().map(|(minute, sums)| BlameMinute { minute: Some(*minute), sums: *sums });
+    before.into_iter().chain(known).collect()
+}
+
+fn trail(minutes: &[BlameMinute]) -> Trail {
+    let mut trail = Trail::default();
+    for BlameMinute { minute, sums } in minutes {
+        match minute {
+            None => trail.before = *sums,
+            Some(minute) => trail.minutes.push((*minute, *sums)),
+        }
+    }
+    trail
+}
+
+pub(super) fn of_table(blame: &Blame, strings: &mut Strings) -> BlameTable {
+    let mut numbers = Numbers::default();
+    let table = &*blame.table;
+    let costs = table.keys.iter().map(|cost| FlatKeyCost {
+        key: numbers.number(&cost.key),
+        minutes: minutes(&cost.trail),
+        episodes: cost.episodes,
+    });
+    let costs: Vec<_> = costs.collect();
+    let episodes = table.episodes.iter().map(|episode| {
+        let Episode { number, pid, backend_start, xact_start, begin, last, last_look, sums, ending, .. } =
+            **episode;
+        FlatEpisode {
+            number,
+            pid,
+            backend_start,
+            xact_start,
+            who: Text::clone(&episode.who),
+            lock: Text::clone(&episode.lock),
+            keys: episode.keys.iter().map(|key| numbers.number(key)).collect(),
+            begin,
+            last,
+            last_look,
+            sums,
+            ending,
+            note: Text::clone(&episode.note),
+            ran: episode.ran.clone(),
+        }
+    });
+    let episodes: Vec<_> = episodes.collect();
+    let head = BlameHead {
+        looks: blame.looks,
+        since: blame.since,
+        until: blame.until,
+        missing: blame.missing,
+        total: minutes(&table.total),
+        other: minutes(&table.other),
+        other_keys: table.other_keys,
+        forgotten: table.forgotten.0,
+        forgotten_seconds: table.forgotten.1,
+    };
+    BlameTable {
+        head: column(&[head], strings),
+        keys: column(&numbers.keys, strings),
+        costs: column(&costs, strings),
+        episodes: column(&episodes, strings),
+    }
+}
+
+pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
+    let keys = keys(&kept.keys, strings);
+    let key = |number: u32| keys.get(number as usize).cloned();
+    let head = rows::<BlameHead>(&kept.head, strings).pop().unwrap_or_default();
+    let costs = rows::<FlatKeyCost>(&kept.costs, strings).into_iter().filter_map(|cost| {
+        let FlatKeyCost { key: number, minutes, episodes } = cost;
+        Some(Arc::new(KeyCost { key: key(number)?, trail: trail(&minutes), episodes }))
+    });
+    let episodes = rows::<FlatEpisode>(&kept.episodes, strings).into_iter().map(|flat| {
+        Arc::new(Episode {
+            number: flat.number,
+            pid: flat.pid,
+            backend_start: flat.backend_start,
+            xact_start: flat.xact_start,
+            who: harmless(&flat.who),
+            lock: harmless(&flat.lock),
+            keys: flat.keys.iter().filter_map(|number| key(*number)).collect(),
+            begin: flat.begin,
+            last: flat.last,
+            last_look: flat.last_look,
+            sums: flat.sums,
+            ending: flat.ending,
+            note: harmless(&flat.note),
+            ran: flat.ran.into_iter().map(ran).collect(),
+        })
+    });
+    let mut episodes: Vec<_> = episodes.collect();
+    episodes.sort_by_key(|episode| episode.number);
+    let table = Table {
+        total: trail(&head.total),
+        keys: costs.collect(),
+        other: trail(&head.other),
+        other_keys: head.other_keys,
+        episodes,
+        forgotten: (head.forgotten, head.forgotten_seconds),
+    };
+    Blame {
+        looks: head.looks,
+        since: head.since,
+        until: head.until,
+        missing: head.missing,
+        last: Arc::default(),
+        table: Arc::new(table),
+    }
+}
+
+pub(super) fn of_tick(tick: &Tick, strings: &mut Strings) -> BlameTick {
+    let mut numbers = Numbers::default();
+    let costs = tick.costs.iter().map(|cost| FlatCost {
+        episode: cost.episode,
+        key: numbers.number(&cost.key),
+        sums: cost.sums,
+    });
+    let costs: Vec<_> = costs.collect();
+    let head = TickHead { at: tick.at, missing: tick.missing, total: tick.total };
+    BlameTick {
+        head: column(&[head], strings),
+        keys: column(&numbers.keys, strings),
+        begun: column(&tick.begun, strings),
+        costs: column(&costs, strings),
+        ran: column(&tick.ran, strings),
+        ended: column(&tick.ended, strings),
+    }
+}
+
+/// None where it is none.
+pub(super) fn tick(kept: &BlameTick, strings: &Decoded) -> Option<Tick> {
+    let keys = keys(&kept.keys, strings);
+    let TickHead { at, missing, total } = rows::<TickHead>(&kept.head, strings).pop()?;
+    let begun = rows::<Begun>(&kept.begun, strings).into_iter();
+    let costs = rows::<FlatCost>(&kept.costs, strings).into_iter().filter_map(|cost| {
+        let FlatCost { episode, key, sums } = cost;
+        Some(Cost { episode, key: keys.get(key as usize).cloned()?, sums })
+    });
+    let ended = rows::<Ended>(&kept.ended, strings).into_iter();
+    Some(Tick {
+        at,
+        missing,
+        total,
+        begun: begun.map(|row| Begun { who: harmless(&row.who), lock: harmless(&row.lock), ..row }).collect(),
+        costs: costs.collect(),
+        ran: rows::<Ran>(&kept.ran, strings).into_iter().map(ran).collect(),
+        ended: ended.map(|row| Ended { note: harmless(&row.note), ..row }).collect(),
+    })
+}
+
+fn keys(kept: &BlameKeys, strings: &Decoded) -> Vec<Arc<Key>> {
+    let keys = rows::<Key>(kept, strings).into_iter().map(|key| Key {
+        application: harmless(&key.application),
+        role: harmless(&key.role),
+        database: harmless(&key.database),
+        doing: harmless(&key.doing),
+        statement: harmless(&key.statement),
+        lock: harmless(&key.lock),
+        tag: harmless(&key.tag),
+    });
+    keys.map(Arc::new).collect()
+}
+
+fn ran(row: Ran) -> Ran {
+    Ran { statement: harmless(&row.statement), ..row }
+}
+
+/// Fit for a screen, whoever made the file.
+fn harmless(text: &Text) -> Text {
+    match one_line(text) {
+        std::borrow::Cow::Borrowed(same) if same.len() == text.len() => Text::clone(text),
+        other => other.into(),
+    }
+}
