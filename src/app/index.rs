@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::blame::Shown;
 use crate::model::lease::LeaseId;
 use crate::model::snapshot::Snapshot;
 use crate::model::task::TaskId;
@@ -14,6 +15,8 @@ pub struct ViewIndex {
     pub(super) tasks: FxHashMap<(TaskId, Option<i64>), u32>,
     pub(super) leases: FxHashMap<LeaseId, u32>,
     pub(super) items: FxHashMap<ItemId, u32>,
+    /// What the Blame screen shows.
+    pub(super) blame: Shown,
     /// Something on the server is of another database than the one that locktop is connected to.
     pub(super) other_database: bool,
     /// All sessions but locktop's own are of one role.

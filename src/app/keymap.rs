@@ -80,6 +80,10 @@ pub enum Action {
     Findings,
     /// All lock types, or advisory locks alone.
     AllLocks,
+    /// By what those are taken together who made others wait.
+    BlameBy,
+    /// How far back that is looked for.
+    BlameSpan,
     /// Wrap the text of the detail view.
     Wrap,
     /// Copy.

@@ -4,6 +4,7 @@
 //! for; drawing only reads. Selection is by identity, never by position: what is selected stays selected when the
 //! order changes, and when it vanishes nothing is selected until the next move.
 
+pub mod blame;
 pub mod commands;
 pub mod context;
 pub mod detail;
@@ -39,6 +40,7 @@ use update::Going;
 pub use update::Replay;
 
 use crate::model::adapter::Parts;
+use crate::model::blame::{Group, Span};
 use crate::model::timeline::PastView;
 use crate::model::view::{Link, View};
 
@@ -132,6 +134,8 @@ pub struct App {
     pub zoom: bool,
     /// All lock types on the Locks screen, not advisory ones alone.
     pub all_locks: bool,
+    /// By what roots are taken together on the Blame screen, and how far back it looks.
+    pub blamed: (Group, Span),
     /// What lies over the screen, topmost last.
     pub pages: Vec<Page>,
     /// The line that is being typed.
@@ -193,6 +197,7 @@ impl App {
             focus: Pane::Chains,
             zoom: false,
             all_locks: false,
+            blamed: Default::default(),
             pages: Vec::new(),
             prompt: None,
             dialog: None,
@@ -319,12 +324,41 @@ impl App {
     /// Brings the panes on the screen up to date; the others wait until they are looked at.
     fn refresh_panes(&mut self) {
         let all_locks = self.all_locks;
-        for pane in self.visible_panes() {
+        let mut panes = self.visible_panes();
+        if panes.contains(&Pane::Episodes) && !panes.contains(&Pane::Blame) {
+            // They are those of a line there.
+            panes.insert(0, Pane::Blame);
+        }
+        for pane in panes {
+            self.take_blame(pane);
             if let Some(at) = self.stale.iter().position(|stale| *stale == pane) {
                 self.stale.swap_remove(at);
                 self.with_pane(pane, |state, context| state.rebuild(all_locks, context));
                 self.go_to_followed(pane);
             }
+        }
+    }
+
+    /// Works out what the panes of the Blame screen have, where it is not so any more.
+    fn take_blame(&mut self, pane: Pane) {
+        let (group, span) = self.blamed;
+        let selected = match self.panes.get(Pane::Blame).selected {
+            Some(RowId::Blamed(id)) => Some(id),
+            _ => None,
+        };
+        let Some(view) = self.view.as_ref() else { return };
+        let shown = &mut self.index.blame;
+        match pane {
+            Pane::Blame if self.stale.contains(&pane) => shown.take_rows(&view.blame, group, span),
+            Pane::Episodes => {
+                if shown.of != selected && !self.stale.contains(&pane) {
+                    self.stale.push(pane);
+                }
+                if self.stale.contains(&pane) {
+                    shown.take_episodes(&view.blame, selected);
+                }
+            }
+            _ => {}
         }
     }
 

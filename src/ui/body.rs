@@ -18,7 +18,9 @@ const SHORT: usize = 24;
 pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mut Viewport, theme: &Theme) {
     let panes = app.visible_panes();
     let calm: Vec<bool> = panes.iter().map(|pane| panes.len() > 1 && is_calm(*pane, app)).collect();
-    for ((pane, area), calm) in panes.iter().zip(layout::areas(area, &calm)).zip(calm) {
+    for ((pane, area), calm) in
+        panes.iter().zip(layout::areas(area, &calm, app.screen.definition().parts)).zip(calm)
+    {
         if calm {
             draw_calm(frame, area, *pane, app, theme);
         } else {

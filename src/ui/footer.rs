@@ -161,7 +161,11 @@ fn actions(app: &App) -> Vec<Action> {
                 _ if hidden && !app.zoom => actions.insert(1, Action::NextPane),
                 _ => actions.extend([Action::NextPane, Action::Zoom]),
             }
-            actions.extend(app.panes().iter().flat_map(|pane| pane.definition().keys));
+            let own: Vec<Action> =
+                app.panes().iter().flat_map(|pane| pane.definition().keys).copied().collect();
+            // A screen with several keys of its own is about these.
+            let place = if own.len() > 1 { 1 } else { actions.len() };
+            actions.splice(place..place, own);
             actions.extend([Action::Copy, Action::Findings]);
             actions
         }

@@ -9,8 +9,8 @@ use crate::app::WIDE;
 /// Columns between two panes side by side.
 const GAP: u16 = 1;
 
-/// The areas of panes, in their order; true stands for one that has nothing to show.
-pub(super) fn areas(area: Rect, calm: &[bool]) -> Vec<Rect> {
+/// The areas of panes, in their order; true stands for one that has nothing to show. Of two the lower one has one of so many parts.
+pub(super) fn areas(area: Rect, calm: &[bool], parts: u16) -> Vec<Rect> {
     match calm {
         // Beside one that has nothing to show the other would have half of the width for nothing.
         [top, false, false] if area.width >= WIDE => {
@@ -29,7 +29,7 @@ pub(super) fn areas(area: Rect, calm: &[bool]) -> Vec<Rect> {
             };
             vec![top, left, upper, lower]
         }
-        all => stacked(area, all),
+        all => stacked(area, all, parts),
     }
 }
 
@@ -45,12 +45,12 @@ fn beside(area: Rect) -> (Rect, Rect) {
 }
 
 /// One below the other: the first that has something to show takes what the shares of the others leave.
-fn stacked(area: Rect, calm: &[bool]) -> Vec<Rect> {
+fn stacked(area: Rect, calm: &[bool], parts: u16) -> Vec<Rect> {
     let count = calm.len();
     let first = calm.iter().position(|calm| !calm).unwrap_or(count.saturating_sub(1));
     let height = |at: usize| match calm.get(at) {
         Some(true) => 1,
-        _ => share(area.height, count, at),
+        _ => share(area.height, count, at, parts),
     };
     let others: u16 = (0..count).filter(|at| *at != first).map(height).sum();
     let mut rest = area;
@@ -65,9 +65,9 @@ fn stacked(area: Rect, calm: &[bool]) -> Vec<Rect> {
 }
 
 /// How high a pane is that does not take the rest.
-fn share(height: u16, count: usize, at: usize) -> u16 {
+fn share(height: u16, count: usize, at: usize, parts: u16) -> u16 {
     match (count, at) {
-        (2, _) => (height / 4).max(5),
+        (2, _) => (height / parts.max(1)).max(5),
         (3, 2) => (height * 3 / 10).max(if height < 16 { 4 } else { 5 }),
         _ => (height / 5).max(4),
     }
@@ -86,7 +86,7 @@ mod tests {
                 let room = if width >= WIDE { count } else { count.min(usize::from(height / 4)) };
                 for mask in 0..1u8 << room {
                     let calm: Vec<bool> = (0..room).map(|at| mask >> at & 1 == 1).collect();
-                    let areas = areas(area, &calm);
+                    let areas = areas(area, &calm, [2, 4][usize::from(mask % 2)]);
                     assert_eq!(areas.len(), room);
                     for (at, one) in areas.iter().enumerate() {
                         assert_eq!(one.intersection(area), *one, "{width}x{height} {calm:?}");

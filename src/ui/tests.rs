@@ -19,6 +19,7 @@ use crate::keys::Key;
 use crate::model::view::{Link, TargetId, View};
 use crate::sample;
 
+mod blame;
 mod events;
 mod history;
 mod installations;

@@ -137,6 +137,22 @@ const ROWS: &[Binding] = &[
         "Rows",
     ),
     row(
+        Action::BlameBy,
+        "blame_by",
+        &["b"],
+        "by",
+        "Blame by root, application, role, database, statement, lock or query tag",
+        "Rows",
+    ),
+    row(
+        Action::BlameSpan,
+        "blame_span",
+        &["v"],
+        "span",
+        "Blame of the last 5m, 15m, 1h, or of all there is",
+        "Rows",
+    ),
+    row(
         Action::Copy,
         "copy",
         &["y"],

@@ -5,10 +5,12 @@
 
 mod advisory;
 pub mod backends;
+mod blame;
 mod cell;
 pub mod chains;
 mod column;
 mod definition;
+use blame::episodes;
 pub mod events;
 mod facts;
 mod forest;
@@ -116,6 +118,10 @@ panes! {
     Backends = backends,
     /// What changed, the newest first.
     Events = events,
+    /// Who made others wait, the most expensive first.
+    Blame = blame,
+    /// From the first who waited to the last.
+    Episodes = episodes,
 }
 
 impl Pane {

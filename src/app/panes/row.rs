@@ -95,6 +95,10 @@ pub enum RowId {
     Generator(GeneratorId),
     /// An event, or so many that are alike from there on.
     Event(u64, u32),
+    /// Those who have something in common that made others wait.
+    Blamed(u64),
+    /// An episode by its number.
+    Episode(u64),
 }
 
 impl RowId {
@@ -117,6 +121,8 @@ impl RowId {
             Self::Limit(_) => Pane::Limits,
             Self::Generator(_) => Pane::Generators,
             Self::Event(..) => Pane::Events,
+            Self::Blamed(_) => Pane::Blame,
+            Self::Episode(_) => Pane::Episodes,
         }
     }
 }

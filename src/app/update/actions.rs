@@ -7,6 +7,7 @@ use crate::app::page::{self, Page};
 use crate::app::panes::jobs::detail::job;
 use crate::app::panes::{Pane, RowId};
 use crate::app::screens::Screen;
+use crate::model::blame::{Group, Span};
 
 /// The refresh intervals that `+` and `-` go through, in seconds.
 const INTERVALS: [f64; 8] = [0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
@@ -181,6 +182,23 @@ impl App {
         Update::redraw()
     }
 
+    /// Shows the Blame screen by something else, or over another time.
+    pub(super) fn change_blame(&mut self, blamed: (Group, Span)) -> Update {
+        if self.screen != Screen::Blame {
+            let key = self.settings.keymap.key(Action::Go(Screen::Blame));
+            let key = key.map(|key| key.to_string()).unwrap_or_default();
+            return self.say(format!("that is for the Blame screen; {key} goes there"));
+        }
+        self.blamed = blamed;
+        self.invalidate();
+        self.refresh_panes();
+        // What was selected is no line any more.
+        if self.pane(Pane::Blame).selected.is_none() {
+            self.with_pane(Pane::Blame, |state, context| state.select(context, 0));
+        }
+        Update::redraw()
+    }
+
     pub(super) fn toggle_wrap(&mut self) -> Update {
         if !matches!(self.pages.last(), Some(Page::Detail { .. })) {
             return self.say("wrapping is for the detail view; Enter opens it");
@@ -219,7 +237,13 @@ impl App {
             return Update::effect(Effect::Copy(advice));
         }
         let context = self.context();
-        let pid = |id: &RowId| page::holder_of(context.as_ref()?, *id);
+        let pid = |id: &RowId| match *id {
+            // For a note: nothing is ever done to it from there.
+            RowId::Episode(number) => {
+                Some(context.as_ref()?.view.blame.episode(number)?.pid).filter(|pid| *pid != 0)
+            }
+            _ => page::holder_of(context.as_ref()?, *id),
+        };
         let mut pids: Vec<String> = chosen.iter().filter_map(pid).map(|pid| pid.to_string()).collect();
         let mut seen = std::collections::BTreeSet::new();
         pids.retain(|pid| seen.insert(pid.clone()));

@@ -30,7 +30,11 @@ const TIMEOUT: f64 = 2.0;
 impl App {
     /// Changes the state by one message.
     pub fn update(&mut self, message: Message) -> Update {
-        let mut update = self.follow(message);
+        let mut update = self.updated(message);
+        // Whatever it was: the episodes are those of the line that is selected now.
+        if self.screen == Screen::Blame {
+            self.refresh_panes();
+        }
         let shown = self.panes().into_iter().fold(Parts::NONE, |all, pane| all.and(pane.definition().parts));
         if std::mem::replace(&mut self.shown, shown) != shown {
             update.effects.push(Effect::Watch(shown));
@@ -38,7 +42,7 @@ impl App {
         update
     }
 
-    fn follow(&mut self, message: Message) -> Update {
+    fn updated(&mut self, message: Message) -> Update {
         match message {
             Message::View(_, view) => self.view_arrived(view),
             Message::Key(key) => self.key(key),
@@ -314,6 +318,8 @@ impl App {
             }
             Action::Help => self.open_page(super::page::Page::Help { scroll: 0 }),
             Action::AllLocks => self.toggle_all_locks(),
+            Action::BlameBy => self.change_blame((self.blamed.0.next(), self.blamed.1)),
+            Action::BlameSpan => self.change_blame((self.blamed.0, self.blamed.1.next())),
             Action::Wrap => self.toggle_wrap(),
             Action::Copy => self.copy(),
             Action::Mouse => self.toggle_mouse(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::Text;
+use crate::model::blame::{Blame, Key};
 use crate::model::event::{Events, Kind};
 use crate::model::past::KeptLook;
 use crate::model::snapshot::Snapshot;
@@ -63,6 +64,7 @@ impl Redaction {
         kept.past.deadlocks.cycles.iter_mut().for_each(|cycle| said(&mut cycle.said));
         let broken = kept.past.deadlocks.broken.iter_mut();
         broken.filter_map(|broken| broken.victims.as_mut()).for_each(|victims| said(&mut victims.said));
+        kept.blame = kept.blame.as_deref().map(|blame| Arc::new(self.apply_to_blame(blame)));
         let mut events = Events::default();
         for event in kept.events.iter() {
             let mut event = event.clone();
@@ -72,6 +74,22 @@ impl Redaction {
             events.append(event);
         }
         kept.events = Arc::new(events);
+    }
+
+    /// Statements by which somebody was blamed have no literals, but what comments say beside.
+    fn apply_to_blame(self, blame: &Blame) -> Blame {
+        blame.with_statements(
+            |key| Key {
+                statement: if key.statement.is_empty() {
+                    Text::default()
+                } else {
+                    self.redacted(&key.statement)
+                },
+                tag: Text::default(),
+                ..key.clone()
+            },
+            |statement| self.redacted(statement),
+        )
     }
 
     fn redacted(self, query: &Text) -> Text {

@@ -194,6 +194,28 @@ impl Blame {
         self.last = tick;
     }
 
+    /// The same with other keys, and other words for the statements that were seen.
+    #[must_use]
+    pub fn with_statements(&self, key: impl Fn(&Key) -> Key, statement: impl Fn(&Text) -> Text) -> Self {
+        let ran = |ran: &Ran| Ran { statement: statement(&ran.statement), ..ran.clone() };
+        let mut last = Tick::clone(&self.last);
+        for cost in &mut last.costs {
+            cost.key = Arc::new(key(&cost.key));
+        }
+        last.ran = last.ran.iter().map(ran).collect();
+        let mut table = Table::clone(&self.table);
+        for cost in &mut table.keys {
+            let cost = Arc::make_mut(cost);
+            cost.key = Arc::new(key(&cost.key));
+        }
+        for episode in &mut table.episodes {
+            let episode = Arc::make_mut(episode);
+            episode.keys = episode.keys.iter().map(|of| Arc::new(key(of))).collect();
+            episode.ran = episode.ran.iter().map(ran).collect();
+        }
+        Self { last: Arc::new(last), table: Arc::new(table), ..self.clone() }
+    }
+
     /// Whether somebody waited behind an episode at the last look.
     #[must_use]
     pub fn goes_on(&self, episode: &Episode) -> bool {

@@ -48,7 +48,13 @@ impl Looks {
         for (pid, key, began) in waits {
             let holder = 100 + i32::try_from(*key).unwrap();
             if builder.backends.iter().all(|backend| backend.pid != holder) {
-                builder.session(holder, "app@billing", State::IdleInTransaction, now + 50.0, "UPDATE t SET a = 1");
+                builder.session(
+                    holder,
+                    "app@billing",
+                    State::IdleInTransaction,
+                    now + 50.0,
+                    "UPDATE t SET a = 1",
+                );
                 builder.lock(holder, advisory(*key), LockMode::Exclusive, None);
             }
             builder.session(*pid, "app@web", State::Active, now - began, "SELECT 2");
@@ -61,7 +67,9 @@ impl Looks {
 /// Name, seconds, most at once, waits, and episodes of each root.
 fn rows(blame: &Blame, group: Group) -> Vec<(String, f64, u32, u64, u64)> {
     let rows = blame.by(group, Span::All);
-    rows.into_iter().map(|row| (row.name, row.sums.seconds, row.sums.most, row.sums.waits, row.episodes)).collect()
+    rows.into_iter()
+        .map(|row| (row.name, row.sums.seconds, row.sums.most, row.sums.waits, row.episodes))
+        .collect()
 }
 
 fn near(a: f64, b: f64) -> bool {
@@ -229,10 +237,8 @@ fn an_episode_is_blamed_by_what_its_root_did_at_each_look() {
     }
     let by = rows(&looks.blame, Group::Root);
     let names: Vec<_> = by.iter().map(|row| (&*row.0, row.1, row.4)).collect();
-    let expected = [
-        ("web UPDATE accounts SET a = ?", 2.0, 1),
-        ("web idle in xact, UPDATE accounts SET a = ?", 2.0, 1),
-    ];
+    let expected =
+        [("web UPDATE accounts SET a = ?", 2.0, 1), ("web idle in xact, UPDATE accounts SET a = ?", 2.0, 1)];
     assert_eq!(names, expected);
     assert_eq!(rows(&looks.blame, Group::Tag)[0].0, "controller=pay");
     assert_eq!(looks.blame.table.episodes.len(), 1);

@@ -144,8 +144,26 @@ fn shown(view: &Arc<View>, (width, height): (u16, u16), keys: &str) -> String {
 }
 
 /// All screens, and what can be opened on them.
-const SCREENS: [&str; 14] =
-    ["", "2", "3", "3a", "4", "5", "6", "7", "8", "!", "<enter>", "3j<enter>", "7jj<enter>", "4<enter>"];
+const SCREENS: [&str; 18] = [
+    "9",
+    "9<tab><enter>",
+    "9bbvv<tab>jj",
+    "9j<enter>",
+    "",
+    "2",
+    "3",
+    "3a",
+    "4",
+    "5",
+    "6",
+    "7",
+    "8",
+    "!",
+    "<enter>",
+    "3j<enter>",
+    "7jj<enter>",
+    "4<enter>",
+];
 
 /// However a look came about: its picture from the history is the one that was live, to the last character. `LOCKTOP_LONG=1` for a
 /// thousand looks, all screens of each.

@@ -4,6 +4,7 @@
 //! Times are RFC 3339 with offset, durations seconds, names those of the server.
 
 mod adapters;
+mod blame;
 mod graph;
 mod harmless;
 mod leases;
@@ -57,6 +58,7 @@ struct Document<'a> {
     id_generators: Vec<queue::Generator<'a>>,
     adapters: Vec<adapters::InstallationDocument<'a>>,
     findings: Vec<rows::Finding<'a>>,
+    blame: Option<blame::Blame<'a>>,
     sections: BTreeMap<&'static str, SectionState<'a>>,
 }
 
@@ -132,6 +134,7 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         id_generators: queue::generators(snapshot),
         adapters: adapters::installations(view, snapshot),
         findings: view.findings.iter().map(|finding| rows::Finding::of(finding, view, &gids)).collect(),
+        blame: blame::blame(&view.blame),
         sections: sections(snapshot),
     }
 }

@@ -1,0 +1,122 @@
+//! What Enter opens on the Blame screen: who it was, what it cost, and what it had run.
+
+use super::episodes::party;
+use super::error;
+use crate::app::context::Context;
+use crate::app::detail::{field, fields, heading};
+use crate::app::line::{Line, Tone};
+use crate::model::blame::{Ending, Episode, Row, Sums};
+use crate::text;
+
+/// Episodes of a line that are listed.
+const LISTED: usize = 20;
+
+/// `cost 31m02s ± 1m02s   waits 40   at most 17 at a time`
+fn cost(sums: &Sums) -> Line {
+    let cost = format!("{} ± {}", text::duration(sums.seconds), text::duration(error(sums)));
+    fields(&[
+        ("cost", cost),
+        ("waits", text::count(sums.waits)),
+        ("at most", format!("{} at a time", sums.most)),
+    ])
+}
+
+pub(super) fn root(context: &Context<'_>, row: &Row) -> Option<Vec<Line>> {
+    let mut lines = vec![field("root", row.name.clone(), Tone::Title), cost(&row.sums)];
+    if let [key] = row.keys.as_slice() {
+        let named = [
+            ("application", &key.application),
+            ("role", &key.role),
+            ("database", &key.database),
+            ("it was", &key.doing),
+            ("on", &key.lock),
+            ("query tag", &key.tag),
+            ("statement", &key.statement),
+        ];
+        let known = named.into_iter().filter(|(_, value)| !value.is_empty());
+        lines.extend(known.map(|(label, value)| field(label, value.to_string(), Tone::Plain)));
+    } else if row.keys.is_empty() {
+        lines
+            .push(Line::new().with("  They are too many to be told apart: these cost the least.", Tone::Dim));
+    }
+    let blame = &context.view.blame;
+    let episodes = blame.episodes_in(context.index.blame.span).filter(|episode| row.has(episode));
+    let mut episodes: Vec<&Episode> = episodes.collect();
+    episodes.sort_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds));
+    if let Some(worst) = episodes.first() {
+        lines.extend([Line::new(), heading(format!("The worst of {} episodes", episodes.len()))]);
+        lines.extend(episodes.iter().take(LISTED).map(|episode| listed(context, episode)));
+        lines.extend(ran(context, worst));
+    }
+    lines.extend(how_counted());
+    Some(lines)
+}
+
+pub(super) fn episode(context: &Context<'_>, episode: &Episode) -> Option<Vec<Line>> {
+    let moment = |at| context.day_and_time(at);
+    let mut lines =
+        vec![field("root", party(episode), Tone::Title), field("on", episode.lock.to_string(), Tone::Plain)];
+    let is_there = context.view.blame.goes_on(episode);
+    let last = if is_there { "it goes on at" } else { "until" };
+    lines.push(fields(&[
+        ("blocked others from", moment(episode.begin)),
+        (last, context.time_of_day(episode.last)),
+        ("for", text::duration(episode.length())),
+    ]));
+    lines.push(cost(&episode.sums));
+    let started = |at: Option<_>| at.map(moment).unwrap_or_default();
+    lines.push(fields(&[
+        ("transaction since", started(episode.xact_start)),
+        ("session since", started(episode.backend_start)),
+    ]));
+    let ended = match episode.ending {
+        Ending::GoesOn if is_there => String::new(),
+        Ending::GoesOn => "nobody waits just now".to_owned(),
+        Ending::Itself => "by itself: its transaction ended, or nobody waited any more".to_owned(),
+        Ending::Deadlock => "the server broke a deadlock".to_owned(),
+        Ending::Action => episode.note.to_string(),
+    };
+    if !ended.is_empty() {
+        lines.push(field("ended", ended, Tone::Plain));
+    }
+    lines.push(Line::new());
+    lines.extend(episode.keys.iter().map(|key| field("it was", key.words(), Tone::Plain)));
+    lines.extend(ran(context, episode));
+    lines.extend(how_counted());
+    Some(lines)
+}
+
+/// `  13:59:40  2m51s   17 blocked  31m02s  4312 app@billing`
+fn listed(context: &Context<'_>, episode: &Episode) -> Line {
+    let more = if context.view.blame.goes_on(episode) { "…" } else { "" };
+    let length = format!("{}{more}", text::duration(episode.length()));
+    Line::new()
+        .with(format!("  {}  {length:>7}  ", context.time_of_day(episode.begin)), Tone::Dim)
+        .with(format!("{:>4} blocked  ", episode.sums.most), Tone::Plain)
+        .with(format!("{:>7}  ", text::duration(episode.sums.seconds)), Tone::Warning)
+        .with(format!("{} on {}", party(episode), episode.lock), Tone::Plain)
+}
+
+/// The statements that were seen in its transaction.
+fn ran(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
+    if episode.ran.is_empty() {
+        return Vec::new();
+    }
+    let title =
+        format!("What {} ran in that transaction, as seen in looks: there may be others", party(episode));
+    let mut lines = vec![Line::new(), heading(title)];
+    lines.extend(episode.ran.iter().map(|ran| {
+        let at = ran.at.map(|at| context.time_of_day(at)).unwrap_or_default();
+        Line::new().with(format!("  {at:<8}  "), Tone::Dim).with(ran.statement.to_string(), Tone::Plain)
+    }));
+    lines
+}
+
+fn how_counted() -> [Line; 3] {
+    let line = |text: &str| Line::new().with(text, Tone::Dim);
+    [
+        Line::new(),
+        line("  Each look adds the time since the look before for everybody who waits, split evenly among"),
+        line("  the roots he waits behind. It is right on average, and in 19 of 20 cases within ±."),
+    ]
+}

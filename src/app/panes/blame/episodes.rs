@@ -1,0 +1,149 @@
+//! Episodes: a root on a lock, from the first who waited to the last. The newest first.
+//!
+//! ```text
+//!   BEGAN     LENGTH  MAX    COST    PID WHO         ON        ENDED
+//!   13:59:40  2m51s…   17  31m02s   4312 app@billing accounts  goes on
+//!   13:51:07   1m09s   11   9m40s   4288 app@billing accounts  terminate 4288 app@billing done: it is gone
+//! ```
+
+use crate::app::context::Context;
+use crate::app::line::Tone;
+use crate::app::panes::cell::fit_names;
+use crate::app::panes::column::Columns;
+use crate::app::panes::definition::{Definition, Read};
+use crate::app::panes::events::time;
+use crate::app::panes::facts::{Fact, count};
+use crate::app::panes::row::{Row, RowId};
+use crate::app::panes::words::{DB, PID};
+use crate::app::panes::{Cell, Rows, Value};
+use crate::model::blame::{Ending, Episode};
+use crate::text;
+
+/// Episodes of the selected line.
+struct Episodes;
+
+impl Rows for Episodes {
+    type Row<'a> = &'a Episode;
+
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a Episode> {
+        context.view.blame.episode(*context.index.blame.episodes.get(row.at()?)?)
+    }
+
+    fn id(_: &Context<'_>, episode: &Episode) -> Option<RowId> {
+        Some(RowId::Episode(episode.number))
+    }
+}
+
+type Column = crate::app::panes::Column<Episodes>;
+
+static COLUMNS: Columns<Episodes> = Columns {
+    shown: &[
+        Column::sorted(
+            ("BEGAN", "began", "when it began to block others"),
+            (8, 8),
+            |episode, context, _| Cell::plain(time(context, episode.begin)),
+            |episode, context| Value::Text(context.day_and_time(episode.begin).into()),
+        ),
+        Column::sorted(
+            ("LENGTH", "length", "from the first who waited to the last; … while it goes on"),
+            (7, 7),
+            |episode, context, _| length(context, episode),
+            |episode, _| Value::Number(episode.length()),
+        )
+        .right(),
+        Column::number(
+            ("MAX", "max", "the most that waited at one look"),
+            (4, 5),
+            Tone::Plain,
+            |episode, _| Some(episode.sums.most.into()),
+        ),
+        Column::age(
+            ("COST", "cost", "how long others waited for it, all of them together"),
+            (7, 7),
+            Tone::Warning,
+            |episode, _| Some(episode.sums.seconds),
+        ),
+        Column::number(PID, (7, 8), Tone::Plain, |episode, _| {
+            Some(episode.pid.into()).filter(|pid| *pid != 0)
+        }),
+        Column::text(("WHO", "who", "role@application"), (12, 22), |episode, _| Some(&*episode.who)),
+        Column::cell(("ON", "on", "what others waited for"), (10, 20), |episode, _, room| {
+            Cell::plain(fit_names(episode.lock.to_string(), room))
+        }),
+        Column::cell(("ENDED", "ended", "how it ended"), (12, 0), |episode, context, _| {
+            ended(context, episode)
+        }),
+        Column::text(DB, (6, 12), |episode, _| episode.keys.last().map(|key| &*key.database))
+            .rank(3)
+            .only_where(super::super::backends::several_databases),
+    ],
+    others: &[],
+};
+
+pub(in crate::app::panes) static PANE: Definition = Definition {
+    order: |context, rows| {
+        let number = |row: &Row| Episodes::get(context, *row).map(|episode| episode.number);
+        rows.sort_by_key(|row| std::cmp::Reverse(number(row)));
+    },
+    empty: "none",
+    facts: |context, _| facts(context),
+    read: |context| Read { at: context.view.blame.until, error: None },
+    name: |context, id| {
+        episode(context, id)
+            .map_or_else(|| "An episode".to_owned(), |one| format!("{} on {}", party(one), one.lock))
+    },
+    label: |context, id| {
+        episode(context, id).map_or_else(|| "an episode".to_owned(), |one| format!("episode {}", one.number))
+    },
+    detail: |context, id, _| super::detail::episode(context, episode(context, id)?),
+    ..Definition::new(
+        ("Episodes", "a root on a lock, from the first who waited to the last"),
+        &COLUMNS,
+        |context, _| Row::all(context.index.blame.episodes.len()),
+    )
+};
+
+fn episode<'a>(context: &Context<'a>, id: RowId) -> Option<&'a Episode> {
+    let RowId::Episode(number) = id else { return None };
+    context.view.blame.episode(number)
+}
+
+/// `4312 app@billing`
+pub(super) fn party(episode: &Episode) -> String {
+    if episode.pid == 0 { episode.who.to_string() } else { format!("{} {}", episode.pid, episode.who) }
+}
+
+/// `3 episodes · of billing idle in xact`
+fn facts(context: &Context<'_>) -> Vec<Fact> {
+    let shown = &context.index.blame;
+    let mut facts = vec![(count(shown.episodes.len(), "episode", "episodes"), Tone::Plain)];
+    if let Some(row) = shown.of.and_then(|of| shown.row(of)) {
+        facts.push((format!("of {}", text::fit(&row.name, 60)), Tone::Plain));
+    }
+    let (forgotten, _) = context.view.blame.table.forgotten;
+    if forgotten > 0 {
+        facts.push((format!("{} lesser ones forgotten", text::count(forgotten)), Tone::Dim));
+    }
+    facts
+}
+
+fn length(context: &Context<'_>, episode: &Episode) -> Cell {
+    let length = text::duration(episode.length());
+    if context.view.blame.goes_on(episode) {
+        Cell::toned(format!("{length}…"), Tone::Warning)
+    } else {
+        Cell::plain(length)
+    }
+}
+
+/// How it ended, in a few words.
+fn ended(context: &Context<'_>, episode: &Episode) -> Cell {
+    match episode.ending {
+        Ending::GoesOn if context.view.blame.goes_on(episode) => Cell::toned("goes on", Tone::Warning),
+        Ending::GoesOn => Cell::toned("nobody waits just now", Tone::Dim),
+        Ending::Itself => Cell::toned("by itself", Tone::Dim),
+        Ending::Deadlock => Cell::toned("the server broke a deadlock", Tone::Critical),
+        // Who it was stands beside it.
+        Ending::Action => Cell::plain(episode.note.replacen(&format!("{} ", party(episode)), "", 1)),
+    }
+}
