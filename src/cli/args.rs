@@ -9,7 +9,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use super::adapters::AdaptersCommand;
 use super::check::CheckArgs;
 use super::demo::DemoArgs;
-use super::recording::{CutArgs, RecordArgs, ReplayArgs};
+use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
 use super::recovery::RecoverArgs;
 use super::schema::SchemaCommand;
 pub use crate::app::screens::Screen;
@@ -94,6 +94,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Take a part of a recording out, into a file of its own.
     Cut(CutArgs),
+    /// Write what happened in a recording: who made others wait, what that cost, and how it ended.
+    Report(ReportArgs),
     /// Install, look at, print, fill or drop locktop's own tables and functions.
     #[command(subcommand)]
     Schema(SchemaCommand),

@@ -12,8 +12,8 @@ const CONNECTING: [&str; 7] =
 const REDIS: [&str; 2] = ["redis", "redis_pattern"];
 
 /// Commands that connect to nothing.
-const LOCAL: [&str; 9] =
-    ["completions", "man", "config", "print", "path", "demo-worker", "help", "replay", "cut"];
+const LOCAL: [&str; 10] =
+    ["completions", "man", "config", "print", "path", "demo-worker", "help", "replay", "cut", "report"];
 
 /// The whole definition. An option that stands before a command counts for all; the help of a command names only those
 /// that make a difference to it.

@@ -1,4 +1,4 @@
-//! The options of `record`, `replay` and `cut`.
+//! The options of `record`, `replay`, `cut` and `report`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -132,6 +132,62 @@ pub struct CutArgs {
     /// What is left out of statements, beside what is left out already.
     #[arg(long, value_enum, value_name = "WHAT")]
     pub redact: Option<Redact>,
+}
+
+/// `locktop report`.
+#[derive(Debug, Clone, Args)]
+pub struct ReportArgs {
+    /// A recording, a folder of them, or - for standard input.
+    pub place: PathBuf,
+    /// The first look, as --at of replay has it [default: its beginning]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<String>,
+    /// The last look [default: its end]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<String>,
+    /// The last TIME of it, such as 1h.
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with_all = ["from", "to"])]
+    pub last: Option<Duration>,
+    /// An episode by its number, as the report and the Blame screen have it, with half a minute around it.
+    #[arg(long, value_name = "N", conflicts_with_all = ["from", "to", "last"])]
+    pub episode: Option<u64>,
+    /// How it is written [default: as the name after -o ends, or md]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub format: Option<ReportFormat>,
+    /// The file to write; there may be none of that name [default: standard output]
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// So many roots and episodes are listed, 1 to 100.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub top: u8,
+    /// What is left out of statements, beside what is left out already.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub redact: Option<Redact>,
+}
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ReportFormat {
+    /// One page without script, font or link.
+    Html,
+    /// Markdown.
+    Md,
+    /// One object.
+    Json,
+}
+
+impl ReportArgs {
+    /// The format that was asked for, or that the name of the file has.
+    #[must_use]
+    pub fn format(&self) -> ReportFormat {
+        let ending =
+            self.output.as_deref().and_then(|path| path.extension()).and_then(|ending| ending.to_str());
+        self.format.unwrap_or(match ending {
+            Some("html" | "htm") => ReportFormat::Html,
+            Some("json") => ReportFormat::Json,
+            _ => ReportFormat::Md,
+        })
+    }
 }
 
 fn refresh(text: &str) -> Result<Duration, String> {

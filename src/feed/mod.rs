@@ -11,5 +11,6 @@ pub mod live;
 pub mod once;
 pub mod record;
 pub mod replay;
+pub mod report;
 pub mod series;
 pub mod spare;

@@ -10,6 +10,8 @@ use std::time::Duration;
 use super::digest::Digest;
 use super::history::{Command, History, NotThere, find};
 use super::record;
+use crate::model::blame::Blame;
+use crate::model::event::Event;
 use crate::model::past::KeptLook;
 use crate::model::thresholds::Thresholds;
 use crate::model::timeline::{Moment, PastView, Step};
@@ -200,6 +202,23 @@ impl Recording {
     /// # Errors
     /// When there is none, or it is damaged.
     pub fn read(&mut self, place: usize) -> Result<KeptLook, NotThere> {
+        let (opened, at) = self.group(place)?;
+        let look = opened.look(at)?;
+        Ok(KeptLook { id: place as u64 + 1, ..look })
+    }
+
+    /// What was counted of waits up to a look, none where that was not kept, and the events that were kept with it: the first of a
+    /// group has some of before.
+    ///
+    /// # Errors
+    /// As for [`Self::read`].
+    pub fn glance(&mut self, place: usize) -> Result<(Option<Arc<Blame>>, Vec<Event>), NotThere> {
+        let (opened, at) = self.group(place)?;
+        Ok(opened.glance(at)?)
+    }
+
+    /// The group of the look at a place, which is opened so far, and the place in it.
+    fn group(&mut self, place: usize) -> Result<(&mut Group, usize), NotThere> {
         let number = self.groups.partition_point(|group| group.first <= place);
         let number = number.checked_sub(1).ok_or(NotThere::Nothing)?;
         let group = self.groups.get(number).ok_or(NotThere::Nothing)?;
@@ -213,8 +232,7 @@ impl Recording {
             let payload = segment.read(*offset).ok().flatten().ok_or(RecordError::Damaged)?;
             opened.open(payload.get(MOMENT..).unwrap_or_default())?;
         }
-        let look = opened.look(at)?;
-        Ok(KeptLook { id: place as u64 + 1, ..look })
+        Ok((opened, at))
     }
 
     /// The view of a look.

@@ -4,6 +4,7 @@ pub mod check;
 pub mod gids;
 pub mod json;
 pub mod record;
+pub mod report;
 #[cfg(test)]
 mod sample;
 pub mod table;

@@ -9,6 +9,7 @@ mod look;
 mod record;
 mod recover;
 mod replay;
+mod report;
 mod schema;
 mod snapshot;
 mod watch;
@@ -141,6 +142,10 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::Cut(arguments)) => {
             drop(out);
             return replay::cut(arguments);
+        }
+        Some(Command::Report(arguments)) => {
+            drop(out);
+            return report::run(arguments);
         }
         Some(Command::DemoWorker { .. }) => {
             drop(out);

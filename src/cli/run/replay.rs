@@ -87,7 +87,7 @@ async fn show(
 }
 
 /// A file, a folder, or standard input, which goes on being read, or is read to its end.
-fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
+pub(super) fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     if path != Path::new("-") {
         return Ok(Recording::open(path)?);
     }
@@ -123,7 +123,7 @@ fn step(recording: &Recording, text: &str) -> Result<Step, Failure> {
 }
 
 /// The places of the looks from one time to another.
-fn range(
+pub(super) fn range(
     recording: &Recording,
     from: Option<&str>,
     to: Option<&str>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::Text;
 use crate::model::blame::{Blame, Key};
-use crate::model::event::{Events, Kind};
+use crate::model::event::{Event, Events, Kind};
 use crate::model::past::KeptLook;
 use crate::model::snapshot::Snapshot;
 use crate::model::statement::{is_number, without_literals};
@@ -67,17 +67,21 @@ impl Redaction {
         kept.blame = kept.blame.as_deref().map(|blame| Arc::new(self.apply_to_blame(blame)));
         let mut events = Events::default();
         for event in kept.events.iter() {
-            let mut event = event.clone();
-            if event.kind == Kind::Deadlock {
-                event.draft.what = before_statement(&event.what);
-            }
-            events.append(event);
+            events.append(self.event(event.clone()));
         }
         kept.events = Arc::new(events);
     }
 
+    /// An event without what may be of a statement.
+    pub(in crate::feed) fn event(self, mut event: Event) -> Event {
+        if self != Self::None && event.kind == Kind::Deadlock {
+            event.draft.what = before_statement(&event.what);
+        }
+        event
+    }
+
     /// Statements by which somebody was blamed have no literals, but what comments say beside.
-    fn apply_to_blame(self, blame: &Blame) -> Blame {
+    pub(in crate::feed) fn apply_to_blame(self, blame: &Blame) -> Blame {
         blame.with_statements(
             |key| Key {
                 statement: if key.statement.is_empty() {

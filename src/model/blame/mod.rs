@@ -12,6 +12,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tick;
+mod window;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub use by::{Group, Row, Span};
 pub use counter::{Counter, Scene};
 pub use table::{KeyCost, Table, Trail};
 pub use tick::{Begun, Cost, Ended, Ran, Tick};
+pub use window::Window;
 
 use super::{Text, Timestamp};
 

@@ -297,6 +297,30 @@ fn of_too_many_the_cheapest_are_taken_together() {
     assert!(blame.episode(3).is_some());
 }
 
+/// A part of the looks has what was waited in it, also where who looked was started anew.
+#[test]
+fn a_window_has_what_was_waited_in_it() {
+    let mut window = Window::default();
+    let mut looks = Looks::default();
+    for second in 0..20 {
+        let blame = looks.waits(f64::from(second), &[(1, 41, -5.0), (2, 42, -5.0)]);
+        if second >= 10 {
+            window.take(blame);
+            window.take(blame);
+        }
+    }
+    let mut again = Looks::default();
+    for second in 25..30 {
+        window.take(again.waits(f64::from(second), &[(1, 41, -5.0)]));
+    }
+    let blame = window.blame();
+    assert_eq!(blame.total(Span::All).seconds, 20.0 + 4.0);
+    let told: Vec<_> =
+        blame.table.episodes.iter().map(|one| (one.number, one.sums.seconds, one.begin)).collect();
+    assert_eq!(told, [(1, 10.0, at(0.0)), (2, 10.0, at(0.0)), (3, 4.0, at(25.0))]);
+    assert_eq!(rows(&blame, Group::Lock).iter().map(|row| row.1).sum::<f64>(), 24.0);
+}
+
 /// A session at a look: whether it holds or waits for each of some locks.
 fn session() -> impl Strategy<Value = Vec<(i64, u8)>> {
     prop::collection::vec((0..4_i64, 0..4_u8), 0..3)

@@ -4,7 +4,7 @@
 //! Times are RFC 3339 with offset, durations seconds, names those of the server.
 
 mod adapters;
-mod blame;
+pub(in crate::wire) mod blame;
 mod graph;
 mod harmless;
 mod leases;

@@ -1,4 +1,4 @@
-//! Who cost how much waiting: all of it with the first look of a group, and then what each look adds.
+//! Who cost how much waiting: what each look adds, and with the first look of a group all of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -278,7 +278,10 @@ impl Encoder {
         match before.map(|before| blame.looks.checked_sub(before.looks)) {
             Some(Some(0)) => (None, None),
             Some(Some(1)) => (None, Some(blame::of_tick(&blame.last, &mut self.strings))),
-            _ => (Some(blame::of_table(blame, &mut self.strings)), None),
+            _ => {
+                let table = blame::of_table(blame, &mut self.strings);
+                (Some(table), Some(blame::of_tick(&blame.last, &mut self.strings)))
+            }
         }
     }
 
@@ -420,16 +423,27 @@ impl Group {
     /// What was counted of waits up to a look that is being opened.
     fn blame(&self, head: &mut Payload) -> Option<Arc<Blame>> {
         self.strings.begin();
+        let tick = head.tick.take().and_then(|tick| blame::tick(&tick, &self.strings)).map(Arc::new);
         if let Some(table) = head.blame.take() {
-            return Some(Arc::new(blame::table(&table, &self.strings)));
+            let blame = blame::table(&table, &self.strings);
+            return Some(Arc::new(Blame { last: tick.unwrap_or_default(), ..blame }));
         }
         let before = self.looks.last()?.blame.as_ref()?;
-        let Some(tick) = head.tick.take().and_then(|tick| blame::tick(&tick, &self.strings)) else {
-            return Some(Arc::clone(before));
-        };
+        let Some(tick) = tick else { return Some(Arc::clone(before)) };
         let mut blame = Blame::clone(before);
-        blame.add(Arc::new(tick));
+        blame.add(tick);
         Some(Arc::new(blame))
+    }
+
+    /// What was counted of waits up to a look that was opened, none where that was not kept, and the events that were kept with it.
+    ///
+    /// # Errors
+    /// When it was not opened.
+    pub fn glance(&self, at: usize) -> Result<(Option<Arc<Blame>>, Vec<Event>), RecordError> {
+        let opened = self.looks.get(at).ok_or(RecordError::NoKey)?;
+        self.strings.begin();
+        let events = rows::<Event>(&opened.head.events, &self.strings).into_iter().map(told::harmless);
+        Ok((opened.blame.clone(), events.collect()))
     }
 
     /// A look that was opened. Its events are those that were kept with the looks from the first of the group on.

@@ -53,6 +53,15 @@ pub fn render(view: &View, width: Option<usize>) -> Option<String> {
     Some(out)
 }
 
+/// Who waits for whom, without what else there is; none where that is not known.
+#[must_use]
+pub fn chains(view: &View, width: Option<usize>) -> Option<Vec<String>> {
+    let snapshot = view.snapshot.as_deref().filter(|snapshot| snapshot.locks.error.is_none())?;
+    let words = Words::of(snapshot, &view.index, &view.lock_names);
+    let gids = Gids::of(snapshot, &view.index);
+    Some(forest::lines(view, snapshot, &words, &gids, width))
+}
+
 /// A sentence in as many lines as it needs; a statement to copy, which is set in, on the one it is on.
 fn whole(line: &str, width: Option<usize>) -> String {
     match width {

@@ -1,0 +1,62 @@
+//! `locktop report`: what happened in a recording, for people who were not there.
+
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+
+use super::super::recording::{Redact, ReportArgs, ReportFormat};
+use super::Failure;
+use super::replay::{open, range};
+use crate::clock;
+use crate::feed::history::NotThere;
+use crate::feed::replay::Recording;
+use crate::feed::report;
+use crate::wire::report::{Style, html, json, markdown};
+
+pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
+    if let Some(path) = wanted.output.as_deref().filter(|path| path.exists()) {
+        return Err(Failure::Other(format!("{}: is there already", path.display())));
+    }
+    let mut recording = open(&wanted.place, true)?;
+    let places = places(&mut recording, wanted)?;
+    if places.is_empty() {
+        return Err(Failure::Other("there is no look between these times".to_owned()));
+    }
+    let redaction = wanted.redact.map(Redact::redaction);
+    let report = report::of(&mut recording, places, redaction).map_err(failure)?;
+    let style = Style { top: wanted.top.into(), offset: clock::offset() };
+    let text = match wanted.format() {
+        ReportFormat::Html => html(&report, style),
+        ReportFormat::Md => markdown(&report, style),
+        ReportFormat::Json => json(&report).map_err(|error| Failure::Other(error.to_string()))? + "\n",
+    };
+    match &wanted.output {
+        None => io::stdout().lock().write_all(text.as_bytes())?,
+        Some(path) => {
+            let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+            let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+            written.map_err(|error| Failure::Other(format!("{}: {error}", path.display())))?;
+        }
+    }
+    Ok(0)
+}
+
+fn failure(error: NotThere) -> Failure {
+    Failure::Other(error.to_string())
+}
+
+/// The looks that it is about.
+fn places(recording: &mut Recording, wanted: &ReportArgs) -> Result<std::ops::Range<usize>, Failure> {
+    if let Some(number) = wanted.episode {
+        let found = report::of_episode(recording, number).map_err(failure)?;
+        return found.ok_or_else(|| Failure::Other(format!("there is no episode {number}")));
+    }
+    if let Some(last) = wanted.last {
+        let moments = recording.moments();
+        let end = moments.last().map(|moment| moment.at);
+        let from = end.zip(chrono::TimeDelta::from_std(last).ok());
+        let from = from.and_then(|(end, last)| end.checked_sub_signed(last));
+        let first = from.map_or(0, |from| moments.partition_point(|moment| moment.at < from));
+        return Ok(first..moments.len());
+    }
+    range(recording, wanted.from.as_deref(), wanted.to.as_deref())
+}

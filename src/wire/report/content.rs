@@ -1,0 +1,348 @@
+//! The words of a report, before they are HTML or Markdown: each is one harmless line.
+
+use super::{Hole, Mark, Report, Style};
+use crate::model::Timestamp;
+use crate::model::blame::{Ending, Episode, Group, Span, Sums};
+use crate::text::{count, duration, one_line_prefix};
+
+/// Columns of a text that are told.
+const LONG: usize = 300;
+
+/// Lines of a chain that are told for each row that is listed, and at least.
+const CHAIN: (usize, usize) = (6, 20);
+
+/// Episodes whose statements are told.
+const RAN: usize = 3;
+
+/// Marks for each row that is listed.
+const MARKS: usize = 10;
+
+/// A report in parts.
+#[derive(Debug)]
+pub(super) struct Content<'a> {
+    pub(super) report: &'a Report,
+    pub(super) title: String,
+    pub(super) headline: Vec<String>,
+    /// What stands at both ends of the time line.
+    pub(super) ends: (String, String),
+    pub(super) parts: Vec<Part>,
+}
+
+/// A part with its heading.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) heading: String,
+    pub(super) blocks: Vec<Block>,
+}
+
+/// What stands in a part.
+#[derive(Debug)]
+pub(super) enum Block {
+    Paragraph(String),
+    /// The time line.
+    Line,
+    List(Vec<String>),
+    /// Headings, those of numbers with true, and rows.
+    Table(Vec<(&'static str, bool)>, Vec<Vec<String>>),
+    /// Lines whose columns stand below each other.
+    Text(Vec<String>),
+}
+
+fn fit(text: &str) -> String {
+    one_line_prefix(text, LONG).into_owned()
+}
+
+/// `14:02:31`
+pub(super) fn time(style: Style, at: Timestamp) -> String {
+    at.with_timezone(&style.offset).format("%H:%M:%S").to_string()
+}
+
+fn day(style: Style, at: Timestamp) -> String {
+    at.with_timezone(&style.offset).format("%Y-%m-%d %H:%M:%S %:z").to_string()
+}
+
+/// `31m02s ± 1m02s`
+fn cost(sums: &Sums) -> String {
+    format!("{} ± {}", duration(sums.seconds), duration(2.0 * sums.standard_error()))
+}
+
+pub(super) fn of(report: &Report, style: Style) -> Content<'_> {
+    let mut parts = vec![Part { heading: "Time line".to_owned(), blocks: line(report, style) }];
+    let mut part = |heading: &str, blocks: Vec<Block>| {
+        if !blocks.is_empty() {
+            parts.push(Part { heading: heading.to_owned(), blocks });
+        }
+    };
+    part("Who made others wait", roots(report, style));
+    part("Episodes", episodes(report, style));
+    part("The worst moment", worst(report, style));
+    part("What the roots ran before", ran(report, style));
+    part("What was done", actions(report, style));
+    part("Settings that matter", settings(report));
+    part("What is not known", unknown(report, style));
+    let title =
+        format!("{} from {} to {}", fit(&report.target), day(style, report.from), day(style, report.to));
+    let ends = (time(style, report.from), time(style, report.to));
+    Content { report, title, headline: headline(report, style), ends, parts }
+}
+
+/// The episodes, the most expensive first.
+fn ranked(report: &Report) -> Vec<&Episode> {
+    let mut episodes: Vec<&Episode> =
+        report.blame.episodes_in(Span::All).filter(|episode| episode.sums.most > 0).collect();
+    episodes.sort_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds).then(a.number.cmp(&b.number)));
+    episodes
+}
+
+/// `4312 app@billing`
+fn party(episode: &Episode) -> String {
+    if episode.pid == 0 { fit(&episode.who) } else { format!("{} {}", episode.pid, fit(&episode.who)) }
+}
+
+fn headline(report: &Report, style: Style) -> Vec<String> {
+    let total = report.blame.total(Span::All);
+    let Some(worst) = ranked(report).into_iter().next() else {
+        let seen = if total.waits > 0 { "hardly anybody" } else { "nobody" };
+        return vec![format!("In {} looks {seen} was seen waiting for a lock.", count(report.looks as u64))];
+    };
+    let was = worst.keys.last().map(|key| key.words()).filter(|words| !words.is_empty());
+    let was = was.map(|words| format!(" ({})", fit(&words))).unwrap_or_default();
+    let first = format!(
+        "{}–{}: {}{was} on {} cost {} of waiting; {} waited at most at a time; {}.",
+        time(style, worst.begin),
+        time(style, worst.last),
+        party(worst),
+        fit(&worst.lock),
+        cost(&worst.sums),
+        worst.sums.most,
+        ended(report, worst),
+    );
+    let share = if total.seconds > 0.0 { 100.0 * worst.sums.seconds / total.seconds } else { 0.0 };
+    let all = format!(
+        "In all {} were waited in {} waits; that is {:.0}% of it.",
+        cost(&total),
+        count(total.waits),
+        share.min(100.0)
+    );
+    vec![first, all]
+}
+
+fn ended(report: &Report, episode: &Episode) -> String {
+    match episode.ending {
+        Ending::Itself => "it ended by itself".to_owned(),
+        Ending::Deadlock => "the server broke a deadlock".to_owned(),
+        Ending::Action => fit(&episode.note),
+        Ending::GoesOn if report.blame.goes_on(episode) => "it went on at the end".to_owned(),
+        Ending::GoesOn => "nobody waited any more at the end".to_owned(),
+    }
+}
+
+fn line(report: &Report, style: Style) -> Vec<Block> {
+    let most = report.columns.iter().map(|column| column.waiting).max().unwrap_or_default();
+    let about = format!(
+        "{} waited at most at a time. {} looks, one each {}.",
+        count(most.into()),
+        count(report.looks as u64),
+        duration(report.refresh)
+    );
+    let mut blocks = vec![Block::Line, Block::Paragraph(about)];
+    let room = MARKS * style.top;
+    let shown = report.marks.iter().take(room);
+    let mut marks: Vec<String> = shown.map(|mark| mark_line(style, mark)).collect();
+    let more = report.marks.len().saturating_sub(room) + report.marks_omitted;
+    if more > 0 {
+        marks.push(format!("and {} more", count(more as u64)));
+    }
+    if !marks.is_empty() {
+        blocks.push(Block::List(marks));
+    }
+    blocks
+}
+
+/// A line for each of so many, and one for the others.
+fn listed<T>(all: &[T], room: usize, line: impl Fn(&T) -> String) -> Vec<String> {
+    let mut lines: Vec<String> = all.iter().take(room).map(line).collect();
+    if all.len() > room {
+        lines.push(format!("and {} more like these", count((all.len() - room) as u64)));
+    }
+    lines
+}
+
+/// `14:02:31 ! 4312 app@web-3 began to block others`
+fn mark_line(style: Style, mark: &Mark) -> String {
+    format!("{} {} {}", time(style, mark.at), mark.sign, fit(&mark.text))
+}
+
+fn roots(report: &Report, style: Style) -> Vec<Block> {
+    let rows = report.blame.by(Group::Root, Span::All);
+    let total = report.blame.total(Span::All);
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let heads = vec![
+        ("cost", true),
+        ("share", true),
+        ("most", true),
+        ("root", false),
+        ("on", false),
+        ("waits", true),
+        ("episodes", true),
+    ];
+    let cells = rows.iter().take(style.top).map(|row| {
+        let share = if total.seconds > 0.0 { 100.0 * row.sums.seconds / total.seconds } else { 0.0 };
+        let more = if row.more > 0 { format!(" and {} more", row.more) } else { String::new() };
+        vec![
+            cost(&row.sums),
+            format!("{:.0}%", share.min(100.0)),
+            row.sums.most.to_string(),
+            fit(&row.name),
+            format!("{}{more}", fit(&row.on)),
+            count(row.sums.waits),
+            count(row.episodes),
+        ]
+    });
+    let mut blocks = vec![Block::Table(heads, cells.collect())];
+    if rows.len() > style.top {
+        let rest: f64 = rows.iter().skip(style.top).map(|row| row.sums.seconds).sum();
+        let left = rows.len() - style.top;
+        blocks.push(Block::Paragraph(format!("{left} others cost {} together.", duration(rest))));
+    }
+    blocks.push(Block::Paragraph(
+        "Cost is session time: each look adds the time since the look before for everybody who waits, split evenly among the roots he \
+         waits behind. ± are two standard errors: in 19 of 20 cases the truth is within."
+            .to_owned(),
+    ));
+    blocks
+}
+
+fn episodes(report: &Report, style: Style) -> Vec<Block> {
+    let ranked = ranked(report);
+    if ranked.is_empty() {
+        return Vec::new();
+    }
+    let heads = vec![
+        ("number", true),
+        ("began", false),
+        ("length", true),
+        ("most", true),
+        ("cost", true),
+        ("root", false),
+        ("on", false),
+        ("ended", false),
+    ];
+    let mut shown: Vec<&Episode> = ranked.iter().copied().take(style.top).collect();
+    shown.sort_by_key(|episode| (episode.begin, episode.number));
+    let cells = shown.into_iter().map(|episode| {
+        vec![
+            episode.number.to_string(),
+            time(style, episode.begin),
+            duration(episode.length()),
+            episode.sums.most.to_string(),
+            duration(episode.sums.seconds),
+            party(episode),
+            fit(&episode.lock),
+            ended(report, episode),
+        ]
+    });
+    let mut blocks = vec![Block::Table(heads, cells.collect())];
+    if ranked.len() > style.top {
+        let left = ranked.len() - style.top;
+        blocks.push(Block::Paragraph(format!("{} cheaper ones are left out.", count(left as u64))));
+    }
+    blocks
+}
+
+fn worst(report: &Report, style: Style) -> Vec<Block> {
+    let Some(worst) = &report.worst else { return Vec::new() };
+    let mut blocks =
+        vec![Block::Paragraph(format!("{}: {} waited.", time(style, worst.at), count(worst.waiting.into())))];
+    if !worst.findings.is_empty() {
+        blocks.push(Block::List(worst.findings.iter().take(style.top).map(|finding| fit(finding)).collect()));
+    }
+    let room = (CHAIN.0 * style.top).max(CHAIN.1);
+    let mut lines: Vec<String> = worst.chain.iter().take(room).map(|line| chain_line(line)).collect();
+    if worst.chain.len() > room {
+        lines.push(format!("… and {} more rows", worst.chain.len() - room));
+    }
+    blocks.push(Block::Text(lines));
+    blocks
+}
+
+/// Its columns stand where they stood.
+fn chain_line(line: &str) -> String {
+    let begin = line.len() - line.trim_start().len();
+    let (indent, rest) = line.split_at_checked(begin).unwrap_or(("", line));
+    format!("{indent}{}", fit(rest))
+}
+
+fn ran(report: &Report, style: Style) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let with_statements = ranked(report).into_iter().filter(|episode| !episode.ran.is_empty());
+    for episode in with_statements.take(RAN.min(style.top)) {
+        let begin = episode.xact_start.map(|at| format!(", transaction of {}", time(style, at)));
+        blocks.push(Block::Paragraph(format!("{}{}", party(episode), begin.unwrap_or_default())));
+        let statements = episode.ran.iter().map(|ran| {
+            let at = ran.at.map(|at| format!("{} ", time(style, at))).unwrap_or_default();
+            format!("{at}{}", fit(&ran.statement))
+        });
+        blocks.push(Block::List(statements.collect()));
+    }
+    if !blocks.is_empty() {
+        let about = "As seen in looks: there may be others between them.";
+        blocks.push(Block::Paragraph(about.to_owned()));
+    }
+    blocks
+}
+
+fn actions(report: &Report, style: Style) -> Vec<Block> {
+    if report.actions.is_empty() {
+        return vec![Block::Paragraph(
+            "Nothing is on record. What was done elsewhere, as in psql, is not seen here.".to_owned(),
+        )];
+    }
+    let lines = report.actions.iter().take(MARKS * style.top);
+    vec![Block::List(lines.map(|mark| format!("{} {}", time(style, mark.at), fit(&mark.text))).collect())]
+}
+
+fn settings(report: &Report) -> Vec<Block> {
+    if report.settings.is_empty() {
+        return Vec::new();
+    }
+    let line = |setting: &super::Setting| match &setting.value {
+        Some(value) => format!("{} = {}: {}", setting.name, fit(value), fit(&setting.advice)),
+        None => format!(
+            "{} (each session has its own, which others cannot see): {}",
+            setting.name,
+            fit(&setting.advice)
+        ),
+    };
+    vec![Block::List(report.settings.iter().map(line).collect())]
+}
+
+fn unknown(report: &Report, style: Style) -> Vec<Block> {
+    let hole = |hole: &Hole| {
+        let length = duration((hole.to - hole.from).as_seconds_f64());
+        format!("Nobody looked from {} to {} ({length}).", time(style, hole.from), time(style, hole.to))
+    };
+    let holes = listed(&report.holes, style.top, hole);
+    let stale =
+        listed(&report.stale, style.top, |mark| format!("{} {}", time(style, mark.at), fit(&mark.text)));
+    let mut lines: Vec<String> = holes.into_iter().chain(stale).collect();
+    if report.damaged > 0 {
+        lines.push(format!("{} looks of the recording are damaged.", count(report.damaged)));
+    }
+    if report.is_counted_anew {
+        lines.push(
+            "The recording has no costs: they were counted from its looks, and how an episode ended is not known."
+                .to_owned(),
+        );
+    }
+    if report.redaction != "none" && !report.redaction.is_empty() {
+        lines.push(format!("Of statements {} were left out when this was recorded.", fit(&report.redaction)));
+    }
+    lines.push(format!(
+        "Waits that began and ended between two looks, {} apart: they are in the sums on average, and not among the episodes.",
+        duration(report.refresh)
+    ));
+    vec![Block::List(lines)]
+}

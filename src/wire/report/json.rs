@@ -1,0 +1,123 @@
+//! A report for programs.
+
+use serde::Serialize;
+
+use super::{Mark, Report, Setting};
+use crate::model::Timestamp;
+use crate::wire::json::{blame, line};
+
+/// A moment: RFC 3339 with offset, microseconds.
+fn time(at: Timestamp) -> String {
+    at.to_rfc3339_opts(chrono::SecondsFormat::Micros, false)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    format: u32,
+    target: &'a str,
+    server: &'a str,
+    from: String,
+    to: String,
+    looks: usize,
+    refresh: f64,
+    redaction: &'a str,
+    program: &'a str,
+    line: Vec<Column>,
+    marks: Vec<Event<'a>>,
+    blame: Option<blame::Blame<'a>>,
+    worst: Option<Worst<'a>>,
+    actions: Vec<Event<'a>>,
+    settings: Vec<Advice<'a>>,
+    holes: Vec<Between>,
+    stale: Vec<Event<'a>>,
+    damaged: u64,
+    counted_anew: bool,
+}
+
+#[derive(Serialize)]
+struct Column {
+    at: String,
+    waiting: u32,
+    roots: u32,
+    sign: Option<char>,
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    at: String,
+    sign: char,
+    text: &'a str,
+}
+
+impl<'a> From<&'a Mark> for Event<'a> {
+    fn from(mark: &'a Mark) -> Self {
+        Self { at: time(mark.at), sign: mark.sign, text: &mark.text }
+    }
+}
+
+#[derive(Serialize)]
+struct Worst<'a> {
+    at: String,
+    waiting: u32,
+    chain: &'a [String],
+    findings: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Between {
+    from: String,
+    to: String,
+}
+
+#[derive(Serialize)]
+struct Advice<'a> {
+    name: &'a str,
+    value: Option<&'a str>,
+    advice: &'a str,
+}
+
+/// One object on one line.
+///
+/// # Errors
+/// None that anybody has seen: the shapes have no map with keys that are no text.
+pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
+    let columns = report.columns.iter();
+    let columns = columns.map(|column| Column {
+        at: time(column.at),
+        waiting: column.waiting,
+        roots: column.roots,
+        sign: column.sign,
+    });
+    let worst = report.worst.as_ref().map(|worst| Worst {
+        at: time(worst.at),
+        waiting: worst.waiting,
+        chain: &worst.chain,
+        findings: &worst.findings,
+    });
+    let settings = report.settings.iter().map(|setting: &Setting| Advice {
+        name: setting.name,
+        value: setting.value.as_deref(),
+        advice: &setting.advice,
+    });
+    line(&Document {
+        format: 1,
+        target: &report.target,
+        server: &report.server,
+        from: time(report.from),
+        to: time(report.to),
+        looks: report.looks,
+        refresh: report.refresh,
+        redaction: &report.redaction,
+        program: &report.program,
+        line: columns.collect(),
+        marks: report.marks.iter().map(Event::from).collect(),
+        blame: blame::blame(&report.blame),
+        worst,
+        actions: report.actions.iter().map(Event::from).collect(),
+        settings: settings.collect(),
+        holes: report.holes.iter().map(|hole| Between { from: time(hole.from), to: time(hole.to) }).collect(),
+        stale: report.stale.iter().map(Event::from).collect(),
+        damaged: report.damaged,
+        counted_anew: report.is_counted_anew,
+    })
+}

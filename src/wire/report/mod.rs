@@ -1,0 +1,152 @@
+//! What happened in a part of a recording, for people who were not there: HTML without anything to load or to run, Markdown, JSON.
+
+mod content;
+mod html;
+mod json;
+mod markdown;
+mod picture;
+#[cfg(test)]
+mod tests;
+
+use chrono::FixedOffset;
+
+use crate::model::Timestamp;
+use crate::model::blame::Blame;
+
+pub use json::to_string as json;
+
+/// Bytes of a report at most; of what is more the cheapest is left out.
+pub const LARGEST: usize = 500_000;
+
+/// What happened, of which every text is the server's.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// The server, as the recording names it.
+    pub target: String,
+    /// What it says of itself: version and role.
+    pub server: String,
+    /// The first look and the last.
+    pub from: Timestamp,
+    /// The last look.
+    pub to: Timestamp,
+    /// Looks between them.
+    pub looks: usize,
+    /// Seconds from one look to the next, usually.
+    pub refresh: f64,
+    /// What was left out of statements.
+    pub redaction: String,
+    /// The program that recorded.
+    pub program: String,
+    /// How many waited.
+    pub columns: Vec<Column>,
+    /// What happened when.
+    pub marks: Vec<Mark>,
+    /// Marks that were left out.
+    pub marks_omitted: usize,
+    /// Who made others wait.
+    pub blame: Blame,
+    /// The moment at which most waited; none where nobody did.
+    pub worst: Option<Worst>,
+    /// What was done, and what came of it.
+    pub actions: Vec<Mark>,
+    /// Settings that mattered.
+    pub settings: Vec<Setting>,
+    /// Times in which nobody looked.
+    pub holes: Vec<Hole>,
+    /// What could not be read for a while.
+    pub stale: Vec<Mark>,
+    /// Looks that are damaged.
+    pub damaged: u64,
+    /// The recording has no costs, and they were counted from its looks.
+    pub is_counted_anew: bool,
+}
+
+/// A time in which nobody looked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Hole {
+    /// The last look before it.
+    pub from: Timestamp,
+    /// The first after it.
+    pub to: Timestamp,
+}
+
+/// A part of the time line.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Column {
+    /// When it begins.
+    pub at: Timestamp,
+    /// The most that waited at one look in it.
+    pub waiting: u32,
+    /// The most roots at one look in it.
+    pub roots: u32,
+    /// The worst that happened in it.
+    pub sign: Option<char>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mark {
+    /// When.
+    pub at: Timestamp,
+    /// Its sign on the time line.
+    pub sign: char,
+    /// What, in a line.
+    pub text: String,
+}
+
+/// The moment at which most waited.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Worst {
+    /// When.
+    pub at: Timestamp,
+    /// How many waited.
+    pub waiting: u32,
+    /// Who waited for whom, as the table of a snapshot has it.
+    pub chain: Vec<String>,
+    /// What was wrong.
+    pub findings: Vec<String>,
+}
+
+/// A setting of the server that mattered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name.
+    pub name: &'static str,
+    /// What it was; none where a session has its own, which others cannot see.
+    pub value: Option<String>,
+    /// What would have helped.
+    pub advice: String,
+}
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Style {
+    /// Roots and episodes that are listed.
+    pub top: usize,
+    /// The zone of its times.
+    pub offset: FixedOffset,
+}
+
+/// A page that needs nothing beside itself.
+#[must_use]
+pub fn html(report: &Report, style: Style) -> String {
+    fitted(style, |style| html::page(&content::of(report, style)))
+}
+
+/// Markdown, as GitHub reads it.
+#[must_use]
+pub fn markdown(report: &Report, style: Style) -> String {
+    fitted(style, |style| markdown::page(&content::of(report, style)))
+}
+
+/// With fewer rows where it would be too large.
+fn fitted(style: Style, write: impl Fn(Style) -> String) -> String {
+    let mut top = style.top;
+    loop {
+        let page = write(Style { top, ..style });
+        if page.len() <= LARGEST || top <= 1 {
+            return page;
+        }
+        top /= 2;
+    }
+}
