@@ -60,6 +60,14 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
                    JOIN pg_catalog.pg_class AS p ON p.oid = q.oid
                   WHERE q.root = c.oid AND NOT $trusts_part
                   LIMIT 1))::pg_catalog.text AS stranger,
+       (SELECT coalesce(pg_catalog.jsonb_agg(q.oid::pg_catalog.int8 ORDER BY q.oid), '[]')
+          FROM (SELECT q.oid FROM parts AS q WHERE q.root = c.oid AND q.oid <> c.oid ORDER BY q.oid LIMIT 1000) AS q) AS parts,
+       (SELECT p.relname::pg_catalog.text
+          FROM parts AS q
+          JOIN pg_catalog.pg_class AS p ON p.oid = q.oid
+         WHERE q.root = c.oid AND q.oid <> c.oid AND p.relkind NOT IN ('r', 'p')
+         ORDER BY p.oid
+         LIMIT 1) AS foreign_part,
        (SELECT pg_catalog.jsonb_build_object('owner', $type_owner, 'name', pg_catalog.left(y.typname::pg_catalog.text, 63))
           FROM types AS t
           JOIN pg_catalog.pg_type AS y ON y.oid = t.oid

@@ -1,4 +1,4 @@
--- Fails where this transaction has locked a relation beside those in $oids and the catalogs: a query that was only understood has named it.
+-- Fails where this transaction has locked a relation beside those in $oids, their parts and the catalogs: a query that was only understood has named it.
 -- Its error repeats the reason; without one it has no row.
 SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
   FROM (SELECT pg_catalog.format('the query names %s.%s, which is none of the tables of the adapter', n.nspname, c.relname) AS reason
@@ -8,4 +8,6 @@ SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
          WHERE l.locktype = 'relation' AND l.pid = pg_catalog.pg_backend_pid()
            AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database())
            AND NOT c.oid = ANY (ARRAY[$oids]::pg_catalog.oid[])
+           AND NOT (c.relispartition AND EXISTS (SELECT FROM pg_catalog.unnest(ARRAY[$oids]::pg_catalog.oid[]) AS o (oid)
+                                                   CROSS JOIN LATERAL pg_catalog.pg_partition_tree(o.oid) AS p WHERE p.relid = c.oid))
          LIMIT 1) AS w

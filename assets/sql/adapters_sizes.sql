@@ -12,4 +12,8 @@ SELECT pg_catalog.jsonb_build_object(
          'partial', (SELECT coalesce(pg_catalog.jsonb_agg(x.relname), '[]')
                        FROM pg_catalog.pg_index AS i
                        JOIN pg_catalog.pg_class AS x ON x.oid = i.indexrelid
-                      WHERE i.indrelid = ANY (ARRAY[$oids]::pg_catalog.oid[]) AND i.indpred IS NOT NULL))::pg_catalog.text AS sizes
+                      WHERE i.indpred IS NOT NULL
+                        AND i.indrelid IN (SELECT o.oid FROM pg_catalog.unnest(ARRAY[$oids]::pg_catalog.oid[]) AS o (oid)
+                                            UNION
+                                           SELECT p.relid FROM pg_catalog.unnest(ARRAY[$oids]::pg_catalog.oid[]) AS o (oid)
+                                            CROSS JOIN LATERAL pg_catalog.pg_partition_tree(o.oid) AS p)))::pg_catalog.text AS sizes

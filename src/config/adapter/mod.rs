@@ -19,11 +19,19 @@ use super::{ConfigError, Mistake, Position};
 use crate::model::adapter::Adapter;
 
 /// The adapters that are compiled in.
-const BUILT_IN: [(&str, &str); 12] = [
+const BUILT_IN: [(&str, &str); 21] = [
+    ("airflow", include_str!("../../../assets/adapters/airflow.toml")),
     ("db_scheduler", include_str!("../../../assets/adapters/db_scheduler.toml")),
+    ("dbos", include_str!("../../../assets/adapters/dbos.toml")),
+    ("delayed_job", include_str!("../../../assets/adapters/delayed_job.toml")),
+    ("django_tasks", include_str!("../../../assets/adapters/django_tasks.toml")),
     ("good_job", include_str!("../../../assets/adapters/good_job.toml")),
+    ("graphile_worker", include_str!("../../../assets/adapters/graphile_worker.toml")),
+    ("hangfire", include_str!("../../../assets/adapters/hangfire.toml")),
+    ("jobrunr", include_str!("../../../assets/adapters/jobrunr.toml")),
     ("liquibase", include_str!("../../../assets/adapters/liquibase.toml")),
     ("oban", include_str!("../../../assets/adapters/oban.toml")),
+    ("pg_boss", include_str!("../../../assets/adapters/pg_boss.toml")),
     ("pg_cron", include_str!("../../../assets/adapters/pg_cron.toml")),
     ("procrastinate", include_str!("../../../assets/adapters/procrastinate.toml")),
     ("quartz", include_str!("../../../assets/adapters/quartz.toml")),
@@ -31,6 +39,7 @@ const BUILT_IN: [(&str, &str); 12] = [
     ("river", include_str!("../../../assets/adapters/river.toml")),
     ("shedlock", include_str!("../../../assets/adapters/shedlock.toml")),
     ("solid_queue", include_str!("../../../assets/adapters/solid_queue.toml")),
+    ("spring_batch", include_str!("../../../assets/adapters/spring_batch.toml")),
     ("spring_lock", include_str!("../../../assets/adapters/spring_lock.toml")),
 ];
 /// Bytes of a file at most.

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::config::{Checks, Config};
-use crate::model::adapter::{Limit, Part, State};
+use crate::model::adapter::{Job, Limit, Part, State};
 
 /// The least that is an adapter.
 const LEAST: &str = r#"
@@ -36,9 +36,26 @@ fn those_that_are_compiled_in_have_no_mistakes() {
     assert_eq!((&*good_job.name, &*good_job.title), ("good_job", "GoodJob"));
     assert_eq!(good_job.queries.iter().filter(|query| query.part == Part::Running).count(), 3);
     assert_eq!(good_job.evidence.beat_limit, Some(Limit::Seconds(300.0)));
-    assert_eq!(good_job.advice(State::Failed, "7").as_deref(), Some("GoodJob::Job.find('7').retry_job"));
-    assert_eq!(good_job.advice(State::Orphan, "7").as_deref(), Some("GoodJob::Process.cleanup"));
-    assert_eq!(good_job.advice(State::Running, "7"), None);
+}
+
+#[test]
+fn advice_has_the_words_of_a_job_in_it_unless_they_are_none() {
+    let adapters = built_in().unwrap();
+    let job =
+        |id: &str, queue: Option<&str>| Job { id: id.into(), queue: queue.map(Into::into), ..Job::default() };
+    for (name, state, job, expected) in [
+        ("good_job", State::Failed, job("7", None), Some("GoodJob::Job.find('7').retry_job")),
+        ("good_job", State::Orphan, job("7", None), Some("GoodJob::Process.cleanup")),
+        ("good_job", State::Running, job("7", None), None),
+        ("good_job", State::Failed, job("7').destroy #", None), None),
+        ("good_job", State::Failed, job("", None), None),
+        ("pg_boss", State::Lost, job("7-a", Some("mail/de")), Some("await boss.fail('mail/de', '7-a')")),
+        ("pg_boss", State::Lost, job("7-a", Some("a\nb")), None),
+        ("pg_boss", State::Lost, job("7-a", None), None),
+    ] {
+        let adapter = adapters.iter().find(|one| &*one.name == name).unwrap();
+        assert_eq!(adapter.advice(state, &job).as_deref(), expected, "{name} {job:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the file of an adapter says.
 
-use super::{Part, Proof, State, Template};
+use super::{Job, Part, Proof, State, Template};
 use crate::model::Text;
 
 /// An adapter, checked as far as that needs no server.
@@ -68,14 +68,28 @@ impl Adapter {
         self.comes_back.iter().find(|(of, _)| *of == proof).map(|(_, text)| text)
     }
 
-    /// What to type about a job in this state, its id put in.
+    /// What to type about a job in this state, with its id, queue and worker put in. None where one of those has letters that no name has: it
+    /// is typed into a console, and whoever may add a job has chosen it.
     #[must_use]
-    pub fn advice(&self, state: State, id: &str) -> Option<String> {
+    pub fn advice(&self, state: State, job: &Job) -> Option<String> {
         // Whoever is an orphan is lost, where nothing else is said of orphans.
         let of = |state: State| self.advise.iter().find(|(one, _)| *one == state);
         let (_, text) = of(state).or_else(|| of(State::Lost).filter(|_| state == State::Orphan))?;
-        Some(text.replace("{id}", id))
+        let mut text = text.to_string();
+        let values =
+            [("{id}", Some(&job.id)), ("{queue}", job.queue.as_ref()), ("{worker}", job.worker.as_ref())];
+        for (word, value) in values.into_iter().filter(|(word, _)| text.contains(word)).collect::<Vec<_>>() {
+            let value = value.filter(|value| is_name(value))?;
+            text = text.replace(word, value);
+        }
+        Some(text)
     }
+}
+
+/// Whether these are letters of a name, none of which ends a quotation or a command.
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@' | ' '))
 }
 
 /// How a table is told.

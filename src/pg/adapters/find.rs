@@ -29,6 +29,10 @@ pub(super) struct FoundTable {
     is_temporary: bool,
     /// Who owns it, a part of it or its schema, and is not trusted.
     stranger: Option<String>,
+    /// OIDs of the parts of a partitioned one.
+    pub(super) parts: Vec<u32>,
+    /// One of them that is no ordinary table.
+    foreign_part: Option<String>,
     /// The type of a column whose owner is not trusted.
     strange_type: Option<StrangeType>,
     has_usage: bool,
@@ -190,6 +194,11 @@ fn refusal(tables: &[&FoundTable]) -> Option<Text> {
             _ => "a temporary table",
         };
         return Some(format!("{} is {what}, which is not read", table.label()).into());
+    }
+    if let Some((table, part)) = tables.iter().find_map(|table| Some((table, table.foreign_part.as_deref()?)))
+    {
+        let table = table.label();
+        return Some(format!("{part}, a part of {table}, is a foreign table, which is not read").into());
     }
     if let Some((table, stranger)) = tables.iter().find_map(|table| Some((table, table.stranger.as_deref()?)))
     {

@@ -45,11 +45,14 @@ impl Framed {
                 write!(before, "\n{};", owners.table_guard(&table.oid.to_string(), &schema, &name, false));
         }
         let oids: Vec<String> = tables.iter().map(|table| table.oid.to_string()).collect();
-        let tables = tables.iter().map(|table| table.oid).collect();
+        let tables = tables
+            .iter()
+            .flat_map(|table| [table.oid].into_iter().chain(table.parts.iter().copied()))
+            .collect();
         Some(Self { before, query, oids: oids.join(", "), tables })
     }
 
-    /// The tables that it names, by OID.
+    /// The tables that it names with their parts, by OID.
     pub(super) fn tables(&self) -> Vec<u32> {
         self.tables.clone()
     }

@@ -208,5 +208,8 @@ async fn the_command_tells_it_as_a_table_and_as_json() {
     assert!(wrong.err.contains(":4:1: unknown key \"titel\": did you mean \"title\"?"), "{wrong:?}");
     let none =
         run_beside(locktop(&["-w", "adapters", "list", &target.replace(info.dbname(), "postgres")])).await;
-    assert!(none.out.starts_with("Nothing found in this database of: db_scheduler, good_job, "), "{none:?}");
+    assert!(
+        none.out.starts_with("Nothing found in this database of: airflow, db_scheduler, dbos, "),
+        "{none:?}"
+    );
 }

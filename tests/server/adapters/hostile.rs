@@ -122,6 +122,43 @@ async fn what_is_no_table_is_refused() {
     run(&info, "DROP SCHEMA f CASCADE").await;
 }
 
+/// A part may be anybody's, or somewhere else: then nothing of the whole is read.
+#[tokio::test]
+async fn parts_of_a_table_are_looked_at_too() {
+    const TABLES: &str = "CREATE TABLE h_jobs (id int, a int, b text) PARTITION BY LIST (a);
+        CREATE TABLE h_jobs_1 PARTITION OF h_jobs FOR VALUES IN (1); CREATE INDEX ON h_jobs (id) WHERE b = 'x';
+        INSERT INTO h_jobs VALUES (1, 1, 'x'); GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC; ALTER SCHEMA public OWNER TO postgres";
+    let query = adapter(&with(
+        "SELECT j.id::text AS id, 'running' AS state FROM {jobs} j WHERE j.b = 'x' LIMIT {limit}",
+    ));
+    for version in one_version() {
+        let ground = Ground::new(version).await;
+        ground.run("postgres", TABLES).await;
+        let client = ground.client_as("boss", "locktop").await;
+        let look = async || survey(&client, &TrustedOwners::default(), &query).await.unwrap();
+        assert_eq!(used(&look().await[0]), [(Part::Running, 1, 1)]);
+        ground
+            .run(
+                "mallory",
+                "CREATE TABLE evil.part (id int, a int, b text); CREATE INDEX ON evil.part (evil.zero('part')); CREATE INDEX ON evil.part (id) WHERE evil.hit('part'); GRANT SELECT ON evil.part TO PUBLIC",
+            )
+            .await;
+        ground.run("postgres", "ALTER TABLE h_jobs ATTACH PARTITION evil.part FOR VALUES IN (2)").await;
+        let refused = look().await[0].refused.clone().unwrap();
+        assert!(refused.contains("public.h_jobs belongs to mallory"), "{refused}");
+        ground.is_clean("a part of a stranger");
+        ground
+            .run(
+                "postgres",
+                "ALTER TABLE h_jobs DETACH PARTITION evil.part; CREATE EXTENSION file_fdw; CREATE SERVER f FOREIGN DATA WRAPPER file_fdw;
+                 CREATE FOREIGN TABLE h_jobs_f PARTITION OF h_jobs FOR VALUES IN (3) SERVER f OPTIONS (filename '/nonexistent')",
+            )
+            .await;
+        let refused = look().await[0].refused.clone().unwrap();
+        assert_eq!(*refused, *"h_jobs_f, a part of public.h_jobs, is a foreign table, which is not read");
+    }
+}
+
 /// The tables of the three systems as mallory's, with everything in them that a server would evaluate.
 async fn planted(ground: &Ground) {
     let tables = format!("{}{}{RIVER}", super::GOOD_JOB, super::SOLID_QUEUE);

@@ -3,6 +3,9 @@
 mod found;
 mod hostile;
 mod large;
+mod node;
+mod others;
+mod python;
 mod served;
 #[path = "../tasks/stage.rs"]
 mod stage;
@@ -95,4 +98,17 @@ fn used(installation: &Installation) -> Vec<(Part, usize, usize)> {
 fn refusal(installation: &Installation, part: Part) -> &str {
     let tried = installation.choice(part).unwrap().tried.last().unwrap();
     tried.outcome.as_ref().unwrap_err()
+}
+
+/// Which alternative of each part is used over tables that are large, by its number in the file; none where none of them may run.
+async fn are_read(ddl: &str, expected: &[(Part, Option<usize>)]) {
+    let info = database(ddl).await;
+    run(&info, "VACUUM ANALYZE").await;
+    let found = one(&info, &all()).await;
+    for (part, number) in expected {
+        let choice = found.choice(*part).unwrap_or_else(|| panic!("{part:?} of {}", found.label()));
+        assert_eq!(choice.used().map(|used| used.number), *number, "{choice:?}");
+        let read = choice.used().and_then(|used| used.read.as_ref());
+        assert!(read.is_none_or(Result::is_ok), "{choice:?}");
+    }
 }

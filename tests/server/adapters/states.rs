@@ -7,7 +7,7 @@ use super::stage::Stage;
 use super::{GOOD_JOB, RIVER, SOLID_QUEUE, all, support};
 
 /// A database with these tables, and a session that reads them at its second look.
-async fn stage(ddl: &str) -> Stage {
+pub(super) async fn stage(ddl: &str) -> Stage {
     let mut stage = Stage::on(super::server().await, ddl).await;
     stage.adapters(all()).await;
     assert!(stage.look().await.adapters.rows.is_empty(), "nobody waits for them at the first look");
@@ -15,7 +15,7 @@ async fn stage(ddl: &str) -> Stage {
 }
 
 /// What is told of each job: its name, state, proof, and how what becomes of it begins.
-fn told(view: &View) -> Vec<(String, &'static str, &'static str, String)> {
+pub(super) fn told(view: &View) -> Vec<(String, &'static str, &'static str, String)> {
     let mut rows: Vec<_> = view
         .adapters
         .rows
@@ -31,7 +31,7 @@ fn told(view: &View) -> Vec<(String, &'static str, &'static str, String)> {
     rows
 }
 
-fn expected(
+pub(super) fn expected(
     rows: &[(&str, &'static str, &'static str, &str)],
 ) -> Vec<(String, &'static str, &'static str, String)> {
     let mut rows: Vec<_> = rows
@@ -42,7 +42,7 @@ fn expected(
     rows
 }
 
-async fn looked(ddl: &str, rows: &[(&str, &'static str, &'static str, &str)]) -> Value {
+pub(super) async fn looked(ddl: &str, rows: &[(&str, &'static str, &'static str, &str)]) -> Value {
     let mut stage = stage(ddl).await;
     assert_eq!(told(&*stage.look().await), expected(rows));
     let json = stage.json();

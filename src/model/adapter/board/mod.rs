@@ -204,7 +204,7 @@ impl Look<'_> {
             part,
             job: job.clone(),
             comes_back: adapter.comes_back(judged.proof).filter(|_| is_lost).cloned(),
-            advice: adapter.advice(judged.state, &job.id).map(Text::from),
+            advice: adapter.advice(judged.state, job).map(Text::from),
             worker: worker
                 .and_then(|worker| worker.name.clone())
                 .or_else(|| job.worker.clone().filter(|worker| !worker.is_empty())),
