@@ -1,13 +1,13 @@
 -- Tables that may belong to the job systems of others, as an object of JSON each. $wanted is a literal: an array of objects with the
--- name of a table, or the end of one, the columns that it must have, and the schema where only one counts. Nothing here opens a table, so
+-- name of a table, or its end or beginning, the columns that it must have, and the schema where only one counts. Nothing here opens a table, so
 -- nothing waits for one that is locked, and nothing of a table is evaluated.
 --
 -- A stranger is who owns the table, its schema or a part of it, or the type of a column, without being trusted. Those whom we trust come
 -- first, so that a thousand tables of somebody hide none.
 -- Of columns and labels only those come that an adapter asks for: anybody may make enormous ones.
 WITH RECURSIVE wanted AS (
-SELECT w.name, w.suffix, w.schema, w.columns, w.uses, w.labels
-  FROM pg_catalog.jsonb_to_recordset($wanted::pg_catalog.jsonb) AS w (name pg_catalog.text, suffix pg_catalog.text,
+SELECT w.name, w.suffix, w.begins, w.schema, w.columns, w.uses, w.labels
+  FROM pg_catalog.jsonb_to_recordset($wanted::pg_catalog.jsonb) AS w (name pg_catalog.text, suffix pg_catalog.text, begins pg_catalog.text,
                                                                         schema pg_catalog.text, columns pg_catalog.text[],
                                                                         uses pg_catalog.text[], labels pg_catalog.text[])
 ), uses AS MATERIALIZED (
@@ -15,11 +15,12 @@ SELECT DISTINCT u.name FROM wanted AS w CROSS JOIN LATERAL pg_catalog.unnest(w.u
 ), labels AS MATERIALIZED (
 SELECT DISTINCT u.name FROM wanted AS w CROSS JOIN LATERAL pg_catalog.unnest(w.labels) AS u (name)
 ), ending AS MATERIALIZED (
--- One pass over the names, where there are endings to look for; a _ among them stands for any letter here, and is looked at below.
-SELECT c.oid, c.relname::pg_catalog.text AS name
+-- One pass over the names, where there are endings or beginnings to look for; a _ in them stands for any letter here, and is looked at below.
+SELECT c.oid, c.relname::pg_catalog.text AS name, c.relispartition AS is_part
   FROM pg_catalog.pg_class AS c
  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
-   AND c.relname::pg_catalog.text LIKE ANY (ARRAY(SELECT '%' || e.suffix FROM wanted AS e WHERE e.suffix IS NOT NULL))
+   AND c.relname::pg_catalog.text LIKE ANY (ARRAY(SELECT '%' || e.suffix FROM wanted AS e WHERE e.suffix IS NOT NULL
+                                                  UNION ALL SELECT e.begins || '%' FROM wanted AS e WHERE e.begins IS NOT NULL))
 ), named AS (
 SELECT c.oid, w.schema, w.columns
   FROM wanted AS w
@@ -29,6 +30,11 @@ SELECT c.oid, w.schema, w.columns
   FROM wanted AS w
   JOIN ending AS c ON pg_catalog.right(c.name, pg_catalog.length(w.suffix)) = w.suffix
  WHERE w.suffix IS NOT NULL
+ UNION ALL
+SELECT c.oid, w.schema, w.columns
+  FROM wanted AS w
+  JOIN ending AS c ON NOT c.is_part AND pg_catalog.left(c.name, pg_catalog.length(w.begins)) = w.begins
+ WHERE w.begins IS NOT NULL
 ), candidates AS (
 SELECT t.oid
   FROM (

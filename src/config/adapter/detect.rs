@@ -7,7 +7,7 @@ use super::file::is_name;
 use crate::model::Text;
 use crate::model::adapter::{ColumnKind, TableName, TableRule};
 
-const KEYS: [&str; 4] = ["name", "suffix", "columns", "optional"];
+const KEYS: [&str; 5] = ["name", "suffix", "begins", "columns", "optional"];
 /// Tables and columns that a name alone may not stand for: `jobs` is anybody's.
 const FEWEST: usize = 3;
 /// Bytes of a name in the catalog (`NAMEDATALEN` in `src/include/pg_config_manual.h`, less its end).
@@ -28,10 +28,10 @@ pub(super) fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableR
     let mut rules = Vec::new();
     for (key, value) in tables.into_iter().flatten() {
         let name = key.get_ref().as_ref();
-        if !is_name(name) || ["limit", "most"].contains(&name) {
+        if !is_name(name) || ["limit", "most", "each"].contains(&name) {
             reader.mistake(
                 &key.span(),
-                "the key of a table has letters a to z, digits and _, and is neither limit nor most",
+                "the key of a table has letters a to z, digits and _, and is none of limit, most and each",
             );
         }
         let section = format!("detect.tables.{name}");
@@ -42,6 +42,10 @@ pub(super) fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableR
     let ends = rules.iter().filter(|rule| matches!(rule.name, TableName::Suffix(_))).count();
     if ends > 0 && ends < rules.len() {
         reader.mistake(&value.span(), "tables are told all by name, or all by suffix");
+    }
+    let each = || rules.iter().filter(|rule| matches!(rule.name, TableName::Begins(_)));
+    if each().next().is_some() && each().all(|rule| rule.optional) {
+        reader.mistake(&value.span(), "of tables that are told by how they begin, one is not optional");
     }
     let needed: usize = rules.iter().filter(|rule| !rule.optional).map(|rule| rule.columns.len()).sum();
     if needed < FEWEST {
@@ -55,28 +59,31 @@ pub(super) fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableR
 
 fn rule(reader: &mut Reader<'_>, section: &str, key: &str, table: &DeTable<'_>) -> Option<TableRule> {
     reader.only(table, &format!(" in [{section}]"), &KEYS);
-    let name = match (get(table, "name"), get(table, "suffix")) {
-        (Some(value), None) => reader.string("name", value, "the name of a table").map(|name| (name, value)),
-        (None, Some(value)) => {
-            reader.string("suffix", value, "the end of the name of a table").map(|name| (name, value))
-        }
-        (name, suffix) => {
-            let span = name.or(suffix).map_or(0..0, toml::Spanned::span);
-            reader.mistake(&span, format!("[{section}] has name or suffix, one of them"));
-            None
-        }
-    };
-    if let Some((name, value)) = &name
-        && name.len() > LONGEST_NAME
-    {
-        reader.expected("name", value, &format!("at most {LONGEST_NAME} bytes, as PostgreSQL has names"));
-    }
+    let name = name(reader, section, table);
     let columns = columns(reader, section, table);
     let optional =
         get(table, "optional").and_then(|value| reader.boolean("optional", value)).unwrap_or_default();
-    let name: Text = name?.0.into();
-    let name = if get(table, "suffix").is_some() { TableName::Suffix(name) } else { TableName::Exact(name) };
-    Some(TableRule { key: key.into(), name, columns, optional })
+    Some(TableRule { key: key.into(), name: name?, columns, optional })
+}
+
+/// What a table is called: whole, or how it ends or begins.
+fn name(reader: &mut Reader<'_>, section: &str, table: &DeTable<'_>) -> Option<TableName> {
+    let ways = ["name", "suffix", "begins"];
+    let said: Vec<_> = ways.into_iter().filter_map(|key| Some((key, get(table, key)?))).collect();
+    let [(key, value)] = said[..] else {
+        let span = said.first().map_or(0..0, |(_, value)| value.span());
+        reader.mistake(&span, format!("[{section}] has name, suffix or begins, one of them"));
+        return None;
+    };
+    let name = reader.string(key, value, "the name of a table, or how it ends or begins")?;
+    if name.len() > LONGEST_NAME {
+        reader.expected(key, value, &format!("at most {LONGEST_NAME} bytes, as PostgreSQL has names"));
+    }
+    Some(match key {
+        "name" => TableName::Exact(name.into()),
+        "suffix" => TableName::Suffix(name.into()),
+        _ => TableName::Begins(name.into()),
+    })
 }
 
 fn columns(reader: &mut Reader<'_>, section: &str, table: &DeTable<'_>) -> Vec<(Text, ColumnKind)> {

@@ -19,7 +19,8 @@ use super::{ConfigError, Mistake, Position};
 use crate::model::adapter::Adapter;
 
 /// The adapters that are compiled in.
-const BUILT_IN: [(&str, &str); 21] = [
+const BUILT_IN: [(&str, &str); 23] = [
+    ("absurd", include_str!("../../../assets/adapters/absurd.toml")),
     ("airflow", include_str!("../../../assets/adapters/airflow.toml")),
     ("db_scheduler", include_str!("../../../assets/adapters/db_scheduler.toml")),
     ("dbos", include_str!("../../../assets/adapters/dbos.toml")),
@@ -33,6 +34,7 @@ const BUILT_IN: [(&str, &str); 21] = [
     ("oban", include_str!("../../../assets/adapters/oban.toml")),
     ("pg_boss", include_str!("../../../assets/adapters/pg_boss.toml")),
     ("pg_cron", include_str!("../../../assets/adapters/pg_cron.toml")),
+    ("pgmq", include_str!("../../../assets/adapters/pgmq.toml")),
     ("procrastinate", include_str!("../../../assets/adapters/procrastinate.toml")),
     ("quartz", include_str!("../../../assets/adapters/quartz.toml")),
     ("que", include_str!("../../../assets/adapters/que.toml")),

@@ -13,6 +13,7 @@ use crate::model::adapter::{Adapter, Need, Part, Query, Template, Version, Words
 pub(super) struct Known {
     tables: Vec<Text>,
     settings: Vec<Text>,
+    has_each: bool,
 }
 
 impl Known {
@@ -20,6 +21,7 @@ impl Known {
         Self {
             tables: adapter.tables.iter().map(|table| table.key.clone()).collect(),
             settings: adapter.settings.iter().map(|setting| setting.name.clone()).collect(),
+            has_each: adapter.has_each(),
         }
     }
 }
@@ -92,7 +94,8 @@ fn query(
 
 fn sql(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Option<Template> {
     let text = reader.string("sql", value, "a query in quotes: \"SELECT …\"")?;
-    match Template::parse(&text, Words { tables: &known.tables, settings: &known.settings }) {
+    let Known { tables, settings, has_each } = known;
+    match Template::parse(&text, Words { tables, settings, has_each: *has_each }) {
         Ok(template) => Some(template),
         Err(what) => {
             reader.mistake(

@@ -81,7 +81,13 @@ fn each_mistake_is_told_with_its_place_and_what_helps() {
         ("\"MIT\"", "\"M\\u001bIT\"", "expected one line of at most 500 characters"),
         ("\"int\"", "\"integer\"", "id is \"integer\": expected one of \"int\", \"text\""),
         ("name = \"small_jobs\"", "nam = \"small_jobs\"", "unknown key \"nam\" in [detect.tables.jobs]"),
-        ("name = \"small_jobs\"", "name = \"a\", suffix = \"b\"", "has name or suffix, one of them"),
+        ("name = \"small_jobs\"", "name = \"a\", suffix = \"b\"", "has name, suffix or begins, one of them"),
+        ("name = \"small_jobs\"", "begins = \"\"", "begins is \"\": expected the name of a table, or how it"),
+        (
+            "{ name = \"small_jobs\"",
+            "{ optional = true, begins = \"j_\"",
+            "of tables that are told by how they begin, one is not optional",
+        ),
         ("{ id = \"int\", state = \"enum\", due = \"time\" }", "{ id = \"int\" }", "name at least 3"),
         (
             "[detect]",

@@ -41,6 +41,12 @@ impl Adapter {
         self.tables.iter().find(|table| &*table.key == key)
     }
 
+    /// Whether it has a table for each queue.
+    #[must_use]
+    pub fn has_each(&self) -> bool {
+        self.tables.iter().any(|table| matches!(table.name, TableName::Begins(_)))
+    }
+
     /// A setting.
     #[must_use]
     pub fn setting(&self, name: &str) -> Option<&Setting> {
@@ -112,15 +118,18 @@ pub enum TableName {
     Exact(Text),
     /// So at the end, with the same before it as all tables of the installation.
     Suffix(Text),
+    /// So at the beginning, with the same behind it: a table for each queue, and each queue is an installation.
+    Begins(Text),
 }
 
 impl TableName {
-    /// What stands before the name that the rule has; none where this is not such a name.
+    /// What stands before, or behind, what the rule has of a name; none where this is not such a name.
     #[must_use]
-    pub fn prefix<'a>(&self, name: &'a str) -> Option<&'a str> {
+    pub fn rest<'a>(&self, name: &'a str) -> Option<&'a str> {
         match self {
             Self::Exact(exact) => (**exact == *name).then_some(""),
             Self::Suffix(suffix) => name.strip_suffix(&**suffix),
+            Self::Begins(begins) => name.strip_prefix(&**begins).filter(|rest| !rest.is_empty()),
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct Installation {
     pub oid: u32,
     /// Its schema.
     pub schema: Text,
-    /// What stands before the names of its tables, where an adapter knows them by their end.
+    /// What stands before the names of its tables, where an adapter knows them by their end; or behind them, where it has a table for each queue.
     pub prefix: Text,
     /// Its tables: the adapter's key, and `schema.table`.
     pub tables: BTreeMap<Text, Text>,
@@ -59,13 +59,17 @@ pub struct Reading {
 }
 
 impl Installation {
-    /// `GoodJob`, and where it is not in schema `public`, or has a prefix, which one: `River jobs`.
+    /// `GoodJob`, and where it is not in schema `public` or one that is called as the system is, or has a prefix, which one: `River jobs`.
     #[must_use]
     pub fn label(&self) -> String {
         let title = &self.adapter.title;
+        let is_its_own =
+            *self.schema == *self.adapter.name || *self.schema == self.adapter.name.replace('_', "");
         match (&*self.schema, &*self.prefix) {
             ("public", "") => title.to_string(),
+            (_, "") if is_its_own => title.to_string(),
             (schema, "") => format!("{title} {schema}"),
+            (_, prefix) if is_its_own => format!("{title} {prefix}"),
             (schema, prefix) => format!("{title} {schema}.{prefix}"),
         }
     }
@@ -82,5 +86,36 @@ impl Choice {
     #[must_use]
     pub fn used(&self) -> Option<&Tried> {
         self.tried.iter().find(|tried| tried.outcome.is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_has_what_tells_an_installation_from_others() {
+        for (name, schema, prefix, expected) in [
+            ("quartz", "public", "", "T"),
+            ("quartz", "public", "qrtz_", "T public.qrtz_"),
+            ("quartz", "jobs", "", "T jobs"),
+            ("quartz", "jobs", "qrtz_", "T jobs.qrtz_"),
+            ("pg_boss", "pgboss", "", "T"),
+            ("pg_boss", "boss", "", "T boss"),
+            ("pgmq", "pgmq", "mail", "T mail"),
+            ("pgmq", "mine", "mail", "T mine.mail"),
+        ] {
+            let installation = Installation {
+                adapter: Arc::new(Adapter { name: name.into(), title: "T".into(), ..Adapter::default() }),
+                oid: 1,
+                schema: schema.into(),
+                prefix: prefix.into(),
+                tables: BTreeMap::new(),
+                version: None,
+                refused: None,
+                choices: Vec::new(),
+            };
+            assert_eq!(installation.label(), expected);
+        }
     }
 }

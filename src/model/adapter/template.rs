@@ -57,6 +57,8 @@ pub enum Piece {
     Most,
     /// `{set:rescue_after}`: a setting, as a literal.
     Setting(Text),
+    /// `{each}`: the name of the queue, as a literal.
+    Each,
 }
 
 /// What may stand in braces.
@@ -66,6 +68,8 @@ pub struct Words<'a> {
     pub tables: &'a [Text],
     /// Names of settings.
     pub settings: &'a [Text],
+    /// Whether there is a table for each queue.
+    pub has_each: bool,
 }
 
 /// A query that may be sent once its pieces are filled in.
@@ -149,6 +153,7 @@ impl Words<'_> {
         let found = match name {
             "limit" => Some(Piece::Limit),
             "most" => Some(Piece::Most),
+            "each" if self.has_each => Some(Piece::Each),
             _ => match name.split_once(':') {
                 None => table(name).map(Piece::Table),
                 Some((key, "oid")) => table(key).map(Piece::Oid),
@@ -161,7 +166,9 @@ impl Words<'_> {
         found.ok_or_else(|| {
             let tables: Vec<String> = self.tables.iter().map(|key| format!("{{{key}}}")).collect();
             let settings: Vec<String> = self.settings.iter().map(|name| format!("{{set:{name}}}")).collect();
-            let known = [&["{limit}".to_owned(), "{most}".to_owned()][..], &tables, &settings].concat();
+            let each: &[&str] = if self.has_each { &["{each}"] } else { &[] };
+            let words = ["{limit}", "{most}"].iter().chain(each).map(|word| (*word).to_owned());
+            let known = [words.collect(), tables, settings].concat();
             format!("{{{name}}} stands for nothing: expected {}, or {{TABLE:oid}}", known.join(", "))
         })
     }
@@ -264,7 +271,7 @@ mod tests {
 
     fn parse(text: &str) -> Result<Template, String> {
         let (tables, settings) = (["jobs".into(), "processes".into()], ["rescue_after".into()]);
-        Template::parse(text, Words { tables: &tables, settings: &settings })
+        Template::parse(text, Words { tables: &tables, settings: &settings, has_each: false })
     }
 
     #[test]
@@ -330,6 +337,7 @@ mod tests {
             ("SELECT {set:x}", "stands for nothing"),
             ("SELECT {jobs:name}", "stands for nothing"),
             ("SELECT {}", "stands for nothing"),
+            ("SELECT {each}", "stands for nothing"),
             ("SELECT public.f()", "public.f"),
             ("SELECT \"public\".\"f\" ()", "\"…\""),
             ("SELECT 1::public.t", "public.t"),

@@ -17,6 +17,9 @@ use crate::pg::scope::Scope;
 use crate::pg::sql;
 use crate::pg::trust::TrustedOwners;
 
+/// Queues of a schema that are read, of systems that have a table for each.
+const EACH: usize = 20;
+
 /// A table that may be one of theirs: a row of `assets/sql/adapters_find.sql`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is something of its own, as the query tells it")]
@@ -63,7 +66,7 @@ struct FoundColumn {
 pub(super) struct Found {
     pub(super) adapter: Arc<Adapter>,
     pub(super) schema: Text,
-    /// What stands before the names of its tables, where an adapter knows them by their end.
+    /// What stands before or behind what the adapter has of the names of its tables.
     pub(super) prefix: Text,
     /// Its tables by the adapter's keys; those that may be missing and cannot be read are not among them.
     pub(super) tables: BTreeMap<Text, FoundTable>,
@@ -107,15 +110,16 @@ fn wanted(adapters: &[Arc<Adapter>]) -> String {
     let each = adapters.iter().flat_map(|adapter| {
         adapter.tables.iter().map(|rule| {
             let columns: Vec<&str> = rule.columns.iter().map(|(name, _)| &**name).collect();
-            let (name, suffix) = match &rule.name {
-                TableName::Exact(name) => (Some(&**name), None),
-                TableName::Suffix(suffix) => (None, Some(&**suffix)),
+            let (name, suffix, begins) = match &rule.name {
+                TableName::Exact(name) => (Some(&**name), None, None),
+                TableName::Suffix(suffix) => (None, Some(&**suffix), None),
+                TableName::Begins(begins) => (None, None, Some(&**begins)),
             };
             let needs = || needs(adapter).filter(|need| need.table == rule.key);
             let uses: BTreeSet<&str> =
                 columns.iter().copied().chain(needs().map(|need| &*need.column)).collect();
             let labels: BTreeSet<&str> = needs().filter_map(|need| need.label.as_deref()).collect();
-            serde_json::json!({"name": name, "suffix": suffix, "schema": adapter.schema.as_deref(), "columns": columns,
+            serde_json::json!({"name": name, "suffix": suffix, "begins": begins, "schema": adapter.schema.as_deref(), "columns": columns,
                 "uses": uses, "labels": labels})
         })
     });
@@ -130,24 +134,68 @@ fn needs(adapter: &Adapter) -> impl Iterator<Item = &Need> {
 
 /// The installations of one adapter among these tables.
 fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<Found> {
-    let mut places: BTreeMap<(&str, &str), BTreeMap<Text, &FoundTable>> = BTreeMap::new();
+    let mut places = Places::new();
     for table in tables {
         if adapter.schema.as_ref().is_some_and(|schema| **schema != *table.schema) {
             continue;
         }
         for rule in &adapter.tables {
-            if let Some(prefix) = rule.name.prefix(&table.name)
+            if let Some(rest) = rule.name.rest(&table.name)
                 && table.fits(rule)
             {
-                places.entry((&table.schema, prefix)).or_default().insert(rule.key.clone(), table);
+                places.entry((&table.schema, rest)).or_default().insert(rule.key.clone(), table);
             }
         }
+    }
+    if adapter.has_each() {
+        with_common(&mut places);
     }
     let is_whole = |tables: &BTreeMap<Text, &FoundTable>| {
         adapter.tables.iter().all(|rule| rule.optional || tables.contains_key(&rule.key))
     };
     let whole = places.into_iter().filter(|(_, tables)| is_whole(tables));
-    whole.map(|((schema, prefix), tables)| Found::of(adapter, schema, prefix, &tables)).collect()
+    let found = whole.map(|((schema, prefix), tables)| Found::of(adapter, schema, prefix, &tables));
+    if adapter.has_each() { at_most(found) } else { found.collect() }
+}
+
+/// Tables by the keys of an adapter, by their schema and what is left of their names.
+type Places<'a> = BTreeMap<(&'a str, &'a str), BTreeMap<Text, &'a FoundTable>>;
+
+/// Each queue has the tables that are there once.
+fn with_common(places: &mut Places<'_>) {
+    let all = std::mem::take(places).into_iter();
+    let (common, each): (Places<'_>, Places<'_>) = all.partition(|((_, rest), _)| rest.is_empty());
+    *places = each;
+    for ((schema, _), tables) in places {
+        tables.extend(
+            common.get(&(*schema, "")).into_iter().flatten().map(|(key, table)| (key.clone(), *table)),
+        );
+    }
+}
+
+/// The queues of a schema that are read, in the order of their names, and one more that says so. Those that are refused take none of their
+/// places, and there are no more of them than that.
+fn at_most(found: impl Iterator<Item = Found>) -> Vec<Found> {
+    let (mut kept, mut left) = (Vec::new(), Vec::<Found>::new());
+    let mut counts: BTreeMap<(Text, bool), usize> = BTreeMap::new();
+    for one in found {
+        let count = counts.entry((one.schema.clone(), one.refused.is_none())).or_default();
+        *count += 1;
+        match (*count > EACH, left.last()) {
+            (false, _) => kept.push(one),
+            (true, Some(last)) if last.schema == one.schema => {}
+            (true, _) => left.push(one),
+        }
+    }
+    for one in &mut left {
+        let count = |is_read| counts.get(&(one.schema.clone(), is_read)).copied().unwrap_or_default();
+        let more = count(true).saturating_sub(EACH) + count(false).saturating_sub(EACH);
+        one.refused = Some(
+            format!("it is one of {more} queues that are not read: {EACH} of a schema are, by name").into(),
+        );
+    }
+    kept.extend(left);
+    kept
 }
 
 impl Found {
@@ -165,9 +213,11 @@ impl Found {
         }
     }
 
-    /// What identifies it: its first table.
+    /// What identifies it: its first table, of those that no other installation has.
     pub(super) fn oid(&self) -> u32 {
-        let first = self.adapter.tables.iter().find(|rule| !rule.optional);
+        let needed = || self.adapter.tables.iter().filter(|rule| !rule.optional);
+        let own = needed().find(|rule| matches!(rule.name, TableName::Begins(_)));
+        let first = own.or_else(|| needed().next());
         first.and_then(|rule| self.tables.get(&rule.key)).map_or(0, |table| table.oid)
     }
 

@@ -138,6 +138,7 @@ fn filled(found: &Found, template: &Template) -> Option<String> {
             Piece::Most => {
                 let _ = write!(query, "{}", COUNTED + 1);
             }
+            Piece::Each => query.push_str(&escape_literal(&found.prefix)),
             Piece::Setting(name) => {
                 let setting = found.adapter.setting(name)?;
                 // The server knows fewer units than the config, and other ones.

