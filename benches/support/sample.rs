@@ -375,3 +375,56 @@ pub fn jobs(now: f64) -> Builder {
     b.lock(6106, advisory(TaskKey::Own(6).number()), LockMode::Exclusive, None);
     b
 }
+
+/// Sessions that wait for what a root holds: root, first of the waiters, table, from which second to which.
+struct Chain {
+    root: (i32, &'static str, &'static str),
+    table: u32,
+    waiters: std::ops::Range<i32>,
+    from: i32,
+    until: i32,
+}
+
+/// Three minutes: a forgotten transaction twice, the second time until now, a change of a table, and two moments of a worker.
+fn chains() -> Vec<Chain> {
+    const UPDATE: &str =
+        "UPDATE accounts SET balance = balance - 100 WHERE id = 42 /*controller='pay',action='book'*/";
+    const ALTER: &str = "ALTER TABLE orders ADD COLUMN note text DEFAULT '\u{1b}[31m'";
+    let chain = |root, table, waiters, from, until| Chain { root, table, waiters, from, until };
+    vec![
+        chain((4288, "app@billing", UPDATE), 1, 100..111, 5, 40),
+        chain((4312, "app@billing", UPDATE), 1, 200..217, 90, 180),
+        chain((4290, "deploy@migrate", ALTER), 2, 300..309, 60, 120),
+        chain((4295, "app@web", "SELECT id FROM jobs WHERE id IN (1, 2) FOR UPDATE"), 3, 400..401, 20, 22),
+        chain((4296, "app@web", "SELECT id FROM jobs WHERE id IN (3) FOR UPDATE"), 3, 401..403, 130, 131),
+    ]
+}
+
+/// A second of three minutes in which some made others wait: [`chains`].
+pub fn blame(second: i32) -> Builder {
+    let now = f64::from(second);
+    let mut builder = Builder { now, ..Builder::default() };
+    builder.relations = vec![(1, "accounts"), (2, "orders"), (3, "jobs")];
+    for Chain { root: (pid, who, query), table, waiters, from, until } in chains() {
+        if !(from - 3..until).contains(&second) {
+            continue;
+        }
+        let since = now - f64::from(from - 3);
+        let state = if pid == 4290 { State::Active } else { State::IdleInTransaction };
+        let root = builder.session(pid, who, state, since, query);
+        if second < from {
+            root.query = Some("SELECT balance FROM accounts WHERE id = 42".into());
+        } else {
+            root.query_start = Some(at(f64::from(from) - 1.0));
+        }
+        builder.lock(pid, relation(table), LockMode::AccessExclusive, None);
+        for (place, waiter) in waiters.enumerate() {
+            let waited = now - f64::from(from) - 0.5 * f64::from(u32::try_from(place).unwrap());
+            if waited >= 0.0 {
+                builder.session(waiter, "app@web", State::Active, waited, "SELECT 1");
+                builder.lock(waiter, relation(table), LockMode::RowExclusive, Some(waited));
+            }
+        }
+    }
+    builder
+}

@@ -195,20 +195,17 @@ impl Digest {
         past.new_roots.look(&graph, snapshot.taken_at);
         let held_since = past.held.look(&snapshot);
         let lock_waits = past.waits.look(&snapshot, &graph, &index, &before.lock_names);
-        let blame = self.counter.as_mut().and_then(|counter| {
-            let (names, deadlocks) = (&before.lock_names, &past.deadlocks);
-            let tick = counter.look(blame::Scene {
+        let blame = counted(
+            self.counter.as_mut(),
+            &before.blame,
+            blame::Scene {
                 snapshot: &snapshot,
                 graph: &graph,
                 index: &index,
-                names,
-                deadlocks,
-            })?;
-            let mut blame = Blame::clone(&before.blame);
-            blame.add(Arc::new(tick));
-            Some(Arc::new(blame))
-        });
-        let blame = blame.unwrap_or_else(|| Arc::clone(&before.blame));
+                names: &before.lock_names,
+                deadlocks: &past.deadlocks,
+            },
+        );
         let tasks = past.watch.look(&snapshot, &self.thresholds);
         let runs_since = Arc::new(held::runs(&tasks, &snapshot));
         let leases = lease::Board::of(&snapshot);
@@ -335,6 +332,14 @@ impl Digest {
         self.view = Arc::new(View { id: self.view.id + 1, link, events, ..View::clone(&self.view) });
         self.view()
     }
+}
+
+/// What was counted of waits up to a look; the same as before where that is known already, or nothing could be counted.
+fn counted(counter: Option<&mut Counter>, before: &Arc<Blame>, scene: blame::Scene<'_>) -> Arc<Blame> {
+    let Some(tick) = counter.and_then(|counter| counter.look(scene)) else { return Arc::clone(before) };
+    let mut blame = Blame::clone(before);
+    blame.add(Arc::new(tick));
+    Arc::new(blame)
 }
 
 /// With more events, which share what the views before have; the same where nothing happened.

@@ -293,17 +293,20 @@ fn lock_timeout(view: &View) -> Option<Setting> {
         let (queue, at) = node.waits?;
         let waiter = graph.queues.get(queue)?.waiters.get(at)?;
         let since = waiter.wait_start?;
-        let waited = (snapshot.taken_at - since).as_seconds_f64();
-        let is_wide = waiter.mode == LockMode::AccessExclusive && node.below > 0 && waited > PATIENCE;
-        is_wide.then_some((waiter.pid, node.below, waited))
+        let seconds = (snapshot.taken_at - since).as_seconds_f64();
+        let is_wide = waiter.mode == LockMode::AccessExclusive && node.below > 0 && seconds > PATIENCE;
+        is_wide.then_some((waiter.pid, node.below, seconds))
     });
-    let (pid, below, waited) = wide.max_by_key(|(_, below, _)| *below)?;
+    let (pid, below, seconds) = wide.max_by_key(|(_, below, _)| *below)?;
     let backend = view.index.backend(snapshot, pid);
     let query = backend.and_then(|backend| backend.query.as_deref()).unwrap_or_default();
     let advice = format!(
         "{pid} waited {} for AccessExclusive ({}), and {below} behind it; with '2s' and another try it would have let them pass",
-        duration(waited),
+        duration(seconds),
         one_line_prefix(query, 80),
     );
     Some(Setting { name: "lock_timeout", value: None, advice })
 }
+
+#[cfg(test)]
+mod tests;

@@ -51,7 +51,7 @@ pub fn fingerprint(statement: &str) -> String {
 fn without_lists(words: &str) -> String {
     let mut short = String::with_capacity(words.len());
     let mut rest = words;
-    while let Some(at) = rest.find("?") {
+    while let Some(at) = rest.find('?') {
         let (before, after) = rest.split_at_checked(at + 1).unwrap_or((rest, ""));
         short.push_str(before);
         let mut tail = after;

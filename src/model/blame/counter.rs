@@ -388,7 +388,7 @@ fn row_behind<'a>(index: &'a SnapshotIndex, queue: &'a Queue) -> &'a LockTag {
     rows.into_iter().find(|tag| **tag != queue.tag).unwrap_or(&queue.tag)
 }
 
-fn backend_of<'a>(scene: Scene<'a>, cause: Cause) -> Option<&'a Backend> {
+fn backend_of(scene: Scene<'_>, cause: Cause) -> Option<&Backend> {
     let Cause::Root(Party::Backend(pid)) = cause else { return None };
     scene.index.backend(scene.snapshot, pid)
 }

@@ -139,16 +139,11 @@ impl Table {
             }
         }
         // The last that cost something are at the end more often than not.
-        let place = self.keys.iter().rposition(|known| known.key == *key);
-        let known = match place.and_then(|place| self.keys.get_mut(place)) {
-            Some(known) => known,
-            None => {
-                self.keys.push(Arc::new(KeyCost { key: Arc::clone(key), ..KeyCost::default() }));
-                let Some(last) = self.keys.last_mut() else { return };
-                last
-            }
-        };
-        let known = Arc::make_mut(known);
+        let place = self.keys.iter().rposition(|known| known.key == *key).unwrap_or(self.keys.len());
+        if place == self.keys.len() {
+            self.keys.push(Arc::new(KeyCost { key: Arc::clone(key), ..KeyCost::default() }));
+        }
+        let Some(known) = self.keys.get_mut(place).map(Arc::make_mut) else { return };
         known.trail.add(minute, *sums);
         known.episodes = known.episodes.saturating_add(u64::from(is_new));
     }

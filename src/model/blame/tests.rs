@@ -1,3 +1,5 @@
+#![expect(clippy::float_cmp, reason = "sums of times that are exact")]
+
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
@@ -133,8 +135,8 @@ fn who_waits_behind_several_is_split_among_them() {
     }
     let by = rows(&looks.blame, Group::Application);
     assert_eq!(by, [("two".to_owned(), 4.0, 2, 3, 2), ("one".to_owned(), 2.0, 2, 2, 1)]);
-    let locks = rows(&looks.blame, Group::Lock);
-    assert_eq!(locks[0], ("relation 7".to_owned(), 4.0, 2, 4, 2));
+    let by_lock = rows(&looks.blame, Group::Lock);
+    assert_eq!(by_lock[0], ("relation 7".to_owned(), 4.0, 2, 4, 2));
     assert_eq!(looks.blame.total(Span::All).seconds, 6.0);
 }
 
@@ -144,9 +146,9 @@ fn who_waits_for_each_other_is_told_apart() {
     for second in 0..2 {
         let mut builder = Builder { now: f64::from(second), ..Builder::default() };
         for (pid, other) in [(1, 2), (2, 1)] {
-            builder.session(i32::from(pid), "app@web", State::Active, 5.0, "UPDATE");
-            builder.lock(i32::from(pid), advisory(pid.into()), LockMode::Exclusive, None);
-            builder.lock(i32::from(pid), advisory(other.into()), LockMode::Exclusive, Some(5.0));
+            builder.session(pid, "app@web", State::Active, 5.0, "UPDATE");
+            builder.lock(pid, advisory(pid.into()), LockMode::Exclusive, None);
+            builder.lock(pid, advisory(other.into()), LockMode::Exclusive, Some(5.0));
         }
         looks.look(builder);
     }
@@ -416,6 +418,7 @@ fn play(random: &mut Random, seconds: f64) -> (Vec<f64>, Looks) {
 
 /// B1: what is printed as the error holds the truth in 19 of 20 plays. `LOCKTOP_LONG=1` for 200 of five minutes.
 #[test]
+#[expect(clippy::print_stdout, reason = "the figures of the long run")]
 fn what_was_counted_is_right_within_the_error_that_is_told() {
     let is_long = std::env::var_os("LOCKTOP_LONG").is_some();
     let (plays, seconds) = if is_long { (200, 300.0) } else { (30, 60.0) };

@@ -319,7 +319,7 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
             sums: flat.sums,
             ending: flat.ending,
             note: harmless(&flat.note),
-            ran: flat.ran.into_iter().map(ran).collect(),
+            ran: ran(flat.ran),
         })
     });
     let mut episodes: Vec<_> = episodes.collect();
@@ -377,7 +377,7 @@ pub(super) fn tick(kept: &BlameTick, strings: &Decoded) -> Option<Tick> {
         total,
         begun: begun.map(|row| Begun { who: harmless(&row.who), lock: harmless(&row.lock), ..row }).collect(),
         costs: costs.collect(),
-        ran: rows::<Ran>(&kept.ran, strings).into_iter().map(ran).collect(),
+        ran: ran(rows::<Ran>(&kept.ran, strings)),
         ended: ended.map(|row| Ended { note: harmless(&row.note), ..row }).collect(),
     })
 }
@@ -395,8 +395,8 @@ fn keys(kept: &BlameKeys, strings: &Decoded) -> Vec<Arc<Key>> {
     keys.map(Arc::new).collect()
 }
 
-fn ran(row: Ran) -> Ran {
-    Ran { statement: harmless(&row.statement), ..row }
+fn ran(rows: Vec<Ran>) -> Vec<Ran> {
+    rows.into_iter().map(|row| Ran { statement: harmless(&row.statement), ..row }).collect()
 }
 
 /// Fit for a screen, whoever made the file.

@@ -3,7 +3,7 @@
 use super::{Hole, Mark, Report, Style};
 use crate::model::Timestamp;
 use crate::model::blame::{Ending, Episode, Group, Span, Sums};
-use crate::text::{count, duration, one_line_prefix};
+use crate::text::{self, count, duration, one_line_prefix};
 
 /// Columns of a text that are told.
 const LONG: usize = 300;
@@ -260,19 +260,14 @@ fn worst(report: &Report, style: Style) -> Vec<Block> {
         blocks.push(Block::List(worst.findings.iter().take(style.top).map(|finding| fit(finding)).collect()));
     }
     let room = (CHAIN.0 * style.top).max(CHAIN.1);
-    let mut lines: Vec<String> = worst.chain.iter().take(room).map(|line| chain_line(line)).collect();
+    let mut lines: Vec<String> =
+        worst.chain.iter().take(room).map(|line| text::fit(line, LONG).into_owned()).collect();
     if worst.chain.len() > room {
         lines.push(format!("… and {} more rows", worst.chain.len() - room));
     }
+    blocks.push(Block::Paragraph("Who waited for whom:".to_owned()));
     blocks.push(Block::Text(lines));
     blocks
-}
-
-/// Its columns stand where they stood.
-fn chain_line(line: &str) -> String {
-    let begin = line.len() - line.trim_start().len();
-    let (indent, rest) = line.split_at_checked(begin).unwrap_or(("", line));
-    format!("{indent}{}", fit(rest))
 }
 
 fn ran(report: &Report, style: Style) -> Vec<Block> {
@@ -325,9 +320,9 @@ fn unknown(report: &Report, style: Style) -> Vec<Block> {
         format!("Nobody looked from {} to {} ({length}).", time(style, hole.from), time(style, hole.to))
     };
     let holes = listed(&report.holes, style.top, hole);
-    let stale =
+    let unread =
         listed(&report.stale, style.top, |mark| format!("{} {}", time(style, mark.at), fit(&mark.text)));
-    let mut lines: Vec<String> = holes.into_iter().chain(stale).collect();
+    let mut lines: Vec<String> = holes.into_iter().chain(unread).collect();
     if report.damaged > 0 {
         lines.push(format!("{} looks of the recording are damaged.", count(report.damaged)));
     }

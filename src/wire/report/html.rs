@@ -34,38 +34,39 @@ pub(super) fn escape(text: &str) -> String {
 
 pub(super) fn page(content: &Content<'_>) -> String {
     let title = escape(&content.title);
-    let mut out = format!(
+    let mut out = vec![format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n{HEAD}<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
-    );
+    )];
     for line in &content.headline {
-        out.push_str(&format!("<p class=\"h\">{}</p>\n", escape(line)));
+        out.push(format!("<p class=\"h\">{}</p>\n", escape(line)));
     }
     for Part { heading, blocks } in &content.parts {
-        out.push_str(&format!("<h2>{}</h2>\n", escape(heading)));
-        for block in blocks {
-            out.push_str(&self::block(content, block));
-        }
+        out.push(format!("<h2>{}</h2>\n", escape(heading)));
+        out.extend(blocks.iter().map(|block| self::block(content, block)));
     }
     let report = content.report;
     let about = format!("{} · recorded by {}", report.server, report.program);
-    out.push_str(&format!(
-        "<p>{}</p>\n</body>\n</html>\n",
-        escape(&crate::text::one_line_prefix(&about, 300))
-    ));
-    out
+    let about = escape(&crate::text::one_line_prefix(&about, 300));
+    out.push(format!("<p>{about}</p>\n</body>\n</html>\n"));
+    out.concat()
+}
+
+/// One after the other.
+fn each<T>(all: impl IntoIterator<Item = T>, write: impl Fn(T) -> String) -> String {
+    all.into_iter().map(write).collect::<Vec<_>>().concat()
 }
 
 fn block(content: &Content<'_>, block: &Block) -> String {
-    let items = |lines: &[String]| -> String {
-        lines.iter().map(|line| format!("<li>{}</li>\n", escape(line))).collect()
-    };
     match block {
         Block::Paragraph(text) => format!("<p>{}</p>\n", escape(text)),
         Block::Line => {
             let (from, to) = &content.ends;
             format!("{}\n", picture::svg(&content.report.columns, (&escape(from), &escape(to))))
         }
-        Block::List(lines) => format!("<ul>\n{}</ul>\n", items(lines)),
+        Block::List(lines) => {
+            let items = each(lines, |line| format!("<li>{}</li>\n", escape(line)));
+            format!("<ul>\n{items}</ul>\n")
+        }
         Block::Text(lines) => format!("<pre>{}</pre>\n", escape(&lines.join("\n"))),
         Block::Table(heads, rows) => table(heads, rows),
     }
@@ -73,17 +74,12 @@ fn block(content: &Content<'_>, block: &Block) -> String {
 
 fn table(heads: &[(&str, bool)], rows: &[Vec<String>]) -> String {
     let class = |is_number: bool| if is_number { " class=\"n\"" } else { "" };
-    let head: String = heads
-        .iter()
-        .map(|(head, is_number)| format!("<th{}>{}</th>", class(*is_number), escape(head)))
-        .collect();
-    let row = |row: &Vec<String>| {
-        let cells = heads.iter().zip(row);
-        let cells: String = cells
-            .map(|((_, is_number), cell)| format!("<td{}>{}</td>", class(*is_number), escape(cell)))
-            .collect();
+    let head = each(heads, |(head, is_number)| format!("<th{}>{}</th>", class(*is_number), escape(head)));
+    let rows = each(rows, |row| {
+        let cells = each(heads.iter().zip(row), |((_, is_number), cell)| {
+            format!("<td{}>{}</td>", class(*is_number), escape(cell))
+        });
         format!("<tr>{cells}</tr>\n")
-    };
-    let rows: String = rows.iter().map(row).collect();
+    });
     format!("<table>\n<tr>{head}</tr>\n{rows}</table>\n")
 }

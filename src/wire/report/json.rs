@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Mark, Report, Setting};
+use super::{Mark, Report};
 use crate::model::Timestamp;
 use crate::wire::json::{blame, line};
 
@@ -27,7 +27,7 @@ struct Document<'a> {
     blame: Option<blame::Blame<'a>>,
     worst: Option<Worst<'a>>,
     actions: Vec<Event<'a>>,
-    settings: Vec<Advice<'a>>,
+    settings: Vec<Setting<'a>>,
     holes: Vec<Between>,
     stale: Vec<Event<'a>>,
     damaged: u64,
@@ -70,7 +70,7 @@ struct Between {
 }
 
 #[derive(Serialize)]
-struct Advice<'a> {
+struct Setting<'a> {
     name: &'a str,
     value: Option<&'a str>,
     advice: &'a str,
@@ -94,7 +94,7 @@ pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
         chain: &worst.chain,
         findings: &worst.findings,
     });
-    let settings = report.settings.iter().map(|setting: &Setting| Advice {
+    let settings = report.settings.iter().map(|setting| Setting {
         name: setting.name,
         value: setting.value.as_deref(),
         advice: &setting.advice,

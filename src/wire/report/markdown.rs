@@ -23,46 +23,38 @@ pub(super) fn escape(text: &str) -> String {
 }
 
 pub(super) fn page(content: &Content<'_>) -> String {
-    let mut out = format!("# {}\n\n", escape(&content.title));
-    for line in &content.headline {
-        out.push_str(&format!("{}\n\n", escape(line)));
-    }
+    let mut out = vec![format!("# {}\n\n", escape(&content.title))];
+    out.extend(content.headline.iter().map(|line| format!("{}\n\n", escape(line))));
     for Part { heading, blocks } in &content.parts {
-        out.push_str(&format!("## {}\n\n", escape(heading)));
-        for block in blocks {
-            out.push_str(&self::block(content, block));
-            out.push('\n');
-        }
+        out.push(format!("## {}\n\n", escape(heading)));
+        out.extend(blocks.iter().map(|block| format!("{}\n", self::block(content, block))));
     }
     let report = content.report;
     let about = format!("{} · recorded by {}", report.server, report.program);
-    out.push_str(&format!("{}\n", escape(&crate::text::one_line_prefix(&about, 300))));
-    out
+    out.push(format!("{}\n", escape(&crate::text::one_line_prefix(&about, 300))));
+    out.concat()
 }
 
 fn block(content: &Content<'_>, block: &Block) -> String {
+    let lines = |lines: Vec<String>| lines.concat();
     match block {
         Block::Paragraph(text) => format!("{}\n", escape(text)),
         Block::Line => {
             let (from, to) = &content.ends;
             format!("    {from} {} {to}\n", picture::bars(&content.report.columns, LINE))
         }
-        Block::List(lines) => lines.iter().map(|line| format!("- {}\n", escape(line))).collect(),
+        Block::List(items) => lines(items.iter().map(|item| format!("- {}\n", escape(item))).collect()),
         // Set in so far it is text as it is, and nothing ends it.
-        Block::Text(lines) => lines.iter().map(|line| format!("    {line}\n")).collect(),
+        Block::Text(text) => lines(text.iter().map(|line| format!("    {line}\n")).collect()),
         Block::Table(heads, rows) => {
-            let cells = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-            let mut out = cells(heads.iter().map(|(head, _)| escape(head)).collect());
-            out.push_str(&cells(
-                heads
-                    .iter()
-                    .map(|(_, is_number)| if *is_number { "--:" } else { "---" }.to_owned())
-                    .collect(),
-            ));
-            for row in rows {
-                out.push_str(&cells(row.iter().map(|cell| escape(cell)).collect()));
-            }
-            out
+            let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+            let rule = |is_number: bool| if is_number { "--:" } else { "---" }.to_owned();
+            let mut table = vec![
+                row(heads.iter().map(|(head, _)| escape(head)).collect()),
+                row(heads.iter().map(|(_, is_number)| rule(*is_number)).collect()),
+            ];
+            table.extend(rows.iter().map(|cells| row(cells.iter().map(|cell| escape(cell)).collect())));
+            table.concat()
         }
     }
 }

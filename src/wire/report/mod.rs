@@ -5,8 +5,6 @@ mod html;
 mod json;
 mod markdown;
 mod picture;
-#[cfg(test)]
-mod tests;
 
 use chrono::FixedOffset;
 

@@ -22,13 +22,13 @@ pub(super) fn fronts(queues: &[Queue], index: &Index, net: &Net, roots: &[Root])
     let mut seen = vec![usize::MAX; net.backward.len()];
     for root in roots {
         let Some(group) = index.number(root.party) else { continue };
-        let next = fronts.len();
-        let place = *places.entry(net.backward.of(group)).or_insert(next);
+        let number = fronts.len();
+        let place = *places.entry(net.backward.of(group)).or_insert(number);
         match fronts.get_mut(place) {
             Some(front) => front.roots.push(root.party),
             None => fronts.push(Front {
                 roots: vec![root.party],
-                behind: behind(queues, index, net, group, &mut (next, &mut seen)),
+                behind: behind(queues, index, net, group, &mut (number, &mut seen)),
             }),
         }
     }

@@ -21,7 +21,7 @@ fn cost(sums: &Sums) -> Line {
     ])
 }
 
-pub(super) fn root(context: &Context<'_>, row: &Row) -> Option<Vec<Line>> {
+pub(super) fn root(context: &Context<'_>, row: &Row) -> Vec<Line> {
     let mut lines = vec![field("root", row.name.clone(), Tone::Title), cost(&row.sums)];
     if let [key] = row.keys.as_slice() {
         let named = [
@@ -49,10 +49,10 @@ pub(super) fn root(context: &Context<'_>, row: &Row) -> Option<Vec<Line>> {
         lines.extend(ran(context, worst));
     }
     lines.extend(how_counted());
-    Some(lines)
+    lines
 }
 
-pub(super) fn episode(context: &Context<'_>, episode: &Episode) -> Option<Vec<Line>> {
+pub(super) fn episode(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
     let moment = |at| context.day_and_time(at);
     let mut lines =
         vec![field("root", party(episode), Tone::Title), field("on", episode.lock.to_string(), Tone::Plain)];
@@ -66,6 +66,7 @@ pub(super) fn episode(context: &Context<'_>, episode: &Episode) -> Option<Vec<Li
     lines.push(cost(&episode.sums));
     let started = |at: Option<_>| at.map(moment).unwrap_or_default();
     lines.push(fields(&[
+        ("episode", episode.number.to_string()),
         ("transaction since", started(episode.xact_start)),
         ("session since", started(episode.backend_start)),
     ]));
@@ -83,7 +84,7 @@ pub(super) fn episode(context: &Context<'_>, episode: &Episode) -> Option<Vec<Li
     lines.extend(episode.keys.iter().map(|key| field("it was", key.words(), Tone::Plain)));
     lines.extend(ran(context, episode));
     lines.extend(how_counted());
-    Some(lines)
+    lines
 }
 
 /// `  13:59:40  2m51s   17 blocked  31m02s  4312 app@billing`

@@ -95,7 +95,7 @@ pub(in crate::app::panes) static PANE: Definition = Definition {
     label: |context, id| {
         episode(context, id).map_or_else(|| "an episode".to_owned(), |one| format!("episode {}", one.number))
     },
-    detail: |context, id, _| super::detail::episode(context, episode(context, id)?),
+    detail: |context, id, _| Some(super::detail::episode(context, episode(context, id)?)),
     ..Definition::new(
         ("Episodes", "a root on a lock, from the first who waited to the last"),
         &COLUMNS,

@@ -101,7 +101,7 @@ pub(super) static PANE: Definition = Definition {
     label: |context, id| {
         row(context, id).map_or_else(|| "a root".to_owned(), |row| text::fit(&row.name, 20).into_owned())
     },
-    detail: |context, id, _| detail::root(context, row(context, id)?),
+    detail: |context, id, _| Some(detail::root(context, row(context, id)?)),
     ..Definition::new(("Blame", "who made others wait; its episodes are below"), &COLUMNS, |context, _| {
         Row::all(context.index.blame.rows.len())
     })

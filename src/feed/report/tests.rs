@@ -1,0 +1,260 @@
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use chrono::Offset;
+
+use super::*;
+use crate::feed::event_sender::EventSender;
+use crate::feed::record::{Options, Place, Rotation, Tape};
+use crate::model::backend::{BackendId, State};
+use crate::model::event::Told;
+use crate::model::finding::Subject;
+use crate::model::lock_name::LockNames;
+use crate::model::thresholds::Thresholds;
+use crate::sample::{self, at};
+use crate::wire::record::container::About;
+use crate::wire::report::{LARGEST, Style, html, json, markdown};
+
+const STYLE: Style = Style { top: 10, offset: OFFSET };
+const OFFSET: chrono::FixedOffset = match chrono::FixedOffset::east_opt(3600) {
+    Some(offset) => offset,
+    None => panic!("an hour"),
+};
+
+/// Seconds of the incident of the samples into a file, by a recorder that begins with it.
+fn record(path: &Path, seconds: std::ops::Range<i32>, looks: impl Fn(i32) -> sample::Builder) {
+    let about = About {
+        program: "locktop test".to_owned(),
+        target: "app@db:5432 <prod>".to_owned(),
+        refresh: 1.0,
+        ..About::default()
+    };
+    let options = Options {
+        place: Place::File(path.to_owned()),
+        sync: Duration::from_secs(1),
+        rotation: Rotation::default(),
+        about,
+    };
+    let mut tape = Tape::open(options).unwrap();
+    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    let (sender, mut told) = EventSender::new();
+    for second in seconds {
+        if second == 40 {
+            let subject = Subject::Backend(BackendId { pid: 4288, backend_start: Some(at(-3600.0)) });
+            sender.tell(Told {
+                kind: Kind::ActionResult,
+                severity: Severity::Info,
+                text: "terminate 4288 app@billing done: it is gone".to_owned(),
+                subject: Some(subject),
+            });
+            digest.told(told.rest());
+        }
+        let past = digest.past();
+        digest.snapshot_taken(looks(second).snapshot());
+        tape.write(&digest.look(past)).unwrap();
+    }
+    tape.end().unwrap();
+}
+
+fn recorded(folder: &Path) -> (PathBuf, Recording) {
+    let path = folder.join("incident.ltr");
+    record(&path, 0..180, sample::blame);
+    let recording = Recording::open(&path).unwrap();
+    (path, recording)
+}
+
+fn has_all(text: &str, wanted: &[&str]) {
+    for wanted in wanted {
+        assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_report_says_who_it_was_what_it_cost_what_it_had_run_and_how_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, mut recording) = recorded(folder.path());
+    let report = of(&mut recording, 0..180, None).unwrap();
+    let text = markdown(&report, STYLE);
+    has_all(
+        &text,
+        &[
+            "15:04:01–15:05:30: 4312 app@billing (billing idle in xact, UPDATE accounts SET balance = balance - ? WHERE id = ?) on accounts \
+             cost 24m18s",
+            "it went on at the end",
+            "In all 38m56s ± 14s were waited in 39 waits",
+            "terminate 4288 app@billing done: it is gone",
+            "SELECT balance FROM accounts WHERE id = 42",
+            "As seen in looks: there may be others",
+            "26 waited.",
+            "15:04:00 UPDATE accounts SET balance = balance - 100 WHERE id = 42",
+            "4312            17     17  ",
+            "idle\\_in\\_transaction\\_session\\_timeout",
+            "## What is not known",
+        ],
+    );
+    let page = html(&report, STYLE);
+    has_all(&page, &["<svg ", "4312 app@billing", "app@db:5432 &lt;prod&gt;"]);
+    assert!(page.len() < 40_000, "{}", page.len());
+    let document: serde_json::Value = serde_json::from_str(&json(&report).unwrap()).unwrap();
+    assert_eq!(document["blame"]["waits"], 39);
+    assert_eq!(document["worst"]["waiting"], 26);
+    assert_eq!(document["actions"][0]["text"], "terminate 4288 app@billing done: it is gone");
+    assert_eq!(document["looks"], 180);
+}
+
+#[test]
+fn a_part_has_what_was_waited_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, mut recording) = recorded(folder.path());
+    let whole = of(&mut recording, 0..180, None).unwrap();
+    let begin = of(&mut recording, 0..58, None).unwrap();
+    assert!(begin.blame.table.episodes.iter().all(|episode| [4288, 4295].contains(&episode.pid)));
+    assert!((begin.blame.total(Span::All).seconds - 357.0).abs() < 4.0);
+    let first = whole.blame.table.episodes.iter().find(|episode| episode.pid == 4290).unwrap();
+    let places = of_episode(&mut recording, first.number).unwrap().unwrap();
+    assert_eq!(places, 30..150);
+    let part = of(&mut recording, places, None).unwrap();
+    let again = part.blame.table.episodes.iter().find(|episode| episode.pid == 4290).unwrap();
+    assert_eq!((again.sums, again.begin), (first.sums, first.begin));
+    assert_eq!(of_episode(&mut recording, 999).unwrap(), None);
+
+    // Another recorder goes on with the file, after a hole.
+    record(&path, 240..260, |second| {
+        let mut scene = sample::Builder { now: f64::from(second), ..sample::Builder::default() };
+        let since = f64::from(second) - 230.0;
+        scene.session(50, "app@late", State::IdleInTransaction, since, "UPDATE t SET a = 1");
+        scene.lock(50, sample::relation(9), LockMode::AccessExclusive, None);
+        scene.session(51, "app@web", State::Active, since, "SELECT 1");
+        scene.lock(51, sample::relation(9), LockMode::AccessShare, Some(since));
+        scene
+    });
+    let mut recording = Recording::open(&path).unwrap();
+    let both = of(&mut recording, 0..200, None).unwrap();
+    assert_eq!(both.holes, [Hole { from: at(179.0), to: at(240.0) }]);
+    assert!((both.blame.total(Span::All).seconds - whole.blame.total(Span::All).seconds - 19.0).abs() < 1e-6);
+    let numbers: Vec<u64> = both.blame.table.episodes.iter().map(|episode| episode.number).collect();
+    let mut sorted = numbers.clone();
+    sorted.dedup();
+    assert_eq!(numbers, sorted, "each has a number of its own");
+    let sum: f64 = both.blame.table.episodes.iter().map(|episode| episode.sums.seconds).sum();
+    assert!((sum - both.blame.total(Span::All).seconds).abs() < 1e-6);
+}
+
+#[test]
+fn what_nobody_saw_is_said() {
+    let times: Vec<_> = [0.0, 1.0, 2.5, 60.0, 61.0].map(at).into();
+    assert_eq!(holes(&times, 1.0), [Hole { from: at(2.5), to: at(60.0) }]);
+    assert_eq!(holes(&times, 30.0), []);
+}
+
+/// A recording of a release that did not count: its costs are counted from its looks.
+#[test]
+fn an_older_recording_has_a_report_too() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/recordings/format-1.ltr");
+    let mut recording = Recording::open(&path).unwrap();
+    let report = of(&mut recording, 0..70, None).unwrap();
+    let total = report.blame.total(Span::All);
+    assert!(report.is_counted_anew && total.seconds > 100.0, "{total:?}");
+    has_all(&markdown(&report, STYLE), &["they were counted from its looks", "PostgreSQL 17.2 primary"]);
+    assert!(of_episode(&mut recording, 1).unwrap().is_some());
+}
+
+/// However much of a file is there: there is a report of what was read, or a line that says why not.
+#[test]
+fn a_file_that_was_cut_or_damaged_has_a_report_of_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = recorded(folder.path());
+    let bytes = std::fs::read(&path).unwrap();
+    for part in 1..20 {
+        std::fs::write(&path, &bytes[..bytes.len() * part / 20]).unwrap();
+        let Ok(mut recording) = Recording::open(&path) else { continue };
+        let looks = recording.moments().len();
+        let report = of(&mut recording, 0..looks, None);
+        assert_eq!(report.is_ok(), looks > 0, "{part}");
+        let mut damaged = bytes.clone();
+        damaged[bytes.len() * part / 20] ^= 0x55;
+        std::fs::write(&path, &damaged).unwrap();
+        let mut recording = Recording::open(&path).unwrap();
+        let looks = recording.moments().len();
+        let report = of(&mut recording, 0..looks, None).unwrap();
+        assert!(report.damaged < 65, "{}", report.damaged);
+    }
+}
+
+#[test]
+fn a_report_without_literals_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("secret.ltr");
+    record(&path, 0..30, |second| {
+        let mut scene = sample::blame(second);
+        for backend in &mut scene.backends {
+            backend.query =
+                Some("UPDATE accounts SET note = 's3cret' WHERE id = 4711 /*controller='s3cret'*/".into());
+        }
+        scene
+    });
+    let mut recording = Recording::open(&path).unwrap();
+    let text = |recording: &mut Recording, redaction| {
+        let report = of(recording, 0..30, redaction).unwrap();
+        markdown(&report, STYLE) + &html(&report, STYLE) + &json(&report).unwrap()
+    };
+    assert!(text(&mut recording, None).contains("s3cret"));
+    for redaction in [Redaction::Literals, Redaction::Queries] {
+        let text = text(&mut recording, Some(redaction));
+        assert!(!text.contains("s3cret") && !text.contains("4711"), "{redaction:?}: {text}");
+        assert!(!text.contains("UPDATE") || redaction == Redaction::Literals);
+    }
+}
+
+/// Names and statements are whatever somebody wrote.
+#[test]
+fn hostile_text_is_text_and_no_report_is_too_large() {
+    let hostile = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'|`](http://x) \u{1b}[31m\u{202e}\n    - # \\ ".repeat(40);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hostile.ltr");
+    record(&path, 0..12, |second| {
+        let now = f64::from(second);
+        let mut scene = sample::Builder { now, ..sample::Builder::default() };
+        for number in 0..150 {
+            let root = scene.session(1000 + number, "app@x", State::IdleInTransaction, now + 5.0, &hostile);
+            root.application = Some(format!("{number}{hostile}").into());
+            scene.lock(
+                1000 + number,
+                sample::advisory(number.into()),
+                crate::model::lock::LockMode::Exclusive,
+                None,
+            );
+            scene.session(2000 + number, "app@y", State::Active, now + 5.0, &hostile);
+            scene.lock(
+                2000 + number,
+                sample::advisory(number.into()),
+                crate::model::lock::LockMode::Exclusive,
+                Some(now + 5.0),
+            );
+        }
+        scene
+    });
+    let mut recording = Recording::open(&path).unwrap();
+    let report = of(&mut recording, 0..12, None).unwrap();
+    for top in [1, 10, 100] {
+        let style = Style { top, offset: chrono::Utc.fix() };
+        let page = html(&report, style);
+        assert!(page.len() <= LARGEST, "{top}: {}", page.len());
+        let bare = page.replace("<style>", "").replace("</style>", "");
+        for forbidden in ["<script", "<img", "<link", "<a ", "http://", "https://", "src=", "onerror=\""] {
+            let is_markup = bare.match_indices(forbidden).any(|(at, _)| bare[at..].starts_with('<'));
+            assert!(!is_markup, "{forbidden}");
+        }
+        let svg = page.split("<svg").nth(1).unwrap().split("</svg>").next().unwrap();
+        assert!(svg.len() <= 20_000, "{}", svg.len());
+        let text = markdown(&report, style);
+        assert!(text.len() <= LARGEST, "{top}: {}", text.len());
+        for text in [&page, &text] {
+            assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'));
+        }
+        let lines = text.lines().filter(|line| !line.starts_with("    "));
+        assert!(lines.clone().all(|line| !line.contains("<script") && !line.contains("://")));
+        let rows = text.lines().filter(|line| line.starts_with("| "));
+        assert!(rows.clone().count() > 2 && rows.clone().all(|row| row.ends_with(" |")));
+    }
+}
