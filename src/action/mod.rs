@@ -4,6 +4,7 @@
 //! wanted what, and what came of it, is on record: in a file of the user's ([`audit`]), and in the schema's `locktop_audit`.
 
 mod actor;
+mod adapter;
 pub mod audit;
 pub mod executor;
 mod lease;

@@ -6,9 +6,11 @@ use super::context::Context;
 use super::dialog::{Kind, Search};
 use super::page;
 use super::panes::{Owner, Pane, RowId};
+use crate::model::adapter::{ActionKind, Adapter, TermState};
 use crate::model::backend::State;
 use crate::model::lease::{LeaseId, LeaseState};
 use crate::model::plan::{self, Ask, PlanContext, SelectedRow, Verb};
+use crate::model::systems::TextId;
 use crate::model::task::{TaskId, TaskState};
 use crate::model::work_queue::{ItemId, ItemState};
 
@@ -88,8 +90,8 @@ commands! {
         name: "recover",
         keys: &["R"],
         short: "recover",
-        help: "recover tasks whose worker is gone; put a queue item back",
-        purpose: "recovers a task, or puts a queue item back",
+        help: "recover tasks and jobs whose worker is gone; put a queue item back",
+        purpose: "recovers a task or job, or puts a queue item back",
         applies: is_left_behind,
         choose: |context, _, rows| recovery(context, rows),
     },
@@ -102,9 +104,10 @@ commands! {
         purpose: "ends a lease",
         applies: |context, row| match row {
             RowId::Lease(id) => context.lease(id).is_some_and(|row| row.state == LeaseState::Held),
+            RowId::OtherLease(id) => can_unlock(context, id),
             _ => false,
         },
-        choose: |_, _, rows| some(leases(rows)).map(|leases| (Verb::Unlock, Kind::Leases(leases))),
+        choose: |_, _, rows| unlocking(rows),
     },
     /// Enable or disable a task.
     Enable = Command {
@@ -165,6 +168,9 @@ fn is_left_behind(context: &Context<'_>, row: RowId) -> bool {
         RowId::Task(task, again) => context.task(task, again).map(|row| row.state),
         _ => None,
     };
+    if let RowId::Job(id) = row {
+        return can_recover(context, id);
+    }
     matches!(task_state, Some(TaskState::Orphan | TaskState::MaybeOrphan | TaskState::Slow))
         || matches!(
             item_state(context, row),
@@ -194,7 +200,8 @@ fn sessions(verb: Verb, pane: Pane, rows: &[RowId]) -> Option<Choice> {
 
 fn recovery(context: &PlanContext<'_>, rows: &[RowId]) -> Option<Choice> {
     let Some(tasks) = some(tasks(rows)) else {
-        return some(items(rows)).map(|items| (Verb::Requeue, Kind::Items(items)));
+        let items = || some(items(rows)).map(|items| (Verb::Requeue, Kind::Items(items)));
+        return some(jobs(rows)).map(|jobs| (Verb::Recover, Kind::Jobs(jobs))).or_else(items);
     };
     let is_published = tasks.iter().all(|(task, _)| plan::is_published(context, task.table));
     let executions = |tasks| Kind::Executions(Box::new(Search::new(tasks)));
@@ -241,6 +248,47 @@ fn leases(rows: &[RowId]) -> Vec<LeaseId> {
         _ => None,
     };
     rows.iter().filter_map(lease).collect()
+}
+
+fn jobs(rows: &[RowId]) -> Vec<TextId> {
+    let job = |row: &RowId| match row {
+        RowId::Job(id) => Some(*id),
+        _ => None,
+    };
+    rows.iter().filter_map(job).collect()
+}
+
+fn unlocking(rows: &[RowId]) -> Option<Choice> {
+    let other = |row: &RowId| match row {
+        RowId::OtherLease(id) => Some(*id),
+        _ => None,
+    };
+    let others = || some(rows.iter().filter_map(other).collect());
+    let ours = some(leases(rows)).map(|leases| (Verb::Unlock, Kind::Leases(leases)));
+    ours.or_else(|| others().map(|leases| (Verb::Unlock, Kind::OtherLeases(leases))))
+}
+
+/// Whether a job has lost its worker, and the config allows to give it back.
+fn can_recover(context: &Context<'_>, id: TextId) -> bool {
+    let row = context.view.adapters.rows.iter().find(|row| row.id == id);
+    row.filter(|row| row.judged.state.is_lost()).is_some_and(|row| {
+        let adapter = adapter_at(context, row.place);
+        let action = adapter.and_then(|adapter| adapter.action(ActionKind::Recover));
+        action.is_some_and(|action| action.proofs.contains(&row.judged.proof))
+    })
+}
+
+fn can_unlock(context: &Context<'_>, id: TextId) -> bool {
+    let row = context.view.adapters.leases.iter().find(|row| row.id == id);
+    row.filter(|row| row.state == TermState::Held).is_some_and(|row| {
+        adapter_at(context, row.place.0).is_some_and(|adapter| adapter.action(ActionKind::Unlock).is_some())
+    })
+}
+
+/// The adapter of an installation, where the config allows it to act.
+fn adapter_at<'a>(context: &Context<'a>, place: usize) -> Option<&'a Adapter> {
+    let installation = &context.snapshot.adapters.get(place)?.installation;
+    Some(&*installation.adapter).filter(|adapter| adapter.allows_actions)
 }
 
 /// None where there are none.

@@ -161,6 +161,17 @@ pub(super) enum TargetLine<'a> {
         started_at: Timestamp,
         lock_key: i64,
     },
+    /// A job or lease of another system.
+    Adapter {
+        adapter: &'a str,
+        source: &'a str,
+        oid: u32,
+        id: &'a str,
+        worker: Option<&'a str>,
+        attempt: Option<i64>,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+    },
     Execution {
         id: i64,
         schema: Option<&'a str>,
@@ -211,6 +222,16 @@ impl<'a> TargetLine<'a> {
                 status: item.status.as_deref(),
                 attempt: item.attempt,
                 worker: item.worker.as_deref(),
+            },
+            TargetKind::Adapter(one) => Self::Adapter {
+                adapter: &one.adapter.name,
+                source: &one.source,
+                oid: one.oid,
+                id: &one.values.id,
+                worker: one.values.who.as_deref(),
+                attempt: one.values.attempt,
+                since: one.values.since,
+                until: one.values.until,
             },
             TargetKind::Execution { id } => {
                 let plan = command.recovery.as_deref();

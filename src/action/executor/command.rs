@@ -9,7 +9,7 @@ use crate::action::lines::Lines;
 use crate::action::record::{Progress, Record, Recorder};
 use crate::action::recover;
 use crate::action::session::{self, IN_DOUBT};
-use crate::action::{lease, published, queue, redis_lease, task};
+use crate::action::{adapter, lease, published, queue, redis_lease, task};
 use crate::model::plan::{ActionCommand, Outcome, RecoveryPlan, Report, Request, Target, TargetKind, Verb};
 use crate::schema::{Schema, SchemaName};
 
@@ -91,6 +91,9 @@ impl<L: Lines, R: Record> Worker<L, R> {
             (Verb::Recover, TargetKind::Published(target), Some(client)) => {
                 published::fail(client, target, actor, owners).await
             }
+            (Verb::Recover | Verb::Unlock, TargetKind::Adapter(target), Some(client)) => {
+                adapter::settle(client, target, owners).await
+            }
             (Verb::Recover, TargetKind::Execution { id }, Some(client)) => {
                 recovery::one(client, command, *id, actor, owners).await
             }
@@ -106,6 +109,7 @@ impl<L: Lines, R: Record> Worker<L, R> {
             TargetKind::Task(task) => task::short(command.verb, task),
             TargetKind::Item(item) => queue::short(command.verb, item),
             TargetKind::Published(target) => published::short(target),
+            TargetKind::Adapter(target) => adapter::short(target),
             TargetKind::Execution { id } => recovery::short(command, *id),
             TargetKind::Session(_) => command.verb.as_str().to_owned(),
         }

@@ -138,7 +138,12 @@ impl Dialog {
                 self.plan.offers.iter().map(choice).collect()
             }
             Kind::Executions(search) => search.choices(),
-            Kind::Published(_) | Kind::Leases(_) | Kind::Tasks(_) | Kind::Items(_) => Vec::new(),
+            Kind::Published(_)
+            | Kind::Leases(_)
+            | Kind::Tasks(_)
+            | Kind::Items(_)
+            | Kind::Jobs(_)
+            | Kind::OtherLeases(_) => Vec::new(),
         }
     }
 
@@ -220,7 +225,12 @@ impl Dialog {
                     return Step::Nothing;
                 }
             }
-            Kind::Published(_) | Kind::Leases(_) | Kind::Tasks(_) | Kind::Items(_) => return Step::Nothing,
+            Kind::Published(_)
+            | Kind::Leases(_)
+            | Kind::Tasks(_)
+            | Kind::Items(_)
+            | Kind::Jobs(_)
+            | Kind::OtherLeases(_) => return Step::Nothing,
         }
         self.scroll = 0;
         Step::Replan

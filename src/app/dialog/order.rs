@@ -6,6 +6,7 @@ use crate::app::keymap::{Action, KeyMap};
 use crate::app::panes::{Owner, Pane, RowId};
 use crate::model::lease::LeaseId;
 use crate::model::plan::{self, ActionPlan, Ask, PlanContext, Scope, Verb};
+use crate::model::systems::TextId;
 use crate::model::task::{TaskId, TaskRow, TaskState};
 use crate::model::work_queue::ItemId;
 
@@ -41,6 +42,10 @@ pub enum Kind {
     Tasks(Vec<TaskId>),
     /// To items of the work queue.
     Items(Vec<ItemId>),
+    /// To jobs of other systems.
+    Jobs(Vec<TextId>),
+    /// To leases of other systems.
+    OtherLeases(Vec<TextId>),
 }
 
 impl Kind {
@@ -49,9 +54,10 @@ impl Kind {
         match self {
             Self::Sessions(_) => "session",
             Self::Executions(_) | Self::Published(_) => "execution",
-            Self::Leases(_) => "lease",
+            Self::Leases(_) | Self::OtherLeases(_) => "lease",
             Self::Tasks(_) => "task",
             Self::Items(_) => "item",
+            Self::Jobs(_) => "job",
         }
     }
 
@@ -60,9 +66,10 @@ impl Kind {
         match self {
             Self::Sessions(_) => "sessions",
             Self::Executions(_) | Self::Published(_) => "executions",
-            Self::Leases(_) => "leases",
+            Self::Leases(_) | Self::OtherLeases(_) => "leases",
             Self::Tasks(_) => "tasks",
             Self::Items(_) => "items",
+            Self::Jobs(_) => "jobs",
         }
     }
 }
@@ -141,6 +148,8 @@ impl Order {
             Kind::Leases(leases) => plan::leases(look, leases),
             Kind::Tasks(tasks) => plan::tasks(look, self.verb, tasks),
             Kind::Items(items) => plan::items(look, self.verb, items),
+            Kind::Jobs(jobs) => plan::jobs(look, jobs),
+            Kind::OtherLeases(leases) => plan::other_leases(look, leases),
         }
     }
 }

@@ -199,7 +199,9 @@ impl App {
                 renewed(&refreshed, || dialog.order.plan(&look)).unwrap_or(refreshed)
             }
             Kind::Sessions(ask) => plan::with_offers(dialog.plan.refreshed(&look), &look, ask),
-            Kind::Published(_) | Kind::Tasks(_) | Kind::Items(_) => dialog.plan.refreshed(&look),
+            Kind::Published(_) | Kind::Tasks(_) | Kind::Items(_) | Kind::Jobs(_) | Kind::OtherLeases(_) => {
+                dialog.plan.refreshed(&look)
+            }
         };
         dialog.replan(plan, self.next_number());
         if let Some(why) = dialog.why_over() {

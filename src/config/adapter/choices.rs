@@ -11,7 +11,7 @@ use crate::text::one_line;
 use pg_connect::conninfo::nearest;
 
 /// Keys of `[adapters.NAME]` that are no settings of the system.
-pub(super) const OWN: [&str; 1] = ["schema"];
+pub(super) const OWN: [&str; 2] = ["schema", "allow_actions"];
 
 /// What the config says of adapters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct AdapterChoice {
     pub at: Position,
     /// The only schema to look in.
     pub schema: Option<Text>,
+    /// Whether its rows may be acted on.
+    pub allows_actions: bool,
     /// Its settings, with their places.
     pub settings: Vec<(String, Text, Position)>,
 }
@@ -86,6 +88,8 @@ fn off(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<(String, Position)>
 
 fn choice(reader: &mut Reader<'_>, name: &str, at: Position, table: &DeTable<'_>) -> AdapterChoice {
     let schema = get(table, "schema").and_then(|value| line(reader, "schema", value));
+    let allows_actions =
+        get(table, "allow_actions").and_then(|value| reader.boolean("allow_actions", value)).unwrap_or(false);
     let mut settings = Vec::new();
     for (key, value) in table.iter().filter(|(key, _)| !OWN.contains(&key.get_ref().as_ref())) {
         let at = reader.position(&key.span());
@@ -93,7 +97,7 @@ fn choice(reader: &mut Reader<'_>, name: &str, at: Position, table: &DeTable<'_>
             settings.push((key.get_ref().to_string(), text, at));
         }
     }
-    AdapterChoice { name: name.to_owned(), at, schema, settings }
+    AdapterChoice { name: name.to_owned(), at, schema, allows_actions, settings }
 }
 
 impl AdapterChoices {
@@ -122,6 +126,7 @@ impl AdapterChoices {
 impl AdapterChoice {
     fn set(&self, adapter: &mut Adapter, mistakes: &mut Vec<Mistake>) {
         adapter.schema.clone_from(&self.schema);
+        adapter.allows_actions = self.allows_actions;
         let mut names: Vec<Text> = adapter.settings.iter().map(|setting| setting.name.clone()).collect();
         for (name, value, at) in &self.settings {
             let Some(old) = adapter.settings.iter_mut().find(|setting| *setting.name == **name) else {

@@ -4,14 +4,14 @@ use toml::de::DeTable;
 
 use super::super::duration;
 use super::super::reader::{Reader, Value, get, integer};
-use super::{detect, queries};
+use super::{actions, detect, queries};
 use crate::model::Text;
 use crate::model::adapter::{Adapter, Evidence, Limit, Part, Proof, Setting, State};
 
 /// The only version of the format.
 const FORMAT: i64 = 1;
 const TEXTS: [&str; 4] = ["name", "title", "licence", "seen"];
-const SECTIONS: [&str; 16] = [
+const SECTIONS: [&str; 17] = [
     "format",
     "name",
     "title",
@@ -23,6 +23,7 @@ const SECTIONS: [&str; 16] = [
     "evidence",
     "comes_back",
     "advise",
+    "actions",
     "workers",
     "jobs",
     "depth",
@@ -53,6 +54,7 @@ pub(super) fn adapter(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Adapter {
     let words = queries::Known::of(&adapter);
     adapter.versions = queries::versions(reader, table, &words);
     adapter.queries = queries::queries(reader, table, &words);
+    adapter.actions = actions::actions(reader, table, &words);
     if adapter.queries.is_empty() {
         let parts: Vec<String> = Part::ALL.iter().map(|part| queries::section(*part)).collect();
         reader.mistake(&(0..0), format!("it reads nothing: expected one of {}", parts.join(", ")));

@@ -3,6 +3,7 @@
 //! Those of `assets/adapters` are compiled in; those of a user are `adapters/*.toml` beside the config, and one of the same name takes the
 //! place of a compiled one. Every mistake is told with file, line and column.
 
+mod actions;
 mod choices;
 mod detect;
 mod file;

@@ -7,7 +7,7 @@ use toml::de::DeTable;
 use super::super::reader::{Reader, Value, get};
 use super::file::line;
 use crate::model::Text;
-use crate::model::adapter::{Adapter, Need, Part, Query, Template, Version, Words};
+use crate::model::adapter::{ActionKind, Adapter, Need, Part, Query, Template, Version, Words};
 
 /// What queries may name.
 pub(super) struct Known {
@@ -23,6 +23,11 @@ impl Known {
             settings: adapter.settings.iter().map(|setting| setting.name.clone()).collect(),
             has_each: adapter.has_each(),
         }
+    }
+
+    /// The keys of the tables.
+    pub(super) fn tables(&self) -> impl Iterator<Item = &str> {
+        self.tables.iter().map(|key| &**key)
     }
 }
 
@@ -93,21 +98,33 @@ fn query(
 }
 
 fn sql(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Option<Template> {
-    let text = reader.string("sql", value, "a query in quotes: \"SELECT …\"")?;
+    template(reader, value, known, None)
+}
+
+/// A query, or a statement that acts.
+pub(super) fn template(
+    reader: &mut Reader<'_>,
+    value: Value<'_, '_>,
+    known: &Known,
+    action: Option<ActionKind>,
+) -> Option<Template> {
+    let (what, example) = match action {
+        None => ("query", "a query in quotes: \"SELECT …\""),
+        Some(_) => ("action", "a statement in quotes: \"UPDATE …\""),
+    };
+    let text = reader.string("sql", value, example)?;
     let Known { tables, settings, has_each } = known;
-    match Template::parse(&text, Words { tables, settings, has_each: *has_each }) {
+    match Template::parse(&text, Words { tables, settings, has_each: *has_each, action }) {
         Ok(template) => Some(template),
-        Err(what) => {
-            reader.mistake(
-                &value.span(),
-                format!("sql is no query of an adapter: {}", crate::text::one_line(&what)),
-            );
+        Err(why) => {
+            let why = crate::text::one_line(&why);
+            reader.mistake(&value.span(), format!("sql is no {what} of an adapter: {why}"));
             None
         }
     }
 }
 
-fn needs(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Need> {
+pub(super) fn needs(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Need> {
     const EXPECTED: &str = "a list such as [\"TABLE.column\", \"TABLE.column=label\"]";
     let Some(value) = get(table, "needs") else { return Vec::new() };
     let Some(items) = value.get_ref().as_array() else {

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::*;
 use crate::config::{Checks, Config};
-use crate::model::adapter::{Job, Limit, Part, State};
+use crate::model::adapter::{ActionKind, Job, Limit, Part, Proof, State, Value};
 
 /// The least that is an adapter.
 const LEAST: &str = r#"
@@ -130,7 +130,16 @@ fn each_mistake_is_told_with_its_place_and_what_helps() {
             "unknown key \"lots\" in [advise]: did you mean",
         ),
         ("[[jobs.running]]", "[[version]]\ntext = \"{0}\"\n[[jobs.running]]", "expected sql = "),
-        ("[[jobs.running]]", "[actions.recover]\nsql = \"x\"\n[[jobs.running]]", "unknown key \"actions\""),
+        (
+            "[[jobs.running]]",
+            "[actions.recover]\nsql = \"x\"\n[[jobs.running]]",
+            "[actions.recover] has no proof",
+        ),
+        (
+            "[[jobs.running]]",
+            "[actions.discard]\nsql = \"x\"\n[[jobs.running]]",
+            "unknown key \"discard\" in [actions]",
+        ),
         (
             "[[jobs.running]]\nsql",
             "[x]\nsql",
@@ -143,6 +152,70 @@ fn each_mistake_is_told_with_its_place_and_what_helps() {
         assert!(error.starts_with("small.toml:"), "{error}");
     }
     assert_eq!(bad("title = \"Small\"\nlicence", "x = 1\nlicense").lines().count(), 4, "all at once");
+}
+
+/// An action of the least adapter, with another text in place of one.
+fn acting(old: &str, new: &str) -> Result<Adapter, String> {
+    const ACTION: &str = r#"
+[actions.recover]
+proof = ["heartbeat", "absent"]
+hold_key = true
+writes = ["jobs"]
+sql = "UPDATE {jobs} j SET state = 'ready' WHERE j.id = {id}::bigint AND j.due = {started_at} AND j.word = {worker}"
+then = "it is ready again"
+late = "its late finish ends the second run too"
+[actions.unlock]
+writes = ["jobs"]
+sql = "WITH x AS (SELECT 1) UPDATE {jobs} j SET due = now() WHERE j.id = {id}::bigint AND j.due = {expires_at}"
+then = "whoever comes next gets it"
+"#;
+    parse(&format!("{LEAST}{}", ACTION.replacen(old, new, 1)))
+}
+
+#[test]
+fn an_action_is_one_statement_that_names_the_row_and_its_run() {
+    let adapter = acting("", "").unwrap();
+    let action = adapter.action(ActionKind::Recover).unwrap();
+    assert_eq!(action.proofs, [Proof::Heartbeat, Proof::Absent]);
+    assert!(action.holds_key && !adapter.allows_actions);
+    assert!(action.sql.values().eq([Value::Id, Value::StartedAt, Value::Worker]));
+    assert!(adapter.action(ActionKind::Unlock).is_some());
+    for (old, new, expected) in [
+        ("{id}::bigint AND ", "", "it does not have {id}: which row it is"),
+        ("j.due = {started_at} AND ", "", "it has none of {started_at}, {attempt}: without that"),
+        (
+            "{worker}",
+            "{owner}",
+            "{owner} stands for nothing: expected {id}, {worker}, {attempt}, {started_at}",
+        ),
+        ("{worker}", "{limit}", "{limit} stands for nothing"),
+        (
+            "UPDATE {jobs} j SET state = 'ready'",
+            "DELETE FROM {jobs} j",
+            "it does not begin with UPDATE or WITH",
+        ),
+        ("= {worker}\"", "= {worker} RETURNING 1\"", "it has the word RETURNING"),
+        ("= {worker}\"", "= {worker}; DROP TABLE x\"", "semicolon"),
+        ("{worker}\"", "pg_terminate_backend(1)\"", "it names pg_terminate_backend"),
+        (
+            "UPDATE {jobs} j SET",
+            "UPDATE public.jobs j SET",
+            "sql is no action of an adapter: it names public.jobs",
+        ),
+        (
+            "WHERE j.id = {id}::bigint AND j.due = {s",
+            "FROM {jobs} k, public.secret s WHERE j.id = {id}::bigint AND j.due = {s",
+            "it names public.secret: only columns of the adapter's tables",
+        ),
+        ("[\"heartbeat\", \"absent\"]", "[\"luck\"]", "proof is \"luck\": expected a list of lock, session"),
+        ("writes = [\"jobs\"]", "writes = [\"job\"]", "writes is \"job\": expected a list of jobs"),
+        ("writes = [\"jobs\"]", "writes = []", "expected a list of jobs"),
+        ("then = \"it is", "than = \"it is", "unknown key \"than\" in [actions.recover]"),
+        ("hold_key = true", "hold_key = 1", "hold_key is the number 1: expected true or false"),
+    ] {
+        let error = acting(old, new).unwrap_err();
+        assert!(error.contains(expected), "{new}: {error}");
+    }
 }
 
 #[test]

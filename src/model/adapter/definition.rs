@@ -1,6 +1,6 @@
 //! What the file of an adapter says.
 
-use super::{Job, Part, Proof, State, Template};
+use super::{Action, ActionKind, Job, Part, Proof, State, Template};
 use crate::model::Text;
 
 /// An adapter, checked as far as that needs no server.
@@ -32,6 +32,10 @@ pub struct Adapter {
     pub queries: Vec<Query>,
     /// What to type in the system's own console, by state.
     pub advise: Vec<(State, Text)>,
+    /// What may be done to its rows.
+    pub actions: Vec<Action>,
+    /// Whether the config allows that.
+    pub allows_actions: bool,
 }
 
 impl Adapter {
@@ -60,6 +64,12 @@ impl Adapter {
             Limit::Seconds(seconds) => Some(*seconds),
             Limit::Setting(name) => self.setting(name).and_then(|setting| setting.seconds),
         }
+    }
+
+    /// What is done to a row of it.
+    #[must_use]
+    pub fn action(&self, kind: ActionKind) -> Option<&Action> {
+        self.actions.iter().find(|action| action.kind == kind)
     }
 
     /// How old a sign of life may be, in seconds.

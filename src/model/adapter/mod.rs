@@ -1,6 +1,7 @@
 //! Adapters: the job systems of others, as data. A file says how their tables are told, what is read of them and what can be known of a
 //! worker; nothing here is code of one system. `docs/adapters.md` is the manual of the format.
 
+mod action;
 mod board;
 mod definition;
 mod evidence;
@@ -12,6 +13,7 @@ pub(crate) mod sample;
 mod state;
 mod template;
 
+pub use action::{Action, ActionKind, Value, Values};
 pub use board::{
     Board, Count, JobRow, OtherLeaseRow, QueueRow, QueueState, ScheduleRow, ScheduleState, TermState, Watch,
     WorkerRow, WorkerState,

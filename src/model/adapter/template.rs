@@ -1,9 +1,10 @@
-//! Queries of adapters: one SELECT each, in which `{…}` stands for what is known only at a server.
+//! Queries and actions of adapters: one statement each, in which `{…}` stands for what is known only at a server.
 //!
 //! A query runs with the rights of whoever looks. So it may name nothing but the tables that the adapter has described, which are locked and
 //! whose owners are looked at first: no other function, type or operator than the server's own. What text alone cannot tell is seen at
 //! the server before the query is planned (`pg::adapters`).
 
+use super::{ActionKind, Value};
 use crate::model::Text;
 
 /// Characters of a query at most.
@@ -51,6 +52,8 @@ pub enum Piece {
     Table(Text),
     /// `{jobs:oid}`: its OID.
     Oid(Text),
+    /// `{jobs:name}`: its name alone, for INSERT.
+    Name(Text),
     /// `{limit}`: one more than the rows that are kept.
     Limit,
     /// `{most}`: one more than the rows that are counted.
@@ -59,6 +62,8 @@ pub enum Piece {
     Setting(Text),
     /// `{each}`: the name of the queue, as a literal.
     Each,
+    /// `{id}`, `{worker}`, …: what was seen of the row, in an action.
+    Value(Value),
 }
 
 /// What may stand in braces.
@@ -70,6 +75,8 @@ pub struct Words<'a> {
     pub settings: &'a [Text],
     /// Whether there is a table for each queue.
     pub has_each: bool,
+    /// What the statement does, where it is one that acts.
+    pub action: Option<ActionKind>,
 }
 
 /// A query that may be sent once its pieces are filled in.
@@ -122,8 +129,37 @@ impl Template {
         if !plain.is_empty() {
             pieces.push(Piece::Text(plain.into()));
         }
-        names_are_plain(&outside)?;
-        Ok(Self(pieces))
+        names_are_plain(&outside, words.action.is_some())?;
+        let template = Self(pieces);
+        match words.action {
+            Some(kind) => template.tells_which(kind),
+            None => Ok(template),
+        }
+    }
+
+    /// An action has to name the row, and what tells this run or holder from the next.
+    fn tells_which(self, kind: ActionKind) -> Result<Self, String> {
+        let has = |value: Value| self.values().any(|one| one == value);
+        let brace = |value: &Value| format!("{{{}}}", value.as_str());
+        if !has(Value::Id) {
+            return Err("it does not have {id}: which row it is".into());
+        }
+        if !kind.telling().iter().any(|value| has(*value)) {
+            let words: Vec<String> = kind.telling().iter().map(brace).collect();
+            return Err(format!(
+                "it has none of {}: without that the next run would be taken for this one",
+                words.join(", ")
+            ));
+        }
+        Ok(self)
+    }
+
+    /// What it names of the row.
+    pub fn values(&self) -> impl Iterator<Item = Value> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Value(value) => Some(*value),
+            _ => None,
+        })
     }
 
     /// Its pieces, in order.
@@ -137,7 +173,7 @@ impl Template {
     pub fn tables(&self) -> Vec<&Text> {
         let mut keys: Vec<&Text> = Vec::new();
         for piece in &self.0 {
-            if let Piece::Table(key) | Piece::Oid(key) = piece
+            if let Piece::Table(key) | Piece::Oid(key) | Piece::Name(key) = piece
                 && !keys.contains(&key)
             {
                 keys.push(key);
@@ -150,13 +186,19 @@ impl Template {
 impl Words<'_> {
     fn piece(&self, name: &str) -> Result<Piece, String> {
         let table = |key: &str| self.tables.iter().find(|one| &***one == key).cloned();
+        let value = self.action.map(ActionKind::values).unwrap_or_default();
+        if let Some(value) = value.iter().find(|value| value.as_str() == name) {
+            return Ok(Piece::Value(*value));
+        }
         let found = match name {
+            "limit" if self.action.is_some() => None,
             "limit" => Some(Piece::Limit),
             "most" => Some(Piece::Most),
             "each" if self.has_each => Some(Piece::Each),
             _ => match name.split_once(':') {
                 None => table(name).map(Piece::Table),
                 Some((key, "oid")) => table(key).map(Piece::Oid),
+                Some((key, "name")) if self.action.is_some() => table(key).map(Piece::Name),
                 Some(("set", name)) => {
                     self.settings.iter().find(|one| &***one == name).cloned().map(Piece::Setting)
                 }
@@ -167,8 +209,11 @@ impl Words<'_> {
             let tables: Vec<String> = self.tables.iter().map(|key| format!("{{{key}}}")).collect();
             let settings: Vec<String> = self.settings.iter().map(|name| format!("{{set:{name}}}")).collect();
             let each: &[&str] = if self.has_each { &["{each}"] } else { &[] };
-            let words = ["{limit}", "{most}"].iter().chain(each).map(|word| (*word).to_owned());
-            let known = [words.collect(), tables, settings].concat();
+            let counts: &[&str] = if self.action.is_some() { &[] } else { &["{limit}", "{most}"] };
+            let words = counts.iter().chain(each).map(|word| (*word).to_owned());
+            let values = self.action.map(ActionKind::values).unwrap_or_default();
+            let values = values.iter().map(|value| format!("{{{}}}", value.as_str())).collect();
+            let known = [words.collect(), values, tables, settings].concat();
             format!("{{{name}}} stands for nothing: expected {}, or {{TABLE:oid}}", known.join(", "))
         })
     }
@@ -213,18 +258,29 @@ fn refused(text: &str, letter: char) -> Result<usize, String> {
 }
 
 /// Whether a query, without what is in quotes, begins as one and calls nothing that is not the server's own.
-fn names_are_plain(text: &str) -> Result<(), String> {
+fn names_are_plain(text: &str, acts: bool) -> Result<(), String> {
     let tokens = tokens(&text.to_ascii_lowercase());
     let word = |index: usize| tokens.get(index).map_or("", String::as_str);
     let first = (0..tokens.len()).map(word).find(|token| *token != "(").unwrap_or_default();
-    if !matches!(first, "select" | "with") {
-        return Err("it does not begin with SELECT or WITH".into());
+    let begins: &[&str] = if acts { &["update", "with"] } else { &["select", "with"] };
+    if !begins.contains(&first) {
+        let words: Vec<String> = begins.iter().map(|word| word.to_uppercase()).collect();
+        return Err(format!("it does not begin with {}", words.join(" or ")));
+    }
+    if acts {
+        only_aliases(&tokens)?;
     }
     for (index, token) in tokens.iter().enumerate() {
         if let Some(name) = REFUSED.iter().find(|name| token.starts_with(**name)) {
             return Err(format!("it names {name}…: a query only reads"));
         }
-        if ["insert", "update", "delete", "merge", "into"].contains(&token.as_str()) {
+        if acts && ["merge", "returning", "truncate"].contains(&token.as_str()) {
+            return Err(format!(
+                "it has the word {}: an action is one UPDATE, or a WITH around some",
+                token.to_uppercase()
+            ));
+        }
+        if !acts && ["insert", "update", "delete", "merge", "into"].contains(&token.as_str()) {
             return Err(format!("it has the word {}: a query only reads", token.to_uppercase()));
         }
         if token == "operator" && word(index + 1) == "(" {
@@ -242,6 +298,33 @@ fn names_are_plain(text: &str) -> Result<(), String> {
                     "it names {name}: only the adapter's tables, as {{TABLE}}, and what is pg_catalog's is used"
                 ));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Whether what stands before a dot is an alias of a table of the adapter, or the name of a part of WITH. No server is asked what an action
+/// names before it runs, so that a schema must not stand anywhere.
+fn only_aliases(tokens: &[String]) -> Result<(), String> {
+    let word = |index: usize| tokens.get(index).map_or("", String::as_str);
+    let skip_as = |index: usize| if word(index) == "as" { word(index + 1) } else { word(index) };
+    let is_alias = |name: &str| {
+        (0..tokens.len()).any(|index| match word(index) {
+            "?table" | ")" => skip_as(index + 1) == name,
+            of_with if of_with == name => {
+                word(index + 1) == "as" && matches!(word(index + 2), "(" | "materialized" | "not")
+            }
+            _ => false,
+        })
+    };
+    for index in (1..tokens.len()).filter(|index| word(*index) == ".") {
+        let (before, name) = (word(index - 1), word(index + 1));
+        // `1.5`
+        let is_number = before.starts_with(|letter: char| letter.is_ascii_digit());
+        if !is_number && before != "pg_catalog" && !is_alias(before) {
+            return Err(format!(
+                "it names {before}.{name}: only columns of the adapter's tables, by an alias behind {{TABLE}}, are used"
+            ));
         }
     }
     Ok(())
@@ -271,7 +354,7 @@ mod tests {
 
     fn parse(text: &str) -> Result<Template, String> {
         let (tables, settings) = (["jobs".into(), "processes".into()], ["rescue_after".into()]);
-        Template::parse(text, Words { tables: &tables, settings: &settings, has_each: false })
+        Template::parse(text, Words { tables: &tables, settings: &settings, has_each: false, action: None })
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use super::{RecoveryPlan, SessionTarget, Verb};
+use crate::model::adapter::{ActionKind, Adapter, Values};
 use crate::model::finding::Subject;
 use crate::model::redis_lease::RedisLease;
 use crate::model::{Text, Timestamp};
@@ -91,6 +92,35 @@ pub struct PublishedTarget {
     pub key: i64,
 }
 
+/// A job or lease of another system, as it was seen.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AdapterTarget {
+    /// The system, with the statement.
+    pub adapter: Arc<Adapter>,
+    /// What its installation is called.
+    pub source: Text,
+    /// The OID of the first table of the installation.
+    pub oid: u32,
+    /// What stands before or behind the names of its tables.
+    pub prefix: Text,
+    /// The tables that are written, as `schema.table`.
+    pub tables: Vec<Text>,
+    /// What is done.
+    pub kind: ActionKind,
+    /// What its system does then.
+    pub then: Text,
+    /// What the statement compares.
+    pub values: Values,
+}
+
+impl AdapterTarget {
+    /// What a role needs for it, beside what it needs to read.
+    #[must_use]
+    pub fn grants(&self) -> String {
+        format!("GRANT INSERT, UPDATE, DELETE ON {} TO it", self.tables.join(", "))
+    }
+}
+
 /// The kind of a target, with what the server compares before it acts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TargetKind {
@@ -106,6 +136,8 @@ pub enum TargetKind {
     Item(ItemTarget),
     /// An execution in a published log.
     Published(PublishedTarget),
+    /// A row of another system.
+    Adapter(AdapterTarget),
     /// An execution: its row in the plan of the order.
     Execution {
         /// Its id.

@@ -25,8 +25,8 @@ mod tests;
 mod verb;
 
 pub use act::{
-    ActionCommand, ItemTarget, LeaseTarget, Outcome, PublishedTarget, Report, Rights, Target, TargetKind,
-    TargetResult, TaskTarget,
+    ActionCommand, AdapterTarget, ItemTarget, LeaseTarget, Outcome, PublishedTarget, Report, Rights, Target,
+    TargetKind, TargetResult, TaskTarget,
 };
 pub use action::{ActionPlan, Caution, CautionKind, Effect, LeaseHeld, PlannedTarget, Refused, Stake};
 pub use ask::{Ask, Scope, SelectedRow};
@@ -37,7 +37,7 @@ pub use executions::{Recovery, RecoveryFilter, RecoveryScope, executions, place,
 pub use outcome::{RecoveryOutcome, RecoveryResult};
 pub use recovery::{Others, Planned, PublishedStep, Reason, RecoveryPlan, Request, Selection, Step};
 pub use rights::{Lack, Needs};
-pub use rows::{is_published, items, leases, published, published_plan, tasks, toggle};
+pub use rows::{is_published, items, jobs, leases, other_leases, published, published_plan, tasks, toggle};
 pub use running::{RunState, Running};
 pub use seen::{Client, Seen, SessionTarget};
 pub use session::AlsoEnded;

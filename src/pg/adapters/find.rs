@@ -129,7 +129,8 @@ fn wanted(adapters: &[Arc<Adapter>]) -> String {
 /// All that its versions and queries need.
 fn needs(adapter: &Adapter) -> impl Iterator<Item = &Need> {
     let versions = adapter.versions.iter().flat_map(|version| &version.needs);
-    versions.chain(adapter.queries.iter().flat_map(|query| &query.needs))
+    let queries = adapter.queries.iter().flat_map(|query| &query.needs);
+    versions.chain(queries).chain(adapter.actions.iter().flat_map(|action| &action.needs))
 }
 
 /// The installations of one adapter among these tables.

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
+use super::act::literal;
 use super::find::{Found, FoundTable};
-use crate::model::adapter::{COUNTED, Column, Piece, ROWS, Template};
+use crate::model::adapter::{COUNTED, Column, Piece, ROWS, Template, Values};
 use crate::pg::sql;
 use crate::pg::trust::{MARK, TrustedOwners};
 
@@ -33,7 +34,7 @@ impl Framed {
         for key in template.tables() {
             tables.push(found.tables.get(key)?);
         }
-        let query = filled(found, template)?;
+        let query = filled(found, template, None)?;
         let mut before = without_comments(sql::ADAPTERS_FRAME);
         for table in &tables {
             let _ = write!(before, "\nLOCK TABLE {} IN ACCESS SHARE MODE;", source(table));
@@ -122,8 +123,8 @@ pub(super) fn statement_name() -> String {
     format!("locktop_adapter_{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The query with its pieces filled in.
-fn filled(found: &Found, template: &Template) -> Option<String> {
+/// The query with its pieces filled in; `values` are those of the row that an action is about.
+pub(super) fn filled(found: &Found, template: &Template, values: Option<&Values>) -> Option<String> {
     let mut query = String::new();
     for piece in template.pieces() {
         match piece {
@@ -132,6 +133,7 @@ fn filled(found: &Found, template: &Template) -> Option<String> {
             Piece::Oid(key) => {
                 let _ = write!(query, "{}::pg_catalog.oid", found.tables.get(key)?.oid);
             }
+            Piece::Name(key) => query.push_str(&name(found.tables.get(key)?)),
             Piece::Limit => {
                 let _ = write!(query, "{}", ROWS + 1);
             }
@@ -139,6 +141,7 @@ fn filled(found: &Found, template: &Template) -> Option<String> {
                 let _ = write!(query, "{}", COUNTED + 1);
             }
             Piece::Each => query.push_str(&escape_literal(&found.prefix)),
+            Piece::Value(value) => query.push_str(&literal(values?, *value)?),
             Piece::Setting(name) => {
                 let setting = found.adapter.setting(name)?;
                 // The server knows fewer units than the config, and other ones.
@@ -153,7 +156,11 @@ fn filled(found: &Found, template: &Template) -> Option<String> {
 }
 
 /// The table in SQL. `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.
-fn source(table: &FoundTable) -> String {
+pub(super) fn source(table: &FoundTable) -> String {
     let only = if table.is_partitioned() { "" } else { "ONLY " };
-    format!("{only}{}.{}", escape_identifier(&table.schema), escape_identifier(&table.name))
+    format!("{only}{}", name(table))
+}
+
+fn name(table: &FoundTable) -> String {
+    format!("{}.{}", escape_identifier(&table.schema), escape_identifier(&table.name))
 }

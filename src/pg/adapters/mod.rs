@@ -5,6 +5,7 @@
 //! then each query is first understood, so that it is seen what it names, then planned, so that it is seen what it would cost ([`gate`]), and
 //! only then may it run: in one message each, which is one transaction, read-only, with the tables locked and looked at again.
 
+mod act;
 mod decode;
 mod find;
 mod frame;
@@ -12,5 +13,6 @@ pub mod gate;
 mod reader;
 mod survey;
 
+pub use act::{ActError, ActOn, act_message};
 pub(super) use reader::Adapters;
 pub use survey::survey;

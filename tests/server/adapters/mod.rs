@@ -1,5 +1,6 @@
 //! The job systems of others on real servers: which are found, what may be read of them, and what never runs.
 
+mod acted;
 mod each;
 mod found;
 mod hostile;

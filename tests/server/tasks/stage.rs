@@ -72,6 +72,10 @@ impl Stage {
         Self { info, limits, session: Some(session), digest, view }
     }
 
+    pub(crate) fn info(&self) -> &ConnInfo {
+        &self.info
+    }
+
     pub(crate) async fn client(&self) -> Client {
         support::open(&self.info).await.client
     }

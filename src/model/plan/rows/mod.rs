@@ -1,5 +1,6 @@
 //! What is done to rows of tables, and to leases in Redis.
 
+mod adapters;
 mod items;
 mod leases;
 mod published;
@@ -12,6 +13,7 @@ use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::text;
 
+pub use adapters::{jobs, other_leases};
 pub use items::items;
 pub use leases::leases;
 pub use published::{is_published, published};
@@ -60,6 +62,7 @@ pub(super) fn follow(index: &PlanIndex<'_>, what: &mut TargetKind) -> Option<Cha
         TargetKind::Task(target) => tasks::changed(index, target),
         TargetKind::Item(target) => items::changed(index, target),
         TargetKind::Published(target) => published::changed(index, target),
+        TargetKind::Adapter(target) => adapters::changed(index, target),
         // A recovery is planned by what the server was asked for, and compared by it.
         TargetKind::Session(_) | TargetKind::Execution { .. } => None,
     }

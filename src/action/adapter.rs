@@ -1,0 +1,77 @@
+//! Giving a job of another system back to it, and ending a lease of one.
+//!
+//! The statement is that of its adapter: it compares all that was seen, and what its system itself would ask before it did the same.
+
+use tokio_postgres::Client;
+
+use super::message::{Access, Unanswered, number, send, shown};
+use crate::model::adapter::ActionKind;
+use crate::model::plan::{AdapterTarget, Outcome};
+use crate::pg::adapters::{ActError, ActOn, act_message};
+use crate::pg::trust::TrustedOwners;
+
+/// What is going to be asked, in short.
+pub(super) fn short(target: &AdapterTarget) -> String {
+    let values = &target.values;
+    let (id, who) = (shown(Some(&values.id)), shown(values.who.as_deref()));
+    let since = values.since.map(|at| at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
+    let since = since.unwrap_or_else(|| "NULL".to_owned());
+    match target.kind {
+        ActionKind::Recover => format!(
+            "recover job {id} of {} if worker = {who} and attempt = {} and started_at = {since}",
+            target.source,
+            number(values.attempt)
+        ),
+        ActionKind::Unlock => {
+            format!("end lease {id} of {} if owner = {who} and acquired_at = {since}", target.source)
+        }
+    }
+}
+
+pub(super) async fn settle(
+    client: &Client,
+    target: &AdapterTarget,
+    owners: &TrustedOwners,
+) -> (Outcome, String) {
+    let on = ActOn {
+        adapter: &target.adapter,
+        installation: (target.oid, &target.prefix),
+        kind: target.kind,
+        values: &target.values,
+    };
+    let sql = match act_message(client, owners, on).await {
+        Ok(sql) => sql,
+        Err(ActError::Refused(why)) => return (Outcome::Refused, why),
+        Err(ActError::Unread(error)) => return (Outcome::Refused, format!("nothing was sent: {error}")),
+    };
+    match send(client, Access::ReadWrite, &sql).await {
+        Ok(rows) => changed(target, rows.len()),
+        Err(error) => refused(target, &error),
+    }
+}
+
+fn changed(target: &AdapterTarget, rows: usize) -> (Outcome, String) {
+    match rows {
+        0 => {
+            let words = match target.kind {
+                ActionKind::Recover => "it is another run now, or its worker is back, or its row is locked",
+                ActionKind::Unlock => "it is somebody else's now, or has ended",
+            };
+            (Outcome::Changed, words.to_owned())
+        }
+        1 => (Outcome::Done, target.then.to_string()),
+        many => (Outcome::Done, format!("{many} rows had this id, and all were changed: {}", target.then)),
+    }
+}
+
+fn refused(target: &AdapterTarget, error: &Unanswered) -> (Outcome, String) {
+    match error.code() {
+        Some("42501") => {
+            let grants = target.grants();
+            (Outcome::Forbidden, format!("{error}; what the role needs: {grants}"))
+        }
+        Some("55P03") => (Outcome::Refused, format!("its table is locked: {error}")),
+        Some(_) => (Outcome::Refused, error.to_string()),
+        None => (Outcome::Uncertain, format!("{error}: whether it was done is not known")),
+    }
+}

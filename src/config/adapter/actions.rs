@@ -1,0 +1,97 @@
+//! `[actions.recover]` and `[actions.unlock]`: what may be done to rows of the system.
+
+use toml::de::DeTable;
+
+use super::super::reader::{Reader, Value, get};
+use super::file::line;
+use super::queries::{Known, needs, template};
+use crate::model::Text;
+use crate::model::adapter::{Action, ActionKind, Proof};
+
+const KEYS: [&str; 7] = ["needs", "proof", "hold_key", "writes", "sql", "then", "late"];
+
+/// Both, where they are there.
+pub(super) fn actions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Action> {
+    let Some(section) = get(table, "actions").and_then(|value| reader.table("actions", value)) else {
+        return Vec::new();
+    };
+    reader.only(section, " in [actions]", &ActionKind::ALL.map(ActionKind::as_str));
+    let mut actions = Vec::new();
+    for kind in ActionKind::ALL {
+        let Some(value) = get(section, kind.as_str()) else { continue };
+        if let Some(table) = reader.table(kind.as_str(), value) {
+            actions.extend(action(reader, kind, value, table, known));
+        }
+    }
+    actions
+}
+
+fn action(
+    reader: &mut Reader<'_>,
+    kind: ActionKind,
+    at: Value<'_, '_>,
+    table: &DeTable<'_>,
+    known: &Known,
+) -> Option<Action> {
+    let section = format!("[actions.{}]", kind.as_str());
+    reader.only(table, &format!(" in {section}"), &KEYS);
+    let mut needed = |key: &str, example: &str| {
+        let value = get(table, key);
+        if value.is_none() {
+            reader.mistake(&at.span(), format!("{section} has no {key}: expected {key} = {example}"));
+        }
+        value
+    };
+    let sql = needed("sql", "\"UPDATE {TABLE} …\"");
+    let writes = needed("writes", "[\"TABLE\"]");
+    let then = needed("then", "\"what its system does then\"");
+    let proof = if kind == ActionKind::Recover { needed("proof", "[\"heartbeat\"]") } else { None };
+    let needs = needs(reader, table, known);
+    let proofs = proof.map(|value| proofs(reader, value)).unwrap_or_default();
+    let holds_key =
+        get(table, "hold_key").and_then(|value| reader.boolean("hold_key", value)).unwrap_or(false);
+    let late = get(table, "late").and_then(|value| line(reader, "late", value));
+    let writes = tables(reader, writes?, known);
+    let then = line(reader, "then", then?)?;
+    let sql_value = sql?;
+    let sql = template(reader, sql_value, known, Some(kind))?;
+    for key in writes.iter().filter(|key| !sql.tables().contains(key)) {
+        reader.mistake(&sql_value.span(), format!("writes names {{{key}}}, and sql does not"));
+    }
+    Some(Action { kind, needs, proofs, holds_key, writes, sql, then, late })
+}
+
+fn proofs(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Vec<Proof> {
+    let known: Vec<&str> =
+        Proof::ALL.into_iter().filter(|proof| *proof != Proof::None).map(Proof::as_str).collect();
+    let expected = format!("a list of {}", known.join(", "));
+    let Some(items) = value.get_ref().as_array() else {
+        reader.expected("proof", value, &expected);
+        return Vec::new();
+    };
+    let mut proofs = Vec::new();
+    for item in items {
+        match item.get_ref().as_str().and_then(Proof::named).filter(|proof| *proof != Proof::None) {
+            Some(proof) => proofs.push(proof),
+            None => reader.expected("proof", item, &expected),
+        }
+    }
+    proofs
+}
+
+/// Keys of tables.
+fn tables(reader: &mut Reader<'_>, value: Value<'_, '_>, known: &Known) -> Vec<Text> {
+    let expected = format!("a list of {}", known.tables().collect::<Vec<_>>().join(", "));
+    let Some(items) = value.get_ref().as_array().filter(|items| !items.is_empty()) else {
+        reader.expected("writes", value, &expected);
+        return Vec::new();
+    };
+    let mut keys = Vec::new();
+    for item in items {
+        match item.get_ref().as_str().filter(|key| known.tables().any(|one| one == *key)) {
+            Some(key) => keys.push(key.into()),
+            None => reader.expected("writes", item, &expected),
+        }
+    }
+    keys
+}

@@ -1,0 +1,280 @@
+//! Giving jobs of other systems back to them, and ending leases of theirs.
+
+use std::sync::Arc;
+
+use super::{filled, harmless, old, refused_whole};
+use crate::model::adapter::{
+    Action, ActionKind, Adapter, AdapterLease, InstallationRows, Job, JobRow, OtherLeaseRow, Part, Proof,
+    State, TermState, Values,
+};
+use crate::model::finding::Subject;
+use crate::model::plan::context::PlanIndex;
+use crate::model::plan::{
+    ActionPlan, AdapterTarget, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target,
+    TargetKind, Verb,
+};
+use crate::model::systems::TextId;
+use crate::text;
+
+/// What giving these jobs back does, in the order given.
+#[must_use]
+pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
+    each(context, Verb::Recover, chosen, Subject::Job, |index, id| {
+        let row = context.view.adapters.rows.iter().find(|row| row.id == id);
+        row.map(|row| job(index, row))
+    })
+}
+
+/// What ending these leases does, in the order given.
+#[must_use]
+pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
+    each(
+        context,
+        Verb::Unlock,
+        chosen,
+        |_| Subject::Section("adapters"),
+        |index, id| {
+            let row = context.view.adapters.leases.iter().find(|row| row.id == id);
+            row.map(|row| lease(index, row))
+        },
+    )
+}
+
+fn each(
+    context: &PlanContext<'_>,
+    verb: Verb,
+    chosen: &[TextId],
+    subject: impl Fn(TextId) -> Subject,
+    planned: impl Fn(&PlanIndex<'_>, TextId) -> Option<Result<PlannedTarget, Refused>>,
+) -> ActionPlan {
+    let mut plan = ActionPlan::new(verb);
+    let index = PlanIndex::of(context);
+    if let Some(refused) = refused_whole(index.as_ref()) {
+        plan.refused.push(refused);
+        return plan;
+    }
+    let Some(index) = index else { return plan };
+    let mut seen = Vec::new();
+    let mut rows = Vec::new();
+    for id in chosen {
+        if !seen.contains(id) {
+            seen.push(*id);
+            let gone = || Err(Refused::new("it", subject(*id), "is gone"));
+            rows.push(planned(&index, *id).unwrap_or_else(gone));
+        }
+    }
+    filled(plan, rows)
+}
+
+/// The statement of an adapter, where the config allows it.
+fn action(adapter: &Adapter, kind: ActionKind) -> Result<&Action, String> {
+    let title = &adapter.title;
+    let Some(action) = adapter.action(kind) else {
+        let help =
+            if kind == ActionKind::Recover { "; y copies what to type in its own console" } else { "" };
+        return Err(format!("locktop does not do that to {title}{help}"));
+    };
+    if !adapter.allows_actions {
+        return Err(format!(
+            "allow_actions = true in [adapters.{}] of the config allows it, which is off",
+            adapter.name
+        ));
+    }
+    Ok(action)
+}
+
+fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
+    let words = row.job.name.as_deref().unwrap_or("job");
+    let name = harmless(&format!("{words} {} of {}", row.job.id, row.source));
+    let subject = Subject::Job(row.id);
+    let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
+    let Some(rows) = index.snapshot.adapters.get(row.place) else { return Err(refused("is gone".into())) };
+    let adapter = &rows.installation.adapter;
+    if !row.judged.state.is_lost() {
+        return Err(refused(format!(
+            "is {}: only a job that has lost its worker is given back",
+            row.judged.state.as_str()
+        )));
+    }
+    let action = action(adapter, ActionKind::Recover).map_err(refused)?;
+    if !action.proofs.contains(&row.judged.proof) {
+        let back = row.comes_back.as_deref().map(|back| format!(": {back}")).unwrap_or_default();
+        return Err(refused(format!(
+            "is known to be lost by {} alone, and is left to its system{back}",
+            row.judged.proof.as_str()
+        )));
+    }
+    let values = values(&row.job);
+    missing(action, &values).map_err(refused)?;
+    let mut cautions = cautions(index, rows, row, action);
+    cautions.sort_by_key(|caution| caution.kind);
+    let target = target(rows, action, row.source.clone(), values);
+    let does = format!("give it back to {}", row.source);
+    Ok(PlannedTarget {
+        target: Target { what: TargetKind::Adapter(target), name, subject },
+        does: harmless(&does),
+        facts: facts(index, row, action),
+        effect: None,
+        cautions,
+        lease: None,
+        work: None,
+        change: None,
+    })
+}
+
+/// What was seen of a run.
+fn values(job: &Job) -> Values {
+    Values {
+        id: job.id.clone(),
+        who: job.worker.clone(),
+        attempt: job.attempt,
+        since: job.started_at,
+        until: None,
+        key: job.key,
+    }
+}
+
+fn missing(action: &Action, values: &Values) -> Result<(), String> {
+    match action.sql.values().find(|value| !values.has(*value)) {
+        None => Ok(()),
+        Some(value) => Err(format!(
+            "its row does not say its {}, and without that the next run would be taken for this one",
+            value.as_str()
+        )),
+    }
+}
+
+fn target(
+    rows: &InstallationRows,
+    action: &Action,
+    source: crate::model::Text,
+    values: Values,
+) -> AdapterTarget {
+    let installation = &rows.installation;
+    AdapterTarget {
+        adapter: Arc::clone(&installation.adapter),
+        source,
+        oid: installation.oid,
+        prefix: installation.prefix.clone(),
+        tables: action.writes.iter().filter_map(|key| installation.tables.get(key).cloned()).collect(),
+        kind: action.kind,
+        then: action.then.clone(),
+        values,
+    }
+}
+
+fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action: &Action) -> Vec<Caution> {
+    let read = rows.jobs.get(&row.part);
+    let stale = read.and_then(|read| old(index, read.section.error.as_ref(), read.section.taken_at));
+    let mut cautions: Vec<Caution> = stale.into_iter().collect();
+    let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
+    let words = match (row.judged.state, row.judged.proof) {
+        (State::Orphan, Proof::Lock) => "its lock is free, its process may be at work still",
+        (_, Proof::Heartbeat) => "its worker is only silent, and may be at work still",
+        (_, Proof::Absent) => "its worker is not listed, and may be at work still",
+        _ => "who has it is not known, and may be at work still",
+    };
+    cautions.push(Caution::new(CautionKind::Owner, harmless(&format!("{words}{late}"))));
+    cautions
+}
+
+fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
+    let mut facts = vec![format!("{} by {}", row.judged.state.as_str(), row.judged.proof.as_str())];
+    if let Some(worker) = row.worker.as_deref() {
+        facts.push(format!("worker {worker}"));
+    }
+    if let Some(started) = row.job.started_at {
+        facts.push(format!("started {} ago", index.age_text(started)));
+    }
+    if let Some(attempt) = row.job.attempt {
+        let of = row.job.max_attempts.map(|most| format!(" of {most}")).unwrap_or_default();
+        facts.push(format!("attempt {attempt}{of}"));
+    }
+    if let Some(back) = &row.comes_back {
+        facts.push(format!("left alone it comes back {back}"));
+    }
+    facts.push(format!("given back: {}", action.then));
+    facts.iter().map(|fact| harmless(fact)).collect()
+}
+
+fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Refused> {
+    let (place, at) = row.place;
+    let rows = index.snapshot.adapters.get(place);
+    let found = rows.and_then(|rows| Some((rows, rows.leases.section.rows.get(at)?)));
+    let subject = Subject::Section("adapters");
+    let Some((rows, lease)) = found else { return Err(Refused::new("a lease", subject, "is gone")) };
+    let name = harmless(&format!("lease {} of {}", lease.id, row.source));
+    let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
+    match row.state {
+        TermState::Held => {}
+        TermState::Over => return Err(refused("has ended: whoever asks next gets it".into())),
+        TermState::Free => return Err(refused("nobody has it".into())),
+        TermState::Unknown => return Err(refused("its row does not say whether somebody has it".into())),
+    }
+    let action = action(&rows.installation.adapter, ActionKind::Unlock).map_err(refused)?;
+    let values = lease_values(lease);
+    missing(action, &values).map_err(refused)?;
+    let mut cautions: Vec<Caution> =
+        old(index, rows.leases.section.error.as_ref(), rows.leases.section.taken_at).into_iter().collect();
+    let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
+    let words = format!("its owner may be at work, and this does not stop it{late}");
+    cautions.push(Caution::new(CautionKind::Owner, harmless(&words)));
+    cautions.sort_by_key(|caution| caution.kind);
+    let mut facts = vec![format!("owner {}", lease.owner.as_deref().unwrap_or("unknown"))];
+    facts.extend(lease.acquired_at.map(|at| format!("taken {} ago", index.age_text(at))));
+    facts.push(match row.left {
+        Some(left) => format!("ends by itself in {}", text::duration(left)),
+        None => "never ends by itself".to_owned(),
+    });
+    Ok(PlannedTarget {
+        does: harmless(&format!("end it: {}", action.then)),
+        target: Target {
+            what: TargetKind::Adapter(target(rows, action, row.source.clone(), values)),
+            name,
+            subject,
+        },
+        facts: facts.iter().map(|fact| harmless(fact)).collect(),
+        effect: None,
+        cautions,
+        lease: None,
+        work: None,
+        change: None,
+    })
+}
+
+fn lease_values(lease: &AdapterLease) -> Values {
+    Values {
+        id: lease.id.clone(),
+        who: lease.owner.clone(),
+        attempt: None,
+        since: lease.acquired_at,
+        until: lease.expires_at,
+        key: None,
+    }
+}
+
+/// How a row has changed since it was chosen.
+pub(super) fn changed(index: &PlanIndex<'_>, target: &AdapterTarget) -> Option<Change> {
+    let rows = index
+        .snapshot
+        .adapters
+        .iter()
+        .find(|rows| rows.installation.oid == target.oid && rows.installation.prefix == target.prefix)?;
+    let (is_stale, is_cut, now) = match target.kind {
+        ActionKind::Recover => {
+            let read = rows.jobs.get(&Part::Running)?;
+            let job = read.section.rows.iter().find(|job| job.id == target.values.id);
+            (read.section.error.is_some(), read.is_cut, job.map(values))
+        }
+        ActionKind::Unlock => {
+            let read = &rows.leases;
+            let lease = read.section.rows.iter().find(|lease| lease.id == target.values.id);
+            (read.section.error.is_some(), read.is_cut, lease.map(lease_values))
+        }
+    };
+    match now {
+        _ if is_stale => None,
+        None => (!is_cut).then_some(Change::Gone),
+        Some(now) => (now != target.values).then_some(Change::OtherRow),
+    }
+}

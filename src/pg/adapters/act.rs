@@ -1,0 +1,133 @@
+//! The message that acts on a row of another system.
+//!
+//! Everything is looked up anew on the connection that acts: which tables these are, whose, and with which columns. Then they are locked by
+//! name and looked at again, with what their triggers run, in the transaction of the statement. The statement names all that was seen
+//! of the row, and changes nothing where that has changed.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use postgres_protocol::escape::escape_literal;
+use tokio_postgres::Client;
+
+use super::find::{Found, find};
+use super::frame::{filled, source};
+use crate::model::adapter::{Action, ActionKind, Adapter, Value, Values};
+use crate::model::lock_key::LockKey;
+use crate::pg::poll::SectionError;
+use crate::pg::scope::Scope;
+use crate::pg::trust::{MARK, TrustedOwners};
+
+/// Which row, of which installation.
+#[derive(Debug, Clone, Copy)]
+pub struct ActOn<'a> {
+    /// The system.
+    pub adapter: &'a Arc<Adapter>,
+    /// The OID of the first table of the installation, and what stands before or behind the names of its tables.
+    pub installation: (u32, &'a str),
+    /// What is done.
+    pub kind: ActionKind,
+    /// The row, as it was seen.
+    pub values: &'a Values,
+}
+
+/// Why nothing can be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum ActError {
+    /// The catalogs could not be read.
+    #[error(transparent)]
+    Unread(#[from] SectionError),
+    /// What is there is not what was seen, or may not be touched.
+    #[error("{0}")]
+    Refused(String),
+}
+
+fn refused<T>(why: impl Into<String>) -> Result<T, ActError> {
+    Err(ActError::Refused(why.into()))
+}
+
+/// The statements that act, for one transaction that writes: each row that comes back is one that was changed.
+///
+/// # Errors
+/// When the installation is not there any more, is not to be read, or its version lacks what the statement needs.
+pub async fn act_message(client: &Client, owners: &TrustedOwners, on: ActOn<'_>) -> Result<String, ActError> {
+    let adapters = [Arc::clone(on.adapter)];
+    let all = find(client, owners, Scope::Own, &adapters).await?;
+    let (oid, prefix) = on.installation;
+    let found = all.iter().find(|found| found.oid() == oid && *found.prefix == *prefix);
+    let Some(found) = found else { return refused("its tables are not there any more") };
+    if let Some(reason) = &found.refused {
+        return refused(&**reason);
+    }
+    let Some(action) = on.adapter.action(on.kind) else {
+        return refused("its adapter has no statement for that");
+    };
+    if !found.has(&action.needs) {
+        return refused("this version of it lacks a column that the statement needs");
+    }
+    message(owners, found, action, on.values)
+}
+
+fn message(
+    owners: &TrustedOwners,
+    found: &Found,
+    action: &Action,
+    values: &Values,
+) -> Result<String, ActError> {
+    let mut sql = String::new();
+    let mut guards = String::new();
+    for key in action.sql.tables() {
+        let Some(table) = found.tables.get(key) else { return refused("a table that it names is not there") };
+        let is_written = action.writes.contains(key);
+        let mode = if is_written { "ROW EXCLUSIVE" } else { "ACCESS SHARE" };
+        let _ = writeln!(sql, "LOCK TABLE {} IN {mode} MODE;", source(table));
+        let (schema, name) = (escape_literal(&table.schema), escape_literal(&table.name));
+        let _ =
+            writeln!(guards, "{};", owners.table_guard(&table.oid.to_string(), &schema, &name, is_written));
+    }
+    sql.push_str(&guards);
+    let _ = writeln!(sql, "{};", owners.locked_guard());
+    // Some of its workers take none.
+    if let Some(key) = values.key.filter(|_| action.holds_key) {
+        let held = "its advisory lock is held: a worker may be at it";
+        // A cast of a constant would be made when the statement is planned, whoever has the lock.
+        let late = "pg_catalog.left(pg_catalog.clock_timestamp()::pg_catalog.text, 0)";
+        let _ =
+            writeln!(sql, "SELECT ('{MARK}{held}' || {late})::pg_catalog.int4 WHERE NOT {};", try_lock(key));
+    }
+    let Some(statement) = filled(found, &action.sql, Some(values)) else {
+        let missing =
+            action.sql.values().find(|value| !values.has(*value)).map_or("something", Value::as_str);
+        return refused(format!(
+            "its row does not say its {missing}, and without that the next run would be taken for this one"
+        ));
+    };
+    let _ = write!(sql, "{statement} RETURNING 'done'::pg_catalog.text");
+    Ok(sql)
+}
+
+fn try_lock(key: LockKey) -> String {
+    match key {
+        LockKey::Bigint(key) => format!("pg_catalog.pg_try_advisory_xact_lock('{key}'::pg_catalog.int8)"),
+        LockKey::Pair(class, object) => format!(
+            "pg_catalog.pg_try_advisory_xact_lock('{class}'::pg_catalog.int4, '{object}'::pg_catalog.int4)"
+        ),
+    }
+}
+
+/// A value of a row in SQL; none where the row did not say it.
+pub(super) fn literal(values: &Values, value: Value) -> Option<String> {
+    let time = |at: Option<crate::model::Timestamp>| {
+        let text = at?.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+        Some(format!("'{text}'::pg_catalog.timestamptz"))
+    };
+    match value {
+        Value::Id => Some(format!("{}::pg_catalog.text", escape_literal(&values.id))),
+        Value::Worker | Value::Owner => {
+            values.who.as_deref().map(|who| format!("{}::pg_catalog.text", escape_literal(who)))
+        }
+        Value::Attempt => values.attempt.map(|attempt| format!("'{attempt}'::pg_catalog.int8")),
+        Value::StartedAt | Value::AcquiredAt => time(values.since),
+        Value::ExpiresAt => time(values.until),
+    }
+}
