@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs the job systems whose real workers the long tests of adapters run, from npm and PyPI, at the versions that the adapters were made for.
+# Installs the job systems whose real workers the long tests of adapters run, from npm, PyPI and (as root) Debian,
+# at the versions that the adapters were made for.
 #
 #     tests/systems/install.sh DIRECTORY
 #
@@ -55,3 +56,17 @@ python_system() {
 
 python_system procrastinate "procrastinate==3.10.0 psycopg[binary]" procrastinate
 python_system dbos "dbos==3.4.0" dbos
+
+# A package of Debian.
+has_delayed_job() {
+    command -v ruby >/dev/null && ruby -e 'require "pg"; require "delayed_job_active_record"' >/dev/null 2>&1
+}
+if ! has_delayed_job && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+    export DEBIAN_FRONTEND=noninteractive
+    failed=$(apt-get install -qqy --no-install-recommends ruby-pg ruby-delayed-job-active-record </dev/null 2>&1 | tail -n 1)
+fi
+if has_delayed_job; then
+    echo "delayed_job $(command -v ruby)"
+else
+    echo "delayed_job missing ${failed:-the gems pg and delayed_job_active_record are not installed}"
+fi

@@ -1,6 +1,6 @@
 //! Real systems with real workers, of which some are killed and some only stopped: what is told of their jobs, before the systems' own limits
-//! and after them, and whether what `y` copies does what it should. Of a worker that is stopped nobody may say that it is gone. They come from npm and
-//! `PyPI`, by `tests/systems/install.sh`, and take a minute: only where `LOCKTOP_LONG` is set.
+//! and after them, and whether what `y` copies does what it should. Of a worker that is stopped nobody may say that it is gone. They come from npm,
+//! `PyPI` and Debian, by `tests/systems/install.sh`, and take a minute: only where `LOCKTOP_LONG` is set.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -288,4 +288,24 @@ async fn dbos() {
         .await;
     second.signal(Signal::STOP);
     system.still_told("Hang", "unknown", "none").await;
+}
+
+#[tokio::test]
+async fn delayed_job() {
+    const FILE: &str = "delayed_job.rb";
+    let Some(mut system) = System::new("delayed_job").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    first.kill();
+    system.watched(Some(("max_run_time", 5.0))).await;
+    let lost = system.told("Hang", "lost", "lease").await;
+    assert!(lost.comes_back.unwrap().starts_with("when a worker next looks"));
+    system.run(FILE, &["type", &lost.advice.unwrap()]);
+    system.told("Hang", "due", "none").await;
+    let second = system.work(FILE, &["work"]).await;
+    second.signal(Signal::STOP);
+    system.told("Hang", "lost", "lease").await;
+    // What a third one does by itself.
+    let _third = system.work(FILE, &["work"]).await;
+    system.told("Hang", "running", "lease").await;
 }
