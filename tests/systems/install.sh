@@ -7,6 +7,7 @@
 # Prints a line for each: its name and the program that runs its workers, or its name, "missing" and why. What is there already stays.
 set -u
 directory=${1:?a directory}
+systems=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$directory" && cd "$directory" || exit 1
 directory=$(pwd)
 
@@ -57,16 +58,36 @@ python_system() {
 python_system procrastinate "procrastinate==3.10.0 psycopg[binary]" procrastinate
 python_system dbos "dbos==3.4.0" dbos
 
-# A package of Debian.
+# PACKAGE...: of Debian, as root.
+debian_install() {
+    if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+        DEBIAN_FRONTEND=noninteractive apt-get install -qqy --no-install-recommends "$@" </dev/null 2>&1 | tail -n 1
+    fi
+}
+
 has_delayed_job() {
     command -v ruby >/dev/null && ruby -e 'require "pg"; require "delayed_job_active_record"' >/dev/null 2>&1
 }
-if ! has_delayed_job && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    export DEBIAN_FRONTEND=noninteractive
-    failed=$(apt-get install -qqy --no-install-recommends ruby-pg ruby-delayed-job-active-record </dev/null 2>&1 | tail -n 1)
-fi
+failed=
+has_delayed_job || failed=$(debian_install ruby-pg ruby-delayed-job-active-record)
 if has_delayed_job; then
     echo "delayed_job $(command -v ruby)"
 else
     echo "delayed_job missing ${failed:-the gems pg and delayed_job_active_record are not installed}"
+fi
+
+# The worker's own program beside the packages; what runs it takes the place of the file that it is given.
+jars=/usr/share/java
+classes=$jars/quartz2.jar:$jars/postgresql.jar:$jars/slf4j-api.jar:$jars/slf4j-nop.jar:$jars/c3p0.jar:$directory/quartz
+has_quartz() {
+    command -v javac >/dev/null && [ -f "$jars/quartz2.jar" ] && [ -f "$jars/postgresql.jar" ] && [ -f "$jars/slf4j-nop.jar" ] && [ -f "$jars/c3p0.jar" ]
+}
+failed=
+has_quartz || failed=$(debian_install openjdk-17-jdk-headless libquartz2-java libpostgresql-jdbc-java)
+if has_quartz && failed=$(mkdir -p quartz && javac -cp "$classes" -d quartz "$systems/QuartzWork.java" 2>&1); then
+    printf '#!/bin/sh\nshift\nexec java -cp %s QuartzWork "$@"\n' "$classes" >quartz/run
+    chmod +x quartz/run
+    echo "quartz $directory/quartz/run"
+else
+    echo "quartz missing ${failed:-Java or the packages of Debian are not installed}"
 fi

@@ -66,6 +66,36 @@ async fn several_schemas_are_several_installations_each_with_its_own_version() {
     assert!(found[0].choice(Part::Paused).is_none(), "without its settings");
 }
 
+/// Five systems in one database, two of them twice: each is told from the others.
+#[tokio::test]
+async fn many_systems_stand_beside_each_other() {
+    let tables = [
+        include_str!("tables/pg_boss.sql"),
+        include_str!("tables/pg_boss_10.sql"),
+        include_str!("tables/graphile_worker.sql"),
+        include_str!("tables/dbos.sql"),
+        include_str!("tables/pgmq.sql"),
+        include_str!("tables/delayed_job.sql"),
+        "CREATE SCHEMA two; CREATE TABLE two.delayed_jobs (LIKE delayed_jobs INCLUDING ALL);",
+    ];
+    let info = database(&tables.concat()).await;
+    let found = found(&info, &all()).await;
+    let mut labels: Vec<_> = found.iter().map(|one| (one.label(), one.version.as_deref())).collect();
+    labels.sort();
+    let expected = [
+        ("DBOS", Some("migration 125")),
+        ("Delayed Job", None),
+        ("Delayed Job two", None),
+        ("Graphile Worker", Some("migration 20")),
+        ("pg-boss", Some("schema 46")),
+        ("pg-boss boss", Some("schema 24")),
+        ("pgmq mail", None),
+        ("pgmq parted", None),
+    ];
+    assert_eq!(labels, expected.map(|(label, version)| (label.to_owned(), version)));
+    assert!(found.iter().all(|one| one.refused.is_none() && used(one).len() >= 4), "{found:?}");
+}
+
 const SMALL: &str = r#"
 format = 1
 name = "small"

@@ -43,7 +43,14 @@ async fn scans(client: &Client, table: &str) -> i64 {
         client.query_one(others, &[]).await.unwrap().get::<_, i64>(0) == 0
     })
     .await;
-    client.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
+    // Up to 14 a process of its own counts, and tells it by files of a time.
+    let ended: String = client.query_one("SELECT clock_timestamp()::text", &[]).await.unwrap().get(0);
+    let fresh = "SELECT coalesce(pg_stat_get_snapshot_timestamp() > $1::text::timestamptz, true)";
+    support::wait_until("what they did to be counted", async || {
+        client.batch_execute("SELECT pg_stat_clear_snapshot()").await.unwrap();
+        client.query_one(fresh, &[&ended]).await.unwrap().get(0)
+    })
+    .await;
     let sql = "SELECT seq_scan FROM pg_stat_user_tables WHERE relid = $1::text::regclass";
     client.query_one(sql, &[&table]).await.unwrap().get(0)
 }

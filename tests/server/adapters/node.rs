@@ -1,5 +1,7 @@
 //! Rows of each state of the systems of Node: pg-boss and Graphile Worker.
 
+use locktop::model::view::View;
+
 use super::states::{expected, looked, stage, told};
 use super::{Part, all, are_read, database, info_of, one, run, server, support};
 
@@ -49,6 +51,25 @@ async fn pg_boss() {
     );
     let failed = one["jobs"].as_array().unwrap().iter().find(|job| job["state"] == "failed").unwrap();
     assert_eq!(failed["error"], "job timed out");
+}
+
+/// One who has locked a part keeps nobody waiting: what he has locked is seen at the poll.
+#[tokio::test]
+async fn a_locked_part_is_left_in_peace() {
+    let rows = "INSERT INTO pgboss.queue (name) VALUES ('q'); INSERT INTO pgboss.job (name, state, started_on) VALUES ('q', 'active', now());";
+    let mut stage = stage(&format!("{PG_BOSS}{rows}")).await;
+    assert_eq!(stage.look().await.adapters.rows.len(), 1);
+    let other = stage.client().await;
+    other.batch_execute("BEGIN; LOCK TABLE pgboss.jfeed IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let error = |view: &View| {
+        let rows = &view.snapshot.as_ref().unwrap().adapters[0];
+        rows.jobs[&Part::Running].section.error.clone()
+    };
+    stage.look_until("the part not to be read", |view| error(view).is_some()).await;
+    let told = error(stage.view()).unwrap();
+    assert!(told.contains("is locked"), "{told}");
+    other.batch_execute("ROLLBACK").await.unwrap();
+    stage.look_until("the part to be read again", |view| error(view).is_none()).await;
 }
 
 /// Before schema 46 no index has the active jobs: of a large table they are not read, and the reason is told.

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::net::{Shutdown, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -67,7 +69,12 @@ impl System {
             .await;
         let (database, port): (String, String) = row.map(|row| (row.get(0), row.get(1))).unwrap();
         let directory = server().await.socket_dir().display();
-        let url = format!("postgresql://postgres@/{database}?host={directory}&port={port}&sslmode=disable");
+        let url = if name == "quartz" {
+            let port = port_before(server().await.socket_dir().join(format!(".s.PGSQL.{port}")));
+            format!("jdbc:postgresql://127.0.0.1:{port}/{database}?sslmode=disable")
+        } else {
+            format!("postgresql://postgres@/{database}?host={directory}&port={port}&sslmode=disable")
+        };
         Some(Self { name, program, url, stage })
     }
 
@@ -151,6 +158,28 @@ impl System {
 /// When the jobs that run were read.
 fn read_at(view: &View) -> Option<Timestamp> {
     view.snapshot.as_ref()?.adapters.first()?.jobs.get(&Part::Running)?.section.taken_at
+}
+
+/// A port of this machine behind which a socket is: the driver of Java knows no sockets of files.
+fn port_before(socket: PathBuf) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().map_while(Result::ok) {
+            let server = UnixStream::connect(&socket).unwrap();
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+            let (mut from, mut to) = (server, client);
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    port
 }
 
 /// A process that works.
@@ -308,4 +337,26 @@ async fn delayed_job() {
     // What a third one does by itself.
     let _third = system.work(FILE, &["work"]).await;
     system.told("Hang", "running", "lease").await;
+}
+
+#[tokio::test]
+async fn quartz() {
+    const FILE: &str = "QuartzWork.java";
+    const JOB: &str = "DEFAULT.Hang";
+    let Some(mut system) = System::new("quartz").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["one"]).await;
+    system.watched(None).await;
+    let row = system.told(JOB, "running", "heartbeat").await;
+    assert_eq!((row.worker.as_deref(), row.job.note.as_deref()), (Some("one"), Some("requests recovery")));
+    first.kill();
+    // It checked in each second, and is gone 7.5 s after the one that it missed.
+    system.told(JOB, "lost", "heartbeat").await;
+    let second = system.work(FILE, &["two"]).await;
+    let row = system.told(JOB, "running", "heartbeat").await;
+    assert_eq!(row.worker.as_deref(), Some("two"), "it is run again, as it asked for");
+    second.signal(Signal::STOP);
+    system.told(JOB, "lost", "heartbeat").await;
+    second.signal(Signal::CONT);
+    system.told(JOB, "running", "heartbeat").await;
 }
