@@ -52,18 +52,24 @@ fn behind(
     };
     is_new(root);
     let mut found = Vec::new();
-    let mut todo = Vec::new();
+    let mut go = |from: Vec<usize>, number: usize| {
+        let mut todo: Vec<usize> = from.into_iter().filter(|node| is_new(*node)).collect();
+        while let Some(node) = todo.pop() {
+            if node < index.len() {
+                found.push((index.party(node), number));
+            }
+            todo.extend(net.backward.of(node).iter().copied().filter(|next| is_new(*next)));
+        }
+    };
     for (number, modes) in index.holds(root) {
         let (Some(queue), Some(members)) = (queues.get(*number), index.members(*number)) else { continue };
         let waiting = members.waiters.iter().zip(&queue.waiters);
         let stopped = waiting.filter(|(_, waiter)| waiter.mode.conflicts_with(*modes));
-        todo.extend(stopped.map(|(group, _)| *group).filter(|group| is_new(*group)));
-        while let Some(node) = todo.pop() {
-            if node < index.len() {
-                found.push((index.party(node), *number));
-            }
-            todo.extend(net.backward.of(node).iter().copied().filter(|next| is_new(*next)));
-        }
+        go(stopped.map(|(group, _)| *group).collect(), *number);
+    }
+    // Who stands in a queue with nobody in the way is about to be granted the lock.
+    if let Some((number, _)) = index.waits(root).first() {
+        go(net.backward.of(root).to_vec(), *number);
     }
     found
 }
