@@ -72,6 +72,8 @@ struct Open {
     key: Arc<Key>,
     /// When the last of its statements began that was told.
     told: Option<Timestamp>,
+    /// What was done to one of those who wait for each other.
+    note: Option<Text>,
 }
 
 /// A wait, as it was at the last look.
@@ -188,6 +190,14 @@ impl Counter {
         if self.acted.len() >= ACTIONS {
             self.acted.remove(0);
         }
+        let wait = self.waits.get(&Party::Backend(session.pid));
+        let behind = wait.map(|wait| wait.behind.as_slice()).unwrap_or_default();
+        let of_circle = self.open.iter_mut().filter(|(identity, open)| {
+            identity.cause == Cause::Circle && behind.iter().any(|share| share.episode == open.number)
+        });
+        for (_, open) in of_circle {
+            open.note = Some(harmless(words));
+        }
         self.acted.push((session, harmless(words)));
     }
 
@@ -296,7 +306,7 @@ impl Counter {
             lock: Text::clone(&key.lock),
             at: begin,
         });
-        self.open.insert(identity, Open { number, begin, look: looks, state, key, told: None });
+        self.open.insert(identity, Open { number, begin, look: looks, state, key, told: None, note: None });
         number
     }
 
@@ -368,8 +378,11 @@ fn causes(graph: &WaitGraph) -> Vec<(Party, Vec<(Cause, usize)>)> {
             while let Some(parent) = top.parent.and_then(|parent| nodes.get(parent)) {
                 top = parent;
             }
-            let cause = if top.cycle.is_some() { Cause::Circle } else { Cause::Nobody };
-            causes.push((cause, queue));
+            // A circle is one episode, by the lock that its longest wait is for.
+            causes.push(match (top.cycle, top.waits) {
+                (Some(_), Some((first, _))) => (Cause::Circle, first),
+                _ => (Cause::Nobody, queue),
+            });
         }
     }
     all
@@ -457,6 +470,9 @@ fn ending(
 ) -> (Ending, Text) {
     if let Some((_, words)) = acted.iter().rev().find(|(session, _)| is_of(identity, *session)) {
         return (Ending::Action, Text::clone(words));
+    }
+    if let Some(note) = &open.note {
+        return (Ending::Action, Text::clone(note));
     }
     let broken = deadlocks.broken.iter().filter(|broken| broken.at >= open.begin);
     let is_part = |parties: &[Party]| match identity.cause {

@@ -194,6 +194,45 @@ fn an_episode_says_how_it_ended() {
     assert!(noted.note.starts_with("terminate 141") && !noted.note.contains('\u{1b}'));
 }
 
+/// Sessions wait for each other for three looks; then somebody ends one of them, or the server does.
+fn circle(acted: bool) -> (Ending, String) {
+    let mut looks = Looks::default();
+    for second in 0..9 {
+        let mut builder = Builder { now: f64::from(second), ..Builder::default() };
+        for (pid, other) in [(1, 2), (2, 1)] {
+            builder.session(pid, "app@web", State::Active, 5.0, "UPDATE");
+            builder.lock(pid, relation(1), LockMode::AccessShare, None);
+            if second < 3 {
+                builder.lock(pid, advisory(40 + i64::from(pid)), LockMode::Exclusive, None);
+                builder.lock(
+                    pid,
+                    advisory(40 + i64::from(other)),
+                    LockMode::Exclusive,
+                    Some(5.0 + builder.now),
+                );
+            }
+        }
+        let mut snapshot = builder.snapshot();
+        let server = &mut Arc::make_mut(&mut snapshot.server.rows)[0];
+        server.deadlocks_of = [1].into();
+        server.deadlocks = if second < 3 || acted { 3 } else { 4 };
+        if second == 3 && acted {
+            let session = BackendId { pid: 2, backend_start: Some(at(-3600.0)) };
+            looks.counter.acted(session, "terminate 2 done");
+        }
+        looks.see(&snapshot);
+    }
+    let episode = &looks.blame.table.episodes[0];
+    assert_eq!((episode.pid, &*episode.who), (0, "sessions that wait for each other"));
+    (episode.ending, episode.note.to_string())
+}
+
+#[test]
+fn a_deadlock_is_broken_by_the_server_or_by_somebody() {
+    assert_eq!(circle(false), (Ending::Deadlock, String::new()));
+    assert_eq!(circle(true), (Ending::Action, "terminate 2 done".to_owned()));
+}
+
 /// What held the lock is mostly not what is seen when others wait.
 #[test]
 fn the_statements_of_a_transaction_are_remembered() {

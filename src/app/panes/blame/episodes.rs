@@ -8,7 +8,6 @@
 
 use crate::app::context::Context;
 use crate::app::line::Tone;
-use crate::app::panes::cell::fit_names;
 use crate::app::panes::column::Columns;
 use crate::app::panes::definition::{Definition, Read};
 use crate::app::panes::events::time;
@@ -68,7 +67,7 @@ static COLUMNS: Columns<Episodes> = Columns {
         }),
         Column::text(("WHO", "who", "role@application"), (12, 22), |episode, _| Some(&*episode.who)),
         Column::cell(("ON", "on", "what others waited for"), (10, 20), |episode, _, room| {
-            Cell::plain(fit_names(episode.lock.to_string(), room))
+            Cell::plain(super::lock(&episode.lock, room))
         }),
         Column::cell(("ENDED", "ended", "how it ended"), (12, 0), |episode, context, _| {
             ended(context, episode)

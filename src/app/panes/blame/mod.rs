@@ -123,9 +123,18 @@ fn share(context: &Context<'_>, row: &blame::Row) -> f64 {
     if total > 0.0 { (row.sums.seconds / total).clamp(0.0, 1.0) } else { 0.0 }
 }
 
+/// What is locked, where there is little room without what most begin with.
+fn lock(name: &str, room: u16) -> String {
+    let name = fit_names(name.to_owned(), room);
+    match name.strip_prefix("rows of ") {
+        Some(table) if text::width(&name) > usize::from(room) => table.to_owned(),
+        _ => name,
+    }
+}
+
 /// `accounts +2`
 fn on(row: &blame::Row, room: u16) -> String {
-    let name = fit_names(row.on.to_string(), room);
+    let name = lock(&row.on, room);
     if row.more == 0 {
         return name;
     }
