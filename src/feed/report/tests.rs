@@ -140,6 +140,34 @@ fn a_part_has_what_was_waited_in_it() {
     assert!((sum - both.blame.total(Span::All).seconds).abs() < 1e-6);
 }
 
+/// T1, with `LOCKTOP_LONG=1 cargo test --release --lib feed::report -- --nocapture`: how long the report of an hour takes.
+#[test]
+#[expect(clippy::print_stdout, reason = "the figures of the long run")]
+fn an_hour_is_reported() {
+    let is_long = std::env::var_os("LOCKTOP_LONG").is_some();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hour.ltr");
+    record(&path, 0..if is_long { 3600 } else { 200 }, |second| {
+        let mut scene = sample::blame(second % 180);
+        let crowd = sample::crowd(100, 400, f64::from(second));
+        scene.now = f64::from(second);
+        scene.backends.extend(crowd.backends);
+        scene.locks.extend(crowd.locks);
+        scene
+    });
+    let bytes = path.metadata().unwrap().len();
+    let started = crate::clock::monotonic();
+    let mut recording = Recording::open(&path).unwrap();
+    let looks = recording.moments().len();
+    let report = of(&mut recording, 0..looks, None).unwrap();
+    let (page, text) = (html(&report, STYLE), markdown(&report, STYLE));
+    assert!(page.len() <= LARGEST && text.len() <= LARGEST && report.damaged == 0);
+    if is_long {
+        let took = started.elapsed().as_secs_f64();
+        println!("{looks} looks in {bytes} bytes: {took:.2} s, {} bytes of HTML", page.len());
+    }
+}
+
 #[test]
 fn what_nobody_saw_is_said() {
     let times: Vec<_> = [0.0, 1.0, 2.5, 60.0, 61.0].map(at).into();

@@ -81,7 +81,8 @@ struct Open {
 struct Wait {
     tag: LockTag,
     start: Option<Timestamp>,
-    is_long: bool,
+    /// All of it, whoever it is blamed on.
+    whole: Share,
     behind: Vec<Share>,
 }
 
@@ -92,6 +93,8 @@ struct Share {
     part: f64,
     /// It was seen at more than one look.
     is_long: bool,
+    /// The square of the error that it brought with it.
+    error: f64,
 }
 
 /// What an episode costs at a look, in shares of waits.
@@ -100,7 +103,7 @@ struct Sum {
     parts: f64,
     blocked: u32,
     begun: u64,
-    /// In squares of the time since the look before.
+    /// In squares of seconds.
     variance: f64,
     /// What ended since the look before, of waits that were seen once, and of others: the sum of the shares, and of their squares.
     short: (f64, f64),
@@ -110,17 +113,18 @@ struct Sum {
 impl Sum {
     /// A wait is seen so many times, or once more: how far off that is depends on where the looks fall, so the error of one that is
     /// seen once is at most the time between two looks, and of another half of it.
-    fn see(&mut self, part: f64, before: Option<Share>) {
+    fn see(&mut self, part: f64, before: Option<Share>, seconds: f64) -> f64 {
         self.parts += part;
         self.blocked += 1;
-        match before {
-            None => {
-                self.begun += 1;
-                self.variance += part * part;
-            }
-            Some(share) if !share.is_long => self.variance -= 0.75 * share.part * share.part,
-            Some(_) => {}
-        }
+        let whole = (part * seconds) * (part * seconds);
+        let (error, known) = match before {
+            None => (whole, 0.0),
+            Some(share) if !share.is_long => (whole / 4.0, share.error),
+            Some(share) => (share.error, share.error),
+        };
+        self.begun += u64::from(before.is_none());
+        self.variance += error - known;
+        error
     }
 
     fn end(&mut self, part: f64, is_long: bool) {
@@ -132,10 +136,10 @@ impl Sum {
     /// Those that end together err together.
     fn sums(&self, seconds: f64) -> Sums {
         let together = |(sum, squares): (f64, f64)| sum * sum - squares;
-        let variance = self.variance + together(self.short) + together(self.long) / 4.0;
+        let together = together(self.short) + together(self.long) / 4.0;
         Sums {
             seconds: self.parts * seconds,
-            variance: variance * seconds * seconds,
+            variance: self.variance + together * seconds * seconds,
             waits: self.begun,
             most: self.blocked,
         }
@@ -245,18 +249,18 @@ impl Counter {
                 let episode = *episodes.entry(cause).or_insert_with(|| self.episode(scene, cause, tick));
                 let known =
                     before.iter().flat_map(|wait| &wait.behind).find(|share| share.episode == episode);
-                sums.entry(episode).or_default().see(part, known.copied());
-                behind.push(Share { episode, part, is_long: known.is_some() });
+                let error = sums.entry(episode).or_default().see(part, known.copied(), seconds);
+                behind.push(Share { episode, part, is_long: known.is_some(), error });
             }
             for share in before.iter().flat_map(|wait| &wait.behind) {
                 if behind.iter().all(|now| now.episode != share.episode) {
                     sums.entry(share.episode).or_default().end(share.part, share.is_long);
                 }
             }
-            let first =
-                Share { episode: 0, part: 1.0, is_long: before.as_ref().is_some_and(|wait| wait.is_long) };
-            total.see(1.0, before.as_ref().map(|_| first));
-            waits.insert(party, Wait { tag, start, is_long: before.is_some(), behind });
+            let whole = before.as_ref().map(|wait| wait.whole);
+            let error = total.see(1.0, whole, seconds);
+            let whole = Share { episode: 0, part: 1.0, is_long: whole.is_some(), error };
+            waits.insert(party, Wait { tag, start, whole, behind });
         }
         for (_, ended) in std::mem::replace(&mut self.waits, waits) {
             end_wait(&ended, &mut sums, &mut ends);
@@ -326,7 +330,7 @@ impl Counter {
                 tick.costs.push(Cost { episode: open.number, key, sums: sum.sums(seconds) });
             }
             if looks - open.look > GAP {
-                let (ending, note) = ending(scene.deadlocks, &self.acted, identity, open);
+                let (ending, note) = ending(scene, &self.acted, identity, open);
                 tick.ended.push(Ended { episode: open.number, ending, note });
             }
         }
@@ -352,7 +356,7 @@ fn end_wait(wait: &Wait, sums: &mut FxHashMap<u64, Sum>, ends: &mut FxHashMap<u6
         sums.entry(share.episode).or_default().end(share.part, share.is_long);
     }
     let first = wait.behind.first().map_or(0, |share| share.episode);
-    ends.entry(first).or_default().end(1.0, wait.is_long);
+    ends.entry(first).or_default().end(1.0, wait.whole.is_long);
 }
 
 /// For each who waits those whom that is blamed on, each with the queue that the chain begins at.
@@ -462,19 +466,14 @@ fn is_of(identity: &Identity, session: BackendId) -> bool {
 }
 
 /// How an episode ended.
-fn ending(
-    deadlocks: &Deadlocks,
-    acted: &[(BackendId, Text)],
-    identity: &Identity,
-    open: &Open,
-) -> (Ending, Text) {
+fn ending(scene: Scene<'_>, acted: &[(BackendId, Text)], identity: &Identity, open: &Open) -> (Ending, Text) {
     if let Some((_, words)) = acted.iter().rev().find(|(session, _)| is_of(identity, *session)) {
         return (Ending::Action, Text::clone(words));
     }
     if let Some(note) = &open.note {
         return (Ending::Action, Text::clone(note));
     }
-    let broken = deadlocks.broken.iter().filter(|broken| broken.at >= open.begin);
+    let broken = scene.deadlocks.broken.iter().filter(|broken| broken.at >= open.begin);
     let is_part = |parties: &[Party]| match identity.cause {
         Cause::Circle => true,
         Cause::Root(party) => parties.contains(&party),
@@ -484,5 +483,12 @@ fn ending(
     if victims.any(|victims| is_part(&victims.parties)) {
         return (Ending::Deadlock, Text::default());
     }
-    (Ending::Itself, Text::default())
+    let is_there = match identity.cause {
+        Cause::Root(Party::Backend(pid)) => {
+            let backend = scene.index.backend(scene.snapshot, pid);
+            backend.is_some_and(|backend| backend.backend_start == identity.backend_start)
+        }
+        _ => true,
+    };
+    (Ending::Itself, if is_there { "" } else { "its session is gone" }.into())
 }

@@ -189,6 +189,8 @@ fn an_episode_says_how_it_ended() {
         looks.waits(f64::from(second), &[]);
     }
     let ends: Vec<_> = looks.blame.table.episodes.iter().map(|one| (one.pid, one.ending)).collect();
+    let gone = |episode: &Episode| &*episode.note == "its session is gone";
+    assert!(looks.blame.table.episodes.iter().any(|one| gone(one)));
     assert!(ends.contains(&(141, Ending::Action)) && ends.contains(&(142, Ending::Itself)), "{ends:?}");
     let noted = looks.blame.table.episodes.iter().find(|one| one.pid == 141).unwrap();
     assert!(noted.note.starts_with("terminate 141") && !noted.note.contains('\u{1b}'));
@@ -484,6 +486,17 @@ fn what_was_counted_is_right_within_the_error_that_is_told() {
     if is_long {
         println!("{held} of {all} within two standard errors; {:.2} % off on average", 100.0 * off / whole);
     }
+}
+
+/// What waits already when somebody begins to look has an end that is off by as much as any.
+#[test]
+fn a_wait_of_before_has_an_error_too() {
+    let mut looks = Looks::default();
+    for second in 0..5 {
+        looks.waits(f64::from(second), &[(1, 41, -5.0)]);
+    }
+    let total = looks.blame.total(Span::All);
+    assert_eq!((total.seconds, total.variance), (4.0, 0.25));
 }
 
 /// A root behind whom many wait ends, and all of them go on at once: their errors are one.

@@ -129,7 +129,8 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
 
 fn ended(report: &Report, episode: &Episode) -> String {
     match episode.ending {
-        Ending::Itself => "it ended by itself".to_owned(),
+        Ending::Itself if episode.note.is_empty() => "it ended by itself".to_owned(),
+        Ending::Itself => format!("{}, and nothing is on record", fit(&episode.note)),
         Ending::Deadlock => "the server broke a deadlock".to_owned(),
         Ending::Action => fit(&episode.note),
         Ending::GoesOn if report.blame.goes_on(episode) => "it went on at the end".to_owned(),
@@ -292,7 +293,8 @@ fn ran(report: &Report, style: Style) -> Vec<Block> {
 fn actions(report: &Report, style: Style) -> Vec<Block> {
     if report.actions.is_empty() {
         return vec![Block::Paragraph(
-            "Nothing is on record. What was done elsewhere, as in psql, is not seen here.".to_owned(),
+            "Nothing is on record in this recording. What was done by another locktop or elsewhere, as in psql, is not seen in it."
+                .to_owned(),
         )];
     }
     let lines = report.actions.iter().take(MARKS * style.top);

@@ -73,7 +73,10 @@ pub(super) fn episode(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
     let ended = match episode.ending {
         Ending::GoesOn if is_there => String::new(),
         Ending::GoesOn => "nobody waits just now".to_owned(),
-        Ending::Itself => "by itself: its transaction ended, or nobody waited any more".to_owned(),
+        Ending::Itself if episode.note.is_empty() => {
+            "by itself: its transaction ended, or nobody waited any more".to_owned()
+        }
+        Ending::Itself => format!("{}: nothing is on record here", episode.note),
         Ending::Deadlock => "the server broke a deadlock".to_owned(),
         Ending::Action => episode.note.to_string(),
     };
