@@ -6,6 +6,7 @@ use super::panes::RowId;
 use crate::model::Text;
 use crate::model::finding::Finding;
 use crate::model::wait_graph::Party;
+use crate::model::why::why;
 
 /// How many of a list are shown before "and 412 more".
 pub(super) const LIST: usize = 200;
@@ -107,6 +108,15 @@ pub(super) fn parties(context: &Context<'_>, list: &[Party]) -> String {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
+}
+
+/// Why a party waits, in words: nothing for one that does not.
+pub(super) fn reasons(context: &Context<'_>, subject: Party) -> Vec<Line> {
+    let said = why(context.view, subject).into_iter().enumerate();
+    let line = |(at, said): (usize, String)| {
+        field(if at == 0 { "why" } else { "" }, crate::text::one_line(&said), Tone::Plain)
+    };
+    said.map(line).collect()
 }
 
 /// What ending a party would do, in words.

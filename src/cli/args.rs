@@ -9,6 +9,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use super::adapters::AdaptersCommand;
 use super::check::CheckArgs;
 use super::demo::DemoArgs;
+use super::lock_of::{self, LockOfArgs};
 use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
 use super::recovery::RecoverArgs;
 use super::schema::SchemaCommand;
@@ -26,6 +27,7 @@ Examples:
   locktop prod                         [targets.prod] of the config file
   locktop snapshot --format json prod  one look, for a script
   locktop schema install prod          tables and functions for scheduled tasks, in a schema of their own
+  locktop lock-of 'DROP INDEX i' prod  what that would lock, and who is in its way there now
   locktop recover prod                 tasks whose worker is gone are made due again
   locktop record incident.ltr prod     looks at it each second, into a file; locktop replay incident.ltr shows them
   locktop worker --id w1 prod          runs what is due there
@@ -88,6 +90,9 @@ pub enum Command {
     Recover(RecoverArgs),
     /// Check the server for a monitoring system: exit status 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
     Check(CheckArgs),
+    /// What a statement would lock, whom that stops, and with a target who is in its way now. Nothing of it is run.
+    #[command(after_help = lock_of::HELP)]
+    LockOf(LockOfArgs),
     /// Record looks into a file, for "locktop replay".
     Record(RecordArgs),
     /// Show the dashboard over a recording: no server is asked, and nothing acts.

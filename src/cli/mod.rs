@@ -6,6 +6,7 @@ mod check;
 mod command;
 mod confirm;
 mod demo;
+mod lock_of;
 mod output;
 mod parse;
 mod password;
@@ -24,6 +25,7 @@ pub use args::{
 };
 pub use check::CheckArgs;
 pub use demo::{DemoArgs, Goal, ScenarioName};
+pub use lock_of::LockOfArgs;
 pub use output::{check_config, completions, man, print_config, print_path};
 pub use parse::parse;
 pub use password::Prompt;

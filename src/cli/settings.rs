@@ -151,6 +151,7 @@ impl Cli {
         let flags = &self.connect;
         let own = match &self.command {
             Some(Command::Adapters(adapters)) => adapters.target(),
+            Some(Command::LockOf(lock_of)) => lock_of.target.as_deref(),
             _ => None,
         };
         own.is_some()
@@ -176,6 +177,7 @@ impl Cli {
             Some(Command::Snapshot(snapshot)) => snapshot.target.as_deref(),
             Some(Command::Record(record)) => record.target.as_deref(),
             Some(Command::Check(check)) => check.target.as_deref(),
+            Some(Command::LockOf(lock_of)) => lock_of.target.as_deref(),
             Some(Command::Recover(recover)) => recover.target.as_deref(),
             Some(Command::Worker(worker)) => worker.target.as_deref(),
             Some(Command::Adapters(adapters)) => adapters.target(),

@@ -3,6 +3,7 @@
 pub mod adapters;
 pub mod decode;
 pub mod learn;
+pub mod lock_of;
 pub mod poll;
 mod rights;
 mod scope;

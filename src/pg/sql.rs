@@ -39,6 +39,9 @@ pub(super) const RIGHTS: &str = include_str!("../../assets/sql/rights.sql");
 /// Names of relations.
 pub(super) const RELATIONS: &str = include_str!("../../assets/sql/relations.sql");
 
+/// The relations that a statement names.
+pub(super) const LOCK_OF: &str = include_str!("../../assets/sql/lock_of.sql");
+
 /// The tables there are of those that a poll reads.
 const TABLES_FIND: &str = include_str!("../../assets/sql/tables_find.sql");
 /// Schedules of one table.

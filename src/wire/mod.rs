@@ -3,6 +3,7 @@
 pub mod check;
 pub mod gids;
 pub mod json;
+pub mod lock_of;
 pub mod record;
 pub mod report;
 #[cfg(test)]

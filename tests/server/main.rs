@@ -27,6 +27,7 @@ mod embedded;
 mod escapes;
 mod learned;
 mod lease;
+mod lock_of;
 mod locks_sql;
 mod poll;
 #[path = "../support/pooler.rs"]

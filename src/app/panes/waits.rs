@@ -15,7 +15,7 @@ use super::row::{Row, RowId};
 use super::words::DB;
 use super::{Cell, Value};
 use crate::app::context::Context;
-use crate::app::detail::{LIST, field, fields, heading, party};
+use crate::app::detail::{LIST, field, fields, heading, party, reasons};
 use crate::app::line::{Line, Tone};
 use crate::model::lock::LockTag;
 use crate::model::lock_waits::{WaitedLock, contended};
@@ -211,6 +211,12 @@ fn now(context: &Context<'_>, tag: &LockTag) -> Vec<Line> {
     lines.extend(waiting.iter().take(LIST).map(|(queue, waiter)| waiting_line(context, queue, waiter)));
     if waiting.len() > LIST {
         lines.push(Line::new().with(format!("  and {} more", waiting.len() - LIST), Tone::Dim));
+    }
+    // One is said in words: the others wait for the same, or behind it.
+    if let Some((_, first)) = waiting.first() {
+        lines.push(Line::new());
+        lines.push(heading(format!("Why {} waits", party(context, first.party))));
+        lines.extend(reasons(context, first.party));
     }
     lines
 }

@@ -5,6 +5,7 @@ mod check;
 mod dashboard;
 mod demo;
 mod hands;
+mod lock_of;
 mod look;
 mod record;
 mod recover;
@@ -78,8 +79,12 @@ pub fn run(cli: &Cli) -> ExitCode {
         Err(failure) => {
             // What a server or a file says may be in it.
             say(&failure.to_string());
-            let is_check = matches!(cli.command, Some(Command::Check(_)));
-            ExitCode::from(if is_check { Status::Unknown.code() } else { failure.exit_status() })
+            ExitCode::from(match (&cli.command, failure.exit_status()) {
+                (Some(Command::Check(_)), _) => Status::Unknown.code(),
+                // There 1 means that it would wait.
+                (Some(Command::LockOf(_)), 1) => lock_of::UNKNOWN,
+                (_, status) => status,
+            })
         }
     }
 }
@@ -136,6 +141,10 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             drop(out);
             return adapters::check_file(arguments);
         }
+        Some(Command::LockOf(arguments)) if !cli.names_server() => {
+            drop(out);
+            return lock_of::offline(arguments);
+        }
         Some(Command::Schema(SchemaCommand::Print { schema })) => {
             out.write_all(crate::schema::script(schema).as_bytes())?;
         }
@@ -170,6 +179,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
             | Command::Snapshot(_)
             | Command::Schema(_)
             | Command::Adapters(_)
+            | Command::LockOf(_)
             | Command::Recover(_)
             | Command::Record(_)
             | Command::Replay(_)
@@ -188,6 +198,7 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
                     Some(Command::Snapshot(arguments)) => Box::pin(snapshot::run(settings, arguments)).await,
                     Some(Command::Schema(asked)) => schema::run(settings, asked).await,
                     Some(Command::Adapters(asked)) => Box::pin(adapters::run(settings, asked)).await,
+                    Some(Command::LockOf(arguments)) => Box::pin(lock_of::run(settings, arguments)).await,
                     Some(Command::Record(arguments)) => Box::pin(record::run(settings, arguments)).await,
                     Some(Command::Replay(arguments)) => Box::pin(replay::run(settings, arguments)).await,
                     Some(Command::Recover(arguments)) => recover::run(settings, arguments).await,

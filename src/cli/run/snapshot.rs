@@ -54,7 +54,7 @@ fn table(settings: &Settings, view: &View, columns: Option<usize>) -> Option<Str
 const COLUMNS: usize = 100;
 
 /// How many columns a line may have; none for lines of any length.
-fn columns(asked: Option<u16>) -> Option<usize> {
+pub(super) fn columns(asked: Option<u16>) -> Option<usize> {
     let terminal = || {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
         Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::model::Text;
 use crate::model::blame::{Blame, Key};
 use crate::model::event::{Event, Events, Kind};
+use crate::model::fingerprint::{is_number, without_literals};
 use crate::model::past::KeptLook;
 use crate::model::snapshot::Snapshot;
-use crate::model::statement::{is_number, without_literals};
 
 /// What is left out. Whatever it is, statements that speak of a password have no literals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

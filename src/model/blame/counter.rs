@@ -15,7 +15,7 @@ use crate::model::lock_waits::{self, contended};
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::wait_graph::{Party, Queue, WaitGraph};
-use crate::model::{Text, Timestamp, statement, words};
+use crate::model::{Text, Timestamp, fingerprint, words};
 
 /// Looks without anybody behind it after which an episode is over.
 const GAP: u64 = 3;
@@ -454,8 +454,8 @@ fn key(scene: Scene<'_>, cause: Cause, awaited: &LockTag) -> Key {
         application: text(&backend.application),
         role: text(&backend.user),
         database: text(&backend.database),
-        statement: statement::fingerprint(query).into(),
-        tag: statement::tag(query).into(),
+        statement: fingerprint::fingerprint(query).into(),
+        tag: fingerprint::tag(query).into(),
         ..doing(&harmless(kind.unwrap_or(state)))
     }
 }

@@ -18,13 +18,16 @@ pub mod watch;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::model::Timestamp;
+use crate::model::backend::Backend;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::TableRows;
 use crate::model::view::View;
 use crate::model::wait_graph::WaitGraph;
+use crate::model::why::why;
 use crate::wire::gids::Gids;
 pub use adapters::adapters;
 pub use harmless::to_string as line;
@@ -113,7 +116,7 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         format: 1,
         taken_at: Time(snapshot.taken_at),
         server: readable(&snapshot.server).first().map(Into::into),
-        backends: readable(&snapshot.backends).iter().map(Into::into).collect(),
+        backends: backends(view, snapshot, graph),
         prepared: readable(&snapshot.prepared)
             .iter()
             .map(|row| rows::PreparedRow::of(row, snapshot))
@@ -137,6 +140,21 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         blame: blame::blame(&view.blame),
         sections: sections(snapshot),
     }
+}
+
+/// So many from the front of each queue are said in words: the words of one take a look at all of its queue.
+const SAID: usize = 100;
+
+fn backends<'a>(view: &View, snapshot: &'a Snapshot, graph: &WaitGraph) -> Vec<rows::BackendRow<'a>> {
+    let waiters = graph.queues.iter().flat_map(|queue| queue.waiters.iter().take(SAID));
+    let mut said: FxHashMap<i32, Vec<String>> =
+        waiters.map(|waiter| (waiter.pid, why(view, waiter.party))).collect();
+    let row = |row: &'a Backend| {
+        let mut written = rows::BackendRow::from(row);
+        written.why = said.remove(&row.pid).unwrap_or_default();
+        written
+    };
+    readable(&snapshot.backends).iter().map(row).collect()
 }
 
 /// How each section is; those of the tasks, leases and Redis where there are such.

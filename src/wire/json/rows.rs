@@ -79,6 +79,8 @@ pub(super) struct BackendRow<'a> {
     query_id: Option<i64>,
     query_id_text: Option<String>,
     query: Option<&'a str>,
+    /// Sentences, where it waits.
+    pub(super) why: Vec<String>,
 }
 
 impl<'a> From<&'a backend::Backend> for BackendRow<'a> {
@@ -103,6 +105,7 @@ impl<'a> From<&'a backend::Backend> for BackendRow<'a> {
             query_id: row.query_id,
             query_id_text: row.query_id.map(exact),
             query: row.query.as_deref(),
+            why: Vec::new(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The detail view of a backend, and of a prepared transaction.
 
 use crate::app::context::Context;
-use crate::app::detail::{LIST, ago, consequence, field, fields, heading, party};
+use crate::app::detail::{LIST, ago, consequence, field, fields, heading, party, reasons};
 use crate::app::line::{Line, Tone};
 use crate::model::backend::{Backend, BackendId};
 use crate::model::lock::{Lock, LockType, VirtualTransaction};
@@ -14,6 +14,7 @@ pub(super) fn lines(context: &Context<'_>, id: BackendId, width: usize) -> Optio
     let mut lines = identity(context, backend);
     lines.extend(waiting(context, subject));
     lines.extend(consequence(context, subject));
+    lines.extend(reasons(context, subject));
     lines.extend(remedy(context, backend));
     lines.extend(rights(context, backend));
     lines.push(Line::new());

@@ -1,5 +1,7 @@
 //! Statements that are alike: what of one stays when its literals are left out, and what its comments say of where it came from.
 
+use super::statement::scan;
+
 /// Characters of a fingerprint; what is alike so far is taken together.
 const LENGTH: usize = 200;
 
@@ -103,12 +105,12 @@ pub fn without_literals(query: &str) -> String {
     while let Some(first) = rest.chars().next() {
         let is_word = before.is_alphanumeric() || before == '_' || before == '$';
         let (taken, shown) = match first {
-            '\'' => (string(rest, matches!(before, 'e' | 'E')), "?"),
-            '"' => (quoted(rest), ""),
-            '$' if !is_word && dollar_tag(rest).is_some() => (dollar_quoted(rest), "?"),
+            '\'' => (scan::string(rest, matches!(before, 'e' | 'E')), "?"),
+            '"' => (scan::quoted(rest), ""),
+            '$' if !is_word && scan::dollar_tag(rest).is_some() => (scan::dollar_quoted(rest), "?"),
             '-' if rest.starts_with("--") => (rest.find('\n').unwrap_or(rest.len()), "--"),
-            '/' if rest.starts_with("/*") => (comment(rest), "/**/"),
-            '0'..='9' if !is_word => (number(rest), "?"),
+            '/' if rest.starts_with("/*") => (scan::comment(rest), "/**/"),
+            '0'..='9' if !is_word => (scan::number(rest), "?"),
             _ => (first.len_utf8(), ""),
         };
         let (word, tail) = rest.split_at_checked(taken.max(1)).unwrap_or((rest, ""));
@@ -117,62 +119,6 @@ pub fn without_literals(query: &str) -> String {
         rest = tail;
     }
     out
-}
-
-/// Bytes up to the end of a string; with backslashes where it begins with E.
-fn string(text: &str, escapes: bool) -> usize {
-    let mut characters = text.char_indices().skip(1).peekable();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '\\' if escapes => drop(characters.next()),
-            '\'' if characters.peek().is_some_and(|(_, next)| *next == '\'') => drop(characters.next()),
-            '\'' => return at + 1,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-fn quoted(text: &str) -> usize {
-    text.get(1..).and_then(|rest| rest.find('"')).map_or(text.len(), |end| end + 2)
-}
-
-/// `$tag$` at the beginning.
-fn dollar_tag(text: &str) -> Option<&str> {
-    let end = text.get(1..)?.find('$')? + 2;
-    let tag = text.get(..end)?;
-    let name = tag.trim_matches('$');
-    let is_name = name.chars().all(|character| character.is_alphanumeric() || character == '_');
-    (is_name && !name.starts_with(|character: char| character.is_ascii_digit())).then_some(tag)
-}
-
-fn dollar_quoted(text: &str) -> usize {
-    let Some(tag) = dollar_tag(text) else { return 1 };
-    let rest = text.get(tag.len()..).unwrap_or_default();
-    rest.find(tag).map_or(text.len(), |end| tag.len() + end + tag.len())
-}
-
-/// Comments may stand in comments.
-fn comment(text: &str) -> usize {
-    let (mut depth, mut at) = (0_usize, 0);
-    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
-        if rest.starts_with("/*") {
-            (depth, at) = (depth + 1, at + 2);
-        } else if rest.starts_with("*/") {
-            (depth, at) = (depth - 1, at + 2);
-            if depth == 0 {
-                return at;
-            }
-        } else {
-            at += rest.chars().next().map_or(1, char::len_utf8);
-        }
-    }
-    text.len()
-}
-
-fn number(text: &str) -> usize {
-    let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '.' | '_');
-    text.find(|character| !is_part(character)).unwrap_or(text.len())
 }
 
 #[cfg(test)]

@@ -1,0 +1,66 @@
+//! `locktop lock-of`: what a statement locks, and who is in its way.
+
+use std::io::{self, Read, Write};
+
+use super::super::args::SnapshotFormat;
+use super::super::lock_of::LockOfArgs;
+use super::super::settings::Settings;
+use super::{Failure, open_any, snapshot};
+use crate::model::statement::{LONGEST, Statement, Unknown, statements};
+use crate::pg::lock_of::places;
+use crate::wire::lock_of::{Now, Report, Verdict, json, text};
+
+/// The exit status where it is not known.
+pub(super) const UNKNOWN: u8 = 3;
+
+/// Without a server.
+pub(super) fn offline(arguments: &LockOfArgs) -> Result<u8, Failure> {
+    print(&Report { statements: read(arguments)?, now: None }, arguments)
+}
+
+/// With a look at one. The catalogs say what the names are, and the poll who has them locked; nothing else is asked.
+pub(super) async fn run(settings: Settings, arguments: &LockOfArgs) -> Result<u8, Failure> {
+    let statements = read(arguments)?;
+    let relations = Report::relations(&statements);
+    let (connection, info) = Box::pin(open_any(&settings)).await?;
+    let found = places(&connection.client, &relations).await;
+    let found = found.map_err(|error| Failure::Other(error.to_string()))?;
+    drop(connection);
+    let target = info.target();
+    // The job systems of others say nothing of locks on a table.
+    let settings = Settings { adapters: Vec::new(), ..settings };
+    let view = Box::pin(snapshot::take(&settings, info)).await?;
+    if let Some(error) = view.snapshot.as_deref().and_then(|snapshot| snapshot.locks.error.as_deref()) {
+        return Err(Failure::Other(format!("the locks could not be read: {error}")));
+    }
+    let now = Now { view, target, places: relations.into_iter().zip(found).collect() };
+    print(&Report { statements, now: Some(now) }, arguments)
+}
+
+fn read(arguments: &LockOfArgs) -> Result<Vec<Result<Statement, Unknown>>, Failure> {
+    let mut given = arguments.statement.clone();
+    if given == "-" {
+        given.clear();
+        io::stdin().lock().take(LONGEST as u64 + 1).read_to_string(&mut given)?;
+    }
+    if given.len() > LONGEST {
+        return Err(Failure::Usage(format!("that is longer than the {} kB that are read", LONGEST >> 10)));
+    }
+    let found = statements(&given);
+    if found.is_empty() { Err(Failure::Usage("there is no statement in it".to_owned())) } else { Ok(found) }
+}
+
+fn print(report: &Report, arguments: &LockOfArgs) -> Result<u8, Failure> {
+    let written = match arguments.format {
+        SnapshotFormat::Json => json(report).map_err(|error| Failure::Other(error.to_string()))?,
+        SnapshotFormat::Table => text(report, snapshot::columns(arguments.width)),
+    };
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", written.trim_end())?;
+    out.flush()?;
+    Ok(match report.verdict() {
+        Verdict::Free => 0,
+        Verdict::Waits => 1,
+        Verdict::Unknown => UNKNOWN,
+    })
+}

@@ -1,0 +1,284 @@
+//! What a statement form looks like, and whether tokens are of that form.
+//!
+//! A pattern is words, which stand for themselves, and: `[A B]` what may be left out; `{A|B}` one or the other; `@` a relation, `@.` a
+//! column with its relation, `@+` several relations, `(@+)` the same in parentheses, `%` any name; `()` a group in parentheses, `(A)` one that
+//! has the word A in it; `*` whatever is before the next word of the pattern, groups taken whole; `=` an expression of constants and of
+//! functions that are not volatile, `~` one with a function that is. What follows the last of a pattern does not count, except after `.`.
+
+use super::name::{Relation, group, relation};
+use super::token::{Kind, Token};
+
+#[derive(Debug, PartialEq, Eq)]
+enum Element<'p> {
+    Word(&'p str),
+    Optional(Vec<Element<'p>>),
+    Either(Vec<Vec<Element<'p>>>),
+    Relation,
+    OfColumn,
+    Relations,
+    Grouped,
+    Name,
+    Group(&'p str),
+    Anything,
+    Stable,
+    Volatile,
+    End,
+}
+
+/// The relations that tokens name where they are of the form of a pattern, in their order.
+pub(super) fn matched(pattern: &str, tokens: &[Token<'_>]) -> Option<Vec<Vec<Relation>>> {
+    let elements = compile(&mut pattern.split_ascii_whitespace().flat_map(pieces).peekable(), "");
+    let mut found = Vec::new();
+    take(&Rest { elements: &elements, after: None }, tokens, &mut found).then_some(found)
+}
+
+/// Brackets stand for themselves, whatever they cling to.
+fn pieces(word: &str) -> Vec<&str> {
+    if word.starts_with('(') {
+        let (group, rest) = word
+            .split_once(')')
+            .map_or((word, ""), |(group, rest)| (word.get(..=group.len()).unwrap_or(word), rest));
+        return std::iter::once(group).chain(pieces(rest)).filter(|piece| !piece.is_empty()).collect();
+    }
+    let Some(at) = word.find(['[', ']', '{', '}', '|', '(']) else { return vec![word] };
+    if word.get(at..).is_some_and(|rest| rest.starts_with('(')) {
+        let (before, rest) = word.split_at(at);
+        return std::iter::once(before).chain(pieces(rest)).collect();
+    }
+    let (before, rest) = word.split_at(at);
+    let (bracket, rest) = rest.split_at(1);
+    let head = [before, bracket].into_iter().filter(|piece| !piece.is_empty());
+    let tail = if rest.is_empty() { Vec::new() } else { pieces(rest) };
+    head.chain(tail).collect()
+}
+
+fn compile<'p>(
+    words: &mut std::iter::Peekable<impl Iterator<Item = &'p str>>,
+    end: &str,
+) -> Vec<Element<'p>> {
+    let mut found = Vec::new();
+    while let Some(word) = words.peek().copied() {
+        if word == "|" || word == end {
+            break;
+        }
+        words.next();
+        found.push(match word {
+            "[" => {
+                let inner = compile(&mut *words, "]");
+                words.next();
+                Element::Optional(inner)
+            }
+            "{" => {
+                let mut either = vec![compile(&mut *words, "}")];
+                while words.next() == Some("|") {
+                    either.push(compile(&mut *words, "}"));
+                }
+                Element::Either(either)
+            }
+            "@" => Element::Relation,
+            "@." => Element::OfColumn,
+            "@+" => Element::Relations,
+            "(@+)" => Element::Grouped,
+            "%" => Element::Name,
+            "*" => Element::Anything,
+            "=" => Element::Stable,
+            "~" => Element::Volatile,
+            "." => Element::End,
+            _ => match word.strip_prefix('(').and_then(|word| word.strip_suffix(')')) {
+                Some(word) => Element::Group(word),
+                None => Element::Word(word),
+            },
+        });
+    }
+    found
+}
+
+/// What is still to be found: these, and then what comes after them.
+struct Rest<'r, 'p> {
+    elements: &'r [Element<'p>],
+    after: Option<&'r Rest<'r, 'p>>,
+}
+
+fn take(rest: &Rest<'_, '_>, tokens: &[Token<'_>], found: &mut Vec<Vec<Relation>>) -> bool {
+    let Some((first, elements)) = rest.elements.split_first() else {
+        return rest.after.is_none_or(|after| take(after, tokens, found));
+    };
+    let next = Rest { elements, after: rest.after };
+    let known = found.len();
+    let mut go = |used: Option<usize>, relations: Option<Vec<Relation>>| {
+        let Some(tokens) = used.and_then(|used| tokens.get(used..)) else { return false };
+        found.extend(relations);
+        let is = take(&next, tokens, found);
+        if !is {
+            found.truncate(known);
+        }
+        is
+    };
+    match first {
+        Element::Word(word) => go(tokens.first().filter(|token| token.is(word)).map(|_| 1), None),
+        Element::Name => go(name(tokens), None),
+        Element::Relation => {
+            one(tokens, false).is_some_and(|(relation, used)| go(Some(used), Some(vec![relation])))
+        }
+        Element::OfColumn => {
+            relation(tokens, true).is_some_and(|(relation, used)| go(Some(used), Some(vec![relation])))
+        }
+        Element::Relations => {
+            several(tokens).is_some_and(|(relations, used)| go(Some(used), Some(relations)))
+        }
+        Element::Grouped => {
+            let inside = group(tokens).and_then(|used| Some((several(tokens.get(1..used - 1)?)?.0, used)));
+            inside.is_some_and(|(relations, used)| go(Some(used), Some(relations)))
+        }
+        Element::Group(word) => go(group(tokens).filter(|used| has(tokens, *used, word)), None),
+        Element::Anything => go(Some(skipped(tokens, elements)), None),
+        Element::Stable => !is_volatile(tokens) && go(Some(0), None),
+        Element::Volatile => is_volatile(tokens) && go(Some(0), None),
+        Element::End => tokens.is_empty() && go(Some(0), None),
+        Element::Optional(inner) => {
+            take(&Rest { elements: inner, after: Some(&next) }, tokens, found) || {
+                found.truncate(known);
+                take(&next, tokens, found)
+            }
+        }
+        Element::Either(either) => either.iter().any(|inner| {
+            found.truncate(known);
+            take(&Rest { elements: inner, after: Some(&next) }, tokens, found)
+        }),
+    }
+}
+
+/// A name of any number of parts; an index or a trigger is never called as the words that may stand in its place.
+fn name(tokens: &[Token<'_>]) -> Option<usize> {
+    if tokens.first()?.is_any(&["ON", "IF"]) {
+        return None;
+    }
+    relation(tokens, false).map(|(_, used)| used)
+}
+
+/// `[ONLY] name [*]`
+fn one(tokens: &[Token<'_>], columns: bool) -> Option<(Relation, usize)> {
+    let is_only = tokens.first()?.is("ONLY");
+    let rest = tokens.get(usize::from(is_only)..)?;
+    // No relation has one of these names, unless in quotes.
+    if rest.first()?.is_any(&["ON", "IF", "TO", "FROM", "CONCURRENTLY", "ALL", "TABLE", "USING"]) {
+        return None;
+    }
+    let (relation, mut used) = relation(rest, false)?;
+    used += usize::from(rest.get(used).is_some_and(|token| token.sign('*')));
+    if columns && rest.get(used).is_some_and(|token| token.sign('(')) {
+        used += group(rest.get(used..)?)?;
+    }
+    Some((relation, used + usize::from(is_only)))
+}
+
+fn several(tokens: &[Token<'_>]) -> Option<(Vec<Relation>, usize)> {
+    let (first, mut used) = one(tokens, true)?;
+    let mut relations = vec![first];
+    while tokens.get(used).is_some_and(|token| token.sign(',')) {
+        let (relation, more) = one(tokens.get(used + 1..)?, true)?;
+        relations.push(relation);
+        used += 1 + more;
+    }
+    Some((relations, used))
+}
+
+fn has(tokens: &[Token<'_>], used: usize, word: &str) -> bool {
+    word.is_empty() || tokens.get(..used).unwrap_or_default().iter().any(|token| token.is(word))
+}
+
+/// How many tokens stand before the next word of the pattern. There is no way back: a statement may be long.
+fn skipped(tokens: &[Token<'_>], elements: &[Element<'_>]) -> usize {
+    let ends: Vec<&str> = match elements.first() {
+        Some(Element::Word(word)) => vec![word],
+        Some(Element::Either(either)) => either
+            .iter()
+            .filter_map(|inner| match inner.first() {
+                Some(Element::Word(word)) => Some(*word),
+                _ => None,
+            })
+            .collect(),
+        _ => return tokens.len(),
+    };
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate() {
+        if token.sign('(') {
+            depth += 1;
+        } else if token.sign(')') {
+            depth = depth.saturating_sub(1);
+        } else if depth == 0 && token.is_any(&ends) {
+            return at;
+        }
+    }
+    tokens.len()
+}
+
+/// Functions of the server that are not volatile, among those that defaults are made of.
+const NOT_VOLATILE: [&str; 16] = [
+    "NOW",
+    "TRANSACTION_TIMESTAMP",
+    "STATEMENT_TIMESTAMP",
+    "DATE_TRUNC",
+    "TIMEZONE",
+    "TO_TIMESTAMP",
+    "MAKE_INTERVAL",
+    "MAKE_DATE",
+    "COALESCE",
+    "LOWER",
+    "UPPER",
+    "CAST",
+    "NUMERIC",
+    "VARCHAR",
+    "CURRENT_SETTING",
+    "JSONB_BUILD_OBJECT",
+];
+
+/// Whether an expression calls anything that may be volatile: what is not known to be is taken for it.
+fn is_volatile(tokens: &[Token<'_>]) -> bool {
+    tokens.windows(2).any(|pair| match pair {
+        [called, open] => {
+            open.sign('(')
+                && matches!(called.kind, Kind::Word | Kind::Quoted)
+                && !called.is_any(&NOT_VOLATILE)
+        }
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::statement::token::tokens;
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, expected) in [
+            ("DROP TABLE [IF EXISTS] @+", "drop table if exists a, s.\"B\" CASCADE", Some("a,s.B")),
+            ("DROP TABLE [IF EXISTS] @+", "DROP VIEW a", None),
+            ("CREATE [UNIQUE] INDEX [[IF NOT EXISTS] %] ON [ONLY] @", "CREATE INDEX ON t (a)", Some("t")),
+            (
+                "CREATE [UNIQUE] INDEX [[IF NOT EXISTS] %] ON [ONLY] @",
+                "CREATE UNIQUE INDEX IF NOT EXISTS s.i ON ONLY t",
+                Some("t"),
+            ),
+            (
+                "CREATE TRIGGER % * ON @",
+                "CREATE TRIGGER x BEFORE UPDATE OF a, b ON s.t FOR EACH ROW",
+                Some("s.t"),
+            ),
+            ("VACUUM (FULL) @+", "VACUUM (ANALYZE, FULL) a (x, y), b", Some("a,b")),
+            ("VACUUM (FULL) @+", "VACUUM (ANALYZE) a", None),
+            ("SET {LOGGED|UNLOGGED}", "SET UNLOGGED", Some("")),
+            ("ADD % * DEFAULT ~", "ADD a int DEFAULT random()", Some("")),
+            ("ADD % * DEFAULT ~", "ADD a timestamptz DEFAULT now()", None),
+            ("COMMENT ON COLUMN @. IS", "COMMENT ON COLUMN s.t.c IS 'x'", Some("s.t")),
+            ("INHERITS (@+)", "INHERITS (a, b)", Some("a,b")),
+            ("VACUUM .", "VACUUM a", None),
+            ("VACUUM .", "VACUUM", Some("")),
+        ] {
+            let found = matched(pattern, &tokens(text))
+                .map(|found| found.concat().iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+            assert_eq!(found.as_deref(), expected, "{pattern}: {text}");
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Which relations a query reads, changes or locks rows of: SELECT, INSERT, UPDATE, DELETE and MERGE, with all that stands in them.
+
+use super::name::{Relation, group, relation};
+use super::token::Token;
+use crate::model::lock::LockMode;
+
+/// What a query does before anything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verb {
+    Select,
+    Insert,
+    Update,
+    Delete,
+    Merge,
+}
+
+/// The relations of a query.
+#[derive(Debug, Default)]
+pub(super) struct Query {
+    /// None where it is none.
+    pub(super) verb: Option<Verb>,
+    /// In the order in which they stand there; one more than once where it is named more than once.
+    pub(super) takes: Vec<(Relation, LockMode)>,
+    /// Whether it locks rows, as with FOR UPDATE.
+    pub(super) locks_rows: bool,
+    /// Whether all parentheses are closed.
+    pub(super) is_whole: bool,
+}
+
+/// What stands between two parentheses, or outside of all.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
+struct Scope {
+    /// Whether a statement may begin here.
+    begins: bool,
+    /// In the list behind WITH.
+    with: bool,
+    verb: Option<Verb>,
+    /// In a list of relations, and whether one comes next.
+    from: bool,
+    expects: bool,
+    /// In a call such as extract(year FROM x), whose FROM names no relation.
+    is_call: bool,
+    /// A query in a list of relations: FOR UPDATE of the one around it counts for it, too.
+    is_item: bool,
+    /// Relations that are read here: their places in what was found, and what they are called here.
+    items: Vec<(usize, String)>,
+}
+
+/// Words after which no relation comes any more.
+const ENDS: [&str; 14] = [
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "WINDOW",
+    "ORDER",
+    "LIMIT",
+    "OFFSET",
+    "FETCH",
+    "UNION",
+    "INTERSECT",
+    "EXCEPT",
+    "RETURNING",
+    "SET",
+    "WHEN",
+];
+
+/// Functions with a FROM that names no relation.
+const CALLS: [&str; 4] = ["EXTRACT", "SUBSTRING", "TRIM", "OVERLAY"];
+
+/// Words that are no other name of the relation before them.
+const NO_ALIAS: [&str; 12] =
+    ["ON", "USING", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "TABLESAMPLE", "FOR", "AS"];
+
+/// Whether a query may begin with this word.
+pub(super) fn begins(token: &Token<'_>) -> bool {
+    token.is_any(&["SELECT", "WITH", "VALUES", "TABLE", "INSERT", "UPDATE", "DELETE", "MERGE"])
+}
+
+/// Reads a query.
+pub(super) fn query(tokens: &[Token<'_>]) -> Query {
+    let mut reader = Reader {
+        tokens,
+        own: own_names(tokens),
+        scopes: vec![Scope { begins: true, ..Scope::default() }],
+        found: Query { is_whole: true, ..Query::default() },
+    };
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        at = reader.step(at, token).max(at + 1);
+    }
+    let Reader { mut found, scopes, .. } = reader;
+    // `(SELECT …)`
+    if found.verb.is_none() && tokens.first().is_some_and(|token| token.sign('(')) {
+        found.verb = Some(Verb::Select);
+    }
+    found.is_whole &= scopes.len() == 1;
+    found
+}
+
+/// Names that a query gives to queries in it: `WITH name (…) AS MATERIALIZED (SELECT …`.
+fn own_names(tokens: &[Token<'_>]) -> Vec<String> {
+    if !tokens.iter().any(|token| token.is("WITH")) {
+        return Vec::new();
+    }
+    let named = |at: usize| {
+        let mut rest = tokens.get(at + 1..)?;
+        if rest.first()?.sign('(') {
+            // A list of columns is short; a search for the end of each parenthesis would take the square of the length.
+            rest = rest.get(group(rest.get(..rest.len().min(400))?)?..)?;
+        }
+        let [named_as, rest @ ..] = rest else { return None };
+        if !named_as.is("AS") {
+            return None;
+        }
+        let skipped = rest.iter().take_while(|token| token.is_any(&["NOT", "MATERIALIZED"])).count();
+        let is_query = rest.get(skipped)?.sign('(') && rest.get(skipped + 1).is_some_and(begins);
+        is_query.then(|| tokens.get(at)?.name()).flatten()
+    };
+    (0..tokens.len()).filter_map(named).collect()
+}
+
+struct Reader<'a, 'b> {
+    tokens: &'b [Token<'a>],
+    own: Vec<String>,
+    scopes: Vec<Scope>,
+    found: Query,
+}
+
+impl Reader<'_, '_> {
+    fn rest(&self, at: usize) -> &[Token<'_>] {
+        self.tokens.get(at..).unwrap_or_default()
+    }
+
+    fn before(&self, at: usize, words: &[&str]) -> bool {
+        at.checked_sub(1).and_then(|at| self.tokens.get(at)).is_some_and(|token| token.is_any(words))
+    }
+
+    /// Reads what stands at a place; gives the place of what comes next.
+    fn step(&mut self, at: usize, token: &Token<'_>) -> usize {
+        if token.sign('(') {
+            self.open(at);
+        } else if token.sign(')') {
+            self.close();
+        } else {
+            let Some(mut scope) = self.scopes.pop() else { return at + 1 };
+            let next = self.read(at, token, &mut scope);
+            self.scopes.push(scope);
+            return next;
+        }
+        at + 1
+    }
+
+    fn open(&mut self, at: usize) {
+        let is_call = self.before(at, &CALLS);
+        let is_query = self.tokens.get(at + 1).is_some_and(begins);
+        let mut scope = Scope { begins: true, is_call, ..Scope::default() };
+        if let Some(parent) = self.scopes.last_mut().filter(|parent| parent.expects) {
+            parent.expects = false;
+            scope.is_item = true;
+            // Joins in parentheses.
+            (scope.from, scope.expects) = (!is_query, !is_query);
+        }
+        self.scopes.push(scope);
+    }
+
+    fn close(&mut self) {
+        if self.scopes.len() < 2 {
+            self.found.is_whole = false;
+            return;
+        }
+        let Some(closed) = self.scopes.pop() else { return };
+        if let Some(parent) = self.scopes.last_mut()
+            && closed.is_item
+        {
+            // Under whatever name: `OF` means those of its own level, and what has a name there is a query.
+            parent.items.extend(closed.items);
+        }
+    }
+
+    fn read(&mut self, at: usize, token: &Token<'_>, scope: &mut Scope) -> usize {
+        if (scope.begins || scope.with) && begins(token) {
+            return self.begin(at, token, scope);
+        }
+        scope.begins &= token.is_any(&["ALL", "DISTINCT"]);
+        if token.sign(',') || token.is("JOIN") {
+            scope.expects = scope.from;
+        } else if token.is("FROM") {
+            let is_distinct = self.before(at, &["DISTINCT"])
+                && at.checked_sub(1).is_some_and(|at| self.before(at, &["IS", "NOT"]));
+            if !scope.is_call && !is_distinct {
+                (scope.from, scope.expects) = (true, true);
+            }
+        } else if token.is("USING") {
+            let is_list = matches!(scope.verb, Some(Verb::Delete | Verb::Merge))
+                && !self.tokens.get(at + 1).is_some_and(|next| next.sign('(') && scope.from);
+            if is_list {
+                (scope.from, scope.expects) = (true, true);
+            }
+        } else if token.is("FOR") {
+            return self.lock_rows(at, scope);
+        } else if token.is_any(&ENDS) {
+            // After UNION another one begins, in this scope.
+            (scope.from, scope.expects) = (false, false);
+            scope.begins = token.is_any(&["UNION", "INTERSECT", "EXCEPT"]);
+        } else if scope.expects {
+            return self.item(at, token, scope);
+        }
+        at + 1
+    }
+
+    /// The first word of a query.
+    fn begin(&mut self, at: usize, token: &Token<'_>, scope: &mut Scope) -> usize {
+        scope.begins = false;
+        if token.is("WITH") {
+            scope.with = true;
+            return at + 1;
+        }
+        scope.with = false;
+        let (verb, skip): (Verb, &[&str]) = match () {
+            () if token.is("INSERT") => (Verb::Insert, &["INTO"]),
+            () if token.is("UPDATE") => (Verb::Update, &["ONLY"]),
+            () if token.is("DELETE") => (Verb::Delete, &["FROM", "ONLY"]),
+            () if token.is("MERGE") => (Verb::Merge, &["INTO", "ONLY"]),
+            () => (Verb::Select, &["ONLY"]),
+        };
+        scope.verb = Some(verb);
+        if self.scopes.is_empty() {
+            self.found.verb.get_or_insert(verb);
+        }
+        // What is inserted may be a query.
+        scope.begins = verb == Verb::Insert;
+        if token.is_any(&["SELECT", "VALUES"]) {
+            return at + 1;
+        }
+        let mut next = at + 1;
+        next += self.rest(next).iter().take(skip.len()).take_while(|token| token.is_any(skip)).count();
+        let Some((relation, used)) = relation(self.rest(next), false) else { return next };
+        let mode = if token.is("TABLE") { LockMode::AccessShare } else { LockMode::RowExclusive };
+        let is_own = relation.schema.is_none() && self.own.contains(&relation.name);
+        if !is_own {
+            self.found.takes.push((relation, mode));
+        }
+        next + used
+    }
+
+    /// What stands in a list of relations.
+    fn item(&mut self, at: usize, token: &Token<'_>, scope: &mut Scope) -> usize {
+        if token.is_any(&["ONLY", "LATERAL"]) {
+            return at + 1;
+        }
+        scope.expects = false;
+        if token.is("ROWS") && self.tokens.get(at + 1).is_some_and(|next| next.is("FROM")) {
+            return at + 2;
+        }
+        let Some((relation, used)) = relation(self.rest(at), false) else { return at + 1 };
+        let next = self.tokens.get(at + used);
+        let is_function = next.is_some_and(|next| next.sign('('));
+        let is_own = relation.schema.is_none() && self.own.contains(&relation.name);
+        if !is_function && !is_own {
+            let named = next.filter(|next| next.is("AS")).map_or(next, |_| self.tokens.get(at + used + 1));
+            let alias =
+                named.filter(|token| !token.is_any(&NO_ALIAS) && !token.is_any(&ENDS)).and_then(Token::name);
+            scope.items.push((self.found.takes.len(), alias.unwrap_or_else(|| relation.name.clone())));
+            self.found.takes.push((relation, LockMode::AccessShare));
+        }
+        at + used
+    }
+
+    /// `FOR [NO KEY] UPDATE`, `FOR [KEY] SHARE`, with `OF` or without.
+    fn lock_rows(&mut self, at: usize, scope: &mut Scope) -> usize {
+        let words: Vec<bool> =
+            self.rest(at + 1).iter().take(3).map(|token| token.is_any(&["UPDATE", "SHARE"])).collect();
+        let rest = self.rest(at + 1);
+        let skipped = match rest.first() {
+            Some(first) if first.is("NO") => 2,
+            Some(first) if first.is("KEY") => 1,
+            _ => 0,
+        };
+        if words.get(skipped) != Some(&true) {
+            return at + 1;
+        }
+        (scope.from, scope.expects) = (false, false);
+        let mut next = at + 2 + skipped;
+        let mut only = Vec::new();
+        if self.tokens.get(next).is_some_and(|token| token.is("OF")) {
+            while let Some((of, used)) = relation(self.rest(next + 1), false) {
+                only.push(of.name);
+                next += 1 + used;
+                if !self.tokens.get(next).is_some_and(|token| token.sign(',')) {
+                    break;
+                }
+            }
+        }
+        self.found.locks_rows = true;
+        for (place, name) in &scope.items {
+            if let Some((_, mode)) = self.found.takes.get_mut(*place)
+                && (only.is_empty() || only.contains(name))
+            {
+                *mode = LockMode::RowShare;
+            }
+        }
+        next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::statement::token::tokens;
+
+    fn said(text: &str) -> String {
+        let query = query(&tokens(text));
+        let mode = |mode: LockMode| match mode {
+            LockMode::AccessShare => "r",
+            LockMode::RowShare => "s",
+            _ => "w",
+        };
+        let takes = query.takes.iter().map(|(relation, taken)| format!("{relation}:{}", mode(*taken)));
+        takes.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn relations_are_found_wherever_they_stand() {
+        for (text, expected) in [
+            ("SELECT 1", ""),
+            (
+                "SELECT * FROM a, ONLY s.b x JOIN \"C\" USING (id) LEFT JOIN (d CROSS JOIN e) ON true WHERE x",
+                "a:r s.b:r C:r d:r e:r",
+            ),
+            ("SELECT * FROM f(1), LATERAL g(a) q, ROWS FROM (h(1)) AS z, t", "t:r"),
+            ("SELECT extract(year FROM d), a IS DISTINCT FROM b, (SELECT max(x) FROM u) FROM t", "u:r t:r"),
+            ("SELECT * FROM (SELECT * FROM a) q, b FOR UPDATE", "a:s b:s"),
+            ("SELECT * FROM a, b x WHERE id IN (SELECT id FROM c) FOR NO KEY UPDATE OF x", "a:r b:s c:r"),
+            ("SELECT * FROM a FOR KEY SHARE SKIP LOCKED", "a:s"),
+            ("SELECT substring(a FROM 1 FOR 2) FROM t", "t:r"),
+            (
+                "WITH q (a, b) AS NOT MATERIALIZED (SELECT * FROM t), w AS (DELETE FROM d RETURNING *) SELECT * FROM q, w, z",
+                "t:r d:w z:r",
+            ),
+            ("WITH q AS (SELECT 1) INSERT INTO t SELECT * FROM q JOIN u ON true", "t:w u:r"),
+            ("INSERT INTO s.t AS x (a, b) VALUES (1, 2) ON CONFLICT (a) DO UPDATE SET b = 3", "s.t:w"),
+            ("UPDATE ONLY t AS x SET a = (SELECT 1 FROM u) FROM v, w WHERE 1 = 1", "t:w u:r v:r w:r"),
+            ("DELETE FROM t USING u JOIN v USING (id) WHERE true", "t:w u:r v:r"),
+            (
+                "MERGE INTO t USING (SELECT * FROM u) s ON true WHEN MATCHED THEN UPDATE SET a = 1 WHEN NOT MATCHED THEN INSERT VALUES (1)",
+                "t:w u:r",
+            ),
+            ("SELECT * FROM a UNION ALL TABLE b UNION (SELECT * FROM c)", "a:r b:r c:r"),
+            ("(SELECT * FROM a)", "a:r"),
+            ("SELECT $$ FROM x $$, ' FROM y' -- FROM z\nFROM t", "t:r"),
+            ("SELECT a FROM t ORDER BY b, c LIMIT 1", "t:r"),
+            ("SELECT count(*) FILTER (WHERE a) OVER (PARTITION BY b, c) FROM t GROUP BY d, e", "t:r"),
+        ] {
+            assert_eq!(said(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_query_that_does_not_end_is_known_to_be_cut() {
+        for (text, is_whole) in [("SELECT (1", false), ("SELECT 1)", false), ("SELECT (1)", true)] {
+            assert_eq!(query(&tokens(text)).is_whole, is_whole, "{text}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Why a session waits, in sentences that a DBA would say: what it takes, who has what in its way and what that stops, until when,
+//! and who stands behind. Only what the server tells and what the documentation has ("Explicit Locking"); nothing is guessed.
+
+mod other;
+mod relation;
+#[cfg(test)]
+mod tests;
+
+use super::backend::{Backend, State};
+use super::lock::{LockMode, LockModes, LockTag, LockType};
+use super::snapshot::Snapshot;
+use super::statement::{self, Statement};
+use super::view::View;
+use super::wait_graph::{Party, Queue, Waiter};
+use super::words;
+use crate::text;
+
+/// Bytes of a statement that are read to know its form.
+const STATEMENT: usize = 4096;
+
+/// Why somebody waits: a sentence each, text of the server in them; nothing for who does not wait.
+#[must_use]
+pub fn why(view: &View, party: Party) -> Vec<String> {
+    let scene = view.snapshot.as_deref().map(|snapshot| Scene { view, snapshot });
+    let wait =
+        view.graph.wait_of(party).and_then(|(queue, place)| Some((queue, place, queue.waiters.get(place)?)));
+    let (Some(scene), Some((queue, place, waiter))) = (scene, wait) else { return Vec::new() };
+    let wait = Wait { scene, queue, place, waiter, statement: scene.statement(waiter.party) };
+    match queue.tag.locktype {
+        LockType::Relation => relation::sentences(&wait),
+        _ => other::sentences(&wait),
+    }
+}
+
+/// A moment, and what follows from it.
+#[derive(Clone, Copy)]
+struct Scene<'a> {
+    view: &'a View,
+    snapshot: &'a Snapshot,
+}
+
+/// One that waits, and where.
+struct Wait<'a> {
+    scene: Scene<'a>,
+    queue: &'a Queue,
+    place: usize,
+    waiter: &'a Waiter,
+    /// What it runs, where that is known.
+    statement: Option<Statement>,
+}
+
+impl<'a> Scene<'a> {
+    fn backend(self, party: Party) -> Option<&'a Backend> {
+        match party {
+            Party::Backend(pid) => self.view.index.backend(self.snapshot, pid),
+            Party::Prepared(_) => None,
+        }
+    }
+
+    fn statement(self, party: Party) -> Option<Statement> {
+        statement::first(self.backend(party)?.query.as_deref()?, STATEMENT)
+    }
+
+    /// `accounts`, `"Prisma Migrate"`.
+    fn target(self, tag: &LockTag, party: Party) -> String {
+        words::quoted(self.snapshot, &self.view.lock_names, tag, self.backend(party))
+    }
+
+    /// `4312 app@web-3`, `the prepared transaction 'x'`.
+    fn who(self, party: Party) -> String {
+        match party {
+            Party::Backend(pid) => match self.backend(party).map(words::who).filter(|who| !who.is_empty()) {
+                Some(who) => format!("{pid} {who}"),
+                None => pid.to_string(),
+            },
+            Party::Prepared(xact) => match self.view.index.prepared(self.snapshot, xact) {
+                Some(row) => format!("the prepared transaction {}", text::literal(&row.gid)),
+                None => format!("the prepared transaction {xact}"),
+            },
+        }
+    }
+
+    /// ` for 3m12s`, where it is known.
+    fn long(self, since: Option<super::Timestamp>) -> String {
+        let age = since.map(|since| (self.snapshot.taken_at - since).as_seconds_f64().max(0.0));
+        age.map(|age| format!(" for {}", text::duration(age))).unwrap_or_default()
+    }
+
+    /// What has to happen before it gives back what it has until the end of its transaction.
+    fn until(self, party: Party) -> String {
+        let Party::Backend(_) = party else {
+            return "It has no process: its locks stay until somebody sends COMMIT PREPARED or ROLLBACK PREPARED.".to_owned();
+        };
+        let Some(backend) = self.backend(party) else {
+            return "It keeps that until its transaction ends.".to_owned();
+        };
+        let kind = backend.backend_type.as_deref().unwrap_or_default();
+        let query = backend.query.as_deref().unwrap_or_default();
+        if kind == "autovacuum worker" {
+            return if query.contains("(to prevent wraparound)") {
+                "It keeps that until it has done, and does not give way, as it prevents wraparound."
+                    .to_owned()
+            } else {
+                "It keeps that until it has done; the server ends it by itself when somebody has waited for deadlock_timeout.".to_owned()
+            };
+        }
+        match backend.state {
+            Some(State::IdleInTransaction | State::IdleInTransactionAborted) => format!(
+                "It keeps that until its transaction ends, and has been idle in it{}: its client has to end it.",
+                self.long(backend.state_change)
+            ),
+            Some(State::Active) if self.view.graph.wait_of(party).is_some() => {
+                "It keeps that until its transaction ends, and waits itself.".to_owned()
+            }
+            Some(State::Active) => format!(
+                "It keeps that until its transaction ends, and has run its statement{}.",
+                self.long(backend.query_start)
+            ),
+            _ => "It keeps that until its transaction ends.".to_owned(),
+        }
+    }
+}
+
+impl Wait<'_> {
+    /// `UPDATE`, or what stands for a statement that is not known.
+    fn name(&self) -> &str {
+        self.statement.as_ref().map_or("Its statement", |statement| &statement.name)
+    }
+
+    /// Those that have the lock in a mode in its way: with the modes that are.
+    fn in_the_way(&self) -> impl Iterator<Item = (Party, LockModes)> {
+        let (own, need) = (self.waiter.party, self.waiter.mode);
+        self.queue.holders.iter().filter(move |holder| holder.party != own).filter_map(move |holder| {
+            let modes = holder.modes.iter().filter(|mode| need.conflicts_with(LockModes::of(*mode)));
+            let modes = modes.fold(LockModes::default(), |all, mode| all.union(LockModes::of(mode)));
+            (!modes.is_empty()).then_some((holder.party, modes))
+        })
+    }
+
+    /// The first that stands before it and asks for what is in its way.
+    fn ahead(&self) -> Option<&Waiter> {
+        let before = self.queue.waiters.get(..self.place)?;
+        before.iter().find(|other| match &self.waiter.exact {
+            Some(named) => named.contains(&other.party),
+            None => {
+                other.party != self.waiter.party && self.waiter.mode.conflicts_with(LockModes::of(other.mode))
+            }
+        })
+    }
+}
+
+/// `Share`, or `RowExclusive and Share`.
+fn modes(modes: LockModes) -> String {
+    modes.iter().map(LockMode::short).collect::<Vec<_>>().join(" and ")
+}

@@ -1,0 +1,135 @@
+//! Waits for rows, transactions, advisory locks, and the rest.
+
+use super::{Wait, modes};
+use crate::model::lock::{LockMode, LockModes, LockType};
+use crate::model::wait_graph::Party;
+
+pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
+    let holder = wait.in_the_way().next();
+    let mut said = match wait.queue.tag.locktype {
+        LockType::TransactionId => transaction(wait, holder),
+        LockType::Tuple => tuple(wait, holder),
+        LockType::VirtualXid => virtual_transaction(wait, holder),
+        LockType::Advisory => advisory(wait, holder),
+        LockType::Extend => momentary(
+            wait,
+            "adds pages to",
+            "one session does that at a time, for a moment: many who wait mean many that insert at once",
+        ),
+        LockType::Page => momentary(wait, "waits for", "an index locks a page for a moment"),
+        _ => plain(wait, holder),
+    };
+    if holder.is_none()
+        && let Some(ahead) = wait.ahead()
+    {
+        said.push(format!("{} stands before it in the queue.", wait.scene.who(ahead.party)));
+    }
+    said
+}
+
+type Holder = Option<(Party, LockModes)>;
+
+/// A row: whoever finds one that another transaction has changed or locked waits for the end of that.
+fn transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+    let Some((party, _)) = holder else { return plain(wait, holder) };
+    let scene = wait.scene;
+    let who = scene.who(party);
+    let row = scene.view.index.awaited(&wait.queue.tag, wait.waiter.pid);
+    let name = wait.name();
+    let is_row = row.locktype == LockType::Tuple;
+    let wants = match &wait.statement {
+        _ if is_row => format!(
+            "{name} wants the {}, which {who} has changed or locked: it waits for the end of that transaction.",
+            scene.target(row, wait.waiter.party)
+        ),
+        Some(statement) if statement.name == "INSERT" => format!(
+            "INSERT waits for the end of the transaction of {who}, which has inserted the same key, or changed a row that a foreign key refers to."
+        ),
+        Some(statement) if changes_rows(&statement.name) => {
+            format!(
+                "{name} wants a row that {who} has changed or locked: it waits for the end of that transaction."
+            )
+        }
+        _ => format!("{name} waits for the end of the transaction of {who}."),
+    };
+    let mut said = vec![wants, scene.until(party)];
+    let others = wait.queue.waiters.len().saturating_sub(1);
+    if others > 0 {
+        said.push(format!(
+            "{others} more {} for the end of the same transaction.",
+            if others == 1 { "waits" } else { "wait" }
+        ));
+    }
+    said
+}
+
+fn changes_rows(name: &str) -> bool {
+    ["UPDATE", "DELETE", "MERGE", "SELECT … FOR UPDATE/SHARE"].contains(&name)
+}
+
+/// The place in line for a row.
+fn tuple(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+    let row = wait.scene.target(&wait.queue.tag, wait.waiter.party);
+    let first = holder.map(|(party, _)| {
+        let waits = if wait.scene.view.graph.wait_of(party).is_some() { ", and waits itself" } else { "" };
+        format!(" {} is the next to have it{waits}.", wait.scene.who(party))
+    });
+    vec![format!("{} wants the {row}, as others do.{}", wait.name(), first.unwrap_or_default())]
+}
+
+/// CREATE INDEX CONCURRENTLY and its like.
+fn virtual_transaction(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+    let Some((party, _)) = holder else { return plain(wait, holder) };
+    let who = wait.scene.who(party);
+    let waits = wait.statement.as_ref().is_some_and(|statement| statement.waits_for().is_some());
+    let first = if waits {
+        format!(
+            "{} goes on when the transactions that were there before it have ended: now it waits for that of {who}.",
+            wait.name()
+        )
+    } else {
+        format!("{} waits for the end of the transaction of {who}.", wait.name())
+    };
+    vec![first, wait.scene.until(party)]
+}
+
+fn advisory(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+    let scene = wait.scene;
+    let how = |mode: LockMode| if mode == LockMode::Share { "shared" } else { "exclusively" };
+    let asks = format!(
+        "It asks for {} {}.",
+        scene.target(&wait.queue.tag, wait.waiter.party),
+        how(wait.waiter.mode)
+    );
+    let Some((party, has)) = holder else { return vec![asks] };
+    let mode = has.iter().last().unwrap_or(LockMode::Exclusive);
+    let is_in_transaction = scene.backend(party).is_none_or(|backend| backend.xact_start.is_some());
+    let until = match party {
+        Party::Prepared(_) => scene.until(party),
+        // Without a transaction it can only be the session's.
+        Party::Backend(_) if !is_in_transaction => {
+            "It is in no transaction: it keeps that until it calls pg_advisory_unlock or its session ends.".to_owned()
+        }
+        Party::Backend(_) => "It keeps that until it calls pg_advisory_unlock or its session ends; one of pg_advisory_xact_lock until its transaction ends.".to_owned(),
+    };
+    vec![asks, format!("{} has it {}.", scene.who(party), how(mode)), until]
+}
+
+fn momentary(wait: &Wait<'_>, does: &str, why: &str) -> Vec<String> {
+    let mut what = wait.scene.target(&wait.queue.tag, wait.waiter.party);
+    if let Some(relation) = what.strip_prefix("extension of ") {
+        what = relation.to_owned();
+    }
+    vec![format!("It {does} {what}: {why}.")]
+}
+
+/// Only what the row says.
+fn plain(wait: &Wait<'_>, holder: Holder) -> Vec<String> {
+    let what = wait.scene.target(&wait.queue.tag, wait.waiter.party);
+    let mut said = vec![format!("It asks for {} on {what}.", wait.waiter.mode.short())];
+    if let Some((party, has)) = holder {
+        said.push(format!("{} has {} on it.", wait.scene.who(party), modes(has)));
+        said.push(wait.scene.until(party));
+    }
+    said
+}

@@ -1,0 +1,80 @@
+//! Waits for a table.
+
+use super::{Scene, Wait, modes};
+use crate::model::backend::State;
+use crate::model::lock::{LockMode, LockModes};
+use crate::model::lock_words::{beside, taken_by};
+use crate::model::wait_graph::Party;
+
+pub(super) fn sentences(wait: &Wait<'_>) -> Vec<String> {
+    let table = wait.scene.target(&wait.queue.tag, wait.waiter.party);
+    let mut said = vec![needs(wait, &table)];
+    let mut holders = wait.in_the_way();
+    if let Some((party, has)) = holders.next() {
+        said.push(holds(wait.scene, party, has, &table));
+        said.push(wait.scene.until(party));
+        let more = holders.count();
+        if more > 0 {
+            said.push(format!(
+                "{more} more {} it in modes that are in its way.",
+                if more == 1 { "has" } else { "have" }
+            ));
+        }
+    } else if let Some(ahead) = wait.ahead() {
+        said.push(format!(
+            "Nobody who has it is in its way: {} stands before it in the queue, asks for {}, and nobody passes who would be in the way of that.",
+            wait.scene.who(ahead.party),
+            ahead.mode.short()
+        ));
+    }
+    said.extend(behind(wait));
+    said
+}
+
+/// What it takes.
+fn needs(wait: &Wait<'_>, table: &str) -> String {
+    let need = wait.waiter.mode;
+    match wait.statement.as_ref().filter(|statement| statement.mode_on(table) == Some(need)) {
+        Some(statement) => format!("{} takes {} on {table}.", statement.name, need.short()),
+        None => format!("It asks for {} on {table}, as {}.", need.short(), by(need, "does", "do")),
+    }
+}
+
+/// What somebody has, which statement took it where that is known, and what goes on beside it.
+fn holds(scene: Scene<'_>, party: Party, has: LockModes, table: &str) -> String {
+    let strongest = has.iter().last().unwrap_or(LockMode::AccessExclusive);
+    let statement = scene.statement(party).filter(|statement| statement.mode_on(table) == Some(strongest));
+    let is_active = scene.backend(party).is_some_and(|backend| backend.state == Some(State::Active));
+    let taken = match statement {
+        Some(statement) if is_active => format!("which its {} takes", statement.name),
+        Some(statement) => format!("which its last statement, {}, takes", statement.name),
+        None => format!("as {} it", by(strongest, "takes", "take")),
+    };
+    format!("{} has {} on it, {taken}: {}.", scene.who(party), modes(has), beside(strongest))
+}
+
+/// `CREATE INDEX takes`, `INSERT, UPDATE, DELETE, MERGE take`
+fn by(mode: LockMode, one: &str, several: &str) -> String {
+    let statements = taken_by(mode);
+    format!("{statements} {}", if statements.contains(',') { several } else { one })
+}
+
+/// Who stands behind it although those that have the lock would let them pass.
+fn behind(wait: &Wait<'_>) -> Option<String> {
+    let held = wait.queue.holders.iter().fold(LockModes::default(), |all, holder| all.union(holder.modes));
+    let own = LockModes::of(wait.waiter.mode);
+    let after = wait.queue.waiters.get(wait.place + 1..)?.iter();
+    let kept =
+        after.filter(|other| other.mode.conflicts_with(own) && !other.mode.conflicts_with(held)).count();
+    let stand = if kept == 1 { "stands" } else { "stand" };
+    (kept > 0).then(|| {
+        format!("{kept} more {stand} behind it, although {} alone would let them pass.", holders(wait))
+    })
+}
+
+fn holders(wait: &Wait<'_>) -> String {
+    match wait.queue.holders.as_slice() {
+        [one] => wait.scene.who(one.party),
+        _ => "those who have it".to_owned(),
+    }
+}

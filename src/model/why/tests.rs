@@ -1,0 +1,127 @@
+use super::*;
+use crate::model::lock::LockTag;
+use crate::sample::{self, Builder, advisory, relation};
+
+fn said(builder: Builder, pid: i32) -> String {
+    why(&builder.view(), Party::Backend(pid)).join("\n")
+}
+
+/// 1 holds, in a transaction that is idle for a minute; 2 waits for 30 seconds.
+fn pair(has: (LockMode, &str), needs: (LockMode, &str), tag: LockTag) -> Builder {
+    let mut b = Builder { relations: vec![(9, "accounts")], ..Builder::default() };
+    b.session(1, "app@web", State::IdleInTransaction, 60.0, has.1);
+    b.lock(1, tag, has.0, None);
+    b.session(2, "ops@psql", State::Active, 30.0, needs.1);
+    b.lock(2, tag, needs.0, Some(30.0));
+    b
+}
+
+#[test]
+fn a_migration_behind_an_idle_transaction() {
+    assert_eq!(
+        said(sample::incident(0.0), 4410),
+        "ALTER TABLE … ADD COLUMN takes AccessExclusive on accounts.\n\
+         4312 app@web-3 has RowExclusive on it, as INSERT, UPDATE, DELETE, MERGE take it: others may read it, lock its rows (FOR UPDATE), \
+         change its rows, and vacuum or analyze it, but not build an index on it, add triggers to it, or drop, truncate or alter it.\n\
+         It keeps that until its transaction ends, and has been idle in it for 3m12s: its client has to end it.\n\
+         16 more stand behind it, although 4312 app@web-3 alone would let them pass."
+    );
+    assert_eq!(
+        said(sample::incident(0.0), 4470),
+        "SELECT takes AccessShare on accounts.\n\
+         Nobody who has it is in its way: 4410 deploy@ci stands before it in the queue, asks for AccessExclusive, and nobody passes who would \
+         be in the way of that."
+    );
+    assert_eq!(said(sample::incident(0.0), 4312), "", "it does not wait");
+    assert!(said(sample::incident(0.0), 5001).contains(
+        "the prepared transaction 'order-17' has AccessExclusive on it, as DROP TABLE, TRUNCATE, VACUUM FULL, most of ALTER TABLE take it: \
+         nobody else may even read it.\nIt has no process: its locks stay until somebody sends COMMIT PREPARED or ROLLBACK PREPARED."
+    ));
+}
+
+#[test]
+fn what_took_a_mode_is_said_where_its_statement_shows_it() {
+    let index = (LockMode::Share, "CREATE INDEX ON accounts (x)");
+    let update = (LockMode::RowExclusive, "UPDATE accounts SET x = 1");
+    let text = said(pair(index, update, relation(9)), 2);
+    assert!(text.contains("UPDATE takes RowExclusive on accounts.\n1 app@web has Share on it, which its last statement, CREATE INDEX, takes:"), "{text}");
+    let text =
+        said(pair((LockMode::Share, "SELECT 1"), (LockMode::RowExclusive, "SELECT f()"), relation(9)), 2);
+    assert!(text.starts_with("It asks for RowExclusive on accounts, as INSERT, UPDATE, DELETE, MERGE do.\n1 app@web has Share on it, as CREATE INDEX takes it:"), "{text}");
+}
+
+/// Each pair of modes of which one waits for the other is said, and no other is.
+#[test]
+fn each_pair_of_modes() {
+    for need in crate::model::lock_words::MODES {
+        for has in crate::model::lock_words::MODES {
+            let text = said(pair((has, ""), (need, ""), relation(9)), 2);
+            let is_said = text.contains(&format!("1 app@web has {} on it", has.short()));
+            assert_eq!(is_said, need.conflicts_with(LockModes::of(has)), "{need:?} {has:?}: {text}");
+            assert!(text.starts_with(&format!("It asks for {} on accounts", need.short())), "{text}");
+        }
+    }
+}
+
+#[test]
+fn waits_that_are_not_for_a_table() {
+    let xid = LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) };
+    let row = LockTag { page: Some(0), tuple: Some(7), locktype: LockType::Tuple, ..relation(9) };
+    let vxid = LockTag::new(LockType::VirtualXid);
+    let of = |kind| LockTag { locktype: kind, ..relation(9) };
+    let (x, s) = (LockMode::Exclusive, LockMode::Share);
+    let idle = "It keeps that until its transaction ends, and has been idle in it for 1m00s: its client has to end it.";
+    for (tag, has, needs, expected) in [
+        (xid, (x, ""), (s, "UPDATE accounts SET x = 1"), format!("UPDATE wants a row that 1 app@web has changed or locked: it waits for the end of that transaction.\n{idle}")),
+        (xid, (x, ""), (s, "INSERT INTO accounts VALUES (1)"), format!("INSERT waits for the end of the transaction of 1 app@web, which has inserted the same key, or changed a row that a foreign key refers to.\n{idle}")),
+        (xid, (x, ""), (s, "CALL f()"), format!("Its statement waits for the end of the transaction of 1 app@web.\n{idle}")),
+        (row, (x, ""), (x, "DELETE FROM accounts"), "DELETE wants the row of accounts (0,7), as others do. 1 app@web is the next to have it.".to_owned()),
+        (vxid, (x, ""), (s, "CREATE INDEX CONCURRENTLY ON accounts (x)"), format!("CREATE INDEX CONCURRENTLY goes on when the transactions that were there before it have ended: now it waits for that of 1 app@web.\n{idle}")),
+        (vxid, (x, ""), (s, "DROP TABLE a"), format!("DROP TABLE waits for the end of the transaction of 1 app@web.\n{idle}")),
+        (advisory(42), (s, ""), (x, ""), "It asks for advisory lock 42 exclusively.\n1 app@web has it shared.\nIt keeps that until it calls pg_advisory_unlock or its session ends; one of pg_advisory_xact_lock until its transaction ends.".to_owned()),
+        (of(LockType::Extend), (x, ""), (x, ""), "It adds pages to accounts: one session does that at a time, for a moment: many who wait mean many that insert at once.".to_owned()),
+        (of(LockType::Page), (x, ""), (x, ""), "It waits for page ? of accounts: an index locks a page for a moment.".to_owned()),
+        (of(LockType::Object), (x, ""), (x, ""), format!("It asks for Exclusive on object ?/?.\n1 app@web has Exclusive on it.\n{idle}")),
+    ] {
+        assert_eq!(said(pair(has, needs, tag), 2), expected);
+    }
+    let mut b = pair((x, ""), (x, ""), advisory(42));
+    b.backends[0].xact_start = None;
+    assert!(said(b, 2).ends_with(
+        "It is in no transaction: it keeps that until it calls pg_advisory_unlock or its session ends."
+    ));
+}
+
+#[test]
+fn the_row_behind_a_transaction_and_who_else_waits_for_it() {
+    let xid = LockTag { transactionid: Some(771), ..LockTag::new(LockType::TransactionId) };
+    let row = LockTag { page: Some(0), tuple: Some(7), locktype: LockType::Tuple, ..relation(9) };
+    let mut b = pair((LockMode::Exclusive, ""), (LockMode::Share, "UPDATE accounts SET x = 1"), xid);
+    b.lock(2, row, LockMode::Exclusive, None);
+    b.session(3, "app@web", State::Active, 5.0, "INSERT INTO b VALUES (1)");
+    b.lock(3, xid, LockMode::Share, Some(5.0));
+    let text = said(b, 2);
+    assert!(
+        text.starts_with("UPDATE wants the row of accounts (0,7), which 1 app@web has changed or locked"),
+        "{text}"
+    );
+    assert!(text.ends_with("1 more waits for the end of the same transaction."), "{text}");
+}
+
+#[test]
+fn who_gives_way_by_itself() {
+    for (query, expected) in [
+        (
+            "autovacuum: VACUUM public.accounts",
+            "the server ends it by itself when somebody has waited for deadlock_timeout.",
+        ),
+        (
+            "autovacuum: VACUUM public.accounts (to prevent wraparound)",
+            "does not give way, as it prevents wraparound.",
+        ),
+    ] {
+        let mut b = pair((LockMode::ShareUpdateExclusive, query), (LockMode::Share, ""), relation(9));
+        b.backends[0].backend_type = Some("autovacuum worker".into());
+        assert!(said(b, 2).ends_with(expected), "{query}");
+    }
+}

@@ -1,0 +1,77 @@
+//! The relations that a statement names, as the catalogs have them. None of them is opened.
+
+use std::time::Duration;
+
+use postgres_protocol::escape::escape_literal;
+use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+
+use super::sql;
+use crate::model::lock_of::Place;
+use crate::model::statement::Relation;
+use pg_connect::message;
+
+/// Longest wait for an answer; the server ends its statement before that.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// No answer.
+#[derive(Debug, thiserror::Error)]
+pub enum LookError {
+    /// The server's word.
+    #[error("{0}")]
+    Server(String),
+    /// None at all.
+    #[error("the server did not say within 5 seconds which relations these are")]
+    Time,
+}
+
+/// What is there of each; none where nothing has that name. In one message, which is one transaction: through a pooler, too.
+///
+/// # Errors
+/// When the server refuses, or does not answer in time.
+pub async fn places(client: &Client, relations: &[Relation]) -> Result<Vec<Option<Place>>, LookError> {
+    let mut found: Vec<Option<Place>> = relations.iter().map(|_| None).collect();
+    if relations.is_empty() {
+        return Ok(found);
+    }
+    let text = |text: &str| format!("{}::pg_catalog.text", escape_literal(text));
+    let asked = relations.iter().enumerate().map(|(number, relation)| {
+        let schema = relation.schema.as_deref().map_or_else(|| "NULL::pg_catalog.text".to_owned(), text);
+        format!("({number}, {schema}, {})", text(&relation.name))
+    });
+    let query = sql::LOCK_OF.replace("$asked", &asked.collect::<Vec<_>>().join(", "));
+    let script = format!(
+        "BEGIN READ ONLY; SET LOCAL statement_timeout = '3s'; SET LOCAL lock_timeout = '1s'; {query}; COMMIT"
+    );
+    let answered = tokio::time::timeout(PATIENCE, client.simple_query(&script)).await;
+    let messages =
+        answered.map_err(|_| LookError::Time)?.map_err(|error| LookError::Server(message(&error)))?;
+    for row in messages.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    }) {
+        let number: Option<usize> = value(row, 0).and_then(|text| text.parse().ok());
+        if let Some(one) = number.and_then(|number| found.get_mut(number)) {
+            *one = place(row);
+        }
+    }
+    Ok(found)
+}
+
+fn value(row: &SimpleQueryRow, column: usize) -> Option<&str> {
+    row.try_get(column).ok().flatten()
+}
+
+fn place(row: &SimpleQueryRow) -> Option<Place> {
+    let pages: u64 = value(row, 5)?.parse().unwrap_or_default();
+    let below = value(row, 7)?.trim_matches(['{', '}']);
+    Some(Place {
+        oid: value(row, 1)?.parse().ok()?,
+        schema: value(row, 2)?.to_owned(),
+        kind: value(row, 3)?.chars().next()?,
+        // -1 where nobody has counted.
+        rows: value(row, 4)?.parse().ok().filter(|rows: &f64| *rows >= 0.0),
+        bytes: pages.saturating_mul(8192),
+        table: value(row, 6).and_then(|oid| oid.parse().ok()),
+        below: below.split(',').filter_map(|oid| oid.parse().ok()).collect(),
+    })
+}

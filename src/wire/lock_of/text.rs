@@ -1,0 +1,231 @@
+//! For people.
+
+use super::{Report, advice, said, work};
+use crate::model::backend::Backend;
+use crate::model::lock::LockMode;
+use crate::model::lock_of::{How, Meeting, Obstacle, Place, known};
+use crate::model::lock_words::beside;
+use crate::model::statement::{Statement, Take};
+use crate::model::view::View;
+use crate::model::{Timestamp, wait_graph::Party};
+use crate::text::{count, duration, lines, literal, one_line};
+
+/// Those in the way that are named; of more the number is said.
+const NAMED: usize = 10;
+
+/// A label, and what it says, in lines of so many columns; none for lines of any length.
+struct Page {
+    lines: Vec<String>,
+    width: Option<usize>,
+}
+
+impl Page {
+    fn put(&mut self, label: &str, said: &str) {
+        const INDENT: usize = 15;
+        let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(INDENT).max(30));
+        for (at, line) in lines(&one_line(said), room).into_iter().enumerate() {
+            self.lines
+                .push(format!("  {:<12} {line}", if at == 0 { label } else { "" }).trim_end().to_owned());
+        }
+    }
+}
+
+/// The report.
+#[must_use]
+pub fn text(report: &Report, width: Option<usize>) -> String {
+    let mut page = Page { lines: Vec::new(), width };
+    if report.statements.is_empty() {
+        page.lines.push("There is no statement.".to_owned());
+    }
+    for (number, read) in report.statements.iter().enumerate() {
+        if number > 0 {
+            page.lines.push(String::new());
+        }
+        match read {
+            Err(unknown) => page.lines.push(format!("{}.", one_line(&unknown.to_string()))),
+            Ok(statement) => {
+                page.lines.push(statement.name.clone());
+                form(&mut page, statement);
+                if let Some(since) = report.lacks(statement) {
+                    page.put(
+                        "but",
+                        &format!("this server does not have it: PostgreSQL {since} and later do"),
+                    );
+                }
+                now(&mut page, report, number, statement);
+            }
+        }
+    }
+    page.lines.join("\n")
+}
+
+fn form(page: &mut Page, statement: &Statement) {
+    for (at, take) in statement.takes.iter().enumerate() {
+        let table = take.on_table_of_index.map(|mode| format!(", and {} on its table", mode.short()));
+        let label = if at == 0 { "takes" } else { "" };
+        page.put(label, &format!("{} on {}{}", take.mode.short(), take.relation, table.unwrap_or_default()));
+    }
+    if statement.takes.is_empty() {
+        page.put("takes", "no lock on a table that it names");
+    } else {
+        page.put("until", "its transaction ends");
+        page.put("beside that", &beside(strongest(statement)));
+        page.put("and it", work(statement).words());
+    }
+    if statement.waits_for().is_some() {
+        page.put("then", "it waits for the end of transactions that use the table; nobody waits for that behind it, unless for a lock that is in its way");
+    }
+    if statement.forms.iter().any(|form| form.alone) {
+        page.put("where", "outside of a transaction block alone");
+    }
+    if let Some(since) = Some(statement.since()).filter(|since| *since > 14) {
+        page.put("from", &format!("PostgreSQL {since}"));
+    }
+    for note in said(statement, |form| form.note) {
+        page.put("note", note);
+    }
+    for one in advice(statement) {
+        page.put("advice", one);
+    }
+}
+
+/// Of all that it takes; of an index what it takes on its table.
+fn strongest(statement: &Statement) -> LockMode {
+    let modes = statement.takes.iter().filter(|take| take.is_subject);
+    let modes = modes.map(|take| take.on_table_of_index.unwrap_or(take.mode));
+    let all = || statement.takes.iter().map(|take| take.mode).max();
+    modes.max().or_else(all).unwrap_or(LockMode::AccessShare)
+}
+
+fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
+    let Some(now) = &report.now else { return };
+    if statement.takes.is_empty() {
+        return;
+    }
+    for (at, take) in statement.takes.iter().enumerate() {
+        let label = if at == 0 { "on" } else { "" };
+        let Some(place) = now.place(&take.relation) else {
+            page.put(label, &format!("{}: there is no {}", now.target, take.relation));
+            continue;
+        };
+        page.put(label, &format!("{}: {}.{} {}", now.target, place.schema, take.relation.name, size(place)));
+        let met = report.meetings().find(|(of, lock, _)| (*of, *lock) == (number, at));
+        if let Some((_, _, met)) = met {
+            meets(page, &now.view, &met, take);
+        }
+    }
+    let waits = report.meetings().any(|(of, _, met)| of == number && !met.in_the_way.is_empty());
+    page.put("now", if waits { "it would wait" } else { "nobody is in its way" });
+}
+
+/// `is a table of about 1,200,000 rows, 310 MB`
+fn size(place: &Place) -> String {
+    let kind = match place.kind {
+        'p' => "a partitioned table",
+        'i' | 'I' => "an index",
+        'v' => "a view",
+        'm' => "a materialized view",
+        'S' => "a sequence",
+        'f' => "a foreign table",
+        't' => "a TOAST table",
+        _ => "a table",
+    };
+    let is_stored = matches!(place.kind, 'r' | 'm' | 'i' | 't');
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "no less than 0, and an estimate"
+    )]
+    let rows = place.rows.filter(|_| is_stored).map(|rows| format!(", about {} rows", count(rows as u64)));
+    let bytes = (is_stored && place.bytes > 0).then(|| format!(", {}", bytes(place.bytes)));
+    let below = match place.below.len() {
+        0 => String::new(),
+        1 => ", with one table below it, which is locked, too".to_owned(),
+        below => format!(", with {} tables below it, which are locked, too", count(below as u64)),
+    };
+    format!("is {kind}{}{}{below}", rows.unwrap_or_default(), bytes.unwrap_or_default())
+}
+
+#[expect(clippy::cast_precision_loss, reason = "it is for people")]
+fn bytes(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)];
+    let unit = UNITS.iter().find(|(_, unit)| bytes >= 10 * unit).or(UNITS.last());
+    let (name, unit) = unit.copied().unwrap_or(("kB", 1 << 10));
+    format!("{:.0} {name}", bytes as f64 / unit as f64)
+}
+
+fn meets(page: &mut Page, view: &View, met: &Meeting, take: &Take) {
+    for one in met.in_the_way.iter().take(NAMED) {
+        page.put("in the way", &obstacle(view, one));
+    }
+    if let Some(more) = met.in_the_way.len().checked_sub(NAMED + 1) {
+        page.put("", &format!("and {} more", count(more as u64 + 1)));
+    }
+    let used = match met.using {
+        0 => "nobody has it locked".to_owned(),
+        1 => "one session has it locked".to_owned(),
+        using => format!("{} sessions have it locked", count(using as u64)),
+    };
+    let waiting = match met.waiting {
+        0 => String::new(),
+        1 => ", one waits for it".to_owned(),
+        waiting => format!(", {} wait for it", count(waiting as u64)),
+    };
+    let oldest = met.oldest.map(|(party, since)| {
+        format!(
+            "; the oldest transaction among them, of {}, began {} ago",
+            who(view, party),
+            age(view, since)
+        )
+    });
+    page.put("in use", &format!("{used}{waiting}{}", oldest.unwrap_or_default()));
+    if !met.in_the_way.is_empty() && take.on_table_of_index.unwrap_or(take.mode) >= LockMode::Share {
+        page.put("behind it", "while it waits, whatever comes and may not go on beside it waits behind it");
+    }
+}
+
+fn who(view: &View, party: Party) -> String {
+    let known = known(view, party);
+    match (known.pid, &known.gid) {
+        (Some(pid), _) => format!("{pid} {}", known.who).trim_end().to_owned(),
+        (None, Some(gid)) => format!("the prepared transaction {}", literal(gid)),
+        (None, None) => "a prepared transaction".to_owned(),
+    }
+}
+
+fn age(view: &View, since: Timestamp) -> String {
+    let now = view.snapshot.as_deref().map_or(since, |snapshot| snapshot.taken_at);
+    duration((now - since).as_seconds_f64().max(0.0))
+}
+
+/// `4312 app@web-3 has RowExclusive: idle in transaction for 3m12s, in its transaction for 3m40s: SELECT …`
+fn obstacle(view: &View, one: &Obstacle) -> String {
+    let modes = one.modes.iter().map(LockMode::short).collect::<Vec<_>>().join(" and ");
+    let does = match one.how {
+        How::Holds => format!("has {modes}"),
+        How::Ahead => format!("waits for {modes} and comes before it"),
+        How::Transaction => format!("has {modes}, and the end of its transaction is waited for"),
+    };
+    let known = known(view, one.party);
+    let state = backend(view, one.party)
+        .and_then(|backend| backend.state_change)
+        .map(|since| format!(" for {}", age(view, since)));
+    let since = one.since.map(|since| format!(", in its transaction for {}", age(view, since)));
+    let query = known.query.as_deref().filter(|query| !query.trim().is_empty());
+    let query = query.map(|query| format!(": {}", crate::text::one_line_prefix(query, 80)));
+    format!(
+        "{} {does}: {}{}{}{}",
+        who(view, one.party),
+        known.state,
+        state.unwrap_or_default(),
+        since.unwrap_or_default(),
+        query.unwrap_or_default()
+    )
+}
+
+fn backend(view: &View, party: Party) -> Option<&Backend> {
+    match party {
+        Party::Backend(pid) => view.index.backend(view.snapshot.as_deref()?, pid),
+        Party::Prepared(_) => None,
+    }
+}
