@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::args::ViewArgs;
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
+use crate::feed::record::Around;
 use crate::feed::record::redact::Redaction;
 
 /// `locktop record`.
@@ -34,6 +35,27 @@ pub struct RecordArgs {
     /// What is left out of statements [default: literals in a folder, nothing in a file; of statements about passwords always literals]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub redact: Option<Redact>,
+    /// Write nothing until a finding is critical; then what was before it, and what comes until it has been over for a while. In a folder a
+    /// file for each such trouble.
+    #[arg(long)]
+    pub on_trouble: bool,
+    /// With --on-trouble: how much of what was before, up to 1h [default: 2m]
+    #[arg(long, value_name = "TIME", requires = "on_trouble", value_parser = before)]
+    pub before: Option<Duration>,
+    /// With --on-trouble: how long after nothing is critical any more [default: 5m]
+    #[arg(long, value_name = "TIME", requires = "on_trouble", value_parser = time)]
+    pub after: Option<Duration>,
+}
+
+impl RecordArgs {
+    /// How much around trouble is recorded; none for everything.
+    #[must_use]
+    pub fn around(&self) -> Option<Around> {
+        const BEFORE: Duration = Duration::from_secs(2 * 60);
+        const AFTER: Duration = Duration::from_secs(5 * 60);
+        let around = Around { before: self.before.unwrap_or(BEFORE), after: self.after.unwrap_or(AFTER) };
+        self.on_trouble.then_some(around)
+    }
 }
 
 /// What is left out of statements.
@@ -197,6 +219,11 @@ fn refresh(text: &str) -> Result<Duration, String> {
 
 fn time(text: &str) -> Result<Duration, String> {
     duration::parse(text).ok_or_else(|| "expected a duration such as 8h".to_owned())
+}
+
+fn before(text: &str) -> Result<Duration, String> {
+    let found = duration::parse(text).filter(|time| *time <= Duration::from_secs(3600));
+    found.ok_or_else(|| "expected a duration up to 1h, such as 2m".to_owned())
 }
 
 fn speed(text: &str) -> Result<f64, String> {

@@ -41,7 +41,8 @@ pub(super) async fn run(settings: Settings, wanted: &RecordArgs) -> Result<u8, F
         redaction: redaction.as_str().to_owned(),
         thresholds: settings.thresholds.clone(),
     };
-    let options = Options { place, sync: wanted.sync, rotation: rotation(wanted), about };
+    let options =
+        Options { place, sync: wanted.sync, rotation: rotation(wanted), about, on_trouble: wanted.around() };
     // Before the server is asked for anything: it may be in vain.
     let (keeper, writing) = record::start(options, Box::new(say))?;
     let (names_in, names) = watch::channel(Learned::default());

@@ -188,6 +188,7 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
         sync: std::time::Duration::from_secs(1),
         rotation: Rotation::default(),
         about,
+        on_trouble: None,
     };
     let mut tape = Tape::open(options)?;
     let mut damaged = 0;

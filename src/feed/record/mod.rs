@@ -7,6 +7,7 @@ mod output;
 pub mod redact;
 #[cfg(test)]
 mod tests;
+mod trouble;
 
 use std::io;
 use std::sync::mpsc::RecvTimeoutError;
@@ -23,6 +24,8 @@ use crate::model::timeline::{Moment, Trouble};
 use crate::wire::record::container::{self, About, Kind};
 use crate::wire::record::{Encoder, RecordError};
 use output::Output;
+pub use trouble::Around;
+use trouble::{Flight, Turn};
 
 /// After a write that failed nothing is written for so long.
 const AGAIN: Duration = Duration::from_secs(60);
@@ -38,6 +41,8 @@ pub struct Options {
     pub rotation: Rotation,
     /// What the files say of themselves.
     pub about: About,
+    /// Only trouble is recorded, and so much around it; none for everything.
+    pub on_trouble: Option<Around>,
 }
 
 /// What is told on the way: a write that failed, and one that worked again.
@@ -74,6 +79,10 @@ pub struct Tape {
     options: Options,
     encoder: Encoder,
     output: Output,
+    /// What waits for trouble; none where everything is recorded.
+    flight: Option<Flight>,
+    /// What is to be told next.
+    said: Option<String>,
     /// The number of the event after those that were written.
     events: Option<u64>,
     is_lost: bool,
@@ -87,12 +96,20 @@ impl Tape {
     /// # Errors
     /// When it cannot be opened, is no recording, or somebody else records to it.
     pub fn open(options: Options) -> io::Result<Self> {
-        let mut output = Output::open(&options)?;
-        output.write(&container::file(&options.about).map_err(io::Error::other)?)?;
+        let flight = options.on_trouble.map(Flight::new);
+        let output = if flight.is_some() {
+            Output::closed(&options)?
+        } else {
+            let mut output = Output::open(&options)?;
+            output.write(&container::file(&options.about).map_err(io::Error::other)?)?;
+            output
+        };
         Ok(Self {
             options,
             encoder: Encoder::with_events(),
             output,
+            flight,
+            said: None,
             events: None,
             is_lost: false,
             synced: clock::monotonic(),
@@ -106,7 +123,11 @@ impl Tape {
     /// When nobody reads any more.
     pub fn keep(&mut self, look: &Look, tell: &Tell) -> io::Result<()> {
         self.is_lost = false;
-        self.try_write(tell, |tape| tape.write(look))
+        let kept = self.try_write(tell, |tape| tape.write(look));
+        if let Some(said) = self.said.take() {
+            tell(&said);
+        }
+        kept
     }
 
     /// Writes that the connection is lost, once each time.
@@ -115,7 +136,17 @@ impl Tape {
             return Ok(());
         }
         self.try_write(tell, |tape| {
-            tape.output.write(&container::record(Kind::Link, reason.as_bytes()).map_err(io::Error::other)?)
+            let record = container::record(Kind::Link, reason.as_bytes()).map_err(io::Error::other)?;
+            match &mut tape.flight {
+                Some(flight) => {
+                    if flight.other(record) {
+                        tape.write_waiting()
+                    } else {
+                        Ok(())
+                    }
+                }
+                None => tape.output.write(&record),
+            }
         })
     }
 
@@ -166,12 +197,59 @@ impl Tape {
             waiting: look.view.graph.waiting,
             trouble: Trouble::since(events, from).max(),
         };
-        self.output.write(&container::look(&moment, &frame).map_err(io::Error::other)?)
+        let record = container::look(&moment, &frame).map_err(io::Error::other)?;
+        match &mut self.flight {
+            Some(flight) => {
+                let turn = flight.look(record, frame.is_key, &look.view);
+                self.take_turn(turn)
+            }
+            None => self.output.write(&record),
+        }
+    }
+
+    /// Begins, goes on or ends, as trouble does.
+    fn take_turn(&mut self, turn: Turn) -> io::Result<()> {
+        let is_end = turn == Turn::End;
+        match turn {
+            Turn::Wait => return Ok(()),
+            Turn::Write | Turn::End => self.write_waiting()?,
+            Turn::Begin(critical) => {
+                if let Err(error) = self.begin() {
+                    self.flight.iter_mut().for_each(Flight::begin_again);
+                    return Err(error);
+                }
+                self.said = Some(format!("{critical}: recording to {}", self.output.name()));
+                self.write_waiting()?;
+            }
+        }
+        if is_end {
+            self.finish()?;
+            self.said = Some(format!("it is over: recorded to {}, waiting for the next", self.output.name()));
+            self.output.close();
+            self.encoder.begin_group();
+            self.flight.iter_mut().for_each(Flight::end);
+        }
+        Ok(())
+    }
+
+    /// Opens the file of this trouble: another one in a folder, the same again where there is only one.
+    fn begin(&mut self) -> io::Result<()> {
+        self.output.next(&self.options)?;
+        self.output.write(&container::file(&self.options.about).map_err(io::Error::other)?)
+    }
+
+    fn write_waiting(&mut self) -> io::Result<()> {
+        let Some(flight) = &mut self.flight else { return Ok(()) };
+        while let Some(record) = flight.next() {
+            self.output.write(record)?;
+            flight.written();
+        }
+        Ok(())
     }
 
     /// Begins another file where it is time to.
     fn rotate(&mut self) -> io::Result<()> {
-        if !self.output.is_due(&self.options) {
+        if !self.output.is_open() || !self.output.is_due(&self.options) {
             return Ok(());
         }
         self.finish()?;
@@ -196,6 +274,6 @@ impl Tape {
     /// # Errors
     /// When the last of it could not be written.
     pub fn end(mut self) -> io::Result<()> {
-        if self.failed.is_some() { Ok(()) } else { self.finish() }
+        if self.failed.is_some() || !self.output.is_open() { Ok(()) } else { self.finish() }
     }
 }

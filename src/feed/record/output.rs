@@ -46,8 +46,9 @@ pub struct Rotation {
 /// What is written to.
 #[derive(Debug)]
 pub(super) struct Output {
-    /// None for standard output.
+    /// None for standard output, and where nothing is open.
     file: Option<File>,
+    is_open: bool,
     path: PathBuf,
     /// Bytes of whole records.
     length: u64,
@@ -63,6 +64,52 @@ impl Output {
         Self::with(options, None)
     }
 
+    /// Sees to it that the place is one, and that it is ours where it is a folder; writes nothing yet.
+    pub(super) fn closed(options: &Options) -> io::Result<Self> {
+        let mut closed = Self {
+            file: None,
+            is_open: false,
+            path: PathBuf::new(),
+            length: 0,
+            begun: clock::monotonic(),
+            is_dirty: false,
+            lock: None,
+        };
+        match &options.place {
+            Place::Output => {}
+            Place::Folder(folder, _) => {
+                std::fs::create_dir_all(folder)?;
+                closed.lock = Some(locked(&folder.join(LOCK), folder)?);
+            }
+            // What is there is gone on with, if it may be.
+            Place::File(path) if path.exists() => drop(Self::open(options)?),
+            Place::File(path) => {
+                let folder =
+                    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                std::fs::read_dir(folder).map_err(|error| named(folder, &error))?;
+            }
+        }
+        Ok(closed)
+    }
+
+    /// Closes the file; the folder stays ours.
+    pub(super) fn close(&mut self) {
+        (self.file, self.is_open) = (None, false);
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Where it writes to, for people.
+    pub(super) fn name(&self) -> String {
+        if self.path.as_os_str().is_empty() {
+            "standard output".to_owned()
+        } else {
+            self.path.display().to_string()
+        }
+    }
+
     /// Goes on in another file of the folder.
     pub(super) fn next(&mut self, options: &Options) -> io::Result<()> {
         let lock = self.lock.as_ref().map(File::try_clone).transpose()?;
@@ -75,6 +122,7 @@ impl Output {
             Place::Output => {
                 return Ok(Self {
                     file: None,
+                    is_open: true,
                     path: PathBuf::new(),
                     length: 0,
                     begun: clock::monotonic(),
@@ -106,7 +154,15 @@ impl Output {
         let length = whole(&file).map_err(|error| named(&path, &error))?;
         file.set_len(length)?;
         file.seek(SeekFrom::Start(length))?;
-        Ok(Self { file: Some(file), path, length, begun: clock::monotonic(), is_dirty: false, lock })
+        Ok(Self {
+            file: Some(file),
+            is_open: true,
+            path,
+            length,
+            begun: clock::monotonic(),
+            is_dirty: false,
+            lock,
+        })
     }
 
     /// Writes a record in one piece.

@@ -19,7 +19,7 @@ fn options(place: Place) -> Options {
         thresholds: Thresholds { blocked: 3, ..Thresholds::default() },
         ..About::default()
     };
-    Options { place, sync: Duration::from_secs(1), rotation: Rotation::default(), about }
+    Options { place, sync: Duration::from_secs(1), rotation: Rotation::default(), about, on_trouble: None }
 }
 
 /// A feed that is recorded.
@@ -245,6 +245,92 @@ fn statements_are_recorded_without_what_is_left_out() {
     for place in 0..3 {
         assert!(!format!("{:?}", recording.read(place).unwrap()).contains("hunter2"), "{place}");
     }
+}
+
+/// A session that does nothing, so that nothing is wrong.
+fn calm(now: f64) -> sample::Builder {
+    let mut scene = sample::Builder { now, ..sample::Builder::default() };
+    scene.session(7, "app@web", crate::model::backend::State::Idle, 1.0, "COMMIT");
+    scene
+}
+
+/// Looks second by second, with trouble in some of them; what was told on the way.
+fn flown(place: Place, seconds: std::ops::Range<u32>, trouble: &[std::ops::Range<u32>]) -> Vec<String> {
+    let around = Around { before: Duration::from_secs(10), after: Duration::from_secs(5) };
+    let (sender, told) = std::sync::mpsc::channel();
+    let tell: Tell = Box::new(move |text: &str| sender.send(text.to_owned()).unwrap());
+    let mut stage = Stage::new();
+    let mut tape = Tape::open(Options { on_trouble: Some(around), ..options(place) }).unwrap();
+    for second in seconds {
+        let is_trouble = trouble.iter().any(|trouble| trouble.contains(&second));
+        let now = f64::from(second);
+        let look = stage.look(if is_trouble { sample::incident(now) } else { calm(now) });
+        tape.keep(&look, &tell).unwrap();
+    }
+    tape.end().unwrap();
+    told.try_iter().collect()
+}
+
+/// The seconds of the looks that are in a file; each can be read.
+fn seconds_in(path: &Path) -> Vec<i64> {
+    let mut recording = Recording::open(path).unwrap();
+    let moments = recording.moments().to_vec();
+    for place in 0..moments.len() {
+        recording.view(place).unwrap();
+    }
+    moments.iter().map(|moment| (moment.at - sample::at(0.0)).num_seconds()).collect()
+}
+
+#[test]
+fn a_flight_recorder_writes_trouble_alone_with_what_was_around_it() {
+    let folder = folder();
+    let place = Place::Folder(folder.path().to_owned(), "prod".to_owned());
+    assert_eq!(flown(place.clone(), 0..300, &[]), Vec::<String>::new());
+    assert_eq!(files(folder.path()).unwrap(), Vec::<PathBuf>::new(), "nothing was wrong");
+
+    let told = flown(place, 0..500, &[200..203, 205..206, 400..401]);
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[0].contains(" blocks ") && told[0].contains(": recording to "), "{told:?}");
+    assert!(told[1].starts_with("it is over: recorded to "), "{told:?}");
+    let files = files(folder.path()).unwrap();
+    assert_eq!(files.len(), 2, "{files:?}");
+    for (path, begun, last) in [(&files[0], 200, 210), (&files[1], 400, 405)] {
+        let seconds = seconds_in(path);
+        let (first, end) = (seconds[0], *seconds.last().unwrap());
+        assert!(first <= begun - 10 && first > begun - 10 - 65, "from {first} on");
+        assert_eq!(
+            (end, seconds.len()),
+            (last, usize::try_from(last - first).unwrap() + 1),
+            "none is missing"
+        );
+    }
+}
+
+#[test]
+fn trouble_after_trouble_goes_into_the_same_file() {
+    let folder = folder();
+    let path = folder.path().join("x.ltr");
+    let told = flown(Place::File(path.clone()), 0..200, &[20..22, 150..152]);
+    assert_eq!(
+        told.iter().filter(|told| told.ends_with(&format!("recording to {}", path.display()))).count(),
+        2,
+        "{told:?}"
+    );
+    let seconds = seconds_in(&path);
+    assert!(seconds.contains(&26) && !seconds.contains(&60) && seconds.contains(&141), "{seconds:?}");
+    let nowhere = Place::File(folder.path().join("no/x.ltr"));
+    let around = Around { before: Duration::ZERO, after: Duration::ZERO };
+    assert!(Tape::open(Options { on_trouble: Some(around), ..options(nowhere) }).is_err(), "told at once");
+}
+
+/// What ends within trouble is whole.
+#[test]
+fn a_flight_recorder_that_is_ended_in_the_middle_has_what_there_was() {
+    let folder = folder();
+    let path = folder.path().join("x.ltr");
+    let told = flown(Place::File(path.clone()), 0..30, &[25..40]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(seconds_in(&path).last(), Some(&29));
 }
 
 /// Recordings of every release, and what they show: each opens for ever. `LOCKTOP_ACCEPT=1` writes that of this one where it is missing.

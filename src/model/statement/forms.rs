@@ -108,7 +108,7 @@ pub(super) static STATEMENTS: &[Form] = &[
     )
     .work(Work::BuildsIndex)
     .waits_for(S)
-    .note("it waits for transactions that write the table, and at its end for all that began before and may still look"),
+    .note("at its end it waits for all transactions of the database that began before and may still look"),
     form("CREATE INDEX", "CREATE [UNIQUE] INDEX [[IF NOT EXISTS] %] ON [ONLY] @", &[S], "CREATE INDEX late ON t (v)")
         .work(Work::BuildsIndex)
         .advice(INDEX_CONCURRENTLY),

@@ -60,6 +60,7 @@ pub fn text(report: &Report, width: Option<usize>) -> String {
 }
 
 fn form(page: &mut Page, statement: &Statement) {
+    let alone = statement.forms.iter().any(|form| form.alone);
     for (at, take) in statement.takes.iter().enumerate() {
         let table = take.on_table_of_index.map(|mode| format!(", and {} on its table", mode.short()));
         let label = if at == 0 { "takes" } else { "" };
@@ -68,14 +69,18 @@ fn form(page: &mut Page, statement: &Statement) {
     if statement.takes.is_empty() {
         page.put("takes", "no lock on a table that it names");
     } else {
-        page.put("until", "its transaction ends");
+        page.put("until", if alone { "it has ended" } else { "its transaction ends" });
         page.put("beside that", &beside(strongest(statement)));
         page.put("and it", work(statement).words());
     }
-    if statement.waits_for().is_some() {
-        page.put("then", "it waits for the end of transactions that use the table; nobody waits for that behind it, unless for a lock that is in its way");
+    if let Some(mode) = statement.waits_for() {
+        let of = if mode == LockMode::Share { "write" } else { "use" };
+        page.put(
+            "waits for",
+            &format!("the end of all transactions that {of} the table, though they go on beside it"),
+        );
     }
-    if statement.forms.iter().any(|form| form.alone) {
+    if alone {
         page.put("where", "outside of a transaction block alone");
     }
     if let Some(since) = Some(statement.since()).filter(|since| *since > 14) {

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::binary::{finish, locktop, run};
-use super::support::{is_long, wait_for};
+use super::support::{conninfo, is_long, open, wait_for, wait_until};
 
 /// A recorder that looks ten times a second.
 fn recorder(target: &str, place: &str) -> Child {
@@ -61,6 +61,54 @@ async fn a_recorder_that_is_killed_leaves_all_but_the_look_it_was_writing() {
     let left = finish(child, "the recorder");
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""), "asked to end, it ends well");
     assert_eq!(exported(place).len(), looks(&path));
+}
+
+/// A session that is idle and has a lock that another waits for is critical at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flight_recorder_waits_for_trouble() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let target = server.conninfo();
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let recordings = || -> Vec<std::path::PathBuf> {
+        let paths = std::fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
+        paths.filter(|path| path.extension().is_some_and(|suffix| suffix == "ltr")).collect()
+    };
+    let options = ["--refresh", "0.1s", "--on-trouble", "--before", "0.2s", "--after", "0.5s"];
+    let child = locktop(&[&["-w", "record", place, &target][..], &options].concat()).spawn().unwrap();
+    let holder = open(&conninfo(&server)).await.client;
+    holder.batch_execute("SET application_name = 'holder'; SELECT pg_advisory_lock(7)").await.unwrap();
+    let look = open(&conninfo(&server)).await.client;
+    // The statement that ends a poll, twice: what the first brought is with the recorder then.
+    let mut polls = std::collections::BTreeSet::new();
+    wait_until("the recorder to look", async || {
+        let sql = "SELECT state_change::text FROM pg_stat_activity
+            WHERE application_name LIKE 'locktop%' AND query LIKE '%clock_timestamp%' AND pid <> pg_backend_pid()";
+        polls.extend(look.query(sql, &[]).await.unwrap().iter().map(|row| row.get::<_, String>(0)));
+        polls.len() > 2
+    })
+    .await;
+    assert_eq!(recordings().len(), 0, "nothing is wrong");
+    let waiter = open(&conninfo(&server)).await.client;
+    let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(7)").await });
+    wait_for("trouble to be recorded", || recordings().first().is_some_and(|path| looks(path) > 2));
+    holder.batch_execute("SELECT pg_advisory_unlock(7)").await.unwrap();
+    waiting.await.unwrap().unwrap();
+    let path = recordings().remove(0);
+    let ended =
+        || std::fs::read(&path).unwrap().windows(5).any(|bytes| bytes == [0xF5, b'L', b'T', b'R', 127]);
+    wait_for("its end", ended);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    let left = finish(child, "the recorder");
+    assert_eq!(left.status, Some(0), "{left:?}");
+    assert!(left.err.contains(": recording to ") && left.err.contains("it is over"), "{left:?}");
+    let all = exported(path.to_str().unwrap());
+    let critical =
+        |one: &Value| one["findings"].as_array().unwrap().iter().any(|found| found["severity"] == "critical");
+    assert!(!critical(&all[0]) && !critical(all.last().unwrap()), "what was before, and what came after");
+    assert!(all.iter().any(critical));
+    let left = run(locktop(&["record", place, &target, "--before", "1m"]));
+    assert_eq!(left.status, Some(2), "{left:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
