@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use super::args::ViewArgs;
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
 use crate::feed::record::Around;
+use crate::feed::record::names::Salt;
 use crate::feed::record::redact::Redaction;
 
 /// `locktop record`.
@@ -67,17 +68,23 @@ pub enum Redact {
     Literals,
     /// All but a number, the same for the same statement with other literals.
     Queries,
+    /// All but its form, and all names: tables, roles, databases, applications and addresses become hashes, tasks, jobs, leases and queues
+    /// are left out.
+    Names,
 }
 
 impl Redact {
     /// As the recorder has it.
-    #[must_use]
-    pub fn redaction(self) -> Redaction {
-        match self {
+    ///
+    /// # Errors
+    /// When the system has no random numbers to give.
+    pub fn redaction(self) -> std::io::Result<Redaction> {
+        Ok(match self {
             Self::None => Redaction::None,
             Self::Literals => Redaction::Literals,
             Self::Queries => Redaction::Queries,
-        }
+            Self::Names => Redaction::Names(Salt::random()?),
+        })
     }
 }
 

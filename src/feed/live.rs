@@ -182,7 +182,8 @@ impl Live {
                     self.backoff = Backoff::default();
                     self.take_names();
                     self.take_redis();
-                    self.digest.rights_told(self.session.rights());
+                    let rights = self.session.rights().filter(|_| !self.hides_names());
+                    self.digest.rights_told(rights);
                     self.digest.refresh(*control.interval.borrow());
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
@@ -217,6 +218,10 @@ impl Live {
             let past = std::mem::replace(&mut self.past, self.digest.past());
             keeper.keep(self.digest.look(past));
         }
+    }
+
+    fn hides_names(&self) -> bool {
+        self.settings.redaction.is_some_and(Redaction::hides_names)
     }
 
     /// Takes names in that were learned since the last poll.
@@ -274,6 +279,10 @@ impl Live {
         self.line.send_replace(None);
         let (mut reason, mut silent) = (reason.to_owned(), false);
         loop {
+            if self.hides_names() {
+                // It may say which host, and which role.
+                "the connection is lost".clone_into(&mut reason);
+            }
             let delay = self.backoff.failed(silent);
             if views.send(self.digest.link_lost(&reason, self.backoff.attempts(), delay)).is_err() {
                 return false;

@@ -19,6 +19,7 @@ use crate::feed::lines::{Lines, leave};
 use crate::feed::live::{self, Live, PollControl};
 use crate::feed::record::redact::Redaction;
 use crate::feed::spare::Spare;
+use crate::model::lock_name::LockNames;
 use crate::model::view::TargetId;
 use crate::pg::poll::{Limits, OpenError};
 use crate::redis::watch as watch_redis;
@@ -191,14 +192,18 @@ pub(super) async fn connect_with(
     names: watch::Receiver<Learned>,
     redaction: Option<Redaction>,
 ) -> Result<(Live, ConnInfo), Failure> {
+    // What knows names knows nothing where they are not to be seen.
+    let shows_names = !redaction.is_some_and(Redaction::hides_names);
     let feed = live::Settings {
         limits: look::limits(settings),
         thresholds: settings.thresholds.clone(),
-        lock_names: look::lock_names(settings),
-        learned: Some(names),
+        lock_names: if shows_names { look::lock_names(settings) } else { LockNames::default() },
+        learned: shows_names.then_some(names),
         redaction,
         // Beside the poll, which takes what is there: it ends when nobody listens any more.
-        redis: look::redis(settings).map(|(servers, options)| watch_redis(servers, options).0),
+        redis: look::redis(settings)
+            .filter(|_| shows_names)
+            .map(|(servers, options)| watch_redis(servers, options).0),
         ..live::Settings::default()
     };
     let mut info = info;

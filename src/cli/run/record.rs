@@ -19,12 +19,18 @@ use crate::feed::record::{self, Options, Place, Rotation};
 use crate::model::view::Link;
 use crate::wire::record::container::About;
 
-pub(super) async fn run(settings: Settings, wanted: &RecordArgs) -> Result<u8, Failure> {
+pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u8, Failure> {
     let info =
         settings.conninfo.clone().ok_or_else(|| Failure::Other("no server to connect to".to_owned()))?;
     let info =
         session::ask_first(info, settings.prompt).map_err(|error| Failure::Other(error.to_string()))?;
-    let target = settings.target.clone().unwrap_or_else(|| info.target());
+    let mut target = settings.target.clone().unwrap_or_else(|| info.target());
+    if wanted.redact == Some(Redact::Names) {
+        names_of_its_own(&wanted.place)?;
+        // Neither what the file says of itself, nor its name in a folder, nor who is expected to block.
+        "names-left-out".clone_into(&mut target);
+        settings.thresholds.expected.clear();
+    }
     let interval = wanted.refresh.unwrap_or(settings.refresh);
     let place = place(&wanted.place, &target);
     let is_folder = matches!(place, Place::Folder(..));
@@ -32,7 +38,7 @@ pub(super) async fn run(settings: Settings, wanted: &RecordArgs) -> Result<u8, F
         return Err(Failure::Usage("--rotate and --keep are for a folder".to_owned()));
     }
     let usual = if is_folder { Redaction::Literals } else { Redaction::None };
-    let redaction = wanted.redact.map_or(usual, Redact::redaction);
+    let redaction = wanted.redact.map(Redact::redaction).transpose()?.unwrap_or(usual);
     let about = About {
         program: concat!("locktop ", env!("CARGO_PKG_VERSION")).to_owned(),
         created: Some(clock::wall()),
@@ -73,6 +79,16 @@ pub(super) async fn run(settings: Settings, wanted: &RecordArgs) -> Result<u8, F
         Ok(Ok(Err(error))) => Err(Failure::Io(error)),
         _ => Err(Failure::Other("what writes ended unexpectedly".to_owned())),
     }
+}
+
+/// The hashes of one recorder are not those of another: a file that is there is not gone on with.
+fn names_of_its_own(path: &Path) -> Result<(), Failure> {
+    let has_looks = path.metadata().is_ok_and(|found| found.is_file() && found.len() > 0);
+    if has_looks {
+        let why = "with --redact names a recording is a file of its own: there is one already";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    Ok(())
 }
 
 /// Where to: what is a folder, or is written as one, gets a file for each stretch.

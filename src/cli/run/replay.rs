@@ -178,10 +178,14 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     if wanted.output.exists() {
         return Err(Failure::Other(format!("{}: is there already", wanted.output.display())));
     }
-    let redaction = wanted.redact.map(Redact::redaction);
+    let redaction = wanted.redact.map(Redact::redaction).transpose()?;
     let mut about = recording.about().cloned().unwrap_or_default();
     if let Some(redaction) = redaction {
         redaction.as_str().clone_into(&mut about.redaction);
+        if redaction.hides_names() {
+            about.target.clear();
+            about.thresholds.expected.clear();
+        }
     }
     let options = Options {
         place: Place::File(wanted.output.clone()),

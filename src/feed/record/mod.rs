@@ -3,6 +3,7 @@
 //! Each record is one write, and what was written is on the disk at most [`Options::sync`] later: who kills the program loses at most the
 //! look that is being written.
 
+pub mod names;
 mod output;
 pub mod redact;
 #[cfg(test)]

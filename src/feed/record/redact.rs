@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::names::Salt;
 use crate::model::Text;
 use crate::model::blame::{Blame, Key};
 use crate::model::event::{Event, Events, Kind};
@@ -19,6 +20,8 @@ pub enum Redaction {
     Literals,
     /// Whole statements: what stays is a number, the same for the same statement with other literals.
     Queries,
+    /// All names, and statements but their form: what stays is a hash.
+    Names(Salt),
 }
 
 impl Redaction {
@@ -29,11 +32,22 @@ impl Redaction {
             Self::None => "none",
             Self::Literals => "literals",
             Self::Queries => "queries",
+            Self::Names(_) => "names",
         }
+    }
+
+    /// Whether names are hashes.
+    #[must_use]
+    pub const fn hides_names(self) -> bool {
+        matches!(self, Self::Names(_))
     }
 
     /// Takes it out of a snapshot. What is made of the snapshot does not have it either.
     pub fn apply(self, snapshot: &mut Snapshot) {
+        if let Self::Names(salt) = self {
+            salt.apply(snapshot);
+            return;
+        }
         let has_any = |text: &Text| self != Self::None || speaks_of_password(text);
         if !snapshot.backends.rows.iter().any(|backend| backend.query.as_ref().is_some_and(has_any)) {
             return;
@@ -47,6 +61,10 @@ impl Redaction {
 
     /// Takes it out of a look that was kept. Events that were made of statements have all of their text taken out that may be one.
     pub fn apply_to_kept(self, kept: &mut KeptLook) {
+        if let Self::Names(salt) = self {
+            salt.apply_to_kept(kept);
+            return;
+        }
         self.apply(&mut kept.snapshot);
         if self == Self::None {
             return;
@@ -99,7 +117,7 @@ impl Redaction {
     fn redacted(self, query: &Text) -> Text {
         match self {
             Self::None if !speaks_of_password(query) => Text::clone(query),
-            Self::None | Self::Literals => without_literals(query).into(),
+            Self::None | Self::Literals | Self::Names(_) => without_literals(query).into(),
             // What was taken out once stays as it is.
             Self::Queries if is_number(query) => Text::clone(query),
             Self::Queries => {

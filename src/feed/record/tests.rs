@@ -247,6 +247,113 @@ fn statements_are_recorded_without_what_is_left_out() {
     }
 }
 
+/// A look with a secret in every name that there is.
+fn secrets(now: f64) -> sample::Builder {
+    let mut scene = sample::Builder {
+        now,
+        relations: vec![(9, "s3cret_t"), (10, "s3cret.t")],
+        ..sample::Builder::default()
+    };
+    let active = crate::model::backend::State::Active;
+    scene.session(7, "s3cret_role@s3cret_app", active, 1.0, "UPDATE s3cret_t SET s3cret_c = 's3cret'");
+    scene.session(8, "s3cret_role@other", active, 1.0, "UPDATE s3cret_t SET s3cret_c = 'another'");
+    scene.session(9, "x@y", active, 1.0, "s3cret nonsense");
+    for backend in &mut scene.backends {
+        backend.database = Some("s3cret_db".into());
+        backend.client = Some("s3cret.example.com".into());
+    }
+    scene.backends[2].backend_type = Some("s3cret worker".into());
+    scene.backends[2].wait_event_type = Some("Extension".into());
+    scene.backends[2].wait_event = Some("s3cret event".into());
+    scene.lock(7, sample::relation(9), crate::model::lock::LockMode::Exclusive, None);
+    scene.lock(8, sample::relation(9), crate::model::lock::LockMode::Exclusive, Some(40.0));
+    scene.prepare(900, "s3cret_gid", sample::relation(10), crate::model::lock::LockMode::AccessExclusive);
+    scene.task(1, "s3cret_task", "s3cret_kind", 60.0, -5.0);
+    scene.lease("s3cret_lease", "s3cret_owner", 60.0, 5.0);
+    scene.item(5, "s3cret_item", "pending", 5.0);
+    scene
+}
+
+fn secret_snapshot(now: f64) -> crate::model::snapshot::Snapshot {
+    let mut snapshot = secrets(now).snapshot();
+    let mut server = snapshot.server.rows[0].clone();
+    (server.host, server.database, server.user) =
+        ("s3cret.host".into(), "s3cret_db".into(), "s3cret_role".into());
+    snapshot.server.rows = Arc::new(vec![server]);
+    snapshot.prepared.error = Some("role s3cret_role may not".into());
+    snapshot
+}
+
+#[test]
+fn names_are_hashes_that_stay_the_same_within_a_file() {
+    let folder = folder();
+    let path = folder.path().join("x.ltr");
+    let redaction = Redaction::Names(names::Salt::random().unwrap());
+    let mut stage = Stage::new();
+    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    for second in 0..3 {
+        let mut snapshot = secret_snapshot(f64::from(second));
+        redaction.apply(&mut snapshot);
+        let mut again = snapshot.clone();
+        redaction.apply(&mut again);
+        assert_eq!(again.backends.rows, snapshot.backends.rows, "what is a hash stays");
+        let past = stage.digest.past();
+        stage.views.push(stage.digest.snapshot_taken(snapshot));
+        tape.write(&stage.digest.look(past)).unwrap();
+    }
+    tape.end().unwrap();
+    assert_none_in(&path);
+    let mut recording = Recording::open(&path).unwrap();
+    let (first, last) = (recording.read(0).unwrap().snapshot, recording.read(2).unwrap().snapshot);
+    assert_eq!(first.names.relations, last.names.relations);
+    let (one, two) = (&first.backends.rows[0], &first.backends.rows[1]);
+    assert_eq!((&one.user, &one.query, one.application == two.application), (&two.user, &two.query, false));
+    assert!(one.query.as_deref().unwrap().starts_with("UPDATE query-"), "{one:?}");
+    assert_eq!(recording.view(0).unwrap().graph.waiting, 1, "who waits for whom is there");
+    let other = names::Salt::random().unwrap().hash("role", "s3cret_role");
+    assert_ne!(Some(&other), one.user.as_ref(), "another recorder has others");
+}
+
+/// Nothing that is decoded of a file, and nothing that is shown of it, has a secret in it.
+fn assert_none_in(path: &Path) {
+    let mut recording = Recording::open(path).unwrap();
+    for place in 0..recording.moments().len() {
+        let read = format!("{:?}", recording.read(place).unwrap());
+        let shown = json(&recording.view(place).unwrap());
+        for text in [&read, &shown] {
+            let at = text.find("s3cret");
+            assert!(at.is_none(), "{}", &text[at.unwrap().saturating_sub(200)..][..300]);
+        }
+    }
+}
+
+#[test]
+fn names_are_taken_out_of_a_recording_that_has_them() {
+    let folder = folder();
+    let (whole, named) = (folder.path().join("x.ltr"), folder.path().join("y.ltr"));
+    let mut stage = Stage::new();
+    let mut tape = Tape::open(options(Place::File(whole.clone()))).unwrap();
+    for second in 0..3 {
+        let past = stage.digest.past();
+        stage.views.push(stage.digest.snapshot_taken(secret_snapshot(f64::from(second))));
+        tape.write(&stage.digest.look(past)).unwrap();
+    }
+    tape.end().unwrap();
+    let redaction = Redaction::Names(names::Salt::random().unwrap());
+    let mut recording = Recording::open(&whole).unwrap();
+    let mut tape = Tape::open(options(Place::File(named.clone()))).unwrap();
+    for place in 0..3 {
+        let mut kept = recording.read(place).unwrap();
+        assert!(format!("{kept:?}").contains("s3cret_task"), "it has them");
+        redaction.apply_to_kept(&mut kept);
+        let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
+        let view = Digest::view_of(kept, TargetId::default(), &recording.thresholds());
+        tape.write(&Look { view, past, notes }).unwrap();
+    }
+    tape.end().unwrap();
+    assert_none_in(&named);
+}
+
 /// A session that does nothing, so that nothing is wrong.
 fn calm(now: f64) -> sample::Builder {
     let mut scene = sample::Builder { now, ..sample::Builder::default() };
@@ -328,7 +435,7 @@ fn trouble_after_trouble_goes_into_the_same_file() {
 fn a_flight_recorder_that_is_ended_in_the_middle_has_what_there_was() {
     let folder = folder();
     let path = folder.path().join("x.ltr");
-    let told = flown(Place::File(path.clone()), 0..30, &[25..40]);
+    let told = flown(Place::File(path.clone()), 0..30, &[25..40, 50..60]);
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(seconds_in(&path).last(), Some(&29));
 }

@@ -111,6 +111,54 @@ async fn a_flight_recorder_waits_for_trouble() {
     assert_eq!(left.status, Some(2), "{left:?}");
 }
 
+/// A file for somebody who may see who waits for whom, and no name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recording_without_names_has_none() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let admin = open(&conninfo(&server)).await.client;
+    admin.batch_execute("CREATE ROLE s3cret_role SUPERUSER LOGIN").await.unwrap();
+    admin.batch_execute("CREATE DATABASE s3cret_db").await.unwrap();
+    let target =
+        format!("{} dbname=s3cret_db user=s3cret_role application_name=s3cret_app", server.conninfo());
+    let info = locktop::pg::conninfo::ConnInfo::parse(&target).unwrap();
+    let (holder, waiter) = (open(&info).await.client, open(&info).await.client);
+    holder.batch_execute("CREATE TABLE s3cret_t (s3cret_c int)").await.unwrap();
+    holder.batch_execute("BEGIN; LOCK TABLE s3cret_t; SELECT pg_advisory_lock(7) AS s3cret").await.unwrap();
+    let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT s3cret_c FROM s3cret_t").await });
+    wait_until("somebody to wait", async || {
+        let sql = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+        admin.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == 1
+    })
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (names, plain, cut) = (at("names.ltr"), at("plain.ltr"), at("cut.ltr"));
+    let with = |place: &str, more: &[&str]| {
+        let left = run(locktop(
+            &[&["-w", "record", place, &target, "--refresh", "0.1s", "--for", "2s"][..], more].concat(),
+        ));
+        assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+    };
+    with(&names, &["--redact", "names"]);
+    with(&plain, &[]);
+    let left = run(locktop(&["cut", &plain, "-o", &cut, "--redact", "names"]));
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+    let has = |lines: &[Value]| lines.iter().any(|line| line.to_string().contains("s3cret"));
+    assert!(has(&exported(&plain)));
+    for path in [&names, &cut] {
+        let (lines, bytes) = (exported(path), std::fs::read(path).unwrap());
+        assert!(!has(&lines) && !bytes.windows(6).any(|bytes| bytes == b"s3cret"), "{path}");
+        let last = lines.last().unwrap();
+        assert_eq!(last["roots"][0]["blocked"], 1, "{last}");
+        let lock = last["locks"].as_array().unwrap().iter().find(|lock| lock["granted"] == false).unwrap();
+        assert!(lock["relation_name"].as_str().unwrap().starts_with("rel-"), "{lock}");
+    }
+    let left = run(locktop(&["-w", "record", &names, &target, "--redact", "names"]));
+    assert!(left.status == Some(2) && left.err.contains("a file of its own"), "{left:?}");
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    waiting.await.unwrap().unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn looks_go_through_a_pipe_and_parts_are_cut_out() {
     let server = EmbeddedServer::start(Options::default()).await.unwrap();

@@ -1,0 +1,188 @@
+//! Names as hashes: for whoever may see who waited for whom, and not what it is called.
+//!
+//! A name is the same hash for as long as its salt lives, which is in no file: so nobody can try names until one fits. What consists of
+//! names, rows of tasks, jobs, leases and queues, is left out.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::model::Text;
+use crate::model::backend::Backend;
+use crate::model::event::Events;
+use crate::model::finding::Deadlocks;
+use crate::model::lock_name::LockNames;
+use crate::model::lock_waits::WaitCounter;
+use crate::model::past::{KeptLook, Past};
+use crate::model::snapshot::{Names, Section, Snapshot};
+use crate::model::statement;
+
+/// What makes hashes of one recorder unlike those of any other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Salt([u8; 16]);
+
+impl std::fmt::Debug for Salt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Salt")
+    }
+}
+
+/// Bytes of a statement that are read to know its form.
+const STATEMENT: usize = 4096;
+
+/// What an autovacuum worker says of itself where it does not give way.
+const WRAPAROUND: &str = "(to prevent wraparound)";
+
+/// Kinds of processes of the server itself; others are called as an extension likes.
+const KINDS: [&str; 18] = [
+    "client backend",
+    "autovacuum launcher",
+    "autovacuum worker",
+    "parallel worker",
+    "walsender",
+    "walreceiver",
+    "walwriter",
+    "walsummarizer",
+    "checkpointer",
+    "background writer",
+    "archiver",
+    "startup",
+    "logger",
+    "io worker",
+    "slotsync worker",
+    "logical replication launcher",
+    "logical replication worker",
+    "logical replication parallel worker",
+];
+
+impl Salt {
+    /// One that nobody else has.
+    ///
+    /// # Errors
+    /// When the system has no random numbers to give.
+    pub fn random() -> std::io::Result<Self> {
+        let mut salt = [0; 16];
+        getrandom::fill(&mut salt).map_err(std::io::Error::other)?;
+        Ok(Self(salt))
+    }
+
+    /// `role-0f3a91c27e`; what is one already stays.
+    #[must_use]
+    pub fn hash(self, kind: &str, name: &str) -> Text {
+        let is_hash = |rest: &str| rest.len() == 10 && rest.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if name.strip_prefix(kind).and_then(|rest| rest.strip_prefix('-')).is_some_and(is_hash) {
+            return name.into();
+        }
+        let mut hash = Sha256::new();
+        hash.update(self.0);
+        hash.update(kind.as_bytes());
+        hash.update([0]);
+        hash.update(name.as_bytes());
+        let mut text = format!("{kind}-");
+        for byte in hash.finalize().iter().take(5) {
+            // A text takes what is written to it.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text.into()
+    }
+
+    fn put(self, kind: &str, name: &mut Option<Text>) {
+        if let Some(name) = name.as_mut().filter(|name| !name.is_empty()) {
+            *name = self.hash(kind, name);
+        }
+    }
+
+    /// Takes the names out of a snapshot.
+    pub(super) fn apply(self, snapshot: &mut Snapshot) {
+        for server in Arc::make_mut(&mut snapshot.server.rows) {
+            server.host = self.hash("host", &server.host);
+            server.database = self.hash("db", &server.database);
+            server.user = self.hash("role", &server.user);
+        }
+        for backend in Arc::make_mut(&mut snapshot.backends.rows) {
+            self.backend(backend);
+        }
+        for prepared in Arc::make_mut(&mut snapshot.prepared.rows) {
+            prepared.gid = self.hash("gid", &prepared.gid);
+            self.put("role", &mut prepared.owner);
+            self.put("db", &mut prepared.database);
+        }
+        let Names { relations, databases } = &*snapshot.names;
+        snapshot.names = Arc::new(Names {
+            relations: relations.iter().map(|(oid, name)| (*oid, self.hash("rel", name))).collect(),
+            databases: databases.iter().map(|(oid, name)| (*oid, self.hash("db", name))).collect(),
+        });
+        silence(&mut snapshot.server);
+        silence(&mut snapshot.backends);
+        silence(&mut snapshot.locks);
+        silence(&mut snapshot.prepared);
+        snapshot.task_sets = Arc::default();
+        snapshot.systems = Arc::default();
+        snapshot.adapters = Arc::default();
+    }
+
+    fn backend(self, backend: &mut Backend) {
+        self.put("db", &mut backend.database);
+        self.put("role", &mut backend.user);
+        self.put("app", &mut backend.application);
+        if backend.client.as_deref() != Some("[local]") {
+            self.put("client", &mut backend.client);
+        }
+        let kind = backend.backend_type.as_deref();
+        let is_vacuum = kind == Some("autovacuum worker");
+        if kind.is_some_and(|kind| !KINDS.contains(&kind)) {
+            backend.backend_type = Some("background worker".into());
+        }
+        if backend.wait_event_type.as_deref() == Some("Extension") {
+            backend.wait_event = Some("Extension".into());
+        }
+        if let Some(query) = backend.query.as_mut().filter(|query| !query.is_empty()) {
+            *query = if is_vacuum { vacuum(query) } else { self.statement(query) };
+        }
+    }
+
+    /// The form of a statement, which has no names, and its hash without literals.
+    fn statement(self, query: &str) -> Text {
+        let is_taken_out = query
+            .rsplit_once("query-")
+            .is_some_and(|(_, rest)| rest.len() == 10 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let is_form =
+            |form: &str| form.is_empty() || statement::forms().iter().any(|(known, _)| known.name == form);
+        if is_taken_out && query.rsplit_once("query-").is_some_and(|(form, _)| is_form(form.trim_end())) {
+            return query.into();
+        }
+        let hash = self.hash("query", &super::redact::without_literals(query));
+        let form = statement::first(query, STATEMENT)
+            .and_then(|statement| statement.forms.first().map(|form| form.name));
+        form.map_or_else(|| Text::clone(&hash), |form| format!("{form} {hash}").into())
+    }
+
+    /// Takes them out of a look that was kept: with all that was told in words.
+    pub(super) fn apply_to_kept(self, kept: &mut KeptLook) {
+        self.apply(&mut kept.snapshot);
+        if let Some(graph) = &mut kept.past.graph_from {
+            for backend in Arc::make_mut(&mut graph.backends) {
+                self.backend(backend);
+            }
+        }
+        let Past { deadlocks, waits, .. } = &mut kept.past;
+        *deadlocks = Deadlocks::default();
+        *waits = WaitCounter::default();
+        kept.rights = None;
+        kept.lock_names = Arc::new(LockNames::default());
+        kept.notes = Arc::default();
+        kept.events = Arc::new(Events::default());
+    }
+}
+
+/// What the server said of what it could not do may have names in it.
+fn silence<T>(section: &mut Section<T>) {
+    if let Some(error) = &mut section.error {
+        *error = "could not be read".into();
+    }
+}
+
+fn vacuum(query: &str) -> Text {
+    if query.contains(WRAPAROUND) { format!("autovacuum: {WRAPAROUND}").into() } else { "autovacuum".into() }
+}
