@@ -1,7 +1,7 @@
 # A worker of Delayed Job, for the tests of adapters.
 #
 # delayed_job.rb URL setup        makes the table, and puts a job into the queue
-# delayed_job.rb URL work         works until it is ended, with a max_run_time of 5 s; says "working" when a job has begun
+# delayed_job.rb URL work         works until it is ended, with a max_run_time of 10 s; says "working" when a job has begun
 # delayed_job.rb URL type TEXT    runs TEXT, which locktop has said to type
 require "uri"
 require "logger"
@@ -15,7 +15,7 @@ ActiveRecord::Base.default_timezone = :utc
 ActiveRecord::Base.establish_connection(
   adapter: "postgresql", username: "postgres", database: database, host: query["host"], port: query["port"]
 )
-Delayed::Worker.max_run_time = 5
+Delayed::Worker.max_run_time = 10
 Delayed::Worker.sleep_delay = 1
 Delayed::Worker.logger = Logger.new(File::NULL)
 

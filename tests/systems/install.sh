@@ -57,6 +57,7 @@ python_system() {
 
 python_system procrastinate "procrastinate==3.10.0 psycopg[binary]" procrastinate
 python_system dbos "dbos==3.4.0" dbos
+python_system absurd "absurdctl==0.5.1 absurd-sdk==0.5.1 psycopg[binary]" absurd_sdk
 
 # PACKAGE...: of Debian, as root.
 debian_install() {

@@ -19,7 +19,7 @@ boss.on('error', (error) => console.error(error))
 await boss.start()
 if (what === 'setup') {
   await boss.createQueue('mail')
-  await boss.send('mail', {}, { expireInSeconds: 5, retryLimit: 1 })
+  await boss.send('mail', {}, { expireInSeconds: 10, retryLimit: 1 })
   await boss.stop()
 } else if (what === 'work') {
   await boss.work('mail', async () => {

@@ -240,7 +240,8 @@ async fn pg_boss() {
     let first = system.work(FILE, &["work"]).await;
     first.kill();
     system.watched(None).await;
-    // Five seconds are its time, and until they are over nobody knows.
+    // Ten seconds are its time, and until they are over nobody knows.
+    system.told("mail", "running", "lease").await;
     let lost = system.told("mail", "lost", "lease").await;
     assert!(lost.comes_back.unwrap().starts_with("as failed, when the maintenance"));
     assert_eq!((lost.job.attempt, lost.job.max_attempts), (Some(1), Some(2)));
@@ -249,9 +250,8 @@ async fn pg_boss() {
     supervisor.kill();
     let second = system.work(FILE, &["work"]).await;
     second.signal(Signal::STOP);
-    let running = system.told("mail", "running", "lease").await;
-    assert_eq!(running.job.attempt, Some(2));
     let lost = system.told("mail", "lost", "lease").await;
+    assert_eq!(lost.job.attempt, Some(2));
     system.run(FILE, &["type", &lost.advice.unwrap()]);
     system.told("mail", "failed", "none").await;
 }
@@ -326,7 +326,8 @@ async fn delayed_job() {
     system.run(FILE, &["setup"]);
     let first = system.work(FILE, &["work"]).await;
     first.kill();
-    system.watched(Some(("max_run_time", 5.0))).await;
+    system.watched(Some(("max_run_time", 10.0))).await;
+    system.told("Hang", "running", "lease").await;
     let lost = system.told("Hang", "lost", "lease").await;
     assert!(lost.comes_back.unwrap().starts_with("when a worker next looks"));
     system.run(FILE, &["type", &lost.advice.unwrap()]);
@@ -334,9 +335,8 @@ async fn delayed_job() {
     let second = system.work(FILE, &["work"]).await;
     second.signal(Signal::STOP);
     system.told("Hang", "lost", "lease").await;
-    // What a third one does by itself.
-    let _third = system.work(FILE, &["work"]).await;
-    system.told("Hang", "running", "lease").await;
+    // A third one takes it by itself.
+    system.work(FILE, &["work"]).await;
 }
 
 #[tokio::test]
@@ -359,4 +359,31 @@ async fn quartz() {
     system.told(JOB, "lost", "heartbeat").await;
     second.signal(Signal::CONT);
     system.told(JOB, "running", "heartbeat").await;
+}
+
+#[tokio::test]
+async fn absurd() {
+    const FILE: &str = "absurd_work.py";
+    let Some(mut system) = System::new("absurd").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    first.kill();
+    system.watched(None).await;
+    system.told("Hang", "running", "lease").await;
+    let lost = system.told("Hang", "lost", "lease").await;
+    assert!(lost.comes_back.unwrap().starts_with("as failed, when any worker of its queue"));
+    system.stage.client().await.batch_execute(&lost.advice.unwrap()).await.unwrap();
+    let again = system.told("Hang", "retry", "none").await;
+    assert_eq!(again.job.attempt, Some(2));
+    let second = system.work(FILE, &["work"]).await;
+    second.signal(Signal::STOP);
+    system.told("Hang", "lost", "lease").await;
+    // A third one fails that run by itself, and takes the next.
+    let _third = system.work(FILE, &["work"]).await;
+    system
+        .stage
+        .look_until("the third attempt", |view| {
+            view.adapters.rows.iter().any(|row| row.job.attempt == Some(3))
+        })
+        .await;
 }
