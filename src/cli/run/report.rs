@@ -8,6 +8,7 @@ use super::Failure;
 use super::replay::{open, range};
 use crate::clock;
 use crate::feed::history::NotThere;
+use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
 use crate::feed::report;
 use crate::wire::report::{Style, html, json, markdown};
@@ -21,7 +22,11 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
     if places.is_empty() {
         return Err(Failure::Other("there is no look between these times".to_owned()));
     }
-    let redaction = wanted.redact.map(Redact::redaction);
+    let redaction = wanted.redact.map(Redact::redaction).transpose()?;
+    if redaction.is_some_and(Redaction::hides_names) {
+        let help = "cut FILE --redact names -o OTHER, and make the report of that";
+        return Err(Failure::Other(format!("names are taken out of looks, not of a report: locktop {help}")));
+    }
     let report = report::of(&mut recording, places, redaction).map_err(failure)?;
     let style = Style { top: wanted.top.into(), offset: clock::offset() };
     let text = match wanted.format() {

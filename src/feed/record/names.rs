@@ -152,7 +152,7 @@ impl Salt {
         if is_taken_out && query.rsplit_once("query-").is_some_and(|(form, _)| is_form(form.trim_end())) {
             return query.into();
         }
-        let hash = self.hash("query", &super::redact::without_literals(query));
+        let hash = self.hash("query", &crate::model::fingerprint::without_literals(query));
         let form = statement::first(query, STATEMENT)
             .and_then(|statement| statement.forms.first().map(|form| form.name));
         form.map_or_else(|| Text::clone(&hash), |form| format!("{form} {hash}").into())
@@ -173,6 +173,8 @@ impl Salt {
         kept.lock_names = Arc::new(LockNames::default());
         kept.notes = Arc::default();
         kept.events = Arc::new(Events::default());
+        // Costs are counted anew, from what is left.
+        kept.blame = None;
     }
 }
 

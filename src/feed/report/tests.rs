@@ -30,6 +30,7 @@ fn record(path: &Path, seconds: std::ops::Range<i32>, looks: impl Fn(i32) -> sam
         ..About::default()
     };
     let options = Options {
+        on_trouble: None,
         place: Place::File(path.to_owned()),
         sync: Duration::from_secs(1),
         rotation: Rotation::default(),

@@ -4,24 +4,23 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::cause::{Cause, awaited, backend_of, causes, key, row_behind, who};
+use super::costs::{Costs, Sum, Wait};
 use super::statements::Statements;
-use super::{Begun, Cost, Ended, Ending, Key, Ran, Sums, Tick};
+use super::{Begun, Cost, Ended, Ending, Key, Ran, Tick};
 use crate::model::backend::{Backend, BackendId, State};
 use crate::model::event::harmless;
 use crate::model::finding::Deadlocks;
 use crate::model::lock::{LockTag, LockType};
 use crate::model::lock_name::LockNames;
-use crate::model::lock_waits::{self, contended};
+use crate::model::lock_waits::contended;
 use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
-use crate::model::wait_graph::{Party, Queue, WaitGraph};
-use crate::model::{Text, Timestamp, fingerprint, words};
+use crate::model::wait_graph::{Party, WaitGraph};
+use crate::model::{Text, Timestamp};
 
 /// Looks without anybody behind it after which an episode is over.
 const GAP: u64 = 3;
-
-/// Roots among which a wait is split: the worst of those there are.
-const ROOTS: usize = 50;
 
 /// Actions that may have ended an episode.
 const ACTIONS: usize = 200;
@@ -39,17 +38,6 @@ pub struct Scene<'a> {
     pub names: &'a LockNames,
     /// Deadlocks up to it.
     pub deadlocks: &'a Deadlocks,
-}
-
-/// Whom a wait is blamed on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Cause {
-    /// Somebody who waits for nobody.
-    Root(Party),
-    /// Sessions that wait for each other.
-    Circle,
-    /// Nobody is in the way: the lock is about to be granted.
-    Nobody,
 }
 
 /// What tells one episode from another.
@@ -74,76 +62,6 @@ struct Open {
     told: Option<Timestamp>,
     /// What was done to one of those who wait for each other.
     note: Option<Text>,
-}
-
-/// A wait, as it was at the last look.
-#[derive(Debug)]
-struct Wait {
-    tag: LockTag,
-    start: Option<Timestamp>,
-    /// All of it, whoever it is blamed on.
-    whole: Share,
-    behind: Vec<Share>,
-}
-
-/// What of a wait falls to an episode.
-#[derive(Debug, Clone, Copy)]
-struct Share {
-    episode: u64,
-    part: f64,
-    /// It was seen at more than one look.
-    is_long: bool,
-    /// The square of the error that it brought with it.
-    error: f64,
-}
-
-/// What an episode costs at a look, in shares of waits.
-#[derive(Debug, Default, Clone, Copy)]
-struct Sum {
-    parts: f64,
-    blocked: u32,
-    begun: u64,
-    /// In squares of seconds.
-    variance: f64,
-    /// What ended since the look before, of waits that were seen once, and of others: the sum of the shares, and of their squares.
-    short: (f64, f64),
-    long: (f64, f64),
-}
-
-impl Sum {
-    /// A wait is seen so many times, or once more: how far off that is depends on where the looks fall, so the error of one that is
-    /// seen once is at most the time between two looks, and of another half of it.
-    fn see(&mut self, part: f64, before: Option<Share>, seconds: f64) -> f64 {
-        self.parts += part;
-        self.blocked += 1;
-        let whole = (part * seconds) * (part * seconds);
-        let (error, known) = match before {
-            None => (whole, 0.0),
-            Some(share) if !share.is_long => (whole / 4.0, share.error),
-            Some(share) => (share.error, share.error),
-        };
-        self.begun += u64::from(before.is_none());
-        self.variance += error - known;
-        error
-    }
-
-    fn end(&mut self, part: f64, is_long: bool) {
-        let (sum, squares) = if is_long { &mut self.long } else { &mut self.short };
-        *sum += part;
-        *squares += part * part;
-    }
-
-    /// Those that end together err together.
-    fn sums(&self, seconds: f64) -> Sums {
-        let together = |(sum, squares): (f64, f64)| sum * sum - squares;
-        let together = together(self.short) + together(self.long) / 4.0;
-        Sums {
-            seconds: self.parts * seconds,
-            variance: self.variance + together * seconds * seconds,
-            waits: self.begun,
-            most: self.blocked,
-        }
-    }
 }
 
 /// Looks, and says what each adds.
@@ -225,9 +143,7 @@ impl Counter {
     }
 
     fn count(&mut self, scene: Scene<'_>, seconds: f64, tick: &mut Tick) {
-        let mut sums: FxHashMap<u64, Sum> = FxHashMap::default();
-        let mut total = Sum::default();
-        let mut ends: FxHashMap<u64, Sum> = FxHashMap::default();
+        let mut costs = Costs { seconds, ..Costs::default() };
         let mut waits = FxHashMap::default();
         let mut episodes: FxHashMap<(Cause, usize), u64> = FxHashMap::default();
         for (party, causes) in causes(scene.graph) {
@@ -235,39 +151,26 @@ impl Counter {
             let same = |wait: &Wait| {
                 wait.tag == tag && (start.is_none() || wait.start.is_none() || wait.start == start)
             };
-            let before = self.waits.remove(&party);
-            let (before, ended) = match before {
-                Some(wait) if same(&wait) => (Some(wait), None),
-                other => (None, other),
-            };
-            if let Some(ended) = ended {
-                end_wait(&ended, &mut sums, &mut ends);
-            }
-            let part = 1.0 / f64::from(u32::try_from(causes.len()).unwrap_or(u32::MAX)).max(1.0);
-            let mut behind = Vec::with_capacity(causes.len());
-            for cause in causes {
-                let episode = *episodes.entry(cause).or_insert_with(|| self.episode(scene, cause, tick));
-                let known =
-                    before.iter().flat_map(|wait| &wait.behind).find(|share| share.episode == episode);
-                let error = sums.entry(episode).or_default().see(part, known.copied(), seconds);
-                behind.push(Share { episode, part, is_long: known.is_some(), error });
-            }
-            for share in before.iter().flat_map(|wait| &wait.behind) {
-                if behind.iter().all(|now| now.episode != share.episode) {
-                    sums.entry(share.episode).or_default().end(share.part, share.is_long);
+            let before = match self.waits.remove(&party) {
+                Some(wait) if same(&wait) => Some(wait),
+                Some(another) => {
+                    costs.end(&another);
+                    None
                 }
-            }
-            let whole = before.as_ref().map(|wait| wait.whole);
-            let error = total.see(1.0, whole, seconds);
-            let whole = Share { episode: 0, part: 1.0, is_long: whole.is_some(), error };
-            waits.insert(party, Wait { tag, start, whole, behind });
+                None => None,
+            };
+            let causes = causes.into_iter();
+            let behind: Vec<u64> = causes
+                .map(|cause| *episodes.entry(cause).or_insert_with(|| self.episode(scene, cause, tick)))
+                .collect();
+            waits.insert(party, Wait { tag, start, ..costs.see(before.as_ref(), &behind) });
         }
         for (_, ended) in std::mem::replace(&mut self.waits, waits) {
-            end_wait(&ended, &mut sums, &mut ends);
+            costs.end(&ended);
         }
-        tick.total = total.sums(seconds);
-        tick.total.variance += ends.values().map(|sum| sum.sums(seconds).variance).sum::<f64>();
-        self.tell(scene, seconds, &sums, tick);
+        tick.total = costs.total.sums(seconds);
+        tick.total.variance += costs.ends.values().map(|sum| sum.sums(seconds).variance).sum::<f64>();
+        self.tell(scene, seconds, &costs.sums, tick);
     }
 
     /// The number of the episode of a cause on a lock; it may begin.
@@ -347,116 +250,6 @@ impl Counter {
         self.acted.retain(|(session, _)| {
             live.contains(session) || open.keys().any(|identity| is_of(identity, *session))
         });
-    }
-}
-
-/// A wait is over: what of it fell to each episode, and all of it by the first of them.
-fn end_wait(wait: &Wait, sums: &mut FxHashMap<u64, Sum>, ends: &mut FxHashMap<u64, Sum>) {
-    for share in &wait.behind {
-        sums.entry(share.episode).or_default().end(share.part, share.is_long);
-    }
-    let first = wait.behind.first().map_or(0, |share| share.episode);
-    ends.entry(first).or_default().end(1.0, wait.whole.is_long);
-}
-
-/// For each who waits those whom that is blamed on, each with the queue that the chain begins at.
-fn causes(graph: &WaitGraph) -> Vec<(Party, Vec<(Cause, usize)>)> {
-    let nodes = &graph.tree.nodes;
-    let waiting = nodes.iter().filter_map(|node| Some((node, node.waits?)));
-    let mut all: Vec<(Party, Vec<(Cause, usize)>)> = Vec::with_capacity(nodes.len());
-    let mut places: FxHashMap<Party, usize> = FxHashMap::default();
-    for (node, _) in waiting.clone() {
-        places.insert(node.party, all.len());
-        all.push((node.party, Vec::new()));
-    }
-    for front in graph.fronts() {
-        for (party, queue) in &front.behind {
-            let Some((_, causes)) = places.get(party).and_then(|at| all.get_mut(*at)) else { continue };
-            let room = ROOTS.saturating_sub(causes.len());
-            causes.extend(front.roots.iter().take(room).map(|root| (Cause::Root(*root), *queue)));
-        }
-    }
-    for ((node, (queue, _)), (_, causes)) in waiting.zip(&mut all) {
-        if causes.is_empty() {
-            let mut top = node;
-            while let Some(parent) = top.parent.and_then(|parent| nodes.get(parent)) {
-                top = parent;
-            }
-            // A circle is one episode, by the lock that its longest wait is for.
-            causes.push(match (top.cycle, top.waits) {
-                (Some(_), Some((first, _))) => (Cause::Circle, first),
-                _ => (Cause::Nobody, queue),
-            });
-        }
-    }
-    all
-}
-
-/// What somebody waits for, and since when.
-fn awaited(graph: &WaitGraph, party: Party) -> (LockTag, Option<Timestamp>) {
-    let found = graph.wait_of(party);
-    let start = found.and_then(|(queue, at)| queue.waiters.get(at)?.wait_start);
-    (found.map_or_else(|| LockTag::new(LockType::Other), |(queue, _)| queue.tag), start)
-}
-
-/// What those wait for who wait in a queue: of a transaction the row behind it, where one of them tells.
-fn row_behind<'a>(index: &'a SnapshotIndex, queue: &'a Queue) -> &'a LockTag {
-    let rows = queue.waiters.iter().map(|waiter| index.awaited(&queue.tag, waiter.pid));
-    rows.into_iter().find(|tag| **tag != queue.tag).unwrap_or(&queue.tag)
-}
-
-fn backend_of(scene: Scene<'_>, cause: Cause) -> Option<&Backend> {
-    let Cause::Root(Party::Backend(pid)) = cause else { return None };
-    scene.index.backend(scene.snapshot, pid)
-}
-
-fn who(snapshot: &Snapshot, index: &SnapshotIndex, cause: Cause, backend: Option<&Backend>) -> String {
-    match cause {
-        Cause::Root(Party::Backend(_)) => backend.map(words::who).unwrap_or_default(),
-        Cause::Root(Party::Prepared(xact)) => match index.prepared(snapshot, xact) {
-            Some(prepared) => format!("prepared '{}'", prepared.gid),
-            None => format!("prepared {xact}"),
-        },
-        Cause::Circle => "sessions that wait for each other".to_owned(),
-        Cause::Nobody => "nobody in the way".to_owned(),
-    }
-}
-
-fn key(scene: Scene<'_>, cause: Cause, awaited: &LockTag) -> Key {
-    let Scene { snapshot, index, names, .. } = scene;
-    let backend = backend_of(scene, cause);
-    let lock = harmless(&lock_waits::name(snapshot, names, backend, awaited));
-    let doing = |doing: &str| Key { doing: doing.into(), lock: Text::clone(&lock), ..Key::default() };
-    match cause {
-        Cause::Circle => return doing("sessions that wait for each other"),
-        Cause::Nobody => return doing("nobody in the way"),
-        Cause::Root(Party::Prepared(xact)) => {
-            let prepared = index.prepared(snapshot, xact);
-            let text = |text: Option<&Text>| text.map(|text| harmless(text)).unwrap_or_default();
-            return Key {
-                role: text(prepared.and_then(|prepared| prepared.owner.as_ref())),
-                database: text(prepared.and_then(|prepared| prepared.database.as_ref())),
-                ..doing("prepared transaction")
-            };
-        }
-        Cause::Root(Party::Backend(_)) => {}
-    }
-    let Some(backend) = backend else { return doing("not to be seen") };
-    let text = |text: &Option<Text>| text.as_ref().map(|text| harmless(text)).unwrap_or_default();
-    let query = backend.query.as_deref().unwrap_or_default();
-    let kind = backend.backend_type.as_deref().filter(|kind| *kind != "client backend");
-    let state = match backend.state {
-        Some(state) if state.is_idle_in_transaction() => "idle in xact",
-        Some(state) => state.as_str(),
-        None => "",
-    };
-    Key {
-        application: text(&backend.application),
-        role: text(&backend.user),
-        database: text(&backend.database),
-        statement: fingerprint::fingerprint(query).into(),
-        tag: fingerprint::tag(query).into(),
-        ..doing(&harmless(kind.unwrap_or(state)))
     }
 }
 

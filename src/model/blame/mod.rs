@@ -6,6 +6,8 @@
 //! a look that was kept needs no graph to go on counting.
 
 mod by;
+mod cause;
+mod costs;
 mod counter;
 mod statements;
 mod table;

@@ -1,0 +1,133 @@
+//! Whom a wait is blamed on, and by what.
+
+use rustc_hash::FxHashMap;
+
+use super::{Key, Scene};
+use crate::model::backend::Backend;
+use crate::model::event::harmless;
+use crate::model::lock::{LockTag, LockType};
+use crate::model::lock_waits;
+use crate::model::snapshot::Snapshot;
+use crate::model::snapshot_index::SnapshotIndex;
+use crate::model::wait_graph::{Party, Queue, WaitGraph};
+use crate::model::{Text, Timestamp, fingerprint, words};
+
+/// Roots among which a wait is split: the worst of those there are.
+const ROOTS: usize = 50;
+
+/// Whom a wait is blamed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Cause {
+    /// Somebody who waits for nobody.
+    Root(Party),
+    /// Sessions that wait for each other.
+    Circle,
+    /// Nobody is in the way: the lock is about to be granted.
+    Nobody,
+}
+
+/// For each who waits those whom that is blamed on, each with the queue that the chain begins at.
+pub(super) fn causes(graph: &WaitGraph) -> Vec<(Party, Vec<(Cause, usize)>)> {
+    let nodes = &graph.tree.nodes;
+    let waiting = nodes.iter().filter_map(|node| Some((node, node.waits?)));
+    let mut all: Vec<(Party, Vec<(Cause, usize)>)> = Vec::with_capacity(nodes.len());
+    let mut places: FxHashMap<Party, usize> = FxHashMap::default();
+    for (node, _) in waiting.clone() {
+        places.insert(node.party, all.len());
+        all.push((node.party, Vec::new()));
+    }
+    for front in graph.fronts() {
+        for (party, queue) in &front.behind {
+            let Some((_, causes)) = places.get(party).and_then(|at| all.get_mut(*at)) else { continue };
+            let room = ROOTS.saturating_sub(causes.len());
+            causes.extend(front.roots.iter().take(room).map(|root| (Cause::Root(*root), *queue)));
+        }
+    }
+    for ((node, (queue, _)), (_, causes)) in waiting.zip(&mut all) {
+        if causes.is_empty() {
+            let mut top = node;
+            while let Some(parent) = top.parent.and_then(|parent| nodes.get(parent)) {
+                top = parent;
+            }
+            // A circle is one episode, by the lock that its longest wait is for.
+            causes.push(match (top.cycle, top.waits) {
+                (Some(_), Some((first, _))) => (Cause::Circle, first),
+                _ => (Cause::Nobody, queue),
+            });
+        }
+    }
+    all
+}
+
+/// What somebody waits for, and since when.
+pub(super) fn awaited(graph: &WaitGraph, party: Party) -> (LockTag, Option<Timestamp>) {
+    let found = graph.wait_of(party);
+    let start = found.and_then(|(queue, at)| queue.waiters.get(at)?.wait_start);
+    (found.map_or_else(|| LockTag::new(LockType::Other), |(queue, _)| queue.tag), start)
+}
+
+/// What those wait for who wait in a queue: of a transaction the row behind it, where one of them tells.
+pub(super) fn row_behind<'a>(index: &'a SnapshotIndex, queue: &'a Queue) -> &'a LockTag {
+    let rows = queue.waiters.iter().map(|waiter| index.awaited(&queue.tag, waiter.pid));
+    rows.into_iter().find(|tag| **tag != queue.tag).unwrap_or(&queue.tag)
+}
+
+pub(super) fn backend_of(scene: Scene<'_>, cause: Cause) -> Option<&Backend> {
+    let Cause::Root(Party::Backend(pid)) = cause else { return None };
+    scene.index.backend(scene.snapshot, pid)
+}
+
+pub(super) fn who(
+    snapshot: &Snapshot,
+    index: &SnapshotIndex,
+    cause: Cause,
+    backend: Option<&Backend>,
+) -> String {
+    match cause {
+        Cause::Root(Party::Backend(_)) => backend.map(words::who).unwrap_or_default(),
+        Cause::Root(Party::Prepared(xact)) => match index.prepared(snapshot, xact) {
+            Some(prepared) => format!("prepared '{}'", prepared.gid),
+            None => format!("prepared {xact}"),
+        },
+        Cause::Circle => "sessions that wait for each other".to_owned(),
+        Cause::Nobody => "nobody in the way".to_owned(),
+    }
+}
+
+pub(super) fn key(scene: Scene<'_>, cause: Cause, awaited: &LockTag) -> Key {
+    let Scene { snapshot, index, names, .. } = scene;
+    let backend = backend_of(scene, cause);
+    let lock = harmless(&lock_waits::name(snapshot, names, backend, awaited));
+    let doing = |doing: &str| Key { doing: doing.into(), lock: Text::clone(&lock), ..Key::default() };
+    match cause {
+        Cause::Circle => return doing("sessions that wait for each other"),
+        Cause::Nobody => return doing("nobody in the way"),
+        Cause::Root(Party::Prepared(xact)) => {
+            let prepared = index.prepared(snapshot, xact);
+            let text = |text: Option<&Text>| text.map(|text| harmless(text)).unwrap_or_default();
+            return Key {
+                role: text(prepared.and_then(|prepared| prepared.owner.as_ref())),
+                database: text(prepared.and_then(|prepared| prepared.database.as_ref())),
+                ..doing("prepared transaction")
+            };
+        }
+        Cause::Root(Party::Backend(_)) => {}
+    }
+    let Some(backend) = backend else { return doing("not to be seen") };
+    let text = |text: &Option<Text>| text.as_ref().map(|text| harmless(text)).unwrap_or_default();
+    let query = backend.query.as_deref().unwrap_or_default();
+    let kind = backend.backend_type.as_deref().filter(|kind| *kind != "client backend");
+    let state = match backend.state {
+        Some(state) if state.is_idle_in_transaction() => "idle in xact",
+        Some(state) => state.as_str(),
+        None => "",
+    };
+    Key {
+        application: text(&backend.application),
+        role: text(&backend.user),
+        database: text(&backend.database),
+        statement: fingerprint::fingerprint(query).into(),
+        tag: fingerprint::tag(query).into(),
+        ..doing(&harmless(kind.unwrap_or(state)))
+    }
+}

@@ -1,0 +1,124 @@
+//! What the waits of a look cost, and how far that may be off.
+
+use rustc_hash::FxHashMap;
+
+use super::Sums;
+use crate::model::Timestamp;
+use crate::model::lock::{LockTag, LockType};
+
+/// A wait, as it was at the last look.
+#[derive(Debug)]
+pub(super) struct Wait {
+    pub(super) tag: LockTag,
+    pub(super) start: Option<Timestamp>,
+    /// All of it, whoever it is blamed on.
+    pub(super) whole: Share,
+    pub(super) behind: Vec<Share>,
+}
+
+/// What of a wait falls to an episode.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    pub(super) episode: u64,
+    pub(super) part: f64,
+    /// It was seen at more than one look.
+    pub(super) is_long: bool,
+    /// The square of the error that it brought with it.
+    pub(super) error: f64,
+}
+
+/// What an episode costs at a look, in shares of waits.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Sum {
+    pub(super) parts: f64,
+    pub(super) blocked: u32,
+    pub(super) begun: u64,
+    /// In squares of seconds.
+    pub(super) variance: f64,
+    /// What ended since the look before, of waits that were seen once, and of others: the sum of the shares, and of their squares.
+    pub(super) short: (f64, f64),
+    pub(super) long: (f64, f64),
+}
+
+impl Sum {
+    /// A wait is seen so many times, or once more: how far off that is depends on where the looks fall, so the error of one that is
+    /// seen once is at most the time between two looks, and of another half of it.
+    pub(super) fn see(&mut self, part: f64, before: Option<Share>, seconds: f64) -> f64 {
+        self.parts += part;
+        self.blocked += 1;
+        let whole = (part * seconds) * (part * seconds);
+        let (error, known) = match before {
+            None => (whole, 0.0),
+            Some(share) if !share.is_long => (whole / 4.0, share.error),
+            Some(share) => (share.error, share.error),
+        };
+        self.begun += u64::from(before.is_none());
+        self.variance += error - known;
+        error
+    }
+
+    pub(super) fn end(&mut self, part: f64, is_long: bool) {
+        let (sum, squares) = if is_long { &mut self.long } else { &mut self.short };
+        *sum += part;
+        *squares += part * part;
+    }
+
+    /// Those that end together err together.
+    pub(super) fn sums(&self, seconds: f64) -> Sums {
+        let together = |(sum, squares): (f64, f64)| sum * sum - squares;
+        let together = together(self.short) + together(self.long) / 4.0;
+        Sums {
+            seconds: self.parts * seconds,
+            variance: self.variance + together * seconds * seconds,
+            waits: self.begun,
+            most: self.blocked,
+        }
+    }
+}
+
+/// What a look costs.
+#[derive(Debug, Default)]
+pub(super) struct Costs {
+    /// Since the look before.
+    pub(super) seconds: f64,
+    /// By episode.
+    pub(super) sums: FxHashMap<u64, Sum>,
+    /// All waits together.
+    pub(super) total: Sum,
+    /// Waits that ended, by the first episode of each: those err together.
+    pub(super) ends: FxHashMap<u64, Sum>,
+}
+
+impl Costs {
+    /// Somebody waits, on account of these episodes.
+    pub(super) fn see(&mut self, before: Option<&Wait>, episodes: &[u64]) -> Wait {
+        let known = before.map(|wait| wait.behind.as_slice()).unwrap_or_default();
+        let part = 1.0 / f64::from(u32::try_from(episodes.len()).unwrap_or(u32::MAX)).max(1.0);
+        let mut behind = Vec::with_capacity(episodes.len());
+        for (place, episode) in episodes.iter().enumerate() {
+            // Mostly it stands where it stood.
+            let here = known.get(place).filter(|share| share.episode == *episode);
+            let share = here.or_else(|| known.iter().find(|share| share.episode == *episode));
+            let sum = self.sums.entry(*episode).or_default();
+            let error = sum.see(part, share.copied(), self.seconds);
+            behind.push(Share { episode: *episode, part, is_long: share.is_some(), error });
+        }
+        let is_same = known.iter().map(|share| share.episode).eq(episodes.iter().copied());
+        for gone in known.iter().filter(|share| !is_same && !episodes.contains(&share.episode)) {
+            self.sums.entry(gone.episode).or_default().end(gone.part, gone.is_long);
+        }
+        let whole = before.map(|wait| wait.whole);
+        let error = self.total.see(1.0, whole, self.seconds);
+        let whole = Share { episode: 0, part: 1.0, is_long: whole.is_some(), error };
+        Wait { tag: LockTag::new(LockType::Other), start: None, whole, behind }
+    }
+
+    /// A wait is over.
+    pub(super) fn end(&mut self, wait: &Wait) {
+        for share in &wait.behind {
+            self.sums.entry(share.episode).or_default().end(share.part, share.is_long);
+        }
+        let first = wait.behind.first().map_or(0, |share| share.episode);
+        self.ends.entry(first).or_default().end(1.0, wait.whole.is_long);
+    }
+}
