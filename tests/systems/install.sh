@@ -14,10 +14,10 @@ directory=$(pwd)
 # npm PACKAGE...: what went wrong, if anything did.
 npm_install() {
     [ -f package.json ] || echo '{"private": true}' >package.json
-    npm install --silent --no-audit --no-fund --ignore-scripts "$@" </dev/null 2>&1 | tail -n 1
+    npm install --loglevel error --no-audit --no-fund --ignore-scripts "$@" </dev/null 2>&1 | grep -m 1 error
 }
 
-# NAME PACKAGE: whether a package of npm is there.
+# NAME: whether a package of npm is there.
 has_node_module() {
     [ -d "node_modules/$1" ]
 }
@@ -45,10 +45,10 @@ fi
 # NAME REQUIREMENT MODULE: into an environment of its own.
 python_system() {
     python=$directory/$1/bin/python
-    if ! "$python" -c "import $3" >/dev/null 2>&1; then
+    if ! "$python" -I -c "import $3" >/dev/null 2>&1; then
         failed=$({ python3 -m venv "$directory/$1" && "$python" -m pip install --quiet --disable-pip-version-check $2; } </dev/null 2>&1 | tail -n 1)
     fi
-    if "$python" -c "import $3" >/dev/null 2>&1; then
+    if "$python" -I -c "import $3" >/dev/null 2>&1; then
         echo "$1 $python"
     else
         echo "$1 missing ${failed:-it cannot be imported}"
