@@ -6,8 +6,8 @@
 -- first, so that a thousand tables of somebody hide none.
 -- Of columns and labels only those come that an adapter asks for: anybody may make enormous ones.
 WITH RECURSIVE wanted AS (
-SELECT w.name, w.suffix, w.begins, w.schema, w.columns, w.uses, w.labels
-  FROM pg_catalog.jsonb_to_recordset($wanted::pg_catalog.jsonb) AS w (name pg_catalog.text, suffix pg_catalog.text, begins pg_catalog.text,
+SELECT w.name, w.suffix, w.begins, w.beside, w.schema, w.columns, w.uses, w.labels
+  FROM pg_catalog.jsonb_to_recordset($wanted::pg_catalog.jsonb) AS w (name pg_catalog.text, suffix pg_catalog.text, begins pg_catalog.text, beside pg_catalog.text,
                                                                         schema pg_catalog.text, columns pg_catalog.text[],
                                                                         uses pg_catalog.text[], labels pg_catalog.text[])
 ), uses AS MATERIALIZED (
@@ -16,11 +16,17 @@ SELECT DISTINCT u.name FROM wanted AS w CROSS JOIN LATERAL pg_catalog.unnest(w.u
 SELECT DISTINCT u.name FROM wanted AS w CROSS JOIN LATERAL pg_catalog.unnest(w.labels) AS u (name)
 ), ending AS MATERIALIZED (
 -- One pass over the names, where there are endings or beginnings to look for; a _ in them stands for any letter here, and is looked at below.
-SELECT c.oid, c.relname::pg_catalog.text AS name, c.relispartition AS is_part
+SELECT c.oid, c.relnamespace, c.relname::pg_catalog.text AS name, c.relispartition AS is_part
   FROM pg_catalog.pg_class AS c
  WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f')
    AND c.relname::pg_catalog.text LIKE ANY (ARRAY(SELECT '%' || e.suffix FROM wanted AS e WHERE e.suffix IS NOT NULL
                                                   UNION ALL SELECT e.begins || '%' FROM wanted AS e WHERE e.begins IS NOT NULL))
+), homes AS MATERIALIZED (
+-- What begins so counts only in a schema that has the table beside it: many have tables that begin with t_.
+SELECT DISTINCT w.begins, w.schema, w.columns, c.relnamespace
+  FROM wanted AS w
+  JOIN pg_catalog.pg_class AS c ON c.relname = w.beside::pg_catalog.name
+ WHERE w.begins IS NOT NULL
 ), named AS (
 SELECT c.oid, w.schema, w.columns
   FROM wanted AS w
@@ -31,10 +37,10 @@ SELECT c.oid, w.schema, w.columns
   JOIN ending AS c ON pg_catalog.right(c.name, pg_catalog.length(w.suffix)) = w.suffix
  WHERE w.suffix IS NOT NULL
  UNION ALL
-SELECT c.oid, w.schema, w.columns
-  FROM wanted AS w
-  JOIN ending AS c ON NOT c.is_part AND pg_catalog.left(c.name, pg_catalog.length(w.begins)) = w.begins
- WHERE w.begins IS NOT NULL
+SELECT c.oid, h.schema, h.columns
+  FROM homes AS h
+  JOIN ending AS c ON c.relnamespace = h.relnamespace AND NOT c.is_part
+   AND pg_catalog.left(c.name, pg_catalog.length(h.begins)) = h.begins
 ), candidates AS (
 SELECT t.oid
   FROM (

@@ -43,9 +43,13 @@ pub(super) fn tables(reader: &mut Reader<'_>, table: &DeTable<'_>) -> Vec<TableR
     if ends > 0 && ends < rules.len() {
         reader.mistake(&value.span(), "tables are told all by name, or all by suffix");
     }
-    let each = || rules.iter().filter(|rule| matches!(rule.name, TableName::Begins(_)));
-    if each().next().is_some() && each().all(|rule| rule.optional) {
-        reader.mistake(&value.span(), "of tables that are told by how they begin, one is not optional");
+    let needed = |is: fn(&TableName) -> bool| rules.iter().any(|rule| !rule.optional && is(&rule.name));
+    if rules.iter().any(|rule| matches!(rule.name, TableName::Begins(_)))
+        && !(needed(|name| matches!(name, TableName::Begins(_)))
+            && needed(|name| matches!(name, TableName::Exact(_))))
+    {
+        let message = "where tables are told by how they begin, one of them is not optional, and neither is one that is told by its name";
+        reader.mistake(&value.span(), message);
     }
     let needed: usize = rules.iter().filter(|rule| !rule.optional).map(|rule| rule.columns.len()).sum();
     if needed < FEWEST {

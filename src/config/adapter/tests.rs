@@ -86,7 +86,7 @@ fn each_mistake_is_told_with_its_place_and_what_helps() {
         (
             "{ name = \"small_jobs\"",
             "{ optional = true, begins = \"j_\"",
-            "of tables that are told by how they begin, one is not optional",
+            "one of them is not optional, and neither is one that is told by its name",
         ),
         ("{ id = \"int\", state = \"enum\", due = \"time\" }", "{ id = \"int\" }", "name at least 3"),
         (

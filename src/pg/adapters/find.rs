@@ -108,7 +108,11 @@ pub(super) async fn find(
 /// What is looked for, as JSON.
 fn wanted(adapters: &[Arc<Adapter>]) -> String {
     let each = adapters.iter().flat_map(|adapter| {
-        adapter.tables.iter().map(|rule| {
+        let beside = adapter.tables.iter().filter(|rule| !rule.optional).find_map(|rule| match &rule.name {
+            TableName::Exact(name) => Some(&**name),
+            _ => None,
+        });
+        adapter.tables.iter().map(move |rule| {
             let columns: Vec<&str> = rule.columns.iter().map(|(name, _)| &**name).collect();
             let (name, suffix, begins) = match &rule.name {
                 TableName::Exact(name) => (Some(&**name), None, None),
@@ -119,7 +123,7 @@ fn wanted(adapters: &[Arc<Adapter>]) -> String {
             let uses: BTreeSet<&str> =
                 columns.iter().copied().chain(needs().map(|need| &*need.column)).collect();
             let labels: BTreeSet<&str> = needs().filter_map(|need| need.label.as_deref()).collect();
-            serde_json::json!({"name": name, "suffix": suffix, "begins": begins, "schema": adapter.schema.as_deref(), "columns": columns,
+            serde_json::json!({"name": name, "suffix": suffix, "begins": begins, "beside": beside, "schema": adapter.schema.as_deref(), "columns": columns,
                 "uses": uses, "labels": labels})
         })
     });
