@@ -9,6 +9,7 @@ use postgres_protocol::escape::escape_literal;
 use serde::Deserialize;
 use tokio_postgres::Client;
 
+use super::each::{Places, at_most, with_common};
 use crate::model::Text;
 use crate::model::adapter::{Adapter, ColumnKind, Need, TableName, TableRule};
 use crate::pg::decode::value::text;
@@ -16,9 +17,6 @@ use crate::pg::poll::{SectionError, raw};
 use crate::pg::scope::Scope;
 use crate::pg::sql;
 use crate::pg::trust::TrustedOwners;
-
-/// Queues of a schema that are read, of systems that have a table for each.
-const EACH: usize = 20;
 
 /// A table that may be one of theirs: a row of `assets/sql/adapters_find.sql`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -161,46 +159,6 @@ fn installations(adapter: &Arc<Adapter>, tables: &[FoundTable]) -> Vec<Found> {
     let whole = places.into_iter().filter(|(_, tables)| is_whole(tables));
     let found = whole.map(|((schema, prefix), tables)| Found::of(adapter, schema, prefix, &tables));
     if adapter.has_each() { at_most(found) } else { found.collect() }
-}
-
-/// Tables by the keys of an adapter, by their schema and what is left of their names.
-type Places<'a> = BTreeMap<(&'a str, &'a str), BTreeMap<Text, &'a FoundTable>>;
-
-/// Each queue has the tables that are there once.
-fn with_common(places: &mut Places<'_>) {
-    let all = std::mem::take(places).into_iter();
-    let (common, each): (Places<'_>, Places<'_>) = all.partition(|((_, rest), _)| rest.is_empty());
-    *places = each;
-    for ((schema, _), tables) in places {
-        tables.extend(
-            common.get(&(*schema, "")).into_iter().flatten().map(|(key, table)| (key.clone(), *table)),
-        );
-    }
-}
-
-/// The queues of a schema that are read, in the order of their names, and one more that says so. Those that are refused take none of their
-/// places, and there are no more of them than that.
-fn at_most(found: impl Iterator<Item = Found>) -> Vec<Found> {
-    let (mut kept, mut left) = (Vec::new(), Vec::<Found>::new());
-    let mut counts: BTreeMap<(Text, bool), usize> = BTreeMap::new();
-    for one in found {
-        let count = counts.entry((one.schema.clone(), one.refused.is_none())).or_default();
-        *count += 1;
-        match (*count > EACH, left.last()) {
-            (false, _) => kept.push(one),
-            (true, Some(last)) if last.schema == one.schema => {}
-            (true, _) => left.push(one),
-        }
-    }
-    for one in &mut left {
-        let count = |is_read| counts.get(&(one.schema.clone(), is_read)).copied().unwrap_or_default();
-        let more = count(true).saturating_sub(EACH) + count(false).saturating_sub(EACH);
-        one.refused = Some(
-            format!("it is one of {more} queues that are not read: {EACH} of a schema are, by name").into(),
-        );
-    }
-    kept.extend(left);
-    kept
 }
 
 impl Found {

@@ -7,6 +7,7 @@
 
 mod act;
 mod decode;
+mod each;
 mod find;
 mod frame;
 pub mod gate;

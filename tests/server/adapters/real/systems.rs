@@ -1,0 +1,187 @@
+//! Each of them: a worker is killed, another one stopped.
+
+use rustix::process::Signal;
+
+use super::super::support;
+use super::System;
+
+#[tokio::test]
+async fn procrastinate() {
+    const FILE: &str = "procrastinate_work.py";
+    let Some(mut system) = System::new("procrastinate").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    system.watched(Some(("stalled_after", 5.0))).await;
+    system.told("Hang", "running", "heartbeat").await;
+    system.told("Wait", "blocked", "none").await;
+    first.kill();
+    let lost = system.told("Hang", "lost", "heartbeat").await;
+    assert!(lost.comes_back.unwrap().starts_with("never by itself"));
+    system.told("Wait", "blocked", "none").await;
+    // Another one that starts takes the row of the first away, and leaves its job as it is.
+    let second = system.start(FILE, &["work"]);
+    let lost = system.told("Hang", "lost", "absent").await;
+    system.run(FILE, &["type", &lost.advice.unwrap()]);
+    system.told("Hang", "running", "heartbeat").await;
+    second.signal(Signal::STOP);
+    system.told("Hang", "lost", "heartbeat").await;
+    second.signal(Signal::CONT);
+    let row = system.told("Hang", "running", "heartbeat").await;
+    assert!(row.job.started_at.is_some() && row.worker.is_some(), "{row:?}");
+}
+
+#[tokio::test]
+async fn pg_boss() {
+    const FILE: &str = "pg_boss.mjs";
+    let Some(mut system) = System::new("pg_boss").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    first.kill();
+    system.watched(None).await;
+    // Ten seconds are its time, and until they are over nobody knows.
+    system.told("mail", "running", "lease").await;
+    let lost = system.told("mail", "lost", "lease").await;
+    assert!(lost.comes_back.unwrap().starts_with("as failed, when the maintenance"));
+    assert_eq!((lost.job.attempt, lost.job.max_attempts), (Some(1), Some(2)));
+    let supervisor = system.start(FILE, &["supervise"]);
+    system.told("mail", "retry", "none").await;
+    supervisor.kill();
+    let second = system.work(FILE, &["work"]).await;
+    second.signal(Signal::STOP);
+    let lost = system.told("mail", "lost", "lease").await;
+    assert_eq!(lost.job.attempt, Some(2));
+    system.run(FILE, &["type", &lost.advice.unwrap()]);
+    system.told("mail", "failed", "none").await;
+}
+
+#[tokio::test]
+async fn graphile_worker() {
+    const FILE: &str = "graphile_worker.mjs";
+    let Some(mut system) = System::new("graphile_worker").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    system.watched(None).await;
+    system.told("Hang", "unknown", "none").await;
+    first.kill();
+    let session = system.stage.client().await;
+    let sessions = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name NOT LIKE 'locktop%' AND pid <> pg_backend_pid()
+        AND backend_type = 'client backend'";
+    support::wait_until("the sessions of the worker to end", async || {
+        session.query_one(sessions, &[]).await.unwrap().get::<_, i64>(0) == 0
+    })
+    .await;
+    // Its name is nowhere else: that it is gone nobody can tell.
+    let row = system.still_told("Hang", "unknown", "none").await;
+    let wait = system.told("Wait", "blocked", "none").await;
+    let name = row.worker.clone().unwrap();
+    assert_eq!(wait.job.blocked_by.as_deref(), Some(&*format!("its queue, which {name} has locked")));
+    let leases = system.stage.json()["adapters"][0]["leases"].clone();
+    assert_eq!((&leases[0]["id"], &leases[0]["owner"]), (&"queue serial".into(), &(*name).into()));
+    // Its four hours are fixed.
+    session
+        .batch_execute(
+            "UPDATE graphile_worker._private_jobs SET locked_at = locked_at - interval '5 h' WHERE locked_at IS NOT NULL;
+             UPDATE graphile_worker._private_job_queues SET locked_at = locked_at - interval '5 h' WHERE locked_at IS NOT NULL",
+        )
+        .await
+        .unwrap();
+    let late = system.told("Hang", "late", "age").await;
+    assert!(late.comes_back.unwrap().starts_with("by itself, 4 h after"));
+    session.batch_execute(&late.advice.unwrap()).await.unwrap();
+    system.told("Hang", "retry", "none").await;
+    system.told("Wait", "due", "none").await;
+    let second = system.work(FILE, &["work"]).await;
+    second.signal(Signal::STOP);
+    system.still_told("Hang", "unknown", "none").await;
+}
+
+#[tokio::test]
+async fn dbos() {
+    const FILE: &str = "dbos_work.py";
+    let Some(mut system) = System::new("dbos").await else { return };
+    let first = system.work(FILE, &["work"]).await;
+    system.watched(None).await;
+    let row = system.told("Hang", "unknown", "none").await;
+    assert_eq!((row.worker.as_deref(), row.job.attempt), (Some("local"), Some(1)));
+    first.kill();
+    system.still_told("Hang", "unknown", "none").await;
+    // One of the same name and version takes it over as it starts.
+    let second = system.work(FILE, &["work"]).await;
+    system
+        .stage
+        .look_until("the second attempt", |view| {
+            view.adapters.rows.iter().any(|row| row.job.attempt == Some(2))
+        })
+        .await;
+    second.signal(Signal::STOP);
+    system.still_told("Hang", "unknown", "none").await;
+}
+
+#[tokio::test]
+async fn delayed_job() {
+    const FILE: &str = "delayed_job.rb";
+    let Some(mut system) = System::new("delayed_job").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    first.kill();
+    system.watched(Some(("max_run_time", 10.0))).await;
+    system.told("Hang", "running", "lease").await;
+    let lost = system.told("Hang", "lost", "lease").await;
+    assert!(lost.comes_back.unwrap().starts_with("when a worker next looks"));
+    system.run(FILE, &["type", &lost.advice.unwrap()]);
+    system.told("Hang", "due", "none").await;
+    let second = system.work(FILE, &["work"]).await;
+    second.signal(Signal::STOP);
+    system.told("Hang", "lost", "lease").await;
+    // A third one takes it by itself.
+    system.work(FILE, &["work"]).await;
+}
+
+#[tokio::test]
+async fn quartz() {
+    const FILE: &str = "QuartzWork.java";
+    const JOB: &str = "DEFAULT.Hang";
+    let Some(mut system) = System::new("quartz").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["one"]).await;
+    system.watched(None).await;
+    let row = system.told(JOB, "running", "heartbeat").await;
+    assert_eq!((row.worker.as_deref(), row.job.note.as_deref()), (Some("one"), Some("requests recovery")));
+    first.kill();
+    // It checked in each second, and is gone 7.5 s after the one that it missed.
+    system.told(JOB, "lost", "heartbeat").await;
+    let second = system.work(FILE, &["two"]).await;
+    let row = system.told(JOB, "running", "heartbeat").await;
+    assert_eq!(row.worker.as_deref(), Some("two"), "it is run again, as it asked for");
+    second.signal(Signal::STOP);
+    system.told(JOB, "lost", "heartbeat").await;
+    second.signal(Signal::CONT);
+    system.told(JOB, "running", "heartbeat").await;
+}
+
+#[tokio::test]
+async fn absurd() {
+    const FILE: &str = "absurd_work.py";
+    let Some(mut system) = System::new("absurd").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    first.kill();
+    system.watched(None).await;
+    system.told("Hang", "running", "lease").await;
+    let lost = system.told("Hang", "lost", "lease").await;
+    assert!(lost.comes_back.unwrap().starts_with("as failed, when any worker of its queue"));
+    system.stage.client().await.batch_execute(&lost.advice.unwrap()).await.unwrap();
+    let again = system.told("Hang", "retry", "none").await;
+    assert_eq!(again.job.attempt, Some(2));
+    let second = system.work(FILE, &["work"]).await;
+    second.signal(Signal::STOP);
+    system.told("Hang", "lost", "lease").await;
+    // A third one fails that run by itself, and takes the next.
+    let _third = system.work(FILE, &["work"]).await;
+    system
+        .stage
+        .look_until("the third attempt", |view| {
+            view.adapters.rows.iter().any(|row| row.job.attempt == Some(3))
+        })
+        .await;
+}
