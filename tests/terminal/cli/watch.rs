@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout};
 
 use locktop::demo::postgres::{EmbeddedServer, Options};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_postgres::Client;
 
 use super::binary::{locktop, run_beside};
@@ -147,4 +147,30 @@ async fn a_reader_that_is_slow_gets_the_newest_and_is_told_what_it_missed() {
         line["skipped"].as_u64() > Some(0)
     });
     assert_eq!(watch.exit(), Some(0));
+}
+
+/// Who makes others wait is blamed, with what it ran; a single look blames nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_makes_others_wait_is_blamed() {
+    let server = EmbeddedServer::start(Options::default()).await.unwrap();
+    let _held = holder(&server).await;
+    let mut watch = Watch::start(&server.conninfo(), &["--watch=0.1s"]);
+    assert!(watch.next()["blame"].is_null(), "nobody looked before");
+    let waiter = open(&conninfo(&server)).await.client;
+    let waiting = tokio::spawn(async move { waiter.batch_execute("SELECT pg_advisory_lock(7)").await });
+    let look = watch.until("somebody to be blamed", |look| {
+        look["blame"]["by_root"][0]["seconds"].as_f64().is_some_and(|seconds| seconds > 0.3)
+    });
+    let blame = &look["blame"];
+    let root = &blame["by_root"][0];
+    assert_eq!(
+        (&root["share"], &root["most"], &root["doing"]),
+        (&json!(1.0), &json!(1), &json!("idle")),
+        "{blame}"
+    );
+    let statement = root["statement"].as_str().unwrap();
+    assert!(statement.contains("pg_advisory_lock(?)"), "{blame}");
+    let episode = &blame["episodes"][0];
+    assert_eq!((&episode["goes_on"], &episode["ending"]), (&json!(true), &json!("goes_on")), "{blame}");
+    waiting.abort();
 }

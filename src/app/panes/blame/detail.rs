@@ -68,8 +68,8 @@ pub(super) fn episode(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
     lines.push(fields(&[
         ("episode", episode.number.to_string()),
         ("transaction since", started(episode.xact_start)),
-        ("session since", started(episode.backend_start)),
     ]));
+    lines.push(fields(&[("session since", started(episode.backend_start))]));
     let ended = match episode.ending {
         Ending::GoesOn if is_there => String::new(),
         Ending::GoesOn => "nobody waits just now".to_owned(),
@@ -106,8 +106,7 @@ fn ran(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
     if episode.ran.is_empty() {
         return Vec::new();
     }
-    let title =
-        format!("What {} ran in that transaction, as seen in looks: there may be others", party(episode));
+    let title = format!("What {} ran, as seen in looks: there may be others", party(episode));
     let mut lines = vec![Line::new(), heading(title)];
     lines.extend(episode.ran.iter().map(|ran| {
         let at = ran.at.map(|at| context.time_of_day(at)).unwrap_or_default();
@@ -116,11 +115,12 @@ fn ran(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
     lines
 }
 
-fn how_counted() -> [Line; 3] {
+fn how_counted() -> [Line; 4] {
     let line = |text: &str| Line::new().with(text, Tone::Dim);
     [
         Line::new(),
-        line("  Each look adds the time since the look before for everybody who waits, split evenly among"),
-        line("  the roots he waits behind. It is right on average, and in 19 of 20 cases within ±."),
+        line("  Each look adds the time since the look before for everybody who waits,"),
+        line("  split evenly among the roots he waits behind: right on average, and in"),
+        line("  19 of 20 cases within ±."),
     ]
 }
