@@ -136,7 +136,7 @@ fn actions(app: &App) -> Vec<Action> {
             vec![Action::Back, Action::PageDown, Action::Follow, Action::Wrap, Action::Copy, Action::Pause]
         }
         None if app.past.is_some() => {
-            vec![
+            let mut actions = vec![
                 Action::LookBack,
                 Action::LookOn,
                 Action::MinuteBack,
@@ -149,7 +149,12 @@ fn actions(app: &App) -> Vec<Action> {
                 Action::NextPane,
                 Action::Copy,
                 Action::Findings,
-            ]
+            ];
+            let own = own(app);
+            if own.len() > 1 {
+                actions.splice(2..2, own);
+            }
+            actions
         }
         None => {
             let mut actions =
@@ -161,8 +166,7 @@ fn actions(app: &App) -> Vec<Action> {
                 _ if hidden && !app.zoom => actions.insert(1, Action::NextPane),
                 _ => actions.extend([Action::NextPane, Action::Zoom]),
             }
-            let own: Vec<Action> =
-                app.panes().iter().flat_map(|pane| pane.definition().keys).copied().collect();
+            let own = own(app);
             // A screen with several keys of its own is about these.
             let place = if own.len() > 1 { 1 } else { actions.len() };
             actions.splice(place..place, own);
@@ -170,6 +174,11 @@ fn actions(app: &App) -> Vec<Action> {
             actions
         }
     }
+}
+
+/// The keys that do something on the panes of this screen alone.
+fn own(app: &App) -> Vec<Action> {
+    app.panes().iter().flat_map(|pane| pane.definition().keys).copied().collect()
 }
 
 /// As many keys as there is room for, the screens among them; those in few words where a key that is needed would have no room.

@@ -227,6 +227,8 @@ fn the_past_is_told_apart_from_now() {
         check("past", &mut stage);
     }
     let (_, stage) = past(80, 24);
+    check("past_blame", &mut stage.keys("9"));
+    let (_, stage) = past(80, 24);
     check("past_time", &mut stage.keys("t14:0"));
     let (_, mut stage) = past(80, 24);
     let link = Link::Down { reason: "connection reset".into(), attempt: 2, wait: Duration::from_secs(1) };
