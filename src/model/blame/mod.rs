@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 pub use by::{Group, Row, Span};
 pub use counter::{Counter, Scene};
+pub(crate) use table::{EPISODES, KEYS, MINUTES};
 pub use table::{KeyCost, Table, Trail};
 pub use tick::{Begun, Cost, Ended, Ran, Tick};
 pub use window::Window;

@@ -6,16 +6,16 @@ use super::{Begun, Cost, Ending, Episode, Key, Ran, Sums, Tick};
 use crate::model::Timestamp;
 
 /// So many different roots are told apart.
-pub(super) const KEYS: usize = 2_000;
+pub(crate) const KEYS: usize = 2_000;
 
 /// So many episodes are told apart.
-pub(super) const EPISODES: usize = 10_000;
+pub(crate) const EPISODES: usize = 10_000;
 
 /// Statements of a transaction that are kept: the first and the last.
 pub(super) const STATEMENTS: usize = 12;
 
 /// Minutes of which each is known by itself.
-const MINUTES: usize = 60;
+pub(crate) const MINUTES: usize = 60;
 
 /// By what an episode was blamed, at most.
 const BLAMED: usize = 4;

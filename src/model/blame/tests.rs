@@ -3,7 +3,6 @@
 use chrono::TimeDelta;
 use proptest::prelude::*;
 
-use super::table::{EPISODES, KEYS};
 use super::*;
 use crate::model::backend::{BackendId, State};
 use crate::model::finding::Deadlocks;

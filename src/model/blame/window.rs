@@ -23,7 +23,8 @@ impl Window {
         let tick = &counted.last;
         match self.last {
             Some((since, looks, _)) if since == counted.since && looks == counted.looks => return,
-            Some((since, looks, _)) if since == counted.since && looks + 1 == counted.looks => {}
+            Some((since, looks, _))
+                if since == counted.since && looks.checked_add(1) == Some(counted.looks) => {}
             Some((since, ..)) => {
                 if since != counted.since {
                     self.offset = self.highest;

@@ -98,8 +98,8 @@ pub(crate) fn blame(blame: &blame::Blame) -> Option<Blame<'_>> {
         standard_error: total.standard_error(),
         waits: total.waits,
         by_root: roots.collect(),
-        by_root_omitted: told.saturating_sub(ROOTS) as u64 + blame.table.other_keys,
-        episodes_omitted: count.saturating_sub(EPISODES) as u64 + blame.table.forgotten.0,
+        by_root_omitted: (told.saturating_sub(ROOTS) as u64).saturating_add(blame.table.other_keys),
+        episodes_omitted: (count.saturating_sub(EPISODES) as u64).saturating_add(blame.table.forgotten.0),
         episodes: episodes.into_iter().map(|one| episode(blame, one)).collect(),
     })
 }

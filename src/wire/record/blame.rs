@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::cell::{codes, column, columns, lists, rows};
 use super::strings::{Decoded, Strings};
 use crate::model::blame::{
-    Begun, Blame, Cost, Ended, Ending, Episode, Key, KeyCost, Ran, Sums, Table, Tick, Trail,
+    Begun, Blame, Cost, EPISODES, Ended, Ending, Episode, KEYS, Key, KeyCost, MINUTES, Ran, Sums, Table,
+    Tick, Trail,
 };
 use crate::model::{Text, Timestamp};
 use crate::text::one_line;
@@ -238,7 +239,8 @@ fn minutes(trail: &Trail) -> Vec<BlameMinute> {
 
 fn trail(minutes: &[BlameMinute]) -> Trail {
     let mut trail = Trail::default();
-    for BlameMinute { minute, sums } in minutes {
+    // None more than there may be, whoever made the file.
+    for BlameMinute { minute, sums } in minutes.iter().take(MINUTES + 1) {
         match minute {
             None => trail.before = *sums,
             Some(minute) => trail.minutes.push((*minute, *sums)),
@@ -322,11 +324,11 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
             ran: ran(flat.ran),
         })
     });
-    let mut episodes: Vec<_> = episodes.collect();
+    let mut episodes: Vec<_> = episodes.take(EPISODES).collect();
     episodes.sort_by_key(|episode| episode.number);
     let table = Table {
         total: trail(&head.total),
-        keys: costs.collect(),
+        keys: costs.take(KEYS).collect(),
         other: trail(&head.other),
         other_keys: head.other_keys,
         episodes,
