@@ -111,7 +111,7 @@ pub struct ReplayArgs {
     /// Begin at the end, and show what comes.
     #[arg(short = 'f', long, conflicts_with_all = ["at", "speed"])]
     pub follow: bool,
-    /// Print its looks in place of the dashboard: a document for each, as snapshot --format json has it, a line each.
+    /// Print its looks in place of the dashboard, a line each: as documents that snapshot --format json has, or as a table.
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["follow", "speed"])]
     pub export: Option<Export>,
     /// With --export: the first look.
@@ -133,6 +133,8 @@ pub struct ReplayArgs {
 pub enum Export {
     /// A line of JSON each.
     Jsonl,
+    /// A table for a spreadsheet: a line each with numbers of who waits, the worst root and the first finding.
+    Csv,
 }
 
 /// Whose thresholds count.

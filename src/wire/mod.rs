@@ -1,6 +1,7 @@
 //! Snapshots for others: as JSON for programs, as a table for people without a terminal.
 
 pub mod check;
+pub mod csv;
 pub mod gids;
 pub mod json;
 pub mod lock_of;

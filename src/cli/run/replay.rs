@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use super::super::recording::{CutArgs, Redact, ReplayArgs, Whose};
+use super::super::recording::{CutArgs, Export, Redact, ReplayArgs, Whose};
 use super::super::settings::Settings;
 use super::{Failure, dashboard, look, say};
 use crate::app::time;
@@ -20,6 +20,7 @@ use crate::model::thresholds::Thresholds;
 use crate::model::timeline::Step;
 use crate::model::view::{TargetId, View};
 use crate::runtime::{self, Exit, Source, panics};
+use crate::wire::csv;
 use crate::wire::json::watch as line;
 
 impl From<ReplayError> for Failure {
@@ -144,17 +145,25 @@ pub(super) fn range(
     Ok(first..end.max(first))
 }
 
-/// A line of JSON for each look. What is damaged is passed over, and said.
+/// A line for each look. What is damaged is passed over, and said.
 fn export(recording: &mut Recording, wanted: &ReplayArgs) -> Result<u8, Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let (mut seq, mut damaged) = (0, 0);
+    let is_table = wanted.export == Some(Export::Csv);
+    if is_table {
+        write!(out, "{}\r\n", csv::HEAD)?;
+    }
     for place in range(recording, wanted.from.as_deref(), wanted.to.as_deref())? {
         let Ok(view) = recording.view(place) else {
             damaged += 1;
             continue;
         };
         seq += 1;
-        if let Some(text) = line::look(&view, seq, 0) {
+        if is_table {
+            if let Some(text) = csv::look(&view) {
+                write!(out, "{text}\r\n")?;
+            }
+        } else if let Some(text) = line::look(&view, seq, 0) {
             writeln!(out, "{}", text.map_err(|error| Failure::Other(error.to_string()))?)?;
         }
     }

@@ -14,19 +14,15 @@ pub struct Relation {
 }
 
 impl Relation {
-    /// Whether a name of the model, `orders` or `shop.orders`, is this one. One without a schema fits to any that the path leads to.
+    /// Whether a name of the model, `orders` or `shop.orders`, is this one. The model leaves the schema out where our own path leads to it,
+    /// and a statement where that of its session does, which is not known: without one on either side the name alone counts.
     #[must_use]
     pub fn is_called(&self, shown: &str) -> bool {
-        let plain = shown == self.name;
-        match &self.schema {
-            // The model leaves the schema out where the path leads to it.
-            Some(schema) => {
-                plain
-                    || shown.strip_prefix(schema.as_str()).and_then(|rest| rest.strip_prefix('.'))
-                        == Some(&self.name)
-            }
-            None => plain,
+        if shown == self.name {
+            return true;
         }
+        let schema = shown.strip_suffix(self.name.as_str()).and_then(|rest| rest.strip_suffix('.'));
+        schema.is_some_and(|schema| self.schema.as_deref().is_none_or(|own| own == schema))
     }
 }
 

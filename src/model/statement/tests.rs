@@ -106,9 +106,11 @@ fn each_form_is_the_one_that_its_example_is_known_as() {
 fn a_statement_that_was_cut_says_what_it_is() {
     let found = first("/* app */ UPDATE accounts SET balance = (SELECT sum(x", 4096).unwrap();
     assert_eq!((found.name.as_str(), found.mode_on("accounts")), ("UPDATE", Some(LockMode::RowExclusive)));
-    assert_eq!(found.mode_on("public.accounts"), None);
+    assert_eq!(found.mode_on("shop.accounts"), Some(LockMode::RowExclusive), "along the path of its session");
+    assert_eq!(found.mode_on("old_accounts"), None);
     let other = first("UPDATE public.accounts SET x = 1", 4096).unwrap();
     assert_eq!(other.mode_on("accounts"), Some(LockMode::RowExclusive));
+    assert_eq!(other.mode_on("shop.accounts"), None);
     assert_eq!(first("", 4096), None);
     assert_eq!(first("CREATE FUNC", 4096), None);
 }

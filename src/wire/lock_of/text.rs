@@ -120,10 +120,18 @@ fn now(page: &mut Page, report: &Report, number: usize, statement: &Statement) {
         }
     }
     let waits = report.meetings().any(|(of, _, met)| of == number && !met.in_the_way.is_empty());
-    page.put("now", if waits { "it would wait" } else { "nobody is in its way" });
+    let is_there = statement.takes.iter().all(|take| now.place(&take.relation).is_some());
+    page.put(
+        "now",
+        match (waits, is_there) {
+            (true, _) => "it would wait",
+            (false, true) => "nobody is in its way",
+            (false, false) => "it would fail",
+        },
+    );
 }
 
-/// `is a table of about 1,200,000 rows, 310 MB`
+/// `is a table, about 1,200,000 rows, 310 MB`
 fn size(place: &Place) -> String {
     let kind = match place.kind {
         'p' => "a partitioned table",

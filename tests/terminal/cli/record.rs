@@ -178,6 +178,11 @@ async fn looks_go_through_a_pipe_and_parts_are_cut_out() {
     let left = run(locktop(&["-w", "record", &whole, &target, "--refresh", "0.1s", "--for", "3s"]));
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
     let all = exported(&whole);
+    let left = run(locktop(&["replay", &whole, "--export", "csv"]));
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+    let (head, lines) = left.out.split_once("\r\n").unwrap();
+    assert!(head.starts_with("taken_at,waiting,"), "{head}");
+    assert_eq!(lines.lines().count(), all.len());
     let left = run(locktop(&["cut", &whole, "--from", "-1s", "-o", &part]));
     assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
     let cut = exported(&part);

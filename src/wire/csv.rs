@@ -1,0 +1,97 @@
+//! Looks as lines of a table, for a spreadsheet: RFC 4180, one line a look.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use crate::model::finding::Severity;
+use crate::model::view::View;
+use crate::model::wait_graph::Party;
+use crate::model::words;
+use crate::text::one_line;
+
+/// The first line.
+pub const HEAD: &str = "taken_at,waiting,longest_wait,roots,worst_root,worst_root_who,worst_root_state,blocked,frees,prepared,cycles,critical,warnings,finding";
+
+/// The line of a look, without its end; none where it has no snapshot. What could not be read is empty.
+#[must_use]
+pub fn look(view: &View) -> Option<String> {
+    let snapshot = view.snapshot.as_deref()?;
+    let has_locks = snapshot.locks.error.is_none();
+    let graph = Some(&view.graph).filter(|_| has_locks);
+    let worst = graph.and_then(|graph| graph.roots.first());
+    let longest = graph.and_then(|graph| {
+        graph.queues.iter().flat_map(|queue| &queue.waiters).filter_map(|waiter| waiter.wait_start).min()
+    });
+    let backend = worst.and_then(|root| match root.party {
+        Party::Backend(pid) => view.index.backend(snapshot, pid),
+        Party::Prepared(_) => None,
+    });
+    let count =
+        |severity: Severity| view.findings.iter().filter(|finding| finding.severity == severity).count();
+    let number = |value: Option<u32>| value.map(|value| value.to_string()).unwrap_or_default();
+    let prepared = snapshot.prepared.error.is_none().then(|| snapshot.prepared.rows.len().to_string());
+    let mut line = snapshot.taken_at.to_rfc3339_opts(chrono::SecondsFormat::Millis, false);
+    let seconds =
+        longest.map(|since| format!("{:.1}", (snapshot.taken_at - since).as_seconds_f64().max(0.0)));
+    for cell in [
+        number(graph.map(|graph| graph.waiting)),
+        seconds.unwrap_or_default(),
+        graph.map(|graph| graph.roots.len().to_string()).unwrap_or_default(),
+        worst.map(|root| root.party.pid().to_string()).unwrap_or_default(),
+        backend.map(words::who).unwrap_or_default(),
+        backend.and_then(|backend| backend.state).map(|state| state.as_str().to_owned()).unwrap_or_default(),
+        number(worst.map(|root| root.blocked)),
+        number(worst.map(|root| root.frees)),
+        prepared.unwrap_or_default(),
+        graph.map(|graph| graph.cycles.len().to_string()).unwrap_or_default(),
+        count(Severity::Critical).to_string(),
+        count(Severity::Warning).to_string(),
+        view.findings.first().map(|finding| finding.summary.to_string()).unwrap_or_default(),
+    ] {
+        // A text takes what is written to it.
+        let _ = write!(line, ",{}", escaped(&cell));
+    }
+    Some(line)
+}
+
+/// A cell: in quotes where it needs them. What a spreadsheet would take for a formula gets an apostrophe in front.
+fn escaped(cell: &str) -> Cow<'_, str> {
+    let text = one_line(cell);
+    let is_formula = text.starts_with(['=', '+', '-', '@']);
+    if !is_formula && !text.contains([',', '"', '\'']) {
+        return Cow::Owned(text.into_owned());
+    }
+    Cow::Owned(format!("\"{}{}\"", if is_formula { "'" } else { "" }, text.replace('"', "\"\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::backend::State;
+    use crate::model::lock::LockMode;
+    use crate::sample::{self, Builder, advisory};
+
+    #[test]
+    fn a_look_is_a_line() {
+        let line = look(&sample::incident(0.0).view()).unwrap();
+        assert_eq!(
+            line,
+            "2026-11-20T14:02:31.000+00:00,20,171.0,3,4312,app@web-3,idle in transaction,17,1,1,0,3,1,\"4312 idle in transaction 3m12s blocks 17, frees 1 now\""
+        );
+        assert_eq!(line.split('"').next().unwrap().matches(',').count(), HEAD.matches(',').count());
+        let quiet = look(&Builder::default().view()).unwrap();
+        assert_eq!(quiet, "2026-11-20T14:02:31.000+00:00,0,,0,,,,,,0,0,0,0,");
+    }
+
+    #[test]
+    fn no_name_is_a_formula_or_another_line() {
+        let mut b = Builder::default();
+        b.session(1, "=cmd|' /C calc'!A0@x\"\n\u{1b}[31m", State::Active, 5.0, "");
+        b.lock(1, advisory(1), LockMode::Exclusive, None);
+        b.session(2, "y", State::Active, 5.0, "");
+        b.lock(2, advisory(1), LockMode::Exclusive, Some(5.0));
+        let line = look(&b.view()).unwrap();
+        assert!(line.contains(",\"'=cmd|' /C calc'!A0@x\"\""), "{line}");
+        assert!(!line.contains(['\n', '\u{1b}']), "{line}");
+    }
+}
