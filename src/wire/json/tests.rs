@@ -43,7 +43,7 @@ fn every_key_of_the_contract_is_there() {
     assert_keys(
         &json["backends"][0],
         "pid backend_start leader_pid database user application client backend_type state wait_event_type wait_event \
-         xact_start query_start state_change backend_xid backend_xmin query_id query",
+         xact_start query_start state_change backend_xid backend_xmin query_id query why",
     );
     assert_keys(&json["prepared"][0], "gid virtualtransaction database owner prepared");
     assert_keys(
@@ -145,6 +145,11 @@ fn queues_edges_and_roots_point_at_the_locks() {
     assert_eq!(roots[0], json!({"pid": 1, "gid": null, "blocked": 2, "frees": 1, "longest_wait": 60.0}));
     assert_eq!((&roots[1]["pid"], &roots[1]["gid"]), (&json!(0), &json!("order 7")));
     assert_eq!(json["edges_omitted"], 0);
+    let why = |pid: i32| {
+        let backends = json["backends"].as_array().unwrap();
+        backends.iter().find(|backend| backend["pid"] == pid).unwrap()["why"].as_array().unwrap().len()
+    };
+    assert!(why(1) == 0 && why(2) > 1, "who waits has reasons");
 }
 
 fn index(value: &Value) -> usize {

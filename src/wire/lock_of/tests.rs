@@ -85,6 +85,27 @@ CREATE INDEX
 }
 
 #[test]
+fn of_those_who_wait_the_first_is_named() {
+    let mut b = Builder { now: 0.0, relations: vec![(9, "orders")], ..Builder::default() };
+    b.session(11, "app@web", State::Active, 60.0, "");
+    b.lock(11, relation(9), LockMode::AccessShare, None);
+    for pid in 12..15 {
+        b.session(pid, "ops@psql", State::Active, 50.0, "");
+        b.lock(pid, relation(9), LockMode::AccessExclusive, Some(f64::from(60 - pid)));
+    }
+    let text = text(&report("TRUNCATE orders", Some(b.view())), None);
+    let lines: Vec<&str> =
+        text.lines().filter(|line| line.contains("AccessExclusive and") || line.contains("more")).collect();
+    assert_eq!(
+        lines,
+        [
+            "  in the way   12 ops@psql waits for AccessExclusive and comes before it: active for 50s, in its transaction for 50s",
+            "               and 2 more that wait and come before it",
+        ]
+    );
+}
+
+#[test]
 fn what_it_comes_to() {
     for (statement, view, expected) in [
         ("SELECT * FROM orders", None, Verdict::Free),

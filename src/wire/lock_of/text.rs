@@ -168,11 +168,18 @@ fn bytes(bytes: u64) -> String {
 }
 
 fn meets(page: &mut Page, view: &View, met: &Meeting, take: &Take) {
-    for one in met.in_the_way.iter().take(NAMED) {
-        page.put("in the way", &obstacle(view, one));
-    }
-    if let Some(more) = met.in_the_way.len().checked_sub(NAMED + 1) {
-        page.put("", &format!("and {} more", count(more as u64 + 1)));
+    // Who waits already goes before it, one after the other: the first of them says what it would stand behind.
+    let (ahead, there): (Vec<&Obstacle>, Vec<&Obstacle>) =
+        met.in_the_way.iter().partition(|one| one.how == How::Ahead);
+    for (all, most) in [(there, NAMED), (ahead, 1)] {
+        for one in all.iter().take(most) {
+            page.put("in the way", &obstacle(view, one));
+        }
+        let more = all.len().saturating_sub(most);
+        if more > 0 {
+            let wait = if most == 1 { " that wait and come before it" } else { "" };
+            page.put("", &format!("and {} more{wait}", count(more as u64)));
+        }
     }
     let used = match met.using {
         0 => "nobody has it locked".to_owned(),
@@ -225,7 +232,7 @@ fn obstacle(view: &View, one: &Obstacle) -> String {
         .map(|since| format!(" for {}", age(view, since)));
     let since = one.since.map(|since| format!(", in its transaction for {}", age(view, since)));
     let query = known.query.as_deref().filter(|query| !query.trim().is_empty());
-    let query = query.map(|query| format!(": {}", crate::text::one_line_prefix(query, 80)));
+    let query = query.map(|query| format!(": {}", crate::text::one_line_prefix(query, 60)));
     format!(
         "{} {does}: {}{}{}{}",
         who(view, one.party),
