@@ -2,6 +2,7 @@
 
 use super::range::Range;
 use crate::model::Timestamp;
+use crate::model::adapter::{InstallationRows, Part};
 use crate::model::backend::{Backend, State};
 use crate::model::finding::Finding;
 use crate::model::id_generator;
@@ -53,7 +54,7 @@ const fn measure(
 }
 
 /// All of them; what only time or several looks tell, `connect` and `blocked_seconds`, is added by who looks.
-pub const MEASURES: [Measure; 20] = [
+pub const MEASURES: [Measure; 22] = [
     measure("waiting", "", (None, None), |view, snapshot| {
         locks(snapshot, || Value::Known(f64::from(view.graph.waiting), about(view, &ROOTS)))
     }),
@@ -81,6 +82,8 @@ pub const MEASURES: [Measure; 20] = [
     measure("tasks_failed", "", (Some(0.0), None), |view, snapshot| {
         tasks(view, snapshot, &[TaskState::Failed])
     }),
+    measure("jobs_lost", "", (Some(0.0), Some(4.0)), jobs_lost),
+    measure("jobs_unserved", "", (Some(0.0), None), jobs_unserved),
     measure("leases_expired", "", (Some(0.0), None), leases),
     measure("queue_oldest", "s", (Some(600.0), None), |view, snapshot| {
         queue(snapshot, || {
@@ -166,6 +169,36 @@ fn longest_wait(view: &View, snapshot: &Snapshot) -> Value {
         };
         Value::Known(age(snapshot, first.and_then(|first| first.wait_start)).unwrap_or_default(), about)
     })
+}
+
+/// Jobs of other systems that have lost their worker. What could not be read may have some.
+fn jobs_lost(view: &View, snapshot: &Snapshot) -> Value {
+    let running = || snapshot.adapters.iter().filter_map(|rows| rows.jobs.get(&Part::Running));
+    if running().next().is_none() {
+        return Value::Absent;
+    }
+    let lost = view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
+    let unread = running().find_map(|read| stale(&read.section, "the jobs of another system"));
+    match unread {
+        Some(unread) if lost == 0 => unread,
+        _ => Value::Known(f64::from(u32::try_from(lost).unwrap_or(u32::MAX)), about(view, &["adapter_job"])),
+    }
+}
+
+/// Systems with jobs that are due, and no worker that lives.
+fn jobs_unserved(view: &View, snapshot: &Snapshot) -> Value {
+    let says_who = |rows: &InstallationRows| {
+        rows.workers.section.taken_at.is_some() || rows.workers.section.error.is_some()
+    };
+    let mut all = snapshot.adapters.iter().filter(|rows| says_who(rows)).peekable();
+    if all.peek().is_none() {
+        return Value::Absent;
+    }
+    let unread = all.find_map(|rows| stale(&rows.workers.section, "the workers of another system"));
+    match (of_check(view, "adapter_queue"), unread) {
+        (Value::Known(0.0, _), Some(unread)) => unread,
+        (known, _) => known,
+    }
 }
 
 /// The greatest of all roots, but those that the config expects; and what is said of the worst.

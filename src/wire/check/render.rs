@@ -97,10 +97,25 @@ fn headline(report: &Report) -> String {
     let root = report.checks.iter().find(|judged| judged.name == "worst_root" && !judged.about.is_empty());
     match root.filter(|_| is_known && OF_LOCKS.contains(&worst.name)) {
         Some(root) => root.about.clone(),
-        None if !worst.about.is_empty() => worst.about.clone(),
+        None if !worst.about.is_empty() && (!is_known || TELLING.contains(&worst.name)) => {
+            worst.about.clone()
+        }
         None => sentence(worst, FIRST),
     }
 }
+
+/// Checks that say in a sentence what is wrong; others only name what it is wrong with.
+const TELLING: [&str; 9] = [
+    "waiting",
+    "longest_wait",
+    "worst_root",
+    "root_age",
+    "idle_root",
+    "blocked_seconds",
+    "cycles",
+    "jobs_lost",
+    "jobs_unserved",
+];
 
 /// Checks whose cause is a root.
 const OF_LOCKS: [&str; 6] =

@@ -150,3 +150,62 @@ fn the_same_in_other_words() {
     }
     assert!(metrics.ends_with("# EOF\n"));
 }
+
+#[test]
+fn the_first_line_says_what_is_wrong_and_not_only_with_what() {
+    let judged = |name: &'static str, about: &str| Judged {
+        name,
+        unit: "",
+        status: Status::Warning,
+        value: Some(1.0),
+        warning: Some(range::Range::above(0.0)),
+        critical: None,
+        about: about.to_owned(),
+    };
+    for (check, expected) in [
+        (judged("tasks_orphan", "nightly"), "LOCKTOP WARNING - tasks_orphan 1 > 0: nightly"),
+        (judged("leases_expired", "7"), "LOCKTOP WARNING - leases_expired 1 > 0: 7"),
+        (
+            judged("jobs_lost", "Solid Queue: job InvoiceJob is lost (heartbeat)"),
+            "LOCKTOP WARNING - Solid Queue: job InvoiceJob is lost (heartbeat)",
+        ),
+        (
+            judged("cycles", "deadlock: 1 and 2 wait for each other"),
+            "LOCKTOP WARNING - deadlock: 1 and 2 wait for each other",
+        ),
+    ] {
+        let report = Report { checks: vec![check], server: String::new(), database: String::new() };
+        let text = render(&report, CheckFormat::Plugin);
+        assert_eq!(text.lines().next().unwrap().split(" |").next().unwrap(), expected);
+    }
+}
+
+#[test]
+fn jobs_of_other_systems_are_counted_where_there_are_any() {
+    use crate::model::adapter::sample as installations;
+    let report_of = |rows: Vec<crate::model::adapter::InstallationRows>| {
+        let mut snapshot = crate::sample::Builder::default().snapshot();
+        snapshot.adapters = Arc::new(rows);
+        report(&[Arc::new(crate::sample::view(snapshot, 1))], &Limits::default())
+    };
+    let now = crate::sample::Builder::default().snapshot().taken_at;
+    let found = report_of(vec![installations::beating(now)]);
+    let lost = of(&found, "jobs_lost");
+    assert_eq!((lost.status, lost.value), (Status::Warning, Some(1.0)));
+    assert!(lost.about.starts_with("Solid Queue: job DunningJob is lost (heartbeat)"), "{}", lost.about);
+    assert_eq!(
+        (of(&found, "jobs_unserved").status, of(&found, "jobs_unserved").value),
+        (Status::Ok, Some(0.0))
+    );
+    let mut silent = installations::beating(now);
+    silent.workers = installations::read(now, Vec::new());
+    assert_eq!(of(&report_of(vec![silent.clone()]), "jobs_unserved").status, Status::Warning);
+    silent.workers.section = silent.workers.section.stale("it is locked".into());
+    let running = silent.jobs.get_mut(&crate::model::adapter::Part::Running).unwrap();
+    running.section = crate::model::snapshot::Section::default().stale("it is locked".into());
+    let found = report_of(vec![silent]);
+    assert_eq!(of(&found, "jobs_lost").status, Status::Unknown);
+    assert_eq!(of(&found, "jobs_unserved").status, Status::Unknown);
+    let leases = report_of(vec![installations::leasing(now)]);
+    assert!(leases.checks.iter().all(|judged| !judged.name.starts_with("jobs_")));
+}
