@@ -59,6 +59,10 @@ impl Confirm {
             Self::Nothing => "nothing to do".to_owned(),
             Self::Yes => "y to confirm".to_owned(),
             Self::Count(several) => format!("type {several} to confirm all {several}"),
+            // A lease whose name nobody can type.
+            Self::Owner(word) if word == "unlock" => {
+                "its owner may be alive: type unlock to confirm".to_owned()
+            }
             Self::Owner(owner) => {
                 let what = if unlocks { "the lease" } else { "its pid" };
                 format!("its owner may be alive: type {owner}, {what}, to confirm")

@@ -65,3 +65,46 @@ fn the_poll_is_told_what_the_screen_shows() {
     assert!(queue.has(Part::Depth) && queue.has(Part::Paused) && !queue.has(Part::Failed));
     assert_eq!(key("2"), Some(Parts::NONE));
 }
+
+/// A system whose config allows to act, with a job that lost its worker, and a lease.
+fn acting() -> View {
+    use crate::config::adapter::built_in;
+    use crate::model::adapter::{Adapter, Installation};
+    let mut snapshot = sample::Builder::default().snapshot();
+    let now = snapshot.taken_at;
+    let allowed = |name: &str| {
+        let adapter = built_in().unwrap().into_iter().find(|adapter| *adapter.name == *name).unwrap();
+        Arc::new(Adapter { allows_actions: true, ..adapter })
+    };
+    let of = |rows: crate::model::adapter::InstallationRows, name: &str, tables: &[(&str, &str)]| {
+        let installation = Installation {
+            adapter: allowed(name),
+            tables: tables.iter().map(|(key, table)| ((*key).into(), (*table).into())).collect(),
+            ..(*rows.installation).clone()
+        };
+        crate::model::adapter::InstallationRows { installation: Arc::new(installation), ..rows }
+    };
+    let claimed = [
+        ("claimed", "public.solid_queue_claimed_executions"),
+        ("ready", "public.solid_queue_ready_executions"),
+    ];
+    snapshot.adapters = Arc::new(vec![
+        of(installations::beating(now), "solid_queue", &claimed),
+        of(installations::leasing(now), "liquibase", &[("locks", "public.databasechangeloglock")]),
+    ]);
+    sample::view(snapshot, 1)
+}
+
+#[test]
+fn what_is_asked_before_a_job_or_a_lease_of_another_system_is_touched() {
+    for (width, height) in SIZES {
+        for (name, keys) in [("ask_job", "4R"), ("ask_other_lease", "5jU"), ("refuse_job", "4jR")] {
+            check(name, &mut Stage::new(width, height).view(acting()).keys(keys));
+        }
+    }
+    let mut stage = Stage::new(120, 35).view(view()).keys("4R");
+    let words = "allow_actions = true in [adapters.";
+    assert!(!stage.text().contains("y recover"), "nothing is asked that the config does not allow");
+    let mut refused = Stage::new(120, 35).view(acting()).keys("5jjU");
+    assert!(!refused.text().contains("Unlock lease mails"), "{words}");
+}

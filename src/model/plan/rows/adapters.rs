@@ -8,6 +8,8 @@ use crate::model::adapter::{
     State, TermState, Values,
 };
 use crate::model::finding::Subject;
+use crate::model::plan::Confirm;
+use crate::model::plan::confirm::is_typable;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{
     ActionPlan, AdapterTarget, Caution, CautionKind, Change, PlanContext, PlannedTarget, Refused, Target,
@@ -28,7 +30,7 @@ pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
 /// What ending these leases does, in the order given.
 #[must_use]
 pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
-    each(
+    let plan = each(
         context,
         Verb::Unlock,
         chosen,
@@ -37,7 +39,16 @@ pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan 
             let row = context.view.adapters.leases.iter().find(|row| row.id == id);
             row.map(|row| lease(index, row))
         },
-    )
+    );
+    // Whether its owner lives is not known: it is typed, as a lease of ours is.
+    match plan.rows.as_slice() {
+        [PlannedTarget { target: Target { what: TargetKind::Adapter(target), .. }, .. }] => {
+            let id = &target.values.id;
+            let word = if is_typable(id) { id.to_string() } else { "unlock".to_owned() };
+            ActionPlan { confirm: Confirm::of(1, Some(word)), ..plan }
+        }
+        _ => plan,
+    }
 }
 
 fn each(
@@ -109,10 +120,10 @@ fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
     let mut cautions = cautions(index, rows, row, action);
     cautions.sort_by_key(|caution| caution.kind);
     let target = target(rows, action, row.source.clone(), values);
-    let does = format!("give it back to {}", row.source);
+    let does = does(&target);
     Ok(PlannedTarget {
         target: Target { what: TargetKind::Adapter(target), name, subject },
-        does: harmless(&does),
+        does,
         facts: facts(index, row, action),
         effect: None,
         cautions,
@@ -120,6 +131,11 @@ fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
         work: None,
         change: None,
     })
+}
+
+/// `statement of its adapter, over public.good_jobs`
+fn does(target: &AdapterTarget) -> String {
+    harmless(&format!("statement of its adapter, over {}", target.tables.join(", ")))
 }
 
 /// What was seen of a run.
@@ -191,7 +207,7 @@ fn facts(index: &PlanIndex<'_>, row: &JobRow, action: &Action) -> Vec<String> {
         facts.push(format!("attempt {attempt}{of}"));
     }
     if let Some(back) = &row.comes_back {
-        facts.push(format!("left alone it comes back {back}"));
+        facts.push(format!("left alone: {back}"));
     }
     facts.push(format!("given back: {}", action.then));
     facts.iter().map(|fact| harmless(fact)).collect()
@@ -226,13 +242,11 @@ fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Re
         Some(left) => format!("ends by itself in {}", text::duration(left)),
         None => "never ends by itself".to_owned(),
     });
+    facts.push(format!("ended: {}", action.then));
+    let target = target(rows, action, row.source.clone(), values);
     Ok(PlannedTarget {
-        does: harmless(&format!("end it: {}", action.then)),
-        target: Target {
-            what: TargetKind::Adapter(target(rows, action, row.source.clone(), values)),
-            name,
-            subject,
-        },
+        does: does(&target),
+        target: Target { what: TargetKind::Adapter(target), name, subject },
         facts: facts.iter().map(|fact| harmless(fact)).collect(),
         effect: None,
         cautions,
