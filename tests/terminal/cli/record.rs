@@ -201,3 +201,41 @@ async fn looks_go_through_a_pipe_and_parts_are_cut_out() {
     let left = run(locktop(&["-w", "record", &other, &target]));
     assert!(left.status == Some(1) && left.err.contains("which is no recording"), "{left:?}");
 }
+
+/// What happened, on standard output and in files that nobody else reads.
+#[test]
+fn a_report_is_written_once_and_says_what_is_wrong() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/format-1.ltr");
+    let left = run(locktop(&["report", recording]));
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+    assert!(left.out.starts_with("# ") && left.out.contains("## Who made others wait"), "{}", left.out);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("incident.html");
+    let place = path.to_str().unwrap();
+    let left = run(locktop(&["report", recording, "--last", "30s", "-o", place]));
+    assert_eq!((left.status, left.out.as_str(), left.err.as_str()), (Some(0), "", ""));
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"), "{page}");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let left = run(locktop(&["report", recording, "-o", place]));
+    assert!(left.status == Some(1) && left.err.contains("is there already"), "{left:?}");
+    let left = run(locktop(&["report", recording, "--format", "json", "--from", "-20s"]));
+    let document: Value = serde_json::from_str(&left.out).unwrap();
+    assert!(document["looks"].as_u64().unwrap() <= 21 && document["blame"]["seconds"].is_number());
+    for (arguments, status, words) in [
+        (vec!["--episode", "4711"], 1, "there is no episode 4711"),
+        (vec!["--from", "2001-01-01 00:00", "--to", "2001-01-01 00:01"], 1, "no look between these times"),
+        (vec!["--last", "1h", "--from", "14:02"], 2, "cannot be used with"),
+        (vec!["--top", "0"], 2, "0 is not in 1..=100"),
+    ] {
+        let left = run(locktop(&[&["report", recording], arguments.as_slice()].concat()));
+        assert!(left.status == Some(status) && left.err.contains(words), "{arguments:?}: {left:?}");
+    }
+    let cut = folder.path().join("cut.ltr");
+    let bytes = std::fs::read(recording).unwrap();
+    std::fs::write(&cut, &bytes[..bytes.len() * 2 / 3]).unwrap();
+    let left = run(locktop(&["report", cut.to_str().unwrap()]));
+    assert!(left.status == Some(0) && left.out.contains("## Who made others wait"), "{left:?}");
+}
