@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{
-    Adapter, AdapterLease, AdapterSchedule, Depth, Evidence, Installation, InstallationRows, Job, Limit,
-    Part, PartRows, Paused, Proof, Worker,
+    Action, ActionKind, Adapter, AdapterLease, AdapterSchedule, Depth, Evidence, Installation,
+    InstallationRows, Job, Limit, Part, PartRows, Paused, Proof, Template, Words, Worker,
 };
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
@@ -161,4 +161,34 @@ pub(crate) fn leasing(now: Timestamp) -> InstallationRows {
         ],
     );
     rows
+}
+
+/// The same, where the config allows to act. The statement names these tables, and all that it has to.
+pub(crate) fn acting(
+    rows: InstallationRows,
+    kind: ActionKind,
+    tables: &[(&str, &str)],
+    then: &str,
+) -> InstallationRows {
+    let keys: Vec<Text> = tables.iter().map(|(key, _)| (*key).into()).collect();
+    let telling = kind.telling().first().map_or("", |value| value.as_str());
+    let named: Vec<String> = keys.iter().map(|key| format!("{{{key}}} {key}")).collect();
+    let text =
+        format!("WITH x AS (SELECT FROM {}) UPDATE x SET a = {{id}}, b = {{{telling}}}", named.join(", "));
+    let words = Words { tables: &keys, settings: &[], has_each: false, action: Some(kind) };
+    let action = Action {
+        kind,
+        needs: Vec::new(),
+        proofs: vec![Proof::Heartbeat],
+        holds_key: false,
+        writes: keys.clone(),
+        sql: Template::parse(&text, words).unwrap(),
+        then: then.into(),
+        late: Some("if it is, its late finish ends the second run too".into()),
+    };
+    let adapter =
+        Adapter { actions: vec![action], allows_actions: true, ..(*rows.installation.adapter).clone() };
+    let tables = tables.iter().map(|(key, table)| ((*key).into(), (*table).into())).collect();
+    let installation = Installation { adapter: Arc::new(adapter), tables, ..(*rows.installation).clone() };
+    InstallationRows { installation: Arc::new(installation), ..rows }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{SIZES, Stage, check};
 use crate::app::message::{Effect, Message};
 use crate::keys::Key;
-use crate::model::adapter::{Part, Parts, sample as installations};
+use crate::model::adapter::{ActionKind, Part, Parts, sample as installations};
 use crate::model::view::{TargetId, View};
 use crate::sample;
 
@@ -66,31 +66,27 @@ fn the_poll_is_told_what_the_screen_shows() {
     assert_eq!(key("2"), Some(Parts::NONE));
 }
 
-/// A system whose config allows to act, with a job that lost its worker, and a lease.
+/// Systems whose config allows to act: one with a job that lost its worker, one with leases.
 fn acting() -> View {
-    use crate::config::adapter::built_in;
-    use crate::model::adapter::{Adapter, Installation};
     let mut snapshot = sample::Builder::default().snapshot();
     let now = snapshot.taken_at;
-    let allowed = |name: &str| {
-        let adapter = built_in().unwrap().into_iter().find(|adapter| *adapter.name == *name).unwrap();
-        Arc::new(Adapter { allows_actions: true, ..adapter })
-    };
-    let of = |rows: crate::model::adapter::InstallationRows, name: &str, tables: &[(&str, &str)]| {
-        let installation = Installation {
-            adapter: allowed(name),
-            tables: tables.iter().map(|(key, table)| ((*key).into(), (*table).into())).collect(),
-            ..(*rows.installation).clone()
-        };
-        crate::model::adapter::InstallationRows { installation: Arc::new(installation), ..rows }
-    };
     let claimed = [
         ("claimed", "public.solid_queue_claimed_executions"),
         ("ready", "public.solid_queue_ready_executions"),
     ];
     snapshot.adapters = Arc::new(vec![
-        of(installations::beating(now), "solid_queue", &claimed),
-        of(installations::leasing(now), "liquibase", &[("locks", "public.databasechangeloglock")]),
+        installations::acting(
+            installations::beating(now),
+            ActionKind::Recover,
+            &claimed,
+            "it is ready again, in its queue and with its priority",
+        ),
+        installations::acting(
+            installations::leasing(now),
+            ActionKind::Unlock,
+            &[("locks", "public.databasechangeloglock")],
+            "the next deployment gets it",
+        ),
     ]);
     sample::view(snapshot, 1)
 }
