@@ -7,7 +7,7 @@ use tokio_postgres::Client;
 use super::message::{Access, Unanswered, number, send, shown};
 use crate::model::adapter::ActionKind;
 use crate::model::plan::{AdapterTarget, Outcome};
-use crate::pg::adapters::{ActError, ActOn, act_message};
+use crate::pg::adapters::{ActOn, act_message, find_statement};
 use crate::pg::trust::TrustedOwners;
 
 /// What is going to be asked, in short.
@@ -39,10 +39,14 @@ pub(super) async fn settle(
         kind: target.kind,
         values: &target.values,
     };
-    let sql = match act_message(client, owners, on).await {
+    let nothing = |error: Unanswered| (Outcome::Refused, format!("nothing was sent: {error}"));
+    let found = match send(client, Access::ReadOnly, &find_statement(owners, &target.adapter)).await {
+        Ok(rows) => rows,
+        Err(error) => return nothing(error),
+    };
+    let sql = match act_message(owners, on, &found) {
         Ok(sql) => sql,
-        Err(ActError::Refused(why)) => return (Outcome::Refused, why),
-        Err(ActError::Unread(error)) => return (Outcome::Refused, format!("nothing was sent: {error}")),
+        Err(why) => return (Outcome::Refused, why.to_string()),
     };
     match send(client, Access::ReadWrite, &sql).await {
         Ok(rows) => changed(target, rows.len()),
@@ -70,7 +74,7 @@ fn refused(target: &AdapterTarget, error: &Unanswered) -> (Outcome, String) {
             let grants = target.grants();
             (Outcome::Forbidden, format!("{error}; what the role needs: {grants}"))
         }
-        Some("55P03") => (Outcome::Refused, format!("its table is locked: {error}")),
+        Some("55P03") => (Outcome::Refused, format!("its table or its row is locked: {error}")),
         Some(_) => (Outcome::Refused, error.to_string()),
         None => (Outcome::Uncertain, format!("{error}: whether it was done is not known")),
     }

@@ -59,6 +59,8 @@ pub(super) const ADAPTERS_FIND: &str = include_str!("../../assets/sql/adapters_f
 pub(super) const ADAPTERS_FRAME: &str = include_str!("../../assets/sql/adapters_frame.sql");
 /// Nothing else is named than its tables.
 pub(super) const ADAPTERS_NAMED: &str = include_str!("../../assets/sql/adapters_named.sql");
+/// Foreign keys of the tables that an action writes.
+pub(super) const ADAPTERS_KEYS: &str = include_str!("../../assets/sql/adapters_keys.sql");
 /// How large those are.
 pub(super) const ADAPTERS_SIZES: &str = include_str!("../../assets/sql/adapters_sizes.sql");
 

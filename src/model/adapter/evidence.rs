@@ -33,6 +33,10 @@ pub enum KeySeen {
 pub struct Seen<'a> {
     /// The server's clock.
     pub now: Timestamp,
+    /// When the jobs were read. What is renewed is judged by when it was read: later it is only old.
+    pub read_at: Timestamp,
+    /// When the workers were.
+    pub workers_at: Timestamp,
     /// A standby: the locks and sessions of its primary are not there.
     pub in_recovery: bool,
     /// The job's own key.
@@ -93,7 +97,7 @@ fn running(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
 }
 
 fn is_slow(job: &Job, seen: &Seen<'_>) -> bool {
-    let runs = job.started_at.map(|started| (seen.now - started).as_seconds_f64());
+    let runs = job.started_at.map(|started| (seen.read_at - started).as_seconds_f64());
     job.limit.zip(runs).is_some_and(|(limit, runs)| runs > limit)
 }
 
@@ -130,7 +134,7 @@ fn by_session(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
 fn by_worker(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
     let name = job.worker.as_deref()?;
     let Some(worker) = seen.worker else {
-        let is_absent = name.is_empty() || seen.has_workers;
+        let is_absent = name.is_empty() || (seen.has_workers && was_there(job, seen));
         let lost = Judged { state: State::Lost, proof: Proof::Absent, since: None, pid: None };
         return Some(lost).filter(|_| is_absent && adapter.evidence.absent_is_lost);
     };
@@ -140,25 +144,35 @@ fn by_worker(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
     let limit = worker.beat_limit.or_else(|| adapter.beat_limit());
     let state =
         if worker.stopped_at.is_some_and(|stopped| stopped <= seen.now) { Some(State::Lost) } else { None };
-    of_beat(worker.beat_at, limit, seen)
+    of_beat(worker.beat_at, limit, seen.workers_at)
         .map(|judged| Judged { state: state.unwrap_or(judged.state), ..judged })
 }
 
+/// Whether a worker has had the time to be listed, and the job was not read before the workers: who has just begun, or has just ended, is
+/// missing from a list for a moment.
+fn was_there(job: &Job, seen: &Seen<'_>) -> bool {
+    let ran = job.started_at.map(|started| (seen.workers_at - started).as_seconds_f64());
+    seen.read_at >= seen.workers_at && ran.is_none_or(|ran| ran >= LISTED)
+}
+
+/// So long after the start of a job its worker is listed, in seconds.
+const LISTED: f64 = 10.0;
+
 fn by_beat(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
-    of_beat(job.beat_at, adapter.beat_limit(), seen)
+    of_beat(job.beat_at, adapter.beat_limit(), seen.read_at)
 }
 
 /// A sign of life that is fresh, or older than the system's own limit.
-fn of_beat(beat_at: Option<Timestamp>, limit: Option<f64>, seen: &Seen<'_>) -> Option<Judged> {
+fn of_beat(beat_at: Option<Timestamp>, limit: Option<f64>, read_at: Timestamp) -> Option<Judged> {
     let (beat, limit) = beat_at.zip(limit)?;
-    let is_old = (seen.now - beat).as_seconds_f64() > limit;
+    let is_old = (read_at - beat).as_seconds_f64() > limit;
     let state = if is_old { State::Lost } else { State::Running };
     Some(Judged { state, proof: Proof::Heartbeat, since: Some(beat).filter(|_| is_old), pid: None })
 }
 
 fn by_lease(_: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
     let end = job.lease_until?;
-    let is_over = end <= seen.now;
+    let is_over = end <= seen.read_at;
     let state = if is_over { State::Lost } else { State::Running };
     Some(Judged { state, proof: Proof::Lease, since: Some(end).filter(|_| is_over), pid: None })
 }
@@ -167,7 +181,7 @@ fn by_lease(_: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
 fn by_age(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Option<Judged> {
     let limit = adapter.evidence.age_limit.as_ref().and_then(|limit| adapter.seconds(limit))?;
     let started = job.started_at?;
-    let is_late = (seen.now - started).as_seconds_f64() > limit;
+    let is_late = (seen.read_at - started).as_seconds_f64() > limit;
     is_late.then_some(Judged { state: State::Late, proof: Proof::Age, since: Some(started), pid: None })
 }
 

@@ -117,7 +117,10 @@ impl AdapterTarget {
     /// What a role needs for it, beside what it needs to read.
     #[must_use]
     pub fn grants(&self) -> String {
-        format!("GRANT INSERT, UPDATE, DELETE ON {} TO it", self.tables.join(", "))
+        format!(
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON {}, and USAGE on their sequences where rows are added",
+            self.tables.join(", ")
+        )
     }
 }
 

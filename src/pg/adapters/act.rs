@@ -7,16 +7,14 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use postgres_protocol::escape::escape_literal;
-use tokio_postgres::Client;
-
-use super::find::{Found, find};
+use super::find::{Found, found_in, statement};
 use super::frame::{filled, source};
 use crate::model::adapter::{Action, ActionKind, Adapter, Value, Values};
 use crate::model::lock_key::LockKey;
-use crate::pg::poll::SectionError;
-use crate::pg::scope::Scope;
+use crate::pg::sql;
 use crate::pg::trust::{MARK, TrustedOwners};
+use locktop_tasks::sql::{fill, without_comments};
+use postgres_protocol::escape::escape_literal;
 
 /// Which row, of which installation.
 #[derive(Debug, Clone, Copy)]
@@ -32,27 +30,28 @@ pub struct ActOn<'a> {
 }
 
 /// Why nothing can be sent.
-#[derive(Debug, thiserror::Error)]
-pub enum ActError {
-    /// The catalogs could not be read.
-    #[error(transparent)]
-    Unread(#[from] SectionError),
-    /// What is there is not what was seen, or may not be touched.
-    #[error("{0}")]
-    Refused(String),
-}
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ActError(String);
 
 fn refused<T>(why: impl Into<String>) -> Result<T, ActError> {
-    Err(ActError::Refused(why.into()))
+    Err(ActError(why.into()))
 }
 
-/// The statements that act, for one transaction that writes: each row that comes back is one that was changed.
+/// The statement that finds its installations. It has to be sent where the search path is pinned: a connection that a pooler lends has that of
+/// the database, where anybody may have put an operator.
+#[must_use]
+pub fn find_statement(owners: &TrustedOwners, adapter: &Arc<Adapter>) -> String {
+    statement(owners, std::slice::from_ref(adapter))
+}
+
+/// The statements that act, for one transaction that writes: each row that comes back is one that was changed. `rows` are the answer to
+/// [`find_statement`].
 ///
 /// # Errors
 /// When the installation is not there any more, is not to be read, or its version lacks what the statement needs.
-pub async fn act_message(client: &Client, owners: &TrustedOwners, on: ActOn<'_>) -> Result<String, ActError> {
-    let adapters = [Arc::clone(on.adapter)];
-    let all = find(client, owners, Scope::Own, &adapters).await?;
+pub fn act_message(owners: &TrustedOwners, on: ActOn<'_>, rows: &[String]) -> Result<String, ActError> {
+    let all = found_in(std::slice::from_ref(on.adapter), rows.iter());
     let (oid, prefix) = on.installation;
     let found = all.iter().find(|found| found.oid() == oid && *found.prefix == *prefix);
     let Some(found) = found else { return refused("its tables are not there any more") };
@@ -87,6 +86,11 @@ fn message(
     }
     sql.push_str(&guards);
     let _ = writeln!(sql, "{};", owners.locked_guard());
+    let oids: Vec<String> =
+        action.writes.iter().filter_map(|key| Some(found.tables.get(key)?.oid.to_string())).collect();
+    let keys =
+        fill(&without_comments(sql::ADAPTERS_KEYS), &[("$oids", oids.join(", ").as_str()), ("$mark", MARK)]);
+    let _ = writeln!(sql, "{keys};");
     // Some of its workers take none.
     if let Some(key) = values.key.filter(|_| action.holds_key) {
         let held = "its advisory lock is held: a worker may be at it";

@@ -82,7 +82,13 @@ pub(super) async fn find(
     if adapters.is_empty() {
         return Ok(Vec::new());
     }
-    let statement = fill(
+    let rows = scope.alone(client, client.query_typed(&statement(owners, adapters), &[])).await?;
+    Ok(found_in(adapters, rows.iter().filter_map(|row| text(raw(row, 0)))))
+}
+
+/// The statement that looks for them: a row of JSON for each table. It names no schema of its operators, and is for a search path that is pinned.
+pub(super) fn statement(owners: &TrustedOwners, adapters: &[Arc<Adapter>]) -> String {
+    fill(
         &without_comments(sql::ADAPTERS_FIND),
         &[
             ("$wanted", &escape_literal(&wanted(adapters))),
@@ -96,11 +102,13 @@ pub(super) async fn find(
             ("$trusts_type", &owners.trusts("y.typowner")),
             ("$type_owner", &TrustedOwners::name("y.typowner")),
         ],
-    );
-    let rows = scope.alone(client, client.query_typed(&statement, &[])).await?;
-    let tables: Vec<FoundTable> =
-        rows.iter().filter_map(|row| serde_json::from_str(&text(raw(row, 0))?).ok()).collect();
-    Ok(adapters.iter().flat_map(|adapter| installations(adapter, &tables)).collect())
+    )
+}
+
+/// What its answer tells.
+pub(super) fn found_in(adapters: &[Arc<Adapter>], rows: impl Iterator<Item = impl AsRef<str>>) -> Vec<Found> {
+    let tables: Vec<FoundTable> = rows.filter_map(|row| serde_json::from_str(row.as_ref()).ok()).collect();
+    adapters.iter().flat_map(|adapter| installations(adapter, &tables)).collect()
 }
 
 /// What is looked for, as JSON.

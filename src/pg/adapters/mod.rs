@@ -14,6 +14,6 @@ pub mod gate;
 mod reader;
 mod survey;
 
-pub use act::{ActError, ActOn, act_message};
+pub use act::{ActError, ActOn, act_message, find_statement};
 pub(super) use reader::Adapters;
 pub use survey::survey;

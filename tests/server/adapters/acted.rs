@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use locktop::config::adapter::built_in;
-use locktop::model::adapter::Adapter;
+use locktop::model::adapter::{Adapter, Proof};
 use locktop::model::plan::{self, ActionPlan, Outcome, PlanContext, TargetKind, Verb};
 use locktop::model::systems::TextId;
 use locktop::pg::conninfo::ConnInfo;
@@ -126,8 +126,26 @@ async fn a_job_of_good_job_is_given_back_once_and_only_as_it_was_seen() {
     let plan = ground.job("Silent");
     ground.run("UPDATE good_job_processes SET updated_at = now()").await;
     assert_eq!(ground.act(&plan).await.0, Outcome::Changed);
-    // Somebody has its lock.
+    // What is lost by its lock comes back by itself.
     ground.run("UPDATE good_job_processes SET updated_at = now() - interval '1 hour'").await;
+    assert!(
+        reason(&ground.job("Free"))
+            .starts_with("is known to be lost by lock alone, and is left to its system: by itself")
+    );
+}
+
+#[tokio::test]
+async fn a_lock_that_is_held_is_waited_for_by_nobody() {
+    let with_lock = |adapter: &Arc<Adapter>| {
+        let mut adapter = Adapter::clone(adapter);
+        for action in &mut adapter.actions {
+            action.holds_key = true;
+            action.proofs.push(Proof::Lock);
+        }
+        Arc::new(adapter)
+    };
+    let adapters = allowed().iter().map(with_lock).collect();
+    let mut ground = Ground::of(&format!("{GOOD_JOB}{GOOD_JOB_ROWS}"), adapters).await;
     let plan = ground.job("Free");
     let holder = super::client(&ground.info).await;
     let key = "('x' || substr(md5('good_jobs-' || id::text), 1, 16))::bit(64)::bigint";
@@ -141,9 +159,8 @@ async fn a_job_of_good_job_is_given_back_once_and_only_as_it_was_seen() {
         (Outcome::Refused, "its advisory lock is held: a worker may be at it")
     );
     holder.batch_execute("SELECT pg_advisory_unlock_all()").await.unwrap();
-    let (outcome, detail) = ground.act(&plan).await;
-    assert_eq!(outcome, Outcome::Done, "{detail}");
-    assert_eq!(ground.value(&format!("{owner} 'Free'")).await, "NULL");
+    assert_eq!(ground.act(&plan).await.0, Outcome::Done);
+    assert_eq!(ground.value("SELECT locked_by_id FROM good_jobs WHERE job_class = 'Free'").await, "NULL");
 }
 
 #[tokio::test]
@@ -167,7 +184,7 @@ async fn a_job_of_solid_queue_is_ready_again() {
     let rows = "
         INSERT INTO solid_queue_processes (id, kind, last_heartbeat_at, pid, hostname) VALUES (2, 'Worker', now() - interval '6 minutes', 12, 'web');
         INSERT INTO solid_queue_jobs (id, queue_name, class_name, priority) VALUES (2, 'q', 'Silent', 7), (4, 'q', 'Nobody', 0), (5, 'q', 'Again', 0);
-        INSERT INTO solid_queue_claimed_executions (job_id, process_id) VALUES (2, 2), (4, NULL), (5, 99);";
+        INSERT INTO solid_queue_claimed_executions (job_id, process_id, created_at) SELECT job, process, now() - interval '1 minute' FROM (VALUES (2, 2), (4, NULL), (5, 99)) AS v (job, process);";
     let mut ground = Ground::of(&format!("{SOLID_QUEUE}{rows}"), allowed()).await;
     for (name, id) in [("Silent", 2), ("Nobody", 4)] {
         let plan = ground.job(name);
@@ -260,4 +277,46 @@ async fn nothing_of_a_stranger_runs_when_it_is_written() {
     let (outcome, detail) = ground.hands.one(Verb::Unlock, TargetKind::Adapter(target)).await;
     assert_eq!((outcome, detail.as_str()), (Outcome::Refused, "its tables are not there any more"));
     ground.run(&format!("DROP OWNED BY {name} CASCADE; DROP ROLE {name}")).await;
+}
+
+/// A foreign key of somebody else's changes rows of his own table with ours, and what is queued there runs as whoever deletes.
+#[tokio::test]
+async fn a_foreign_key_of_a_stranger_runs_nothing() {
+    let rows = "
+        INSERT INTO solid_queue_jobs (id, queue_name, class_name) VALUES (5, 'q', 'Lost');
+        INSERT INTO solid_queue_claimed_executions (id, job_id, process_id, created_at) VALUES (7, 5, 99, now() - interval '1 minute');";
+    let name = format!("mallory_keys_{}", std::process::id());
+    for (action, owner) in [("CASCADE", Some(&name)), ("NO ACTION", Some(&name)), ("CASCADE", None)] {
+        let trap = format!(
+            "CREATE ROLE {name}; CREATE SCHEMA evil AUTHORIZATION {name}; CREATE TABLE evil.hits (who text); GRANT INSERT ON evil.hits TO PUBLIC; GRANT USAGE, CREATE ON SCHEMA evil TO PUBLIC;
+             GRANT SELECT, REFERENCES ON solid_queue_claimed_executions TO {name};
+             SET ROLE {};
+             CREATE TABLE evil.t (c bigint REFERENCES public.solid_queue_claimed_executions(id) ON DELETE {action});
+             GRANT TRIGGER ON evil.t TO {name};
+             SET ROLE {name};
+             CREATE FUNCTION evil.hit() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN INSERT INTO evil.hits SELECT current_user; RETURN NULL; END';
+             CREATE TRIGGER t AFTER DELETE ON evil.t FOR EACH ROW EXECUTE FUNCTION evil.hit();
+             RESET ROLE;
+             GRANT INSERT ON evil.t TO postgres;",
+            owner.map_or("postgres", |name| name.as_str())
+        );
+        let mut ground = Ground::of(&format!("{SOLID_QUEUE}{rows}{trap}"), allowed()).await;
+        if action == "CASCADE" {
+            ground.run("INSERT INTO evil.t VALUES (7)").await;
+        }
+        let plan = ground.job("Lost");
+        let (outcome, detail) = ground.act(&plan).await;
+        assert_eq!(outcome, Outcome::Refused, "{action} {owner:?}: {detail}");
+        let expected =
+            if owner.is_some() { name.as_str() } else { "a foreign key of evil.t changes its rows" };
+        assert!(detail.contains(expected), "{detail}");
+        assert_eq!(ground.value("SELECT count(*) FROM evil.hits").await, "0");
+        // The trap is good.
+        ground.run("DELETE FROM solid_queue_claimed_executions").await;
+        let hits = if action == "CASCADE" { "1" } else { "0" };
+        assert_eq!(ground.value("SELECT count(*) FROM evil.hits").await, hits);
+        ground
+            .run(&format!("DROP SCHEMA evil CASCADE; DROP OWNED BY {name} CASCADE; DROP ROLE {name}"))
+            .await;
+    }
 }

@@ -59,7 +59,7 @@ async fn hangfire() {
     for (id, name, state, fetched, data) in [
         (1, "Beats", "Processing", "now()", r#"{"ServerId": "web:1"}"#),
         (2, "Silent", "Processing", "now()", r#"{"ServerId": "web:2"}"#),
-        (3, "Absent", "Processing", "now()", r#"{"ServerId": "web:3"}"#),
+        (3, "Absent", "Processing", "now() - interval '1 minute'", r#"{"ServerId": "web:3"}"#),
         (4, "Fetched", "Enqueued", "now()", "{}"),
         (5, "Over", "Enqueued", "now() - interval '31 minutes'", "{}"),
         (6, "Due", "Enqueued", "NULL", "{}"),

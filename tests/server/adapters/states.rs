@@ -68,7 +68,7 @@ async fn good_job() {
             ('Free', 'q', 1, now(), now(), NULL, NULL, '00000000-0000-0000-0000-0000000000a1', NULL),
             ('Beats', 'q', 1, now(), now(), NULL, NULL, '00000000-0000-0000-0000-0000000000a1', 1),
             ('Silent', 'q', 1, now(), now(), NULL, NULL, '00000000-0000-0000-0000-0000000000a2', 1),
-            ('Absent', 'q', 1, now(), now(), NULL, NULL, '00000000-0000-0000-0000-0000000000a3', 1),
+            ('Absent', 'q', 1, now(), now() - interval '1 minute', NULL, NULL, '00000000-0000-0000-0000-0000000000a3', 1),
             ('Due', 'q', 0, now(), NULL, NULL, NULL, NULL, NULL),
             ('Again', 'q', 1, now(), now(), NULL, 'no', NULL, NULL),
             ('Overdue', 'q', 0, now() - interval '1 hour', NULL, NULL, NULL, NULL, NULL),
@@ -153,7 +153,7 @@ async fn solid_queue() {
         INSERT INTO solid_queue_jobs (id, queue_name, class_name) VALUES
             (1, 'q', 'Beats'), (2, 'q', 'Silent'), (3, 'q', 'Absent'), (4, 'q', 'Nobody'), (5, 'q', 'Due'), (6, 'q', 'Later'), (7, 'q', 'Asleep'),
             (8, 'q', 'Blocked'), (9, 'q', 'Failed'), (10, 'q', 'Done'), (11, 'p', 'Paused');
-        INSERT INTO solid_queue_claimed_executions (job_id, process_id) VALUES (1, 1), (2, 2), (3, 99), (4, NULL);
+        INSERT INTO solid_queue_claimed_executions (job_id, process_id, created_at) VALUES (1, 1, now()), (2, 2, now()), (3, 99, now() - interval '1 minute'), (4, NULL, now());
         INSERT INTO solid_queue_ready_executions (job_id, queue_name) VALUES (5, 'q'), (11, 'p');
         INSERT INTO solid_queue_scheduled_executions (job_id, queue_name, scheduled_at) VALUES
             (6, 'q', now() + interval '1 hour'), (7, 'q', now() - interval '1 hour');
@@ -290,7 +290,7 @@ async fn oban_with_and_without_producers() {
         INSERT INTO oban_jobs (worker, state, attempt, attempted_at, attempted_by, scheduled_at, discarded_at, errors) VALUES
             ('Beats', 'executing', 1, now(), '{a,00000000-0000-0000-0000-0000000000a1}', now(), NULL, '{}'),
             ('Silent', 'executing', 1, now(), '{b,00000000-0000-0000-0000-0000000000a2}', now(), NULL, '{}'),
-            ('Absent', 'executing', 1, now(), '{c,00000000-0000-0000-0000-0000000000a3}', now(), NULL, '{}'),
+            ('Absent', 'executing', 1, now() - interval '1 minute', '{c,00000000-0000-0000-0000-0000000000a3}', now(), NULL, '{}'),
             ('Late', 'executing', 1, now() - interval '2 hours', NULL, now(), NULL, '{}'),
             ('Due', 'available', 0, NULL, NULL, now(), NULL, '{}'), ('Again', 'available', 1, NULL, NULL, now(), NULL, '{}'),
             ('Later', 'scheduled', 0, NULL, NULL, now() + interval '1 hour', NULL, '{}'),
@@ -415,7 +415,7 @@ async fn quartz_clustered_and_alone() {
         INSERT INTO qrtz_scheduler_state VALUES ('c', 'one', ms('1 s'), 7500), ('c', 'two', ms('16 s'), 7500);
         INSERT INTO qrtz_fired_triggers (sched_name, entry_id, trigger_name, trigger_group, instance_name, fired_time, sched_time, priority, state, job_name) VALUES
             ('c', 'e1', 't', 'g', 'one', ms('5 s'), 0, 5, 'EXECUTING', 'Beats'), ('c', 'e2', 't', 'g', 'two', ms('5 s'), 0, 5, 'EXECUTING', 'Silent'),
-            ('c', 'e3', 't', 'g', 'three', ms('5 s'), 0, 5, 'EXECUTING', 'Absent'), ('alone', 'e4', 't', 'g', 'x', ms('5 s'), 0, 5, 'EXECUTING', 'Alone'),
+            ('c', 'e3', 't', 'g', 'three', ms('1 minute'), 0, 5, 'EXECUTING', 'Absent'), ('alone', 'e4', 't', 'g', 'x', ms('5 s'), 0, 5, 'EXECUTING', 'Alone'),
             ('c', 'e5', 't', 'g', 'one', ms('5 s'), 0, 5, 'ACQUIRED', NULL);
         INSERT INTO qrtz_triggers (sched_name, trigger_name, trigger_group, job_name, job_group, next_fire_time, trigger_state) VALUES
             ('c', 't1', 'g', 'Due', 'g', ms('5 s'), 'WAITING'), ('c', 't2', 'g', 'Overdue', 'g', ms('5 min'), 'WAITING'),

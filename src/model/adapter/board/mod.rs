@@ -179,6 +179,13 @@ impl Look<'_> {
         let worker = job.worker.as_deref().filter(|worker| !worker.is_empty()).and_then(|id| self.worker(id));
         let seen = Seen {
             now: self.snapshot.taken_at,
+            read_at: self
+                .rows
+                .jobs
+                .get(&part)
+                .and_then(|read| read.section.taken_at)
+                .unwrap_or(self.snapshot.taken_at),
+            workers_at: self.workers_at(),
             in_recovery: self.in_recovery(),
             key: self.key(job.key, (id, job.started_at), free),
             worker_key: self.key(
@@ -213,7 +220,8 @@ impl Look<'_> {
     }
 
     fn worker(&self, id: &str) -> Option<&Worker> {
-        self.rows.workers.section.rows.iter().find(|worker| *worker.id == *id)
+        let workers = &self.rows.workers.section;
+        workers.rows.iter().find(|worker| *worker.id == *id).filter(|_| workers.error.is_none())
     }
 
     /// What is seen of a key, and since when it was free.
@@ -230,6 +238,11 @@ impl Look<'_> {
     /// A standby, as far as anybody knows: the locks and sessions of its primary are not there.
     fn in_recovery(&self) -> bool {
         self.snapshot.server().is_none_or(|server| server.in_recovery)
+    }
+
+    /// When the workers were read.
+    fn workers_at(&self) -> Timestamp {
+        self.rows.workers.section.taken_at.unwrap_or(self.snapshot.taken_at)
     }
 
     /// All workers were read.

@@ -105,22 +105,28 @@ impl Look<'_> {
             let row = self.queue_of(&mut queues, place, Some(&paused.queue));
             (row.state, row.paused_at) = (QueueState::Paused, paused.since);
         }
-        let says_who = !workers.is_empty() || rows.installation.adapter.evidence.lists_workers;
-        let is_unserved =
-            says_who && self.has_workers() && workers.iter().all(|worker| worker.state.is_over());
+        let nobody = if workers.is_empty() {
+            // They may be about to start.
+            rows.installation.adapter.evidence.lists_workers.then_some(self.thresholds.task_overdue)
+        } else {
+            workers.iter().all(|worker| worker.state.is_over()).then_some(0.0)
+        };
+        let unserved_after = nobody.filter(|_| self.has_workers());
         let mut queues: Vec<QueueRow> = queues.into_values().collect();
         for row in &mut queues {
-            row.state = self.queue_state(row, is_unserved);
+            row.state = self.queue_state(row, unserved_after);
         }
         queues
     }
 
-    fn queue_state(&self, row: &QueueRow, is_unserved: bool) -> QueueState {
+    fn queue_state(&self, row: &QueueRow, unserved_after: Option<f64>) -> QueueState {
         let waits = row.oldest_at.map(|oldest| (self.snapshot.taken_at - oldest).as_seconds_f64());
         let has_due = row.counts.get("due").is_some_and(|count| count.number > 0);
         if row.state == QueueState::Paused {
             QueueState::Paused
-        } else if is_unserved && has_due {
+        } else if has_due
+            && unserved_after.is_some_and(|after| after == 0.0 || waits.is_some_and(|waits| waits > after))
+        {
             QueueState::Unserved
         } else if waits.is_some_and(|waits| waits > self.thresholds.task_overdue) {
             QueueState::Overdue

@@ -98,7 +98,7 @@ impl Look<'_> {
         key: KeySeen,
         session: Option<(i32, Option<bool>)>,
     ) -> (WorkerState, Proof, Option<Timestamp>, Option<i32>) {
-        let now = self.snapshot.taken_at;
+        let (now, read_at) = (self.snapshot.taken_at, self.workers_at());
         if let Some(stopped) = worker.stopped_at.filter(|stopped| *stopped <= now) {
             return (WorkerState::Stopped, Proof::None, Some(stopped), None);
         }
@@ -117,7 +117,7 @@ impl Look<'_> {
         }
         let limit = worker.beat_limit.or_else(|| adapter.beat_limit());
         match worker.beat_at.zip(limit) {
-            Some((beat, limit)) if (now - beat).as_seconds_f64() > limit => {
+            Some((beat, limit)) if (read_at - beat).as_seconds_f64() > limit => {
                 (WorkerState::Silent, Proof::Heartbeat, Some(beat), None)
             }
             Some(_) => (WorkerState::Live, Proof::Heartbeat, None, None),

@@ -25,6 +25,8 @@ fn adapter() -> Adapter {
 fn seen() -> Seen<'static> {
     Seen {
         now: ago(0),
+        read_at: ago(0),
+        workers_at: ago(0),
         in_recovery: false,
         key: KeySeen::Unseen,
         worker_key: KeySeen::Unseen,
@@ -209,5 +211,33 @@ fn what_waits_is_judged_by_its_time() {
     ] {
         let judged = judge(&adapter(), &job, &Seen { is_paused, ..seen() });
         assert_eq!(told(judged), (expected, "none"), "{} {:?}", job.state, job.due_at);
+    }
+}
+
+#[test]
+fn what_was_read_a_while_ago_is_judged_by_when_it_was() {
+    let worker = Worker { id: "w".into(), beat_at: Some(ago(100)), ..Worker::default() };
+    let job = Job {
+        id: "1".into(),
+        state: "running".into(),
+        worker: Some("w".into()),
+        started_at: Some(ago(200)),
+        ..Job::default()
+    };
+    let plain = Adapter {
+        evidence: Evidence { has_key: false, has_session: false, ..adapter().evidence },
+        ..adapter()
+    };
+    for (workers_at, state) in [(ago(0), State::Lost), (ago(30), State::Lost), (ago(50), State::Running)] {
+        let seen = Seen { workers_at, worker: Some(&worker), has_workers: true, ..seen() };
+        assert_eq!(judge(&plain, &job, &seen).state, state, "{workers_at}");
+    }
+    // One that has begun a moment before the workers were read, or was read before them, may have a worker that is not listed yet, or not any more.
+    for (started, read_at, state) in
+        [(200, ago(0), State::Lost), (5, ago(0), State::Unknown), (200, ago(3), State::Unknown)]
+    {
+        let job = Job { started_at: Some(ago(started)), ..job.clone() };
+        let seen = Seen { read_at, worker: None, has_workers: true, ..seen() };
+        assert_eq!(judge(&plain, &job, &seen).state, state, "{started} s, read at {read_at}");
     }
 }

@@ -18,6 +18,9 @@ use crate::model::plan::{
 use crate::model::systems::TextId;
 use crate::text;
 
+/// Characters of a text that may have been cut.
+const CUT: usize = 500;
+
 /// What giving these jobs back does, in the order given.
 #[must_use]
 pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
@@ -151,6 +154,10 @@ fn values(job: &Job) -> Values {
 }
 
 fn missing(action: &Action, values: &Values) -> Result<(), String> {
+    let is_whole = |text: &str| text.chars().count() < CUT && !text.contains(char::REPLACEMENT_CHARACTER);
+    if !is_whole(&values.id) || values.who.as_deref().is_some_and(|who| !is_whole(who)) {
+        return Err("its name is too long to be read whole, or no text: it cannot be compared".to_owned());
+    }
     match action.sql.values().find(|value| !values.has(*value)) {
         None => Ok(()),
         Some(value) => Err(format!(

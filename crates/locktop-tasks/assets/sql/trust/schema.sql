@@ -26,11 +26,12 @@ SELECT ('$mark' || w.reason)::pg_catalog.int4 AS guard
                     FROM pg_catalog.pg_type AS t
                    WHERE t.typnamespace = n.oid AND NOT $trusts_type
                    LIMIT 1),
-                 (SELECT CASE WHEN a.grantee = 0 THEN pg_catalog.format('every role may make triggers on %s.%s: REVOKE TRIGGER ON %1$I.%2$I FROM PUBLIC', n.nspname, c.relname)
-                              ELSE pg_catalog.format('a right to make triggers on %s.%s belongs to %s', n.nspname, c.relname, pg_catalog.pg_get_userbyid(a.grantee)) END
+                 (SELECT CASE WHEN a.grantee = 0 THEN pg_catalog.format('every role may make %s %s.%s: REVOKE %s ON %2$I.%3$I FROM PUBLIC', r.what, n.nspname, c.relname, a.privilege_type)
+                              ELSE pg_catalog.format('a right to make %s %s.%s belongs to %s', r.what, n.nspname, c.relname, pg_catalog.pg_get_userbyid(a.grantee)) END
                     FROM pg_catalog.pg_class AS c
                    CROSS JOIN LATERAL pg_catalog.aclexplode(c.relacl) AS a
-                   WHERE c.relnamespace = n.oid AND a.privilege_type = 'TRIGGER' AND (a.grantee = 0 OR NOT $trusts_creator)
+                   CROSS JOIN LATERAL (SELECT CASE a.privilege_type WHEN 'TRIGGER' THEN 'triggers on' ELSE 'foreign keys to' END) AS r (what)
+                   WHERE c.relnamespace = n.oid AND (a.privilege_type = 'TRIGGER' OR (a.privilege_type = 'REFERENCES' AND c.relkind IN ('r', 'p'))) AND (a.grantee = 0 OR NOT $trusts_creator)
                    LIMIT 1),
                  (SELECT pg_catalog.format('what a trigger on %s.%s runs belongs to %s', n.nspname, c.relname, pg_catalog.pg_get_userbyid(u.owner))
                     FROM pg_catalog.pg_class AS c
