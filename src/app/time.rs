@@ -26,12 +26,21 @@ pub fn parse(text: &str, newest: Timestamp, offset: FixedOffset) -> Result<Optio
     time.map(|time| Some(Step::Time(time))).ok_or_else(|| EXPECTED.to_owned())
 }
 
-/// Where a typed time leads in a recording that ends at `last`: a day with a time and seconds since 1970 as well.
+/// What one may be in a recording.
+const IN_RECORDING: &str = "a time is 14:02, 14:02:31, 2026-11-04 14:02, 2026-11-04T14:02:00Z, -90s, -5m, -1h (before the end) or worst";
+
+/// Where a typed time leads in a recording of this begin and end: a day with a time and seconds since 1970 as well. A time of day is one
+/// within it, where there is one, and else that of its last day.
 ///
 /// # Errors
 /// What a time may be, in a line.
-pub fn in_recording(text: &str, last: Timestamp, offset: FixedOffset) -> Result<Option<Step>, String> {
+pub fn in_recording(
+    text: &str,
+    (first, last): (Timestamp, Timestamp),
+    offset: FixedOffset,
+) -> Result<Option<Step>, String> {
     const DAYS: [&str; 2] = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"];
+    const ZONED: [&str; 2] = ["%Y-%m-%dT%H:%M:%S%.f%#z", "%Y-%m-%d %H:%M:%S %#z"];
     let text = text.trim();
     let day = DAYS.iter().find_map(|format| chrono::NaiveDateTime::parse_from_str(text, format).ok());
     if let Some(day) = day.and_then(|day| day.and_local_timezone(offset).single()) {
@@ -41,7 +50,18 @@ pub fn in_recording(text: &str, last: Timestamp, offset: FixedOffset) -> Result<
     if let Some(at) = text.parse().ok().filter(|_| is_epoch).and_then(|at| Timestamp::from_timestamp(at, 0)) {
         return Ok(Some(Step::Time(at)));
     }
-    parse(text, last, offset)
+    let zoned = ZONED.iter().find_map(|format| chrono::DateTime::parse_from_str(text, format).ok());
+    if let Some(at) = zoned {
+        return Ok(Some(Step::Time(at.to_utc())));
+    }
+    let day = |at: Timestamp| at.with_timezone(&offset).date_naive();
+    match parse(text, last, offset) {
+        // It is after the end, and not of the day before.
+        Ok(Some(Step::Time(at))) if at < first && day(at) < day(last) && !text.starts_with('-') => {
+            Ok(Some(Step::Time(at + TimeDelta::days(1))))
+        }
+        other => other.map_err(|_| IN_RECORDING.to_owned()),
+    }
 }
 
 /// `90s`, `5m`, `1h`; a lone number is in seconds.
@@ -95,6 +115,30 @@ mod tests {
         assert_eq!(time("-90s"), "20 14:01:01");
         assert_eq!(time("-5m"), "20 13:57:31");
         assert_eq!(time("-7"), "20 14:02:24");
+    }
+
+    #[test]
+    fn a_time_of_day_is_within_a_recording_or_after_it() {
+        // From 13:32:31 to 14:02:31 on the 20th.
+        let ends = (at(-1800.0), at(0.0));
+        let time = |text: &str| match in_recording(text, ends, chrono::Offset::fix(&chrono::Utc)) {
+            Ok(Some(Step::Time(time))) => time.format("%d %H:%M:%S").to_string(),
+            other => format!("{other:?}"),
+        };
+        for (text, expected) in [
+            ("13:40", "20 13:40:00"),
+            ("14:03", "20 14:03:00"),
+            ("23:00", "20 23:00:00"),
+            ("09:00", "20 09:00:00"),
+            ("-90s", "20 14:01:01"),
+            ("2026-11-19 14:02", "19 14:02:00"),
+            ("2026-11-20T13:40:00Z", "20 13:40:00"),
+            ("2026-11-20 13:40:00 +00:00", "20 13:40:00"),
+            ("2026-11-20T13:40:00.123456+01:00", "20 12:40:00"),
+            ("x", &format!("Err({IN_RECORDING:?})")),
+        ] {
+            assert_eq!(time(text), expected, "{text}");
+        }
     }
 
     #[test]

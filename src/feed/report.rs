@@ -35,7 +35,7 @@ const MISSING: f64 = 3.0;
 const AROUND: i64 = 30;
 
 /// Seconds after which a transaction that does nothing and blocks others should end.
-const IDLE: f64 = 60.0;
+const IDLE: f64 = 40.0;
 
 /// Seconds for which a change of a table should wait.
 const PATIENCE: f64 = 2.0;
@@ -256,8 +256,9 @@ fn settings(report: &Report, view: &View) -> Vec<Setting> {
         episode.keys.iter().any(|key| &*key.doing == "idle in xact") && episode.length() > IDLE
     };
     if let Some(worst) = episodes.filter(idle).max_by(|a, b| a.sums.seconds.total_cmp(&b.sums.seconds)) {
+        let limit = if worst.length() > 3.0 * IDLE { "1min" } else { "30s" };
         let advice = format!(
-            "{} did nothing in its transaction and blocked others for {}; with '1min' for its role the server would have ended it by itself",
+            "{} did nothing in its transaction and blocked others for {}; with '{limit}' for its role the server would have ended it by itself",
             worst.pid,
             duration(worst.length()),
         );

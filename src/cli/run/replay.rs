@@ -118,8 +118,10 @@ pub(super) fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
 
 /// Where a time leads in a recording.
 fn step(recording: &Recording, text: &str) -> Result<Step, Failure> {
-    let last = recording.moments().last().map(|moment| moment.at).unwrap_or_default();
-    let step = time::in_recording(text, last, clock::offset()).map_err(Failure::Usage)?;
+    let moments = recording.moments();
+    let ends = moments.first().zip(moments.last()).map(|(first, last)| (first.at, last.at));
+    let (first, last) = ends.unwrap_or_default();
+    let step = time::in_recording(text, (first, last), clock::offset()).map_err(Failure::Usage)?;
     Ok(step.unwrap_or(Step::Time(last)))
 }
 

@@ -117,14 +117,30 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
         worst.sums.most,
         ended(report, worst),
     );
-    let share = if total.seconds > 0.0 { 100.0 * worst.sums.seconds / total.seconds } else { 0.0 };
+    let share = |sums: &Sums| {
+        let share = if total.seconds > 0.0 { 100.0 * sums.seconds / total.seconds } else { 0.0 };
+        share.min(100.0)
+    };
     let all = format!(
-        "In all {} were waited in {} waits; that is {:.0}% of it.",
+        "In all {} were waited in {} waits; this episode is {:.0}% of that.",
         cost(&total),
         count(total.waits),
-        share.min(100.0)
+        share(&worst.sums)
     );
-    vec![first, all]
+    // Who connects anew each time is one root all the same.
+    let rows = report.blame.by(Group::Root, Span::All);
+    let often = rows.first().filter(|row| row.episodes > 1 && row.sums.seconds > worst.sums.seconds);
+    let often = often.map(|row| {
+        format!(
+            "{} on {} cost {} in {} episodes, {:.0}% of all waiting. The most expensive single one:",
+            fit(&row.name),
+            fit(&row.on),
+            cost(&row.sums),
+            count(row.episodes),
+            share(&row.sums)
+        )
+    });
+    often.into_iter().chain([first, all]).collect()
 }
 
 fn ended(report: &Report, episode: &Episode) -> String {
