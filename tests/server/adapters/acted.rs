@@ -320,3 +320,31 @@ async fn a_foreign_key_of_a_stranger_runs_nothing() {
             .await;
     }
 }
+
+/// A connection that a pooler lends by the transaction has the search path of the database, where its owner may have put an operator.
+#[tokio::test]
+async fn an_operator_on_the_path_of_the_database_is_not_called() {
+    let name = format!("mallory_path_{}", std::process::id());
+    let trap = format!(
+        "CREATE ROLE {name}; CREATE SCHEMA evil AUTHORIZATION {name}; GRANT USAGE ON SCHEMA evil TO PUBLIC;
+         CREATE TABLE evil.hits (who text); GRANT INSERT ON evil.hits TO PUBLIC;
+         SET ROLE {name};
+         CREATE FUNCTION evil.eq(oid, oid) RETURNS bool LANGUAGE plpgsql AS
+             'BEGIN INSERT INTO evil.hits SELECT current_user; RETURN $1 OPERATOR(pg_catalog.=) $2; END';
+         CREATE OPERATOR evil.= (LEFTARG = oid, RIGHTARG = oid, FUNCTION = evil.eq);
+         RESET ROLE;
+         INSERT INTO shedlock VALUES ('reports', now() + interval '1 hour', now(), 'app-1');"
+    );
+    let mut ground = Ground::of(&format!("{LEASES}{trap}"), allowed()).await;
+    let path = format!("ALTER DATABASE {} SET search_path = evil, pg_catalog", ground.info.dbname());
+    ground.run(&path).await;
+    // It has the path from now on.
+    ground.hands = Hands::of(&ground.info).await;
+    let plan = ground.lease("reports");
+    let (outcome, detail) = ground.act(&plan).await;
+    assert_eq!(outcome, Outcome::Done, "{detail}");
+    assert_eq!(ground.value("SELECT count(*) FROM evil.hits").await, "0");
+    // The trap is good.
+    ground.run("SELECT FROM pg_class WHERE oid = 1259").await;
+    assert_ne!(ground.value("SELECT count(*) FROM evil.hits").await, "0");
+}
