@@ -165,12 +165,10 @@ fn has_session(context: &Context<'_>, row: RowId) -> bool {
 /// Whether nobody works on a task or an item any more, or for too long.
 fn is_left_behind(context: &Context<'_>, row: RowId) -> bool {
     let task_state = match row {
+        RowId::Job(id) => return can_recover(context, id),
         RowId::Task(task, again) => context.task(task, again).map(|row| row.state),
         _ => None,
     };
-    if let RowId::Job(id) = row {
-        return can_recover(context, id);
-    }
     matches!(task_state, Some(TaskState::Orphan | TaskState::MaybeOrphan | TaskState::Slow))
         || matches!(
             item_state(context, row),

@@ -79,6 +79,11 @@ pub(super) fn fields(pairs: &[(&str, String)]) -> Line {
     line
 }
 
+/// Leaves out the lines whose labels have nothing behind them.
+pub(super) fn keep_said(lines: &mut Vec<Line>) {
+    lines.retain(|line| line.spans.iter().skip(1).any(|span| !span.text.trim().is_empty()));
+}
+
 /// An age in words, or nothing.
 pub(super) fn ago(context: &Context<'_>, at: Option<crate::model::Timestamp>) -> String {
     match (at, context.age(at)) {

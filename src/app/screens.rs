@@ -66,7 +66,7 @@ pub struct Definition {
     /// Its panes, in the order that Tab goes through. Where none is there, the first of them says so.
     pub panes: &'static [Place],
     /// Of two panes the lower one has one of so many parts of the height.
-    pub parts: u16,
+    pub lower: u16,
     /// Why it is not there.
     pub absent: &'static str,
 }
@@ -124,7 +124,7 @@ screens! {
             pane(Pane::Tasks),
             Place { pane: Pane::Leases, only_where: |has| has.lease_seen },
         ],
-        parts: 4,
+        lower: 4,
         absent: "",
     },
     /// The blocking forest, alone.
@@ -135,7 +135,7 @@ screens! {
         about: "Who blocks whom",
         help: "Chains: who blocks whom, ranked",
         panes: &[pane(Pane::Chains)],
-        parts: 4,
+        lower: 4,
         absent: "",
     },
     /// Held and awaited locks.
@@ -146,7 +146,7 @@ screens! {
         about: "Locks held and awaited",
         help: "Locks: held and awaited",
         panes: &[pane(Pane::Locks), pane(Pane::Waits)],
-        parts: 4,
+        lower: 4,
         absent: "",
     },
     /// Schedules and executions.
@@ -157,7 +157,7 @@ screens! {
         about: "Scheduled tasks, and the jobs of other systems",
         help: "Tasks: schedules and what runs; jobs of other systems",
         panes: &[pane(Pane::Tasks), pane(Pane::Jobs), pane(Pane::Schedules)],
-        parts: 4,
+        lower: 4,
         absent: "there are no task tables here; [tables] in the config names some",
     },
     /// Locks that end by themselves.
@@ -168,7 +168,7 @@ screens! {
         about: "Leases",
         help: "Leases: who has what and until when (if there are any)",
         panes: &[pane(Pane::Leases), pane(Pane::OtherLeases)],
-        parts: 4,
+        lower: 4,
         absent: "there are no leases here: no table distlock ([tables] in the config names one), and no --redis",
     },
     /// The work queue; rate limits and id generators.
@@ -185,7 +185,7 @@ screens! {
             pane(Pane::Limits),
             pane(Pane::Generators),
         ],
-        parts: 4,
+        lower: 4,
         absent: "there is no table task_queue, rate_limit or id_generator; [tables] in the config names one",
     },
     /// `pg_stat_activity`.
@@ -196,7 +196,7 @@ screens! {
         about: "Sessions",
         help: "Backends: all sessions and processes",
         panes: &[pane(Pane::Backends)],
-        parts: 4,
+        lower: 4,
         absent: "",
     },
     /// What changed.
@@ -207,7 +207,7 @@ screens! {
         about: "What changed",
         help: "Events: what changed, the newest first",
         panes: &[pane(Pane::Events)],
-        parts: 4,
+        lower: 4,
         absent: "",
     },
     /// Who cost how much waiting.
@@ -218,7 +218,7 @@ screens! {
         about: "Who made others wait, and what that cost",
         help: "Blame: who made others wait, and what that cost",
         panes: &[pane(Pane::Blame), pane(Pane::Episodes)],
-        parts: 2,
+        lower: 2,
         absent: "",
     },
 }

@@ -10,6 +10,7 @@ pub mod lines;
 pub mod live;
 pub mod once;
 pub mod record;
+pub mod recount;
 pub mod replay;
 pub mod report;
 pub mod series;

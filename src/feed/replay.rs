@@ -125,6 +125,12 @@ impl Recording {
         Ok(recording)
     }
 
+    /// Seconds from one look to the next, usually.
+    #[must_use]
+    pub fn refresh(&self) -> f64 {
+        self.about().map(|about| about.refresh).filter(|seconds| *seconds > 0.0).unwrap_or(1.0)
+    }
+
     /// What it says of itself; none where nothing is there yet.
     #[must_use]
     pub fn about(&self) -> Option<&About> {

@@ -9,11 +9,12 @@ use rustc_hash::FxHashSet;
 use super::digest::Digest;
 use super::history::NotThere;
 use super::record::redact::Redaction;
+use super::recount::Recount;
 use super::replay::Recording;
 use crate::model::Timestamp;
-use crate::model::blame::{self, Blame, Counter, Episode, Span, Window};
+use crate::model::blame::{Blame, Episode, Span, Window};
 use crate::model::event::{Event, Kind};
-use crate::model::finding::{Deadlocks, Severity};
+use crate::model::finding::Severity;
 use crate::model::lock::LockMode;
 use crate::model::snapshot::Server;
 use crate::model::timeline::Trouble;
@@ -66,10 +67,8 @@ pub fn of_episode(recording: &mut Recording, number: u64) -> Result<Option<Range
 /// Reads what was counted, or counts where that was not kept.
 #[derive(Debug, Default)]
 struct Reader {
-    counter: Counter,
-    counted: Blame,
     /// Looks were counted anew.
-    is_anew: bool,
+    anew: Option<Recount>,
 }
 
 impl Reader {
@@ -82,28 +81,9 @@ impl Reader {
         if let Some(blame) = blame {
             return Ok((blame, events));
         }
-        if !std::mem::replace(&mut self.is_anew, true) {
-            self.counter.refresh(refresh(recording));
-        }
-        let view = recording.view(place)?;
-        let snapshot = view.snapshot.as_deref().ok_or(NotThere::Nothing)?;
-        let tick = self.counter.look(blame::Scene {
-            snapshot,
-            graph: &view.graph,
-            index: &view.index,
-            names: &view.lock_names,
-            deadlocks: &Deadlocks::default(),
-        });
-        if let Some(tick) = tick {
-            self.counted.add(Arc::new(tick));
-        }
-        Ok((Arc::new(self.counted.clone()), events))
+        let anew = self.anew.get_or_insert_with(|| Recount::new(recording.refresh()));
+        Ok((anew.count(&*recording.view(place)?), events))
     }
-}
-
-/// Seconds between two looks.
-fn refresh(recording: &Recording) -> f64 {
-    recording.about().map(|about| about.refresh).filter(|seconds| *seconds > 0.0).unwrap_or(1.0)
 }
 
 /// What the looks of some places have to say.
@@ -122,9 +102,9 @@ pub fn of(
         from: first.at,
         to: last.at,
         looks: moments.len(),
-        refresh: refresh(recording),
+        refresh: recording.refresh(),
         columns: columns(first.at, last.at, moments.len()),
-        holes: holes(&moments.iter().map(|moment| moment.at).collect::<Vec<_>>(), refresh(recording)),
+        holes: holes(&moments.iter().map(|moment| moment.at).collect::<Vec<_>>(), recording.refresh()),
         ..Report::default()
     };
     if let Some(about) = recording.about() {
@@ -150,7 +130,7 @@ pub fn of(
             }
         }
     }
-    report.is_counted_anew = reader.is_anew;
+    report.is_counted_anew = reader.anew.is_some();
     report.blame = redaction.apply_to_blame(&window.blame());
     let most =
         moments.iter().zip(places).max_by_key(|(moment, place)| (moment.waiting, std::cmp::Reverse(*place)));

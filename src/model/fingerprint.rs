@@ -1,6 +1,6 @@
 //! Statements that are alike: what of one stays when its literals are left out, and what its comments say of where it came from.
 
-use super::statement::scan;
+use super::statement::{forms, scan};
 
 /// Characters of a fingerprint; what is alike so far is taken together.
 const LENGTH: usize = 200;
@@ -24,7 +24,7 @@ const TAGS: [&str; 10] = [
 /// many values a list has.
 #[must_use]
 pub fn fingerprint(statement: &str) -> String {
-    if is_number(statement) {
+    if is_number(statement) || is_hash(statement) {
         return statement.to_owned();
     }
     // Longer ones are cut before anybody reads them.
@@ -95,6 +95,15 @@ pub fn is_number(query: &str) -> bool {
     number.is_some_and(|number| number.len() == 8 && number.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
+/// Whether that is the form of a statement and the hash of it, `UPDATE query-0f3a91c27e`, as `--redact names` leaves them.
+#[must_use]
+pub fn is_hash(query: &str) -> bool {
+    let is_form = |form: &str| form.is_empty() || forms().iter().any(|(known, _)| known.name == form);
+    query.rsplit_once("query-").is_some_and(|(form, hash)| {
+        hash.len() == 10 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) && is_form(form.trim_end())
+    })
+}
+
 /// A statement with `?` for its strings and numbers, and without what its comments say. One that the server cut within a
 /// string ends there. As the server's scanner reads them (`src/backend/parser/scan.l`).
 #[must_use]
@@ -151,6 +160,9 @@ mod tests {
             ("/*controller='x'*/ UPDATE t SET a = 'b'", "UPDATE t SET a = ?"),
             ("INSERT INTO t VALUES (1,'x'), (2,'y')", "INSERT INTO t VALUES (?), (?)"),
             ("query 01234567", "query 01234567"),
+            ("UPDATE query-0123456789", "UPDATE query-0123456789"),
+            ("query-9123456789", "query-9123456789"),
+            ("SELECT 's' FROM query-0123456789", "SELECT ? FROM query-?"),
             ("SELECT '\u{1b}[31m'", "SELECT ?"),
             ("", ""),
         ] {

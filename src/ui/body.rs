@@ -19,7 +19,7 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
     let panes = app.visible_panes();
     let calm: Vec<bool> = panes.iter().map(|pane| panes.len() > 1 && is_calm(*pane, app)).collect();
     for ((pane, area), calm) in
-        panes.iter().zip(layout::areas(area, &calm, app.screen.definition().parts)).zip(calm)
+        panes.iter().zip(layout::areas(area, &calm, app.screen.definition().lower)).zip(calm)
     {
         if calm {
             draw_calm(frame, area, *pane, app, theme);

@@ -14,7 +14,7 @@ use super::row::{Row, RowId};
 use super::words::BEAT;
 use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, number, party, state, words};
+use crate::app::detail::{ago, field, fields, heading, keep_said, number, party, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{JobRow, Part, Parts, Proof, Worker, WorkerRow, WorkerState};
 use crate::model::wait_graph::Party;
@@ -81,7 +81,7 @@ static COLUMNS: Columns<Workers> = Columns {
         Column::cell(
             ("PROOF", "proof", "what its state is known by: its lock, its session, its last sign of life"),
             (9, 9),
-            |seen, _, _| proof(seen.row.proof),
+            |seen, _, _| super::jobs::proof(seen.row.proof),
         )
         .rank(2),
         Column::sorted(
@@ -148,10 +148,6 @@ fn any(context: &Context<'_>, is: impl Fn(&Worker) -> bool) -> bool {
 
 fn name<'a>(seen: &Seen<'a>) -> &'a str {
     seen.worker.name.as_deref().unwrap_or(&seen.worker.id)
-}
-
-fn proof(proof: Proof) -> Cell {
-    if proof == Proof::None { Cell::none() } else { Cell::plain(proof.as_str()) }
 }
 
 /// `2/3`
@@ -225,8 +221,7 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
     if let Some(pid) = row.pid {
         lines.push(field("session", party(context, Party::Backend(pid)), Tone::Plain));
     }
-    let is_said = |line: &Line| line.spans.iter().skip(1).any(|span| !span.text.trim().is_empty());
-    lines.retain(is_said);
+    keep_said(&mut lines);
     let jobs = jobs(context, row.place.0, worker);
     if !jobs.is_empty() {
         lines.push(Line::new());

@@ -12,7 +12,7 @@ use super::installations::{gaps, read_at, source, with_version};
 use super::row::{Row, RowId};
 use super::{Cell, Rows, Value};
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, state, words};
+use crate::app::detail::{ago, field, fields, keep_said, state, words};
 use crate::app::line::{Line, Tone};
 use crate::model::adapter::{AdapterLease, OtherLeaseRow, Part, Parts, TermState};
 use crate::text;
@@ -159,7 +159,6 @@ fn detail(context: &Context<'_>, id: RowId) -> Option<Vec<Line>> {
         fields(&[("taken", ago(context, lease.acquired_at)), ("ends", ends.unwrap_or_default())]),
         field("note", words(lease.note.as_ref()), Tone::Plain),
     ];
-    let is_said = |line: &Line| line.spans.iter().skip(1).any(|span| !span.text.trim().is_empty());
-    lines.retain(is_said);
+    keep_said(&mut lines);
     Some(lines)
 }

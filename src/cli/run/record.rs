@@ -14,6 +14,7 @@ use crate::clock;
 use crate::feed::learn::{self, Learned, Way};
 use crate::feed::lines::leave;
 use crate::feed::live::PollControl;
+use crate::feed::record::names::HIDDEN;
 use crate::feed::record::redact::Redaction;
 use crate::feed::record::{self, Options, Place, Rotation};
 use crate::model::view::Link;
@@ -28,7 +29,7 @@ pub(super) async fn run(mut settings: Settings, wanted: &RecordArgs) -> Result<u
     if wanted.redact == Some(Redact::Names) {
         names_of_its_own(&wanted.place)?;
         // Neither what the file says of itself, nor its name in a folder, nor who is expected to block.
-        "names-left-out".clone_into(&mut target);
+        HIDDEN.clone_into(&mut target);
         settings.thresholds.expected.clear();
     }
     let interval = wanted.refresh.unwrap_or(settings.refresh);

@@ -12,7 +12,9 @@ use super::{Failure, dashboard, look, say};
 use crate::app::time;
 use crate::clock;
 use crate::feed::digest::Digest;
+use crate::feed::record::names::HIDDEN;
 use crate::feed::record::{Options, Place, Rotation, Tape};
+use crate::feed::recount::Recount;
 use crate::feed::replay::{self, Recording, ReplayError};
 use crate::model::lock_name::LockNames;
 use crate::model::past::Look;
@@ -194,7 +196,7 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     if let Some(redaction) = redaction {
         redaction.as_str().clone_into(&mut about.redaction);
         if redaction.hides_names() {
-            about.target.clear();
+            HIDDEN.clone_into(&mut about.target);
             about.thresholds.expected.clear();
         }
     }
@@ -206,6 +208,7 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
         on_trouble: None,
     };
     let mut tape = Tape::open(options)?;
+    let mut recount = Recount::new(recording.refresh());
     let mut damaged = 0;
     for place in places {
         let Ok(mut kept) = recording.read(place) else {
@@ -215,8 +218,13 @@ pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
         if let Some(redaction) = redaction {
             redaction.apply_to_kept(&mut kept);
         }
+        let is_counted = kept.blame.is_some();
         let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
-        let view: Arc<View> = Digest::view_of(kept, TargetId::default(), &recording.thresholds());
+        let mut view: Arc<View> = Digest::view_of(kept, TargetId::default(), &recording.thresholds());
+        if !is_counted {
+            let blame = recount.count(&view);
+            view = Arc::new(View { blame, ..View::clone(&view) });
+        }
         tape.write(&Look { view, past, notes })?;
     }
     tape.end()?;

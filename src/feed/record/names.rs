@@ -12,6 +12,7 @@ use crate::model::Text;
 use crate::model::backend::Backend;
 use crate::model::event::Events;
 use crate::model::finding::Deadlocks;
+use crate::model::fingerprint::{is_hash, without_literals};
 use crate::model::lock_name::LockNames;
 use crate::model::lock_waits::WaitCounter;
 use crate::model::past::{KeptLook, Past};
@@ -27,6 +28,9 @@ impl std::fmt::Debug for Salt {
         f.write_str("Salt")
     }
 }
+
+/// What a file calls its server whose names are left out.
+pub const HIDDEN: &str = "names-left-out";
 
 /// Bytes of a statement that are read to know its form.
 const STATEMENT: usize = 4096;
@@ -144,15 +148,10 @@ impl Salt {
 
     /// The form of a statement, which has no names, and its hash without literals.
     fn statement(self, query: &str) -> Text {
-        let is_taken_out = query
-            .rsplit_once("query-")
-            .is_some_and(|(_, rest)| rest.len() == 10 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        let is_form =
-            |form: &str| form.is_empty() || statement::forms().iter().any(|(known, _)| known.name == form);
-        if is_taken_out && query.rsplit_once("query-").is_some_and(|(form, _)| is_form(form.trim_end())) {
+        if is_hash(query) {
             return query.into();
         }
-        let hash = self.hash("query", &crate::model::fingerprint::without_literals(query));
+        let hash = self.hash("query", &without_literals(query));
         let form = statement::first(query, STATEMENT)
             .and_then(|statement| statement.forms.first().map(|form| form.name));
         form.map_or_else(|| Text::clone(&hash), |form| format!("{form} {hash}").into())

@@ -152,6 +152,15 @@ async fn a_recording_without_names_has_none() {
         assert_eq!(last["roots"][0]["blocked"], 1, "{last}");
         let lock = last["locks"].as_array().unwrap().iter().find(|lock| lock["granted"] == false).unwrap();
         assert!(lock["relation_name"].as_str().unwrap().starts_with("rel-"), "{lock}");
+        let report = run(locktop(&["report", path])).out;
+        assert!(
+            report.contains("query-") && !report.contains("query-?") && !report.contains("s3cret"),
+            "{report}"
+        );
+        assert!(
+            report.contains("## Who made others wait") && report.starts_with("# names-left-out from "),
+            "{report}"
+        );
     }
     let left = run(locktop(&["-w", "record", &names, &target, "--redact", "names"]));
     assert!(left.status == Some(2) && left.err.contains("a file of its own"), "{left:?}");
@@ -233,6 +242,13 @@ fn a_report_is_written_once_and_says_what_is_wrong() {
         let left = run(locktop(&[&["report", recording], arguments.as_slice()].concat()));
         assert!(left.status == Some(status) && left.err.contains(words), "{arguments:?}: {left:?}");
     }
+    // One that has no costs has none when a part is cut out: they are counted from the looks both times.
+    let part = folder.path().join("part.ltr");
+    let left = run(locktop(&["cut", recording, "-o", part.to_str().unwrap()]));
+    assert_eq!((left.status, left.err.as_str()), (Some(0), ""));
+    let headline = |place: &str| run(locktop(&["report", place])).out.lines().nth(2).unwrap().to_owned();
+    assert_eq!(headline(part.to_str().unwrap()), headline(recording));
+    assert!(headline(recording).contains(" of waiting"), "{}", headline(recording));
     let cut = folder.path().join("cut.ltr");
     let bytes = std::fs::read(recording).unwrap();
     std::fs::write(&cut, &bytes[..bytes.len() * 2 / 3]).unwrap();

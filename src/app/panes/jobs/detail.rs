@@ -2,7 +2,7 @@
 
 use super::tone;
 use crate::app::context::Context;
-use crate::app::detail::{ago, field, fields, heading, number, party, state, words};
+use crate::app::detail::{ago, field, fields, heading, keep_said, number, party, state, words};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::installations::with_version;
 use crate::app::panes::row::RowId;
@@ -40,8 +40,7 @@ pub(super) fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Li
         field("blocked by", words(job.blocked_by.as_ref()), Tone::Plain),
         field("note", words(job.note.as_ref()), Tone::Plain),
     ];
-    let is_said = |line: &Line| line.spans.iter().skip(1).any(|span| !span.text.trim().is_empty());
-    lines.retain(is_said);
+    keep_said(&mut lines);
     if let Some(key) = job.key {
         lines.push(field("key", key.to_string(), Tone::Plain));
     }

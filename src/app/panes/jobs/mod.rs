@@ -136,7 +136,8 @@ pub(super) fn tone(state: State) -> Tone {
     }
 }
 
-fn proof(proof: Proof) -> Cell {
+/// What a state is known by.
+pub(super) fn proof(proof: Proof) -> Cell {
     if proof == Proof::None { Cell::none() } else { Cell::plain(proof.as_str()) }
 }
 

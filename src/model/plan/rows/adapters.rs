@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{filled, harmless, old, refused_whole};
+use super::{each, harmless, old};
 use crate::model::adapter::{
     Action, ActionKind, Adapter, AdapterLease, InstallationRows, Job, JobRow, OtherLeaseRow, Part, Proof,
     State, TermState, Values,
@@ -24,25 +24,23 @@ const CUT: usize = 500;
 /// What giving these jobs back does, in the order given.
 #[must_use]
 pub fn jobs(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
-    each(context, Verb::Recover, chosen, Subject::Job, |index, id| {
-        let row = context.view.adapters.rows.iter().find(|row| row.id == id);
-        row.map(|row| job(index, row))
+    each(context, Verb::Recover, chosen, |index, id| {
+        match context.view.adapters.rows.iter().find(|row| row.id == id) {
+            None => Err(Refused::new("a job", Subject::Job(id), "is gone")),
+            Some(row) => job(index, row),
+        }
     })
 }
 
 /// What ending these leases does, in the order given.
 #[must_use]
 pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan {
-    let plan = each(
-        context,
-        Verb::Unlock,
-        chosen,
-        |_| Subject::Section("adapters"),
-        |index, id| {
-            let row = context.view.adapters.leases.iter().find(|row| row.id == id);
-            row.map(|row| lease(index, row))
-        },
-    );
+    let plan = each(context, Verb::Unlock, chosen, |index, id| {
+        match context.view.adapters.leases.iter().find(|row| row.id == id) {
+            None => Err(Refused::new("a lease", Subject::Section("adapters"), "is gone")),
+            Some(row) => lease(index, row),
+        }
+    });
     // Whether its owner lives is not known: it is typed, as a lease of ours is.
     match plan.rows.as_slice() {
         [PlannedTarget { target: Target { what: TargetKind::Adapter(target), .. }, .. }] => {
@@ -52,32 +50,6 @@ pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan 
         }
         _ => plan,
     }
-}
-
-fn each(
-    context: &PlanContext<'_>,
-    verb: Verb,
-    chosen: &[TextId],
-    subject: impl Fn(TextId) -> Subject,
-    planned: impl Fn(&PlanIndex<'_>, TextId) -> Option<Result<PlannedTarget, Refused>>,
-) -> ActionPlan {
-    let mut plan = ActionPlan::new(verb);
-    let index = PlanIndex::of(context);
-    if let Some(refused) = refused_whole(index.as_ref()) {
-        plan.refused.push(refused);
-        return plan;
-    }
-    let Some(index) = index else { return plan };
-    let mut seen = Vec::new();
-    let mut rows = Vec::new();
-    for id in chosen {
-        if !seen.contains(id) {
-            seen.push(*id);
-            let gone = || Err(Refused::new("it", subject(*id), "is gone"));
-            rows.push(planned(&index, *id).unwrap_or_else(gone));
-        }
-    }
-    filled(plan, rows)
 }
 
 /// The statement of an adapter, where the config allows it.

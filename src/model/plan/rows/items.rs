@@ -1,6 +1,6 @@
 //! Putting items of the work queue back, and setting them aside.
 
-use super::{filled, harmless, old, refused_whole};
+use super::{each, harmless, old};
 use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{
@@ -13,27 +13,10 @@ use crate::text;
 /// What putting these items back ([`Verb::Requeue`]) or setting them aside ([`Verb::SetAside`]) does, in the order given.
 #[must_use]
 pub fn items(context: &PlanContext<'_>, verb: Verb, chosen: &[ItemId]) -> ActionPlan {
-    let mut plan = ActionPlan::new(verb);
-    let index = PlanIndex::of(context);
-    if let Some(refused) = refused_whole(index.as_ref()) {
-        plan.refused.push(refused);
-        return plan;
-    }
-    let Some(index) = index else { return plan };
-    let mut seen = Vec::new();
-    let mut rows = Vec::new();
-    for id in chosen {
-        if seen.contains(id) {
-            continue;
-        }
-        seen.push(*id);
-        let row = context.view.queue.rows.iter().find(|row| row.id == *id);
-        rows.push(match row {
-            None => Err(Refused::new(format!("item {}", id.id), Subject::Item(*id), "is gone, or done")),
-            Some(row) => planned(&index, verb, row),
-        });
-    }
-    filled(plan, rows)
+    each(context, verb, chosen, |index, id| match context.view.queue.rows.iter().find(|row| row.id == id) {
+        None => Err(Refused::new(format!("item {}", id.id), Subject::Item(id), "is gone, or done")),
+        Some(row) => planned(index, verb, row),
+    })
 }
 
 fn planned(index: &PlanIndex<'_>, verb: Verb, row: &ItemRow) -> Result<PlannedTarget, Refused> {

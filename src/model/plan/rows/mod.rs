@@ -8,7 +8,7 @@ mod published_plan;
 mod tasks;
 
 use super::context::PlanIndex;
-use super::{ActionPlan, Caution, Change, Confirm, PlannedTarget, Refused, TargetKind};
+use super::{ActionPlan, Caution, Change, Confirm, PlanContext, PlannedTarget, Refused, TargetKind, Verb};
 use crate::model::Timestamp;
 use crate::model::finding::Subject;
 use crate::text;
@@ -19,6 +19,31 @@ pub use leases::leases;
 pub use published::{is_published, published};
 pub use published_plan::published_plan;
 pub use tasks::{tasks, toggle};
+
+/// A plan for these rows, each once, in the order given.
+fn each<T: Copy + PartialEq>(
+    context: &PlanContext<'_>,
+    verb: Verb,
+    chosen: &[T],
+    planned: impl Fn(&PlanIndex<'_>, T) -> Result<PlannedTarget, Refused>,
+) -> ActionPlan {
+    let mut plan = ActionPlan::new(verb);
+    let index = PlanIndex::of(context);
+    if let Some(refused) = refused_whole(index.as_ref()) {
+        plan.refused.push(refused);
+        return plan;
+    }
+    let Some(index) = index else { return plan };
+    let mut seen = Vec::new();
+    let mut rows = Vec::new();
+    for id in chosen {
+        if !seen.contains(id) {
+            seen.push(*id);
+            rows.push(planned(&index, *id));
+        }
+    }
+    filled(plan, rows)
+}
 
 /// A plan of those that can be done; nobody is taken to own any of them.
 fn filled(mut plan: ActionPlan, rows: Vec<Result<PlannedTarget, Refused>>) -> ActionPlan {

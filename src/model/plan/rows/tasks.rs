@@ -1,6 +1,6 @@
 //! Switching tasks on and off, and making them due.
 
-use super::{filled, harmless, old, refused_whole};
+use super::{each, harmless, old};
 use crate::model::finding::Subject;
 use crate::model::plan::context::PlanIndex;
 use crate::model::plan::{
@@ -23,27 +23,10 @@ pub fn toggle(context: &PlanContext<'_>, chosen: &[TaskId]) -> Verb {
 /// What [`Verb::Enable`], [`Verb::Disable`] or [`Verb::MakeDue`] does to these tasks, in the order given.
 #[must_use]
 pub fn tasks(context: &PlanContext<'_>, verb: Verb, chosen: &[TaskId]) -> ActionPlan {
-    let mut plan = ActionPlan::new(verb);
-    let index = PlanIndex::of(context);
-    if let Some(refused) = refused_whole(index.as_ref()) {
-        plan.refused.push(refused);
-        return plan;
-    }
-    let Some(index) = index else { return plan };
-    let mut seen = Vec::new();
-    let mut rows = Vec::new();
-    for id in chosen {
-        if seen.contains(id) {
-            continue;
-        }
-        seen.push(*id);
-        let row = context.view.tasks.rows.iter().find(|row| row.task == *id);
-        rows.push(match row {
-            None => Err(Refused::new(format!("task {}", id.id), Subject::Task(*id), "is gone")),
-            Some(row) => planned(&index, verb, row),
-        });
-    }
-    filled(plan, rows)
+    each(context, verb, chosen, |index, id| match context.view.tasks.rows.iter().find(|row| row.task == id) {
+        None => Err(Refused::new(format!("task {}", id.id), Subject::Task(id), "is gone")),
+        Some(row) => planned(index, verb, row),
+    })
 }
 
 fn planned(index: &PlanIndex<'_>, verb: Verb, row: &TaskRow) -> Result<PlannedTarget, Refused> {

@@ -1,0 +1,41 @@
+//! Who made others wait, counted from looks that were kept without it: those of an older program, and those whose names were taken out.
+
+use std::sync::Arc;
+
+use crate::model::blame::{Blame, Counter, Scene};
+use crate::model::finding::Deadlocks;
+use crate::model::view::View;
+
+/// Counts look after look. How an episode ended it does not know.
+#[derive(Debug, Default)]
+pub struct Recount {
+    counter: Counter,
+    counted: Arc<Blame>,
+}
+
+impl Recount {
+    /// For looks that are usually so many seconds apart.
+    #[must_use]
+    pub fn new(refresh: f64) -> Self {
+        let mut counter = Counter::default();
+        counter.refresh(refresh);
+        Self { counter, counted: Arc::default() }
+    }
+
+    /// What was counted up to a look and with it; they come in their order.
+    pub fn count(&mut self, view: &View) -> Arc<Blame> {
+        let tick = view.snapshot.as_deref().and_then(|snapshot| {
+            self.counter.look(Scene {
+                snapshot,
+                graph: &view.graph,
+                index: &view.index,
+                names: &view.lock_names,
+                deadlocks: &Deadlocks::default(),
+            })
+        });
+        if let Some(tick) = tick {
+            Arc::make_mut(&mut self.counted).add(Arc::new(tick));
+        }
+        Arc::clone(&self.counted)
+    }
+}
