@@ -56,6 +56,8 @@ pub enum Action {
     MarkAll,
     /// Stay with a row across screens.
     Follow,
+    /// To what belongs to a row.
+    Related,
     /// The look before.
     LookBack,
     /// The look after.

@@ -18,6 +18,8 @@ pub mod message;
 pub mod page;
 pub mod pane;
 pub mod panes;
+pub mod place;
+pub mod related;
 pub mod screens;
 pub mod time;
 mod update;

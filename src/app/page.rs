@@ -4,6 +4,7 @@ use tui_input::Input;
 
 use super::context::Context;
 use super::panes::{Owner, Pane, RowId};
+use super::related::Related;
 use crate::model::finding::{Finding, Subject};
 use crate::model::task::TaskRow;
 use crate::model::wait_graph::Party;
@@ -36,6 +37,13 @@ pub enum Page {
         subject: RowId,
         /// Lines scrolled out at the top.
         scroll: usize,
+    },
+    /// What belongs to a row.
+    Related {
+        /// The ways from there, as they were when it was opened.
+        links: Vec<Related>,
+        /// Position of the selected one.
+        at: usize,
     },
     /// The columns to sort by.
     Sort {

@@ -5,6 +5,7 @@ mod filters;
 mod identity;
 mod past;
 mod pool;
+mod related;
 mod screens;
 mod signs;
 mod stakes;

@@ -130,10 +130,20 @@ fn named(app: &App, action: Action, does: &str) -> Line {
 fn actions(app: &App) -> Vec<Action> {
     match app.pages.last() {
         Some(Page::Help { .. }) => vec![Action::Back, Action::PageDown, Action::PageUp],
-        Some(Page::Findings { .. } | Page::Sort { .. }) => vec![Action::Open, Action::Back],
+        Some(Page::Findings { .. } | Page::Sort { .. } | Page::Related { .. }) => {
+            vec![Action::Open, Action::Back]
+        }
         Some(Page::Finding { .. }) => vec![Action::Back, Action::PageDown, Action::Copy],
         Some(Page::Detail { .. }) => {
-            vec![Action::Back, Action::PageDown, Action::Follow, Action::Wrap, Action::Copy, Action::Pause]
+            vec![
+                Action::Back,
+                Action::PageDown,
+                Action::Related,
+                Action::Follow,
+                Action::Wrap,
+                Action::Copy,
+                Action::Pause,
+            ]
         }
         None if app.past.is_some() => {
             let mut actions = vec![

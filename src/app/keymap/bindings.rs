@@ -129,6 +129,14 @@ const ROWS: &[Binding] = &[
         "Rows",
     ),
     row(
+        Action::Related,
+        "related",
+        &["x"],
+        "go to",
+        "from a row to its root, session, lock, task, item or lease; Esc leads back",
+        "Rows",
+    ),
+    row(
         Action::AllLocks,
         "all_locks",
         &["a"],

@@ -1,66 +1,14 @@
-//! From a finding or an event to the row it is about.
+//! From a finding or an event to the row it is about, and from a row to those that belong to it.
 
 use crate::app::App;
 use crate::app::message::Update;
 use crate::app::page::{self, FindingId, Page};
-use crate::app::panes::{Pane, RowId};
+use crate::app::panes::RowId;
+use crate::app::place::Place;
+use crate::app::related::{self, Related};
 use crate::app::screens::Screen;
-use crate::model::backend::BackendId;
 use crate::model::finding::Subject;
-use crate::model::lock::LockTag;
-use crate::model::wait_graph::Party;
-
-/// The row a finding is about, and the screens where it may be, the best first.
-enum Place {
-    Backend(BackendId),
-    Row(RowId),
-    Lock(LockTag),
-    /// The work queue as a whole.
-    Queue,
-}
-
-impl Place {
-    /// None for what is about the whole server.
-    fn of(subject: &Subject) -> Option<Self> {
-        Some(match *subject {
-            Subject::Backend(id) => Self::Backend(id),
-            Subject::Party(Party::Backend(pid)) => Self::Backend(BackendId { pid, backend_start: None }),
-            Subject::Party(Party::Prepared(xact)) => Self::Row(RowId::Prepared(xact)),
-            Subject::Lock(tag) => Self::Lock(tag),
-            Subject::Task(task) => Self::Row(RowId::Task(task, None)),
-            Subject::Lease(id) => Self::Row(RowId::Lease(id)),
-            Subject::Item(id) => Self::Row(RowId::Item(id)),
-            Subject::Job(id) => Self::Row(RowId::Job(id)),
-            Subject::JobQueue(id) => Self::Row(RowId::JobQueue(id)),
-            Subject::Limit(id) => Self::Row(RowId::Limit(id)),
-            Subject::Generator(id) => Self::Row(RowId::Generator(id)),
-            Subject::Queue => Self::Queue,
-            Subject::Server | Subject::Section(_) => return None,
-        })
-    }
-
-    fn is(&self, row: RowId) -> bool {
-        match (self, row) {
-            (Self::Backend(wanted), RowId::Backend(id)) => {
-                id.pid == wanted.pid && (wanted.backend_start.is_none() || id == *wanted)
-            }
-            (Self::Row(wanted), row) => *wanted == row,
-            (Self::Queue, RowId::Item(_)) => true,
-            (Self::Lock(tag), RowId::Lock(other, ..)) => *tag == other,
-            _ => false,
-        }
-    }
-
-    fn screens(&self) -> Vec<Screen> {
-        match self {
-            // A backend in the forest is best seen there.
-            Self::Backend(_) => vec![Screen::Chains, Screen::Backends],
-            Self::Row(row) => Screen::with(row.home()).collect(),
-            Self::Queue => Screen::with(Pane::Queue).collect(),
-            Self::Lock(_) => Screen::with(Pane::Locks).collect(),
-        }
-    }
-}
+use crate::model::lock::LockType;
 
 impl App {
     /// Goes to the row of a finding. A filter that hides it is cleared.
@@ -75,7 +23,7 @@ impl App {
         };
         let page = self.pages.last().cloned();
         let pages = std::mem::take(&mut self.pages);
-        if let Some(update) = self.jump_to(&place, page) {
+        if let Some(update) = self.jump_to(&place, &place.screens(), page) {
             return update;
         }
         self.pages = pages;
@@ -102,7 +50,7 @@ impl App {
         let event = self.view.as_ref().and_then(|view| view.events.get(number));
         let subject = event.filter(|_| count == 1).and_then(|event| event.subject.clone());
         let place = subject.as_ref().and_then(Place::of);
-        if let Some(update) = place.as_ref().and_then(|place| self.jump_to(place, None)) {
+        if let Some(update) = place.as_ref().and_then(|place| self.jump_to(place, &place.screens(), None)) {
             return update;
         }
         if place.is_some() {
@@ -112,10 +60,15 @@ impl App {
     }
 
     /// Goes to a place, with a way back to where we are; none where it is not there.
-    fn jump_to(&mut self, place: &Place, page: Option<Page>) -> Option<Update> {
+    fn jump_to(&mut self, place: &Place, screens: &[Screen], page: Option<Page>) -> Option<Update> {
         let (screen, focus, before) = (self.screen, self.focus, self.jumped_from.take());
         self.jumped_from = Some((screen, focus, page));
-        for screen in place.screens() {
+        let all_locks = self.all_locks;
+        if place.tag().is_some_and(|tag| tag.locktype != LockType::Advisory) {
+            self.all_locks = true;
+            self.invalidate();
+        }
+        for screen in screens.iter().copied() {
             self.go(screen);
             for pane in self.panes() {
                 self.focus = pane;
@@ -125,9 +78,38 @@ impl App {
                 }
             }
         }
+        self.all_locks = all_locks;
+        self.invalidate();
         self.go(screen);
         (self.focus, self.jumped_from) = (focus, before);
         None
+    }
+
+    /// Offers what belongs to the selected row, or to the one that is open; goes there where that is one thing.
+    pub(super) fn go_to_related(&mut self) -> Update {
+        let of = match self.pages.last() {
+            Some(Page::Detail { subject, .. }) => Some(*subject),
+            _ => self.pane(self.focus).selected,
+        };
+        let Some(of) = of else { return self.say("nothing selected") };
+        let Some(context) = self.context() else { return Update::none() };
+        let mut links = related::related(&context, of, self.screen);
+        match links.len() {
+            0 => self.say("no session, lock, task or lease that is there now belongs to this row"),
+            1 => self.go_to_link(&links.remove(0)),
+            _ => self.open_page(Page::Related { links, at: 0 }),
+        }
+    }
+
+    /// Goes to what was chosen of it, with a way back to the page that was open.
+    pub(super) fn go_to_link(&mut self, link: &Related) -> Update {
+        let page = self.pages.last().cloned();
+        let pages = std::mem::take(&mut self.pages);
+        if let Some(update) = self.jump_to(&link.place, &[link.screen], page) {
+            return update;
+        }
+        self.pages = pages;
+        self.say(format!("{} is gone", link.label))
     }
 
     /// Selects the place in the focused table, if it is there.

@@ -301,6 +301,7 @@ impl App {
             Action::Mark => self.mark(),
             Action::MarkAll => self.mark_all(),
             Action::Follow => self.toggle_follow(),
+            Action::Related => self.go_to_related(),
             Action::Pause | Action::Command(_) if self.past.is_some() => self.is_past(),
             Action::Pause => self.toggle_pause(),
             Action::LookBack

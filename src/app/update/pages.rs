@@ -18,7 +18,7 @@ fn scroll(page: &mut Page, by: isize) {
         Page::Help { scroll } | Page::Detail { scroll, .. } | Page::Finding { scroll, .. } => {
             *scroll = scroll.saturating_add_signed(by);
         }
-        Page::Findings { at, .. } => *at = at.saturating_add_signed(by),
+        Page::Findings { at, .. } | Page::Related { at, .. } => *at = at.saturating_add_signed(by),
         Page::Sort { selected, .. } => *selected = selected.saturating_add_signed(by),
     }
 }
@@ -75,6 +75,8 @@ impl App {
                 self.pages.clear();
                 self.act(action)
             }
+            Action::Related if matches!(self.pages.last(), Some(Page::Related { .. })) => self.close_page(),
+            Action::Related if matches!(self.pages.last(), Some(Page::Detail { .. })) => self.go_to_related(),
             Action::Follow => self.follow_page(),
             Action::Copy => self.copy_page(),
             Action::Command(_) if self.past.is_some() => self.is_past(),
@@ -117,6 +119,7 @@ impl App {
                 *at = (*at).min(findings.len().saturating_sub(1));
                 *chosen = findings.get(*at).map(page::finding_id);
             }
+            Some(Page::Related { links, at }) => *at = (*at).min(links.len().saturating_sub(1)),
             Some(Page::Sort { pane, selected }) => {
                 *selected = (*selected).min(pane.table().headings().len().saturating_sub(1));
             }
@@ -135,6 +138,10 @@ impl App {
                 headings.get(selected).map_or_else(Update::none, |column| self.sort_by(pane, column.name))
             }
             Some(Page::Findings { chosen, .. }) => self.open_finding(chosen.as_ref()),
+            Some(Page::Related { links, at }) => {
+                self.pages.pop();
+                links.get(at).map_or_else(Update::none, |link| self.go_to_link(link))
+            }
             Some(Page::Help { .. }) => self.close_page(),
             _ => Update::none(),
         }

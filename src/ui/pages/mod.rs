@@ -3,6 +3,7 @@
 mod detail;
 mod findings;
 mod help;
+mod related;
 mod sort;
 
 use ratatui::Frame;
@@ -24,7 +25,7 @@ pub(super) fn render_full(
     viewport: &mut Viewport,
     theme: &Theme,
 ) -> bool {
-    let full = app.pages.iter().rev().find(|page| !matches!(page, Page::Sort { .. }));
+    let full = app.pages.iter().rev().find(|page| !matches!(page, Page::Sort { .. } | Page::Related { .. }));
     match full {
         Some(Page::Help { scroll }) => help::render(frame, area, app, *scroll, viewport, theme),
         Some(Page::Findings { chosen, at }) => {
@@ -36,7 +37,7 @@ pub(super) fn render_full(
         Some(Page::Detail { subject, scroll }) => {
             detail::render(frame, area, app, (*subject, *scroll), viewport, theme);
         }
-        Some(Page::Sort { .. }) | None => return false,
+        Some(Page::Sort { .. } | Page::Related { .. }) | None => return false,
     }
     true
 }
@@ -49,9 +50,42 @@ pub(super) fn render_popup(
     viewport: &mut Viewport,
     theme: &Theme,
 ) {
-    if let Some(Page::Sort { pane, selected }) = app.pages.last() {
-        viewport.page_rows = 5;
-        sort::render(frame, area, app, (*pane, *selected), theme);
+    match app.pages.last() {
+        Some(Page::Sort { pane, selected }) => {
+            viewport.page_rows = 5;
+            sort::render(frame, area, app, (*pane, *selected), theme);
+        }
+        Some(Page::Related { links, at }) => {
+            viewport.page_rows = 5;
+            related::render(frame, area, (links, *at), theme);
+        }
+        _ => {}
+    }
+}
+
+/// Lines to choose from in the middle of an area, the selected one within what is seen.
+fn choices(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &str,
+    (lines, selected): (&[Line], usize),
+    theme: &Theme,
+) {
+    let widest = lines.iter().map(Line::width).max().unwrap_or(0);
+    let width = u16::try_from(widest + 6).unwrap_or(u16::MAX).max(34).min(area.width);
+    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);
+    let popup =
+        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let inner = boxed(frame, popup, title, theme);
+    let skipped = (selected + 1).saturating_sub(usize::from(inner.height));
+    for (y, (at, line)) in (inner.y..inner.bottom()).zip(lines.iter().enumerate().skip(skipped)) {
+        let row = Rect { y, height: 1, ..inner };
+        let mut shown = Line::new().with(if at == selected { "> " } else { "  " }, Tone::Key);
+        shown.spans.extend(line.spans.iter().cloned());
+        draw_line(frame, row, &shown, theme);
+        if at == selected {
+            frame.buffer_mut().set_style(row, theme.selected);
+        }
     }
 }
 

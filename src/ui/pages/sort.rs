@@ -6,7 +6,6 @@ use ratatui::layout::Rect;
 use crate::app::App;
 use crate::app::line::{Line, Tone};
 use crate::app::panes::Pane;
-use crate::ui::draw_line;
 use crate::ui::theme::Theme;
 
 pub(super) fn render(
@@ -16,30 +15,16 @@ pub(super) fn render(
     (pane, selected): (Pane, usize),
     theme: &Theme,
 ) {
-    let columns = pane.table().headings();
-    let height = u16::try_from(columns.len() + 2).unwrap_or(u16::MAX).min(area.height);
-    let width = 34.min(area.width);
-    let popup =
-        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
-    let inner = super::boxed(frame, popup, &format!("Sort {}", pane.title()), theme);
     let current = app.pane(pane).sort;
-    for (y, (at, column)) in (inner.y..inner.bottom()).zip(columns.iter().enumerate()) {
-        let arrow = match current {
-            Some(sort) if sort.column == column.name => {
-                if sort.descending {
-                    " ↓"
-                } else {
-                    " ↑"
-                }
-            }
-            _ => "",
+    let line = |(title, name): (&str, &str)| {
+        let arrow = match current.filter(|sort| sort.column == name) {
+            Some(sort) if sort.descending => " ↓",
+            Some(_) => " ↑",
+            None => "",
         };
-        let marker = if at == selected { "> " } else { "  " };
-        let line = Line::new().with(marker, Tone::Key).with(format!("{}{arrow}", column.title), Tone::Plain);
-        let row = Rect { y, height: 1, ..inner };
-        draw_line(frame, row, &line, theme);
-        if at == selected {
-            frame.buffer_mut().set_style(row, theme.selected);
-        }
-    }
+        Line::new().with(format!("{title}{arrow}"), Tone::Plain)
+    };
+    let headings = pane.table().headings();
+    let lines: Vec<Line> = headings.iter().map(|column| line((column.title, column.name))).collect();
+    super::choices(frame, area, &format!("Sort {}", pane.title()), (&lines, selected), theme);
 }

@@ -1,0 +1,81 @@
+//! What a finding, an event or a row leads to, and the screens where that is.
+
+use super::panes::{Owner, Pane, RowId};
+use super::screens::Screen;
+use crate::model::backend::BackendId;
+use crate::model::finding::Subject;
+use crate::model::lock::LockTag;
+use crate::model::wait_graph::Party;
+
+/// Something that has rows, perhaps on several screens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A session; where its start is not known, whoever has that process id.
+    Backend(BackendId),
+    /// Exactly that row.
+    Row(RowId),
+    /// A lock, whoever holds it or waits for it.
+    Lock(LockTag),
+    /// A lock that this one holds or waits for.
+    LockOf(LockTag, Owner),
+    /// The work queue as a whole.
+    Queue,
+}
+
+impl Place {
+    /// None for what is about the whole server.
+    #[must_use]
+    pub fn of(subject: &Subject) -> Option<Self> {
+        Some(match *subject {
+            Subject::Backend(id) => Self::Backend(id),
+            Subject::Party(Party::Backend(pid)) => Self::Backend(BackendId { pid, backend_start: None }),
+            Subject::Party(Party::Prepared(xact)) => Self::Row(RowId::Prepared(xact)),
+            Subject::Lock(tag) => Self::Lock(tag),
+            Subject::Task(task) => Self::Row(RowId::Task(task, None)),
+            Subject::Lease(id) => Self::Row(RowId::Lease(id)),
+            Subject::Item(id) => Self::Row(RowId::Item(id)),
+            Subject::Job(id) => Self::Row(RowId::Job(id)),
+            Subject::JobQueue(id) => Self::Row(RowId::JobQueue(id)),
+            Subject::Limit(id) => Self::Row(RowId::Limit(id)),
+            Subject::Generator(id) => Self::Row(RowId::Generator(id)),
+            Subject::Queue => Self::Queue,
+            Subject::Server | Subject::Section(_) => return None,
+        })
+    }
+
+    /// Whether a row is of it.
+    #[must_use]
+    pub fn is(&self, row: RowId) -> bool {
+        match (self, row) {
+            (Self::Backend(wanted), RowId::Backend(id)) => {
+                id.pid == wanted.pid && (wanted.backend_start.is_none() || id == *wanted)
+            }
+            (Self::Row(wanted), row) => *wanted == row,
+            (Self::Queue, RowId::Item(_)) => true,
+            (Self::Lock(tag), RowId::Lock(other, ..)) => *tag == other,
+            (Self::LockOf(tag, owner), RowId::Lock(other, of, ..)) => *tag == other && *owner == of,
+            _ => false,
+        }
+    }
+
+    /// The screens where it may be, the best first.
+    #[must_use]
+    pub fn screens(&self) -> Vec<Screen> {
+        match self {
+            // A backend in the forest is best seen there.
+            Self::Backend(_) => vec![Screen::Chains, Screen::Backends],
+            Self::Row(row) => Screen::with(row.home()).collect(),
+            Self::Queue => Screen::with(Pane::Queue).collect(),
+            Self::Lock(_) | Self::LockOf(..) => Screen::with(Pane::Locks).collect(),
+        }
+    }
+
+    /// The lock, where it is one.
+    #[must_use]
+    pub fn tag(&self) -> Option<LockTag> {
+        match self {
+            Self::Lock(tag) | Self::LockOf(tag, _) => Some(*tag),
+            _ => None,
+        }
+    }
+}

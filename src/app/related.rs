@@ -1,0 +1,191 @@
+//! What belongs together: from any row to its session, the root that it waits behind, the locks, the task, the item and the lease.
+
+use super::context::Context;
+use super::page;
+use super::panes::{Owner, Pane, RowId};
+use super::place::Place;
+use super::screens::Screen;
+use crate::model::backend::Backend;
+use crate::model::lock::LockTag;
+use crate::model::wait_graph::{Holder, Party, Queue};
+use crate::text;
+
+/// So many of a kind: who has more is better looked at in the pane itself.
+const MOST: usize = 5;
+
+/// A way from a row to another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Related {
+    /// `root`, `session`, `waits for`, …
+    pub what: &'static str,
+    /// Which, in words.
+    pub label: String,
+    /// Where it is.
+    pub place: Place,
+    /// On which screen.
+    pub screen: Screen,
+}
+
+/// Everything that a row of this screen belongs to and that has a row of its own: whoever is in the way first, then what it has itself.
+#[must_use]
+pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> {
+    let row = page::subject_of(context, row).unwrap_or(row);
+    let mut found = Vec::new();
+    let parties = parties(context, row);
+    for party in &parties {
+        found.extend(roots(context, *party));
+        found.extend(awaited(context, *party));
+        found.extend(held(context, *party));
+        found.extend(session(context, *party));
+    }
+    found.extend(tag_of(context, row).and_then(|tag| lock(context, tag)));
+    let mut with_row = vec![row];
+    with_row.extend(parties.iter().filter_map(|party| row_of(context, *party)));
+    found.extend(work(context, &with_row));
+    let mut seen: Vec<(Place, Screen)> = Vec::new();
+    found.retain(|link| {
+        let is_here = link.screen == from && link.place.is(row);
+        let way = (link.place.clone(), link.screen);
+        let is_new = !seen.contains(&way);
+        seen.push(way);
+        is_new && !is_here
+    });
+    found
+}
+
+/// Whose row it is: one, but for a lock that several hold.
+fn parties(context: &Context<'_>, row: RowId) -> Vec<Party> {
+    if let RowId::Waits(tag) | RowId::Group(_, tag, _) = row {
+        let holders = context.queue(&tag).into_iter().flat_map(|queue| &queue.holders);
+        return holders.map(|holder| holder.party).take(MOST).collect();
+    }
+    if let RowId::Episode(number) = row {
+        let pid = context.view.blame.episode(number).map(|episode| episode.pid);
+        let backend = pid.and_then(|pid| context.backend(pid));
+        return backend.map(|backend| Party::Backend(backend.group())).into_iter().collect();
+    }
+    page::party_of(context, row).into_iter().collect()
+}
+
+/// The row of a party where it is a session or a prepared transaction that is still there.
+fn row_of(context: &Context<'_>, party: Party) -> Option<RowId> {
+    Some(match party {
+        Party::Backend(pid) => RowId::Backend(context.backend(pid)?.id()),
+        Party::Prepared(xact) => RowId::Prepared(context.prepared(xact).map(|_| xact)?),
+    })
+}
+
+/// The roots that it waits behind; itself where it is one.
+fn roots(context: &Context<'_>, party: Party) -> Vec<Related> {
+    let mut above = context.view.graph.roots_above(party);
+    if context.root(party).is_some() {
+        above.push(party);
+    }
+    let root = |party: &Party| {
+        let blocks = context.root(*party).map_or(0, |root| root.blocked);
+        Some(Related {
+            what: "root",
+            label: format!("{}, blocks {blocks}", name(context, *party)?),
+            place: Place::Row(row_of(context, *party)?),
+            screen: Screen::Chains,
+        })
+    };
+    above.iter().take(MOST).filter_map(root).collect()
+}
+
+fn session(context: &Context<'_>, party: Party) -> Option<Related> {
+    let Party::Backend(pid) = party else { return None };
+    let backend = context.backend(pid)?;
+    let place = Place::Row(RowId::Backend(backend.id()));
+    Some(Related { what: "session", label: who(context, backend), place, screen: Screen::Backends })
+}
+
+/// The lock that it waits for.
+fn awaited(context: &Context<'_>, party: Party) -> Option<Related> {
+    let (queue, place) = context.view.graph.wait_of(party)?;
+    let waiter = queue.waiters.get(place)?;
+    Some(Related {
+        what: "waits for",
+        label: format!("{} on {}", waiter.mode.as_str(), context.wait_label(&queue.tag, waiter.pid)),
+        place: own_lock(context, party, queue.tag),
+        screen: Screen::Locks,
+    })
+}
+
+/// The locks that it holds and others wait for, the most awaited first.
+fn held(context: &Context<'_>, party: Party) -> Vec<Related> {
+    let is_holder = |queue: &&Queue| queue.holders.iter().any(|holder: &Holder| holder.party == party);
+    let mut queues: Vec<&Queue> = context.view.graph.queues.iter().filter(is_holder).collect();
+    queues.sort_by_key(|queue| std::cmp::Reverse(queue.waiters.len()));
+    let link = |queue: &&Queue| {
+        let waiter = queue.waiters.first().map(|waiter| waiter.pid);
+        let label = waiter.map_or_else(
+            || context.lock_label(&queue.tag, None),
+            |waiter| context.wait_label(&queue.tag, waiter),
+        );
+        Related {
+            what: "holds",
+            label: format!("{label}, {} waiting", queue.waiters.len()),
+            place: own_lock(context, party, queue.tag),
+            screen: Screen::Locks,
+        }
+    };
+    queues.iter().take(MOST).map(link).collect()
+}
+
+/// The row of a lock that is a party's own.
+fn own_lock(context: &Context<'_>, party: Party, tag: LockTag) -> Place {
+    match party {
+        Party::Backend(pid) => context
+            .backend(pid)
+            .map_or(Place::Lock(tag), |backend| Place::LockOf(tag, Owner::Backend(backend.id()))),
+        Party::Prepared(xact) => Place::LockOf(tag, Owner::Prepared(xact)),
+    }
+}
+
+/// The lock on the key of a task or an item, and the one that waits are counted of.
+fn tag_of(context: &Context<'_>, row: RowId) -> Option<LockTag> {
+    match row {
+        RowId::Task(task, again) => context.task(task, again)?.tag,
+        RowId::Item(id) => context.item(id)?.tag,
+        RowId::Waits(tag) | RowId::Group(_, tag, _) => Some(tag),
+        _ => None,
+    }
+}
+
+fn lock(context: &Context<'_>, tag: LockTag) -> Option<Related> {
+    let row = context.snapshot.locks.rows.iter().find(|lock| lock.tag == tag)?;
+    let place = Place::Lock(tag);
+    Some(Related { what: "lock", label: context.lock_label(&tag, row.pid), place, screen: Screen::Locks })
+}
+
+/// Tasks, items and leases that belong to one of these rows.
+fn work(context: &Context<'_>, rows: &[RowId]) -> Vec<Related> {
+    let belongs = |id: RowId| rows.iter().any(|row| *row != id && page::same_subject(context, id, *row));
+    let link = |what, pane: Pane, id: RowId| {
+        let name = (pane.definition().name)(context, id);
+        let place = Place::Row(id);
+        Some(Related { what, label: name, place, screen: Screen::with(pane).next()? })
+    };
+    let tasks = context.view.tasks.rows.iter().map(|row| RowId::Task(row.task, row.again));
+    let items = context.view.queue.rows.iter().map(|row| RowId::Item(row.id));
+    let leases = context.view.leases.rows.iter().map(|row| RowId::Lease(row.id));
+    let mut found: Vec<Related> = Vec::new();
+    found.extend(tasks.filter(|id| belongs(*id)).take(MOST).filter_map(|id| link("task", Pane::Tasks, id)));
+    found.extend(items.filter(|id| belongs(*id)).take(MOST).filter_map(|id| link("item", Pane::Queue, id)));
+    found
+        .extend(leases.filter(|id| belongs(*id)).take(MOST).filter_map(|id| link("lease", Pane::Leases, id)));
+    found
+}
+
+/// `4312 app@web`, or the gid of a prepared transaction.
+fn name(context: &Context<'_>, party: Party) -> Option<String> {
+    match party {
+        Party::Backend(pid) => Some(who(context, context.backend(pid)?)),
+        Party::Prepared(xact) => Some(format!("prepared '{}'", text::one_line(&context.prepared(xact)?.gid))),
+    }
+}
+
+fn who(context: &Context<'_>, backend: &Backend) -> String {
+    format!("{} {}", backend.pid, context.who(backend))
+}

@@ -1,0 +1,86 @@
+//! From a row to what belongs to it, and back.
+
+use super::*;
+use crate::app::panes::RowId;
+
+/// What is offered for the selected row: what it is, which, and on which screen.
+fn offered(app: &App) -> Vec<String> {
+    let Some(Page::Related { links, .. }) = app.pages.last() else { panic!("{:?}", app.pages) };
+    let line = |link: &crate::app::related::Related| {
+        format!("{} {} [{}]", link.what, link.label, link.screen.definition().title)
+    };
+    links.iter().map(line).collect()
+}
+
+/// Goes to the first of those that begin so.
+fn choose(app: &mut App, begins: &str) {
+    let at = offered(app).iter().position(|line| line.starts_with(begins));
+    let at = at.unwrap_or_else(|| panic!("no {begins} in {:?}", offered(app)));
+    drive(app, &format!("{}<enter>", "j".repeat(at)));
+}
+
+#[test]
+fn a_session_leads_to_its_root_and_to_its_locks() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7/pid:4410<enter>gx");
+    assert_eq!(
+        offered(&app),
+        ["root 4312 app@web-3, blocks 17 [Chains]", "waits for AccessExclusiveLock on accounts [Locks]",],
+    );
+    drive(&mut app, "<enter>");
+    assert_eq!((app.screen, selected_pid(&app)), (Screen::Chains, Some(4312)));
+    drive(&mut app, "x");
+    choose(&mut app, "holds accounts");
+    assert_eq!((app.screen, selected_pid(&app)), (Screen::Locks, Some(4312)), "what it holds");
+    assert!(app.all_locks, "a lock on a relation is not among the advisory ones");
+}
+
+#[test]
+fn escape_leads_back_to_where_one_was() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7/pid:4410<enter>g<enter>x<enter>");
+    assert_eq!(app.screen, Screen::Chains);
+    drive(&mut app, "<esc>");
+    assert_eq!((app.screen, selected_pid(&app)), (Screen::Backends, Some(4410)));
+    assert!(matches!(app.pages.last(), Some(Page::Detail { .. })), "to the page it was asked on");
+    drive(&mut app, "x<esc>");
+    assert!(matches!(app.pages.last(), Some(Page::Detail { .. })));
+}
+
+#[test]
+fn a_task_leads_to_its_session_and_to_its_lock_and_they_to_the_task() {
+    let mut app = app(sample::jobs(0.0));
+    drive(&mut app, "4/pid:6101<enter>g");
+    let task = app.pane(Pane::Tasks).selected;
+    drive(&mut app, "x");
+    let offers = offered(&app);
+    assert!(
+        offers.iter().any(|line| line.starts_with("session 6101") && line.ends_with("[Backends]")),
+        "{offers:?}"
+    );
+    assert!(offers.iter().any(|line| line.starts_with("lock ") && line.ends_with("[Locks]")), "{offers:?}");
+    choose(&mut app, "lock ");
+    assert_eq!((app.screen, selected_pid(&app)), (Screen::Locks, Some(6101)));
+    drive(&mut app, "x");
+    choose(&mut app, "task ");
+    assert_eq!((app.screen, app.pane(Pane::Tasks).selected), (Screen::Tasks, task));
+}
+
+#[test]
+fn where_nothing_belongs_to_a_row_that_is_said() {
+    let mut app = app(sample::jobs(0.0));
+    drive(&mut app, "4/state:disabled<enter>gx");
+    assert!(app.pages.is_empty());
+    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.contains("belongs to this row")));
+}
+
+#[test]
+fn what_is_gone_meanwhile_is_not_gone_to() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7/pid:4410<enter>gx");
+    arrive(&mut app, sample::Builder { now: 5.0, ..Builder::default() }.view());
+    drive(&mut app, "<enter>");
+    assert_eq!(app.screen, Screen::Backends);
+    assert!(app.notice.as_ref().is_some_and(|notice| notice.text.ends_with("is gone")));
+    assert!(!matches!(app.pane(Pane::Backends).selected, Some(RowId::Backend(id)) if id.pid == 4312));
+}
