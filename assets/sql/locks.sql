@@ -7,7 +7,7 @@
 -- "4," a page. Who waits has a last column: since when, -infinity where the server does not know yet.
 --
 -- The last row has no virtualtransaction. It says what locktop.poll is, whose rows were left out (less than nothing: the session is
--- in no transaction), and what locktop.since should be at the next poll.
+-- in no transaction), what locktop.since should be at the next poll, and in "classid" how many microseconds the statement took.
 COPY (
 WITH quiet AS MATERIALIZED ($quiet)
 SELECT nullif(locktype, 'advisory'),
@@ -27,6 +27,7 @@ SELECT nullif(locktype, 'advisory'),
 UNION ALL
 SELECT pg_catalog.current_setting('locktop.poll', true), NULL, NULL,
        (SELECT pg_catalog.string_agg(signed::pg_catalog.text, ',') FROM quiet),
-       NULL, NULL, NULL, NULL, NULL,
+       least(EXTRACT(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.statement_timestamp()) * 1000000, 4000000000)::pg_catalog.int8::pg_catalog.oid,
+       NULL, NULL, NULL, NULL,
        EXTRACT(epoch FROM pg_catalog.transaction_timestamp())::pg_catalog.text, NULL
 ) TO STDOUT (FORMAT binary)

@@ -26,6 +26,7 @@ UNION ALL
 SELECT pg_catalog.current_setting('locktop.poll', true), NULL,
        (SELECT pg_catalog.count(*) FROM l)::pg_catalog.int4::pg_catalog.oid,
        (SELECT pg_catalog.string_agg(signed::pg_catalog.text, ',') FROM quiet),
-       NULL, NULL, NULL, NULL, NULL,
+       least(EXTRACT(epoch FROM pg_catalog.clock_timestamp() - pg_catalog.statement_timestamp()) * 1000000, 4000000000)::pg_catalog.int8::pg_catalog.oid,
+       NULL, NULL, NULL, NULL,
        EXTRACT(epoch FROM pg_catalog.transaction_timestamp())::pg_catalog.text, NULL
 ) TO STDOUT (FORMAT binary)

@@ -218,6 +218,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         target: TargetId(0),
         id,
         link: Link::Live,
+        slowed: None,
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),
         index: Arc::new(index),

@@ -7,6 +7,7 @@ use super::page::FindingId;
 use super::panes::Pane;
 use crate::keys::Key;
 use crate::model::adapter::Parts;
+use crate::model::alert::Ways;
 use crate::model::plan::{ActionCommand, RecoveryPlan, Report, Request};
 use crate::model::timeline::{PastView, Step};
 use crate::model::view::{TargetId, View};
@@ -79,6 +80,10 @@ pub enum Effect {
     Play(Option<f64>),
     /// Put this text on the terminal's clipboard.
     Copy(String),
+    /// Tell whoever does not look, in these ways but for the title.
+    Alert(Ways, String),
+    /// The title of the terminal's window.
+    Title(String),
     /// Switch mouse reporting.
     Mouse(bool),
     /// Look what would be recovered; the number comes back with the answer.

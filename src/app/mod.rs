@@ -13,6 +13,7 @@ pub mod filter;
 pub mod help;
 pub mod index;
 pub mod keymap;
+pub mod layout;
 pub mod line;
 pub mod message;
 pub mod page;
@@ -42,9 +43,10 @@ use update::Going;
 pub use update::Replay;
 
 use crate::model::adapter::Parts;
+use crate::model::alert::{Alerts, Ways};
 use crate::model::blame::{Group, Span};
 use crate::model::timeline::PastView;
-use crate::model::view::{Link, View};
+use crate::model::view::{Link, Slowed, View};
 
 /// The smallest terminal that the screens are laid out for. On a smaller one nothing is shown but how to get out. From
 /// 80x24 on all panes of a screen fit; on less it has as many as there is room for.
@@ -77,6 +79,8 @@ pub struct Settings {
     pub read_only: bool,
     /// Looks are kept, and one can go back to them.
     pub history: bool,
+    /// What is done when something becomes critical.
+    pub notify: Ways,
 }
 
 impl Default for Settings {
@@ -88,6 +92,7 @@ impl Default for Settings {
             note: None,
             read_only: false,
             history: false,
+            notify: Ways::default(),
         }
     }
 }
@@ -130,6 +135,8 @@ pub struct App {
     pub index: ViewIndex,
     /// The screen.
     pub screen: Screen,
+    /// That screen was only remembered: where the server has nothing for it, the Overview is shown.
+    only_if_there: bool,
     /// The pane that the keys go to.
     pub focus: Pane,
     /// Only that pane is shown.
@@ -152,6 +159,10 @@ pub struct App {
     pub jumped_from: Option<(Screen, Pane, Option<Page>)>,
     /// The row that is followed across screens.
     pub follow: Option<RowId>,
+    /// What has become critical, for whoever does not look.
+    alerts: Alerts,
+    /// What the title of the terminal's window was set to.
+    title: String,
     /// Seconds between two polls.
     pub interval: f64,
     /// Seconds since the newest view arrived, at the last tick.
@@ -196,6 +207,7 @@ impl App {
             paused: false,
             index: ViewIndex::default(),
             screen: Screen::Overview,
+            only_if_there: false,
             focus: Pane::Chains,
             zoom: false,
             all_locks: false,
@@ -207,6 +219,8 @@ impl App {
             flights: Vec::new(),
             jumped_from: None,
             follow: None,
+            alerts: Alerts::default(),
+            title: String::new(),
             interval,
             silence: 0.0,
             retry: 0.0,
@@ -300,6 +314,12 @@ impl App {
     #[must_use]
     pub fn link(&self) -> Link {
         self.latest.as_ref().or(self.view.as_ref()).map_or(Link::Connecting, |view| view.link.clone())
+    }
+
+    /// That polls are made less often than asked, by the newest view.
+    #[must_use]
+    pub fn slowed(&self) -> Option<Slowed> {
+        self.latest.as_ref().or(self.view.as_ref())?.slowed
     }
 
     /// The lines of the detail page, when one is open and what it is about is still there.

@@ -1,8 +1,10 @@
 //! Driving the screens by keys: a key string in, state and effects out.
 
+mod alerts;
 mod dialogs;
 mod filters;
 mod identity;
+mod layout;
 mod past;
 mod pool;
 mod related;

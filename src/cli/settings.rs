@@ -39,8 +39,8 @@ pub struct Settings {
     pub refresh: Duration,
     /// Whether actions are left out.
     pub read_only: bool,
-    /// The screen to start on.
-    pub screen: Screen,
+    /// The screen to start on, where one is named.
+    pub screen: Option<Screen>,
     /// Colours.
     pub theme: Theme,
     /// Whether to draw with ASCII alone, whatever the locale.
@@ -127,7 +127,7 @@ impl Cli {
             target: named.and(target.map(str::to_owned)),
             refresh: view.refresh.or(named.and_then(|named| named.refresh)).unwrap_or(config.refresh),
             read_only: view.read_only || named.is_some_and(|named| named.read_only),
-            screen: view.screen.unwrap_or_default(),
+            screen: view.screen,
             theme: match view.theme {
                 Some(theme) => Theme { base: theme.as_str().to_owned(), ..config.theme.clone() },
                 None => config.theme.clone(),

@@ -249,10 +249,10 @@ fn what_does_not_go_together_is_refused() {
 fn the_view_is_set_before_or_after_demo() {
     let demo = settings("--ascii demo --theme mono --screen chains --mouse", "").unwrap();
     assert!(demo.conninfo.is_none());
-    assert_eq!((demo.ascii, demo.mouse, demo.screen), (true, true, Screen::Chains));
+    assert_eq!((demo.ascii, demo.mouse, demo.screen), (true, true, Some(Screen::Chains)));
     assert_eq!(demo.theme.base, "mono");
     let plain = settings("", "[theme]\nbase = 'light'").unwrap();
-    assert_eq!((plain.ascii, plain.mouse, plain.screen), (false, false, Screen::Overview));
+    assert_eq!((plain.ascii, plain.mouse, plain.screen), (false, false, None));
     assert_eq!(plain.theme.base, "light");
     assert_eq!(settings("--theme ansi", "[theme]\nbase = 'light'").unwrap().theme.base, "ansi");
 }

@@ -21,6 +21,7 @@ pub use error::{ConfigError, Mistake, Position};
 pub use location::{Location, locate};
 
 use crate::feed::history::Limits;
+use crate::model::alert::Ways;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use crate::redis::RedisSets;
@@ -40,6 +41,12 @@ pub struct Config {
     pub path: Option<PathBuf>,
     /// Time between two polls.
     pub refresh: Duration,
+    /// `server_load`: the share of one core of the server that reading `pg_locks` may take.
+    pub server_load: f64,
+    /// `remember`: the next dashboard begins as the last one was left.
+    pub remember: bool,
+    /// `notify`: what is done when something becomes critical.
+    pub notify: Ways,
     /// `[targets.NAME]`.
     pub targets: BTreeMap<String, Target>,
     /// `trusted_owners`: roles whose tables and functions are used.
@@ -69,6 +76,9 @@ impl Default for Config {
         Self {
             path: None,
             refresh: Duration::from_secs(1),
+            server_load: 0.02,
+            remember: true,
+            notify: Ways::default(),
             targets: BTreeMap::new(),
             trusted_owners: Vec::new(),
             tables: BTreeMap::new(),

@@ -9,6 +9,7 @@ use super::{
     Checks, Colour, Config, KeyBinding, LockNameQuery, MAX_REFRESH, MIN_REFRESH, NamedLock, Target, duration,
 };
 use super::{adapter, expected, history, redis_servers};
+use crate::model::alert::Ways;
 use crate::model::lock_key::LockKey;
 use crate::model::thresholds::Thresholds;
 use pg_connect::conninfo::{ConnInfo, Flags, Sources, is_connection_string};
@@ -17,8 +18,11 @@ use pg_connect::error::ConnInfoError;
 /// What a refresh interval may be.
 const REFRESH_EXPECTED: &str = "a duration from \"0.1s\" to \"60s\", such as \"1s\"";
 
-const SECTIONS: [&str; 13] = [
+const SECTIONS: [&str; 16] = [
     "refresh",
+    "server_load",
+    "remember",
+    "notify",
     "trusted_owners",
     "targets",
     "tables",
@@ -45,6 +49,11 @@ pub(super) fn root(reader: &mut Reader<'_>, table: &DeTable<'_>, checks: &Checks
     for (key, value) in table {
         match key.get_ref().as_ref() {
             "refresh" => config.refresh = refresh(reader, value).unwrap_or(config.refresh),
+            "server_load" => {
+                config.server_load = server_load(reader, value).unwrap_or(config.server_load);
+            }
+            "remember" => config.remember = reader.boolean("remember", value).unwrap_or(config.remember),
+            "notify" => config.notify = notify(reader, value),
             "trusted_owners" => config.trusted_owners = owners(reader, value).unwrap_or_default(),
             "targets" => targets(reader, value, &mut config),
             "tables" => tables(reader, value, &mut config),
@@ -70,6 +79,34 @@ fn refresh(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<Duration> {
         reader.expected("refresh", value, REFRESH_EXPECTED);
     }
     found
+}
+
+fn server_load(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Option<f64> {
+    let found = number(value.get_ref()).filter(|share| *share > 0.0 && *share <= 1.0);
+    if found.is_none() {
+        reader.expected("server_load", value, "a share of one core above 0 and up to 1, such as 0.02");
+    }
+    found
+}
+
+/// What is done when something becomes critical.
+fn notify(reader: &mut Reader<'_>, value: Value<'_, '_>) -> Ways {
+    const EXPECTED: &str = "a list of \"bell\", \"title\", \"osc9\", \"osc777\", such as [\"bell\"]";
+    let mut ways = Ways::default();
+    let Some(items) = value.get_ref().as_array() else {
+        reader.expected("notify", value, EXPECTED);
+        return ways;
+    };
+    for item in items {
+        match item.get_ref().as_str() {
+            Some("bell") => ways.bell = true,
+            Some("title") => ways.title = true,
+            Some("osc9") => ways.osc9 = true,
+            Some("osc777") => ways.osc777 = true,
+            _ => reader.expected("notify", item, EXPECTED),
+        }
+    }
+    ways
 }
 
 /// Names of roles, as they are in the catalog.

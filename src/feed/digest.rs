@@ -24,7 +24,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::snapshot_index::SnapshotIndex;
 use crate::model::systems::Systems;
 use crate::model::thresholds::Thresholds;
-use crate::model::view::{Link, TargetId, View};
+use crate::model::view::{Link, Slowed, TargetId, View};
 use crate::model::wait_graph::{Input, WaitGraph};
 use crate::model::work_queue;
 use crate::model::{Text, Timestamp};
@@ -58,6 +58,7 @@ impl Digest {
             target,
             id: 0,
             link: Link::Connecting,
+            slowed: None,
             snapshot: None,
             graph: Arc::default(),
             index: Arc::default(),
@@ -142,6 +143,13 @@ impl Digest {
     /// Takes the newest state of the Redis servers in, for the snapshots to come.
     pub fn redis_read(&mut self, state: RedisState) {
         self.redis = Some(state);
+    }
+
+    /// Polls are made less often than asked, for the snapshots to come.
+    pub fn slowed(&mut self, slowed: Option<Slowed>) {
+        if slowed != self.view.slowed {
+            self.view = Arc::new(View { slowed, ..View::clone(&self.view) });
+        }
     }
 
     /// From now on looks are that far apart, usually.
@@ -239,6 +247,7 @@ impl Digest {
             target: before.target,
             id: before.id + 1,
             link: Link::Live,
+            slowed: before.slowed,
             graph,
             index,
             tasks: Arc::new(tasks),

@@ -11,6 +11,7 @@ use super::history::Keeper;
 use super::learn::Learned;
 use super::lines::Line;
 use super::record::redact::Redaction;
+use super::throttle::Throttle;
 use crate::clock;
 use crate::model::adapter::Parts;
 use crate::model::lock_name::LockNames;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub redaction: Option<Redaction>,
     /// The Redis servers, as they are read beside the poll.
     pub redis: Option<watch::Receiver<RedisState>>,
+    /// The share of one core of the server that reading `pg_locks` may take; none where the interval is always as asked.
+    pub server_load: Option<f64>,
 }
 
 /// What the screen asks of the poll. The newest word holds, and none is lost while the server does not answer.
@@ -99,6 +102,7 @@ pub struct Live {
     line: watch::Sender<Option<Line>>,
     /// Since the last poll that was answered.
     backoff: Backoff,
+    throttle: Option<Throttle>,
 }
 
 impl Live {
@@ -124,6 +128,7 @@ impl Live {
                     let (backoff, (event_sender, told)) = (Backoff::default(), EventSender::new());
                     let line = watch::Sender::new(Line::of(&session));
                     let (keeper, past) = (None, digest.past());
+                    let throttle = settings.server_load.map(Throttle::new);
                     return Ok(Self {
                         info,
                         settings,
@@ -135,6 +140,7 @@ impl Live {
                         past,
                         line,
                         backoff,
+                        throttle,
                     });
                 }
                 Err(error) if error.is_temporary() => {
@@ -184,7 +190,7 @@ impl Live {
                     self.take_redis();
                     let rights = self.session.rights().filter(|_| !self.hides_names());
                     self.digest.rights_told(rights);
-                    self.digest.refresh(*control.interval.borrow());
+                    self.take_cost(*control.interval.borrow());
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }
@@ -233,6 +239,17 @@ impl Live {
         }
     }
 
+    /// Polls as often as asked, or less often where that would cost the server too much.
+    fn take_cost(&mut self, asked: Duration) {
+        let Self { throttle, session, digest, .. } = self;
+        let slowed = throttle.as_mut().and_then(|throttle| {
+            throttle.looked(session.locks_cost());
+            throttle.slowed(asked)
+        });
+        digest.slowed(slowed);
+        digest.refresh(slowed.map_or(asked, |slowed| Duration::from_secs_f64(slowed.interval)));
+    }
+
     /// Takes the newest state of the Redis servers in; it may be the same as before, and older.
     fn take_redis(&mut self) {
         if let Some(redis) = &mut self.settings.redis {
@@ -247,12 +264,14 @@ impl Live {
         control: &mut PollControl,
         views: &watch::Sender<Arc<View>>,
     ) -> Wake {
-        let Self { session, digest, told, .. } = self;
+        let Self { session, digest, told, throttle, .. } = self;
         let mut listening = true;
         let rest = async {
             let mut silence = std::pin::pin!(session.silence());
             loop {
-                let interval = *control.interval.borrow_and_update();
+                let asked = *control.interval.borrow_and_update();
+                let slowed = throttle.as_ref().and_then(|throttle| throttle.slowed(asked));
+                let interval = slowed.map_or(asked, |slowed| Duration::from_secs_f64(slowed.interval));
                 let passed = clock::monotonic().duration_since(started);
                 tokio::select! {
                     () = views.closed() => return Wake::Alone,

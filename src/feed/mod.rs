@@ -15,3 +15,4 @@ pub mod replay;
 pub mod report;
 pub mod series;
 pub mod spare;
+pub mod throttle;

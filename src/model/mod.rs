@@ -3,6 +3,7 @@
 //! Nothing here reads a clock, a file or a socket; a test, a replay and the live program run the same code.
 
 pub mod adapter;
+pub mod alert;
 pub mod awaited_rows;
 pub mod blame;
 pub mod event;

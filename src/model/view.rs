@@ -48,6 +48,15 @@ pub struct Series {
     pub waiting_since: Option<Timestamp>,
 }
 
+/// Polls are made less often than somebody asked for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slowed {
+    /// Seconds between two of them.
+    pub interval: f64,
+    /// Seconds that reading `pg_locks` takes the server.
+    pub cost: f64,
+}
+
 /// What the screens read. Newest wins: a view is never queued.
 #[derive(Debug, Clone)]
 pub struct View {
@@ -57,6 +66,8 @@ pub struct View {
     pub id: u64,
     /// How the connection is.
     pub link: Link,
+    /// That it is polled less often than asked, and why; none where it is not.
+    pub slowed: Option<Slowed>,
     /// The last snapshot; none before the first.
     pub snapshot: Option<Arc<Snapshot>>,
     /// Who waits for whom in it.

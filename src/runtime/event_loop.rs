@@ -1,6 +1,6 @@
 //! Messages in, frames out.
 
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,9 +13,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::signals::{self, Signal};
 use super::terminal::{self, Output, ReportMouse, Screen};
-use super::{fault, input, job, panics, signals::Signal::End};
+use super::{alert, fault, input, job, panics, signals::Signal::End};
 use crate::action::executor::{self, Answer, Executor, Order};
 use crate::app::App;
+use crate::app::layout::Layout;
 use crate::app::message::{Effect, Message};
 use crate::clock;
 use crate::feed::history::{self, History};
@@ -46,6 +47,8 @@ pub struct Source {
     pub history: Option<History>,
     /// Is told whether a question is open, or what was confirmed is not done yet.
     pub asking: Box<dyn Fn(bool) + Send>,
+    /// Is told how the screens are left, where somebody quits.
+    pub leaving: Box<dyn Fn(Layout) + Send>,
 }
 
 /// How the screens ended.
@@ -74,6 +77,8 @@ struct Loop {
     dirty: bool,
     /// A frame was drawn, and the screens were not told yet.
     fresh: bool,
+    /// The title that the window was given.
+    title: Option<String>,
 }
 
 /// Runs the screens until somebody ends them. The terminal is given back in any case.
@@ -117,10 +122,15 @@ async fn show(
         heard: clock::monotonic(),
         dirty: true,
         fresh: false,
+        title: None,
     };
     let size = state.screen.size()?;
     state.app.update(Message::Resize(size.width, size.height));
-    state.run(signals).await
+    let exit = state.run(signals).await;
+    if matches!(exit, Ok(Exit::Quit)) {
+        (state.source.leaving)(Layout::of(&state.app));
+    }
+    exit
 }
 
 /// What the executor answers next; never where there is none.
@@ -240,6 +250,15 @@ impl Loop {
                 Effect::Copy(text) => {
                     execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }
+                Effect::Alert(ways, text) => {
+                    let in_tmux = std::env::var_os("TMUX").is_some();
+                    Output.write_all(alert::sequences(ways, &text, in_tmux).as_bytes())?;
+                    Output.flush()?;
+                }
+                Effect::Title(text) => {
+                    terminal::title(&text)?;
+                    self.title = Some(text);
+                }
                 Effect::Mouse(true) => execute!(Output, ReportMouse)?,
                 Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
                 Effect::PlanRecovery { number, schema, request } => {
@@ -320,6 +339,9 @@ impl Loop {
 
     fn resume(&mut self) -> io::Result<()> {
         terminal::enter(self.app.mouse)?;
+        if let Some(title) = &self.title {
+            terminal::title(title)?;
+        }
         if self.events.is_none() {
             self.events = Some(EventStream::new());
         }

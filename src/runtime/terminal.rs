@@ -11,7 +11,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 
 use super::frame::FrameWriter;
-use super::panics;
+use super::{alert, panics};
 
 /// The terminal as the screens draw on it.
 pub type Screen = Terminal<CrosstermBackend<FrameWriter<Output>>>;
@@ -21,6 +21,19 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Whether the terminal is ours now: giving it back twice, from a panic and from the end of the program, must do nothing.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether the window has a title of ours.
+static TITLED: AtomicBool = AtomicBool::new(false);
+
+/// Gives the window another title; the one it had comes back with the terminal.
+///
+/// # Errors
+/// When the terminal cannot be written to.
+pub(super) fn title(text: &str) -> io::Result<()> {
+    let is_first = !TITLED.swap(true, Ordering::SeqCst);
+    Output.write_all(alert::title(text, is_first).as_bytes())?;
+    Output.flush()
+}
 
 /// Whether there is a terminal to draw on and to read keys from.
 #[must_use]
@@ -115,6 +128,9 @@ pub fn give_back() {
     let mut out = io::stdout().lock();
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
+    }
+    if TITLED.swap(false, Ordering::SeqCst) {
+        let _ = out.write_all(alert::OLD_TITLE.as_bytes());
     }
     let _ = execute!(
         out,

@@ -189,6 +189,9 @@ fn link_line(app: &App, wide: bool) -> Line {
         Link::Live => {
             line.push("LIVE ", Tone::Good);
             line.push(format!("{}s", app.interval), Tone::Plain);
+            if let Some(slowed) = app.slowed() {
+                line.push(format!(" → {}s", slowed.interval), Tone::Warning);
+            }
             if let Some(context) = app.context().filter(|_| wide) {
                 line.push(format!(" · {:.0}ms", context.snapshot.poll_seconds * 1000.0), Tone::Dim);
             }

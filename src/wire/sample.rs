@@ -111,6 +111,7 @@ pub(super) fn view() -> View {
         target: TargetId::default(),
         id: 1,
         link: Link::Live,
+        slowed: None,
         index: Arc::new(SnapshotIndex::of(&snapshot, &graph)),
         snapshot: Some(Arc::new(snapshot)),
         graph: Arc::new(graph),

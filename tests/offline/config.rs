@@ -39,6 +39,8 @@ invalid! {
     unknown_section: "config.toml:1:2: unknown key \"tresholds\": did you mean \"thresholds\"?";
     unknown_threshold: "config.toml:2:1: unknown key \"wiat\" in [thresholds]: did you mean \"wait\"?";
     unknown_far_off: "config.toml:4:1: unknown key \"zebra\" in [[lock_names]]: expected one of key, name, database";
+    server_load_no_share: "config.toml:1:15: server_load is the number 2: expected a share of one core above 0 and up to 1, such as 0.02";
+    notify_unknown: "config.toml:1:19: notify is \"flash\": expected a list of \"bell\", \"title\", \"osc9\", \"osc777\", such as [\"bell\"]";
     refresh_too_short: "config.toml:1:11: refresh is \"10ms\": expected a duration from \"0.1s\" to \"60s\", such as \"1s\"";
     refresh_no_string: "config.toml:1:11: refresh is the number 1: expected a duration from \"0.1s\" to \"60s\", such as \"1s\"";
     threshold_no_duration: "config.toml:2:8: wait is \"a while\": expected a duration such as \"30s\", \"1m\" or \"2h\"";
@@ -138,6 +140,8 @@ fn the_examples_in_the_printed_default_are_valid() {
 fn everything() {
     let config = read("valid_configs", "everything").unwrap();
     assert_eq!(config.refresh, Duration::from_millis(500));
+    assert_eq!((format!("{}", config.server_load), config.remember), ("0.05".to_owned(), false));
+    assert!(config.notify.bell && config.notify.title && config.notify.osc9 && config.notify.osc777);
     let prod = &config.targets["prod"];
     assert_eq!((prod.read_only, prod.refresh), (true, Some(Duration::from_secs(2))));
     assert!(config.targets.contains_key("生产"));
@@ -195,7 +199,7 @@ fn everything() {
     assert_eq!(config.theme.base, "light");
     assert_eq!(config.theme.colours[0].colour, "#ff5f5f");
     let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
-    assert!(later.ends_with(":59:14: ctrl-c is bound twice"), "{later}");
+    assert!(later.ends_with(":62:14: ctrl-c is bound twice"), "{later}");
 }
 
 #[test]

@@ -163,7 +163,13 @@ impl App {
             return self.say(format!("refresh every {}s: the {end} there is", self.interval));
         };
         self.interval = next;
-        self.say(format!("refresh every {next}s"));
+        match self.slowed().filter(|slowed| slowed.interval > next) {
+            Some(slowed) => {
+                let why = "for the server's sake (server_load in the config)";
+                self.say(format!("asked for every {next}s; every {}s {why}", slowed.interval))
+            }
+            None => self.say(format!("refresh every {next}s")),
+        };
         Update::effect(Effect::SetInterval(next))
     }
 

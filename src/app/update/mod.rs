@@ -1,6 +1,7 @@
 //! What each message does.
 
 mod actions;
+mod alert;
 mod dialog;
 mod jump;
 mod mouse;
@@ -67,7 +68,12 @@ impl App {
     /// Whether the newest data is older than it should be. What is of the past is as old as it says.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        self.past.is_none() && (self.silence > self.interval + TIMEOUT || !matches!(self.link(), Link::Live))
+        self.past.is_none() && (self.silence > self.apart() + TIMEOUT || !matches!(self.link(), Link::Live))
+    }
+
+    /// Seconds between two polls as they are made.
+    fn apart(&self) -> f64 {
+        self.slowed().map_or(self.interval, |slowed| slowed.interval.max(self.interval))
     }
 
     /// Whether a view has a snapshot of its own. Where only an event was told it has that of the view before, which is no younger for it.
@@ -84,12 +90,23 @@ impl App {
             Link::Down { wait, .. } if view.link != self.link() => self.retry = wait.as_secs_f64(),
             Link::Live | Link::Down { .. } | Link::Connecting => {}
         }
+        let apart = self.apart();
+        let alerts = if view.link == Link::Live { self.alert(&view) } else { Vec::new() };
         if self.past.is_some() || (self.paused && self.context().is_some()) {
             self.latest = Some(view);
         } else {
             self.show(view);
         }
-        self.refresh_dialog()
+        if let Some(slowed) = self.slowed().filter(|slowed| slowed.interval > apart) {
+            self.say(format!(
+                "refreshing every {}s: reading pg_locks takes the server {:.0} ms (server_load in the config)",
+                slowed.interval,
+                slowed.cost * 1000.0
+            ));
+        }
+        let mut update = self.refresh_dialog();
+        update.effects.extend(alerts);
+        update
     }
 
     /// Shows a view.
@@ -109,12 +126,18 @@ impl App {
         let is_another = self.view.as_ref().is_some_and(|old| old.target != view.target);
         self.lease_seen = (self.lease_seen && !is_another) || has_lease(&view);
         self.view = Some(view);
+        if self.only_if_there && self.context().is_some() {
+            self.only_if_there = false;
+            if !self.screen.is_there(self.has()) {
+                self.screen = Screen::Overview;
+            }
+        }
         self.keep_focus();
         self.refresh_panes();
     }
 
     /// The focus stays on a pane of the screen, also when the task tables came or went.
-    fn keep_focus(&mut self) {
+    pub(in crate::app) fn keep_focus(&mut self) {
         let panes = self.panes();
         if let Some(first) = panes.first()
             && !panes.contains(&self.focus)

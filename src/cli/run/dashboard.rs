@@ -8,9 +8,10 @@ use tokio::sync::watch;
 use super::super::session;
 use super::super::settings::Settings;
 use super::hands::{self, DashboardLog};
-use super::{Failure, look, say};
+use super::{Failure, layout, look, say};
 use crate::action::executor::Executor;
 use crate::app::App;
+use crate::app::layout::Layout;
 use crate::clock;
 use crate::demo::Audience;
 use crate::feed::history;
@@ -73,7 +74,13 @@ pub(super) async fn show(
         Some(Note { word, hint, audience }) => (word, Some(hint), audience),
         None => (None, None, Audience::default()),
     };
+    // A demo begins as everybody's does.
+    let remembers = settings.config.remember && hint.is_none();
     let mut app = app(settings, target, word)?;
+    if remembers {
+        layout::restore(&mut app, settings.screen);
+    }
+    let begun = Layout::of(&app);
     if let Some(hint) = hint {
         app.tell(hint);
     }
@@ -140,6 +147,11 @@ pub(super) async fn show(
         executor,
         history,
         asking: Box::new(move |asks| asking.asks(asks)),
+        leaving: Box::new(move |left| {
+            if remembers && left != begun {
+                layout::keep(&left);
+            }
+        }),
     };
     let exit = Box::pin(runtime::run(app, theme, source)).await;
     // What it has sent ends by setting everything anew.
@@ -165,10 +177,11 @@ pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> 
             note,
             read_only: settings.read_only,
             history: settings.config.history.keep(),
+            notify: settings.config.notify,
         },
         settings.refresh.as_secs_f64(),
     );
-    app.screen = settings.screen;
+    app.screen = settings.screen.unwrap_or_default();
     if let Some(first) = app.panes().first() {
         app.focus = *first;
     }
@@ -199,6 +212,7 @@ pub(super) async fn connect_with(
         thresholds: settings.thresholds.clone(),
         lock_names: if shows_names { look::lock_names(settings) } else { LockNames::default() },
         learned: shows_names.then_some(names),
+        server_load: Some(settings.config.server_load),
         redaction,
         // Beside the poll, which takes what is there: it ends when nobody listens any more.
         redis: look::redis(settings)

@@ -5,6 +5,7 @@ mod check;
 mod dashboard;
 mod demo;
 mod hands;
+mod layout;
 mod lock_of;
 mod look;
 mod record;

@@ -78,6 +78,7 @@ async fn show(
         executor: None,
         history: Some(history),
         asking: Box::new(|_| {}),
+        leaving: Box::new(|_| {}),
     };
     let exit = Box::pin(runtime::run(app, theme, source)).await;
     // It ends the screens where it is gone.

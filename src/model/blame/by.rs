@@ -104,6 +104,20 @@ pub enum Span {
 }
 
 impl Span {
+    /// Every span, the shortest first.
+    pub const ALL: [Self; 4] = [Self::Five, Self::Quarter, Self::Hour, Self::All];
+
+    /// Its name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Five => "5m",
+            Self::Quarter => "15m",
+            Self::Hour => "1h",
+            Self::All => "all",
+        }
+    }
+
     /// The one after it.
     #[must_use]
     pub const fn next(self) -> Self {

@@ -210,7 +210,12 @@ fn cover(findings: &mut Vec<Finding>) {
 
 impl Finding {
     /// A finding in one wording, about a moment of which nothing more is known.
-    fn new(check: &'static str, severity: Severity, summary: impl AsRef<str>, subject: Subject) -> Self {
+    pub(in crate::model) fn new(
+        check: &'static str,
+        severity: Severity,
+        summary: impl AsRef<str>,
+        subject: Subject,
+    ) -> Self {
         let summary = Text::from(crate::text::one_line(summary.as_ref()));
         let short = summary.clone();
         Self {

@@ -1,6 +1,7 @@
 //! Rows of `pg_locks`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashSet;
 
@@ -33,6 +34,8 @@ pub struct KnownLocks {
     pub sent: u64,
     /// When their statement began, in the server's words.
     pub since: String,
+    /// How long the server took for them.
+    pub cost: Duration,
 }
 
 /// The rows so far.
@@ -93,7 +96,7 @@ impl<'a> Locks<'a> {
     /// # Errors
     /// When the end is missing, or the server left out what it was not told of.
     pub fn finish(mut self) -> Result<KnownLocks, DecodeError> {
-        let Last { poll, quiet, since, total } = self.last.ok_or(DecodeError::Short)?;
+        let Last { poll, quiet, since, total, cost } = self.last.ok_or(DecodeError::Short)?;
         if poll != self.poll {
             return Err(DecodeError::Unknown);
         }
@@ -113,7 +116,7 @@ impl<'a> Locks<'a> {
         // A transaction always has the lock on itself, and the total counts it.
         let seen = (rows.len() + left_out) as u64 + u64::from(!self.awaited);
         let omitted = total.map_or(0, |total| u64::from(total).saturating_sub(seen));
-        Ok(KnownLocks { rows, omitted, sent, since })
+        Ok(KnownLocks { rows, omitted, sent, since, cost })
     }
 }
 
@@ -161,6 +164,8 @@ struct Last {
     since: String,
     /// Of the narrow statement: how many rows there were.
     total: Option<u32>,
+    /// How long the statement took.
+    cost: Duration,
 }
 
 enum Row {
@@ -182,7 +187,8 @@ fn row(fields: &mut Fields<'_>, datid: u32) -> Result<Row, DecodeError> {
     let mode = fields.value()?;
     let waits = fields.value()?;
     if virtualtransaction.is_none() {
-        return Ok(Row::Last(last(locktype, relation, rare, mode)));
+        let cost = Duration::from_micros(classid.unwrap_or_default().into());
+        return Ok(Row::Last(Last { total: relation, cost, ..last(locktype, rare, mode) }));
     }
     let locktype = locktype.map_or(LockType::Advisory, LockType::parse);
     let rare = rare.map_or(Rare::default(), Rare::parse);
@@ -208,9 +214,10 @@ fn row(fields: &mut Fields<'_>, datid: u32) -> Result<Row, DecodeError> {
 }
 
 #[cold]
-fn last(poll: Option<&[u8]>, total: Option<u32>, quiet: Option<&[u8]>, since: Option<&[u8]>) -> Last {
+fn last(poll: Option<&[u8]>, quiet: Option<&[u8]>, since: Option<&[u8]>) -> Last {
     let words = |bytes| text(bytes).unwrap_or_default().into_owned();
-    Last { poll: words(poll), quiet: quiet.map(Quiet::parse).unwrap_or_default(), since: words(since), total }
+    let quiet = quiet.map(Quiet::parse).unwrap_or_default();
+    Last { poll: words(poll), quiet, since: words(since), ..Last::default() }
 }
 
 /// Whether a NULL stands for the most frequent value, or is none: `pg_lock_status` leaves each column out for certain

@@ -180,6 +180,12 @@ impl Session {
         &self.server
     }
 
+    /// How long the server took to read `pg_locks` at the last poll that did.
+    #[must_use]
+    pub fn locks_cost(&self) -> Duration {
+        self.known.locks.cost
+    }
+
     /// What the role may do and see; none while that could not be looked up.
     #[must_use]
     pub fn rights(&self) -> Option<Arc<Rights>> {

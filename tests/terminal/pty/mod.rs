@@ -11,6 +11,7 @@ mod desk;
 mod escapes;
 mod events;
 mod failover;
+mod habits;
 mod harmless;
 mod hostile;
 mod in_flight;

@@ -87,6 +87,8 @@ pub(crate) struct Screen {
     shared: Arc<Shared>,
     tty: PathBuf,
     before: Termios,
+    /// What it keeps between two starts.
+    _state: tempfile::TempDir,
 }
 
 impl Screen {
@@ -122,7 +124,9 @@ impl Screen {
         {
             command.env(name, value);
         }
-        command.env("XDG_STATE_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/state"));
+        // Each begins anew: what one leaves behind is not what the next begins with.
+        let state = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        command.env("XDG_STATE_HOME", state.path());
         for (name, value) in env {
             command.env(name, value);
         }
@@ -137,7 +141,7 @@ impl Screen {
         let for_thread = Arc::clone(&shared);
         std::thread::spawn(move || read(reader, &for_thread));
         let writer = Some(pair.master.take_writer().unwrap());
-        Self { master: Some(pair.master), writer, child, program: None, shared, tty, before }
+        Self { master: Some(pair.master), writer, child, program: None, shared, tty, before, _state: state }
     }
 
     pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {

@@ -1,0 +1,105 @@
+//! What the next dashboard begins with: the screen, and the switches that somebody has turned.
+
+use std::fmt::Write;
+
+use toml::de::{DeTable, DeValue};
+
+use super::App;
+use super::pane::Sort;
+use super::panes::Pane;
+use super::screens::Screen;
+use crate::model::blame::{Group, Span};
+
+/// The screens as they were left. Filters and marks are not part of it: they were for that moment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Layout {
+    screen: Option<Screen>,
+    all_locks: bool,
+    wrap: Option<bool>,
+    mouse: bool,
+    blamed: (Group, Span),
+    sorts: Vec<(Pane, Sort)>,
+}
+
+impl Layout {
+    /// As it is now.
+    #[must_use]
+    pub fn of(app: &App) -> Self {
+        let sort = |pane: Pane| app.pane(pane).sort.map(|sort| (pane, sort));
+        Self {
+            screen: Some(app.screen),
+            all_locks: app.all_locks,
+            wrap: Some(app.wrap),
+            mouse: app.mouse,
+            blamed: app.blamed,
+            sorts: Pane::ALL.into_iter().filter_map(sort).collect(),
+        }
+    }
+
+    /// Reads what [`Self::text`] wrote. What another version wrote and this one does not know is left out: nobody wrote it by hand.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let (table, _) = DeTable::parse_recoverable(text);
+        let table = table.get_ref();
+        let value = |name: &str| table.get(name).map(toml::Spanned::get_ref);
+        let word = |name: &str| value(name).and_then(DeValue::as_str).unwrap_or_default().to_owned();
+        let switch = |name: &str| value(name).and_then(DeValue::as_bool);
+        let (screen, group, span) = (word("screen"), word("blame_by"), word("blame_span"));
+        let sort = |pane: Pane| {
+            let order = value("sort")?.as_table()?.get(pane.title())?.get_ref().as_str()?;
+            let (descending, name) = order.strip_prefix('-').map_or((false, order), |name| (true, name));
+            let headings = pane.table().headings();
+            let column = headings.iter().find(|heading| heading.name == name)?;
+            Some((pane, Sort { column: column.name, descending }))
+        };
+        Self {
+            screen: Screen::ALL.into_iter().find(|known| known.definition().name == screen),
+            all_locks: switch("all_locks").unwrap_or_default(),
+            wrap: switch("wrap"),
+            mouse: switch("mouse").unwrap_or_default(),
+            blamed: (
+                Group::ALL.into_iter().find(|known| known.as_str() == group).unwrap_or_default(),
+                Span::ALL.into_iter().find(|known| known.as_str() == span).unwrap_or_default(),
+            ),
+            sorts: Pane::ALL.into_iter().filter_map(sort).collect(),
+        }
+    }
+
+    /// As a file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text =
+            "# Written by locktop when it ends; remember = false in its config leaves it alone.\n".to_owned();
+        if let Some(screen) = self.screen {
+            let _ = writeln!(text, "screen = \"{}\"", screen.definition().name);
+        }
+        let _ = writeln!(text, "all_locks = {}", self.all_locks);
+        let _ = writeln!(text, "wrap = {}", self.wrap.unwrap_or(true));
+        let _ = writeln!(text, "mouse = {}", self.mouse);
+        let _ = writeln!(text, "blame_by = \"{}\"", self.blamed.0.as_str());
+        let _ = writeln!(text, "blame_span = \"{}\"", self.blamed.1.as_str());
+        let _ =
+            writeln!(text, "\n# By pane: the column, with a minus where the largest comes first.\n[sort]");
+        for (pane, sort) in &self.sorts {
+            let minus = if sort.descending { "-" } else { "" };
+            let _ = writeln!(text, "\"{}\" = \"{minus}{}\"", pane.title(), sort.column);
+        }
+        text
+    }
+}
+
+impl App {
+    /// Begins as another one was left; on that screen where none is named, and where it has what it shows.
+    pub fn lay_out(&mut self, layout: Layout, named: Option<Screen>) {
+        if let Some(screen) = layout.screen.filter(|_| named.is_none()) {
+            self.screen = screen;
+            self.only_if_there = true;
+        }
+        (self.all_locks, self.blamed) = (layout.all_locks, layout.blamed);
+        (self.wrap, self.mouse) = (layout.wrap.unwrap_or(self.wrap), layout.mouse || self.mouse);
+        for (pane, sort) in layout.sorts {
+            self.pane_mut(pane).sort = Some(sort);
+        }
+        self.keep_focus();
+    }
+}

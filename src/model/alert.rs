@@ -1,0 +1,79 @@
+//! Telling whoever does not look that something has become critical.
+
+use rustc_hash::FxHashMap;
+
+use super::Timestamp;
+use super::finding::{Finding, Severity, Subject};
+
+/// What is gone for less than so many seconds and comes back is not new.
+const FORGOTTEN: i64 = 60;
+
+/// How it is told. All off: nobody is disturbed who did not ask for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
+pub struct Ways {
+    /// The terminal's bell.
+    pub bell: bool,
+    /// The title of the terminal's window says what is wrong.
+    pub title: bool,
+    /// A notification of the desktop, as iTerm2 takes it.
+    pub osc9: bool,
+    /// A notification of the desktop, as urxvt takes it.
+    pub osc777: bool,
+}
+
+/// What is critical, and since when that is known.
+#[derive(Debug, Default)]
+pub struct Alerts {
+    /// When each was there last; none before the first look, whose findings are on the screen that somebody has just opened.
+    seen: Option<FxHashMap<(&'static str, Subject), Timestamp>>,
+}
+
+impl Alerts {
+    /// The worst of those that became critical at this look.
+    pub fn look<'a>(&mut self, findings: &'a [Finding], at: Timestamp) -> Option<&'a Finding> {
+        let is_first = self.seen.is_none();
+        let seen = self.seen.get_or_insert_default();
+        seen.retain(|_, last| (at - *last).num_seconds() < FORGOTTEN);
+        let critical = findings.iter().filter(|finding| finding.severity == Severity::Critical);
+        let mut new = None;
+        for finding in critical {
+            let before = seen.insert((finding.check, finding.subject.clone()), at);
+            new = new.or_else(|| before.is_none().then_some(finding));
+        }
+        new.filter(|_| !is_first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_timestamp(1_795_000_000 + seconds, 0).unwrap()
+    }
+
+    fn finding(pid: i32, severity: Severity) -> Finding {
+        let party = crate::model::wait_graph::Party::Backend(pid);
+        Finding::new("root_blocker", severity, "", Subject::Party(party))
+    }
+
+    #[test]
+    fn only_what_becomes_critical_is_told_and_once() {
+        use Severity::{Critical, Warning};
+        let mut alerts = Alerts::default();
+        let mut told = |seconds: i64, findings: &[(i32, Severity)]| {
+            let findings: Vec<Finding> =
+                findings.iter().map(|(pid, severity)| finding(*pid, *severity)).collect();
+            alerts.look(&findings, at(seconds)).map(|finding| finding.subject.clone())
+        };
+        let subject = |pid| Some(finding(pid, Critical).subject);
+        assert_eq!(told(0, &[(1, Critical)]), None, "it is on the screen that was just opened");
+        assert_eq!(told(1, &[(1, Critical), (2, Warning)]), None);
+        assert_eq!(told(2, &[(1, Critical), (2, Critical), (3, Critical)]), subject(2), "the worst");
+        assert_eq!(told(3, &[(3, Critical)]), None);
+        assert_eq!(told(40, &[(2, Critical)]), None, "it was gone for a moment");
+        assert_eq!(told(41, &[]), None);
+        assert_eq!(told(101, &[(2, Critical)]), subject(2), "a minute later it is another time");
+    }
+}
