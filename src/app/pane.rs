@@ -148,6 +148,14 @@ impl PaneState {
         }
     }
 
+    /// Whoever has typed a filter means what it lets through: the first row of that, where none of it is selected.
+    pub fn select_hit(&mut self, context: &Context<'_>) {
+        let first = self.first_hit(0);
+        if self.selected.is_none() && !self.filter.is_empty() && self.is_hit(first) {
+            self.select(context, first);
+        }
+    }
+
     /// The first row from there on that the filter lets through: nobody looked for those that are only there for it.
     fn first_hit(&self, from: usize) -> usize {
         (from..self.rows.len()).chain(0..from).find(|at| self.is_hit(*at)).unwrap_or(from)

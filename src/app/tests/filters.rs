@@ -73,10 +73,39 @@ fn a_filtered_forest_is_sorted_by_its_roots() {
 }
 
 #[test]
+fn who_has_typed_a_filter_has_its_first_row_selected() {
+    for (keys, pid) in [
+        ("7/who:prisma !idle<enter>", Some(4980)),
+        ("2/pid:4470<enter>", Some(4470)),
+        ("2jj/pid:4312<enter>", Some(4312)),
+        // What was selected and passes stays selected.
+        ("2/who:prisma !idle<enter>n/who:prisma<enter>", Some(4981)),
+        ("7/who:nobody<enter>", None),
+    ] {
+        let mut app = app(sample::incident(0.0));
+        drive(&mut app, keys);
+        assert_eq!(selected_pid(&app), pid, "{keys}");
+    }
+    // Also where what was selected has gone.
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "7jj");
+    let mut without = sample::incident(1.0);
+    without.backends.retain(|backend| backend.pid != 4977);
+    without.locks.retain(|lock| lock.pid != Some(4977));
+    arrive(&mut app, without.view());
+    assert_eq!(selected_pid(&app), None);
+    drive(&mut app, "/<enter>");
+    assert_eq!(selected_pid(&app), None, "who types no filter means none of its rows");
+    drive(&mut app, "/who:prisma<enter>");
+    assert_eq!(selected_pid(&app), Some(4980));
+    assert!(drive(&mut app, "<enter>").is_empty() && !app.pages.is_empty(), "and Enter opens it");
+}
+
+#[test]
 fn n_goes_from_match_to_match_and_round_the_end() {
     let mut app = app(sample::incident(0.0));
     for (keys, pid) in [
-        ("2/who:prisma !idle<enter>n", 4980),
+        ("2/who:prisma !idle<enter>", 4980),
         ("n", 4981),
         ("n", 4980),
         ("N", 4981),

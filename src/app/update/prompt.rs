@@ -7,6 +7,7 @@ use crate::app::filter::{Columns, Filter};
 use crate::app::keymap;
 use crate::app::message::Update;
 use crate::app::page::{Prompt, Typing};
+use crate::app::pane::PaneState;
 use crate::app::panes::Pane;
 use crate::keys::{Code, Key};
 
@@ -87,9 +88,13 @@ impl App {
             self.set_filter(prompt.pane, &prompt.before);
         }
         match prompt.error {
-            Some(error) if keep => self.say(error),
-            _ => Update::redraw(),
+            Some(error) if keep => return self.say(error),
+            None if keep => {
+                self.with_pane(prompt.pane, PaneState::select_hit);
+            }
+            _ => {}
         }
+        Update::redraw()
     }
 
     /// Filters a table; says what is wrong with the text.
