@@ -30,6 +30,24 @@ const SIGNS: [(&str, &str); 14] = [
     ("(crit)", "a finding of before the connection was lost"),
 ];
 
+/// Signs of the header while what was is shown.
+const PAST: [(&str, &str); 4] = [
+    ("13:47 ··▂▅! 14:02", "how many waited, from the first look that is kept to the last"),
+    ("▲ 631 of 900", "the look that is shown, and how many there are"),
+    (
+        "!  x  a  ~",
+        "on that line: somebody began to block others; a deadlock or a circle; an action; no answer",
+    ),
+    ("PAST 4m29s", "the look of so long ago, at the time beside it; Esc is back to now"),
+];
+
+/// The same in a recording, which has no now.
+const RECORDING: [(&str, &str); 3] = [
+    ("STANDS ×1", "it stands still at the time beside it; p plays it as fast as it was"),
+    ("PLAYS ×4", "it plays four times as fast as it was"),
+    ("[replay]", "a recording: no server is asked, and nothing can act"),
+];
+
 const WORDS: [(&str, &str); 14] = [
     ("root", "blocks somebody and waits for nobody: what to look at first"),
     ("blocks 17", "17 sessions wait behind it, directly or through others"),
@@ -55,10 +73,21 @@ pub fn lines(app: &App, width: usize) -> Vec<Line> {
     lines.extend(role(app));
     lines.extend(columns(app));
     lines.push(heading("Signs"));
-    lines.extend(SIGNS.map(|(sign, meaning)| entry(sign, meaning, Tone::Warning)));
+    lines.extend(signs(app).map(|(sign, meaning)| entry(sign, meaning, Tone::Warning)));
     lines.push(heading("Words"));
     lines.extend(WORDS.map(|(word, meaning)| entry(word, meaning, Tone::Warning)));
     lines.into_iter().flat_map(|line| wrapped(line, width)).collect()
+}
+
+/// The signs that there can be: nothing is live in a recording, and without a history there is no past.
+fn signs(app: &App) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_recording = app.replay.is_some();
+    let always = SIGNS.into_iter().filter(move |(sign, _)| !(is_recording && sign.starts_with("LIVE")));
+    let recording = RECORDING.into_iter().filter(move |_| is_recording);
+    let has_past = app.settings.history;
+    let past =
+        PAST.into_iter().filter(move |(sign, _)| has_past && !(is_recording && sign.starts_with("PAST")));
+    recording.chain(past).chain(always)
 }
 
 fn heading(text: &str) -> Line {
@@ -75,6 +104,7 @@ fn keys(app: &App) -> Vec<Line> {
     let mut group = "";
     let read_only = app.settings.read_only;
     for binding in BINDINGS.iter().filter(|binding| !(read_only && binding.action.acts())) {
+        let binding = if app.replay.is_some() { binding.in_recording() } else { *binding };
         if binding.group != group {
             group = binding.group;
             lines.push(heading(group));
@@ -127,6 +157,12 @@ fn connection(app: &App) -> Vec<Line> {
         }
     };
     let entry = |word, text: &str| entry(word, text.to_owned(), Tone::Warning);
+    if app.replay.is_some() {
+        return vec![
+            heading("This recording"),
+            entry("server", &format!("{place}, PostgreSQL {version}, {role}, as it was at this look")),
+        ];
+    }
     vec![
         heading("This connection"),
         entry("server", &format!("{place}, PostgreSQL {version}, {role}")),
@@ -142,11 +178,18 @@ fn role(app: &App) -> Vec<Line> {
     else {
         return Vec::new();
     };
+    let sees = if server.sees_all { "all sessions" } else { "its own sessions; pg_read_all_stats shows all" };
+    let user = crate::text::one_line(&server.user).into_owned();
+    if app.replay.is_some() {
+        let saw = if server.sees_all {
+            "all sessions"
+        } else {
+            "its own sessions alone: pg_read_all_stats shows all"
+        };
+        return vec![entry("recorded as", format!("{user}, who saw {saw}"), Tone::Warning)];
+    }
     let mut lines = vec![heading("This role")];
     if app.settings.read_only {
-        let sees =
-            if server.sees_all { "all sessions" } else { "its own sessions; pg_read_all_stats shows all" };
-        let user = crate::text::one_line(&server.user).into_owned();
         lines.push(entry(&user, format!("sees {sees}"), Tone::Warning));
         lines.push(entry(
             "read-only",
@@ -162,7 +205,6 @@ fn role(app: &App) -> Vec<Line> {
         lines.push(entry("recovers", tables, Tone::Warning));
         return lines;
     }
-    let user = crate::text::one_line(&server.user).into_owned();
     let sees = if server.sees_all {
         "sees the activity of all roles".to_owned()
     } else {

@@ -247,6 +247,7 @@ fn keys(app: &App, actions: &[Action]) -> Line {
         let (Some(key), Some(binding)) = (app.settings.keymap.key(*action), keymap::binding(*action)) else {
             continue;
         };
+        let binding = if app.replay.is_some() { binding.in_recording() } else { *binding };
         line.push(if line.spans.is_empty() { "" } else { "  " }, Tone::Plain);
         line.push(key.to_string(), Tone::Key);
         line.push(format!(" {}", binding.short), Tone::Plain);

@@ -60,7 +60,8 @@ fn name(app: &App, server: Option<&Server>, room: usize) -> String {
     if let Some(note) = &app.settings.note {
         name = format!("{name} [{note}]");
     }
-    if app.settings.read_only {
+    // A recording says so already.
+    if app.settings.read_only && app.replay.is_none() {
         name = format!("{name} [read-only]");
     }
     name

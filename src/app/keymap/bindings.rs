@@ -217,6 +217,26 @@ const TIME_AND_PROGRAM: &[Binding] = &[
     row(Action::Quit, "quit", &["q", "ctrl-c", "f10"], "quit", "quit", "Program"),
 ];
 
+impl Binding {
+    /// The row of the table where a recording is shown: there is no now in it, and nothing is asked anew.
+    #[must_use]
+    pub fn in_recording(self) -> Self {
+        let (short, help) = match self.action {
+            Action::LookBack => (self.short, "the look before this one"),
+            Action::GoToTime => (
+                self.short,
+                "to a time: 14:02, 14:02:31, -90s or -5m before the end, worst (where most waited); nothing is the end",
+            ),
+            Action::Pause => ("play, stop", "play it, and stop"),
+            Action::Faster => (self.short, "play twice as fast, up to 64 times as fast as it was"),
+            Action::Slower => (self.short, "play half as fast, down to a quarter"),
+            Action::Refresh => ("draw", "draw anew"),
+            _ => (self.short, self.help),
+        };
+        Self { short, help, ..self }
+    }
+}
+
 /// The row of the table for an action.
 #[must_use]
 pub fn binding(action: Action) -> Option<&'static Binding> {

@@ -207,7 +207,7 @@ fn a_recording_is_played_and_nothing_acts_in_it() {
     assert_eq!(drive(&mut app, "["), [Effect::Go { from: 42, step: Step::Looks(-1) }]);
     answer(&mut app, Some(look(40)));
     assert_eq!(drive(&mut app, "K"), []);
-    assert!(app.notice.as_ref().unwrap().text.starts_with("read-only: K"));
+    assert_eq!(app.notice.as_ref().unwrap().text, "this is a recording: K (terminate) does nothing here");
     drive(&mut app, "<esc>");
     assert_eq!((time(&app), app.past.is_some()), (40, true), "there is no now to go back to");
     assert_eq!(
@@ -216,4 +216,51 @@ fn a_recording_is_played_and_nothing_acts_in_it() {
     );
     answer(&mut app, None);
     assert_eq!(app.notice.as_ref().unwrap().text, "the recording ends here");
+}
+
+#[test]
+fn the_help_is_that_of_a_recording() {
+    let text = |app: &App| {
+        let lines = crate::app::help::lines(app, 200).into_iter();
+        lines
+            .map(|line| line.spans.iter().map(|span| &*span.text).collect::<String>().trim().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let has = |lines: &[String], wanted: &str| lines.iter().any(|line| line.contains(wanted));
+    let live = text(&keeping());
+    for wanted in
+        ["LIVE 1s", "PAST 4m29s", "hold the screen still", "Esc is back to now", "TLS", "▲ 631 of 900"]
+    {
+        assert!(has(&live, wanted), "{wanted}");
+    }
+    assert!(!has(&live, "STANDS"));
+    let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);
+    app.replay_at(None);
+    answer(&mut app, Some(look(40)));
+    let recording = text(&app);
+    for wanted in [
+        "STANDS ×1",
+        "PLAYS ×4",
+        "p                play it, and stop",
+        "+ =              play twice as fast",
+        "-                play half as fast",
+        "nothing is the end",
+        "somebody began to block others",
+        "This recording",
+        "recorded as",
+    ] {
+        assert!(has(&recording, wanted), "{wanted} is not in {recording:#?}");
+    }
+    for unwanted in [
+        "LIVE 1s",
+        "PAST",
+        "back to now",
+        "refresh",
+        "Act: each asks first",
+        "This connection",
+        "This role",
+        "TLS",
+    ] {
+        assert!(!has(&recording, unwanted), "{unwanted} is in {recording:#?}");
+    }
 }

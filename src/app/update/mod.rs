@@ -203,7 +203,8 @@ impl App {
         let action = self.settings.keymap.action(key);
         if let Some(would) = self.settings.keymap.unbound(key) {
             let does = keymap::binding(would).map_or("", |binding| binding.short);
-            return self.say(format!("read-only: {key} ({does}) does nothing here"));
+            let why = if self.replay.is_some() { "this is a recording" } else { "read-only" };
+            return self.say(format!("{why}: {key} ({does}) does nothing here"));
         }
         if !self.pages.is_empty() {
             return self.page_key(action);

@@ -90,7 +90,7 @@ async fn a_recording_is_shown_when_the_server_is_gone() {
     screen.keys("]");
     screen.shows("▲ 2 of");
     screen.keys("K");
-    screen.shows("read-only: K (terminate) does nothing here");
+    screen.shows("this is a recording: K (terminate) does nothing here");
     screen.keys("{");
     screen.shows("▲ 1 of");
     screen.keys("p");
