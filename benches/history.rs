@@ -1,4 +1,5 @@
-//! What the history of the dashboard costs: bytes a look, processor time to keep one, and how long a step and a jump take.
+//! What the history of the dashboard costs: bytes a look, processor time to copy what was known (`past`), to count who makes others wait
+//! (`blame`) and to keep it (`keep`), all of that together (`all`), and how long a step and a jump take.
 //!
 //! A quarter of an hour at a look a second, of made-up servers: of each size a busy one, where a fifth of the sessions did something since
 //! the look before, and a quiet one, where a hundredth did. `LOCKTOP_LOOKS` (900) makes it shorter. Times are processor time of the
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use locktop::feed::digest::Digest;
 use locktop::feed::history::{Limits, Store};
+use locktop::feed::recount::Recount;
 use locktop::model::backend::{Backend, State};
 use locktop::model::lock::{Lock, LockMode, LockTag, LockType, VirtualTransaction};
 use locktop::model::lock_name::LockNames;
@@ -152,8 +154,20 @@ fn main() {
     let looks = std::env::var("LOCKTOP_LOOKS").ok().and_then(|looks| looks.parse().ok()).unwrap_or(900);
     println!("{looks} looks; milliseconds of processor time");
     println!(
-        "{:>22} {:>8} {:>8} {:>9} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
-        "sessions/locks", "MB", "KB/look", "of JSON", "past", "keep", "p99", "step", "p99", "jump", "p99"
+        "{:>22} {:>8} {:>8} {:>9} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7}",
+        "sessions/locks",
+        "MB",
+        "KB/look",
+        "of JSON",
+        "past",
+        "blame",
+        "keep",
+        "all",
+        "p99",
+        "step",
+        "p99",
+        "jump",
+        "p99"
     );
     for (sessions, locks) in [(500, 2_000), (1_000, 10_000)] {
         for (what, percent) in [("busy", 20), ("quiet", 1)] {
@@ -166,15 +180,21 @@ fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
     let limits = Limits { length: Duration::from_secs(86_400), memory: 4 << 30 };
     let mut store = Store::new(limits, TargetId(0), Thresholds::default());
     let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
-    let (mut keep, mut pasts, mut json) = (Vec::new(), Vec::new(), 0);
+    let mut recount = Recount::new(1.0);
+    let (mut keep, mut pasts, mut blames, mut all, mut json) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), 0);
     let mut past = digest.past();
     for second in 0..looks {
         let view = digest.snapshot_taken(made.look(f64::from(second), percent));
         let (next, copied) = timed(|| digest.past());
         let look = digest.look(std::mem::replace(&mut past, next));
         let ((), kept) = timed(|| store.keep(&look));
+        // The digest has counted already, and so does this: it is the same work.
+        let (_, counted) = timed(|| recount.count(&view));
         pasts.push(copied);
+        blames.push(counted);
         keep.push(kept);
+        all.push(copied + counted + kept);
         if second % 100 == 0 {
             json += locktop::wire::json::to_string(&view).unwrap().unwrap().len();
         }
@@ -197,13 +217,15 @@ fn run(name: &str, mut made: Made, percent: u64, looks: u32) {
     let each = bytes as f64 / f64::from(looks);
     let of_json = each / (json as f64 / f64::from(looks.div_ceil(100)));
     println!(
-        "{name:>22} {:8.2} {:8.2} {:9.4} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2}",
+        "{name:>22} {:8.2} {:8.2} {:9.4} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2} {:7.2}",
         bytes as f64 / 1e6,
         each / 1e3,
         of_json,
         percentile(&mut pasts, 50),
+        percentile(&mut blames, 50),
         percentile(&mut keep, 50),
-        percentile(&mut keep, 99),
+        percentile(&mut all, 50),
+        percentile(&mut all, 99),
         percentile(&mut steps, 50),
         percentile(&mut steps, 99),
         percentile(&mut jumps, 50),

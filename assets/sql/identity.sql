@@ -21,4 +21,6 @@ SELECT pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
        (SELECT pg_catalog.string_agg(reset_val, ',' ORDER BY name COLLATE "C")
           FROM pg_catalog.pg_settings
          WHERE name IN ('client_connection_check_interval', 'tcp_keepalives_count', 'tcp_keepalives_idle',
-                        'tcp_keepalives_interval'))
+                        'tcp_keepalives_interval')),
+       pg_catalog.current_setting('deadlock_timeout'),
+       pg_catalog.current_setting('log_lock_waits')::pg_catalog.bool

@@ -179,6 +179,8 @@ fn server(connections: usize) -> Server {
         replay: locktop::model::snapshot::Replay::default(),
         keepalives: locktop::model::snapshot::Keepalives::default(),
         query_size: 1024,
+        deadlock_timeout: Some(1.0),
+        log_lock_waits: Some(true),
         orphan_grace: None,
         sees_all: true,
     }

@@ -62,7 +62,7 @@ const WORDS: [(&str, &str); 14] = [
     ("no end", "a lease without a term: it stays until somebody ends it"),
     ("lost", "a queue item that is being worked on by the table, while its session is gone"),
     ("pending", "a queue item that waits for a worker; resting: after a failure, until it is due again"),
-    ("settling", "a queue item whose session has just gone: lost once the grace is over"),
+    ("settling", "a task or queue item whose session has just gone: orphan, or lost, once the grace is over"),
 ];
 
 /// The whole text, as it is drawn at this width: whoever scrolls counts these lines.

@@ -347,7 +347,7 @@ impl Digest {
 fn counted(counter: Option<&mut Counter>, before: &Arc<Blame>, scene: blame::Scene<'_>) -> Arc<Blame> {
     let Some(tick) = counter.and_then(|counter| counter.look(scene)) else { return Arc::clone(before) };
     let mut blame = Blame::clone(before);
-    blame.add(Arc::new(tick));
+    blame.look(tick, scene.graph);
     Arc::new(blame)
 }
 

@@ -34,7 +34,7 @@ impl Recount {
             })
         });
         if let Some(tick) = tick {
-            Arc::make_mut(&mut self.counted).add(Arc::new(tick));
+            Arc::make_mut(&mut self.counted).look(tick, &view.graph);
         }
         Arc::clone(&self.counted)
     }

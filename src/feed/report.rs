@@ -1,5 +1,8 @@
 //! From a part of a recording to what a report has to say.
 
+mod settings;
+mod tasks;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,16 +15,19 @@ use super::record::redact::Redaction;
 use super::recount::Recount;
 use super::replay::Recording;
 use crate::model::Timestamp;
-use crate::model::blame::{Blame, Episode, Span, Window};
+use crate::model::blame::{Before, Blame, Window};
 use crate::model::event::{Event, Kind};
 use crate::model::finding::Severity;
-use crate::model::lock::LockMode;
+use crate::model::past::KeptLook;
 use crate::model::snapshot::Server;
 use crate::model::timeline::Trouble;
 use crate::model::view::{TargetId, View};
-use crate::text::{duration, one_line, one_line_prefix};
-use crate::wire::report::{Column, Hole, Mark, Report, Setting, Worst};
+use crate::model::wait_graph::Party;
+use crate::model::why::why;
+use crate::text::one_line;
+use crate::wire::report::{Column, Hole, Mark, Report, Why, Worst};
 use crate::wire::table;
+use tasks::Tasks;
 
 /// Columns of the time line.
 const COLUMNS: usize = 240;
@@ -32,14 +38,11 @@ const MARKS: usize = 1_000;
 /// Looks that are missing between two, from which on that is told.
 const MISSING: f64 = 3.0;
 
+/// Waits of the worst moment of which is told why they wait.
+const WHY: usize = 8;
+
 /// Seconds that are shown before an episode and after it.
 const AROUND: i64 = 30;
-
-/// Seconds after which a transaction that does nothing and blocks others should end.
-const IDLE: f64 = 40.0;
-
-/// Seconds for which a change of a table should wait.
-const PATIENCE: f64 = 2.0;
 
 /// The looks during which there was an episode, and some around them; none where there was no such episode. Of several runs of a
 /// recorder the last counts that had one of that number.
@@ -112,26 +115,42 @@ pub fn of(
         report.program = one_line(&about.program).into_owned();
         report.redaction.clone_from(&about.redaction);
     }
+    let view = |recording: &mut Recording, place: usize| view_of(recording, place, redaction);
+    let mut tasks = Tasks::default();
+    let at_first = view(recording, places.start);
+    if let Some(view) = &at_first {
+        tasks.begin(view);
+    }
     let (mut reader, mut window, mut seen) = (Reader::default(), Window::default(), FxHashSet::default());
     for (place, moment) in places.clone().zip(&moments) {
         let Ok((counted, events)) = reader.read(recording, place) else {
             report.damaged += 1;
+            if let Some(column) = column_of(&mut report, moment.at) {
+                column.is_damaged = true;
+            }
             continue;
         };
         window.take(&counted);
         if let Some(column) = column_of(&mut report, moment.at) {
             let roots = counted.last.costs.iter().filter(|cost| cost.sums.most > 0).count();
+            column.is_known = true;
             column.waiting = column.waiting.max(moment.waiting);
             column.roots = column.roots.max(u32::try_from(roots).unwrap_or(u32::MAX));
         }
         for event in events {
             if event.seen >= first.at && event.seen <= last.at && seen.insert((event.number, event.seen)) {
-                note(&mut report, &redaction.event(event));
+                let event = redaction.event(event);
+                tasks.event(&event);
+                note(&mut report, &event);
             }
         }
     }
+    report.tasks = tasks.end(view(recording, places.end.saturating_sub(1)).as_deref());
+    report.actions.sort_by_key(|action| action.at);
     report.is_counted_anew = reader.anew.is_some();
     report.blame = redaction.apply_to_blame(&window.blame());
+    report.blame.before = at_first.map(|view| Before::of(&view.graph, first.at)).unwrap_or_default();
+    fill(&mut report.columns, &report.holes);
     let most =
         moments.iter().zip(places).max_by_key(|(moment, place)| (moment.waiting, std::cmp::Reverse(*place)));
     if let Some((moment, place)) = most {
@@ -152,6 +171,18 @@ fn column_of(report: &mut Report, at: Timestamp) -> Option<&mut Column> {
     report.columns.get_mut(place.saturating_sub(1))
 }
 
+/// Looks do not come as evenly as columns: what has none is as it was at the look before, unless nobody looked or nothing can be read.
+fn fill(columns: &mut [Column], holes: &[Hole]) {
+    let mut before = Column::default();
+    for column in columns {
+        let is_hole = holes.iter().any(|hole| hole.from < column.at && column.at < hole.to);
+        if !column.is_known && !column.is_damaged && !is_hole && before.is_known {
+            (column.waiting, column.roots, column.is_known) = (before.waiting, before.roots, true);
+        }
+        before = *column;
+    }
+}
+
 /// Times in which nobody looked.
 fn holes(looks: &[Timestamp], refresh: f64) -> Vec<Hole> {
     let pairs = looks.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?)));
@@ -162,11 +193,17 @@ fn holes(looks: &[Timestamp], refresh: f64) -> Vec<Hole> {
 
 /// Puts an event where it belongs.
 fn note(report: &mut Report, event: &Event) {
+    if event.kind == Kind::Deadlock && !event.more.is_empty() {
+        report.victims.push((event.at, event.more.trim_start_matches("; ").to_owned()));
+    }
     let trouble = Trouble::of(event.kind);
     let sign = trouble.map_or('·', Trouble::sign);
     let mark = Mark { at: event.at, sign, text: event.text() };
     match event.kind {
-        Kind::ActionAsked | Kind::ActionResult => report.actions.push(mark.clone()),
+        // What others did is seen where it changes a table.
+        Kind::ActionAsked | Kind::ActionResult | Kind::TaskRecovered | Kind::TaskSwitched => {
+            report.actions.push(mark.clone());
+        }
         Kind::SectionStale => report.stale.push(mark.clone()),
         _ => {}
     }
@@ -192,6 +229,13 @@ fn rank(sign: char) -> Option<Trouble> {
     all.into_iter().find(|trouble| trouble.sign() == sign)
 }
 
+/// A look with what is left out of it.
+fn view_of(recording: &mut Recording, place: usize, redaction: Redaction) -> Option<Arc<View>> {
+    let mut kept: KeptLook = recording.read(place).ok()?;
+    redaction.apply_to_kept(&mut kept);
+    Some(Digest::view_of(kept, TargetId::default(), &recording.thresholds()))
+}
+
 /// What the look says at which most waited: the chain, what was wrong, the server, and what would have helped.
 fn look(
     report: &mut Report,
@@ -199,9 +243,7 @@ fn look(
     (place, waiting): (usize, u32),
     redaction: Redaction,
 ) {
-    let Ok(mut kept) = recording.read(place) else { return };
-    redaction.apply_to_kept(&mut kept);
-    let view = Digest::view_of(kept, TargetId::default(), &recording.thresholds());
+    let Some(view) = view_of(recording, place, redaction) else { return };
     let Some(snapshot) = view.snapshot.as_deref() else { return };
     if let Some(server) = snapshot.server() {
         report.server = server_words(server);
@@ -217,76 +259,44 @@ fn look(
             waiting,
             chain: table::chains(&view, None).unwrap_or_default(),
             findings: findings.map(line).collect(),
+            why: in_words(&view),
         });
     }
-    report.settings = settings(report, &view);
+    report.settings = settings::settings(report, &view);
+}
+
+/// Why those wait behind whom the most others stand: of each queue the first.
+fn in_words(view: &View) -> Vec<Why> {
+    let nodes = view.graph.tree.nodes.iter();
+    let mut firsts: Vec<(usize, usize, u32, Party)> = nodes
+        .filter_map(|node| {
+            let (queue, place) = node.waits?;
+            Some((queue, place, node.below, node.party))
+        })
+        .collect();
+    firsts.sort_by_key(|(queue, place, ..)| (*queue, *place));
+    firsts.dedup_by_key(|(queue, ..)| *queue);
+    firsts.sort_by_key(|(_, _, below, _)| std::cmp::Reverse(*below));
+    let said = firsts.into_iter().take(WHY).map(|(.., party)| Why {
+        who: one_line(&who(view, party)).into_owned(),
+        said: why(view, party).iter().map(|sentence| one_line(sentence).into_owned()).collect(),
+    });
+    said.filter(|why| !why.said.is_empty()).collect()
+}
+
+/// `4410 deploy@ci`
+fn who(view: &View, party: Party) -> String {
+    let backend = view.snapshot.as_deref().and_then(|snapshot| view.index.backend(snapshot, party.pid()));
+    match backend.map(crate::model::words::who).filter(|who| !who.is_empty()) {
+        Some(who) => format!("{} {who}", party.pid()),
+        None => party.pid().to_string(),
+    }
 }
 
 /// `PostgreSQL 17.2 primary`
 fn server_words(server: &Server) -> String {
     let role = if server.in_recovery { "standby" } else { "primary" };
     format!("PostgreSQL {} {role}, database {}", one_line(&server.version), one_line(&server.database))
-}
-
-/// What would have helped, and only that.
-fn settings(report: &Report, view: &View) -> Vec<Setting> {
-    let mut found = Vec::new();
-    let episodes = report.blame.episodes_in(Span::All);
-    let idle = |episode: &&Episode| {
-        episode.keys.iter().any(|key| &*key.doing == "idle in xact") && episode.length() > IDLE
-    };
-    if let Some(worst) = episodes.filter(idle).max_by(|a, b| a.sums.seconds.total_cmp(&b.sums.seconds)) {
-        let limit = if worst.length() > 3.0 * IDLE { "1min" } else { "30s" };
-        let advice = format!(
-            "{} did nothing in its transaction and blocked others for {}; with '{limit}' for its role the server would have ended it by itself",
-            worst.pid,
-            duration(worst.length()),
-        );
-        found.push(Setting { name: "idle_in_transaction_session_timeout", value: None, advice });
-    }
-    found.extend(lock_timeout(view));
-    let Some(server) = view.snapshot.as_deref().and_then(|snapshot| snapshot.server()) else { return found };
-    if u64::from(server.connections) * 10 >= u64::from(server.max_connections) * 9 {
-        let advice = format!(
-            "{} were in use at the worst moment: sessions that wait take connections; a pooler, or lock_timeout, keeps some free",
-            server.connections
-        );
-        let value = Some(server.max_connections.to_string());
-        found.push(Setting { name: "max_connections", value, advice });
-    }
-    let statements = report.blame.table.episodes.iter().flat_map(|episode| &episode.ran);
-    let kept = usize::try_from(server.query_size).unwrap_or(usize::MAX).saturating_sub(1);
-    // Longer ones are cut here.
-    if kept > 0 && kept < 500 && statements.into_iter().any(|ran| ran.statement.len() >= kept) {
-        found.push(Setting {
-            name: "track_activity_query_size",
-            value: Some(server.query_size.to_string()),
-            advice: "statements were cut by the server; it takes a restart to keep more of them".to_owned(),
-        });
-    }
-    found
-}
-
-/// Somebody who waits for a whole table stands in the way of others.
-fn lock_timeout(view: &View) -> Option<Setting> {
-    let (graph, snapshot) = (&view.graph, view.snapshot.as_deref()?);
-    let wide = graph.tree.nodes.iter().filter_map(|node| {
-        let (queue, at) = node.waits?;
-        let waiter = graph.queues.get(queue)?.waiters.get(at)?;
-        let since = waiter.wait_start?;
-        let seconds = (snapshot.taken_at - since).as_seconds_f64();
-        let is_wide = waiter.mode == LockMode::AccessExclusive && node.below > 0 && seconds > PATIENCE;
-        is_wide.then_some((waiter.pid, node.below, seconds))
-    });
-    let (pid, below, seconds) = wide.max_by_key(|(_, below, _)| *below)?;
-    let backend = view.index.backend(snapshot, pid);
-    let query = backend.and_then(|backend| backend.query.as_deref()).unwrap_or_default();
-    let advice = format!(
-        "{pid} waited {} for AccessExclusive ({}), and {below} behind it; with '2s' and another try it would have let them pass",
-        duration(seconds),
-        one_line_prefix(query, 80),
-    );
-    Some(Setting { name: "lock_timeout", value: None, advice })
 }
 
 #[cfg(test)]

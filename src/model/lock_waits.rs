@@ -180,6 +180,9 @@ impl Seen<'_> {
         // A clock that was set back takes nothing away.
         let length = (self.now - self.start).as_seconds_f64().max(counted.unwrap_or_default()).max(0.0);
         let tag = contended(self.awaited);
+        if tag.relation.is_some() && !places.contains_key(&tag) {
+            take_over(waits, places, (tag, &name()));
+        }
         let at = *places.entry(tag).or_insert(waits.locks.len());
         if at >= waits.locks.len() {
             waits.locks.push(self.first(tag, name()));
@@ -214,6 +217,19 @@ impl Seen<'_> {
             first: self.start,
             last: self.now,
         }
+    }
+}
+
+/// A table that was dropped and made anew has another number: to people it is the one that nobody waits for any more.
+fn take_over(waits: &mut LockWaits, places: &mut FxHashMap<LockTag, usize>, (tag, name): (LockTag, &Text)) {
+    let kind = |tag: &LockTag| (tag.locktype, tag.database);
+    let is_old = |lock: &WaitedLock| lock.waiting == 0 && lock.name == *name && kind(&lock.tag) == kind(&tag);
+    if let Some(at) = waits.locks.iter().position(is_old)
+        && let Some(lock) = waits.locks.get_mut(at)
+    {
+        places.remove(&lock.tag);
+        lock.tag = tag;
+        places.insert(tag, at);
     }
 }
 
@@ -282,6 +298,28 @@ mod tests {
         assert_eq!(numbers(&over), [(2, 2.0, 1.5, 0)], "nobody waits any more, and what was counted stays");
         assert_eq!(numbers(&looked(&mut counter, 9.0, tag, &[0.25])), [(3, 2.25, 1.5, 1)], "another wait");
         assert_eq!(looked(&mut counter, 9.0, tag, &[]).since, Some(at(0.0)));
+    }
+
+    #[test]
+    fn a_table_that_was_made_anew_is_one_line() {
+        let mut counter = WaitCounter::default();
+        let mut look = |now: f64, oid: u32, name: &'static str, waits: &[f64]| {
+            let mut builder = Builder { now, relations: vec![(oid, name)], ..Builder::default() };
+            builder.session(100, "app@web", State::IdleInTransaction, 60.0, "SELECT 1");
+            builder.lock(100, relation(oid), LockMode::AccessExclusive, None);
+            for (pid, wait) in (1..).zip(waits) {
+                builder.session(pid, "app@web", State::Active, *wait, "SELECT 2");
+                builder.lock(pid, relation(oid), LockMode::AccessShare, Some(*wait));
+            }
+            let view = builder.view();
+            counter.look(view.snapshot.as_ref().unwrap(), &view.graph, &view.index, &LockNames::default())
+        };
+        look(1.0, 5, "accounts", &[1.0]);
+        look(2.0, 5, "accounts", &[]);
+        look(3.0, 6, "orders", &[0.5]);
+        let waits = look(4.0, 7, "accounts", &[0.5]);
+        assert_eq!(numbers(&waits), [(2, 1.5, 1.0, 1), (1, 0.5, 0.5, 0)]);
+        assert!(waits.get(&relation(7)).is_some() && waits.get(&relation(5)).is_none());
     }
 
     #[test]

@@ -181,6 +181,10 @@ pub struct Server {
     pub keepalives: Keepalives,
     /// `track_activity_query_size`, bytes: a query of at least this length minus one was cut by the server.
     pub query_size: u32,
+    /// `deadlock_timeout` in seconds, as a session of ours has it; none where it was not read.
+    pub deadlock_timeout: Option<f64>,
+    /// `log_lock_waits`: the server's log has the waits that are longer than that.
+    pub log_lock_waits: Option<bool>,
     /// `locktop.orphan_grace` of the database or role, in seconds; none where it is not set, or is no interval.
     pub orphan_grace: Option<f64>,
     /// Whether the role sees other roles' activity (`pg_read_all_stats`).

@@ -153,6 +153,8 @@ fn server() -> Server {
         replay: crate::model::snapshot::Replay::default(),
         keepalives: crate::model::snapshot::Keepalives::default(),
         query_size: 1024,
+        deadlock_timeout: Some(1.0),
+        log_lock_waits: Some(true),
         orphan_grace: None,
         sees_all: true,
     }

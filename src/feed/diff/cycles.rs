@@ -4,7 +4,8 @@ use rustc_hash::FxHashMap;
 
 use super::{Change, seconds};
 use crate::model::Timestamp;
-use crate::model::event::{Draft, Kind, Length};
+use crate::model::backend::State;
+use crate::model::event::{Draft, Kind, Length, harmless};
 use crate::model::finding::{Severity, Subject, parties_text};
 use crate::model::wait_graph::Party;
 use crate::text::count;
@@ -12,9 +13,14 @@ use crate::text::count;
 /// The cycles of the last look, and since when each is known.
 #[derive(Debug, Default)]
 pub(super) struct Cycles {
-    cycles: FxHashMap<Vec<Party>, (u64, Timestamp)>,
+    known: FxHashMap<Vec<Party>, (u64, Timestamp)>,
     looks: u64,
+    /// Those of cycles that are over, with whoever lost its transaction: the server counts a deadlock later than it breaks it.
+    victims: Vec<(Vec<Party>, Party)>,
 }
+
+/// Cycles that are over and may be counted yet.
+const OVER: usize = 100;
 
 impl Cycles {
     pub(super) fn look(&mut self, change: &Change<'_>) -> Vec<Draft> {
@@ -24,7 +30,7 @@ impl Cycles {
         for cycle in &change.after.graph.cycles {
             let mut parties = cycle.clone();
             parties.sort_unstable();
-            let known = self.cycles.entry(parties).or_insert_with(|| {
+            let known = self.known.entry(parties).or_insert_with(|| {
                 drafts.push(draft(
                     change,
                     cycle,
@@ -36,30 +42,62 @@ impl Cycles {
             });
             known.0 = look;
         }
-        let mut gone: Vec<_> = self.cycles.extract_if(|_, (seen, _)| *seen != look).collect();
+        let mut gone: Vec<_> = self.known.extract_if(|_, (seen, _)| *seen != look).collect();
         gone.sort_unstable();
         for (parties, (_, since)) in gone {
             let words = "no longer waited for each other";
             let draft = draft(change, &parties, Kind::CycleEnded, Severity::Info, words);
-            drafts.push(Draft { length: Some(Length::AtLeast(seconds(since, change.now()))), ..draft });
+            let victim = victim(change, &parties);
+            let more = victim.map(|victim| format!(": {} lost its transaction", parties_text(&[victim])));
+            let length = Some(Length::AtLeast(seconds(since, change.now())));
+            drafts.push(Draft { length, more: harmless(&more.unwrap_or_default()), ..draft });
+            self.victims.extend(victim.map(|victim| (parties, victim)));
+            self.victims.drain(..self.victims.len().saturating_sub(OVER));
         }
         drafts
     }
+
+    /// The count rose since the snapshot before.
+    pub(super) fn deadlocks(&self, change: &Change<'_>) -> Option<Draft> {
+        let (rise, victims) = change.deadlocks.counted_at(change.now())?;
+        let deadlocks =
+            if rise == 1 { "a deadlock".to_owned() } else { format!("{} deadlocks", count(rise)) };
+        let who =
+            victims.map_or_else(|| ", whose parties no look saw".to_owned(), |victims| victims.words(rise));
+        let victim = victims.filter(|_| rise == 1).and_then(|victims| {
+            let mut parties = victims.parties.clone();
+            parties.sort_unstable();
+            self.victims.iter().rev().find(|(of, _)| *of == parties)
+        });
+        let more = victim.map(|(_, victim)| format!("; the victim was {}", parties_text(&[*victim])));
+        let subject = victims.and_then(|victims| victims.parties.first()).map(|party| change.subject(*party));
+        let text = format!("the server broke {deadlocks}{who}");
+        let draft = Draft::new(change.now(), Kind::Deadlock, Severity::Warning, text);
+        let more = harmless(&more.unwrap_or_default());
+        Some(Draft { subject: subject.or(Some(Subject::Server)), more, ..draft })
+    }
+}
+
+/// Who of those that waited for each other has lost its transaction while the others kept theirs; none where that is not to be seen.
+fn victim(change: &Change<'_>, parties: &[Party]) -> Option<Party> {
+    let before = change.before?;
+    let has_lost = |party: Party| {
+        let Party::Backend(pid) = party else { return Some(false) };
+        let had = before.index.backend(before.snapshot, pid)?;
+        let has = change.backend(pid).filter(|has| has.backend_start == had.backend_start);
+        let is_same = has.is_some_and(|has| {
+            has.state != Some(State::IdleInTransactionAborted) && has.xact_start == had.xact_start
+        });
+        Some(!is_same)
+    };
+    let lost: Option<Vec<bool>> = parties.iter().map(|party| has_lost(*party)).collect();
+    let mut victims = parties.iter().zip(lost?).filter(|(_, lost)| *lost);
+    let (victim, _) = victims.next()?;
+    victims.next().is_none().then_some(*victim)
 }
 
 fn draft(change: &Change<'_>, parties: &[Party], kind: Kind, severity: Severity, words: &str) -> Draft {
     let subject = parties.first().map(|party| change.subject(*party));
     let text = format!("{} {words}", parties_text(parties));
     Draft { subject, ..Draft::new(change.now(), kind, severity, text) }
-}
-
-/// The count rose since the snapshot before.
-pub(super) fn deadlocks(change: &Change<'_>) -> Option<Draft> {
-    let (rise, victims) = change.deadlocks.counted_at(change.now())?;
-    let deadlocks = if rise == 1 { "a deadlock".to_owned() } else { format!("{} deadlocks", count(rise)) };
-    let who = victims.map_or_else(|| ", whose parties no look saw".to_owned(), |victims| victims.words(rise));
-    let subject = victims.and_then(|victims| victims.parties.first()).map(|party| change.subject(*party));
-    let text = format!("the server broke {deadlocks}{who}");
-    let draft = Draft::new(change.now(), Kind::Deadlock, Severity::Warning, text);
-    Some(Draft { subject: subject.or(Some(Subject::Server)), ..draft })
 }

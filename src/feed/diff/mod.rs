@@ -127,7 +127,7 @@ impl Diff {
             drafts.extend(self.waits.look(change));
             drafts.extend(self.cycles.look(change));
         }
-        drafts.extend(cycles::deadlocks(change));
+        drafts.extend(self.cycles.deadlocks(change));
         drafts.extend(tasks::look(change));
         drafts.extend(leases::look(change));
         drafts.extend(items::look(change));

@@ -206,6 +206,35 @@ fn a_cycle_and_the_deadlock_it_was() {
     assert_eq!(texts, ["deadlock: the server broke 2 deadlocks, whose parties no look saw"]);
 }
 
+#[test]
+fn the_victim_of_a_deadlock_is_named_where_looks_show_it() {
+    let circle = |now| {
+        let mut b = cycle(now);
+        b.backends.iter_mut().for_each(|backend| backend.xact_start = Some(at(0.0)));
+        b
+    };
+    let broken = |change: fn(&mut Builder)| {
+        let mut story = Story::of(empty(0.0));
+        story.saw(counted(circle(1.0), 3));
+        let mut b = circle(2.0);
+        b.locks.retain(|lock| lock.wait_start.is_none());
+        change(&mut b);
+        // It is counted a look after it was broken.
+        let mut texts = told(&story.saw(counted(b, 3)));
+        texts.extend(told(&story.saw(counted(empty(3.0), 4))));
+        texts
+    };
+    let aborted = broken(|b| b.backends[0].state = Some(State::IdleInTransactionAborted));
+    let over = "cycle over: 21 and 22 no longer waited for each other: 21 lost its transaction";
+    assert!(aborted.contains(&over.to_owned()), "{aborted:?}");
+    assert!(aborted.iter().any(|text| text.ends_with("; the victim was 21")), "{aborted:?}");
+    let gone = broken(|b| b.backends.retain(|backend| backend.pid != 22));
+    assert!(gone.iter().any(|text| text.ends_with("; the victim was 22")), "{gone:?}");
+    let both = broken(|b| b.backends.iter_mut().for_each(|backend| backend.xact_start = None));
+    assert!(both.iter().any(|text| text.starts_with("deadlock")), "{both:?}");
+    assert!(!both.iter().any(|text| text.contains("victim") || text.contains("lost its")), "{both:?}");
+}
+
 fn tasks(now: f64, change: impl FnOnce(&mut Builder)) -> Builder {
     let mut b = empty(now);
     b.task(1, "sync", "sql", 600.0, -900.0);

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::cause::{Cause, awaited, backend_of, causes, key, row_behind, who};
 use super::costs::{Costs, Sum, Wait};
 use super::statements::Statements;
-use super::{Begun, Cost, Ended, Ending, Key, Ran, Tick};
+use super::{Begun, Cost, Ended, Ending, GONE, Key, Ran, Tick};
 use crate::model::backend::{Backend, BackendId, State};
 use crate::model::event::harmless;
 use crate::model::finding::Deadlocks;
@@ -62,6 +62,8 @@ struct Open {
     told: Option<Timestamp>,
     /// What was done to one of those who wait for each other.
     note: Option<Text>,
+    /// What the first look showed at which nobody waited behind it any more.
+    left: Text,
 }
 
 /// Looks, and says what each adds.
@@ -213,7 +215,10 @@ impl Counter {
             lock: Text::clone(&key.lock),
             at: begin,
         });
-        self.open.insert(identity, Open { number, begin, look: looks, state, key, told: None, note: None });
+        self.open.insert(
+            identity,
+            Open { number, begin, look: looks, state, key, told: None, note: None, left: Text::default() },
+        );
         number
     }
 
@@ -231,6 +236,9 @@ impl Counter {
             if let Some(sum) = sums.get(&open.number) {
                 let key = Arc::clone(&open.key);
                 tick.costs.push(Cost { episode: open.number, key, sums: sum.sums(seconds) });
+            }
+            if looks - open.look == 1 {
+                open.left = left(scene, identity);
             }
             if looks - open.look > GAP {
                 let (ending, note) = ending(scene, &self.acted, identity, open);
@@ -276,12 +284,42 @@ fn ending(scene: Scene<'_>, acted: &[(BackendId, Text)], identity: &Identity, op
     if victims.any(|victims| is_part(&victims.parties)) {
         return (Ending::Deadlock, Text::default());
     }
-    let is_there = match identity.cause {
+    (Ending::Itself, Text::clone(&open.left))
+}
+
+/// What is to be seen of somebody who blocks nobody any more; empty where that is nothing.
+fn left(scene: Scene<'_>, identity: &Identity) -> Text {
+    let words = match identity.cause {
         Cause::Root(Party::Backend(pid)) => {
             let backend = scene.index.backend(scene.snapshot, pid);
-            backend.is_some_and(|backend| backend.backend_start == identity.backend_start)
+            match backend.filter(|backend| backend.backend_start == identity.backend_start) {
+                None => GONE,
+                // A lock of the session's, which no transaction gives back.
+                Some(_) if identity.xact_start.is_none() => "",
+                Some(backend) if backend.xact_start == identity.xact_start => {
+                    "nobody waited any more, and its transaction went on"
+                }
+                Some(backend) => end_of_transaction(backend),
+            }
         }
-        _ => true,
+        Cause::Root(Party::Prepared(xact)) if scene.index.prepared(scene.snapshot, xact).is_none() => {
+            "it was committed or rolled back"
+        }
+        _ => "",
     };
-    (Ending::Itself, if is_there { "" } else { "its session is gone" }.into())
+    words.into()
+}
+
+/// How the transaction ended that a session had: the server keeps the last statement of who is idle now.
+fn end_of_transaction(backend: &Backend) -> &'static str {
+    let last = backend.query.as_deref().filter(|_| backend.state == Some(State::Idle)).unwrap_or_default();
+    let last = last.trim_end().trim_end_matches(';').trim();
+    let is = |words: &[&str]| words.iter().any(|word| last.eq_ignore_ascii_case(word));
+    if is(&["COMMIT", "END", "COMMIT TRANSACTION", "COMMIT WORK", "END TRANSACTION"]) {
+        "its transaction ended with COMMIT"
+    } else if is(&["ROLLBACK", "ABORT", "ROLLBACK TRANSACTION", "ROLLBACK WORK"]) {
+        "its transaction ended with ROLLBACK"
+    } else {
+        "its transaction ended"
+    }
 }

@@ -5,6 +5,7 @@
 //! may be off is in [`Sums::standard_error`]. [`Counter`] says what each look adds ([`Tick`]), and [`Blame`] is the sum of that. So
 //! a look that was kept needs no graph to go on counting.
 
+mod before;
 mod by;
 mod cause;
 mod costs;
@@ -18,6 +19,7 @@ mod window;
 
 use std::sync::Arc;
 
+pub use before::Before;
 pub use by::{Group, Row, Span};
 pub use counter::{Counter, Scene};
 pub(crate) use table::{EPISODES, KEYS, MINUTES};
@@ -25,6 +27,7 @@ pub use table::{KeyCost, Table, Trail};
 pub use tick::{Begun, Cost, Ended, Ran, Tick};
 pub use window::Window;
 
+use super::wait_graph::WaitGraph;
 use super::{Text, Timestamp};
 
 /// What one is blamed by: sessions that have all of it in common are one line. Each is a harmless line, and empty where it is not known.
@@ -98,6 +101,9 @@ impl Sums {
     }
 }
 
+/// The note of an episode whose session was gone at its end.
+pub const GONE: &str = "its session is gone";
+
 /// How the blocking of an episode ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Ending {
@@ -155,7 +161,7 @@ pub struct Episode {
     pub sums: Sums,
     /// How it ended.
     pub ending: Ending,
-    /// What was done to it, in a harmless line; mostly empty.
+    /// What was done to it, or was seen of it at its end, in a harmless line; it may be empty.
     pub note: Text,
     /// The statements that were seen in its transaction, oldest first.
     pub ran: Vec<Ran>,
@@ -180,6 +186,8 @@ pub struct Blame {
     pub until: Option<Timestamp>,
     /// Seconds between looks that were not counted: nobody looked for longer than twice the usual time.
     pub missing: f64,
+    /// Who waited already at the first of them.
+    pub before: Before,
     /// What the last look added.
     pub last: Arc<Tick>,
     /// The sums.
@@ -187,6 +195,14 @@ pub struct Blame {
 }
 
 impl Blame {
+    /// Takes in what a look adds, and of the first one who waited already.
+    pub fn look(&mut self, tick: Tick, graph: &WaitGraph) {
+        if self.since.is_none() {
+            self.before = Before::of(graph, tick.at);
+        }
+        self.add(Arc::new(tick));
+    }
+
     /// Takes in what a look adds.
     pub fn add(&mut self, tick: Arc<Tick>) {
         self.looks = self.looks.saturating_add(1);

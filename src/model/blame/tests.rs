@@ -38,7 +38,7 @@ impl Looks {
         let scene =
             Scene { snapshot, graph: &graph, index: &index, names: &names, deadlocks: &self.deadlocks };
         if let Some(tick) = self.counter.look(scene) {
-            self.blame.add(Arc::new(tick));
+            self.blame.look(tick, &graph);
         }
         &self.blame
     }
@@ -193,6 +193,63 @@ fn an_episode_says_how_it_ended() {
     assert!(ends.contains(&(141, Ending::Action)) && ends.contains(&(142, Ending::Itself)), "{ends:?}");
     let noted = looks.blame.table.episodes.iter().find(|one| one.pid == 141).unwrap();
     assert!(noted.note.starts_with("terminate 141") && !noted.note.contains('\u{1b}'));
+}
+
+/// Somebody waits behind a transaction for three looks; after that it is so.
+fn left(after: impl Fn(&mut Builder)) -> (Ending, String) {
+    let mut looks = Looks::default();
+    for second in 0..9 {
+        let mut builder = Builder { now: f64::from(second), ..Builder::default() };
+        let waited = builder.now + 5.0;
+        if second < 3 {
+            builder.session(50, "app@billing", State::IdleInTransaction, waited, "UPDATE t SET a = 1");
+            builder.lock(50, relation(1), LockMode::AccessExclusive, None);
+            builder.session(51, "app@web", State::Active, waited, "SELECT 1");
+            builder.lock(51, relation(1), LockMode::AccessShare, Some(waited));
+        } else if second == 3 {
+            after(&mut builder);
+        }
+        looks.look(builder);
+    }
+    let episode = &looks.blame.table.episodes[0];
+    (episode.ending, episode.note.to_string())
+}
+
+#[test]
+fn of_a_transaction_is_said_how_it_ended_as_far_as_it_is_seen() {
+    let ended = |state, query: &'static str| {
+        let (ending, note) = left(|builder| {
+            builder.session(50, "app@billing", state, 0.5, query);
+        });
+        assert_eq!(ending, Ending::Itself);
+        note
+    };
+    assert_eq!(ended(State::Idle, "commit ;"), "its transaction ended with COMMIT");
+    assert_eq!(ended(State::Idle, "ROLLBACK"), "its transaction ended with ROLLBACK");
+    assert_eq!(ended(State::Idle, "ROLLBACK TO SAVEPOINT a"), "its transaction ended");
+    assert_eq!(ended(State::Idle, "SELECT 1"), "its transaction ended");
+    assert_eq!(ended(State::Active, "COMMIT"), "its transaction ended", "it is of the next");
+    let (_, gone) = left(|_| {});
+    assert_eq!(gone, GONE);
+    let (_, goes_on) = left(|builder| {
+        builder.session(50, "app@billing", State::IdleInTransaction, 8.0, "UPDATE t SET a = 1");
+    });
+    assert_eq!(goes_on, "nobody waited any more, and its transaction went on");
+}
+
+#[test]
+fn what_was_waited_before_the_first_look_is_said_and_in_no_sum() {
+    let mut looks = Looks::default();
+    let blame = looks.waits(0.0, &[(1, 41, -250.0), (2, 41, -3.0)]);
+    let before = Before { sessions: 2, longest: Some(250.0), seconds: 253.0 };
+    assert_eq!((blame.before, blame.total(Span::All).seconds), (before, 0.0));
+    let blame = looks.waits(1.0, &[(1, 41, -250.0), (2, 41, -3.0), (3, 41, 0.5)]);
+    assert_eq!((blame.before, blame.total(Span::All).seconds), (before, 3.0));
+    assert_eq!(
+        before.words().unwrap(),
+        "2 sessions already waited when this began, the longest for 4m10s, 4m13s together; that is not in the sum"
+    );
+    assert_eq!(Before::default().words(), None);
 }
 
 /// Sessions wait for each other for three looks; then somebody ends one of them, or the server does.

@@ -20,6 +20,7 @@ pub(crate) struct Blame<'a> {
     since: Option<Time>,
     until: Option<Time>,
     not_seen: f64,
+    before: Before,
     seconds: f64,
     standard_error: f64,
     waits: u64,
@@ -27,6 +28,14 @@ pub(crate) struct Blame<'a> {
     by_root_omitted: u64,
     episodes: Vec<Episode<'a>>,
     episodes_omitted: u64,
+}
+
+/// Who waited already at the first look.
+#[derive(Debug, Serialize)]
+struct Before {
+    sessions: u32,
+    longest: Option<f64>,
+    seconds: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -72,6 +81,10 @@ struct Statement<'a> {
     statement: &'a str,
 }
 
+fn before(before: blame::Before) -> Before {
+    Before { sessions: before.sessions, longest: before.longest, seconds: before.seconds }
+}
+
 /// None where there was one look, between which and another nothing could be waited.
 pub(crate) fn blame(blame: &blame::Blame) -> Option<Blame<'_>> {
     let (since, until) = blame.since.zip(blame.until).filter(|_| blame.looks > 1)?;
@@ -94,6 +107,7 @@ pub(crate) fn blame(blame: &blame::Blame) -> Option<Blame<'_>> {
         since: Some(Time(since)),
         until: Some(Time(until)),
         not_seen: blame.missing,
+        before: before(blame.before),
         seconds: total.seconds,
         standard_error: total.standard_error(),
         waits: total.waits,

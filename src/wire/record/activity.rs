@@ -168,6 +168,8 @@ columns! {
         20 orphan_grace: Option<f64>,
         21 sees_all: bool,
         22 tls: Tls,
+        23 deadlock_timeout: Option<f64>,
+        24 log_lock_waits: Option<bool>,
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::cell::{codes, column, columns, lists, rows};
 use super::strings::{Decoded, Strings};
 use crate::model::blame::{
-    Begun, Blame, Cost, EPISODES, Ended, Ending, Episode, KEYS, Key, KeyCost, MINUTES, Ran, Sums, Table,
-    Tick, Trail,
+    Before, Begun, Blame, Cost, EPISODES, Ended, Ending, Episode, KEYS, Key, KeyCost, MINUTES, Ran, Sums,
+    Table, Tick, Trail,
 };
 use crate::model::{Text, Timestamp};
 use crate::text::one_line;
@@ -84,6 +84,9 @@ columns! {
         7 other_keys: u64,
         8 forgotten: u64,
         9 forgotten_seconds: f64,
+        10 before_sessions: u32,
+        11 before_longest: Option<f64>,
+        12 before_seconds: f64,
     }
     /// Episodes that begin.
     Beguns of Begun {
@@ -165,6 +168,9 @@ pub(super) struct BlameHead {
     other_keys: u64,
     forgotten: u64,
     forgotten_seconds: f64,
+    before_sessions: u32,
+    before_longest: Option<f64>,
+    before_seconds: f64,
 }
 
 /// A cost with the number of its key.
@@ -289,6 +295,9 @@ pub(super) fn of_table(blame: &Blame, strings: &mut Strings) -> BlameTable {
         other_keys: table.other_keys,
         forgotten: table.forgotten.0,
         forgotten_seconds: table.forgotten.1,
+        before_sessions: blame.before.sessions,
+        before_longest: blame.before.longest,
+        before_seconds: blame.before.seconds,
     };
     BlameTable {
         head: column(&[head], strings),
@@ -339,6 +348,11 @@ pub(super) fn table(kept: &BlameTable, strings: &Decoded) -> Blame {
         since: head.since,
         until: head.until,
         missing: head.missing,
+        before: Before {
+            sessions: head.before_sessions,
+            longest: head.before_longest,
+            seconds: head.before_seconds,
+        },
         last: Arc::default(),
         table: Arc::new(table),
     }

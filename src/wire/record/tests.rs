@@ -218,6 +218,8 @@ impl Dice {
                 check: self.u32(),
             },
             query_size: self.u32(),
+            deadlock_timeout: self.maybe(Self::f64),
+            log_lock_waits: self.maybe(Self::bool),
             orphan_grace: self.maybe(Self::f64),
             sees_all: self.bool(),
         }

@@ -1,8 +1,10 @@
 //! The words of a report, before they are HTML or Markdown: each is one harmless line.
 
-use super::{Hole, Mark, Report, Style};
+use chrono::TimeDelta;
+
+use super::{AT_END, Hole, Mark, Report, Style, TaskTrouble};
 use crate::model::Timestamp;
-use crate::model::blame::{Ending, Episode, Group, Span, Sums};
+use crate::model::blame::{Ending, Episode, GONE, Group, Span, Sums};
 use crate::text::{self, count, duration, one_line_prefix};
 
 /// Columns of a text that are told.
@@ -13,6 +15,9 @@ const CHAIN: (usize, usize) = (6, 20);
 
 /// Episodes whose statements are told.
 const RAN: usize = 3;
+
+/// Seconds after which a deadlock is counted at the latest.
+const COUNTED: i64 = 60;
 
 /// Marks for each row that is listed.
 const MARKS: usize = 10;
@@ -48,6 +53,11 @@ pub(super) enum Block {
     Text(Vec<String>),
 }
 
+/// Several sentences.
+fn fit_all(text: &str) -> String {
+    one_line_prefix(text, 4 * LONG).into_owned()
+}
+
 fn fit(text: &str) -> String {
     one_line_prefix(text, LONG).into_owned()
 }
@@ -77,6 +87,7 @@ pub(super) fn of(report: &Report, style: Style) -> Content<'_> {
     part("Episodes", episodes(report, style));
     part("The worst moment", worst(report, style));
     part("What the roots ran before", ran(report, style));
+    part("Tasks", tasks(report, style));
     part("What was done", actions(report, style));
     part("Settings that matter", settings(report));
     part("What is not known", unknown(report, style));
@@ -103,7 +114,10 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
     let total = report.blame.total(Span::All);
     let Some(worst) = ranked(report).into_iter().next() else {
         let seen = if total.waits > 0 { "hardly anybody" } else { "nobody" };
-        return vec![format!("In {} looks {seen} was seen waiting for a lock.", count(report.looks as u64))];
+        let first = format!("In {} looks {seen} was seen waiting for a lock.", count(report.looks as u64));
+        return std::iter::once(first)
+            .chain(report.blame.before.words().map(|words| format!("{words}.")))
+            .collect();
     };
     let was = worst.keys.last().map(|key| key.words()).filter(|words| !words.is_empty());
     let was = was.map(|words| format!(" ({})", fit(&words))).unwrap_or_default();
@@ -127,6 +141,7 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
         count(total.waits),
         share(&worst.sums)
     );
+    let before = report.blame.before.words().map(|words| format!("{words}."));
     // Who connects anew each time is one root all the same.
     let rows = report.blame.by(Group::Root, Span::All);
     let often = rows.first().filter(|row| row.episodes > 1 && row.sums.seconds > worst.sums.seconds);
@@ -140,18 +155,30 @@ fn headline(report: &Report, style: Style) -> Vec<String> {
             share(&row.sums)
         )
     });
-    often.into_iter().chain([first, all]).collect()
+    often.into_iter().chain([first, all]).chain(before).collect()
 }
 
 fn ended(report: &Report, episode: &Episode) -> String {
     match episode.ending {
-        Ending::Itself if episode.note.is_empty() => "it ended by itself".to_owned(),
-        Ending::Itself => format!("{}, and nothing is on record", fit(&episode.note)),
-        Ending::Deadlock => "the server broke a deadlock".to_owned(),
-        Ending::Action => fit(&episode.note),
+        Ending::Itself if episode.note.is_empty() => {
+            "its transaction ended, or nobody waited any more".to_owned()
+        }
+        Ending::Itself if &*episode.note == GONE => format!("{GONE}, and nothing is on record"),
+        Ending::Itself | Ending::Action => fit(&episode.note),
+        Ending::Deadlock => match victim(report, episode) {
+            Some(victim) => format!("the server broke a deadlock; {}", fit(victim)),
+            None => "the server broke a deadlock".to_owned(),
+        },
         Ending::GoesOn if report.blame.goes_on(episode) => "it went on at the end".to_owned(),
         Ending::GoesOn => "nobody waited any more at the end".to_owned(),
     }
+}
+
+/// Whom the server chose: it counts a deadlock a while after it has broken it.
+fn victim<'a>(report: &'a Report, episode: &Episode) -> Option<&'a str> {
+    let counted = episode.begin..=episode.last + TimeDelta::seconds(COUNTED);
+    let (_, victim) = report.victims.iter().find(|(at, _)| counted.contains(at))?;
+    Some(victim)
 }
 
 fn line(report: &Report, style: Style) -> Vec<Block> {
@@ -224,6 +251,15 @@ fn roots(report: &Report, style: Style) -> Vec<Block> {
         let left = rows.len() - style.top;
         blocks.push(Block::Paragraph(format!("{left} others cost {} together.", duration(rest))));
     }
+    let each: u64 = rows.iter().map(|row| row.sums.waits).sum();
+    if each > total.waits {
+        let about = format!(
+            "The waits of all roots are {}, and more than the {} that there were: who waits behind several roots, or behind one after the other, counts for each of them.",
+            count(each),
+            count(total.waits)
+        );
+        blocks.push(Block::Paragraph(about));
+    }
     blocks.push(Block::Paragraph(
         "Cost is session time: each look adds the time since the look before for everybody who waits, split evenly among the roots he \
          waits behind. ± are two standard errors: in 19 of 20 cases the truth is within."
@@ -284,7 +320,27 @@ fn worst(report: &Report, style: Style) -> Vec<Block> {
     }
     blocks.push(Block::Paragraph("Who waited for whom:".to_owned()));
     blocks.push(Block::Text(lines));
+    let why =
+        worst.why.iter().take(style.top).map(|why| fit_all(&format!("{}: {}", why.who, why.said.join(" "))));
+    let why: Vec<String> = why.collect();
+    if !why.is_empty() {
+        blocks.push(Block::Paragraph("Why, of each lock the first who waited:".to_owned()));
+        blocks.push(Block::List(why));
+    }
     blocks
+}
+
+/// `14:02:31 nightly report was orphaned on worker-7: its session is gone; was recovered by ops at 14:03:00`
+fn tasks(report: &Report, style: Style) -> Vec<Block> {
+    let line = |task: &TaskTrouble| {
+        let ended = task.ended.as_ref().map(|(at, how)| {
+            let when = if how.ends_with(AT_END) { String::new() } else { format!(" ({})", time(style, *at)) };
+            format!("; {}{when}", fit(how))
+        });
+        format!("{} {}{}", time(style, task.at), fit(&task.text), ended.unwrap_or_default())
+    };
+    let lines = listed(&report.tasks, MARKS * style.top, line);
+    if lines.is_empty() { Vec::new() } else { vec![Block::List(lines)] }
 }
 
 fn ran(report: &Report, style: Style) -> Vec<Block> {
@@ -313,8 +369,9 @@ fn actions(report: &Report, style: Style) -> Vec<Block> {
                 .to_owned(),
         )];
     }
-    let lines = report.actions.iter().take(MARKS * style.top);
-    vec![Block::List(lines.map(|mark| format!("{} {}", time(style, mark.at), fit(&mark.text))).collect())]
+    let line = |mark: &Mark| format!("{} {}", time(style, mark.at), fit(&mark.text));
+    let about = "What another locktop or psql ended, cancelled or unlocked is not seen in it; that a task was recovered or switched is, whoever did it.";
+    vec![Block::List(listed(&report.actions, MARKS * style.top, line)), Block::Paragraph(about.to_owned())]
 }
 
 fn settings(report: &Report) -> Vec<Block> {

@@ -12,7 +12,7 @@ const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:68em;mar
 h1{font-size:1.3em}h2{font-size:1.1em;margin-top:2em;border-bottom:1px solid #d0d7de}\
 table{border-collapse:collapse;width:100%}td,th{padding:.25em .6em;text-align:left;vertical-align:top;border-bottom:1px solid #eaeef2;overflow-wrap:anywhere}\
 .n{text-align:right;white-space:nowrap}pre{overflow-x:auto;background:#f6f8fa;padding:.8em;font-size:13px}\
-svg{width:100%;height:auto}.w{fill:#d4a72c}.r{fill:#cf222e}.a{stroke:#8c959f}.s{fill:#cf222e;font-size:12px}svg text{font-size:12px}\
+svg{width:100%;height:auto}.u{fill:#8c959f;opacity:.25}.w{fill:#d4a72c}.r{fill:#cf222e}.a{stroke:#8c959f}.s{fill:#cf222e;font-size:12px}svg text{font-size:12px}\
 .h{font-size:1.1em}ul{overflow-wrap:anywhere}\
 @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}h2{border-color:#30363d}td,th{border-color:#21262d}pre{background:#161b22}svg text{fill:#e6edf3}}";
 

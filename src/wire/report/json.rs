@@ -26,6 +26,7 @@ struct Document<'a> {
     marks: Vec<Event<'a>>,
     blame: Option<blame::Blame<'a>>,
     worst: Option<Worst<'a>>,
+    tasks: Vec<Task<'a>>,
     actions: Vec<Event<'a>>,
     settings: Vec<Setting<'a>>,
     holes: Vec<Between>,
@@ -37,8 +38,8 @@ struct Document<'a> {
 #[derive(Serialize)]
 struct Column {
     at: String,
-    waiting: u32,
-    roots: u32,
+    waiting: Option<u32>,
+    roots: Option<u32>,
     sign: Option<char>,
 }
 
@@ -61,6 +62,21 @@ struct Worst<'a> {
     waiting: u32,
     chain: &'a [String],
     findings: &'a [String],
+    why: Vec<Why<'a>>,
+}
+
+#[derive(Serialize)]
+struct Why<'a> {
+    who: &'a str,
+    said: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Task<'a> {
+    at: String,
+    text: &'a str,
+    ended_at: Option<String>,
+    ended: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -84,8 +100,8 @@ pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
     let columns = report.columns.iter();
     let columns = columns.map(|column| Column {
         at: time(column.at),
-        waiting: column.waiting,
-        roots: column.roots,
+        waiting: column.is_known.then_some(column.waiting),
+        roots: column.is_known.then_some(column.roots),
         sign: column.sign,
     });
     let worst = report.worst.as_ref().map(|worst| Worst {
@@ -93,6 +109,13 @@ pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
         waiting: worst.waiting,
         chain: &worst.chain,
         findings: &worst.findings,
+        why: worst.why.iter().map(|why| Why { who: &why.who, said: &why.said }).collect(),
+    });
+    let tasks = report.tasks.iter().map(|task| Task {
+        at: time(task.at),
+        text: &task.text,
+        ended_at: task.ended.as_ref().map(|(at, _)| time(*at)),
+        ended: task.ended.as_ref().map(|(_, how)| how.as_str()),
     });
     let settings = report.settings.iter().map(|setting| Setting {
         name: setting.name,
@@ -113,6 +136,7 @@ pub fn to_string(report: &Report) -> Result<String, serde_json::Error> {
         marks: report.marks.iter().map(Event::from).collect(),
         blame: blame::blame(&report.blame),
         worst,
+        tasks: tasks.collect(),
         actions: report.actions.iter().map(Event::from).collect(),
         settings: settings.collect(),
         holes: report.holes.iter().map(|hole| Between { from: time(hole.from), to: time(hole.to) }).collect(),

@@ -47,6 +47,10 @@ pub struct Report {
     pub worst: Option<Worst>,
     /// What was done, and what came of it.
     pub actions: Vec<Mark>,
+    /// Tasks and items of queues that something was wrong with.
+    pub tasks: Vec<TaskTrouble>,
+    /// Whom the server chose to break deadlocks, in words, and when that was counted.
+    pub victims: Vec<(Timestamp, String)>,
     /// Settings that mattered.
     pub settings: Vec<Setting>,
     /// Times in which nobody looked.
@@ -58,6 +62,9 @@ pub struct Report {
     /// The recording has no costs, and they were counted from its looks.
     pub is_counted_anew: bool,
 }
+
+/// How it ended that had not ended: as the last look has it.
+pub(crate) const AT_END: &str = " at the end";
 
 /// A time in which nobody looked.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,6 +86,10 @@ pub struct Column {
     pub roots: u32,
     /// The worst that happened in it.
     pub sign: Option<char>,
+    /// How many waited in it is known.
+    pub is_known: bool,
+    /// It has a look that cannot be read.
+    pub is_damaged: bool,
 }
 
 /// Something that happened.
@@ -103,6 +114,28 @@ pub struct Worst {
     pub chain: Vec<String>,
     /// What was wrong.
     pub findings: Vec<String>,
+    /// Why those waited behind whom the most others stood.
+    pub why: Vec<Why>,
+}
+
+/// Why somebody waited.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// Who.
+    pub who: String,
+    /// A sentence each.
+    pub said: Vec<String>,
+}
+
+/// A task, or an item of a queue, that something was wrong with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TaskTrouble {
+    /// When that began, or was seen first.
+    pub at: Timestamp,
+    /// What it was and what was wrong, in a line.
+    pub text: String,
+    /// When and how it ended; none where it is an end itself, or that is not known.
+    pub ended: Option<(Timestamp, String)>,
 }
 
 /// A setting of the server that mattered.

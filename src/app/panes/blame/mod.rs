@@ -160,6 +160,12 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if blame.missing >= 1.0 {
         facts.push((format!("{} not seen", text::duration(blame.missing)), Tone::Past));
     }
+    // Of a span that begins later it says nothing.
+    if shown.span.first_minute(blame).is_none() && blame.before.sessions > 0 {
+        let longest = blame.before.longest.map(|longest| format!(" ≤ {}", text::duration(longest)));
+        let longest = longest.unwrap_or_default();
+        facts.push((format!("{} waited before{longest}", blame.before.sessions), Tone::Past));
+    }
     facts
 }
 

@@ -1,0 +1,124 @@
+//! Settings that would have helped, and only those.
+
+use crate::model::blame::{Ending, Episode, Key, Span};
+use crate::model::lock::LockMode;
+use crate::model::snapshot::Server;
+use crate::model::view::View;
+use crate::text::{count, duration, one_line_prefix};
+use crate::wire::report::{Report, Setting};
+
+/// Seconds after which a transaction that does nothing and blocks others should end.
+const IDLE: f64 = 40.0;
+
+/// Seconds for which a change of a table should wait.
+const PATIENCE: f64 = 2.0;
+
+/// Seconds after which the server looks for a deadlock as it is installed.
+const USUAL: f64 = 1.0;
+
+/// What would have helped, and only that.
+pub(super) fn settings(report: &Report, view: &View) -> Vec<Setting> {
+    let mut found = Vec::new();
+    let episodes = report.blame.episodes_in(Span::All);
+    let idle = |episode: &&Episode| {
+        episode.keys.iter().any(|key| &*key.doing == "idle in xact") && episode.length() > IDLE
+    };
+    if let Some(worst) = episodes.filter(idle).max_by(|a, b| a.sums.seconds.total_cmp(&b.sums.seconds)) {
+        let limit = if worst.length() > 3.0 * IDLE { "1min" } else { "30s" };
+        let advice = format!(
+            "{} did nothing in its transaction and blocked others for {}; with '{limit}' for its role the server would have ended it by itself",
+            worst.pid,
+            duration(worst.length()),
+        );
+        found.push(Setting { name: "idle_in_transaction_session_timeout", value: None, advice });
+    }
+    found.extend(lock_timeout(view));
+    let Some(server) = view.snapshot.as_deref().and_then(|snapshot| snapshot.server()) else { return found };
+    found.extend(deadlock_timeout(report, server));
+    found.extend(log_lock_waits(report, server));
+    if u64::from(server.connections) * 10 >= u64::from(server.max_connections) * 9 {
+        let advice = format!(
+            "{} were in use at the worst moment: sessions that wait take connections; a pooler, or lock_timeout, keeps some free",
+            server.connections
+        );
+        let value = Some(server.max_connections.to_string());
+        found.push(Setting { name: "max_connections", value, advice });
+    }
+    let statements = report.blame.table.episodes.iter().flat_map(|episode| &episode.ran);
+    let kept = usize::try_from(server.query_size).unwrap_or(usize::MAX).saturating_sub(1);
+    // Longer ones are cut here.
+    if kept > 0 && kept < 500 && statements.into_iter().any(|ran| ran.statement.len() >= kept) {
+        found.push(Setting {
+            name: "track_activity_query_size",
+            value: Some(server.query_size.to_string()),
+            advice: "statements were cut by the server; it takes a restart to keep more of them".to_owned(),
+        });
+    }
+    found
+}
+
+/// Somebody who waits for a whole table stands in the way of others.
+fn lock_timeout(view: &View) -> Option<Setting> {
+    let (graph, snapshot) = (&view.graph, view.snapshot.as_deref()?);
+    let wide = graph.tree.nodes.iter().filter_map(|node| {
+        let (queue, at) = node.waits?;
+        let waiter = graph.queues.get(queue)?.waiters.get(at)?;
+        let since = waiter.wait_start?;
+        let seconds = (snapshot.taken_at - since).as_seconds_f64();
+        let is_wide = waiter.mode == LockMode::AccessExclusive && node.below > 0 && seconds > PATIENCE;
+        is_wide.then_some((waiter.pid, node.below, seconds))
+    });
+    let (pid, below, seconds) = wide.max_by_key(|(_, below, _)| *below)?;
+    let backend = view.index.backend(snapshot, pid);
+    let query = backend.and_then(|backend| backend.query.as_deref()).unwrap_or_default();
+    let advice = format!(
+        "{pid} waited {} for AccessExclusive ({}), and {below} behind it; with '2s' and another try it would have let them pass",
+        duration(seconds),
+        one_line_prefix(query, 80),
+    );
+    Some(Setting { name: "lock_timeout", value: None, advice })
+}
+
+/// Who waits in a circle, or for autovacuum, waits that long for the server to do something about it.
+fn deadlock_timeout(report: &Report, server: &Server) -> Option<Setting> {
+    let timeout = server.deadlock_timeout.filter(|timeout| *timeout > USUAL)?;
+    let episodes = || report.blame.episodes_in(Span::All).filter(|episode| episode.length() > USUAL);
+    let is_circle = |episode: &Episode| {
+        episode.ending == Ending::Deadlock
+            || episode.keys.iter().any(|key| &*key.doing == "sessions that wait for each other")
+    };
+    // What prevents wraparound does not give way.
+    let is_vacuum = |episode: &Episode| {
+        let vacuums = |key: &Key| {
+            &*key.doing == "autovacuum worker" && !key.statement.contains("to prevent wraparound")
+        };
+        episode.keys.iter().any(|key| vacuums(key))
+    };
+    let what = if episodes().any(is_circle) {
+        "sessions that waited for each other did so for longer than they had to: with '1s' the server would have broken the deadlock earlier"
+    } else if episodes().any(is_vacuum) {
+        "autovacuum gives way only after that: with '1s' it would have earlier"
+    } else {
+        return None;
+    };
+    Some(Setting { name: "deadlock_timeout", value: Some(duration(timeout)), advice: what.to_owned() })
+}
+
+/// The server's log would have had what looks only saw a part of.
+fn log_lock_waits(report: &Report, server: &Server) -> Option<Setting> {
+    if server.log_lock_waits != Some(false) {
+        return None;
+    }
+    let timeout = server.deadlock_timeout.unwrap_or(USUAL);
+    let waits = report.blame.total(Span::All).waits;
+    let is_long = |episode: &Episode| episode.length() > timeout;
+    if !report.blame.episodes_in(Span::All).any(is_long) {
+        return None;
+    }
+    let advice = format!(
+        "{} waits were seen; with 'on' the server's log names each that is longer than deadlock_timeout ({}), with its statement and who had the lock",
+        count(waits),
+        duration(timeout)
+    );
+    Some(Setting { name: "log_lock_waits", value: Some("off".to_owned()), advice })
+}

@@ -1,0 +1,132 @@
+//! Tasks and items of queues that something was wrong with, and how that ended.
+
+use rustc_hash::FxHashMap;
+
+use crate::model::event::{Event, Kind};
+use crate::model::finding::{Severity, Subject};
+use crate::model::task::{TaskId, TaskState};
+use crate::model::view::View;
+use crate::text::one_line;
+use crate::wire::report::{AT_END, TaskTrouble};
+
+/// So many are kept.
+const KEPT: usize = 1_000;
+
+/// What is not over yet, of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wrong {
+    /// It runs in the log: it is over when its execution is.
+    Runs,
+    /// It does not run: it is over when it does.
+    Waits,
+    /// Its key is held.
+    Leaks,
+}
+
+impl Wrong {
+    fn of(kind: Kind) -> Option<Self> {
+        Some(match kind {
+            Kind::TaskOrphaned | Kind::TaskSlow => Self::Runs,
+            Kind::TaskOverdue => Self::Waits,
+            Kind::TaskLeaked => Self::Leaks,
+            _ => return None,
+        })
+    }
+
+    fn of_state(state: TaskState) -> Option<Self> {
+        Some(match state {
+            TaskState::Orphan | TaskState::MaybeOrphan | TaskState::Slow | TaskState::MaybeSlow => Self::Runs,
+            TaskState::Overdue | TaskState::Failed => Self::Waits,
+            TaskState::Leaked => Self::Leaks,
+            _ => return None,
+        })
+    }
+
+    /// Whether an event is the end of it.
+    fn ends_with(self, kind: Kind) -> bool {
+        match self {
+            Self::Runs => matches!(kind, Kind::TaskEnded | Kind::TaskRecovered),
+            Self::Waits => matches!(kind, Kind::TaskStarted | Kind::TaskEnded),
+            Self::Leaks => false,
+        }
+    }
+}
+
+/// Goes along the events.
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    rows: Vec<TaskTrouble>,
+    /// What is not over, by its row.
+    open: FxHashMap<TaskId, Vec<(Wrong, usize)>>,
+}
+
+impl Tasks {
+    /// What was wrong already at the first look.
+    pub(super) fn begin(&mut self, view: &View) {
+        let Some(snapshot) = view.snapshot.as_deref() else { return };
+        for row in &view.tasks.rows {
+            let Some(wrong) = Wrong::of_state(row.state) else { continue };
+            let text = format!("{} was {} already", one_line(&row.name(snapshot)), row.state.as_str());
+            self.push(TaskTrouble { at: snapshot.taken_at, text, ended: None }, Some((row.task, wrong)));
+        }
+    }
+
+    /// What happened next.
+    pub(super) fn event(&mut self, event: &Event) {
+        let task = match event.subject {
+            Some(Subject::Task(task)) => Some(task),
+            _ => None,
+        };
+        if let Some(open) = task.and_then(|task| self.open.get_mut(&task)) {
+            open.retain(|(wrong, row)| {
+                let ends = wrong.ends_with(event.kind);
+                if let Some(row) = self.rows.get_mut(*row).filter(|_| ends) {
+                    // Its name stands beside it.
+                    let how = event.text();
+                    let how = how.strip_prefix(&*event.who).unwrap_or(&how).trim_start();
+                    row.ended = Some((event.at, how.to_owned()));
+                }
+                !ends
+            });
+        }
+        let wrong = Wrong::of(event.kind);
+        let is_bad = event.severity > Severity::Info;
+        let failed = matches!(event.kind, Kind::TaskEnded | Kind::ItemFailed | Kind::ItemLost) && is_bad;
+        if wrong.is_some() || failed {
+            let open = task.zip(wrong);
+            self.push(TaskTrouble { at: event.at, text: event.text(), ended: None }, open);
+        }
+    }
+
+    fn push(&mut self, row: TaskTrouble, open: Option<(TaskId, Wrong)>) {
+        if self.rows.len() >= KEPT {
+            return;
+        }
+        if let Some((task, wrong)) = open {
+            self.open.entry(task).or_default().push((wrong, self.rows.len()));
+        }
+        self.rows.push(row);
+    }
+
+    /// All of it; what is not over is as the last look has it.
+    pub(super) fn end(mut self, view: Option<&View>) -> Vec<TaskTrouble> {
+        let Some((view, snapshot)) = view.and_then(|view| Some((view, view.snapshot.as_deref()?))) else {
+            return self.rows;
+        };
+        for (task, open) in self.open {
+            let state = view.tasks.rows.iter().find(|row| row.task == task).map(|row| row.state);
+            let how = match state {
+                Some(state) if Wrong::of_state(state).is_some() => format!("{}{AT_END}", state.as_str()),
+                Some(state) => format!("over: {}{AT_END}", state.as_str()),
+                None => format!("not in its table{AT_END}"),
+            };
+            for (_, row) in open {
+                if let Some(row) = self.rows.get_mut(row) {
+                    row.ended = Some((snapshot.taken_at, how.clone()));
+                }
+            }
+        }
+        self.rows.sort_by_key(|row| row.at);
+        self.rows
+    }
+}

@@ -1,0 +1,59 @@
+//! What was waited before the first look.
+
+use crate::model::Timestamp;
+use crate::model::wait_graph::WaitGraph;
+use crate::text::duration;
+
+/// Who waited already at the first look. What they had waited until then is in no sum: sums begin with that look.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Before {
+    /// How many.
+    pub sessions: u32,
+    /// The longest of them until then, in seconds; none where the server does not say since when.
+    pub longest: Option<f64>,
+    /// All of them together until then, as far as that is known.
+    pub seconds: f64,
+}
+
+impl Before {
+    /// Of a first look.
+    #[must_use]
+    pub fn of(graph: &WaitGraph, at: Timestamp) -> Self {
+        let starts = graph.tree.nodes.iter().filter_map(|node| {
+            let (queue, place) = node.waits?;
+            graph.queues.get(queue)?.waiters.get(place)?.wait_start
+        });
+        let waited = starts.map(|start| (at - start).as_seconds_f64().max(0.0));
+        waited.fold(Self { sessions: graph.waiting, ..Self::default() }, |all, seconds| Self {
+            longest: Some(all.longest.map_or(seconds, |longest| longest.max(seconds))),
+            seconds: all.seconds + seconds,
+            ..all
+        })
+    }
+
+    /// `12 sessions already waited when this began, the longest for 4m10s; that is not in the sum`; none where nobody did.
+    #[must_use]
+    pub fn words(&self) -> Option<String> {
+        let sessions = match self.sessions {
+            0 => return None,
+            1 => "1 session".to_owned(),
+            many => format!("{many} sessions"),
+        };
+        Some(match self.longest {
+            Some(longest) if self.sessions == 1 => {
+                format!(
+                    "{sessions} already waited when this began, for {}; that is not in the sum",
+                    duration(longest)
+                )
+            }
+            Some(longest) => format!(
+                "{sessions} already waited when this began, the longest for {}, {} together; that is not in the sum",
+                duration(longest),
+                duration(self.seconds)
+            ),
+            None => format!(
+                "{sessions} already waited when this began; since when is not known, and not in the sum"
+            ),
+        })
+    }
+}
