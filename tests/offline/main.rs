@@ -4,11 +4,13 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stderr,
     missing_docs,
     reason = "a test may"
 )]
 
 mod architecture;
 mod config;
+mod fuzz;
 mod proto;
 mod text_on_screen;

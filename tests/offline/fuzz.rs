@@ -1,0 +1,383 @@
+//! What people type and servers send, damaged at random: whatever comes of it, nothing panics and nothing hangs.
+//!
+//! Each target gets valid inputs that were changed in a few places: bytes flipped, left out, doubled, moved from one to another, or
+//! replaced by what parsers stumble over. The numbers follow from a seed that is printed where a target fails: `LOCKTOP_FUZZ_SEED`
+//! plays it again. Five seconds for each target, 30 with `LOCKTOP_LONG`; or so many as `LOCKTOP_FUZZ_SECONDS` says.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::Duration;
+
+use locktop::app::filter::{Columns, Filter};
+use locktop::app::panes::Value;
+use locktop::clock;
+use locktop::config::adapter::parse_adapter;
+use locktop::config::{Checks, Config, DEFAULT_TEXT};
+use locktop::keys::Key;
+use locktop::model::{fingerprint, statement};
+use locktop::pg::conninfo::ConnInfo;
+use locktop::pg::decode::backends::{Backends, KnownBackends};
+use locktop::pg::decode::encoding::Encodings;
+use locktop::pg::decode::locks::{KnownLocks, Locks, Reader};
+use locktop::pg::decode::prepared::PreparedRows;
+use locktop::pg::decode::texts::Texts;
+use locktop::redis::parse_list;
+
+/// Longer ones than this are cut: what grows faster than its input would take the time of all others.
+const LONGEST: usize = 64 * 1024;
+
+/// What parsers stumble over.
+const AWKWARD: &[&[u8]] = &[
+    b"",
+    b"\0",
+    b"'",
+    b"''",
+    b"\"",
+    b"\\",
+    b"$$",
+    b"$a$",
+    b"/*",
+    b"*/",
+    b"--",
+    b"\n",
+    b"\r\n",
+    b"\t",
+    b"=",
+    b"://",
+    b"@",
+    b"[",
+    b"]",
+    b"{",
+    b"%",
+    b"%00",
+    b"%zz",
+    b"?",
+    b"&",
+    b":",
+    b"|",
+    b"!",
+    b"<",
+    b">",
+    b"-1",
+    b"9223372036854775808",
+    b"1e999",
+    b"\xff\xff\xff\xff",
+    b"\x7f\xff\xff\xff",
+    b"\x80\0\0\0",
+    b"\xef\xbb\xbf",
+    b"\xe6\x8a\xa5",
+    b"\xf0\x9f\x94\x92",
+    b"\xc3\x28",
+    b"\xed\xa0\x80",
+    b"\x1b]2;",
+    b"E'\\x",
+    b"U&'",
+    b"\"\"\"",
+    b"'''",
+];
+
+/// Numbers that look like chance and are the same for the same seed (`SplitMix64`).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % u64::try_from(limit.max(1)).unwrap()).unwrap()
+    }
+
+    fn one<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
+    }
+
+    /// Where a part of the input begins and ends; short ones more often than long ones.
+    fn part(&mut self, length: usize) -> std::ops::Range<usize> {
+        let begin = self.below(length + 1);
+        let most = (length - begin).min(1 << self.below(8));
+        begin..begin + self.below(most + 1)
+    }
+}
+
+/// An input with a few changes.
+fn damaged(chance: &mut Chance, corpus: &[Vec<u8>]) -> Vec<u8> {
+    let mut input = chance.one(corpus).clone();
+    for _ in 0..=chance.below(4) {
+        let part = chance.part(input.len());
+        match chance.below(6) {
+            0 if !input.is_empty() => {
+                let at = chance.below(input.len());
+                input[at] ^= 1 << chance.below(8);
+            }
+            1 => {
+                input.drain(part);
+            }
+            2 => {
+                let copy = input[part.clone()].to_vec();
+                let copies = 1 + chance.below(40);
+                input.splice(part.end..part.end, copy.repeat(copies));
+            }
+            3 => {
+                let other = chance.one(corpus);
+                let taken = chance.part(other.len());
+                input.splice(part, other[taken].to_vec());
+            }
+            4 => input.truncate(part.start),
+            _ => {
+                let awkward = chance.one(AWKWARD).to_vec();
+                input.splice(part, awkward);
+            }
+        }
+        input.truncate(LONGEST);
+    }
+    input
+}
+
+fn seconds() -> Duration {
+    let said = std::env::var("LOCKTOP_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    let is_long = std::env::var_os("LOCKTOP_LONG").is_some_and(|value| !value.is_empty() && value != "0");
+    Duration::from_secs(said.unwrap_or(if is_long { 30 } else { 5 }))
+}
+
+fn seed() -> u64 {
+    let said = std::env::var("LOCKTOP_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
+    said.unwrap_or_else(|| {
+        let now = clock::wall().timestamp_nanos_opt().unwrap();
+        now.cast_unsigned()
+    })
+}
+
+/// Feeds a target with damaged inputs. At least one of the undamaged ones has to be understood, or nothing would be tested.
+fn feed<T>(corpus: &[Vec<u8>], target: impl Fn(&[u8]) -> Option<T>) {
+    assert!(corpus.iter().any(|input| target(input).is_some()), "none of the inputs is understood");
+    let (begun, seed) = (clock::monotonic(), seed());
+    let mut chance = Chance(seed);
+    let (mut inputs, mut slowest) = (0_u64, (Duration::ZERO, 0));
+    while begun.elapsed() < seconds() {
+        let input = damaged(&mut chance, corpus);
+        inputs += 1;
+        let before = clock::monotonic();
+        let is_well = catch_unwind(AssertUnwindSafe(|| drop(target(&input)))).is_ok();
+        assert!(is_well, "LOCKTOP_FUZZ_SEED={seed}, input {inputs}: {}", input.escape_ascii());
+        slowest = slowest.max((before.elapsed(), input.len()));
+    }
+    let (time, length) = slowest;
+    eprintln!("{inputs} inputs from seed {seed}; the slowest took {} ms, {length} bytes", time.as_millis());
+}
+
+/// Text as it would be read from a file, a key or a server: what is no UTF-8 is replaced.
+fn feed_text<T>(corpus: &[&str], target: impl Fn(&str) -> Option<T>) {
+    let corpus: Vec<Vec<u8>> = corpus.iter().map(|text| text.as_bytes().to_vec()).collect();
+    feed(&corpus, |input| target(&String::from_utf8_lossy(input)));
+}
+
+/// The file of each of a folder's entries with that ending.
+fn files(folder: &str, ending: &str) -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let wanted = paths.into_iter().filter(|path| path.extension().is_some_and(|found| found == ending));
+    wanted.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+#[test]
+fn connection_strings() {
+    feed_text(
+        &[
+            "host=db.example.com port=5433 dbname='my app' user=ops password='it\\'s' sslmode=verify-full connect_timeout=5",
+            "postgresql://ops:hush%20x@[::1]:5432,db2:5433/app?sslmode=require&application_name=x&options=-c%20geqo%3Doff",
+            "postgres:///app?host=/var/run/postgresql&target_session_attrs=read-write",
+            "service=prod hostaddr=10.0.0.1,10.0.0.2 load_balance_hosts=random keepalives_idle=3",
+            "app",
+        ],
+        |text| ConnInfo::parse(text).ok(),
+    );
+}
+
+#[test]
+fn filters() {
+    const ALL: Columns<'_> = Columns { shown: &["pid", "who", "wait", "state"], others: &["held"] };
+    feed_text(
+        &[
+            "who:web|batch !idle wait>30 \"quoted text\"",
+            "pid=4312 held<2m",
+            "!state:\"idle in transaction\"",
+            "10:30 a->b ärger",
+        ],
+        |text| {
+            let filter = Filter::parse(text, ALL).ok()?;
+            Some(filter.passes(ALL.shown.len(), |at| match at {
+                0 => Value::Number(4312.0),
+                1 => Value::Text("app@Wäb".into()),
+                2 => Value::State("idle in transaction".into(), "idle in xact 3m".into()),
+                _ => Value::Missing,
+            }))
+        },
+    );
+}
+
+#[test]
+fn configs() {
+    let mut corpus = vec![DEFAULT_TEXT.to_owned()];
+    corpus.extend(files("tests/valid_configs", "toml"));
+    corpus.extend(files("tests/invalid_configs", "toml"));
+    let corpus: Vec<&str> = corpus.iter().map(String::as_str).collect();
+    feed_text(&corpus, |text| Config::parse(text, Path::new("config.toml"), &Checks::default()).ok());
+}
+
+#[test]
+fn adapters() {
+    let corpus = files("assets/adapters", "toml");
+    let corpus: Vec<&str> = corpus.iter().map(String::as_str).collect();
+    feed_text(&corpus, |text| parse_adapter(text, Path::new("adapter.toml")).ok());
+}
+
+#[test]
+fn statements() {
+    let mut corpus: Vec<String> = statement::forms().into_iter().map(|(_, example)| example).collect();
+    corpus.push(
+        "SELECT $a$x'y$a$, E'\\'', U&'\\0041', 1e10, /* a /* b */ c */ -- d\n $1 FROM \"T\"".to_owned(),
+    );
+    corpus.push("/*controller='pay',action='book'*/ UPDATE t SET a = -1.5 WHERE b IN (1, 2, 3)".to_owned());
+    let corpus: Vec<&str> = corpus.iter().map(String::as_str).collect();
+    feed_text(&corpus, |text| {
+        let short = fingerprint::fingerprint(text);
+        drop((fingerprint::tag(text), fingerprint::without_literals(text)));
+        drop(statement::statements(text));
+        statement::first(text, 200).map(|_| short)
+    });
+}
+
+#[test]
+fn keys_and_addresses() {
+    feed_text(
+        &[
+            "7sj<enter>/who:web<esc><ctrl-c>",
+            "ctrl-x",
+            "<f10><shift-tab>",
+            "redis://:hush@two:7000/3, rediss://one",
+        ],
+        |text| {
+            drop(Key::parse(text));
+            let keys = Key::parse_all(text).is_ok();
+            (parse_list(text).is_ok() || keys).then_some(())
+        },
+    );
+}
+
+/// A COPY with these rows.
+fn copy(rows: &[Vec<Option<&[u8]>>]) -> Vec<u8> {
+    let mut bytes = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".to_vec();
+    for row in rows {
+        bytes.extend(i16::try_from(row.len()).unwrap().to_be_bytes());
+        for value in row {
+            match value {
+                None => bytes.extend((-1_i32).to_be_bytes()),
+                Some(value) => {
+                    bytes.extend(i32::try_from(value.len()).unwrap().to_be_bytes());
+                    bytes.extend_from_slice(value);
+                }
+            }
+        }
+    }
+    bytes.extend((-1_i16).to_be_bytes());
+    bytes
+}
+
+#[test]
+fn rows_of_pg_locks() {
+    let number = |number: u32| number.to_be_bytes();
+    let (datid, relation, pid, cost) = (number(5), number(16_398), number(4312), number(900));
+    let held = vec![
+        Some(&b"relation"[..]),
+        Some(&datid),
+        Some(&relation),
+        None,
+        None,
+        None,
+        None,
+        Some(b"3/17"),
+        Some(&pid),
+        Some(b"RowExclusiveLock"),
+        None,
+    ];
+    let advisory = vec![
+        None,
+        None,
+        None,
+        None,
+        Some(&relation[..]),
+        Some(&pid),
+        None,
+        Some(b"4/2"),
+        Some(&pid),
+        None,
+        Some(&[0; 8]),
+    ];
+    let tuple = vec![
+        Some(&b"tuple"[..]),
+        Some(&datid),
+        Some(&relation),
+        Some(b"4,2"),
+        None,
+        None,
+        None,
+        Some(b"3/17"),
+        Some(&pid),
+        None,
+        None,
+    ];
+    let last = vec![
+        Some(&b"7"[..]),
+        None,
+        None,
+        Some(b"4711,-4712"),
+        Some(&cost[..]),
+        None,
+        None,
+        None,
+        None,
+        Some(b"1795361880.5"),
+        None,
+    ];
+    let corpus = [copy(&[held, advisory, tuple, last.clone()]), copy(&[last])];
+    let before = KnownLocks::default();
+    feed(&corpus, |input| {
+        let mut locks = Locks::new(Reader { datid: 5, pid: 1 }, &before, "7");
+        // In two messages as well, as a server may have it that is none.
+        let (first, second) = input.split_at(input.len() / 2);
+        let mut halves = Locks::new(Reader { datid: 5, pid: 1 }, &before, "7");
+        if halves.read(first).and_then(|()| halves.read(second)).is_ok() {
+            drop(halves.finish());
+        }
+        locks.read(input).ok()?;
+        locks.finish().ok()
+    });
+}
+
+#[test]
+fn rows_of_sessions_and_prepared_transactions() {
+    let number = 4312_u32.to_be_bytes();
+    let long = [7_u8; 8];
+    let session = |columns: usize| -> Vec<Option<&[u8]>> {
+        (0..columns)
+            .map(|at| [None, Some(&number[..]), Some(&b"idle in transaction"[..]), Some(&long[..])][at % 4])
+            .collect()
+    };
+    let corpus =
+        [copy(&[session(19), session(19)]), copy(&[session(5)]), copy(&[session(5), session(5)]), copy(&[])];
+    let before = KnownBackends::default();
+    feed(&corpus, |input| {
+        let mut texts = Texts::default();
+        let mut backends = Backends::new(&mut texts, &before, "7", Encodings::default());
+        let sessions = backends.read(input).and_then(|()| backends.finish().map(drop));
+        let mut prepared = PreparedRows::default();
+        let rows = prepared.read(input).map(|()| drop(prepared.finish(|_| None, |_| None)));
+        (sessions.is_ok() || rows.is_ok()).then_some(())
+    });
+}
