@@ -17,6 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::binary::{locktop, run_beside};
+use crate::chance::Chance;
 use crate::hands::{Hands, Line, Notes, command};
 use crate::support::{TIMEOUT, conninfo, is_long, open};
 
@@ -24,23 +25,6 @@ use crate::support::{TIMEOUT, conninfo, is_long, open};
 const AT_ONCE: usize = 8;
 /// A run that has not ended by then hangs: it has a dozen steps, the longest time-out among them being twelve seconds.
 const LONGEST: Duration = Duration::from_secs(90);
-
-/// Numbers that look like chance and are the same for the same seed (`SplitMix64`).
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-}
 
 /// What happens to what the server says on one connection.
 trait Garble: Send + 'static {

@@ -15,6 +15,8 @@
 mod binary;
 mod cancels;
 mod catalog;
+#[path = "../support/chance.rs"]
+mod chance;
 mod crowd;
 #[path = "../support/document.rs"]
 mod document;

@@ -23,6 +23,8 @@ use locktop::pg::decode::prepared::PreparedRows;
 use locktop::pg::decode::texts::Texts;
 use locktop::redis::parse_list;
 
+use crate::chance::Chance;
+
 /// Longer ones than this are cut: what grows faster than its input would take the time of all others.
 const LONGEST: usize = 64 * 1024;
 
@@ -76,61 +78,49 @@ const AWKWARD: &[&[u8]] = &[
     b"'''",
 ];
 
-/// Numbers that look like chance and are the same for the same seed (`SplitMix64`).
-struct Chance(u64);
+/// A number below a limit; 0 where there is none.
+fn below(chance: &mut Chance, limit: usize) -> usize {
+    usize::try_from(chance.below(u64::try_from(limit.max(1)).unwrap())).unwrap()
+}
 
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
+fn one<'a, T>(chance: &mut Chance, all: &'a [T]) -> &'a T {
+    &all[below(chance, all.len())]
+}
 
-    fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(limit.max(1)).unwrap()).unwrap()
-    }
-
-    fn one<'a, T>(&mut self, all: &'a [T]) -> &'a T {
-        &all[self.below(all.len())]
-    }
-
-    /// Where a part of the input begins and ends; short ones more often than long ones.
-    fn part(&mut self, length: usize) -> std::ops::Range<usize> {
-        let begin = self.below(length + 1);
-        let most = (length - begin).min(1 << self.below(8));
-        begin..begin + self.below(most + 1)
-    }
+/// Where a part of the input begins and ends; short ones more often than long ones.
+fn part(chance: &mut Chance, length: usize) -> std::ops::Range<usize> {
+    let begin = below(chance, length + 1);
+    let most = (length - begin).min(1 << below(chance, 8));
+    begin..begin + below(chance, most + 1)
 }
 
 /// An input with a few changes.
 fn damaged(chance: &mut Chance, corpus: &[Vec<u8>]) -> Vec<u8> {
-    let mut input = chance.one(corpus).clone();
-    for _ in 0..=chance.below(4) {
-        let part = chance.part(input.len());
-        match chance.below(6) {
+    let mut input = one(chance, corpus).clone();
+    for _ in 0..=below(chance, 4) {
+        let place = part(chance, input.len());
+        match below(chance, 6) {
             0 if !input.is_empty() => {
-                let at = chance.below(input.len());
-                input[at] ^= 1 << chance.below(8);
+                let at = below(chance, input.len());
+                input[at] ^= 1 << below(chance, 8);
             }
             1 => {
-                input.drain(part);
+                input.drain(place);
             }
             2 => {
-                let copy = input[part.clone()].to_vec();
-                let copies = 1 + chance.below(40);
-                input.splice(part.end..part.end, copy.repeat(copies));
+                let copy = input[place.clone()].to_vec();
+                let copies = 1 + below(chance, 40);
+                input.splice(place.end..place.end, copy.repeat(copies));
             }
             3 => {
-                let other = chance.one(corpus);
-                let taken = chance.part(other.len());
-                input.splice(part, other[taken].to_vec());
+                let other = one(chance, corpus);
+                let taken = part(chance, other.len());
+                input.splice(place, other[taken].to_vec());
             }
-            4 => input.truncate(part.start),
+            4 => input.truncate(place.start),
             _ => {
-                let awkward = chance.one(AWKWARD).to_vec();
-                input.splice(part, awkward);
+                let awkward = one(chance, AWKWARD).to_vec();
+                input.splice(place, awkward);
             }
         }
         input.truncate(LONGEST);

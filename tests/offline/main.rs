@@ -10,6 +10,8 @@
 )]
 
 mod architecture;
+#[path = "../support/chance.rs"]
+mod chance;
 mod config;
 mod fuzz;
 mod proto;
