@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use locktop::model::adapter;
 use locktop::model::backend::{Backend, State};
+use locktop::model::counted_waits::CountedWaits;
 use locktop::model::finding::{self, Finding};
 use locktop::model::held::{self, HeldSince};
 use locktop::model::id_generator::IdGenerator;
@@ -15,6 +16,7 @@ use locktop::model::rate_limit::RateLimit;
 use locktop::model::snapshot::{Names, Section, Server, Snapshot};
 use locktop::model::snapshot_index::SnapshotIndex;
 use locktop::model::task::{Board, Execution, Schedule, TaskKey, Watch};
+use locktop::model::task_worker::TaskWorker;
 use locktop::model::thresholds::Thresholds;
 use locktop::model::view::{Link, Sample, Series, TargetId, View};
 use locktop::model::wait_graph::{Input, WaitGraph};
@@ -50,6 +52,8 @@ pub struct Builder {
     pub items: Vec<Item>,
     pub limits: Vec<RateLimit>,
     pub generators: Vec<IdGenerator>,
+    pub workers: Vec<TaskWorker>,
+    pub contended: Vec<CountedWaits>,
     /// The work queue is the published one, with raw ids for keys.
     pub raw_queue: bool,
     pub now: f64,

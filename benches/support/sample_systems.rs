@@ -20,6 +20,8 @@ const LEASES: u32 = 3010;
 const QUEUE: u32 = 3011;
 const LIMITS: u32 = 3012;
 const GENERATORS: u32 = 3013;
+const WORKERS: u32 = 3014;
+const CONTENDED: u32 = 3015;
 
 impl Builder {
     /// Locktop's own tables, where there are tasks.
@@ -97,6 +99,8 @@ impl Builder {
             items: table(QUEUE, "locktop.task_queue", std::mem::take(&mut self.items), now),
             limits: table(LIMITS, "locktop.rate_limit", std::mem::take(&mut self.limits), now),
             generators: table(GENERATORS, "locktop.id_generator", std::mem::take(&mut self.generators), now),
+            workers: table(WORKERS, "locktop.locktop_workers", std::mem::take(&mut self.workers), now),
+            contended: table(CONTENDED, "locktop.contended_locks", std::mem::take(&mut self.contended), now),
             ..Systems::default()
         };
         for items in &mut systems.items {

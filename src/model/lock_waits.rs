@@ -233,13 +233,9 @@ fn take_over(waits: &mut LockWaits, places: &mut FxHashMap<LockTag, usize>, (tag
     }
 }
 
-/// `accounts`, `rows of accounts`, `Prisma Migrate`, `ends of transactions`.
-pub(super) fn name(
-    snapshot: &Snapshot,
-    names: &LockNames,
-    holder: Option<&Backend>,
-    awaited: &LockTag,
-) -> Text {
+/// `accounts`, `rows of accounts`, `Prisma Migrate`, `ends of transactions`: text of the server. Who holds it may tell more.
+#[must_use]
+pub fn name(snapshot: &Snapshot, names: &LockNames, holder: Option<&Backend>, awaited: &LockTag) -> Text {
     let relation = |what: &str| {
         let tag = LockTag { locktype: LockType::Relation, ..contended(awaited) };
         format!("{what} of {}", words::target(snapshot, names, &tag, None))

@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::Text;
+use super::counted_waits::CountedWaits;
 use super::growth::Growth;
 use super::id_generator::IdGenerator;
 use super::lease::Lease;
@@ -15,6 +16,7 @@ use super::rate_limit::RateLimit;
 use super::redis_lease::RedisLeases;
 use super::snapshot::Section;
 use super::task::KeyRule;
+use super::task_worker::TaskWorker;
 use super::work_queue::{Item, StateCount};
 
 /// What identifies something by where it is kept and its name there. It is a hash of both: small enough to be selected and marked
@@ -90,6 +92,10 @@ pub struct Systems {
     pub limits: Vec<TableRows<RateLimit>>,
     /// `id_generator`.
     pub generators: Vec<TableRows<IdGenerator>>,
+    /// `locktop_workers`: who takes which types of work.
+    pub workers: Vec<TableRows<TaskWorker>>,
+    /// `contended_locks`: the locks that were waited for the longest, as the schema has counted.
+    pub contended: Vec<TableRows<CountedWaits>>,
     /// Locks that are kept in Redis; without servers where none is configured.
     pub redis: Arc<RedisLeases>,
 }

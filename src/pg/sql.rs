@@ -79,6 +79,10 @@ pub(super) const QUEUE_ITEMS_NEWEST: &str = include_str!("../../assets/sql/queue
 pub(super) const RATE_LIMITS: &str = include_str!("../../assets/sql/rate_limits.sql");
 /// Id generators of one table.
 pub(super) const ID_GENERATORS: &str = include_str!("../../assets/sql/id_generators.sql");
+/// Workers of one schema and what each takes.
+pub(super) const TASK_WORKERS: &str = include_str!("../../assets/sql/task_workers.sql");
+/// Waits that were counted in one schema.
+pub(super) const CONTENDED_LOCKS: &str = include_str!("../../assets/sql/contended_locks.sql");
 
 /// What the statement is called that guards a table before it is read.
 pub(super) fn guard() -> &'static str {

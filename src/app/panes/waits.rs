@@ -1,40 +1,111 @@
-//! Which locks were waited for since locktop began to look, the most expensive first: below the locks on their screen.
+//! Which locks were waited for since locktop began to look, the most expensive first, below the locks on their screen; and beside that, or below it,
+//! what `observe_lock_waits()` of the schema has counted, whoever looked.
 //!
 //! ```text
-//!   LOCK                 WAITING  WAITS   TOTAL LONGEST   MEAN    LAST MODE                 TYPE
-//!   rows of accounts           3    112  41m02s   2m51s    22s     now Exclusive            tuple
-//!   Prisma Migrate             -      4   7m10s   5m03s  1m47s  12m04s Exclusive            advisory
+//!   LOCK                 WAITING  WAITS   TOTAL LONGEST   MEAN    LAST COUNTED MODE                 TYPE
+//!   rows of accounts           3    112  41m02s   2m51s    22s     now   4h12m Exclusive            tuple
+//!   Prisma Migrate             -      4   7m10s   5m03s  1m47s  12m04s       - Exclusive            advisory
+//!   invoices                   -      -       -       -      -   2h01m  22m10s AccessExclusive      relation
 //! ```
+
+use rustc_hash::FxHashSet;
 
 use super::backends::several_databases;
 use super::cell::fit_names;
 use super::column::{Columns, Rows};
 use super::definition::{Definition, Read};
-use super::facts::{Fact, count};
+use super::facts::{Fact, count, stale_tables};
 use super::row::{Row, RowId};
 use super::words::DB;
 use super::{Cell, Value};
 use crate::app::context::Context;
 use crate::app::detail::{LIST, field, fields, heading, party, reasons};
 use crate::app::line::{Line, Tone};
-use crate::model::lock::LockTag;
-use crate::model::lock_waits::{WaitedLock, contended};
+use crate::model::Timestamp;
+use crate::model::counted_waits::{self, CountedWaits};
+use crate::model::lock::{LockMode, LockTag};
+use crate::model::lock_waits::{self, WaitedLock, contended};
 use crate::model::wait_graph::{Queue, Waiter};
 use crate::text;
 
 /// Locks that were waited for.
 struct Waits;
 
+/// A lock: what locktop saw of it, and what the schema has counted.
+#[derive(Debug, Clone, Copy)]
+struct Waited<'a> {
+    tag: &'a LockTag,
+    seen: Option<&'a WaitedLock>,
+    counted: Option<&'a CountedWaits>,
+}
+
+impl<'a> Waited<'a> {
+    fn of(context: &Context<'a>, tag: &LockTag) -> Option<Self> {
+        let seen = context.view.lock_waits.get(tag);
+        let counted = counted_waits::find(context.snapshot, tag);
+        let tag = seen.map(|seen| &seen.tag).or_else(|| counted.map(|counted| &counted.tag))?;
+        Some(Self { tag, seen, counted })
+    }
+
+    /// As it was called when somebody last began to wait; text of the server.
+    fn name(&self, context: &Context<'_>) -> String {
+        let now = || lock_waits::name(context.snapshot, context.names, None, self.tag);
+        self.seen.map_or_else(now, |seen| seen.name.clone()).to_string()
+    }
+
+    fn longest_mode(&self) -> Option<LockMode> {
+        let seen = self.seen.map(|seen| seen.longest_mode);
+        seen.or_else(|| self.counted.and_then(|counted| counted.longest_mode))
+    }
+
+    /// When somebody was last seen waiting for it, by whomever.
+    fn last(&self) -> Option<Timestamp> {
+        self.seen.map(|seen| seen.last).max(self.counted.and_then(|counted| counted.last))
+    }
+
+    /// What it has cost: as locktop saw it, and what was counted.
+    fn cost(&self) -> (f64, f64) {
+        (self.seen.map_or(-1.0, |seen| seen.total), self.counted.map_or(-1.0, |counted| counted.total))
+    }
+}
+
 impl Rows for Waits {
-    type Row<'a> = &'a WaitedLock;
+    type Row<'a> = Waited<'a>;
 
-    fn get<'a>(context: &Context<'a>, row: Row) -> Option<&'a WaitedLock> {
-        context.view.lock_waits.locks.get(row.at()?)
+    fn get<'a>(context: &Context<'a>, row: Row) -> Option<Waited<'a>> {
+        if let Some((table, at)) = row.within() {
+            let counted = context.snapshot.systems.contended.get(table)?.section.rows.get(at)?;
+            return Some(Waited { tag: &counted.tag, seen: None, counted: Some(counted) });
+        }
+        let seen = context.view.lock_waits.locks.get(row.at()?)?;
+        let counted = counted_waits::find(context.snapshot, &seen.tag);
+        Some(Waited { tag: &seen.tag, seen: Some(seen), counted })
     }
 
-    fn id(_: &Context<'_>, lock: &WaitedLock) -> Option<RowId> {
-        Some(RowId::Waits(lock.tag))
+    fn id(_: &Context<'_>, lock: Waited<'_>) -> Option<RowId> {
+        Some(RowId::Waits(*lock.tag))
     }
+}
+
+/// Those that locktop saw, and then those that were only counted, each once.
+fn rows(context: &Context<'_>) -> Vec<Row> {
+    let seen = &context.view.lock_waits.locks;
+    let mut rows = Row::all(seen.len());
+    let tables = &context.snapshot.systems.contended;
+    if tables.is_empty() {
+        return rows;
+    }
+    let mut told: FxHashSet<LockTag> = seen.iter().map(|lock| lock.tag).collect();
+    for place in Row::all_of(tables.iter().map(|table| table.section.rows.len())) {
+        if Waits::get(context, place).is_some_and(|lock| told.insert(*lock.tag)) {
+            rows.push(place);
+        }
+    }
+    rows
+}
+
+fn has_counted(context: &Context<'_>) -> bool {
+    context.snapshot.systems.contended.iter().any(|table| !table.section.rows.is_empty())
 }
 
 type Column = super::Column<Waits>;
@@ -44,48 +115,55 @@ static COLUMNS: Columns<Waits> = Columns {
         Column::sorted(
             ("LOCK", "lock", "what is locked; the rows of a table are taken together"),
             (20, 44),
-            |lock, _, room| name(lock, room),
-            |lock, _| Value::text(Some(&lock.name)),
+            |lock, context, room| name(&lock, context, room),
+            |lock, context| Value::Text(lock.name(context).into()),
         ),
         Column::number(
             ("WAITING", "waiting", "sessions that wait for it now"),
             (7, 7),
             Tone::Warning,
-            |lock, _| Some(lock.waiting.into()).filter(|count| *count > 0),
+            |lock, _| lock.seen.map(|seen| seen.waiting.into()).filter(|count| *count > 0),
         ),
         Column::number(
             ("WAITS", "waits", "waits that were seen: one that was over between two looks was not"),
             (6, 8),
             Tone::Plain,
-            |lock, _| i64::try_from(lock.waits).ok(),
+            |lock, _| i64::try_from(lock.seen?.waits).ok(),
         ),
         Column::age(
             ("TOTAL", "total", "how long all of them have lasted together, at least"),
             (7, 7),
             Tone::Plain,
-            |lock, _| Some(lock.total),
+            |lock, _| Some(lock.seen?.total),
         ),
         Column::age(
             ("LONGEST", "longest", "how long the longest of them has lasted, at least"),
             (7, 7),
             Tone::Plain,
-            |lock, _| Some(lock.longest),
+            |lock, _| Some(lock.seen?.longest),
         ),
         Column::age(("MEAN", "mean", "how long one has lasted on average"), (6, 6), Tone::Dim, |lock, _| {
-            mean(lock)
+            lock.seen.and_then(mean)
         })
         .rank(1),
         Column::sorted(
             ("LAST", "last", "when somebody was last seen waiting for it"),
             (6, 6),
-            |lock, context, _| last(context, lock),
-            |lock, context| Value::number(context.age(Some(lock.last))),
+            |lock, context, _| last(context, &lock),
+            |lock, context| Value::number(context.age(lock.last())),
         )
         .right(),
+        Column::age(
+            ("COUNTED", "counted", "how long it was waited for as the schema's observe_lock_waits() has counted, also while locktop did not look"),
+            (7, 7),
+            Tone::Plain,
+            |lock, _| Some(lock.counted?.total),
+        )
+        .only_where(has_counted),
         Column::text(
             ("MODE", "mode", "the lock mode that the longest wait asked for"),
             (10, 20),
-            |lock, _| Some(lock.longest_mode.short()),
+            |lock, _| lock.longest_mode().map(LockMode::short),
         )
         .rank(2),
         Column::text(("TYPE", "type", "the lock type, as in pg_locks"), (8, 13), |lock, _| {
@@ -104,7 +182,11 @@ static COLUMNS: Columns<Waits> = Columns {
 pub(super) static PANE: Definition = Definition {
     order: |context, rows| {
         rows.sort_by(|a, b| match (Waits::get(context, *a), Waits::get(context, *b)) {
-            (Some(a), Some(b)) => b.total.total_cmp(&a.total).then(a.tag.cmp(&b.tag)),
+            (Some(a), Some(b)) => {
+                let ((a_seen, a_counted), (b_seen, b_counted)) = (a.cost(), b.cost());
+                let by_cost = b_seen.total_cmp(&a_seen).then(b_counted.total_cmp(&a_counted));
+                by_cost.then(a.tag.cmp(b.tag))
+            }
             (a, b) => a.is_none().cmp(&b.is_none()),
         });
     },
@@ -124,7 +206,7 @@ pub(super) static PANE: Definition = Definition {
     ..Definition::new(
         ("Waits", "a lock that was waited for; its sessions are above"),
         &COLUMNS,
-        |context, _| Row::all(context.view.lock_waits.locks.len()),
+        |context, _| rows(context),
     )
 };
 
@@ -138,16 +220,23 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     if waits.forgotten > 0 {
         facts.push((format!("{} lesser ones forgotten", text::count(waits.forgotten)), Tone::Dim));
     }
+    let tables = &context.snapshot.systems.contended;
+    if has_counted(context) {
+        let counted = tables.iter().flat_map(|table| table.section.rows.iter());
+        let total = counted.map(|lock| lock.total).sum();
+        facts.push((format!("{} counted by the schema", text::duration(total)), Tone::Plain));
+    }
+    facts.extend(stale_tables(context, tables));
     facts
 }
 
-fn name(lock: &WaitedLock, room: u16) -> Cell {
-    Cell::plain(fit_names(text::one_line_prefix(&lock.name, 500).into_owned(), room))
+fn name(lock: &Waited<'_>, context: &Context<'_>, room: u16) -> Cell {
+    Cell::plain(fit_names(text::one_line_prefix(&lock.name(context), 500).into_owned(), room))
 }
 
 fn name_of(context: &Context<'_>, id: RowId) -> Option<String> {
     let RowId::Waits(tag) = id else { return None };
-    Some(text::one_line(&context.view.lock_waits.get(&tag)?.name).into_owned())
+    Some(text::one_line(&Waited::of(context, &tag)?.name(context)).into_owned())
 }
 
 /// Seconds; none before the first wait.
@@ -157,39 +246,60 @@ fn mean(lock: &WaitedLock) -> Option<f64> {
 }
 
 /// `12m04s`, `now`: when somebody was last seen waiting.
-fn last(context: &Context<'_>, lock: &WaitedLock) -> Cell {
-    if lock.waiting > 0 {
+fn last(context: &Context<'_>, lock: &Waited<'_>) -> Cell {
+    if lock.seen.is_some_and(|seen| seen.waiting > 0) {
         return Cell::toned("now", Tone::Warning);
     }
-    Cell::age(context.age(Some(lock.last)), Tone::Dim)
+    Cell::age(context.age(lock.last()), Tone::Dim)
 }
 
 fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
-    let lock = context.view.lock_waits.get(tag)?;
-    let since = context.view.lock_waits.since.map(|since| context.day_and_time(since));
-    let mean = mean(lock).map(text::duration).unwrap_or_default();
+    let lock = Waited::of(context, tag)?;
     let mut lines = vec![
-        field("lock", text::one_line(&lock.name), Tone::Title),
-        fields(&[("type", tag.locktype.as_str().to_owned()), ("counted since", since.unwrap_or_default())]),
-        fields(&[
-            ("waits", text::count(lock.waits)),
-            ("together", text::duration(lock.total)),
-            ("on average", mean),
-        ]),
-        fields(&[
-            ("the longest", text::duration(lock.longest)),
-            ("asked for", lock.longest_mode.as_str().to_owned()),
-        ]),
-        fields(&[
-            ("the first began", context.day_and_time(lock.first)),
-            ("the last was seen", context.day_and_time(lock.last)),
-        ]),
+        field("lock", text::one_line(&lock.name(context)), Tone::Title),
+        field("type", tag.locktype.as_str(), Tone::Plain),
         Line::new(),
     ];
+    let since = context.view.lock_waits.since.map(|since| context.day_and_time(since)).unwrap_or_default();
+    match lock.seen {
+        Some(seen) => {
+            lines.push(heading(format!("Seen by locktop since {since}")));
+            let mean = ("on average", mean(seen).map(text::duration).unwrap_or_default());
+            let together = ("together", text::duration(seen.total));
+            lines.push(fields(&[("waits", text::count(seen.waits)), together, mean]));
+            let times = (Some(seen.first), Some(seen.last));
+            lines.extend(bounds(context, seen.longest, Some(seen.longest_mode), times));
+        }
+        None => lines.push(heading(format!("Nobody was seen waiting for it since {since}"))),
+    }
+    if let Some(counted) = lock.counted {
+        lines.push(Line::new());
+        lines.push(heading("Counted by the schema's observe_lock_waits(), also before that"));
+        let together = ("together", text::duration(counted.total));
+        lines.push(fields(&[("waits", text::count(counted.waits)), together]));
+        let times = (counted.first, counted.last);
+        lines.extend(bounds(context, counted.longest, counted.longest_mode, times));
+    }
+    lines.push(Line::new());
     lines.extend(now(context, tag));
     lines.push(Line::new());
     lines.extend(AT_LEAST.map(|line| Line::new().with(line, Tone::Dim)));
     Some(lines)
+}
+
+/// The longest wait, the first and the last.
+fn bounds(
+    context: &Context<'_>,
+    longest: f64,
+    mode: Option<LockMode>,
+    (first, last): (Option<Timestamp>, Option<Timestamp>),
+) -> [Line; 2] {
+    let time = |at: Option<Timestamp>| at.map(|at| context.day_and_time(at)).unwrap_or_default();
+    let mode = mode.map_or_else(String::new, |mode| mode.as_str().to_owned());
+    [
+        fields(&[("the longest", text::duration(longest)), ("asked for", mode)]),
+        fields(&[("the first began", time(first)), ("the last was seen", time(last))]),
+    ]
 }
 
 /// Why the true numbers may be larger.

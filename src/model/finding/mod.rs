@@ -27,6 +27,7 @@ mod root_blocker;
 mod stale;
 mod target;
 mod task;
+mod unserved;
 mod wait;
 
 #[cfg(test)]
@@ -158,7 +159,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 20] = [
+const CHECKS: [(Check, bool); 21] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),
@@ -168,6 +169,7 @@ const CHECKS: [(Check, bool); 20] = [
     (pile_up::check, false),
     (deadlocks::check, false),
     (task::check, false),
+    (unserved::check, false),
     (lease::check, false),
     (redis_lock::check, false),
     (queue::check, false),

@@ -1,6 +1,7 @@
 //! Scheduled tasks that need somebody.
 
 use super::look::Look;
+use super::unserved;
 use super::{Finding, LIMIT, Severity, Subject};
 use crate::model::task::{TaskRow, TaskState, evidence};
 use crate::model::words;
@@ -29,7 +30,13 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
     list(&|row| row.state == TaskState::Leaked, "leaked_lock", leaked);
     list(&|row| row.state == TaskState::Failed, "failed_task", failed);
     list(&|row| row.state != TaskState::Failed && row.streak.length >= FAILING, "failing_task", failing);
-    let overdue: Vec<&TaskRow> = board.rows.iter().filter(|row| row.state == TaskState::Overdue).collect();
+    let mut overdue: Vec<&TaskRow> =
+        board.rows.iter().filter(|row| row.state == TaskState::Overdue).collect();
+    if !overdue.is_empty() {
+        // Those have a finding that says why.
+        let takers = unserved::takers_of_tasks(look);
+        overdue.retain(|row| !unserved::is_unserved(look, &takers, row));
+    }
     if overdue.len() <= SINGLY {
         findings.extend(overdue.iter().map(|row| overdue_one(look, row)));
     } else {

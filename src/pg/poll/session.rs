@@ -224,7 +224,7 @@ impl Session {
         }
         let taken_at = self.time(&scan.tick)?;
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
-        let used = used(&scan, &self.server);
+        let used = used(&scan, before, &self.server);
         let patience = self.limits.name_patience;
         if let Hold::Own(_) = self.hold {
             self.names.look_up(&self.client, used, patience).await;
@@ -457,15 +457,19 @@ fn fatal(scan: &Scan) -> Option<&SectionError> {
 }
 
 /// OIDs in a scan that want a name.
-fn used(scan: &Scan, server: &Server) -> Used {
+fn used(scan: &Scan, before: Option<&Snapshot>, server: &Server) -> Used {
     let mut used = Used::default();
     if let Ok(locks) = &scan.locks {
         let relations = used.relations.get_or_insert_default();
-        for lock in locks.rows.iter() {
-            let Some(database) = lock.tag.database else { continue };
+        // Those that were counted are read seldom.
+        let counted = before.into_iter().flat_map(|before| &before.systems.contended);
+        let counted = counted.flat_map(|table| table.section.rows.iter().map(|row| row.tag));
+        let tags = locks.rows.iter().map(|lock| lock.tag).chain(counted).chain(scan.systems.counted());
+        for tag in tags {
+            let Some(database) = tag.database else { continue };
             if database != 0 && database != server.datid {
                 used.databases.insert(database);
-            } else if let Some(relation) = lock.tag.relation {
+            } else if let Some(relation) = tag.relation {
                 relations.insert(relation);
             }
         }

@@ -72,6 +72,8 @@ impl Look {
             items: found.readers(client).await?,
             limits: found.readers(client).await?,
             generators: found.readers(client).await?,
+            workers: found.readers(client).await?,
+            contended: found.readers(client).await?,
         })
     }
 }
@@ -103,10 +105,18 @@ impl Candidates<'_> {
         } else if let Some(table) = self.tables.iter().filter(usual).find(|table| table.is_visible) {
             chosen.push(Chosen::Table(table));
         }
-        if let Some(table) = self.tables.iter().filter(usual).find(|table| table.schema == "locktop")
-            && !chosen.iter().any(|one| matches!(one, Chosen::Table(other) if other.oid == table.oid))
-        {
-            chosen.push(Chosen::Table(table));
+        let mut schemas = vec!["locktop"];
+        // What has no name in the config is meant with what stands beside it.
+        if place >= self.places.len() {
+            let given = self.tables.iter().filter(|table| !table.given.is_empty());
+            schemas.extend(given.map(|table| table.schema.as_str()));
+        }
+        for schema in schemas {
+            if let Some(table) = self.tables.iter().filter(usual).find(|table| table.schema == schema)
+                && !chosen.iter().any(|one| matches!(one, Chosen::Table(other) if other.oid == table.oid))
+            {
+                chosen.push(Chosen::Table(table));
+            }
         }
         chosen
     }

@@ -1,18 +1,20 @@
-//! The tables of the other lock systems: leases, the work queue, rate limits and id generators.
+//! The tables of the other lock systems: leases, the work queue, rate limits and id generators; workers and what they take, and waits that were counted.
 //!
 //! They are found and read as `pg::tables` says, each table by one statement of a known cost.
 
+mod contended;
 mod generator;
 mod lease;
 mod limit;
 mod look;
 mod queue;
 mod reader;
+mod worker;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::future::join5;
+use futures_util::future::{join3, join5};
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Row};
 
@@ -20,13 +22,15 @@ use super::decode::texts::Texts;
 use super::poll::SectionError;
 use super::tables::{RENEW, REST, Search, Table};
 use crate::clock;
+use crate::model::counted_waits::CountedWaits;
 use crate::model::id_generator::IdGenerator;
 use crate::model::lease::Lease;
-use crate::model::lock::Lock;
+use crate::model::lock::{Lock, LockTag};
 use crate::model::rate_limit::RateLimit;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::systems::{self, TableRows};
 use crate::model::task::KeyRule;
+use crate::model::task_worker::TaskWorker;
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 use reader::{Answer, Reader, Turn};
@@ -53,8 +57,9 @@ impl Places {
     }
 }
 
-/// Their usual names, in the same order.
-pub(super) const NAMES: [&str; 4] = ["distlock", "task_queue", "rate_limit", "id_generator"];
+/// Their usual names, in the same order, and then those that the config does not name.
+pub(super) const NAMES: [&str; 6] =
+    ["distlock", "task_queue", "rate_limit", "id_generator", "locktop_workers", "contended_locks"];
 
 /// How to read each table there is.
 #[derive(Debug, Default)]
@@ -64,6 +69,8 @@ struct Readers {
     items: Vec<Reader<Item>>,
     limits: Vec<Reader<RateLimit>>,
     generators: Vec<Reader<IdGenerator>>,
+    workers: Vec<Reader<TaskWorker>>,
+    contended: Vec<Reader<CountedWaits>>,
 }
 
 /// The tables of a session.
@@ -87,14 +94,31 @@ pub(super) struct Found {
     items: Vec<Answer>,
     limits: Vec<Answer>,
     generators: Vec<Answer>,
+    workers: Vec<Answer>,
+    contended: Vec<Answer>,
 }
 
 impl Found {
     /// The error of the connection, where it is not only a statement that failed.
     pub(super) fn fatal(&self) -> Option<&SectionError> {
-        let Self { leases, counts, items, limits, generators } = self;
-        let all = [leases, counts, items, limits, generators].into_iter().flatten();
+        let Self { leases, counts, items, limits, generators, workers, contended } = self;
+        let all = [leases, counts, items, limits, generators, workers, contended].into_iter().flatten();
         all.filter_map(|answer| answer.as_ref().err()).find_map(super::tables::Refusal::fatal)
+    }
+
+    /// The locks whose waits were counted, as far as they were read this time.
+    pub(super) fn counted(&self) -> impl Iterator<Item = LockTag> {
+        let read = self.contended.iter().filter_map(|answer| answer.as_ref().ok()?.as_deref());
+        let rows = read.filter_map(|messages| {
+            reader::decoded(
+                messages,
+                <CountedWaits as reader::Rows>::COLUMNS,
+                &mut Texts::default(),
+                reader::Rows::read,
+            )
+            .ok()
+        });
+        rows.flatten().map(|row: CountedWaits| row.tag)
     }
 }
 
@@ -133,12 +157,14 @@ impl Systems {
 
     /// Whether there is anything to be read.
     pub(super) fn reads(&self) -> bool {
-        let Readers { leases, counts, items, limits, generators } = &self.readers;
+        let Readers { leases, counts, items, limits, generators, workers, contended } = &self.readers;
         !(leases.is_empty()
             && counts.is_empty()
             && items.is_empty()
             && limits.is_empty()
-            && generators.is_empty())
+            && generators.is_empty()
+            && workers.is_empty()
+            && contended.is_empty())
     }
 
     /// With the texts of the own database.
@@ -173,15 +199,20 @@ impl Systems {
         let systems = before.map(|before| &*before.systems);
         let locks = before.map(|before| &before.locks);
         let readers = &self.readers;
-        let (leases, counts, items, limits, generators) = join5(
+        let of_locks = join5(
             reader::read(client, &readers.leases, systems.map(|it| &*it.leases), locks),
             reader::read(client, &readers.counts, systems.map(|it| &*it.counts), locks),
             reader::read(client, &readers.items, systems.map(|it| &*it.items), locks),
             reader::read(client, &readers.limits, systems.map(|it| &*it.limits), locks),
             reader::read(client, &readers.generators, systems.map(|it| &*it.generators), locks),
+        );
+        let ((leases, counts, items, limits, generators), workers, contended) = join3(
+            of_locks,
+            reader::read(client, &readers.workers, systems.map(|it| &*it.workers), locks),
+            reader::read(client, &readers.contended, systems.map(|it| &*it.contended), locks),
         )
         .await;
-        Found { leases, counts, items, limits, generators }
+        Found { leases, counts, items, limits, generators, workers, contended }
     }
 
     /// The rows of a snapshot, from what was found; what was not read comes from the snapshot before. `locks` are those of
@@ -209,6 +240,8 @@ impl Systems {
                 found.generators,
                 old.map(|old| &*old.generators),
             ),
+            workers: turn.tables(&mut readers.workers, found.workers, old.map(|old| &*old.workers)),
+            contended: turn.tables(&mut readers.contended, found.contended, old.map(|old| &*old.contended)),
             ..systems::Systems::default()
         })
     }
@@ -230,6 +263,8 @@ fn aged(old: &systems::Systems, reason: &Text) -> systems::Systems {
         items: all_aged(&old.items, reason),
         limits: all_aged(&old.limits, reason),
         generators: all_aged(&old.generators, reason),
+        workers: all_aged(&old.workers, reason),
+        contended: all_aged(&old.contended, reason),
         ..systems::Systems::default()
     }
 }

@@ -7,6 +7,7 @@ use crate::model::task::KeyRule;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::pg) enum Kind {
     Int,
+    Oid,
     Text,
     Time,
     Bool,
@@ -19,6 +20,7 @@ impl Kind {
     pub(in crate::pg) fn of(oid: u32) -> Option<Self> {
         Some(match oid {
             20 | 21 | 23 => Self::Int,
+            26 => Self::Oid,
             25 | 1043 => Self::Text,
             1082 | 1114 | 1184 => Self::Time,
             16 => Self::Bool,
@@ -64,7 +66,7 @@ fn expression(table: &Table, name: &str, wanted: Kind) -> String {
     }
     let column = format!("t.{name}");
     match (wanted, table.kind(name)) {
-        (Kind::Int, Some(Kind::Int)) => format!("{column}::pg_catalog.int8"),
+        (Kind::Int, Some(Kind::Int)) | (Kind::Oid, Some(Kind::Oid)) => format!("{column}::pg_catalog.int8"),
         (Kind::Text, Some(Kind::Int)) => format!("{column}::pg_catalog.text"),
         (Kind::Text, Some(Kind::Text)) => format!("pg_catalog.left({column}::pg_catalog.text, 500)"),
         (Kind::Time, Some(Kind::Time)) => format!("{column}::pg_catalog.timestamptz"),
@@ -73,7 +75,7 @@ fn expression(table: &Table, name: &str, wanted: Kind) -> String {
             format!("EXTRACT(epoch FROM {column})::pg_catalog.float8")
         }
         (Kind::Interval, Some(Kind::Int | Kind::Number)) => format!("{column}::pg_catalog.float8"),
-        (Kind::Int, _) => "NULL::pg_catalog.int8".to_owned(),
+        (Kind::Int | Kind::Oid, _) => "NULL::pg_catalog.int8".to_owned(),
         (Kind::Text, _) => "NULL::pg_catalog.text".to_owned(),
         (Kind::Time, _) => "NULL::pg_catalog.timestamptz".to_owned(),
         (Kind::Bool, _) => "NULL::pg_catalog.bool".to_owned(),

@@ -19,7 +19,7 @@ use super::{Columns, Kind, Refusal, Table};
 use crate::model::Text;
 use crate::pg::decode::DecodeError;
 use crate::pg::decode::copy::CopyReader;
-use crate::pg::decode::value::{float8, int2, int4, int8};
+use crate::pg::decode::value::{self, float8, int2, int4, int8};
 use crate::pg::poll::{SectionError, raw};
 use locktop_tasks::trust::remedy;
 
@@ -192,7 +192,7 @@ impl Layout {
 /// A value as the queries' casts would make it.
 fn converted(wanted: Kind, oid: u32, value: &[u8], offsets: &Offsets) -> Option<Vec<u8>> {
     match wanted {
-        Kind::Int => integer(oid, value).map(|number| number.to_be_bytes().to_vec()),
+        Kind::Int | Kind::Oid => integer(oid, value).map(|number| number.to_be_bytes().to_vec()),
         Kind::Text => match Kind::of(oid) {
             Some(Kind::Int) => integer(oid, value).map(|number| number.to_string().into_bytes()),
             _ => Some(cut(value).to_vec()),
@@ -207,6 +207,7 @@ fn integer(oid: u32, value: &[u8]) -> Option<i64> {
     match oid {
         21 => int2(Some(value)).map(i64::from),
         23 => int4(Some(value)).map(i64::from),
+        26 => value::oid(Some(value)).map(i64::from),
         _ => int8(Some(value)),
     }
 }
@@ -294,6 +295,7 @@ mod tests {
             (Kind::Int, 21, vec![0xff, 0xff], Some(bytes(-1))),
             (Kind::Int, 23, vec![0, 0, 1, 0], Some(bytes(256))),
             (Kind::Int, 23, vec![0, 0, 1], None),
+            (Kind::Oid, 26, vec![0xff; 4], Some(bytes(4_294_967_295))),
             (Kind::Text, 20, bytes(-7), Some(b"-7".to_vec())),
             (Kind::Text, 25, "ä".repeat(600).into_bytes(), Some("ä".repeat(500).into_bytes())),
             (Kind::Text, 1043, vec![0xff; 600], Some(vec![0xff; 500])),

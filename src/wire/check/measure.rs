@@ -54,7 +54,7 @@ const fn measure(
 }
 
 /// All of them; what only time or several looks tell, `connect` and `blocked_seconds`, is added by who looks.
-pub const MEASURES: [Measure; 22] = [
+pub const MEASURES: [Measure; 23] = [
     measure("waiting", "", (None, None), |view, snapshot| {
         locks(snapshot, || Value::Known(f64::from(view.graph.waiting), about(view, &ROOTS)))
     }),
@@ -82,6 +82,7 @@ pub const MEASURES: [Measure; 22] = [
     measure("tasks_failed", "", (Some(0.0), None), |view, snapshot| {
         tasks(view, snapshot, &[TaskState::Failed])
     }),
+    measure("types_unserved", "", (Some(0.0), None), types_unserved),
     measure("jobs_lost", "", (Some(0.0), Some(4.0)), jobs_lost),
     measure("jobs_unserved", "", (Some(0.0), None), jobs_unserved),
     measure("leases_expired", "", (Some(0.0), None), leases),
@@ -183,6 +184,16 @@ fn jobs_lost(view: &View, snapshot: &Snapshot) -> Value {
         Some(unread) if lost == 0 => unread,
         _ => Value::Known(f64::from(u32::try_from(lost).unwrap_or(u32::MAX)), about(view, &["adapter_job"])),
     }
+}
+
+/// Types of work that is due and that no worker of locktop's schema takes.
+fn types_unserved(view: &View, snapshot: &Snapshot) -> Value {
+    let workers = &snapshot.systems.workers;
+    if workers.is_empty() {
+        return Value::Absent;
+    }
+    let unread = workers.iter().find_map(|table| stale(&table.section, &table.source.name));
+    unread.unwrap_or_else(|| locks(snapshot, || of_check(view, "unserved_type")))
 }
 
 /// Systems with jobs that are due, and no worker that lives.

@@ -105,7 +105,7 @@ fn headline(report: &Report) -> String {
 }
 
 /// Checks that say in a sentence what is wrong; others only name what it is wrong with.
-const TELLING: [&str; 9] = [
+const TELLING: [&str; 10] = [
     "waiting",
     "longest_wait",
     "worst_root",
@@ -113,6 +113,7 @@ const TELLING: [&str; 9] = [
     "idle_root",
     "blocked_seconds",
     "cycles",
+    "types_unserved",
     "jobs_lost",
     "jobs_unserved",
 ];

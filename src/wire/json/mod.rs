@@ -8,6 +8,7 @@ pub(in crate::wire) mod blame;
 mod graph;
 mod harmless;
 mod leases;
+mod lock_waits;
 mod locks;
 mod queue;
 mod recovery;
@@ -59,6 +60,8 @@ struct Document<'a> {
     queue_items: Vec<queue::Item<'a>>,
     rate_limits: Vec<queue::Limit<'a>>,
     id_generators: Vec<queue::Generator<'a>>,
+    task_workers: Vec<lock_waits::Taker<'a>>,
+    lock_waits: lock_waits::LockWaits<'a>,
     adapters: Vec<adapters::InstallationDocument<'a>>,
     findings: Vec<rows::Finding<'a>>,
     blame: Option<blame::Blame<'a>>,
@@ -135,6 +138,8 @@ fn document<'a>(view: &'a View, snapshot: &'a Snapshot) -> Document<'a> {
         queue_items: queue::items(view, snapshot),
         rate_limits: queue::limits(snapshot),
         id_generators: queue::generators(snapshot),
+        task_workers: lock_waits::workers(view, snapshot),
+        lock_waits: lock_waits::lock_waits(view, snapshot),
         adapters: adapters::installations(view, snapshot),
         findings: view.findings.iter().map(|finding| rows::Finding::of(finding, view, &gids)).collect(),
         blame: blame::blame(&view.blame),
@@ -177,6 +182,8 @@ fn sections(snapshot: &Snapshot) -> BTreeMap<&'static str, SectionState<'_>> {
         ("queue_items", SectionState::together(&systems.items)),
         ("rate_limits", SectionState::together(&systems.limits)),
         ("id_generators", SectionState::together(&systems.generators)),
+        ("task_workers", SectionState::together(&systems.workers)),
+        ("lock_waits", SectionState::together(&systems.contended)),
     ];
     sections.extend(others.into_iter().filter_map(|(name, state)| Some((name, state?))));
     let redis = &snapshot.systems.redis;

@@ -317,6 +317,8 @@ fn same_systems(before: &Systems, after: &Systems) -> bool {
         && same_tables(&before.items, &after.items)
         && same_tables(&before.limits, &after.limits)
         && same_tables(&before.generators, &after.generators)
+        && same_tables(&before.workers, &after.workers)
+        && same_tables(&before.contended, &after.contended)
 }
 
 fn same_tables<T>(before: &[TableRows<T>], after: &[TableRows<T>]) -> bool {

@@ -13,6 +13,7 @@ pub mod container;
 mod frame;
 mod memory;
 mod redis_rows;
+mod schema_rows;
 mod strings;
 mod tables;
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::cell::{Cell, Column, codes, column, columns, lists, rows};
 use super::strings::{Decoded, Strings};
+use crate::model::counted_waits::CountedWaits;
 use crate::model::growth::Growth;
 use crate::model::id_generator::IdGenerator;
 use crate::model::lease::Lease;
@@ -12,6 +13,7 @@ use crate::model::rate_limit::RateLimit;
 use crate::model::snapshot::Section;
 use crate::model::systems::{Source, Systems, TableRows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
+use crate::model::task_worker::TaskWorker;
 use crate::model::work_queue::{Item, StateCount};
 use crate::model::{Text, Timestamp};
 
@@ -181,6 +183,10 @@ columns! {
     LimitTables of FlatTable<RateLimit> { 1 source: Source, 2 rows: Vec<RateLimit>, 3 is_cut: bool, }
     /// Tables with id generators.
     GeneratorTables of FlatTable<IdGenerator> { 1 source: Source, 2 rows: Vec<IdGenerator>, 3 is_cut: bool, }
+    /// Tables with workers.
+    WorkerTables of FlatTable<TaskWorker> { 1 source: Source, 2 rows: Vec<TaskWorker>, 3 is_cut: bool, }
+    /// Tables with waits that were counted.
+    ContendedTables of FlatTable<CountedWaits> { 1 source: Source, 2 rows: Vec<CountedWaits>, 3 is_cut: bool, }
 }
 
 lists! {
@@ -349,6 +355,10 @@ pub(super) struct SystemTables {
     limits: LimitTables,
     #[prost(message, required, tag = 5)]
     generators: GeneratorTables,
+    #[prost(message, required, tag = 6)]
+    workers: WorkerTables,
+    #[prost(message, required, tag = 7)]
+    contended: ContendedTables,
 }
 
 /// The other lock systems as they are kept. Those in Redis are kept on their own.
@@ -359,6 +369,8 @@ pub(super) fn of_systems(systems: &Systems, strings: &mut Strings) -> SystemTabl
         items: column(&flat(&systems.items), strings),
         limits: column(&flat(&systems.limits), strings),
         generators: column(&flat(&systems.generators), strings),
+        workers: column(&flat(&systems.workers), strings),
+        contended: column(&flat(&systems.contended), strings),
     }
 }
 
@@ -372,6 +384,8 @@ pub(super) fn system_states(systems: &Systems) -> impl Iterator<Item = SectionSt
         .chain(of(&systems.items))
         .chain(of(&systems.limits))
         .chain(of(&systems.generators))
+        .chain(of(&systems.workers))
+        .chain(of(&systems.contended))
 }
 
 /// The other lock systems that were kept.
@@ -382,6 +396,8 @@ pub(super) fn systems(kept: &SystemTables, states: &mut States, strings: &Decode
         items: tables(rows(&kept.items, strings), states),
         limits: tables(rows(&kept.limits, strings), states),
         generators: tables(rows(&kept.generators, strings), states),
+        workers: tables(rows(&kept.workers, strings), states),
+        contended: tables(rows(&kept.contended, strings), states),
         redis: Arc::default(),
     }
 }

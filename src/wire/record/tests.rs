@@ -15,6 +15,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::backend::{Backend, BackendId, State};
+use crate::model::counted_waits::CountedWaits;
 use crate::model::event::{self, Draft, Event, Events, Kind, Length};
 use crate::model::finding::{Severity, Subject};
 use crate::model::growth::Growth;
@@ -34,6 +35,7 @@ use crate::model::redis_lease::{Expiry, KeyReading, LockValue, ServerReading, me
 use crate::model::snapshot::{Keepalives, Names, Pooling, Replay, Section, Server, Snapshot, Tls};
 use crate::model::systems::{Source, Systems, TableRows};
 use crate::model::task::{Execution, KeyRule, Schedule, TaskSet, TaskTables};
+use crate::model::task_worker::TaskWorker;
 use crate::model::view::{Sample, Series, View};
 use crate::model::wait_graph::{Answer, Party};
 use crate::model::work_queue::{Item, StateCount};
@@ -369,6 +371,24 @@ impl Dice {
                 sequence: dice.maybe(Self::i64),
                 last_timestamp: dice.maybe(Self::i64),
             }),
+            workers: self.tables(|dice| TaskWorker {
+                pid: dice.i32(),
+                start: dice.maybe(Self::time),
+                name: dice.maybe(Self::text),
+                takes_tasks: dice.bool(),
+                takes_items: dice.bool(),
+                types: dice.maybe(Self::text),
+                announced_at: dice.maybe(Self::time),
+            }),
+            contended: self.tables(|dice| CountedWaits {
+                tag: dice.tag(),
+                waits: dice.i64().unsigned_abs(),
+                total: dice.f64(),
+                longest: dice.f64(),
+                longest_mode: dice.maybe(|dice| dice.of(&LockMode::ALL)),
+                first: dice.maybe(Self::time),
+                last: dice.maybe(Self::time),
+            }),
             redis: Arc::new(crate::model::redis_lease::RedisLeases { read_at, cut: self.bool(), ..redis }),
         }
     }
@@ -607,6 +627,8 @@ fn same(kept: &KeptLook, look: &Look) {
     same_tables(&new.items, &old.items);
     same_tables(&new.limits, &old.limits);
     same_tables(&new.generators, &old.generators);
+    same_tables(&new.workers, &old.workers);
+    same_tables(&new.contended, &old.contended);
     assert_eq!(new.redis, old.redis);
     assert_eq!((&kept.notes, &kept.rights), (&look.notes, &look.view.rights));
     let of =

@@ -60,7 +60,8 @@ async fn it_comes_and_goes_whole() {
                      SELECT {quoted}.generate_snowflake_id(1);
                      INSERT INTO {quoted}.accounts (username, balance) VALUES ('a', 5), ('b', 0);
                      SELECT {quoted}.transfer_optimistic(1, 2, 5);
-                     SELECT {quoted}.observe_lock_waits()"
+                     SELECT {quoted}.announce_worker('w', '{{a,b}}'), {quoted}.announce_worker('w');
+                     SELECT {quoted}.observe_lock_waits(), {quoted}.purge_step()"
                 ))
                 .await;
             session.run(&format!("CALL {quoted}.purge('1 day')")).await;
@@ -98,6 +99,7 @@ async fn it_comes_and_goes_whole() {
                     ("distlock", 1),
                     ("id_generator", 1),
                     ("locktop_audit", 0),
+                    ("locktop_workers", 1),
                     ("rate_limit", 1),
                     ("scheduled_tasks", 1),
                     ("task_execution_log", 1),

@@ -21,5 +21,6 @@ mod statement;
 mod support;
 mod suspend;
 mod types;
+mod upkeep;
 
 use crate::{binary, pooler};

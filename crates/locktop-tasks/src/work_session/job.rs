@@ -7,6 +7,7 @@ use tokio_postgres::types::Type;
 
 use super::error::SessionError;
 use super::source::Source;
+use crate::schema::Log;
 
 /// One execution of a task or one attempt at an item, ours for as long as the session lasts that took it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +60,19 @@ pub struct Requeued {
     pub again: bool,
     /// What was seen.
     pub detail: String,
+}
+
+/// One step of removing the rows of a log that are past their retention.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Purged {
+    /// Of which.
+    pub log: Log,
+    /// For how long rows are kept, as the server writes it.
+    pub keep: String,
+    /// How many are gone.
+    pub rows: i64,
+    /// Whether the role may remove any.
+    pub may: bool,
 }
 
 /// How a job ends.

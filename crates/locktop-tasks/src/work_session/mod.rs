@@ -35,7 +35,7 @@ mod types;
 mod worker_id;
 
 pub use error::{Namesake, OpenError, SessionError};
-pub use job::{Finish, Job, Ours, Requeued};
+pub use job::{Finish, Job, Ours, Purged, Requeued};
 pub use news::News;
 pub use session::WorkSession;
 pub use source::Source;

@@ -48,6 +48,8 @@ pub(super) struct All {
     /// When each source has something, in the order of [`Source::ALL`].
     pub(super) glance: Statement,
     pub(super) observe: Statement,
+    pub(super) announce: Statement,
+    pub(super) purge: Statement,
     /// For the tasks alone: an item's key is not in anybody's way.
     pub(super) release_idle: Statement,
 }
@@ -145,6 +147,14 @@ async fn statements(client: &Client, schema: &str) -> Result<All, tokio_postgres
             ))
             .await?,
         observe: client.prepare(&format!("SELECT {schema}.observe_lock_waits()")).await?,
+        announce: client
+            .prepare(&format!("SELECT {schema}.announce_worker($1, $2, $3, $4)::pg_catalog.text"))
+            .await?,
+        purge: client
+            .prepare(&format!(
+                "SELECT p.log, p.keep::pg_catalog.text, p.removed, p.may FROM {schema}.purge_step() p"
+            ))
+            .await?,
         glance: client
             .prepare(&format!(
                 "SELECT ({}), ({})",

@@ -64,10 +64,11 @@ pub(super) fn needs(schema: &SchemaName, role: &str, sources: &[Source]) -> Stri
     }
     let full =
         |tables: &[&str]| tables.iter().map(|table| format!("{name}.{table}")).collect::<Vec<_>>().join(", ");
+    tables.push("locktop_workers");
     let added: &[&str] = if sources.contains(&Source::Tasks) {
-        &["task_execution_log", "locktop_audit"]
+        &["task_execution_log", "locktop_audit", "locktop_workers"]
     } else {
-        &["locktop_audit"]
+        &["locktop_audit", "locktop_workers"]
     };
     [
         format!("GRANT USAGE ON SCHEMA {name} TO {role}"),
@@ -89,13 +90,14 @@ mod tests {
         assert_eq!(
             of(&[Source::Queue]),
             "GRANT USAGE ON SCHEMA \"locktop\" TO \"w\"; GRANT SELECT ON ALL TABLES IN SCHEMA \"locktop\" TO \"w\"; \
-             GRANT UPDATE ON \"locktop\".task_queue TO \"w\"; GRANT INSERT ON \"locktop\".locktop_audit TO \"w\"; \
+             GRANT UPDATE ON \"locktop\".task_queue, \"locktop\".locktop_workers TO \"w\"; \
+             GRANT INSERT ON \"locktop\".locktop_audit, \"locktop\".locktop_workers TO \"w\"; \
              GRANT USAGE ON ALL SEQUENCES IN SCHEMA \"locktop\" TO \"w\""
         );
         let both = of(&Source::ALL);
-        assert!(both.contains("GRANT UPDATE ON \"locktop\".scheduled_tasks, \"locktop\".task_execution_log, \"locktop\".task_queue TO"));
+        assert!(both.contains("GRANT UPDATE ON \"locktop\".scheduled_tasks, \"locktop\".task_execution_log, \"locktop\".task_queue, "));
         assert!(
-            both.contains("GRANT INSERT ON \"locktop\".task_execution_log, \"locktop\".locktop_audit TO")
+            both.contains("GRANT INSERT ON \"locktop\".task_execution_log, \"locktop\".locktop_audit, \"locktop\".locktop_workers TO")
         );
     }
 }

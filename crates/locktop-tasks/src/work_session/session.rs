@@ -7,14 +7,14 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
 use super::error::{OpenError, SessionError};
-use super::job::{Finish, Job, Ours, Requeued};
+use super::job::{Finish, Job, Ours, Purged, Requeued};
 use super::name;
 use super::news::News;
 use super::open::{self, All};
 use super::source::Source;
 use super::types::Types;
 use super::worker_id::WorkerId;
-use crate::schema::{Schema, SchemaName};
+use crate::schema::{Log, Schema, SchemaName};
 use locktop_base::text;
 use pg_connect::connect::{Listening, Received};
 use pg_connect::conninfo::ConnInfo;
@@ -220,6 +220,35 @@ impl WorkSession {
     pub async fn observe_lock_waits(&self) -> Result<Option<i32>, SessionError> {
         let rows = self.ask(&self.statements.observe, &[]).await?;
         rows.first().map_or(Ok(None), |row| Ok(row.try_get(0)?))
+    }
+
+    /// Says which types of work of these sources this session takes, for those who look which tasks nobody takes.
+    ///
+    /// # Errors
+    /// When the server refuses, or the session is lost.
+    pub async fn announce(&self, sources: &[Source]) -> Result<(), SessionError> {
+        let takes = Source::ALL.map(|source| sources.contains(&source));
+        let arguments: [&(dyn ToSql + Sync); 4] =
+            [&self.worker.as_str(), &self.types.names(), &takes[0], &takes[1]];
+        self.ask(&self.statements.announce, &arguments).await.map(drop)
+    }
+
+    /// Removes a few of the rows that are past the retention that the database has set; one row for each log that has one. Nothing while another
+    /// session does that.
+    ///
+    /// # Errors
+    /// When the server refuses, or the session is lost.
+    pub async fn purge_step(&self) -> Result<Vec<Purged>, SessionError> {
+        let rows = self.ask(&self.statements.purge, &[]).await?;
+        let mut all = Vec::new();
+        for row in &rows {
+            let name: &str = row.try_get(0)?;
+            if let Some(log) = Log::ALL.into_iter().find(|log| log.name() == name) {
+                let (keep, rows, may) = (row.try_get(1)?, row.try_get(2)?, row.try_get(3)?);
+                all.push(Purged { log, keep, rows, may });
+            }
+        }
+        Ok(all)
     }
 
     /// The next news. What arrives while a statement is asked comes before its answer. Pending for ever once the session has

@@ -12,6 +12,7 @@ use super::running::{Done, RunningJobs};
 use super::settle::Unwritten;
 use super::stop::{Hold, StopReason};
 use super::supervisor::quits;
+use super::upkeep::Upkeep;
 use super::work::Work;
 use super::{Options, Summary};
 use crate::work_session::{News, SessionError, Source, WorkSession};
@@ -55,6 +56,7 @@ pub(super) struct Connected<'a, W> {
     pub(super) glance_at: Instant,
     /// When to look who waits for locks, if at all.
     observe_at: Option<Instant>,
+    pub(super) upkeep: Upkeep,
     pub(super) unwritten: Unwritten,
     stage: Stage,
     /// Whether the session may hold keys of tasks that it does not run.
@@ -83,6 +85,7 @@ pub(super) async fn work<W: Work>(
         heartbeat_at: now,
         glance_at: now + glance_in(true),
         observe_at: options.observe_locks.map(|_| now),
+        upkeep: Upkeep::new(options.purge, now),
         unwritten: Unwritten::new(now),
         stage: Stage::Working,
         untidy: false,
@@ -113,6 +116,7 @@ enum Next {
     Retry,
     Stop,
     Observe,
+    Purge,
     Glance,
     Look(Source),
     News(News),
@@ -125,6 +129,7 @@ impl<W: Work> Connected<'_, W> {
         ended: &mut watch::Receiver<Option<String>>,
         quit: &mut watch::Receiver<bool>,
     ) -> Result<(), SessionError> {
+        self.announce().await?;
         loop {
             let written = self.unwritten.is_empty() || self.is_over();
             if self.stage != Stage::Working && self.running_jobs.running() == 0 && written {
@@ -144,6 +149,7 @@ impl<W: Work> Connected<'_, W> {
                 Next::Done(done) => self.done(*done).await?,
                 Next::Retry => self.retry().await?,
                 Next::Observe => self.observe().await?,
+                Next::Purge => self.purge().await?,
                 Next::Glance => self.glance().await?,
                 Next::Look(source) => self.look(source).await?,
                 Next::News(news) => self.hear(news),
@@ -176,6 +182,8 @@ impl<W: Work> Connected<'_, W> {
             () = at(Some(self.glance_at)), if takes => Next::Glance,
             // Before the news: whoever sends them without end does not keep us from looking.
             source = turn(look), if takes => Next::Look(source),
+            // After the looks: what is due comes first.
+            () = at(self.upkeep.purge_at), if works => Next::Purge,
             news = self.session.news() => Next::News(news),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::stop::StopReason;
+use crate::schema::{Log, SchemaName};
 use crate::work_session::{Job, Requeued, Source, Types};
 use locktop_base::text;
 
@@ -127,6 +128,22 @@ pub enum Event {
     },
     /// An item of the queue was taken from a session that is gone.
     Requeued(Requeued),
+    /// Rows were removed that were past their retention.
+    Purged {
+        /// Of which log.
+        log: Log,
+        /// How many.
+        rows: i64,
+        /// The retention, as the server writes it.
+        keep: String,
+    },
+    /// A retention is set, and the worker's role may not remove rows.
+    NotPurged {
+        /// Of which log.
+        log: Log,
+        /// Where.
+        schema: SchemaName,
+    },
     /// The end, and what was done until then.
     Ended(super::Summary),
     /// An end of another kind, and why.
@@ -188,6 +205,8 @@ impl Event {
             | Self::Completed { .. }
             | Self::ShuttingDown { .. }
             | Self::GivenBack { .. }
+            | Self::Purged { .. }
+            | Self::NotPurged { .. }
             | Self::Ended(_) => Level::Info,
             Self::Failed { again: true, .. }
             | Self::Requeued(Requeued { again: true, .. })
@@ -223,6 +242,8 @@ impl Event {
             Self::ShuttingDown { .. } => "shutting_down",
             Self::GivenBack { .. } => "given_back",
             Self::Requeued(_) => "requeued",
+            Self::Purged { .. } => "purged",
+            Self::NotPurged { .. } => "not_purged",
             Self::Ended(_) => "ended",
             Self::GaveUp(_) => "gave_up",
         }
@@ -323,6 +344,17 @@ impl fmt::Display for Event {
             Self::Requeued(Requeued { id, again, detail }) => {
                 let done = if *again { "is pending again" } else { "was set aside" };
                 write!(f, "item {id} of the queue {done}: {}", text::fit(detail, 200))
+            }
+            Self::Purged { log, rows, keep } => {
+                let (s, were) = if *rows == 1 { ("", "was") } else { ("s", "were") };
+                write!(f, "removed {rows} row{s} of {} that {were} older than {keep}", log.table())
+            }
+            Self::NotPurged { log, schema } => {
+                let (table, schema) = (log.table(), schema.quoted());
+                write!(
+                    f,
+                    "old rows of {table} stay: this role may not delete them; GRANT DELETE ON {schema}.{table}"
+                )
             }
             Self::Ended(summary) => write!(f, "ended: {summary}"),
             Self::GaveUp(reason) => write!(f, "gave up: {reason}"),

@@ -42,6 +42,10 @@ pub fn line(format: Format, at: DateTime<Utc>, worker: &WorkerId, event: &Event)
                     Event::Failed { again, .. } => Some(*again),
                     _ => None,
                 },
+                rows: match event {
+                    Event::Purged { rows, .. } => Some(*rows),
+                    _ => None,
+                },
                 error,
             };
             serde_json::to_string(&record).unwrap_or_default()
@@ -63,6 +67,8 @@ struct Record<'a> {
     seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     again: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }

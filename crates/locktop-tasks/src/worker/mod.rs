@@ -3,7 +3,7 @@
 //! One connection holds the locks of all that it runs ([`WorkSession`](crate::work_session::WorkSession)); what a job does is a [`Work`], on connections of its own.
 //! Tasks and items share the worker's places; where both wait, they take turns. The worker fetches as many as it has places for, sends
 //! heartbeats while anything runs, and one statement every half minute while nothing does (unless it is to observe the locks): then it sleeps until it is notified, or until the next
-//! task is due (the module `idle`). Items whose session is gone are brought back by workers that find nothing else in the queue, and
+//! task is due (the module `idle`). Now and then it removes what is past its retention (the module `upkeep`). Items whose session is gone are brought back by workers that find nothing else in the queue, and
 //! now and then by all.
 //!
 //! # What it guarantees
@@ -28,6 +28,7 @@ mod running;
 mod settle;
 mod stop;
 mod supervisor;
+mod upkeep;
 mod work;
 
 use std::time::Duration;
@@ -69,6 +70,9 @@ pub struct Options {
     /// Between two looks at who waits for which lock of the server, for the view `lock_contention`; none: it does not look, so that it
     /// sends nothing while it is idle. One such worker is enough for a server; several count nothing twice.
     pub observe_locks: Option<Duration>,
+    /// Between two looks for rows that are past their retention; none: it never removes any. Where the database has no retention set, nothing is
+    /// removed.
+    pub purge: Option<Duration>,
     /// How long running work may go on after the worker was told to quit.
     pub grace: Duration,
     /// Who is told what happens.
@@ -89,6 +93,7 @@ impl Options {
             concurrency: 1,
             heartbeat: Duration::from_secs(5),
             observe_locks: None,
+            purge: Some(upkeep::EVERY),
             grace: Duration::from_secs(10),
             report: Report::nowhere(),
         }

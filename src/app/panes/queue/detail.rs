@@ -6,6 +6,7 @@ use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, number, party, state, words};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::queue::tone;
+use crate::model::task_worker::{Takers, Work};
 use crate::model::wait_graph::Party;
 use crate::model::work_queue::{Item, ItemId, ItemRow, ItemState};
 use crate::text;
@@ -63,6 +64,9 @@ fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
         }
         ItemState::Running => "",
         ItemState::Failed => ": set aside; no worker takes it again",
+        ItemState::Pending if is_unserved(context, row, item) => {
+            ": nobody has it, and no worker that is connected takes its type"
+        }
         ItemState::Pending => ": nobody has it",
         ItemState::Unknown if table.is_some_and(|table| table.section.error.is_some()) => {
             ": its table could not be read"
@@ -77,6 +81,14 @@ fn why(context: &Context<'_>, row: &ItemRow, item: &Item) -> Cow<'static, str> {
         ItemState::Unknown => ": this role does not see when its session began",
     };
     words.into()
+}
+
+fn is_unserved(context: &Context<'_>, row: &ItemRow, item: &Item) -> bool {
+    let table = context.snapshot.systems.items.get(row.table).filter(|table| table.source.own_keys);
+    table.is_some_and(|table| {
+        let place = (&*table.source.name, Work::Items);
+        Takers::lacks(context.view, context.snapshot, place, item.name.as_deref())
+    })
 }
 
 fn session(context: &Context<'_>, item: &Item) -> Option<Line> {

@@ -5,6 +5,7 @@ use crate::app::detail::{ago, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::tasks::tone;
 use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState, evidence};
+use crate::model::task_worker::{Takers, Work};
 use crate::model::wait_graph::Party;
 use crate::model::{Text, Timestamp, lock_key::LockKey};
 use crate::text;
@@ -32,6 +33,9 @@ fn state(context: &Context<'_>, row: &TaskRow) -> Line {
     let past = if over && row.execution.is_some() { "past its limit; " } else { "" };
     let why = match row.state {
         TaskState::Leaked => format!(": its key has been held for at least {seen}, and nothing runs"),
+        TaskState::Overdue if is_unserved(context, row) => {
+            ": due, and no worker that is connected takes its type".to_owned()
+        }
         TaskState::Overdue => ": due, enabled and not started".to_owned(),
         TaskState::Failed => ": its last execution failed, and nothing starts it again".to_owned(),
         _ if row.execution.is_some() => format!(": {past}{}", evidence(row, context.snapshot)),
@@ -41,6 +45,12 @@ fn state(context: &Context<'_>, row: &TaskRow) -> Line {
         .with(format!("  {:<14} ", "state"), Tone::Dim)
         .with(row.state.as_str(), tone(row.state))
         .with(why, Tone::Plain)
+}
+
+fn is_unserved(context: &Context<'_>, row: &TaskRow) -> bool {
+    let Some(set) = row.set(context.snapshot).filter(|set| set.tables.own_keys) else { return false };
+    let kind = row.schedule(context.snapshot).and_then(|task| task.kind.as_deref());
+    Takers::lacks(context.view, context.snapshot, (&set.tables.schedules, Work::Tasks), kind)
 }
 
 fn schedule(context: &Context<'_>, task: &Schedule) -> Vec<Line> {

@@ -7,6 +7,7 @@ mod queue;
 mod redis;
 mod server;
 mod tasks;
+mod unserved;
 
 use std::sync::Arc;
 

@@ -1,0 +1,77 @@
+//! Waits that the schema's `observe_lock_waits()` has counted, whoever looked: rows of `contended_locks`. What locktop itself saw is in
+//! [`lock_waits`](super::lock_waits).
+
+use super::Timestamp;
+use super::lock::{LockMode, LockTag, LockType};
+use super::snapshot::Snapshot;
+
+/// A lock that was waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CountedWaits {
+    /// What is locked, as [`contended`](super::lock_waits::contended) gives it.
+    pub tag: LockTag,
+    /// Waits that were seen.
+    pub waits: u64,
+    /// How long all of them have lasted together, in seconds.
+    pub total: f64,
+    /// How long the longest of them has lasted, in seconds.
+    pub longest: f64,
+    /// What the longest asked for.
+    pub longest_mode: Option<LockMode>,
+    /// When the first of the waits began.
+    pub first: Option<Timestamp>,
+    /// When the last one was last seen.
+    pub last: Option<Timestamp>,
+}
+
+/// What is locked, of columns in which 0 stands for NULL.
+#[must_use]
+pub fn tag(
+    locktype: LockType,
+    database: u32,
+    relation: u32,
+    (classid, objid, objsubid): (u32, u32, u16),
+) -> LockTag {
+    let none = LockTag::new(locktype);
+    match locktype {
+        LockType::Relation | LockType::Extend | LockType::Page | LockType::Tuple => {
+            LockTag { database: Some(database), relation: Some(relation), ..none }
+        }
+        LockType::FrozenId => LockTag { database: Some(database), ..none },
+        LockType::Object | LockType::UserLock | LockType::Advisory => LockTag {
+            database: Some(database),
+            classid: Some(classid),
+            objid: Some(objid),
+            objsubid: Some(objsubid),
+            ..none
+        },
+        _ => none,
+    }
+}
+
+/// What was counted for a lock, where anything was; of several tables the first.
+#[must_use]
+pub fn find<'a>(snapshot: &'a Snapshot, tag: &LockTag) -> Option<&'a CountedWaits> {
+    let mut rows = snapshot.systems.contended.iter().flat_map(|table| table.section.rows.iter());
+    rows.find(|counted| counted.tag == *tag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::lock_waits::contended;
+    use crate::sample::{advisory, relation};
+
+    #[test]
+    fn a_lock_that_was_counted_is_the_one_that_is_seen() {
+        let fields =
+            |it: &LockTag| (it.classid.unwrap_or(0), it.objid.unwrap_or(0), it.objsubid.unwrap_or(0));
+        let row = LockTag { locktype: LockType::Tuple, page: Some(0), tuple: Some(1), ..relation(5) };
+        let xid = LockTag { transactionid: Some(9), ..LockTag::new(LockType::TransactionId) };
+        for seen in [advisory(42), advisory(-1), relation(5), row, xid] {
+            let counted =
+                tag(seen.locktype, seen.database.unwrap_or(0), seen.relation.unwrap_or(0), fields(&seen));
+            assert_eq!(counted, contended(&seen));
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Findings about work that no worker takes.
+
+use crate::model::backend::State;
+use crate::model::finding::{Severity, Subject};
+use crate::model::lock::LockMode;
+use crate::model::namespace;
+use crate::model::task_worker::TaskWorker;
+use crate::sample::{Builder, advisory, at};
+
+/// A session with its row, as a worker of these types.
+fn worker(b: &mut Builder, pid: i32, types: Option<&str>) {
+    b.session(pid, "worker@locktop worker", State::Idle, 60.0, "");
+    let start = b.backends.last().and_then(|backend| backend.backend_start);
+    b.workers.push(TaskWorker {
+        pid,
+        start,
+        name: Some(format!("w{pid}").into()),
+        takes_tasks: true,
+        takes_items: true,
+        types: types.map(Into::into),
+        announced_at: Some(at(-60.0)),
+    });
+}
+
+/// Two tasks that nobody takes and one that is merely late; an item of each kind.
+fn stage() -> Builder {
+    let mut b = Builder::default();
+    b.task(1, "weekly mail", "mail", 60.0, 120.0);
+    b.task(2, "daily mail", "mail", 60.0, 240.0);
+    b.task(3, "report", "sql", 60.0, 180.0);
+    b.task(4, "digest", "mail", 60.0, 5.0);
+    b.item(7, "push", "pending", 90.0);
+    b.item(8, "sql", "pending", 95.0);
+    b
+}
+
+fn told(builder: Builder) -> Vec<(&'static str, String, String)> {
+    let view = builder.view();
+    let mine = view.findings.iter().filter(|it| ["unserved_type", "overdue_task"].contains(&it.check));
+    assert!(mine.clone().all(|it| it.severity == Severity::Warning));
+    mine.map(|it| (it.check, it.summary.to_string(), it.about.to_string())).collect()
+}
+
+#[test]
+fn work_of_a_type_that_nobody_takes_is_told_by_its_type() {
+    let mut b = stage();
+    worker(&mut b, 11, Some(r#"["sql"]"#));
+    worker(&mut b, 12, Some(r#"["sleep","sql"]"#));
+    let about = "2 workers take sleep, sql".to_owned();
+    let tasks = "2 tasks of type mail overdue, the first, daily mail, 4m00s: no worker takes them";
+    let item = "queue item 7 of type push due 1m30s: no worker takes it";
+    assert_eq!(
+        told(b),
+        [
+            ("unserved_type", tasks.to_owned(), about.clone()),
+            ("overdue_task", "report overdue 3m00s, nobody runs it".to_owned(), String::new()),
+            ("unserved_type", item.to_owned(), about),
+        ]
+    );
+}
+
+#[test]
+fn it_is_about_the_first_row_of_the_type() {
+    let mut b = stage();
+    worker(&mut b, 11, Some(r#"["sql","push"]"#));
+    let view = b.view();
+    let finding = view.findings.iter().find(|it| it.check == "unserved_type").unwrap();
+    assert!(matches!(&finding.subject, Subject::Task(task) if task.id == 2), "{finding:?}");
+    assert_eq!(finding.since, Some(at(-240.0)));
+    assert_eq!(&*finding.about, "the one worker takes push, sql");
+}
+
+#[test]
+fn it_is_told_only_where_everybody_has_said_what_he_takes() {
+    let unserved = |change: &dyn Fn(&mut Builder)| {
+        let mut b = stage();
+        worker(&mut b, 11, Some(r#"["sql"]"#));
+        change(&mut b);
+        told(b).iter().filter(|(check, ..)| *check == "unserved_type").count()
+    };
+    assert_eq!(unserved(&|_| {}), 2);
+    assert_eq!(unserved(&|b| b.workers.clear()), 0, "nobody is there: that is another finding");
+    assert_eq!(unserved(&|b| worker(b, 12, None)), 0, "one takes everything");
+    let gone = |b: &mut Builder| {
+        worker(b, 12, None);
+        b.backends.retain(|backend| backend.pid != 12);
+    };
+    assert_eq!(unserved(&gone), 2, "one that is gone takes nothing");
+    let another = |b: &mut Builder| {
+        worker(b, 12, None);
+        b.workers[1].start = Some(at(-9999.0));
+    };
+    assert_eq!(unserved(&another), 2, "its process id is another's now");
+    let silent = |b: &mut Builder| {
+        b.session(13, "old@worker", State::Idle, 60.0, "");
+        b.lock(
+            13,
+            advisory(namespace::number_of(namespace::WORKERS, 77).unwrap()),
+            LockMode::Exclusive,
+            None,
+        );
+    };
+    assert_eq!(unserved(&silent), 0, "a worker of an older version does not say what it takes");
+    let own = |b: &mut Builder| {
+        b.session(14, "py@jobs", State::Idle, 60.0, "");
+        b.item(9, "push", "processing", 1.0).backend_pid = Some(14);
+    };
+    assert_eq!(unserved(&own), 0, "nor does one of somebody's own, which works on something");
+    let tasks_only = |b: &mut Builder| b.workers[0].takes_items = false;
+    assert_eq!(unserved(&tasks_only), 1, "nobody works on the queue at all");
+}

@@ -1,0 +1,134 @@
+//! Work that is due and waits for a type of worker that is not there.
+
+use std::collections::BTreeMap;
+
+use super::look::Look;
+use super::{Finding, LIMIT, Severity, Subject};
+use crate::model::task::{TaskRow, TaskState};
+use crate::model::task_worker::{Takers, Work};
+use crate::model::work_queue::{ItemRow, ItemState};
+use crate::text;
+
+/// Characters of a type, and of all the types that workers take.
+const SHORT: usize = 40;
+const TYPES: usize = 200;
+
+/// One for each type of task, and of item, that is due and that none of the schema's workers takes.
+pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
+    let mut findings = tasks(look);
+    findings.extend(items(look));
+    let more = Finding::more("unserved_type", findings.len().saturating_sub(LIMIT));
+    findings.truncate(LIMIT);
+    findings.extend(more);
+    findings
+}
+
+/// For each of the snapshot's task tables who takes what; none where that cannot be told.
+pub(super) fn takers_of_tasks(look: &Look<'_>) -> Vec<Option<Takers>> {
+    let scene = look.scene;
+    let of = |name: &str| Takers::of(scene.snapshot, scene.index, name, Work::Tasks);
+    let sets = scene.snapshot.task_sets.iter();
+    sets.map(|set| set.tables.own_keys.then(|| of(&set.tables.schedules)).flatten()).collect()
+}
+
+/// Whether a task is overdue because nobody takes its type.
+pub(super) fn is_unserved(look: &Look<'_>, takers: &[Option<Takers>], row: &TaskRow) -> bool {
+    let takers = takers.get(row.set).and_then(Option::as_ref);
+    row.state == TaskState::Overdue && takers.is_some_and(|takers| !takers.takes(kind_of(look, row)))
+}
+
+fn kind_of<'a>(look: &Look<'a>, row: &TaskRow) -> Option<&'a str> {
+    row.schedule(look.scene.snapshot).and_then(|task| task.kind.as_deref())
+}
+
+fn tasks(look: &Look<'_>) -> Vec<Finding> {
+    let snapshot = look.scene.snapshot;
+    let mut overdue = look.scene.tasks.rows.iter().filter(|row| row.state == TaskState::Overdue).peekable();
+    if overdue.peek().is_none() {
+        return Vec::new();
+    }
+    let takers = takers_of_tasks(look);
+    let mut groups: BTreeMap<_, Vec<&TaskRow>> = BTreeMap::new();
+    for row in overdue.filter(|row| is_unserved(look, &takers, row)) {
+        groups.entry((row.set, kind_of(look, row))).or_default().push(row);
+    }
+    let due = |row: &TaskRow| row.schedule(snapshot).and_then(|task| task.next_run_at);
+    let finding = |((set, kind), rows): ((usize, _), Vec<&TaskRow>)| {
+        let first = rows.iter().min_by_key(|row| (due(row).is_none(), due(row)))?;
+        let since = due(first);
+        let (name, age) = (text::one_line(&first.name(snapshot)).into_owned(), look.age_text(since));
+        let kind = type_text(kind);
+        let summary = match rows.len() {
+            1 => format!("{name} overdue{age}: no worker takes {kind}"),
+            count => {
+                let count = text::count(count as u64);
+                format!("{count} tasks of {kind} overdue, the first, {name},{age}: no worker takes them")
+            }
+        };
+        let takers = takers.get(set)?.as_ref()?;
+        Some(new(summary, Subject::Task(first.task), since, takers))
+    };
+    groups.into_iter().filter_map(finding).collect()
+}
+
+fn items(look: &Look<'_>) -> Vec<Finding> {
+    let scene = look.scene;
+    let snapshot = scene.snapshot;
+    let since = |row: &ItemRow| row.item(snapshot).and_then(|item| item.due_at.or(item.created_at));
+    let is_late = |row: &&ItemRow| {
+        row.state == ItemState::Pending && look.is_older(since(row), scene.thresholds.task_overdue)
+    };
+    let mut late: BTreeMap<usize, Vec<&ItemRow>> = BTreeMap::new();
+    for row in scene.queue.rows.iter().filter(is_late) {
+        late.entry(row.table).or_default().push(row);
+    }
+    let mut findings = Vec::new();
+    for (table, rows) in late {
+        let Some(source) = snapshot.systems.items.get(table).map(|table| &table.source) else { continue };
+        let takers = source.own_keys.then(|| Takers::of(snapshot, scene.index, &source.name, Work::Items));
+        let Some(takers) = takers.flatten() else { continue };
+        let kind = |row: &&ItemRow| row.item(snapshot).and_then(|item| item.name.clone());
+        let mut groups: BTreeMap<_, Vec<&ItemRow>> = BTreeMap::new();
+        for row in rows.into_iter().filter(|row| !takers.takes(kind(row).as_deref())) {
+            groups.entry(kind(&row)).or_default().push(row);
+        }
+        for (kind, rows) in groups {
+            let Some(first) = rows.iter().min_by_key(|row| since(row)) else { continue };
+            let (id, kind, age) = (first.id, type_text(kind.as_deref()), look.age_text(since(first)));
+            // Of those that are pending only the oldest are read.
+            let summary = match rows.len() {
+                1 => format!("queue item {} of {kind} due{age}: no worker takes it", id.id),
+                count => {
+                    format!("{count} or more queue items of {kind} due, the first{age}: no worker takes them")
+                }
+            };
+            findings.push(new(summary, Subject::Item(id), since(first), &takers));
+        }
+    }
+    findings
+}
+
+/// `type mail`: text of the server, one line, and not long.
+fn type_text(kind: Option<&str>) -> String {
+    match kind {
+        Some(kind) => format!("type {}", text::fit(&text::one_line_prefix(kind, SHORT * 2), SHORT)),
+        None => "no type".to_owned(),
+    }
+}
+
+/// With who is there, and for what.
+fn new(
+    summary: String,
+    subject: Subject,
+    since: Option<crate::model::Timestamp>,
+    takers: &Takers,
+) -> Finding {
+    let types = takers.types.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let types = text::fit(&text::one_line_prefix(&types, TYPES * 2), TYPES).into_owned();
+    let about = match takers.workers {
+        1 => format!("the one worker takes {types}"),
+        count => format!("{count} workers take {types}"),
+    };
+    let finding = Finding::new("unserved_type", Severity::Warning, summary, subject).about(about);
+    Finding { since, ..finding }
+}

@@ -1,0 +1,183 @@
+//! What a worker does beside its work: it says what it takes, and removes what is past its retention.
+
+use std::time::Duration;
+
+use locktop::pg::conninfo::ConnInfo;
+use locktop::worker::Options;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::binary::{locktop, run_beside};
+use super::db::{Session, installed};
+use super::hand::{Held, Worker};
+use super::process::{Process, target};
+use super::support::{server, versions, wait_until};
+
+const WORKERS: &str =
+    "SELECT worker_id, takes_tasks, takes_items, types FROM locktop_workers ORDER BY worker_id";
+
+/// Work that has been due for two minutes: of a type that a plain worker does not take.
+const LATE: &str = "INSERT INTO scheduled_tasks (task_name, task_type, next_run_at)
+    VALUES ('weekly mail', 'mail', now() - interval '2 min');
+    INSERT INTO task_queue (task_name, created_at) VALUES ('push', now() - interval '2 min')";
+
+async fn findings(target: &str) -> Vec<String> {
+    let left = run_beside(locktop(&["snapshot", "--format", "json", target])).await;
+    let json: Value = serde_json::from_str(&left.out).unwrap_or_else(|_| panic!("{}", left.err));
+    let all = json["findings"].as_array().unwrap().iter();
+    let mine = all.filter(|finding| finding["check"] == "unserved_type");
+    mine.map(|finding| format!("{} | {}", finding["summary"], finding["about"])).collect()
+}
+
+#[tokio::test]
+async fn what_no_worker_takes_is_told_as_long_as_nobody_may_take_it() {
+    let version = server().await.version();
+    let info = installed(version).await;
+    let session = Session::open(&info).await;
+    let place = target(version, &info).await;
+    session.run(LATE).await;
+    assert_eq!(findings(&place).await, Vec::<String>::new(), "there is no worker");
+    let one = Process::start("one", &["--types", "sleep,sql"], &place);
+    wait_until("it to say what it takes", async || session.ask(WORKERS).await == "one|t|t|{sleep,sql}").await;
+    let told = findings(&place).await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("weekly mail overdue 2m") && told[0].contains(": no worker takes type mail"));
+    assert!(told[1].contains("queue item 1 of type push due 2m") && told[1].contains("no worker takes it"));
+    assert!(told.iter().all(|finding| finding.contains("the one worker takes sleep, sql")), "{told:?}");
+    let text = run_beside(locktop(&["snapshot", &place])).await;
+    assert!(text.out.contains("no worker takes type mail"), "{}", text.out);
+    let check = run_beside(locktop(&["check", &place, "--only", "types_unserved"])).await;
+    assert_eq!(check.status, Some(1), "{}{}", check.out, check.err);
+    assert!(
+        check.out.contains("types_unserved=2;0;;0") && check.out.contains("no worker takes"),
+        "{}",
+        check.out
+    );
+    // Who takes everything may take these. It is busy with one, and so takes no other.
+    let held = Held::new();
+    let all = Worker::start(Worker::options(&info, "all"), held.clone());
+    wait_until("it to say so", async || session.ask(WORKERS).await.starts_with("all|t|t|-")).await;
+    assert_eq!(findings(&place).await, Vec::<String>::new());
+    held.end(Ok(()));
+    all.quit().await;
+    // The row of who is gone is taken over: as many are left as there were at once.
+    one.signal(Signal::KILL);
+    one.ended().await;
+    let two = Process::start("two", &["--only", "queue"], &place);
+    wait_until("the next to say so", async || {
+        session.ask(WORKERS).await.contains("two|f|t|{notify,sleep,sql}")
+    })
+    .await;
+    assert_eq!(session.ask("SELECT count(*) FROM locktop_workers").await, "2");
+    two.signal(Signal::TERM);
+    assert_eq!(two.ended().await.status, Some(0));
+}
+
+/// Executions that ended sixty days ago, and completed items of that age.
+const OLD: &str = "INSERT INTO scheduled_tasks (task_name, task_type) VALUES ('t', 'sql');
+    INSERT INTO task_execution_log (task_id, worker_id, status, started_at, completed_at)
+    SELECT 1, 'w', 'completed', now() - interval '60 days' + g * interval '1 second', now() - interval '60 days' + g * interval '1 second'
+      FROM generate_series(1, 2500) g;
+    INSERT INTO task_queue (task_name, status, created_at, completed_at)
+    SELECT 'x', 'completed', now() - interval '60 days', now() - interval '60 days' FROM generate_series(1, 5)";
+
+fn set(session: &Session, what: &str) -> String {
+    format!("ALTER DATABASE {} {what}", session.info.dbname())
+}
+
+#[tokio::test]
+async fn what_is_past_its_retention_goes_while_the_setting_says_so() {
+    for version in versions() {
+        let session = Session::open(&installed(version).await).await;
+        session.run(OLD).await;
+        let step = "SELECT log, keep, removed, may FROM purge_step(1000)";
+        assert_eq!(session.ask(step).await, "", "{version}: nobody said how long rows are kept");
+        let options = Worker::options(&session.info, "w");
+        let worker =
+            Worker::start(Options { purge: Some(Duration::from_millis(50)), ..options }, Held::new());
+        worker.events.wait_for("connected").await;
+        // Of a session that is older than the setting.
+        session.run(&set(&session, "SET locktop.keep_executions = '30 days'")).await;
+        worker.events.wait_for("removed 2490 rows of task_execution_log that were older than 30 days").await;
+        assert_eq!(session.ask("SELECT count(*) FROM task_execution_log").await, "10", "{version}");
+        assert_eq!(session.ask("SELECT count(*) FROM task_queue").await, "5", "{version}: nobody said so");
+        let record = "SELECT count(*) FROM locktop_audit WHERE action = 'purged'";
+        assert_eq!(session.ask(record).await, "3", "{version}: in small steps");
+        worker.quit().await;
+        session.run(&set(&session, "SET locktop.keep_queue = '30 days'")).await;
+        let other = Session::open(&session.info).await;
+        other.run("BEGIN; SELECT * FROM purge_step(2)").await;
+        assert_eq!(session.ask(step).await, "", "{version}: one at a time");
+        other.run("COMMIT").await;
+        assert_eq!(session.ask(step).await, "executions|30 days|0|t\nqueue|30 days|3|t", "{version}");
+        // What was taken back does not count, whatever a session had when it began.
+        session.run(&set(&session, "RESET locktop.keep_executions")).await;
+        session.run(&set(&session, "RESET locktop.keep_queue")).await;
+        let late = Session::open(&session.info).await;
+        late.run("SET locktop.keep_queue = '0'").await;
+        assert_eq!(late.ask(step).await, "", "{version}");
+    }
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_delete_says_so_and_works_on() {
+    let version = server().await.version();
+    let session = Session::open(&installed(version).await).await;
+    let role = format!("worker_{}", session.info.dbname());
+    session.run(OLD).await;
+    session.run(&set(&session, "SET locktop.keep_executions = '30 days'")).await;
+    session
+        .run(&format!(
+            "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA locktop TO {role};
+             GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA locktop TO {role};
+             GRANT USAGE ON ALL SEQUENCES IN SCHEMA locktop TO {role}"
+        ))
+        .await;
+    let place = target(version, &session.info).await.replace("user=postgres", &format!("user={role}"));
+    let options = Worker::options(&ConnInfo::parse(&place).unwrap(), "w");
+    let worker = Worker::start(Options { purge: Some(Duration::from_millis(50)), ..options }, Held::new());
+    worker
+        .events
+        .wait_for("old rows of task_execution_log stay: this role may not delete them; GRANT DELETE ON \"locktop\".task_execution_log")
+        .await;
+    session.run(&format!("GRANT DELETE ON task_execution_log TO {role}")).await;
+    worker.events.wait_for("removed 2490 rows").await;
+    let said = worker.events.lines();
+    assert_eq!(said.iter().filter(|line| line.contains("stay")).count(), 1, "once: {said:?}");
+    worker.quit().await;
+    session.run(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await;
+}
+
+/// An upgrade gives the new tables to those who had the old ones.
+#[tokio::test]
+async fn who_works_and_who_looks_can_do_so_after_an_upgrade() {
+    for version in versions() {
+        let info = super::support::database(super::support::server_of(version).await).await;
+        let mut session = Session::open_plain(&info).await;
+        let schema = locktop::schema::SchemaName::new("own's \"jobs\"").unwrap();
+        locktop::schema::install_up_to(&mut session.connection.client, &schema, 6).await.unwrap();
+        let (name, role) = (schema.quoted(), format!("r_{}", info.dbname()));
+        session
+            .run(&format!(
+                "CREATE ROLE {role}; CREATE ROLE {role}_looks;
+                 GRANT SELECT, INSERT, UPDATE ON {name}.task_execution_log TO {role};
+                 GRANT SELECT ON {name}.task_execution_log TO {role}_looks"
+            ))
+            .await;
+        locktop::schema::install(&mut session.connection.client, &schema).await.unwrap();
+        let may = |role: &str, table: &str, what: &str| {
+            format!("has_table_privilege('{role}', '{}.{table}', '{what}')", name.replace('\'', "''"))
+        };
+        let looks = format!("{role}_looks");
+        let asked = [
+            may(&role, "locktop_workers", "INSERT"),
+            may(&role, "locktop_workers", "UPDATE"),
+            may(&looks, "locktop_workers", "SELECT"),
+            may(&looks, "contended_locks", "SELECT"),
+            may(&looks, "locktop_workers", "INSERT"),
+            may(&role, "contended_locks", "UPDATE"),
+        ];
+        assert_eq!(session.ask(&format!("SELECT {}", asked.join(", "))).await, "t|t|t|t|f|f", "{version}");
+        session.run(&format!("DROP SCHEMA {name} CASCADE; DROP ROLE {role}; DROP ROLE {role}_looks")).await;
+    }
+}
