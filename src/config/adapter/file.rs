@@ -132,11 +132,12 @@ fn evidence(reader: &mut Reader<'_>, table: &DeTable<'_>, adapter: &Adapter) -> 
     reader.only(
         section,
         " in [evidence]",
-        &["key", "worker_absent", "workers", "beat_limit", "age_limit", "pid"],
+        &["key", "worker_absent", "workers", "leader", "beat_limit", "age_limit", "pid"],
     );
     evidence.has_key = word(reader, section, "key", ["while running", "never"]);
     evidence.absent_is_lost = word(reader, section, "worker_absent", ["lost", "unknown"]);
     evidence.lists_workers = word(reader, section, "workers", ["listed", "unknown"]);
+    evidence.leads_by_lease = word(reader, section, "leader", ["lease", "unknown"]);
     evidence.has_session = word(reader, section, "pid", ["session", "unknown"]);
     evidence.beat_limit = limit(reader, section, "beat_limit", adapter);
     evidence.age_limit = limit(reader, section, "age_limit", adapter);

@@ -255,6 +255,8 @@ pub struct Evidence {
     pub absent_is_lost: bool,
     /// Whoever works has a row: where there is none, nobody does.
     pub lists_workers: bool,
+    /// Who has one of its leases leads: rescues, and makes due what is scheduled. Without one nobody does.
+    pub leads_by_lease: bool,
     /// A sign of life may be so old.
     pub beat_limit: Option<Limit>,
     /// The system's rescuer puts back what runs for longer.

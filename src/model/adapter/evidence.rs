@@ -63,9 +63,7 @@ pub fn judge(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
     let plain = |state| Judged { state, proof: Proof::None, since: None, pid: None };
     match &*job.state {
         "running" => running(adapter, job, seen),
-        "blocked" => {
-            Judged { since: job.lease_until.filter(|end| *end <= seen.now), ..plain(State::Blocked) }
-        }
+        "blocked" => blocked(job, seen),
         "failed" => Judged { since: job.finished_at, ..plain(State::Failed) },
         "done" => Judged { since: job.finished_at, ..plain(State::Done) },
         waiting => {
@@ -82,6 +80,13 @@ pub fn judge(adapter: &Adapter, job: &Job, seen: &Seen<'_>) -> Judged {
             Judged { since: job.due_at, ..plain(state) }
         }
     }
+}
+
+/// A job that waits for something to end: by its term, where it has one that has ended.
+fn blocked(job: &Job, seen: &Seen<'_>) -> Judged {
+    let since = job.lease_until.filter(|end| *end <= seen.now);
+    let proof = if since.is_some() { Proof::Lease } else { Proof::None };
+    Judged { state: State::Blocked, proof, since, pid: None }
 }
 
 /// A job that runs by its row: the surest proof that its system has counts.

@@ -81,6 +81,8 @@ const JOBS: &[Column] = &[
     ("blocked_by", Text, false),
     ("error", Text, false),
     ("note", Text, false),
+    ("concurrency_key", Text, false),
+    ("stuck", Text, false),
 ];
 const WORKERS: &[Column] = &[
     ("id", Text, true),

@@ -49,6 +49,10 @@ pub struct Job {
     pub error: Option<Text>,
     /// Anything else.
     pub note: Option<Text>,
+    /// What only so many jobs may have at once, as words: `lock orders/7`. Of a job that runs what it has, else what it waits for.
+    pub concurrency_key: Option<Text>,
+    /// Why it goes no further by itself.
+    pub stuck: Option<Text>,
 }
 
 /// Somebody who works.

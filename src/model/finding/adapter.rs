@@ -1,9 +1,10 @@
 //! Job systems of others: jobs whose worker is gone, and what is here and cannot be read.
 
+use super::adapter_stuck::leaderless;
 use super::look::Look;
 use super::{Finding, Severity, Subject};
 use crate::model::Text;
-use crate::model::adapter::{Choice, InstallationRows, JobRow, Part, QueueRow, QueueState};
+use crate::model::adapter::{Choice, InstallationRows, JobRow, Part, QueueRow, QueueState, State};
 use crate::text;
 
 /// One finding for each installation that has lost jobs, one for each that nobody serves, and one for each that is not read, or not whole.
@@ -18,17 +19,22 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
             .filter(|row| row.place == place && row.judged.state.is_lost())
             .collect();
         let queues = look.scene.adapters.queues.iter().filter(|row| row.place == place);
-        [lost_jobs(rows, &lost), unserved(look, rows, queues), refused(rows), parts(rows), stale(rows)]
+        [
+            lost_jobs(look, place, rows, &lost),
+            unserved(look, rows, queues),
+            refused(rows),
+            parts(rows),
+            stale(rows),
+        ]
     });
     each.flatten().collect()
 }
 
 /// `Solid Queue: 3 jobs are lost (heartbeat): InvoiceJob among them; as failed …`
-fn lost_jobs(rows: &InstallationRows, lost: &[&JobRow]) -> Option<Finding> {
+fn lost_jobs(look: &Look<'_>, place: usize, rows: &InstallationRows, lost: &[&JobRow]) -> Option<Finding> {
     let first = lost.first()?;
     let source = name(rows);
-    let job = text::fit(&text::one_line_prefix(first.job.name.as_deref().unwrap_or(&first.job.id), 60), 60)
-        .into_owned();
+    let job = job_name(first);
     let (state, proof) = (first.judged.state.as_str(), first.judged.proof.as_str());
     let what = match lost.len() {
         1 => format!("{source}: job {job} is {state} ({proof})"),
@@ -37,7 +43,10 @@ fn lost_jobs(rows: &InstallationRows, lost: &[&JobRow]) -> Option<Finding> {
             text::count(many as u64)
         ),
     };
-    let back = first.comes_back.as_ref().map(|back| format!("comes back: {back}")).unwrap_or_default();
+    let back = first.comes_back.as_ref().map(|back| format!("comes back: {back}"));
+    let is_late = lost.iter().any(|row| row.judged.state == State::Late);
+    let leaderless = is_late.then(|| leaderless(look, place, rows)).flatten();
+    let back = leaderless.into_iter().chain(back).collect::<Vec<_>>().join("; ");
     let finding = Finding::new("adapter_job", Severity::Warning, &what, Subject::Job(first.id)).about(back);
     let since = lost.iter().filter_map(|row| row.judged.since).min();
     Some(Finding { since, ..finding })
@@ -115,6 +124,12 @@ fn stale(rows: &InstallationRows) -> Option<Finding> {
     Some(Finding::new("adapter", Severity::Warning, summary, Subject::Section("adapters")).short(short))
 }
 
-fn name(rows: &InstallationRows) -> String {
+/// What a job does, or its id.
+pub(super) fn job_name(row: &JobRow) -> String {
+    let name = row.job.name.as_deref().unwrap_or(&row.job.id);
+    text::fit(&text::one_line_prefix(name, 60), 60).into_owned()
+}
+
+pub(super) fn name(rows: &InstallationRows) -> String {
     text::fit(&text::one_line_prefix(&rows.installation.label(), 40), 40).into_owned()
 }

@@ -4,6 +4,7 @@
 //! more than once over the locks, and none says more than a hundred things at a time.
 
 mod adapter;
+mod adapter_stuck;
 mod connections;
 mod convoy;
 mod cycle;
@@ -174,6 +175,7 @@ const CHECKS: [(Check, bool); 21] = [
     (redis_lock::check, false),
     (queue::check, false),
     (adapter::check, false),
+    (adapter_stuck::check, false),
     (generator::check, false),
     (limit::check, false),
     (stale::check, false),

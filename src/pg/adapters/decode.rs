@@ -96,6 +96,8 @@ impl PartRow for Job {
         job.blocked_by = row.text()?;
         job.error = row.text()?;
         job.note = row.text()?;
+        job.concurrency_key = row.text()?;
+        job.stuck = row.text()?;
         Ok(id.zip(state).map(|(id, state)| Self { id, state, ..job }))
     }
 }

@@ -28,6 +28,8 @@ columns! {
         17 blocked_by: Option<Text>,
         18 error: Option<Text>,
         19 note: Option<Text>,
+        20 concurrency_key: Option<Text>,
+        21 stuck: Option<Text>,
     }
     /// Workers.
     Workers of Worker {

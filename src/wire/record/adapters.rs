@@ -35,6 +35,7 @@ columns! {
         6 age_setting: Option<Text>,
         7 has_session: bool,
         8 lists_workers: bool,
+        9 leads_by_lease: bool,
     }
     /// Alternatives of the parts.
     Alternatives of Alternative {
@@ -116,6 +117,7 @@ pub(super) struct FlatEvidence {
     age_setting: Option<Text>,
     has_session: bool,
     lists_workers: bool,
+    leads_by_lease: bool,
 }
 
 /// See [`Alternatives`].
@@ -241,8 +243,15 @@ fn alternatives(choices: &[Choice]) -> Vec<Alternative> {
 
 fn flat(all: &InstallationRows) -> Flat {
     let Installation { adapter, oid, schema, prefix, tables, version, refused, choices } = &*all.installation;
-    let Evidence { has_key, absent_is_lost, lists_workers, beat_limit, age_limit, has_session } =
-        &adapter.evidence;
+    let Evidence {
+        has_key,
+        absent_is_lost,
+        lists_workers,
+        leads_by_lease,
+        beat_limit,
+        age_limit,
+        has_session,
+    } = &adapter.evidence;
     let ((beat_seconds, beat_setting), (age_seconds, age_setting)) =
         (limit(beat_limit.as_ref()), limit(age_limit.as_ref()));
     Flat {
@@ -258,6 +267,7 @@ fn flat(all: &InstallationRows) -> Flat {
             age_setting,
             has_session: *has_session,
             lists_workers: *lists_workers,
+            leads_by_lease: *leads_by_lease,
         },
         comes_back: pairs(adapter.comes_back.iter().map(|(of, text)| (of, text)), |of| of.as_str()),
         advise: pairs(adapter.advise.iter().map(|(of, text)| (of, text)), |of| of.as_str()),
@@ -301,7 +311,8 @@ fn choices(alternatives: Vec<Alternative>) -> Vec<Choice> {
 }
 
 fn unflat(flat: Flat) -> InstallationRows {
-    let FlatEvidence { has_key, absent_is_lost, has_session, lists_workers, .. } = flat.evidence;
+    let FlatEvidence { has_key, absent_is_lost, has_session, lists_workers, leads_by_lease, .. } =
+        flat.evidence;
     let named = |all: Vec<Pair>| all.into_iter().map(|pair| (pair.key, pair.value));
     let adapter = Adapter {
         name: flat.name,
@@ -311,6 +322,7 @@ fn unflat(flat: Flat) -> InstallationRows {
             has_key,
             absent_is_lost,
             lists_workers,
+            leads_by_lease,
             beat_limit: limit_of(flat.evidence.beat_seconds, flat.evidence.beat_setting),
             age_limit: limit_of(flat.evidence.age_seconds, flat.evidence.age_setting),
             has_session,

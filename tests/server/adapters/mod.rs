@@ -13,6 +13,7 @@ mod served;
 #[path = "../tasks/stage.rs"]
 mod stage;
 mod states;
+mod stuck;
 #[path = "../../support/suite.rs"]
 mod support;
 

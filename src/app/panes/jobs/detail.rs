@@ -37,6 +37,8 @@ pub(super) fn lines(context: &Context<'_>, id: RowId, _: usize) -> Option<Vec<Li
             ("started", ago(context, job.started_at)),
             ("ended", ago(context, job.finished_at)),
         ]),
+        field("stuck", words(job.stuck.as_ref()), Tone::Warning),
+        field("one at a time", words(job.concurrency_key.as_ref()), Tone::Plain),
         field("blocked by", words(job.blocked_by.as_ref()), Tone::Plain),
         field("note", words(job.note.as_ref()), Tone::Plain),
     ];
@@ -91,6 +93,9 @@ fn why(context: &Context<'_>, row: &JobRow) -> String {
         (State::Late, _) => ": its system should have put it back by now; who is gone nobody knows",
         (State::Slow, _) => ": for longer than it may take",
         (State::Overdue, _) => ": it could have been started for longer than [thresholds] task_overdue",
+        (State::Blocked, Proof::Lease) => {
+            return format!(": what blocks it was over {since} ago, and nobody has looked");
+        }
         (State::Unknown, Proof::Lock) => return format!(": nobody has held its lock for {since}"),
         (State::Unknown, _) => ": by its row it runs, and nothing tells whether anybody works on it",
         (State::Running, Proof::Lock) => ": its lock is held",

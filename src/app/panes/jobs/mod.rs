@@ -91,10 +91,18 @@ static COLUMNS: Columns<Jobs> = Columns {
         .left()
         .rank(7),
         Column::sorted(
-            ("BY ITSELF", "back", "what its system does with a lost job, and when; else its last error"),
+            (
+                "BY ITSELF",
+                "back",
+                "what its system does with a lost job, and when, or why it does nothing; else its last error",
+            ),
             (24, 0),
             |row, _, _| says(row),
-            |row, _| Value::text(row.comes_back.as_deref().or(row.job.error.as_deref())),
+            |row, _| {
+                Value::text(
+                    row.comes_back.as_deref().or(row.job.stuck.as_deref()).or(row.job.error.as_deref()),
+                )
+            },
         )
         .rank(1),
     ],
@@ -172,7 +180,7 @@ fn attempts(row: &JobRow) -> Cell {
 }
 
 fn says(row: &JobRow) -> Cell {
-    match (&row.comes_back, &row.job.error) {
+    match (row.comes_back.as_ref().or(row.job.stuck.as_ref()), &row.job.error) {
         (Some(text), _) => Cell::server(Some(text)),
         (None, Some(error)) => Cell::server(Some(error)).with_tone(Tone::Dim),
         (None, None) => Cell::server(row.job.note.as_deref()),

@@ -203,7 +203,9 @@ impl Look<'_> {
             overdue: self.thresholds.task_overdue,
         };
         let judged = judge(adapter, job, &seen);
-        let is_lost = judged.state.is_lost();
+        // What blocks it is over: that too ends by itself, or does not.
+        let is_over = judged.state == State::Blocked && judged.proof == Proof::Lease;
+        let is_lost = judged.state.is_lost() || is_over;
         JobRow {
             id,
             source: installation.label().into(),

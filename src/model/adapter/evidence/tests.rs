@@ -15,6 +15,7 @@ fn adapter() -> Adapter {
         has_key: true,
         absent_is_lost: true,
         lists_workers: true,
+        leads_by_lease: false,
         beat_limit: Some(Limit::Seconds(60.0)),
         age_limit: Some(Limit::Seconds(3600.0)),
         has_session: true,

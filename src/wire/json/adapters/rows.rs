@@ -62,6 +62,9 @@ struct Job<'a> {
     blocked_by: Option<&'a str>,
     error: Option<&'a str>,
     note: Option<&'a str>,
+    concurrency_key: Option<&'a str>,
+    /// Why it goes no further by itself.
+    stuck: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -255,6 +258,8 @@ fn job(row: &JobRow) -> Job<'_> {
         blocked_by: job.blocked_by.as_deref(),
         error: job.error.as_deref(),
         note: job.note.as_deref(),
+        concurrency_key: job.concurrency_key.as_deref(),
+        stuck: job.stuck.as_deref(),
     }
 }
 

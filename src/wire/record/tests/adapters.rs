@@ -40,6 +40,8 @@ impl Dice {
             blocked_by: self.maybe(Self::text),
             error: self.maybe(Self::text),
             note: self.maybe(Self::text),
+            concurrency_key: self.maybe(Self::text),
+            stuck: self.maybe(Self::text),
         }
     }
 
@@ -81,6 +83,7 @@ impl Dice {
                 has_key: self.bool(),
                 absent_is_lost: self.bool(),
                 lists_workers: self.bool(),
+                leads_by_lease: self.bool(),
                 beat_limit: self.maybe(Self::limit),
                 age_limit: self.maybe(Self::limit),
                 has_session: self.bool(),

@@ -1,0 +1,192 @@
+//! Jobs that go no further, and what waits behind a job whose worker is gone: which are told, and which are not.
+
+use locktop::model::view::View;
+
+use super::states::stage;
+use super::{RIVER, SOLID_QUEUE};
+
+/// The summaries of a check, and what stands behind each.
+fn told(view: &View, check: &str) -> Vec<(String, String)> {
+    let those = view.findings.iter().filter(|finding| finding.check == check);
+    those.map(|finding| (finding.summary.to_string(), finding.about.to_string())).collect()
+}
+
+/// What these tables with these rows tell of a check, each with the beginning of what stands behind it.
+async fn tells(check: &str, ddl: &str, expected: &[(&str, &str)]) {
+    let mut stage = stage(ddl).await;
+    let found = told(&*stage.look().await, check);
+    assert_eq!(found.len(), expected.len(), "{found:?}");
+    for ((summary, about), (words, behind)) in found.iter().zip(expected) {
+        assert_eq!(summary, words);
+        assert!(about.starts_with(behind), "{about}");
+    }
+    let json = stage.json();
+    let findings = json["findings"].as_array().unwrap().iter().filter(|one| one["check"] == check);
+    assert!(findings.clone().all(|finding| finding["subject"]["kind"] == "job"));
+    assert_eq!(findings.count(), expected.len());
+}
+
+const QUARTZ: &str = include_str!("tables/quartz.sql");
+const MS: &str = "CREATE FUNCTION ms(ago interval) RETURNS bigint LANGUAGE sql AS 'SELECT (extract(epoch FROM now() - ago) * 1000)::bigint';";
+
+#[tokio::test]
+async fn a_quartz_trigger_without_its_fired_row_is_stuck() {
+    let rows = "
+        INSERT INTO qrtz_scheduler_state VALUES ('c', 'one', ms('1 s'), 7500);
+        INSERT INTO qrtz_fired_triggers (sched_name, entry_id, trigger_name, trigger_group, instance_name, fired_time, sched_time, priority, state, job_name, job_group) VALUES
+            ('c', 'e1', 't1', 'g', 'one', ms('1 s'), 0, 5, 'ACQUIRED', NULL, NULL), ('c', 'e2', 't9', 'g', 'one', ms('1 s'), 0, 5, 'EXECUTING', 'Waits', 'g');
+        INSERT INTO qrtz_triggers (sched_name, trigger_name, trigger_group, job_name, job_group, next_fire_time, trigger_state) VALUES
+            ('c', 't1', 'g', 'Reserved', 'g', ms('1 s'), 'ACQUIRED'), ('c', 't2', 'g', 'Waits', 'g', ms('1 s'), 'BLOCKED'),
+            ('c', 't3', 'g', 'Paused', 'g', ms('1 s'), 'PAUSED');";
+    let healthy = format!("{QUARTZ}{MS}{rows}");
+    tells("adapter_stuck", &healthy, &[]).await;
+    for (row, expected) in [
+        (
+            "('c', 't4', 'g', 'Taken', 'g', ms('1 h'), 'ACQUIRED')",
+            "Quartz public.qrtz_: job g.Taken goes no further by itself: its trigger is ACQUIRED, and no fired row says by whom: no node takes it up again",
+        ),
+        (
+            "('c', 't4', 'g', 'Left', 'g', ms('1 h'), 'BLOCKED')",
+            "Quartz public.qrtz_: job g.Left goes no further by itself: its trigger is BLOCKED, and no run of its job is listed: no node frees it",
+        ),
+        (
+            "('c', 't4', 'g', 'Broken', 'g', -1, 'ERROR')",
+            "Quartz public.qrtz_: job g.Broken goes no further by itself: its trigger is in state ERROR: it does not fire until it is reset",
+        ),
+    ] {
+        let row = format!(
+            "INSERT INTO qrtz_triggers (sched_name, trigger_name, trigger_group, job_name, job_group, next_fire_time, trigger_state) VALUES {row};"
+        );
+        tells("adapter_stuck", &format!("{healthy}{row}"), &[(expected, "")]).await;
+    }
+}
+
+/// What a node has reserved that is gone counts as lost; what one has that lives is nobody's business.
+#[tokio::test]
+async fn what_a_dead_node_of_quartz_has_reserved_is_lost() {
+    let rows = "
+        INSERT INTO qrtz_scheduler_state VALUES ('c', 'one', ms('1 s'), 7500), ('c', 'two', ms('1 min'), 7500);
+        INSERT INTO qrtz_fired_triggers (sched_name, entry_id, trigger_name, trigger_group, instance_name, fired_time, sched_time, priority, state) VALUES
+            ('c', 'e1', 't1', 'g', 'one', ms('1 s'), 0, 5, 'ACQUIRED'), ('c', 'e2', 't2', 'g', 'two', ms('1 min'), 0, 5, 'ACQUIRED'),
+            ('c', 'e3', 't3', 'g', 'three', ms('1 min'), 0, 5, 'ACQUIRED'), ('alone', 'e4', 't4', 'g', 'x', ms('1 min'), 0, 5, 'ACQUIRED');";
+    let mut stage = stage(&format!("{QUARTZ}{MS}{rows}")).await;
+    let view = stage.look().await;
+    let found = super::states::told(&view);
+    let expected = [("g.t2", "lost", "heartbeat", "when"), ("g.t3", "lost", "absent", "when")];
+    assert_eq!(found, super::states::expected(&expected));
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_lost_job_is_told_with_its_key() {
+    let procrastinate = "
+        INSERT INTO procrastinate_workers VALUES (1, now()), (2, now() - interval '31 seconds');
+        INSERT INTO procrastinate_jobs (id, queue_name, task_name, status, lock, worker_id) VALUES
+            (1, 'q', 'Beats', 'doing', 'a', 1), (2, 'q', 'Waits', 'todo', 'a', NULL), (3, 'q', 'Silent', 'doing', 'b', 2),
+            (4, 'q', 'First', 'todo', 'b', NULL), (5, 'q', 'Second', 'todo', 'b', NULL), (6, 'q', 'Alone', 'doing', 'c', NULL);";
+    let solid = "
+        INSERT INTO solid_queue_jobs (id, queue_name, class_name, concurrency_key) VALUES (1, 'q', 'Absent', 'k'), (2, 'q', 'Blocked', 'k');
+        INSERT INTO solid_queue_claimed_executions (job_id, process_id, created_at) VALUES (1, 99, now() - interval '1 minute');
+        INSERT INTO solid_queue_blocked_executions (job_id, queue_name, concurrency_key, expires_at) VALUES (2, 'q', 'k', now() + interval '1 hour');";
+    let graphile = "
+        INSERT INTO graphile_worker._private_tasks VALUES (1, 'Late'), (2, 'Blocked'), (3, 'Free');
+        INSERT INTO graphile_worker._private_job_queues VALUES (1, 'serial', now() - interval '5 hours', 'worker-b'), (2, 'free', NULL, NULL);
+        INSERT INTO graphile_worker._private_jobs (id, task_id, job_queue_id, attempts, locked_at, locked_by) VALUES
+            (1, 1, 1, 1, now() - interval '5 hours', 'worker-b'), (2, 2, 1, 0, NULL, NULL), (3, 3, 2, 0, NULL, NULL);";
+    let boss = "
+        INSERT INTO pgboss.queue (name, policy) VALUES ('q', 'singleton'), ('plain', 'standard');
+        INSERT INTO pgboss.job (name, policy, state, singleton_key, started_on) VALUES
+            ('q', 'singleton', 'active', 'k', now() - interval '1 hour'), ('plain', 'standard', 'active', 'k', now() - interval '1 hour');
+        INSERT INTO pgboss.job (name, policy, state, singleton_key) VALUES
+            ('q', 'singleton', 'created', 'k'), ('q', 'singleton', 'created', 'other'), ('plain', 'standard', 'created', 'k');";
+    for (tables, rows, expected) in [
+        (
+            include_str!("tables/procrastinate.sql"),
+            procrastinate,
+            "Procrastinate: job Silent is lost (heartbeat) and keeps lock b: 2 jobs that were read wait for it",
+        ),
+        (
+            SOLID_QUEUE,
+            solid,
+            "Solid Queue: job Absent is lost (absent) and keeps key k: 1 job that was read waits for it",
+        ),
+        (
+            include_str!("tables/graphile_worker.sql"),
+            graphile,
+            "Graphile Worker: job Late is late (age) and keeps queue serial: 1 job that was read waits for it",
+        ),
+        (
+            include_str!("tables/pg_boss.sql"),
+            boss,
+            "pg-boss: job q is lost (lease) and keeps key q k: 1 job that was read waits for it",
+        ),
+    ] {
+        tells("adapter_key", &format!("{tables}{rows}"), &[(expected, "comes back: ")]).await;
+    }
+}
+
+/// Its own time and that of its semaphore have to be over, and nobody may have looked for longer than they do.
+#[tokio::test]
+async fn what_an_expired_semaphore_blocks_is_told() {
+    let rows = |blocked: &str, semaphore: &str| {
+        format!(
+            "{SOLID_QUEUE}
+            INSERT INTO solid_queue_jobs (id, queue_name, class_name) VALUES (1, 'q', 'Blocked');
+            INSERT INTO solid_queue_blocked_executions (job_id, queue_name, concurrency_key, expires_at) VALUES (1, 'q', 'k', now() - interval '{blocked}');
+            INSERT INTO solid_queue_semaphores (key, value, expires_at) VALUES ('k', 0, now() - interval '{semaphore}');"
+        )
+    };
+    let told = "Solid Queue: job Blocked is blocked by what was over 12h00m ago (key k)";
+    tells("adapter_asleep", &rows("13 h", "12 h"), &[(told, "comes back: a dispatcher frees")]).await;
+    tells("adapter_asleep", &rows("12 h", "13 h"), &[(told, "comes back: a dispatcher frees")]).await;
+    tells("adapter_asleep", &rows("1 h", "5 min"), &[]).await;
+    tells("adapter_asleep", &rows("1 h", "-3 min"), &[]).await;
+}
+
+#[tokio::test]
+async fn scheduled_jobs_that_nobody_makes_due_are_told() {
+    let solid = |ago: &str| {
+        format!(
+            "{SOLID_QUEUE}
+            INSERT INTO solid_queue_jobs (id, queue_name, class_name) VALUES (1, 'q', 'Asleep'), (2, 'q', 'Later');
+            INSERT INTO solid_queue_scheduled_executions (job_id, queue_name, scheduled_at) VALUES
+                (1, 'q', now() - interval '{ago}'), (2, 'q', now() + interval '1 hour');"
+        )
+    };
+    let expected =
+        "Solid Queue: the time of scheduled job Asleep came 1h00m ago, and nothing has put it into its queue";
+    tells("adapter_asleep", &solid("1 hour"), &[(expected, "")]).await;
+    tells("adapter_asleep", &solid("10 seconds"), &[]).await;
+    let river = |lease: &str| {
+        format!(
+            "{RIVER}
+            INSERT INTO river_job (kind, state, scheduled_at) VALUES ('A', 'scheduled', now() - interval '1 hour'), ('B', 'retryable', now() - interval '30 minutes');
+            INSERT INTO river_leader (leader_id, elected_at, expires_at) VALUES ('host', now(), now() + interval '{lease}');"
+        )
+    };
+    let expected = "River: the time of 2 scheduled jobs came up to 1h00m ago, and nothing has put them into their queues";
+    tells("adapter_asleep", &river("1 minute"), &[(expected, "")]).await;
+    tells("adapter_asleep", &river("-5 minutes"), &[(expected, "nobody leads: its lease was over 5m")]).await;
+}
+
+#[tokio::test]
+async fn a_job_of_oban_without_an_attempt_left_is_stuck() {
+    let rows = "INSERT INTO oban_jobs (worker, state, attempt, max_attempts) VALUES ('Spent', 'available', 20, 20), ('Again', 'available', 19, 20);";
+    let expected = "Oban: job Spent goes no further by itself: it is available, and no attempt is left: nobody fetches it";
+    tells("adapter_stuck", &format!("{}{rows}", include_str!("tables/oban.sql")), &[(expected, "")]).await;
+}
+
+/// Who leads is named where jobs are late, and nobody does.
+#[tokio::test]
+async fn late_jobs_say_that_nobody_leads() {
+    for (lease, begins) in
+        [("-5 minutes", "nobody leads: its lease was over 5m"), ("1 minute", "comes back: ")]
+    {
+        let rows = format!(
+            "INSERT INTO river_job (kind, state, attempt, attempted_at) VALUES ('Late', 'running', 1, now() - interval '2 hours');
+             INSERT INTO river_leader (leader_id, elected_at, expires_at) VALUES ('host', now(), now() + interval '{lease}');"
+        );
+        let mut stage = stage(&format!("{RIVER}{rows}")).await;
+        let found = told(&*stage.look().await, "adapter_job");
+        assert!(found[0].1.starts_with(begins), "{found:?}");
+    }
+}
