@@ -12,3 +12,4 @@ SET LOCAL max_parallel_workers_per_gather = 0;
 SET LOCAL enable_seqscan = off;
 SET LOCAL enable_bitmapscan = off;
 SET LOCAL cursor_tuple_fraction = 0.1;
+SET LOCAL plan_cache_mode = force_generic_plan;

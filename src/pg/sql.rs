@@ -114,13 +114,15 @@ pub(super) fn tables_find(owners: &TrustedOwners) -> String {
     )
 }
 
-/// Prepares what guards a table before it is read, under the name [`guard`], and says how tables are read from then on.
-pub(super) fn reading(owners: &TrustedOwners) -> String {
+/// Prepares what guards a table before it is read, under the name [`guard`].
+pub(super) fn prepare_guard(owners: &TrustedOwners) -> String {
     let guard = owners.table_guard("$1", "$2", "$3", false);
-    format!(
-        "PREPARE {} (pg_catalog.oid, pg_catalog.name, pg_catalog.name) AS {guard}; {PLANS}",
-        self::guard()
-    )
+    format!("PREPARE {} (pg_catalog.oid, pg_catalog.name, pg_catalog.name) AS {guard}", self::guard())
+}
+
+/// The same, and says how tables are read from then on.
+pub(super) fn reading(owners: &TrustedOwners) -> String {
+    format!("{}; {PLANS}", prepare_guard(owners))
 }
 
 /// How the tables of users are read: by an index wherever there is one, whatever the planner believes of their rows. Its numbers

@@ -10,7 +10,7 @@ use super::act::literal;
 use super::find::{Found, FoundTable};
 use crate::model::adapter::{COUNTED, Column, Piece, ROWS, Template, Values};
 use crate::pg::sql;
-use crate::pg::trust::{MARK, TrustedOwners};
+use crate::pg::trust::MARK;
 
 /// The cursor of each message.
 const CURSOR: &str = "locktop_adapter";
@@ -28,8 +28,8 @@ pub(super) struct Framed {
 }
 
 impl Framed {
-    /// None where a table is missing that it names.
-    pub(super) fn new(owners: &TrustedOwners, found: &Found, template: &Template) -> Option<Self> {
+    /// None where a table is missing that it names. What guards tables has to be prepared where it is sent ([`sql::prepare_guard`]).
+    pub(super) fn new(found: &Found, template: &Template) -> Option<Self> {
         let mut tables = Vec::new();
         for key in template.tables() {
             tables.push(found.tables.get(key)?);
@@ -39,11 +39,10 @@ impl Framed {
         for table in &tables {
             let _ = write!(before, "\nLOCK TABLE {} IN ACCESS SHARE MODE;", source(table));
         }
-        // Locked first, so that it is the one that was looked at when it is planned.
+        // Locked first, so that it is the one that was looked at when it is planned. Planning the guard takes ten times as long as running it.
         for table in &tables {
             let (schema, name) = (escape_literal(&table.schema), escape_literal(&table.name));
-            let _ =
-                write!(before, "\n{};", owners.table_guard(&table.oid.to_string(), &schema, &name, false));
+            let _ = write!(before, "\nEXECUTE {}({}, {schema}, {name});", sql::guard(), table.oid);
         }
         let oids: Vec<String> = tables.iter().map(|table| table.oid.to_string()).collect();
         let tables = tables

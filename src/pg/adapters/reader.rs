@@ -125,6 +125,11 @@ impl Adapters {
         self
     }
 
+    /// Whether there are adapters to look for.
+    pub(in crate::pg) fn are_known(&self) -> bool {
+        !self.known.is_empty()
+    }
+
     /// From now on somebody looks at these parts; the others are read less often.
     pub(in crate::pg) fn watch(&mut self, shown: Parts) {
         self.shown = shown;

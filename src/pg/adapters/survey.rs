@@ -18,6 +18,7 @@ use crate::pg::decode::copy::CopyReader;
 use crate::pg::decode::value::text;
 use crate::pg::poll::{SectionError, message};
 use crate::pg::scope::Scope;
+use crate::pg::sql;
 use crate::pg::tables::{Reading, Refusal};
 use crate::pg::trust::{TrustedOwners, untrusted};
 use std::time::{Duration, Instant};
@@ -57,6 +58,7 @@ pub async fn survey(
     adapters: &[Arc<Adapter>],
 ) -> Result<Vec<Installation>, SectionError> {
     let mut all = Vec::new();
+    client.batch_execute(&sql::prepare_guard(owners)).await?;
     for Surveyed { mut installation, readings, .. } in
         surveyed(client, owners, Scope::Own, adapters, &[]).await?
     {
@@ -71,6 +73,7 @@ pub async fn survey(
         }
         all.push(installation);
     }
+    client.batch_execute(&format!("DEALLOCATE {}", sql::guard())).await?;
     Ok(all)
 }
 
@@ -109,19 +112,14 @@ pub(super) async fn surveyed(
         let is_same = |old: &&Surveyed| old.found == found && now.duration_since(old.planned_at) < REPLAN;
         match before.iter().find(is_same) {
             Some(old) => all.push(Surveyed { is_new: false, ..old.clone() }),
-            None => all.push(Box::pin(one(client, owners, scope, found)).await?),
+            None => all.push(Box::pin(one(client, scope, found)).await?),
         }
     }
     Ok(all)
 }
 
-async fn one(
-    client: &Client,
-    owners: &TrustedOwners,
-    scope: Scope,
-    found: Found,
-) -> Result<Surveyed, SectionError> {
-    let survey = Survey { client, owners, scope, found: &found };
+async fn one(client: &Client, scope: Scope, found: Found) -> Result<Surveyed, SectionError> {
+    let survey = Survey { client, scope, found: &found };
     let (mut version, mut choices, mut readings) = (None, Vec::new(), Vec::new());
     if found.refused.is_none() {
         version = survey.version().await?;
@@ -146,7 +144,6 @@ async fn one(
 
 struct Survey<'a> {
     client: &'a Client,
-    owners: &'a TrustedOwners,
     scope: Scope,
     found: &'a Found,
 }
@@ -177,7 +174,7 @@ impl Survey<'_> {
     ) -> Result<(Tried, Option<PartReading>), SectionError> {
         let refused =
             |reason: Text, rows| (Tried { number, outcome: Err(reason), size: rows, read: None }, None);
-        let Some(framed) = Framed::new(self.owners, self.found, &query.sql) else {
+        let Some(framed) = Framed::new(self.found, &query.sql) else {
             return Ok(refused("a table that it names is not there".into(), None));
         };
         let names = match self.names(&framed).await? {
@@ -236,7 +233,7 @@ impl Survey<'_> {
 
     /// The one value that a query brings.
     async fn value(&self, sql: &Template) -> Result<Option<String>, SectionError> {
-        let Some(framed) = Framed::new(self.owners, self.found, sql) else { return Ok(None) };
+        let Some(framed) = Framed::new(self.found, sql) else { return Ok(None) };
         if self.names(&framed).await?.is_err() {
             return Ok(None);
         }

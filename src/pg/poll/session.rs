@@ -236,7 +236,7 @@ impl Session {
         }
         let back = Box::pin(async {
             // As at the beginning: what is found now is read from the next poll on.
-            let reads = self.tasks.reads() || self.systems.reads();
+            let reads = self.reads();
             self.look_up_lent(used).await.map_err(|error| lost(&error))?;
             let snapshot = self.assemble(scan, before, taken_at, answered);
             self.adapters.begin(&self.client, &snapshot.locks);
@@ -252,12 +252,17 @@ impl Session {
         match &self.hold {
             Hold::Own(statements) => Ok(statements.clone()),
             Hold::Lent(loan) => {
-                let reads = self.tasks.reads() || self.systems.reads();
+                let reads = self.reads();
                 let lent = loan.begin(&self.client, reads).await?;
                 self.server.own_pid = lent.own_pid;
                 Ok(lent.statements)
             }
         }
+    }
+
+    /// Whether there are tables to be read, or may be found.
+    fn reads(&self) -> bool {
+        self.tasks.reads() || self.systems.reads() || self.adapters.are_known()
     }
 
     /// Looks up what a session of our own looks up beside the poll.
