@@ -25,6 +25,7 @@ has_node_module() {
 if ! command -v npm >/dev/null; then
     echo "pg_boss missing npm is not installed"
     echo "graphile_worker missing npm is not installed"
+    echo "pg_boss_12 missing npm is not installed"
 else
     has_node_module pg-boss || failed=$(npm_install pg-boss@10.4.2)
     if has_node_module pg-boss; then
@@ -39,6 +40,13 @@ else
         echo "graphile_worker $directory/$node"
     else
         echo "graphile_worker missing ${failed:-no Node of this version runs here}"
+    fi
+    # 12 wants Node 22.12; it stands beside 10 under another name.
+    has_node_module pg-boss-12 || failed=$(npm_install pg-boss-12@npm:pg-boss@12.38.0)
+    if has_node_module pg-boss-12 && [ -x "$node" ]; then
+        echo "pg_boss_12 $directory/$node"
+    else
+        echo "pg_boss_12 missing ${failed:-no Node of this version runs here}"
     fi
 fi
 

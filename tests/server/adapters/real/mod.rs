@@ -123,7 +123,9 @@ impl System {
     /// Begins to look, with the adapters as they come but for a setting that was made short.
     async fn watched(&mut self, setting: Option<(&str, f64)>) {
         let mut adapters: Vec<Adapter> = all().into_iter().map(|adapter| Adapter::clone(&adapter)).collect();
-        let adapter = adapters.iter_mut().find(|adapter| *adapter.name == *self.name).unwrap();
+        // `pg_boss_12` is a version of `pg_boss`.
+        let name = self.name.trim_end_matches("_12");
+        let adapter = adapters.iter_mut().find(|adapter| *adapter.name == *name).unwrap();
         if let Some((name, seconds)) = setting {
             let setting = adapter.settings.iter_mut().find(|setting| *setting.name == *name).unwrap();
             (setting.value, setting.seconds) = (format!("{seconds}s").into(), Some(seconds));

@@ -1,5 +1,6 @@
 //! Each of them: a worker is killed, another one stopped.
 
+use locktop::model::view::View;
 use rustix::process::Signal;
 
 use super::super::support;
@@ -52,6 +53,32 @@ async fn pg_boss() {
     assert_eq!(lost.job.attempt, Some(2));
     system.run(FILE, &["type", &lost.advice.unwrap()]);
     system.told("mail", "failed", "none").await;
+}
+
+/// A queue may let one job of a key run at a time: what waits behind a lost one is told, and is free when that is failed by hand.
+#[tokio::test]
+async fn pg_boss_12() {
+    const FILE: &str = "pg_boss_12.mjs";
+    let Some(mut system) = System::new("pg_boss_12").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work"]).await;
+    system.watched(None).await;
+    system.told("mail", "running", "lease").await;
+    assert_eq!(system.stage.json()["adapters"][0]["version"], "schema 46");
+    let keeps = |view: &View| {
+        let mut findings = view.findings.iter().filter(|finding| finding.check == "adapter_key");
+        findings
+            .any(|finding| finding.summary.ends_with("keeps key mail k: 1 job that was read waits for it"))
+    };
+    assert!(!keeps(system.stage.view()), "its worker is there");
+    first.signal(Signal::STOP);
+    let lost = system.told("mail", "lost", "lease").await;
+    system.stage.look_until("what waits behind it to be told", keeps).await;
+    first.kill();
+    system.run(FILE, &["type", &lost.advice.unwrap()]);
+    system.stage.look_until("its key to be free", |view| !keeps(view)).await;
+    system.work(FILE, &["work"]).await.kill();
+    system.told("mail", "running", "lease").await;
 }
 
 #[tokio::test]
