@@ -71,7 +71,15 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
                    FROM parts AS q
                    JOIN pg_catalog.pg_class AS p ON p.oid = q.oid
                   WHERE q.root = c.oid AND NOT $trusts_part
+                  ORDER BY p.oid
                   LIMIT 1))::pg_catalog.text AS stranger,
+       (SELECT pg_catalog.format('%s.%s', pn.nspname, p.relname)
+          FROM parts AS q
+          JOIN pg_catalog.pg_class AS p ON p.oid = q.oid
+          JOIN pg_catalog.pg_namespace AS pn ON pn.oid = p.relnamespace
+         WHERE q.root = c.oid AND $trusts_table AND $trusts_schema AND NOT $trusts_part
+         ORDER BY p.oid
+         LIMIT 1) AS strange_part,
        (SELECT coalesce(pg_catalog.jsonb_agg(q.oid::pg_catalog.int8 ORDER BY q.oid), '[]')
           FROM (SELECT q.oid FROM parts AS q WHERE q.root = c.oid AND q.oid <> c.oid ORDER BY q.oid LIMIT 1000) AS q) AS parts,
        (SELECT p.relname::pg_catalog.text

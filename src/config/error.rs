@@ -13,7 +13,7 @@ pub struct Position {
 
 impl Position {
     /// The place of a byte offset.
-    pub(super) fn of(source: &str, offset: usize) -> Self {
+    pub(crate) fn of(source: &str, offset: usize) -> Self {
         let before = source.get(..offset).unwrap_or(source);
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         Self {

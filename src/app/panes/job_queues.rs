@@ -110,9 +110,15 @@ pub(super) static PANE: Definition = Definition {
     label: |_, _| "a queue".to_owned(),
     detail: |context, id, _| detail(context, id),
     ..Definition::new(("Job queues", "a queue"), &COLUMNS, |context, _| {
-        Row::all(context.view.adapters.queues.len())
+        let rows = context.view.adapters.queues.iter().zip(Row::all(context.view.adapters.queues.len()));
+        rows.filter(|(row, _)| says_something(row)).map(|(_, row)| row).collect()
     })
 };
+
+/// All queues of a system together are a row where something of them was counted.
+fn says_something(row: &QueueRow) -> bool {
+    row.queue.is_some() || row.state != QueueState::Open || row.counts.values().any(|count| count.number > 0)
+}
 
 fn of<'a>(context: &Context<'a>, id: RowId) -> Option<&'a QueueRow> {
     let RowId::JobQueue(id) = id else { return None };

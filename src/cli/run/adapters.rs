@@ -1,14 +1,16 @@
 //! `locktop adapters`: which job systems of others there are, and whether a file describes one.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::super::adapters::{AdaptersCheckArgs, AdaptersCommand};
 use super::super::args::SnapshotFormat;
 use super::super::settings::Settings;
 use super::{Failure, open};
-use crate::config::adapter::read_adapter;
-use crate::model::adapter::{Adapter, Installation};
+use crate::config::Position;
+use crate::config::adapter::{read_adapter, section};
+use crate::model::adapter::{Adapter, Installation, Template};
 use crate::pg::adapters::survey;
 use crate::wire;
 
@@ -39,14 +41,67 @@ async fn check(settings: &Settings, arguments: &AdaptersCheckArgs) -> Result<u8,
     let adapters = [Arc::new(read_adapter(&arguments.file)?)];
     let found = look(settings, &adapters).await?;
     print(&found, &adapters, arguments.format)?;
+    if arguments.format == SnapshotFormat::Table {
+        print_places(&found, &arguments.file)?;
+    }
     let is_read = |installation: &Installation| {
         installation.refused.is_none()
             && installation
                 .choices
                 .iter()
                 .all(|choice| choice.used().is_some_and(|used| !matches!(used.read, Some(Err(_)))))
+            && installation.actions.iter().all(|action| action.outcome.is_ok())
     };
     Ok(u8::from(found.is_empty() || !found.iter().all(is_read)))
+}
+
+/// Where in the file each of the mistakes is that the server has found: `mailer.toml:23:10: [[jobs.running]]: column j.kin does not exist`.
+fn print_places(found: &[Installation], file: &Path) -> Result<(), Failure> {
+    let text = std::fs::read_to_string(file).map_err(|error| Failure::Other(error.to_string()))?;
+    let mut lines = Vec::new();
+    for installation in found {
+        let adapter = &installation.adapter;
+        for choice in &installation.choices {
+            let queries: Vec<_> = adapter.queries.iter().filter(|query| query.part == choice.part).collect();
+            for tried in &choice.tried {
+                let query = tried.number.checked_sub(1).and_then(|at| queries.get(at));
+                let of = (section(choice.part), query.map(|query| &query.sql), tried.at);
+                let read = || tried.read.as_ref()?.as_ref().err();
+                let why = tried.outcome.as_ref().err().or_else(read);
+                lines.extend(why.map(|why| place(file, &text, of, why)));
+            }
+        }
+        for tried in &installation.actions {
+            let of = (
+                format!("[actions.{}]", tried.kind.as_str()),
+                adapter.action(tried.kind).map(|action| &action.sql),
+                tried.at,
+            );
+            lines.extend(tried.outcome.as_ref().err().map(|why| place(file, &text, of, why)));
+        }
+    }
+    lines.dedup();
+    let mut out = io::stdout().lock();
+    for line in lines {
+        writeln!(out, "{line}")?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// A mistake with its place: that in the statement, or where the statement begins.
+fn place(
+    file: &Path,
+    text: &str,
+    (section, template, at): (String, Option<&Template>, Option<usize>),
+    why: &str,
+) -> String {
+    let source = template.map(Template::source).unwrap_or_default();
+    let begins = text.find(&source).unwrap_or_default();
+    let within = at.and_then(|at| source.char_indices().nth(at)).map_or(0, |(at, _)| at);
+    let position = Position::of(text, begins + within);
+    let why = crate::text::one_line(why);
+    format!("{}:{}:{}: {section}: {why}", file.display(), position.line, position.column)
 }
 
 async fn look(settings: &Settings, adapters: &[Arc<Adapter>]) -> Result<Vec<Installation>, Failure> {

@@ -6,8 +6,9 @@ use super::super::check::CheckArgs;
 use super::super::settings::Settings;
 use super::{Failure, look};
 use crate::feed::once::{OnceError, looks};
+use crate::pg::poll::Limits;
 use crate::pg::poll::OpenError;
-use crate::wire::check::{Report, Status, render};
+use crate::wire::check::{Report, Status, measured, render};
 
 /// Why there is no report.
 enum Trouble {
@@ -53,7 +54,8 @@ fn print(report: &Report, arguments: &CheckArgs) -> Result<u8, Failure> {
 async fn take(settings: &Settings, arguments: &CheckArgs) -> Result<Report, Trouble> {
     let info =
         settings.conninfo.as_ref().ok_or_else(|| Trouble::Other("no server to connect to".to_owned()))?;
-    let with = (look::limits(settings), settings.thresholds.clone(), look::lock_names(settings));
+    let limits = Limits { adapter_parts: measured(), ..look::limits(settings) };
+    let with = (limits, settings.thresholds.clone(), look::lock_names(settings));
     let looked = looks(info, with, look::redis(settings), (arguments.looks, arguments.every));
     match Box::pin(looked).await {
         Ok((views, connect)) => Ok(Report::of(&views, connect, arguments.every, &arguments.limits())),

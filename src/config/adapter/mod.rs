@@ -18,6 +18,7 @@ pub use choices::{AdapterChoice, AdapterChoices};
 use super::reader::Reader;
 use super::{ConfigError, Mistake, Position};
 use crate::model::adapter::Adapter;
+pub(crate) use queries::section;
 
 /// The adapters that are compiled in.
 const BUILT_IN: [(&str, &str); 23] = [

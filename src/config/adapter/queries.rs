@@ -32,7 +32,7 @@ impl Known {
 }
 
 /// The section of a part in a file.
-pub(super) fn section(part: Part) -> String {
+pub(crate) fn section(part: Part) -> String {
     let name = part.as_str();
     if Part::JOBS.contains(&part) { format!("[[jobs.{name}]]") } else { format!("[[{name}]]") }
 }

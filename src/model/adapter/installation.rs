@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Adapter, Part};
+use super::{ActionKind, Adapter, Part};
 use crate::model::Text;
 
 /// An installation, and what may be read of it.
@@ -25,6 +25,10 @@ pub struct Installation {
     pub refused: Option<Text>,
     /// What is read of each part.
     pub choices: Vec<Choice>,
+    /// Whether its actions would be understood, where that was tried.
+    pub actions: Vec<Rehearsal>,
+    /// There is no other one of this system, and there never are several in a schema: its title says which it is.
+    pub is_alone: bool,
 }
 
 /// The alternatives of a part.
@@ -47,6 +51,19 @@ pub struct Tried {
     pub size: Option<f64>,
     /// What it took to read it once; none where that was not tried.
     pub read: Option<Result<Reading, Text>>,
+    /// Where in its query the mistake is, in characters from its beginning, as far as the server said it.
+    pub at: Option<usize>,
+}
+
+/// A statement that acts, which was understood and planned, but not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rehearsal {
+    /// What it would do.
+    pub kind: ActionKind,
+    /// Or why not.
+    pub outcome: Result<(), Text>,
+    /// As in [`Tried`].
+    pub at: Option<usize>,
 }
 
 /// What came of reading a part.
@@ -59,18 +76,20 @@ pub struct Reading {
 }
 
 impl Installation {
-    /// `GoodJob`, and where it is not in schema `public` or one that is called as the system is, or has a prefix, which one: `River jobs`.
+    /// `GoodJob`; where there are several of a system, with what tells it from the others: `River jobs`, `Quartz qrtz`.
     #[must_use]
     pub fn label(&self) -> String {
         let title = &self.adapter.title;
-        let is_its_own =
-            *self.schema == *self.adapter.name || *self.schema == self.adapter.name.replace('_', "");
-        match (&*self.schema, &*self.prefix) {
-            ("public", "") => title.to_string(),
-            (_, "") if is_its_own => title.to_string(),
-            (schema, "") => format!("{title} {schema}"),
-            (_, prefix) if is_its_own => format!("{title} {prefix}"),
-            (schema, prefix) => format!("{title} {schema}.{prefix}"),
+        if self.is_alone {
+            return title.to_string();
+        }
+        let is_its_own = ["public", &self.adapter.name, &self.adapter.name.replace('_', "")];
+        let schema = Some(&*self.schema).filter(|schema| !is_its_own.contains(schema));
+        let prefix = Some(self.prefix.trim_end_matches(['_', ' '])).filter(|prefix| !prefix.is_empty());
+        match (schema, prefix) {
+            (None, None) => title.to_string(),
+            (Some(schema), Some(prefix)) => format!("{title} {schema}.{prefix}"),
+            (Some(one), None) | (None, Some(one)) => format!("{title} {one}"),
         }
     }
 
@@ -97,9 +116,9 @@ mod tests {
     fn a_label_has_what_tells_an_installation_from_others() {
         for (name, schema, prefix, expected) in [
             ("quartz", "public", "", "T"),
-            ("quartz", "public", "qrtz_", "T public.qrtz_"),
+            ("quartz", "public", "qrtz_", "T qrtz"),
             ("quartz", "jobs", "", "T jobs"),
-            ("quartz", "jobs", "qrtz_", "T jobs.qrtz_"),
+            ("quartz", "jobs", "qrtz_", "T jobs.qrtz"),
             ("pg_boss", "pgboss", "", "T"),
             ("pg_boss", "boss", "", "T boss"),
             ("pgmq", "pgmq", "mail", "T mail"),
@@ -114,8 +133,11 @@ mod tests {
                 version: None,
                 refused: None,
                 choices: Vec::new(),
+                actions: Vec::new(),
+                is_alone: false,
             };
             assert_eq!(installation.label(), expected);
+            assert_eq!(Installation { is_alone: true, ..installation }.label(), "T");
         }
     }
 }

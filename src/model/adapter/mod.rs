@@ -22,7 +22,7 @@ pub use definition::{
     Adapter, ColumnKind, Evidence, Limit, Need, Query, Setting, TableName, TableRule, Version,
 };
 pub use evidence::{Judged, KeySeen, Seen, judge};
-pub use installation::{Choice, Installation, Reading, Tried};
+pub use installation::{Choice, Installation, Reading, Rehearsal, Tried};
 pub use part::{Column, Part, Parts, ValueKind};
 pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, PartRows, Paused, Worker};
 pub use state::{Proof, State};
@@ -30,5 +30,7 @@ pub use template::{Piece, Template, Words};
 
 /// Rows of a part that are kept; a query is to bring one more where there are more (`{limit}`).
 pub const ROWS: usize = 500;
+/// The states that a query may tell.
+pub const STATES: [&str; 7] = ["running", "due", "scheduled", "retry", "blocked", "failed", "done"];
 /// Rows that are counted at most (`{most}` is one more).
 pub const COUNTED: u64 = 10_000;

@@ -174,6 +174,12 @@ impl Part {
         }
     }
 
+    /// Whether its rows have a state, in the second column.
+    #[must_use]
+    pub fn has_states(self) -> bool {
+        self == Self::Depth || Self::JOBS.contains(&self)
+    }
+
     /// Seconds between two readings, where nothing of it is dear. What no screen shows is read less often: it is still wanted, for the
     /// findings, the names of locks and the history.
     #[must_use]

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
+
 use super::{Installation, Part};
 use crate::model::lock_key::LockKey;
 use crate::model::snapshot::Section;
@@ -131,14 +133,6 @@ pub struct AdapterLease {
     pub is_held: Option<bool>,
 }
 
-impl AdapterLease {
-    /// Whether somebody has it at a moment; none where nothing tells.
-    #[must_use]
-    pub fn held(&self, at: Timestamp) -> Option<bool> {
-        self.is_held.or_else(|| Some(self.expires_at? > at))
-    }
-}
-
 /// What starts jobs by the clock.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AdapterSchedule {
@@ -205,6 +199,13 @@ impl InstallationRows {
             leases: PartRows::default(),
             schedules: PartRows::default(),
         }
+    }
+
+    /// The ids of the jobs that run. Of some systems what runs is still due by its row.
+    #[must_use]
+    pub fn runs(&self) -> FxHashSet<&Text> {
+        let running = self.jobs.get(&Part::Running);
+        running.into_iter().flat_map(|read| read.section.rows.iter().map(|job| &job.id)).collect()
     }
 
     /// How many jobs of each state were counted in all queues together: beyond [`super::COUNTED`] no queue's number is whole.

@@ -38,6 +38,8 @@ pub(crate) fn empty(title: &str, schema: &str, oid: u32, evidence: Evidence) -> 
         version: Some("1.2".into()),
         refused: None,
         choices: Vec::new(),
+        actions: Vec::new(),
+        is_alone: false,
     }))
 }
 

@@ -66,6 +66,24 @@ pub enum Piece {
     Value(Value),
 }
 
+impl Piece {
+    /// As its file has it.
+    #[must_use]
+    pub fn source(&self) -> String {
+        match self {
+            Self::Text(text) => text.to_string(),
+            Self::Table(key) => format!("{{{key}}}"),
+            Self::Oid(key) => format!("{{{key}:oid}}"),
+            Self::Name(key) => format!("{{{key}:name}}"),
+            Self::Limit => "{limit}".to_owned(),
+            Self::Most => "{most}".to_owned(),
+            Self::Setting(name) => format!("{{set:{name}}}"),
+            Self::Each => "{each}".to_owned(),
+            Self::Value(value) => format!("{{{}}}", value.as_str()),
+        }
+    }
+}
+
 /// What may stand in braces.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
@@ -166,6 +184,12 @@ impl Template {
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         &self.0
+    }
+
+    /// As its file has it.
+    #[must_use]
+    pub fn source(&self) -> String {
+        self.0.iter().map(Piece::source).collect()
     }
 
     /// The keys of the tables that it names, each once.
@@ -288,7 +312,10 @@ fn names_are_plain(text: &str, acts: bool) -> Result<(), String> {
         }
         // `schema.function(`, `::schema.type`, `AS schema.type`, `FROM schema.table`: a column is `alias.column`.
         if token == "." && index > 0 && word(index - 1) != "pg_catalog" {
-            let before = index.checked_sub(2).map_or("", &word);
+            let back = |steps: usize| index.checked_sub(steps).map_or("", &word);
+            // `IS DISTINCT FROM alias.column`, `extract(epoch FROM alias.column)`.
+            let is_of_expression = back(3) == "distinct" || (back(4) == "(" && back(5) == "extract");
+            let before = if back(2) == "from" && is_of_expression { "" } else { back(2) };
             let names_other = word(index + 2) == "("
                 || matches!(before, "::" | "as" | "from" | "join" | "lateral" | "only")
                 || word(index + 2) == ".";
@@ -393,6 +420,7 @@ mod tests {
             "SELECT c.reltuples FROM pg_catalog.pg_class c WHERE c.oid = {jobs:oid}",
             "SELECT pg_catalog.now()",
             "SELECT j.updated_at, j.deleted FROM {jobs} j",
+            "SELECT extract(epoch FROM j.a), a IS NOT DISTINCT FROM j.b FROM {jobs} j",
         ] {
             assert!(parse(text).is_ok(), "{text}: {:?}", parse(text));
         }

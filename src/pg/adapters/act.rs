@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::find::{Found, found_in, statement};
-use super::frame::{filled, source};
+use super::frame::{Filled, source};
 use crate::model::adapter::{Action, ActionKind, Adapter, Value, Values};
 use crate::model::lock_key::LockKey;
 use crate::pg::sql;
@@ -99,7 +99,8 @@ fn message(
         let _ =
             writeln!(sql, "SELECT ('{MARK}{held}' || {late})::pg_catalog.int4 WHERE NOT {};", try_lock(key));
     }
-    let Some(statement) = filled(found, &action.sql, Some(values)) else {
+    let Some(Filled { sql: statement, .. }) = Filled::of(found, &action.sql, |value| literal(values, value))
+    else {
         let missing =
             action.sql.values().find(|value| !values.has(*value)).map_or("something", Value::as_str);
         return refused(format!(
@@ -120,7 +121,7 @@ fn try_lock(key: LockKey) -> String {
 }
 
 /// A value of a row in SQL; none where the row did not say it.
-pub(super) fn literal(values: &Values, value: Value) -> Option<String> {
+fn literal(values: &Values, value: Value) -> Option<String> {
     let time = |at: Option<crate::model::Timestamp>| {
         let text = at?.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
         Some(format!("'{text}'::pg_catalog.timestamptz"))

@@ -11,7 +11,7 @@ use crate::pg::decode::texts::Texts;
 use crate::pg::decode::value::{boolean, float8, int8, timestamp};
 
 /// Characters of a text that are kept.
-const CHARACTERS: usize = 500;
+pub(super) const CHARACTERS: usize = 500;
 
 /// A row of a part.
 pub(super) trait PartRow: Sized {

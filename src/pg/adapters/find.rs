@@ -30,6 +30,8 @@ pub(super) struct FoundTable {
     is_temporary: bool,
     /// Who owns it, a part of it or its schema, and is not trusted.
     stranger: Option<String>,
+    /// The part of it that is his, where it is one alone.
+    strange_part: Option<String>,
     /// OIDs of the parts of a partitioned one.
     pub(super) parts: Vec<u32>,
     /// One of them that is no ordinary table.
@@ -223,8 +225,12 @@ fn refusal(tables: &[&FoundTable]) -> Option<Text> {
     }
     if let Some((table, stranger)) = tables.iter().find_map(|table| Some((table, table.stranger.as_deref()?)))
     {
-        let (table, remedy) = (table.label(), remedy(stranger));
-        return Some(format!("{table} belongs to {stranger}, who is not trusted; {remedy}").into());
+        let (label, remedy) = (table.label(), remedy(stranger));
+        let what = match &table.strange_part {
+            Some(part) => format!("{part}, a part of {label},"),
+            None => label,
+        };
+        return Some(format!("{what} belongs to {stranger}, who is not trusted; {remedy}").into());
     }
     if let Some((table, of)) = tables.iter().find_map(|table| Some((table, table.strange_type.as_ref()?))) {
         let (table, StrangeType { owner, name }) = (table.label(), of);

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use locktop_tasks::sql::{fill, without_comments};
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
-use super::act::literal;
+use super::decode::CHARACTERS;
 use super::find::{Found, FoundTable};
-use crate::model::adapter::{COUNTED, Column, Piece, ROWS, Template, Values};
+use crate::model::adapter::{COUNTED, Column, Piece, ROWS, Template, Value, ValueKind};
 use crate::pg::sql;
 use crate::pg::trust::MARK;
 
@@ -21,7 +21,7 @@ pub(super) struct Framed {
     /// Before it: the settings, the locks and the guards.
     before: String,
     /// The query.
-    query: String,
+    query: Filled,
     /// OIDs of the tables that it names, with commas between them.
     oids: String,
     tables: Vec<u32>,
@@ -34,7 +34,7 @@ impl Framed {
         for key in template.tables() {
             tables.push(found.tables.get(key)?);
         }
-        let query = filled(found, template, None)?;
+        let query = Filled::of(found, template, |_| None)?;
         let mut before = without_comments(sql::ADAPTERS_FRAME);
         for table in &tables {
             let _ = write!(before, "\nLOCK TABLE {} IN ACCESS SHARE MODE;", source(table));
@@ -57,9 +57,14 @@ impl Framed {
         self.tables.clone()
     }
 
+    /// Where a character of a message stands in the query as its file has it.
+    pub(super) fn origin(&self, message: &str, position: usize) -> Option<usize> {
+        self.query.origin(message, position)
+    }
+
     /// A message that only has it understood, looks at what it has named, and then asks for its columns, but for no row.
     pub(super) fn understood(&self, name: &str) -> String {
-        let Self { before, query, oids, .. } = self;
+        let Self { before, query: Filled { sql: query, .. }, oids, .. } = self;
         let named =
             fill(&without_comments(sql::ADAPTERS_NAMED), &[("$oids", oids.as_str()), ("$mark", MARK)]);
         format!(
@@ -86,34 +91,55 @@ impl Framed {
     }
 
     /// All columns of a part in their order, those NULL that the query lacks. The second half has no rows, but types: a column that does not
-    /// go with its type is an error of the server.
+    /// go with its type is an error of the server. Of texts the beginnings alone come: one row of megabytes would cost the part its second.
     pub(super) fn rows(&self, columns: &[Column], has: &[String]) -> String {
-        let (mut selected, mut typed) = (Vec::new(), Vec::new());
+        let (mut selected, mut typed, mut cut) = (Vec::new(), Vec::new(), Vec::new());
         for (place, (name, kind, _)) in columns.iter().enumerate() {
-            let kind = kind.sql();
+            let sql = kind.sql();
             selected.push(if has.iter().any(|one| one == name) {
                 format!("q.{} AS c{place}", escape_identifier(name))
             } else {
-                format!("NULL::{kind} AS c{place}")
+                format!("NULL::{sql} AS c{place}")
             });
-            typed.push(format!("NULL::{kind}"));
+            typed.push(typed_null(*kind));
+            cut.push(match kind {
+                ValueKind::Text => format!("pg_catalog.left(t.c{place}, {CHARACTERS}) AS c{place}"),
+                _ => format!("t.c{place}"),
+            });
         }
-        let query = &self.query;
-        records(&format!("SELECT {} FROM (\n{query}\n) AS q", selected.join(", ")), &typed.join(", "))
+        let (query, selected, typed) = (&self.query.sql, selected.join(", "), typed.join(", "));
+        let rows = format!("SELECT {selected} FROM (\n{query}\n) AS q\nUNION ALL SELECT {typed} WHERE false");
+        records(&format!("SELECT {} FROM (\n{rows}) AS t", cut.join(", ")))
     }
 
     /// The one text that it brings.
     pub(super) fn value(&self) -> String {
-        let query = &self.query;
-        records(&format!("SELECT * FROM (\n{query}\n) AS q (value)"), "NULL::pg_catalog.text")
+        let query = &self.query.sql;
+        let typed = "UNION ALL SELECT NULL::pg_catalog.text WHERE false";
+        records(&format!("SELECT * FROM (\n{query}\n) AS q (value)\n{typed}"))
     }
 }
 
-fn records(rows: &str, typed: &str) -> String {
-    format!(
-        "SELECT pg_catalog.encode(pg_catalog.record_send(u), 'hex') AS found FROM (\n\
-         {rows}\nUNION ALL SELECT {typed} WHERE false) AS u"
-    )
+fn typed_null(kind: ValueKind) -> String {
+    format!("NULL::{}", kind.sql())
+}
+
+/// The column for which a character of a message stands, of those that only say which type each has: what is there is of another type.
+pub(super) fn mistyped(message: &str, position: usize, columns: &[Column]) -> Option<Column> {
+    let typed: Vec<String> = columns.iter().map(|(_, kind, _)| typed_null(*kind)).collect();
+    let begins = message.get(..message.rfind(&typed.join(", "))?)?.chars().count();
+    let mut rest = position.checked_sub(begins + 1)?;
+    for (column, typed) in columns.iter().zip(typed) {
+        if rest < typed.len() {
+            return Some(*column);
+        }
+        rest = rest.checked_sub(typed.len() + ", ".len())?;
+    }
+    None
+}
+
+fn records(rows: &str) -> String {
+    format!("SELECT pg_catalog.encode(pg_catalog.record_send(u), 'hex') AS found FROM (\n{rows}) AS u")
 }
 
 /// A name for a prepared statement that no other message uses.
@@ -122,36 +148,67 @@ pub(super) fn statement_name() -> String {
     format!("locktop_adapter_{}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The query with its pieces filled in; `values` are those of the row that an action is about.
-pub(super) fn filled(found: &Found, template: &Template, values: Option<&Values>) -> Option<String> {
-    let mut query = String::new();
-    for piece in template.pieces() {
-        match piece {
-            Piece::Text(text) => query.push_str(text),
-            Piece::Table(key) => query.push_str(&source(found.tables.get(key)?)),
-            Piece::Oid(key) => {
-                let _ = write!(query, "{}::pg_catalog.oid", found.tables.get(key)?.oid);
-            }
-            Piece::Name(key) => query.push_str(&name(found.tables.get(key)?)),
-            Piece::Limit => {
-                let _ = write!(query, "{}", ROWS + 1);
-            }
-            Piece::Most => {
-                let _ = write!(query, "{}", COUNTED + 1);
-            }
-            Piece::Each => query.push_str(&escape_literal(&found.prefix)),
-            Piece::Value(value) => query.push_str(&literal(values?, *value)?),
-            Piece::Setting(name) => {
-                let setting = found.adapter.setting(name)?;
-                // The server knows fewer units than the config, and other ones.
-                let value = setting
-                    .seconds
-                    .map_or_else(|| setting.value.to_string(), |seconds| format!("{seconds} seconds"));
-                query.push_str(&escape_literal(&value));
-            }
+/// A statement with its pieces filled in.
+#[derive(Debug, Clone)]
+pub(super) struct Filled {
+    pub(super) sql: String,
+    /// Of each piece how many characters it has, in the file and here, and whether these are the same.
+    pieces: Vec<(usize, usize, bool)>,
+}
+
+impl Filled {
+    /// `value` gives those of the row that an action is about. None where one of them, or a table, is missing.
+    pub(super) fn of(
+        found: &Found,
+        template: &Template,
+        value: impl Fn(Value) -> Option<String>,
+    ) -> Option<Self> {
+        let (mut sql, mut pieces) = (String::new(), Vec::new());
+        for piece in template.pieces() {
+            let filled = filled(found, piece, &value)?;
+            let source = piece.source();
+            pieces.push((source.chars().count(), filled.chars().count(), matches!(piece, Piece::Text(_))));
+            sql.push_str(&filled);
         }
+        Some(Self { sql, pieces })
     }
-    Some(query)
+
+    /// Where a character of a message, counted from 1, stands in the statement as its file has it, counted from 0; none where it is not of it.
+    pub(super) fn origin(&self, message: &str, position: usize) -> Option<usize> {
+        let length = self.sql.chars().count();
+        let starts =
+            message.match_indices(&self.sql).filter_map(|(at, _)| Some(message.get(..at)?.chars().count()));
+        let mut rest = starts.filter_map(|start| position.checked_sub(start + 1)).find(|at| *at < length)?;
+        let mut origin = 0;
+        for (source, filled, is_same) in &self.pieces {
+            if rest < *filled {
+                return Some(if *is_same { origin + rest } else { origin });
+            }
+            (origin, rest) = (origin + source, rest - filled);
+        }
+        None
+    }
+}
+
+fn filled(found: &Found, piece: &Piece, value: impl Fn(Value) -> Option<String>) -> Option<String> {
+    Some(match piece {
+        Piece::Text(text) => text.to_string(),
+        Piece::Table(key) => source(found.tables.get(key)?),
+        Piece::Oid(key) => format!("{}::pg_catalog.oid", found.tables.get(key)?.oid),
+        Piece::Name(key) => name(found.tables.get(key)?),
+        Piece::Limit => (ROWS + 1).to_string(),
+        Piece::Most => (COUNTED + 1).to_string(),
+        Piece::Each => escape_literal(&found.prefix),
+        Piece::Value(of) => value(*of)?,
+        Piece::Setting(name) => {
+            let setting = found.adapter.setting(name)?;
+            // The server knows fewer units than the config, and other ones.
+            let value = setting
+                .seconds
+                .map_or_else(|| setting.value.to_string(), |seconds| format!("{seconds} seconds"));
+            escape_literal(&value)
+        }
+    })
 }
 
 /// The table in SQL. `ONLY`, since those that inherit from it may be anybody's; not so the parts of a partitioned one.

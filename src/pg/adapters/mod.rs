@@ -12,6 +12,7 @@ mod find;
 mod frame;
 pub mod gate;
 mod reader;
+mod rehearse;
 mod survey;
 
 pub use act::{ActError, ActOn, act_message, find_statement};

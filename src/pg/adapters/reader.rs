@@ -42,6 +42,8 @@ pub(in crate::pg) struct Adapters {
     known: Arc<[Arc<Adapter>]>,
     owners: TrustedOwners,
     scope: Scope,
+    /// What is read at all.
+    wanted: Parts,
     /// Whether anybody has looked for them yet.
     looked: Option<Instant>,
     failed: bool,
@@ -93,6 +95,7 @@ struct Task {
     adapters: Arc<[Arc<Adapter>]>,
     owners: TrustedOwners,
     scope: Scope,
+    wanted: Parts,
     /// What is known, and whether it is looked for anew.
     surveyed: Arc<Vec<Surveyed>>,
     is_looking: bool,
@@ -108,6 +111,7 @@ impl Adapters {
             known,
             owners,
             scope,
+            wanted: Parts::ALL,
             looked: None,
             failed: false,
             surveyed: Arc::default(),
@@ -117,6 +121,12 @@ impl Adapters {
             rows: Arc::default(),
             pending: None,
         }
+    }
+
+    /// Of which these parts alone are planned and read.
+    pub(in crate::pg) fn only(mut self, wanted: Parts) -> Self {
+        self.wanted = wanted;
+        self
     }
 
     /// With the texts of the own database.
@@ -197,6 +207,7 @@ impl Adapters {
             adapters: Arc::clone(&self.known),
             owners: self.owners.clone(),
             scope: self.scope,
+            wanted: self.wanted,
             surveyed: Arc::clone(&self.surveyed),
             is_looking,
             resting,
@@ -303,8 +314,14 @@ impl Task {
         let mut turn = Turn { surveyed: None, read: Vec::new() };
         let started = clock::monotonic();
         if self.is_looking {
-            let found =
-                surveyed(&self.client, &self.owners, self.scope, &self.adapters, &self.surveyed).await?;
+            let found = surveyed(
+                &self.client,
+                &self.owners,
+                self.scope,
+                (&self.adapters, self.wanted),
+                &self.surveyed,
+            )
+            .await?;
             turn.surveyed = Some(found);
         }
         let surveyed = turn.surveyed.as_deref().unwrap_or(&self.surveyed);

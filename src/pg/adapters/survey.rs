@@ -1,18 +1,21 @@
 //! Which queries of each installation may run, and which alternative is used.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
+use tokio_postgres::error::ErrorPosition;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::find::{Found, find};
-use super::frame::{Framed, statement_name};
+use super::frame::{Framed, mistyped, statement_name};
 use super::gate::{Sizes, judge};
+use super::rehearse::rehearsed;
 use crate::clock;
 use crate::model::Text;
 use crate::model::adapter::{
-    Adapter, Choice, Column, Installation, Part, Query, Reading as Once, Template, Tried,
+    Adapter, Choice, Column, Installation, Part, Parts, Query, Reading as Once, STATES, Template, Tried,
 };
 use crate::pg::decode::copy::CopyReader;
 use crate::pg::decode::value::text;
@@ -59,9 +62,10 @@ pub async fn survey(
 ) -> Result<Vec<Installation>, SectionError> {
     let mut all = Vec::new();
     client.batch_execute(&sql::prepare_guard(owners)).await?;
-    for Surveyed { mut installation, readings, .. } in
-        surveyed(client, owners, Scope::Own, adapters, &[]).await?
+    for Surveyed { mut installation, readings, found, .. } in
+        surveyed(client, owners, Scope::Own, (adapters, Parts::ALL), &[]).await?
     {
+        installation.actions = Box::pin(rehearsed(client, owners, &found)).await?;
         for PartReading { part, sql, .. } in readings {
             let read = Box::pin(read_once(client, part, sql)).await?;
             let choice = installation.choices.iter_mut().find(|choice| choice.part == part);
@@ -88,12 +92,24 @@ async fn read_once(client: &Client, part: Part, sql: String) -> Result<Result<On
         Err(Refusal::Locked) => return Ok(Err("it is locked".into())),
     };
     let seconds = clock::monotonic().duration_since(started).as_secs_f64();
-    let (mut reader, mut rows) = (CopyReader::default(), 0);
+    let (mut reader, mut rows, mut strange) = (CopyReader::default(), 0, None::<String>);
     for message in messages {
-        reader.read(&message, part.columns().len(), |_| {
+        reader.read(&message, part.columns().len(), |fields| {
             rows += 1;
+            if part.has_states() {
+                // Behind the id, or the queue.
+                fields.value()?;
+                let state = text(fields.value()?);
+                if let Some(state) = state.filter(|state| !STATES.contains(&&**state)) {
+                    strange.get_or_insert_with(|| state.into_owned());
+                }
+            }
             Ok(())
         })?;
+    }
+    if let Some(state) = strange {
+        let (state, known) = (crate::text::one_line(&state).into_owned(), STATES.join(", "));
+        return Ok(Err(format!("it brings the state \"{state}\": expected one of {known}").into()));
     }
     Ok(Ok(Once { rows, seconds }))
 }
@@ -103,7 +119,7 @@ pub(super) async fn surveyed(
     client: &Client,
     owners: &TrustedOwners,
     scope: Scope,
-    adapters: &[Arc<Adapter>],
+    (adapters, wanted): (&[Arc<Adapter>], Parts),
     before: &[Surveyed],
 ) -> Result<Vec<Surveyed>, SectionError> {
     let mut all = Vec::new();
@@ -112,18 +128,38 @@ pub(super) async fn surveyed(
         let is_same = |old: &&Surveyed| old.found == found && now.duration_since(old.planned_at) < REPLAN;
         match before.iter().find(is_same) {
             Some(old) => all.push(Surveyed { is_new: false, ..old.clone() }),
-            None => all.push(Box::pin(one(client, scope, found)).await?),
+            None => all.push(Box::pin(one(client, (scope, wanted), found)).await?),
         }
     }
+    tell_apart(&mut all);
     Ok(all)
 }
 
-async fn one(client: &Client, scope: Scope, found: Found) -> Result<Surveyed, SectionError> {
+/// Of a system that is there once its title says enough; of one with a table for each queue it never does.
+fn tell_apart(all: &mut [Surveyed]) {
+    let mut counts: BTreeMap<Text, usize> = BTreeMap::new();
+    for one in &*all {
+        *counts.entry(one.installation.adapter.name.clone()).or_default() += 1;
+    }
+    for one in all {
+        let adapter = &one.installation.adapter;
+        one.installation.is_alone = !adapter.has_each() && counts.get(&adapter.name) == Some(&1);
+    }
+}
+
+async fn one(
+    client: &Client,
+    (scope, wanted): (Scope, Parts),
+    found: Found,
+) -> Result<Surveyed, SectionError> {
     let survey = Survey { client, scope, found: &found };
     let (mut version, mut choices, mut readings) = (None, Vec::new(), Vec::new());
     if found.refused.is_none() {
-        version = survey.version().await?;
-        for part in Part::ALL {
+        // Who wants some of it alone does not ask which version it is.
+        if wanted == Parts::ALL {
+            version = survey.version().await?;
+        }
+        for part in Part::ALL.into_iter().filter(|part| wanted.has(*part)) {
             let (choice, reading) = survey.choice(part).await?;
             readings.extend(reading);
             choices.extend(Some(choice).filter(|choice| !choice.tried.is_empty()));
@@ -138,6 +174,8 @@ async fn one(client: &Client, scope: Scope, found: Found) -> Result<Surveyed, Se
         version,
         refused: found.refused.clone(),
         choices,
+        actions: Vec::new(),
+        is_alone: false,
     };
     Ok(Surveyed { installation, readings, is_new: true, found, planned_at: clock::monotonic() })
 }
@@ -149,7 +187,7 @@ struct Survey<'a> {
 }
 
 /// What the server said to a message that asks for something of a query; or why it is not to be had.
-type Said<T> = Result<Result<T, Text>, SectionError>;
+type Said<T> = Result<Result<T, Unread>, SectionError>;
 
 impl Survey<'_> {
     /// The alternatives of a part up to the one that is used, and the message that reads that one.
@@ -172,28 +210,30 @@ impl Survey<'_> {
         query: &Query,
         number: usize,
     ) -> Result<(Tried, Option<PartReading>), SectionError> {
-        let refused =
-            |reason: Text, rows| (Tried { number, outcome: Err(reason), size: rows, read: None }, None);
+        let refused_at =
+            |reason: Text, size, at| (Tried { number, outcome: Err(reason), size, read: None, at }, None);
+        let refused = |reason: Text, size| refused_at(reason, size, None);
         let Some(framed) = Framed::new(self.found, &query.sql) else {
             return Ok(refused("a table that it names is not there".into(), None));
         };
         let names = match self.names(&framed).await? {
             Ok(names) => names,
-            Err(reason) => return Ok(refused(reason, None)),
+            Err(unread) => return Ok(refused_at(unread.reason, None, unread.position)),
         };
         let columns = query.part.columns();
         if let Err(reason) = are_known(&names, columns) {
             return Ok(refused(reason, None));
         }
         let read = framed.rows(columns, &names);
-        let (plan, sizes) = match self.plan(&framed.planned(&read)).await? {
+        let message = framed.planned(&read);
+        let (plan, sizes) = match self.plan(&message).await? {
             Ok(planned) => planned,
-            Err(reason) => return Ok(refused(reason, None)),
+            Err(unread) => return Ok(refused(explained(unread, &message, columns), None)),
         };
         let rows = Some(sizes.largest());
         Ok(match judge(&plan, &sizes) {
             Ok(cost) => (
-                Tried { number, outcome: Ok(cost), size: rows, read: None },
+                Tried { number, outcome: Ok(cost), size: rows, read: None, at: None },
                 Some(PartReading { part: query.part, sql: framed.reading(&read), oids: framed.tables() }),
             ),
             Err(reason) => refused(reason.into(), rows),
@@ -203,20 +243,26 @@ impl Survey<'_> {
     /// The names of a query's columns, after it was understood and is known to name nothing else than it may.
     async fn names(&self, framed: &Framed) -> Said<Vec<String>> {
         let name = statement_name();
-        let said = self.rows(&framed.understood(&name)).await?;
+        let message = framed.understood(&name);
+        let said = asked(self.client, self.scope, &message).await?;
         if said.is_err() {
             // What was prepared outlives a transaction that fails.
             let deallocate = format!("DEALLOCATE {name}");
             let _ = self.scope.alone(self.client, self.client.batch_execute(&deallocate)).await;
         }
-        Ok(said.map(|said| said.columns))
+        let place = |unread: Unread| {
+            let position = unread.position.and_then(|at| framed.origin(&message, at));
+            Unread { position, ..unread }
+        };
+        Ok(said.map(|said| said.columns).map_err(place))
     }
 
     async fn plan(&self, text: &str) -> Said<(String, Sizes)> {
-        Ok(self.rows(text).await?.and_then(|said| {
+        Ok(asked(self.client, self.scope, text).await?.and_then(|said| {
             let sizes = said.values.first().and_then(|text| Sizes::parse(text));
             let plan = said.values.last().filter(|_| said.values.len() == 2);
-            plan.cloned().zip(sizes).ok_or_else(|| "its plan cannot be read".into())
+            let unread = || Unread { reason: "its plan cannot be read".into(), position: None };
+            plan.cloned().zip(sizes).ok_or_else(unread)
         }))
     }
 
@@ -257,22 +303,38 @@ impl Survey<'_> {
             Err(_) => Ok(None),
         }
     }
+}
 
-    /// The columns of the last statement of a message, and the values of all columns that are called `sizes` or `QUERY PLAN`.
-    async fn rows(&self, sql: &str) -> Said<Rows> {
-        match self.scope.alone(self.client, rows(self.client, sql)).await {
-            Ok(rows) => Ok(Ok(rows)),
-            Err(error) => match error.as_db_error() {
-                Some(told) => Ok(Err(untrusted(told).unwrap_or_else(|| message(&error)).into())),
-                None => Err(error.into()),
-            },
-        }
+/// The columns of the last statement of a message, and the values of all columns that are called `sizes` or `QUERY PLAN`.
+pub(super) async fn asked(client: &Client, scope: Scope, sql: &str) -> Said<Rows> {
+    match scope.alone(client, rows(client, sql)).await {
+        Ok(rows) => Ok(Ok(rows)),
+        Err(error) => match error.as_db_error() {
+            Some(told) => {
+                let position = match told.position() {
+                    Some(ErrorPosition::Original(at)) => usize::try_from(*at).ok(),
+                    _ => None,
+                };
+                Ok(Err(Unread {
+                    reason: untrusted(told).unwrap_or_else(|| message(&error)).into(),
+                    position,
+                }))
+            }
+            None => Err(error.into()),
+        },
     }
+}
+
+/// Why a query is not to be had, and where in the message the mistake is, in characters from 1.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) reason: Text,
+    pub(super) position: Option<usize>,
 }
 
 /// What a message brought.
 #[derive(Debug, Default)]
-struct Rows {
+pub(super) struct Rows {
     columns: Vec<String>,
     values: Vec<String>,
 }
@@ -294,6 +356,18 @@ async fn rows(client: &Client, sql: &str) -> Result<Rows, tokio_postgres::Error>
         }
     }
     Ok(rows)
+}
+
+/// Why a query cannot be planned; the server does not say which column is of another type than its part has it.
+fn explained(unread: Unread, message: &str, columns: &[Column]) -> Text {
+    let column = unread.position.and_then(|at| mistyped(message, at, columns));
+    match column {
+        Some((name, kind, _)) => {
+            let kind = kind.sql().trim_start_matches("pg_catalog.");
+            format!("its column {name} is not of type {kind}, as …::{kind} is: {}", unread.reason).into()
+        }
+        None => unread.reason,
+    }
 }
 
 /// Whether these are columns of the part, and all are there that have to be.

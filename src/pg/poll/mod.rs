@@ -36,7 +36,7 @@ pub use session::{Session, open_beside, open_plain};
 use rustc_hash::FxHashMap;
 
 use crate::model::Timestamp;
-use crate::model::adapter::Adapter;
+use crate::model::adapter::{Adapter, Parts};
 use crate::model::lock::{Lock, LockTag};
 use crate::model::snapshot::Snapshot;
 use crate::pg::systems;
@@ -78,6 +78,8 @@ pub struct Limits {
     pub system_tables: systems::Places,
     /// The job systems of others that are looked for.
     pub adapters: Arc<[Arc<Adapter>]>,
+    /// The parts of them that are read at all.
+    pub adapter_parts: Parts,
     /// How long a snapshot waits for them; what comes later comes with the next.
     pub adapter_patience: Duration,
 }
@@ -100,6 +102,7 @@ impl Default for Limits {
             task_tables: Places::default(),
             system_tables: systems::Places::default(),
             adapters: Arc::default(),
+            adapter_parts: Parts::ALL,
             adapter_patience: Duration::from_millis(30),
         }
     }

@@ -164,6 +164,7 @@ pub(super) async fn prepare(client: &Client, limits: &Limits, scope: Scope) -> R
     .await;
     let (tasks, systems) = (tasks.with(Texts::of(encoding)), systems.with(Texts::of(encoding)));
     let adapters = Adapters::new(Arc::clone(&limits.adapters), limits.trusted_owners.clone(), scope)
+        .only(limits.adapter_parts)
         .with(Texts::of(encoding));
     Ok(Prepared { statements, own_path, server, names, tasks, systems, adapters, clock })
 }

@@ -2,7 +2,7 @@
 
 use super::range::Range;
 use crate::model::Timestamp;
-use crate::model::adapter::{InstallationRows, Part};
+use crate::model::adapter::{InstallationRows, Part, Parts};
 use crate::model::backend::{Backend, State};
 use crate::model::finding::Finding;
 use crate::model::id_generator;
@@ -51,6 +51,12 @@ const fn measure(
         }
     }
     Measure { name, unit, warning: above(limits.0), critical: above(limits.1), read }
+}
+
+/// The parts of job systems of others that these are made of.
+#[must_use]
+pub fn measured() -> Parts {
+    Parts::of(&[Part::Workers, Part::Running, Part::Due, Part::Depth, Part::Paused])
 }
 
 /// All of them; what only time or several looks tell, `connect` and `blocked_seconds`, is added by who looks.

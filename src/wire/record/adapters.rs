@@ -74,6 +74,7 @@ columns! {
         17 paused: Vec<Paused>,
         18 leases: Vec<AdapterLease>,
         19 schedules: Vec<AdapterSchedule>,
+        20 is_alone: bool,
     }
     /// Runs whose key was free.
     JobFrees of Free {
@@ -159,6 +160,7 @@ pub(super) struct Flat {
     paused: Vec<Paused>,
     leases: Vec<AdapterLease>,
     schedules: Vec<AdapterSchedule>,
+    is_alone: bool,
 }
 
 /// See [`JobFrees`].
@@ -242,7 +244,18 @@ fn alternatives(choices: &[Choice]) -> Vec<Alternative> {
 }
 
 fn flat(all: &InstallationRows) -> Flat {
-    let Installation { adapter, oid, schema, prefix, tables, version, refused, choices } = &*all.installation;
+    let Installation {
+        adapter,
+        oid,
+        schema,
+        prefix,
+        tables,
+        version,
+        refused,
+        choices,
+        is_alone,
+        actions: _,
+    } = &*all.installation;
     let Evidence {
         has_key,
         absent_is_lost,
@@ -284,6 +297,7 @@ fn flat(all: &InstallationRows) -> Flat {
         paused: all.paused.section.rows.to_vec(),
         leases: all.leases.section.rows.to_vec(),
         schedules: all.schedules.section.rows.to_vec(),
+        is_alone: *is_alone,
     }
 }
 
@@ -301,6 +315,7 @@ fn choices(alternatives: Vec<Alternative>) -> Vec<Choice> {
             outcome: one.cost.ok_or_else(|| one.reason.unwrap_or_default()),
             size: one.size,
             read: None,
+            at: None,
         };
         match choices.last_mut().filter(|choice| choice.part == part) {
             Some(choice) => choice.tried.push(tried),
@@ -342,6 +357,8 @@ fn unflat(flat: Flat) -> InstallationRows {
         version: flat.version,
         refused: flat.refused,
         choices: choices(flat.alternatives),
+        actions: Vec::new(),
+        is_alone: flat.is_alone,
     };
     let mut all = InstallationRows::new(Arc::new(installation));
     for state in flat.parts {

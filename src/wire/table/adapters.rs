@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::columns::laid_out;
-use crate::model::adapter::{Adapter, Choice, Installation, Tried};
+use crate::model::adapter::{Adapter, Choice, Installation, Rehearsal, Tried};
 use crate::text::{Align, count, one_line};
 
 const HEADS: [(&str, Align); 7] = [
@@ -33,7 +33,8 @@ pub fn adapters(found: &[Installation], adapters: &[Arc<Adapter>]) -> String {
             lines.push(format!("  not read: {}", one_line(reason)));
             continue;
         }
-        let rows: Vec<[String; 7]> = installation.choices.iter().flat_map(rows).collect();
+        let parts = installation.choices.iter().flat_map(rows);
+        let rows: Vec<[String; 7]> = parts.chain(installation.actions.iter().map(action)).collect();
         lines.extend(
             laid_out(&HEADS, &rows).into_iter().map(|line| format!("  {line}").trim_end().to_owned()),
         );
@@ -65,6 +66,14 @@ fn rows(choice: &Choice) -> Vec<[String; 7]> {
         [choice.part.as_str().to_owned(), tried.number.to_string(), cost, size, rows, took, why]
     };
     choice.tried.iter().map(row).collect()
+}
+
+/// A statement that acts: whether it would be understood.
+fn action(tried: &Rehearsal) -> [String; 7] {
+    let none = String::new;
+    let why = tried.outcome.as_ref().err().map(|why| one_line(why).into_owned());
+    let why = why.unwrap_or_else(|| "understood and planned, not run".to_owned());
+    [tried.kind.as_str().to_owned(), none(), none(), none(), none(), none(), why]
 }
 
 /// Rows by the planner's count.

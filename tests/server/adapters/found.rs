@@ -124,7 +124,7 @@ async fn labels_of_an_enum_decide_and_prefixes_are_installations() {
     let mut labels: Vec<_> =
         found(&info, &adapter(SMALL)).await.iter().map(|one| (one.label(), used(one))).collect();
     labels.sort();
-    let expected = [("Small public.B ", 0), ("Small public.a_", 1)];
+    let expected = [("Small B", 0), ("Small a", 1)];
     assert_eq!(
         labels,
         expected.map(|(label, rows)| (label.to_owned(), vec![(Part::Running, 2, rows)])),

@@ -42,12 +42,25 @@ async fn what_a_query_answers_with_has_to_be_as_its_part_has_it() {
             "the query names public.secret",
         ),
         ("SELECT lower(j.id) AS id, 'x' AS state FROM {jobs} j", "does not exist"),
+        (
+            "SELECT j.id AS id, 'x' AS state FROM {jobs} j",
+            "its column id is not of type text, as …::text is: UNION types",
+        ),
+        (
+            "SELECT j.b AS id, 'x' AS state, j.b AS due_at FROM {jobs} j",
+            "its column due_at is not of type timestamptz",
+        ),
     ] {
         let found = one(&info, &adapter(&with(query))).await;
         let error = refusal(&found, Part::Running);
         assert!(error.contains(expected), "{query}: {error}");
     }
-    let good = "SELECT j.b::varchar AS id, 'x' AS state, j.a::smallint AS attempt, j.a AS limit_s, j.t::date AS due_at FROM {jobs} j";
+    let strange = one(&info, &adapter(&with("SELECT j.b AS id, 'x' AS state FROM {jobs} j"))).await;
+    let read = strange.choice(Part::Running).unwrap().used().unwrap().read.clone().unwrap();
+    assert!(
+        read.is_err_and(|error| error.starts_with("it brings the state \"x\": expected one of running, due"))
+    );
+    let good = "SELECT j.b::varchar AS id, 'running' AS state, j.a::smallint AS attempt, j.a AS limit_s, j.t::date AS due_at FROM {jobs} j";
     assert_eq!(
         used(&one(&info, &adapter(&with(good))).await),
         [(Part::Running, 1, 1)],
@@ -145,7 +158,10 @@ async fn parts_of_a_table_are_looked_at_too() {
             .await;
         ground.run("postgres", "ALTER TABLE h_jobs ATTACH PARTITION evil.part FOR VALUES IN (2)").await;
         let refused = look().await[0].refused.clone().unwrap();
-        assert!(refused.contains("public.h_jobs belongs to mallory"), "{refused}");
+        assert!(
+            refused.starts_with("evil.part, a part of public.h_jobs, belongs to mallory, who is not trusted"),
+            "{refused}"
+        );
         ground.is_clean("a part of a stranger");
         ground
             .run(

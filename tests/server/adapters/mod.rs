@@ -1,6 +1,7 @@
 //! The job systems of others on real servers: which are found, what may be read of them, and what never runs.
 
 mod acted;
+mod checked;
 mod each;
 mod found;
 mod hostile;

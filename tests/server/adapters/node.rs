@@ -143,9 +143,10 @@ async fn graphile_worker() {
     let json = stage.json();
     let lease = &json["adapters"][0]["leases"][0];
     assert_eq!(
-        (&lease["id"], &lease["owner"], &lease["held"]),
-        (&"queue serial".into(), &"worker-b".into(), &true.into())
+        (&lease["id"], &lease["owner"], &lease["state"]),
+        (&"queue serial".into(), &"worker-b".into(), &"over".into())
     );
+    assert_eq!(lease["held"], false, "as its state says");
     assert_eq!(json["adapters"][0]["version"], "migration 20");
 }
 

@@ -141,7 +141,8 @@ async fn good_job() {
         .unwrap();
     assert_eq!(
         (&depth["number"], &depth["is_more"], &depth["is_estimate"]),
-        (&8.into(), &false.into(), &false.into())
+        (&3.into(), &false.into(), &false.into()),
+        "what runs is not due"
     );
 }
 

@@ -43,15 +43,15 @@ async fn a_quartz_trigger_without_its_fired_row_is_stuck() {
     for (row, expected) in [
         (
             "('c', 't4', 'g', 'Taken', 'g', ms('1 h'), 'ACQUIRED')",
-            "Quartz public.qrtz_: job g.Taken goes no further by itself: its trigger is ACQUIRED, and no fired row says by whom: no node takes it up again",
+            "Quartz: job g.Taken goes no further by itself: its trigger is ACQUIRED, and no fired row says by whom: no node takes it up again",
         ),
         (
             "('c', 't4', 'g', 'Left', 'g', ms('1 h'), 'BLOCKED')",
-            "Quartz public.qrtz_: job g.Left goes no further by itself: its trigger is BLOCKED, and no run of its job is listed: no node frees it",
+            "Quartz: job g.Left goes no further by itself: its trigger is BLOCKED, and no run of its job is listed: no node frees it",
         ),
         (
             "('c', 't4', 'g', 'Broken', 'g', -1, 'ERROR')",
-            "Quartz public.qrtz_: job g.Broken goes no further by itself: its trigger is in state ERROR: it does not fire until it is reset",
+            "Quartz: job g.Broken goes no further by itself: its trigger is in state ERROR: it does not fire until it is reset",
         ),
     ] {
         let row = format!(

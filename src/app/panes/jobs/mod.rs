@@ -194,22 +194,14 @@ fn read_at(rows: &InstallationRows) -> Option<crate::model::Timestamp> {
 /// Systems that the title names.
 const NAMED: usize = 3;
 
-/// `GoodJob · River jobs · 3 lost · 1 system not read`
+/// `GoodJob · River jobs · 2 systems without jobs · 3 lost · 1 system not read`
 fn facts(context: &Context<'_>) -> Vec<Fact> {
     let installations = &context.snapshot.adapters;
     let (refused, read): (Vec<_>, Vec<_>) =
         installations.iter().partition(|rows| rows.installation.refused.is_some());
     // Others have leases or schedules alone.
     let read: Vec<_> = read.into_iter().filter(|rows| !rows.jobs.is_empty()).collect();
-    // Those with jobs come first; the rows say which each is of.
-    let has_jobs = |rows: &&InstallationRows| rows.jobs.values().any(|read| !read.section.rows.is_empty());
-    let (busy, idle): (Vec<_>, Vec<_>) = read.into_iter().partition(has_jobs);
-    let all = busy.len() + idle.len();
-    let named = busy.into_iter().chain(idle).take(NAMED);
-    let mut facts: Vec<Fact> = named.map(|rows| (name(rows), Tone::Plain)).collect();
-    if all > NAMED {
-        facts.push((count(all - NAMED, "other system", "other systems"), Tone::Plain));
-    }
+    let mut facts = systems(&read);
     let lost = context.view.adapters.rows.iter().filter(|row| row.judged.state.is_lost()).count();
     if lost > 0 {
         facts.push((format!("{lost} lost"), Tone::Critical));
@@ -223,6 +215,23 @@ fn facts(context: &Context<'_>) -> Vec<Fact> {
     }
     if !refused.is_empty() {
         facts.push((count(refused.len(), "system not read", "systems not read"), Tone::Warning));
+    }
+    facts
+}
+
+/// Those with jobs by name, as far as there is room, and how many there are besides; the rows say which each is of.
+fn systems(read: &[&InstallationRows]) -> Vec<Fact> {
+    let has_jobs = |rows: &&InstallationRows| rows.jobs.values().any(|read| !read.section.rows.is_empty());
+    let (busy, idle): (Vec<&InstallationRows>, Vec<&InstallationRows>) =
+        read.iter().copied().partition(has_jobs);
+    let is_few = read.len() <= NAMED;
+    let named = busy.iter().chain(idle.iter().filter(|_| is_few)).take(NAMED);
+    let mut facts: Vec<Fact> = named.map(|rows| (name(rows), Tone::Plain)).collect();
+    if busy.len() > NAMED {
+        facts.push((format!("{} more with jobs", busy.len() - NAMED), Tone::Plain));
+    }
+    if !is_few && !idle.is_empty() {
+        facts.push((count(idle.len(), "system without jobs", "systems without jobs"), Tone::Dim));
     }
     facts
 }

@@ -49,6 +49,14 @@ impl TermState {
     }
 }
 
+impl TermState {
+    /// Whether somebody has it; none where nothing tells.
+    #[must_use]
+    pub fn is_held(self) -> Option<bool> {
+        (self != Self::Unknown).then_some(self == Self::Held)
+    }
+}
+
 impl Look<'_> {
     /// Its leases, in the order in which they were read.
     pub(super) fn leases(&self, place: usize) -> Vec<OtherLeaseRow> {

@@ -5,7 +5,7 @@ mod queue;
 mod schedule;
 mod worker;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 pub use self::lease::{OtherLeaseRow, TermState};
 pub use self::queue::{Count, QueueRow, QueueState};
@@ -131,9 +131,7 @@ impl Watch {
         for (place, installation) in snapshot.adapters.iter().enumerate() {
             let look =
                 Look { snapshot, thresholds, holders: holders.as_ref(), before: &before, rows: installation };
-            let running = installation.jobs.get(&Part::Running);
-            let runs: FxHashSet<&Text> =
-                running.into_iter().flat_map(|read| read.section.rows.iter().map(|job| &job.id)).collect();
+            let runs = installation.runs();
             for (part, read) in &installation.jobs {
                 // Parts are read one after the other, and of some systems what runs is still due by its row.
                 let is_twice = |job: &&Job| *part != Part::Running && runs.contains(&job.id);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Look, WorkerRow};
-use crate::model::adapter::{COUNTED, Part};
+use crate::model::adapter::{COUNTED, Job, Part};
 use crate::model::systems::TextId;
 use crate::model::{Text, Timestamp};
 
@@ -86,9 +86,11 @@ impl Look<'_> {
                 .insert(depth.state.clone(), Count { number, is_least, is_estimate: depth.is_estimate });
             row.oldest_at = earliest(row.oldest_at, depth.oldest_at);
         }
+        let runs = rows.runs();
         for (part, word) in [(Part::Running, "running"), (Part::Due, "due")] {
             let Some(read) = rows.jobs.get(&part) else { continue };
-            for job in read.section.rows.iter().filter(|job| *job.state == *word) {
+            let is_twice = |job: &&Job| part != Part::Running && runs.contains(&job.id);
+            for job in read.section.rows.iter().filter(|job| *job.state == *word && !is_twice(job)) {
                 let row = self.queue_of(&mut queues, place, job.queue.as_ref());
                 if !counted.contains_key(word) {
                     let count = row.counts.entry(word.into()).or_default();

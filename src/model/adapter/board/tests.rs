@@ -5,6 +5,7 @@ use crate::model::adapter::{InstallationRows, PartRows, sample};
 use crate::model::lock::{Lock, LockMode, VirtualTransaction};
 use crate::model::snapshot::Section;
 use chrono::TimeDelta;
+use rustc_hash::FxHashSet;
 
 fn start() -> Timestamp {
     crate::sample::at(0.0)

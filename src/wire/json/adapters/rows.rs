@@ -7,7 +7,6 @@ use serde::Serialize;
 
 use super::super::rows::Time;
 use super::super::{SectionState, readable};
-use crate::model::Timestamp;
 use crate::model::adapter::{
     AdapterLease, AdapterSchedule, COUNTED, Depth, Installation, InstallationRows, JobRow, Part, PartRows,
     Paused, QueueRow, ScheduleState, TermState, Worker, WorkerRow,
@@ -152,15 +151,10 @@ pub(in crate::wire::json) fn installations<'a>(
     snapshot: &'a Snapshot,
 ) -> Vec<InstallationDocument<'a>> {
     let each = snapshot.adapters.iter().enumerate();
-    each.map(|(place, rows)| document(view, snapshot.taken_at, place, rows)).collect()
+    each.map(|(place, rows)| document(view, place, rows)).collect()
 }
 
-fn document<'a>(
-    view: &'a View,
-    now: Timestamp,
-    place: usize,
-    rows: &'a InstallationRows,
-) -> InstallationDocument<'a> {
+fn document<'a>(view: &'a View, place: usize, rows: &'a InstallationRows) -> InstallationDocument<'a> {
     let Installation { adapter, schema, prefix, version, refused, .. } = &*rows.installation;
     let is_readable = |part: Part| rows.jobs.get(&part).is_some_and(|read| read.section.error.is_none());
     let board = &view.adapters;
@@ -183,7 +177,7 @@ fn document<'a>(
         queues: board.queues.iter().filter(|row| row.place == place).map(queue_row).collect(),
         paused: readable(&rows.paused.section).iter().map(paused).collect(),
         leases: in_order(&board.leases, place, |row| row.place)
-            .filter_map(|row| Some(lease(leases.get(row.place.1)?, row.state, now)))
+            .filter_map(|row| Some(lease(leases.get(row.place.1)?, row.state)))
             .collect(),
         schedules: in_order(&board.schedules, place, |row| row.place)
             .filter_map(|row| Some(schedule(schedules.get(row.place.1)?, row.state)))
@@ -305,14 +299,14 @@ fn paused(paused: &Paused) -> PausedJson<'_> {
     PausedJson { queue: &paused.queue, since: paused.since.map(Time) }
 }
 
-fn lease(lease: &AdapterLease, state: TermState, now: Timestamp) -> LeaseJson<'_> {
+fn lease(lease: &AdapterLease, state: TermState) -> LeaseJson<'_> {
     LeaseJson {
         id: &lease.id,
         owner: lease.owner.as_deref(),
         token: lease.token.as_deref(),
         acquired_at: lease.acquired_at.map(Time),
         expires_at: lease.expires_at.map(Time),
-        held: lease.held(now),
+        held: state.is_held(),
         state: state.as_str(),
         note: lease.note.as_deref(),
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::super::harmless;
-use crate::model::adapter::{Adapter, Choice, Installation, Reading, Tried};
+use crate::model::adapter::{Adapter, Choice, Installation, Reading, Rehearsal, Tried};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -33,6 +33,14 @@ struct InstallationJson<'a> {
     tables: BTreeMap<&'a str, &'a str>,
     refused: Option<&'a str>,
     parts: Vec<PartJson<'a>>,
+    actions: Vec<ActionJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ActionJson<'a> {
+    action: &'static str,
+    /// Why its statement would not be understood or planned.
+    refused: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -86,7 +94,12 @@ fn of_installation(installation: &Installation) -> InstallationJson<'_> {
         tables: installation.tables.iter().map(|(key, table)| (&**key, &**table)).collect(),
         refused: installation.refused.as_deref(),
         parts: installation.choices.iter().map(of_choice).collect(),
+        actions: installation.actions.iter().map(of_action).collect(),
     }
+}
+
+fn of_action(tried: &Rehearsal) -> ActionJson<'_> {
+    ActionJson { action: tried.kind.as_str(), refused: tried.outcome.as_ref().err().map(|why| &**why) }
 }
 
 fn once(tried: &Tried) -> Option<&Reading> {

@@ -100,6 +100,7 @@ impl Dice {
             outcome: if dice.bool() { Ok(dice.f64()) } else { Err(dice.text()) },
             size: dice.maybe(Self::f64),
             read: None,
+            at: None,
         };
         let choice = |part, dice: &mut Self| Choice { part, tried: vec![tried(dice), tried(dice)] };
         let choices = vec![choice(Part::Running, self), choice(Part::Leases, self)];
@@ -112,6 +113,8 @@ impl Dice {
             version: self.maybe(Self::text),
             refused: self.maybe(Self::text),
             choices,
+            actions: Vec::new(),
+            is_alone: self.bool(),
         };
         InstallationRows {
             installation: Arc::new(installation),

@@ -1,0 +1,92 @@
+//! Whether the statements that act would be understood and planned where their tables are. None of them runs: all of it is one transaction
+//! that may not write, and whose tables are looked at first, as before every action.
+
+use std::fmt::Write as _;
+
+use locktop_tasks::sql::{fill, without_comments};
+use postgres_protocol::escape::escape_literal;
+use tokio_postgres::Client;
+
+use super::find::Found;
+use super::frame::{Filled, source, statement_name};
+use super::survey::asked;
+use crate::model::Text;
+use crate::model::adapter::{Action, Rehearsal, Value};
+use crate::pg::poll::SectionError;
+use crate::pg::scope::Scope;
+use crate::pg::sql;
+use crate::pg::trust::{MARK, TrustedOwners};
+
+/// What came of each action of an installation whose needs hold.
+pub(super) async fn rehearsed(
+    client: &Client,
+    owners: &TrustedOwners,
+    found: &Found,
+) -> Result<Vec<Rehearsal>, SectionError> {
+    let mut all = Vec::new();
+    if found.refused.is_some() {
+        return Ok(all);
+    }
+    for action in found.adapter.actions.iter().filter(|action| found.has(&action.needs)) {
+        let (kind, at) = (action.kind, None);
+        let Some(statement) = Filled::of(found, &action.sql, |value| Some(unknown(value).to_owned())) else {
+            let outcome = Err("a table that it names is not there".into());
+            all.push(Rehearsal { kind, outcome, at });
+            continue;
+        };
+        let name = statement_name();
+        let message = message(owners, found, action, (&name, &statement.sql));
+        let (outcome, at) = match asked(client, Scope::Own, &message).await? {
+            Ok(_) => (Ok(()), at),
+            Err(unread) => {
+                // What was prepared outlives a transaction that fails.
+                let _ = client.batch_execute(&format!("DEALLOCATE {name}")).await;
+                (Err(unread.reason), unread.position.and_then(|at| statement.origin(&message, at)))
+            }
+        };
+        all.push(Rehearsal { kind, outcome, at });
+    }
+    Ok(all)
+}
+
+/// A value that nobody knows, of the type that it has when it is known.
+fn unknown(value: Value) -> &'static str {
+    match value {
+        Value::Id | Value::Worker | Value::Owner => "NULL::pg_catalog.text",
+        Value::Attempt => "NULL::pg_catalog.int8",
+        Value::StartedAt | Value::AcquiredAt | Value::ExpiresAt => "NULL::pg_catalog.timestamptz",
+    }
+}
+
+fn message(
+    owners: &TrustedOwners,
+    found: &Found,
+    action: &Action,
+    (name, statement): (&str, &str),
+) -> String {
+    let mut sql = without_comments(sql::ADAPTERS_FRAME);
+    let tables: Vec<_> =
+        action.sql.tables().into_iter().filter_map(|key| Some((key, found.tables.get(key)?))).collect();
+    for (_, table) in &tables {
+        let _ = write!(sql, "\nLOCK TABLE {} IN ACCESS SHARE MODE;", source(table));
+    }
+    for (key, table) in &tables {
+        let (oid, is_written) = (table.oid.to_string(), action.writes.contains(key));
+        let (schema, name) = (escape_literal(&table.schema), escape_literal(&table.name));
+        let _ = write!(sql, "\n{};", owners.table_guard(&oid, &schema, &name, is_written));
+    }
+    let oids = |is_meant: &dyn Fn(&Text) -> bool| {
+        let those = tables.iter().filter(|(key, _)| is_meant(key));
+        those.map(|(_, table)| table.oid.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let written = oids(&|key| action.writes.contains(key));
+    let keys = fill(&without_comments(sql::ADAPTERS_KEYS), &[("$oids", written.as_str()), ("$mark", MARK)]);
+    let all = oids(&|_| true);
+    let named = fill(&without_comments(sql::ADAPTERS_NAMED), &[("$oids", all.as_str()), ("$mark", MARK)]);
+    let statement = format!("{statement} RETURNING 'done'::pg_catalog.text");
+    let _ = write!(
+        sql,
+        "\n{keys};\nPREPARE {name} AS\n{statement};\n{named};\nDEALLOCATE {name};\nEXPLAIN {statement}"
+    );
+    sql
+}
