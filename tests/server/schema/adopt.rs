@@ -255,15 +255,71 @@ async fn rows_that_are_alike_are_counted() {
     }
 }
 
+/// What is not taken is named, and the old tables are not to be dropped for it.
+#[tokio::test]
+async fn what_cannot_be_taken_as_it_is_stays_there_and_is_told() {
+    let version = versions()[0];
+    let session = filled(version).await;
+    session
+        .run(
+            "ALTER TABLE scheduled_tasks DROP CONSTRAINT scheduled_tasks_task_name_key, ADD payload json DEFAULT '{\"a\": 1}';
+             INSERT INTO scheduled_tasks (task_name, task_type, schedule_cron) VALUES ('twin', 'sql', '@daily'), ('twin', 'sql', '@daily'),
+                 ('blank', 'sql', '  ');
+             INSERT INTO task_execution_log (task_id, worker_id, status, completed_at)
+                 SELECT id, 'w', 'completed', now() FROM scheduled_tasks WHERE task_name = 'twin'",
+        )
+        .await;
+    let done = adopt(&session.info, &Adopt { enable: true, ..from("public") }).await.unwrap();
+    assert_eq!(done.tables.iter().map(|taken| taken.skipped).collect::<Vec<_>>(), [2, 2, 0]);
+    assert_eq!(
+        done.tables[0].notes,
+        [
+            "4 enabled, as there",
+            "2 skipped, since several there have one name: twin, twin; rename all but one, and run this again",
+            "1 without a schedule: here such a task runs once",
+        ]
+    );
+    let taken = "SELECT schedule_cron, payload FROM locktop.scheduled_tasks WHERE task_name = 'blank'";
+    assert_eq!(session.ask(taken).await, "-|{\"a\": 1}");
+    let (status, out, _) =
+        locktop(server_of(version).await, &session.info, &["schema", "adopt", "public", "--yes", "--enable"]);
+    assert!(
+        status == 0 && out.ends_with("Do not drop them yet: 4 rows are only there, as said above.\n"),
+        "{out}"
+    );
+    session.run("UPDATE scheduled_tasks SET task_name = 'twin ' || id WHERE task_name = 'twin'").await;
+    let done = adopt(&session.info, &Adopt { enable: true, ..from("public") }).await.unwrap();
+    assert_eq!(
+        (rows(&done)[..2].to_vec(), done.tables[0].skipped),
+        (vec![("scheduled_tasks", 2), ("task_execution_log", 2)], 0)
+    );
+    // Whether a task is enabled is not to be guessed.
+    session
+        .run("ALTER TABLE scheduled_tasks ALTER is_enabled DROP DEFAULT, ALTER is_enabled TYPE integer USING is_enabled::integer")
+        .await;
+    let error = adopt(&session.info, &from("public")).await.unwrap_err().to_string();
+    assert!(
+        error.ends_with(
+            "scheduled_tasks.is_enabled is of type integer, not boolean: what it says is not understood"
+        ),
+        "{error}"
+    );
+    let writer = Session::open_plain(&session.info).await;
+    writer.run("BEGIN; DELETE FROM task_queue").await;
+    session.run("ALTER TABLE scheduled_tasks DROP is_enabled").await;
+    let error = adopt(&session.info, &from("public")).await.unwrap_err().to_string();
+    assert!(error.contains("a transaction is writing to \"public\".\"task_queue\""), "{error}");
+}
+
 #[tokio::test]
 async fn the_command_says_what_it_takes_and_a_look_shows_it() {
     let version = versions()[0];
     let session = filled(version).await;
     let server = server_of(version).await;
     let run = |arguments: &[&str]| locktop(server, &session.info, arguments);
-    let lines = "scheduled_tasks: 3 taken; all disabled here, 3 enabled there\n\
-         task_execution_log: 3 taken; 1 running there with a key that nobody holds: failed here\n\
-         task_queue: 1 taken; 3 pending, and left there: --enable takes them\n";
+    let lines = "scheduled_tasks: 3 taken\n  all disabled here, 3 enabled there\n\
+         task_execution_log: 3 taken\n  1 running there with a key that nobody holds: failed here\n\
+         task_queue: 1 taken\n  3 pending, and left there: --enable takes them\n";
     let (status, out, error) = run(&["schema", "adopt", "public"]);
     assert!(status == 2 && out.is_empty() && error.contains("schema adopt asks before it acts"), "{error}");
     let (status, _, error) = run(&["schema", "adopt", "public", "--yes", "--read-only"]);
@@ -273,9 +329,9 @@ async fn the_command_says_what_it_takes_and_a_look_shows_it() {
     let (status, out, _) = run(&["schema", "adopt", "public", "--yes"]);
     assert!(status == 0 && out.starts_with(lines) && out.contains("--enable"), "{out}");
     let (status, out, _) = run(&["schema", "adopt", "public", "--yes", "--enable"]);
-    let rest = "scheduled_tasks: 0 taken; 3 enabled that were here; 3 here since before\n\
-         task_execution_log: 0 taken; 3 here since before\n\
-         task_queue: 3 taken; 1 here since before; 1 processing there with a key that nobody holds: pending here\n\
+    let rest = "scheduled_tasks: 0 taken, 3 enabled that were here\n  3 here since before\n\
+         task_execution_log: 0 taken\n  3 here since before\n\
+         task_queue: 3 taken\n  1 here since before\n  1 processing there with a key that nobody holds: pending here\n\
          The tables of \"public\" are untouched: stop who works on them, then drop them.\n";
     assert_eq!((status, out.as_str()), (0, rest));
     let (status, _, error) = run(&["schema", "adopt", "absent", "--yes"]);

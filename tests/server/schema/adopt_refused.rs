@@ -1,7 +1,7 @@
 //! What is not adopted: what somebody works on, what is not as published, and what belongs to somebody who is not trusted.
 
 use locktop::pg::conninfo::ConnInfo;
-use locktop::schema::{Adopt, Schema, SchemaError, SchemaName, adopt as adopt_into, install_up_to};
+use locktop::schema::{Adopt, LATEST, Schema, SchemaError, SchemaName, adopt as adopt_into, install_up_to};
 
 use super::adopt::{adopt, filled, from};
 use super::article::block;
@@ -105,13 +105,14 @@ async fn our_schema_has_to_be_there_and_the_latest() {
     session.run(block("tables")).await;
     let error = adopt(&info, &from("public")).await.unwrap_err().to_string();
     assert_eq!(error, "there is no schema \"locktop\": \"locktop schema install\" makes it");
-    install_up_to(&mut open(&info).await.client, &SchemaName::default(), 5).await.unwrap();
+    install_up_to(&mut open(&info).await.client, &SchemaName::default(), LATEST - 1).await.unwrap();
     let error = adopt(&info, &from("public")).await.unwrap_err().to_string();
     assert!(
-        error.contains("version 5") && error.contains("\"locktop schema install\" upgrades it"),
+        error.contains(&format!("version {}", LATEST - 1))
+            && error.contains("\"locktop schema install\" upgrades it"),
         "{error}"
     );
-    install_up_to(&mut open(&info).await.client, &SchemaName::default(), 6).await.unwrap();
+    install_up_to(&mut open(&info).await.client, &SchemaName::default(), LATEST).await.unwrap();
     session.run("DROP FUNCTION locktop.next_due_at(text[])").await;
     assert!(matches!(adopt(&info, &from("public")).await, Err(SchemaError::NotOurs { .. })));
 }

@@ -36,18 +36,19 @@ pub(super) async fn run(
     Ok((said(lines(&done), place, &asked, &done), 0))
 }
 
-/// One line for each table.
+/// A line for each table, and below it one for whatever is not copied as it is.
 fn lines(adopted: &Adopted) -> Vec<String> {
-    adopted.tables.iter().map(line).collect()
+    adopted.tables.iter().flat_map(of_table).collect()
 }
 
-fn line(taken: &Taken) -> String {
+fn of_table(taken: &Taken) -> Vec<String> {
     let mut parts = vec![format!("{} taken", count(taken.rows.unsigned_abs()))];
     if taken.enabled > 0 {
         parts.push(format!("{} enabled that were here", count(taken.enabled.unsigned_abs())));
     }
-    parts.extend(taken.notes.iter().map(|note| one_line(note).into_owned()));
-    format!("{}: {}", taken.table, parts.join("; "))
+    let mut lines = vec![format!("{}: {}", taken.table, parts.join(", "))];
+    lines.extend(taken.notes.iter().map(|note| format!("  {}", one_line(note))));
+    lines
 }
 
 /// What was done, and what is left to do.
@@ -60,11 +61,16 @@ fn said(mut lines: Vec<String>, place: &Schema, asked: &Adopt, adopted: &Adopted
     if !adopted.is_change() {
         lines.push("Nothing to copy.".to_owned());
     }
+    let skipped: i64 = adopted.tables.iter().map(|taken| taken.skipped).sum();
     lines.push(if adopted.disabled > 0 || adopted.open > 0 {
         format!(
             "The tables of {from} are untouched, and go on as before. To move over: stop who works on them, then the same again with \
              --enable, which enables in {to} what is enabled there and takes what is pending."
         )
+    } else if skipped > 0 {
+        let (rows, are) = if skipped == 1 { ("row", "is") } else { ("rows", "are") };
+        let skipped = count(skipped.unsigned_abs());
+        format!("The tables of {from} are untouched. Do not drop them yet: {skipped} {rows} {are} only there, as said above.")
     } else {
         format!("The tables of {from} are untouched: stop who works on them, then drop them.")
     });
@@ -81,19 +87,30 @@ mod tests {
             table: "scheduled_tasks",
             rows,
             enabled,
+            skipped: 0,
             notes: notes.iter().map(ToString::to_string).collect(),
         };
         let asked = Adopt { source: "public".parse().unwrap(), enable: false, dry_run: false };
         let adopted = Adopted { tables: vec![taken(1200, 0, &["a", "b\u{1b}[2J"])], disabled: 1, open: 0 };
         let text = said(lines(&adopted), &Schema::default(), &asked, &adopted);
-        assert!(text.starts_with("scheduled_tasks: 1,200 taken; a; b") && !text.contains('\u{1b}'), "{text}");
+        assert!(
+            text.starts_with("scheduled_tasks: 1,200 taken\n  a\n  b") && !text.contains('\u{1b}'),
+            "{text}"
+        );
         assert!(text.contains("with --enable"), "{text}");
         let adopted = Adopted { tables: vec![taken(0, 2, &[])], disabled: 0, open: 0 };
         let text = said(lines(&adopted), &Schema::default(), &asked, &adopted);
         assert_eq!(
             text,
-            "scheduled_tasks: 0 taken; 2 enabled that were here\n\
+            "scheduled_tasks: 0 taken, 2 enabled that were here\n\
              The tables of \"public\" are untouched: stop who works on them, then drop them."
+        );
+        let left =
+            Adopted { tables: vec![Taken { skipped: 3, ..taken(0, 0, &["3 skipped"]) }], ..adopted.clone() };
+        let text = said(lines(&left), &Schema::default(), &asked, &left);
+        assert!(
+            text.contains("Do not drop them yet: 3 rows are only there") && !text.contains("then drop"),
+            "{text}"
         );
         let dry = Adopt { dry_run: true, ..asked };
         assert!(said(lines(&adopted), &Schema::default(), &dry, &adopted).ends_with("this was a dry run."));

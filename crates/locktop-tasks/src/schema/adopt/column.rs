@@ -21,7 +21,7 @@ impl Kind {
             Self::Text => &[25, 1043],
             Self::Boolean => &[16],
             Self::Time => &[1184, 1114],
-            Self::Json => &[3802],
+            Self::Json => &[3802, 114],
         }
     }
 
@@ -32,7 +32,7 @@ impl Kind {
             Self::Text => "text or varchar",
             Self::Boolean => "boolean",
             Self::Time => "timestamptz or timestamp",
-            Self::Json => "jsonb",
+            Self::Json => "jsonb or json",
         }
     }
 
@@ -95,11 +95,11 @@ mod tests {
         let column =
             |name: &str, of, shown: &str| Column { name: name.to_owned(), of, shown: shown.to_owned() };
         let columns =
-            [column("id", 23, "integer"), column("payload", 114, "json"), column("a\"b", 99, "mine")];
+            [column("id", 23, "integer"), column("payload", 25, "text"), column("a\"b", 99, "mine")];
         assert_eq!(expression(&columns, "t", "id", Kind::Integer), "t.\"id\"::pg_catalog.int8");
         assert_eq!(expression(&columns, "t", "payload", Kind::Json), "NULL::pg_catalog.jsonb");
         assert_eq!(expression(&columns, "t", "worker_id", Kind::Text), "NULL::pg_catalog.text");
         let read = [("id", Kind::Integer), ("payload", Kind::Json)];
-        assert_eq!(left_out(&columns, &read), ["payload (json)", "a\"b (mine)"]);
+        assert_eq!(left_out(&columns, &read), ["payload (text)", "a\"b (mine)"]);
     }
 }

@@ -60,6 +60,7 @@ impl Copy<'_> {
             table: TASKS.name,
             rows: copied.rows,
             enabled,
+            skipped: skipped(&verdicts),
             notes: with_columns(notes, table, &TASKS),
         };
         Ok((taken, disabled))
@@ -73,7 +74,7 @@ impl Copy<'_> {
         values.push(("$task_created_at".to_owned(), column(tasks, "t", "created_at")));
         let (verdicts, copied) = self.copy(&self.filled(EXECUTIONS_SQL, &values), &[], &LOG).await?;
         let notes = with_columns(notes::executions(&verdicts, &copied), log, &LOG);
-        Ok(Taken { table: LOG.name, rows: copied.rows, enabled: 0, notes })
+        Ok(Taken { table: LOG.name, rows: copied.rows, enabled: 0, skipped: skipped(&verdicts), notes })
     }
 
     /// The items of the queue; and how many were left there.
@@ -83,7 +84,7 @@ impl Copy<'_> {
         let (verdicts, copied) = self.copy(&self.filled(ITEMS_SQL, &values), &[], &QUEUE).await?;
         let open = verdicts.iter().filter(|verdict| verdict.name == "open").map(|verdict| verdict.rows).sum();
         let notes = with_columns(notes::items(&verdicts, &copied), queue, &QUEUE);
-        Ok((Taken { table: QUEUE.name, rows: copied.rows, enabled: 0, notes }, open))
+        Ok((Taken { table: QUEUE.name, rows: copied.rows, enabled: 0, skipped: 0, notes }, open))
     }
 
     /// Copies what is new by a query that judges the rows.
@@ -159,7 +160,8 @@ impl Copy<'_> {
     /// Schedules that ours does not understand, each with what is said of it. One that stays in the text would be an error of all.
     async fn misunderstood(&self, table: &Table) -> Result<Vec<(String, String)>, SchemaError> {
         let sql = format!(
-            "SELECT DISTINCT s.schedule FROM (SELECT {} AS schedule FROM ONLY {} AS t) AS s WHERE s.schedule IS NOT NULL",
+            "SELECT DISTINCT s.schedule FROM (SELECT nullif(pg_catalog.btrim({}), '') AS schedule FROM ONLY {} AS t) AS s \
+             WHERE s.schedule IS NOT NULL ORDER BY s.schedule",
             column(table, "t", "schedule_cron"),
             self.source.name(table)
         );
@@ -214,6 +216,12 @@ impl Copy<'_> {
     }
 }
 
+/// Rows that are nowhere here, and were not left there for a later time.
+fn skipped(verdicts: &[Verdict]) -> i64 {
+    let kept = |verdict: &&Verdict| !matches!(verdict.name.as_str(), "fresh" | "here" | "open");
+    verdicts.iter().filter(kept).map(|verdict| verdict.rows).sum()
+}
+
 /// What stands for each column of a table.
 fn values(table: &Table, alias: &str, published: &Published) -> Vec<(String, String)> {
     let columns = published.read();
@@ -240,7 +248,7 @@ fn with_columns(mut notes: Vec<String>, table: &Table, published: &Published) ->
     notes
 }
 
-/// Somebody has added a row of ours with an id or name that was free a moment ago, or there are two of a name.
+/// Somebody has added a row of ours with an id or name that was free a moment ago.
 fn taken_meanwhile(error: tokio_postgres::Error) -> SchemaError {
     match error.as_db_error() {
         Some(db) if *db.code() == SqlState::UNIQUE_VIOLATION => SchemaError::Server(format!(

@@ -71,6 +71,8 @@ pub struct Taken {
     pub rows: i64,
     /// How many tasks that were here already were enabled.
     pub enabled: i64,
+    /// How many were not taken, for the reasons in `notes`: they are nowhere but there.
+    pub skipped: i64,
     /// What was not copied as it is, and why: each a part of a sentence.
     pub notes: Vec<String>,
 }
@@ -143,7 +145,7 @@ async fn copied(
         }
     } else if source.log.is_some() {
         let notes = vec!["left there: there is no scheduled_tasks beside it".to_owned()];
-        adopted.tables.push(Taken { table: tables::LOG.name, rows: 0, enabled: 0, notes });
+        adopted.tables.push(Taken { table: tables::LOG.name, rows: 0, enabled: 0, skipped: 0, notes });
     }
     if let Some(queue) = &source.queue {
         let (taken, open) = copy.items(queue).await?;

@@ -56,6 +56,10 @@ pub(super) fn tasks(
                     reasons.join("; ")
                 ));
             }
+            "twice" => notes.push(format!(
+                "{rows} skipped, since several there have one name: {}; rename all but one, and run this again",
+                listed(&verdict.first, verdict.rows)
+            )),
             "nameless" => notes.push(format!("{rows} skipped without an id, a name or a type")),
             _ => {}
         }

@@ -92,7 +92,7 @@ impl Source {
     ) -> Result<(), SchemaError> {
         for table in [&self.tasks, &self.log, &self.queue].into_iter().flatten() {
             let lock = format!("LOCK TABLE ONLY {} IN SHARE MODE", self.name(table));
-            transaction.batch_execute(&lock).await.map_err(|error| self.forbidden(table, error.into()))?;
+            transaction.batch_execute(&lock).await.map_err(|error| self.refused(table, error.into()))?;
             let (schema, name) =
                 (self.schema.literal(), postgres_protocol::escape::escape_literal(&table.name));
             let guard = owners.table_guard(&table.oid.to_string(), &schema, &name, false);
@@ -106,9 +106,13 @@ impl Source {
         Ok(())
     }
 
-    /// What the role lacks. To lock a table against writes takes a right to change it.
-    fn forbidden(&self, table: &Table, error: SchemaError) -> SchemaError {
+    /// Who is in the way, or what the role lacks: to lock a table against writes takes a right to change it.
+    fn refused(&self, table: &Table, error: SchemaError) -> SchemaError {
         match error {
+            SchemaError::Locked(_) => SchemaError::Locked(format!(
+                "a transaction is writing to {}, or has it locked; run this again when that has ended",
+                self.name(table)
+            )),
             SchemaError::Forbidden { message, .. } => {
                 let (schema, role) = (self.schema.quoted(), escape_identifier(&self.role));
                 let needs = format!(
@@ -142,6 +146,17 @@ fn take(
             return not(format!(
                 "{} has no column {name} of type {}, which the published one has",
                 published.name,
+                kind.shown()
+            ));
+        }
+    }
+    for (name, kind) in published.known.iter().filter(|(name, _)| published.strict.contains(name)) {
+        let column = table.columns.iter().find(|column| column.name == *name);
+        if let Some(column) = column.filter(|_| !has(&table.columns, name, *kind)) {
+            return not(format!(
+                "{}.{name} is of type {}, not {}: what it says is not understood",
+                published.name,
+                column.shown,
                 kind.shown()
             ));
         }

@@ -9,6 +9,8 @@ pub(super) struct Published {
     pub(super) name: &'static str,
     /// Without these it is another table of that name.
     pub(super) needed: &'static [(&'static str, Kind)],
+    /// What has to be of this type where it is there: to pass over it would do harm.
+    pub(super) strict: &'static [&'static str],
     /// What else is read of it.
     pub(super) known: &'static [(&'static str, Kind)],
     /// What of ours is written, beside the id.
@@ -26,6 +28,8 @@ impl Published {
 pub(super) const TASKS: Published = Published {
     name: "scheduled_tasks",
     needed: &[("id", Kind::Integer), ("task_name", Kind::Text), ("task_type", Kind::Text)],
+    // What is disabled there would be enabled here.
+    strict: &["is_enabled"],
     known: &[
         ("schedule_cron", Kind::Text),
         ("is_enabled", Kind::Boolean),
@@ -42,6 +46,7 @@ pub(super) const TASKS: Published = Published {
 pub(super) const LOG: Published = Published {
     name: "task_execution_log",
     needed: &[("id", Kind::Integer), ("task_id", Kind::Integer), ("status", Kind::Text)],
+    strict: &[],
     known: &[
         ("worker_id", Kind::Text),
         ("started_at", Kind::Time),
@@ -56,6 +61,7 @@ pub(super) const LOG: Published = Published {
 pub(super) const QUEUE: Published = Published {
     name: "task_queue",
     needed: &[("id", Kind::Integer), ("status", Kind::Text)],
+    strict: &[],
     known: &[
         ("task_name", Kind::Text),
         ("payload", Kind::Json),
