@@ -142,7 +142,7 @@ pub struct WorkerArgs {
     /// The worker's name, as it stands in the tables; a second one of that name on the same schema is refused.
     #[arg(long, value_name = "NAME")]
     pub id: WorkerId,
-    /// Serve only the one or the other; both by default, in turns where both have work.
+    /// Take work only from the tasks, or only from the queue; by default from both, in turns.
     #[arg(long, value_name = "SOURCE")]
     pub only: Option<Only>,
     /// How many tasks and items to run at once, 1 to 1000.

@@ -22,10 +22,10 @@ pub enum SchemaCommand {
     },
     /// Drop what was installed, with all rows in it: says how many, and asks for the schema's name. Refuses when anything depends on it.
     Drop(DropArgs),
-    /// Remove what is over and old: executions, items of the queue, audit rows. Says how many, and asks. What runs or waits stays, and the
+    /// Remove old executions, queue items and audit rows: says how many, and asks. What runs or waits stays, and the
     /// last ten executions of each task.
     Purge(PurgeArgs),
-    /// Copy the published tables of another schema, tasks with their executions and the work queue, into ours, in one transaction: says
+    /// Copy the published tables of another schema, tasks with their executions and the work queue, into locktop's, in one transaction: says
     /// what it takes, and asks. The old tables stay as they are. Refuses while somebody works on them.
     Adopt(AdoptArgs),
 }
@@ -74,7 +74,7 @@ pub struct PurgeArgs {
     /// Remove what ended longer ago, such as 30d [default: the retention in the settings of the database]
     #[arg(long, value_name = "TIME", value_parser = keep)]
     pub keep: Option<Duration>,
-    /// Of this alone; may be given more than once.
+    /// Only of this; may be given more than once.
     #[arg(long, value_name = "WHAT")]
     pub only: Vec<LogName>,
     /// Do not ask.

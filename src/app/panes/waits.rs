@@ -258,7 +258,6 @@ fn detail(context: &Context<'_>, tag: &LockTag) -> Option<Vec<Line>> {
     let mut lines = vec![
         field("lock", text::one_line(&lock.name(context)), Tone::Title),
         field("type", tag.locktype.as_str(), Tone::Plain),
-        Line::new(),
     ];
     let since = context.view.lock_waits.since.map(|since| context.day_and_time(since)).unwrap_or_default();
     match lock.seen {

@@ -82,6 +82,10 @@ fn items(look: &Look<'_>) -> Vec<Finding> {
     for row in scene.queue.rows.iter().filter(is_late) {
         late.entry(row.table).or_default().push(row);
     }
+    // Of those that are pending only the oldest are read.
+    let is_pending = |row: &&ItemRow| matches!(row.state, ItemState::Pending | ItemState::Resting);
+    let (read, pending) = (scene.queue.rows.iter().filter(is_pending).count(), scene.queue.depth.pending);
+    let is_all = !pending.is_more && pending.count <= read as u64;
     let mut findings = Vec::new();
     for (table, rows) in late {
         let Some(source) = snapshot.systems.items.get(table).map(|table| &table.source) else { continue };
@@ -95,11 +99,11 @@ fn items(look: &Look<'_>) -> Vec<Finding> {
         for (kind, rows) in groups {
             let Some(first) = rows.iter().min_by_key(|row| since(row)) else { continue };
             let (id, kind, age) = (first.id, type_text(kind.as_deref()), look.age_text(since(first)));
-            // Of those that are pending only the oldest are read.
             let summary = match rows.len() {
                 1 => format!("queue item {} of {kind} due{age}: no worker takes it", id.id),
                 count => {
-                    format!("{count} or more queue items of {kind} due, the first{age}: no worker takes them")
+                    let more = if is_all { "" } else { " or more" };
+                    format!("{count}{more} queue items of {kind} due, the first{age}: no worker takes them")
                 }
             };
             findings.push(new(summary, Subject::Item(id), since(first), &takers));

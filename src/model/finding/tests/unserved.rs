@@ -109,3 +109,18 @@ fn it_is_told_only_where_everybody_has_said_what_he_takes() {
     let tasks_only = |b: &mut Builder| b.workers[0].takes_items = false;
     assert_eq!(unserved(&tasks_only), 1, "nobody works on the queue at all");
 }
+
+#[test]
+fn of_items_that_were_not_all_read_there_may_be_more() {
+    let items = |pending: u64| {
+        let mut b = Builder::default();
+        worker(&mut b, 11, Some(r#"["sql"]"#));
+        b.item(7, "push", "pending", 90.0);
+        b.item(8, "push", "pending", 70.0);
+        b.count("pending", pending, false);
+        told(b).remove(0).1
+    };
+    let all = "2 queue items of type push due, the first 1m30s: no worker takes them";
+    assert_eq!(items(2), all);
+    assert_eq!(items(3), all.replace("2 queue", "2 or more queue"));
+}
