@@ -41,19 +41,19 @@ fn keys(rows: &InstallationRows, its: &[&JobRow]) -> Vec<Finding> {
         let (state, proof) = (row.judged.state.as_str(), row.judged.proof.as_str());
         let key = text::fit(&text::one_line_prefix(key, 60), 60).into_owned();
         let summary =
-            format!("{}: job {} is {state} ({proof}) and keeps {key}: {what}", name(rows), job_name(row),);
+            format!("{}: job {} is {state} ({proof}) and keeps {key}: {what}", name(rows), job_name(row));
         let finding = Finding::new("adapter_key", Severity::Warning, &summary, Subject::Job(row.id));
         Some(Finding { since: row.judged.since, ..finding.about(comes_back(row)) })
     });
     each.collect()
 }
 
-/// `Quartz: 2 jobs go no further by themselves, Mail among them: its trigger is ACQUIRED, and …`
+/// `Quartz: 2 jobs go no further by themselves, Mail among them`, and behind it why: `its trigger is ACQUIRED, and …`
 fn stuck(rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
     let stuck: Vec<&&JobRow> = its.iter().filter(|row| row.job.stuck.is_some()).collect();
     let first = stuck.first()?;
     let (source, job) = (name(rows), job_name(first));
-    let short = match stuck.len() {
+    let summary = match stuck.len() {
         1 => format!("{source}: job {job} goes no further by itself"),
         many => {
             let many = text::count(many as u64);
@@ -61,14 +61,9 @@ fn stuck(rows: &InstallationRows, its: &[&JobRow]) -> Option<Finding> {
         }
     };
     let reason = text::one_line_prefix(first.job.stuck.as_deref().unwrap_or_default(), 200);
-    let finding = Finding::new(
-        "adapter_stuck",
-        Severity::Warning,
-        format!("{short}: {reason}"),
-        Subject::Job(first.id),
-    );
+    let finding = Finding::new("adapter_stuck", Severity::Warning, summary, Subject::Job(first.id));
     let since = stuck.iter().filter_map(|row| row.job.finished_at.or(row.job.due_at)).min();
-    Some(Finding { since, ..finding.short(short) })
+    Some(Finding { since, ..finding.about(reason) })
 }
 
 /// `Solid Queue: 3 jobs are blocked by what was over 12m4s ago, Mail among them (key orders/7)`

@@ -204,6 +204,8 @@ impl Look<'_> {
         // What blocks it is over: that too ends by itself, or does not.
         let is_over = judged.state == State::Blocked && judged.proof == Proof::Lease;
         let is_lost = judged.state.is_lost() || is_over;
+        // What waits for a run that goes on wants nobody.
+        let needs_somebody = judged.state != State::Blocked || is_over || job.stuck.is_some();
         JobRow {
             id,
             source: installation.label().into(),
@@ -211,7 +213,7 @@ impl Look<'_> {
             part,
             job: job.clone(),
             comes_back: adapter.comes_back(judged.proof).filter(|_| is_lost).cloned(),
-            advice: adapter.advice(judged.state, job).map(Text::from),
+            advice: adapter.advice(judged.state, job).filter(|_| needs_somebody).map(Text::from),
             worker: worker
                 .and_then(|worker| worker.name.clone())
                 .or_else(|| job.worker.clone().filter(|worker| !worker.is_empty())),
