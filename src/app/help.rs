@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::App;
 use super::detail::wrapped;
-use super::keymap::BINDINGS;
+use super::keymap::{Action, BINDINGS, Binding};
 use super::line::{Line, Tone};
 use super::panes::Pane;
 use crate::model::snapshot::{Pooling, Tls};
@@ -103,7 +103,11 @@ fn keys(app: &App) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut group = "";
     let read_only = app.settings.read_only;
-    for binding in BINDINGS.iter().filter(|binding| !(read_only && binding.action.acts())) {
+    let is_recording = app.replay.is_some();
+    let does = |binding: &&Binding| {
+        !(read_only && binding.action.acts() || is_recording && binding.action == Action::Save)
+    };
+    for binding in BINDINGS.iter().filter(does) {
         let binding = if app.replay.is_some() { binding.in_recording() } else { *binding };
         if binding.group != group {
             group = binding.group;

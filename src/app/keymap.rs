@@ -72,6 +72,8 @@ pub enum Action {
     NextTrouble,
     /// To a time.
     GoToTime,
+    /// Write the looks that are kept to a file.
+    Save,
     /// Stop and go on.
     Pause,
     /// Poll more often.

@@ -1,5 +1,6 @@
 //! Everything that can happen to the screens, and everything they can ask for.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::keymap::Action;
@@ -35,6 +36,8 @@ pub enum Message {
     Reported(Arc<Report>),
     /// Where a step in time led; none where that is now. Or in a line why it led nowhere.
     Past(Result<Option<Arc<PastView>>, String>),
+    /// How many looks were written and where to, or why not.
+    Saved(String),
     /// A frame is on the screen, and whoever sits there had a moment to see it: the revision of the dialog in it.
     Drawn(Option<u64>),
     /// Time went by. The seconds since the last view arrived, by the clock of this machine.
@@ -78,6 +81,10 @@ pub enum Effect {
     },
     /// Let a recording go on by itself, so many times as fast as it was; none for standing still.
     Play(Option<f64>),
+    /// Write the looks that are kept to this file; what came of it comes as [`Message::Saved`].
+    Save(PathBuf),
+    /// Take these words among the events.
+    Note(String),
     /// Put this text on the terminal's clipboard.
     Copy(String),
     /// Tell whoever does not look, in these ways but for the title.

@@ -61,6 +61,10 @@ pub enum Typing {
     Filter,
     /// A time to go to.
     Time,
+    /// A file for the looks that are kept.
+    Save,
+    /// Words to be kept among the events.
+    Note,
 }
 
 /// A filter or a time that is being typed.

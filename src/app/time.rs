@@ -26,6 +26,15 @@ pub fn parse(text: &str, newest: Timestamp, offset: FixedOffset) -> Result<Optio
     time.map(|time| Some(Step::Time(time))).ok_or_else(|| EXPECTED.to_owned())
 }
 
+/// `2026-11-04 14:02:31 +01:00`, or without the year where there is little room.
+#[must_use]
+pub fn dated(at: Timestamp, offset: FixedOffset, wide: bool) -> String {
+    let at = at.with_timezone(&offset);
+    let time = at.format(if wide { "%Y-%m-%d %H:%M:%S" } else { "%m-%d %H:%M:%S" });
+    let zone = if offset.local_minus_utc() == 0 { "UTC".to_owned() } else { at.format("%:z").to_string() };
+    format!("{time} {zone}")
+}
+
 /// What one may be in a recording.
 const IN_RECORDING: &str = "a time is 14:02, 14:02:31, 2026-11-04 14:02, 2026-11-04T14:02:00Z, -90s, -5m, -1h (before the end) or worst";
 
@@ -115,6 +124,14 @@ mod tests {
         assert_eq!(time("-90s"), "20 14:01:01");
         assert_eq!(time("-5m"), "20 13:57:31");
         assert_eq!(time("-7"), "20 14:02:24");
+    }
+
+    #[test]
+    fn a_time_of_a_recording_has_its_day_and_its_zone() {
+        let offset = FixedOffset::east_opt(3600).unwrap();
+        assert_eq!(dated(at(0.0), offset, true), "2026-11-20 15:02:31 +01:00");
+        assert_eq!(dated(at(0.0), offset, false), "11-20 15:02:31 +01:00");
+        assert_eq!(dated(at(0.0), chrono::Offset::fix(&chrono::Utc), false), "11-20 14:02:31 UTC");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use super::digest::Digest;
-use super::history::{Command, History, NotThere, find};
+use super::history::{Command, History, NotThere, Reply, find};
 use super::record;
 use crate::model::blame::Blame;
 use crate::model::event::Event;
@@ -401,7 +401,7 @@ pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<
         let mut player = Player { shown: recording.moments().len() as u64, speed, follow };
         let first = recording.go(player.shown, first);
         player.note(first.as_ref().ok());
-        let _ = answers.send(first);
+        let _ = answers.send(Reply::Look(first));
         loop {
             match received.recv_timeout(player.rest(&recording)) {
                 Ok(Command::Go { from, step }) => {
@@ -412,10 +412,10 @@ pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<
                     let answer = recording.go(from, step);
                     player.note(answer.as_ref().ok());
                     player.follow = follow && matches!(answer, Ok(None));
-                    let _ = answers.send(answer);
+                    let _ = answers.send(Reply::Look(answer));
                 }
                 Ok(Command::Play(speed)) => player.speed = speed,
-                Ok(Command::Keep(_) | Command::Lost(_)) => {}
+                Ok(Command::Keep(_) | Command::Lost(_) | Command::Save(..)) => {}
                 Err(RecvTimeoutError::Timeout) => {
                     let has_more = recording.look_on().unwrap_or_default();
                     let next = match (player.follow, player.speed) {
@@ -424,7 +424,7 @@ pub fn start(mut recording: Recording, first: Step, follow: bool, speed: Option<
                         _ => continue,
                     };
                     if let Some(answer) = player.on(&mut recording, next) {
-                        let _ = answers.send(answer);
+                        let _ = answers.send(Reply::Look(answer));
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return,

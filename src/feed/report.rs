@@ -32,6 +32,9 @@ use tasks::Tasks;
 /// Columns of the time line.
 const COLUMNS: usize = 240;
 
+/// The sign of an operator's words.
+const NOTE: char = 'n';
+
 /// Marks that are kept.
 const MARKS: usize = 1_000;
 
@@ -197,7 +200,7 @@ fn note(report: &mut Report, event: &Event) {
         report.victims.push((event.at, event.more.trim_start_matches("; ").to_owned()));
     }
     let trouble = Trouble::of(event.kind);
-    let sign = trouble.map_or('·', Trouble::sign);
+    let sign = trouble.map_or(if event.kind == Kind::Note { NOTE } else { '·' }, Trouble::sign);
     let mark = Mark { at: event.at, sign, text: event.text() };
     match event.kind {
         // What others did is seen where it changes a table.
@@ -207,7 +210,7 @@ fn note(report: &mut Report, event: &Event) {
         Kind::SectionStale => report.stale.push(mark.clone()),
         _ => {}
     }
-    if trouble.is_none() {
+    if trouble.is_none() && event.kind != Kind::Note {
         return;
     }
     if let Some(column) = column_of(report, event.at) {

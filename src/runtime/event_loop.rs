@@ -19,11 +19,12 @@ use crate::app::App;
 use crate::app::layout::Layout;
 use crate::app::message::{Effect, Message};
 use crate::clock;
-use crate::feed::history::{self, History};
+use crate::feed::history::{self, History, Reply};
 use crate::model::adapter::Parts;
 use crate::model::view::{Link, View};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
+use crate::wire::record::container::About;
 
 /// At most 30 frames a second.
 const FRAME: Duration = Duration::from_millis(33);
@@ -45,6 +46,10 @@ pub struct Source {
     pub executor: Option<Executor>,
     /// The looks that are kept; none where none are.
     pub history: Option<History>,
+    /// What a file says of itself into which looks are written.
+    pub about: About,
+    /// Takes a note of the operator's among the events.
+    pub note: Box<dyn Fn(String) + Send>,
     /// Is told whether a question is open, or what was confirmed is not done yet.
     pub asking: Box<dyn Fn(bool) + Send>,
     /// Is told how the screens are left, where somebody quits.
@@ -142,7 +147,7 @@ async fn answer(executor: &mut Option<Executor>) -> Option<Answer> {
 }
 
 /// The look that was asked for; never where none are kept.
-async fn look(history: &mut Option<History>) -> history::Answer {
+async fn look(history: &mut Option<History>) -> history::Reply {
     match history {
         Some(history) => history.answer().await,
         None => std::future::pending().await,
@@ -201,8 +206,12 @@ impl Loop {
                     };
                     self.message(message)?;
                 }
-                answer = look(&mut self.source.history) => {
-                    self.message(Message::Past(answer.map_err(|why| why.to_string())))?;
+                reply = look(&mut self.source.history) => {
+                    let message = match reply {
+                        Reply::Look(answer) => Message::Past(answer.map_err(|why| why.to_string())),
+                        Reply::Saved(said) => Message::Saved(said),
+                    };
+                    self.message(message)?;
                 }
                 _ = ticks.tick() => {
                     let silence = (clock::monotonic() - self.heard).as_secs_f64();
@@ -247,6 +256,12 @@ impl Loop {
                         history.play(speed);
                     }
                 }
+                Effect::Save(path) => {
+                    if let Some(history) = &self.source.history {
+                        history.save(path, self.source.about.clone());
+                    }
+                }
+                Effect::Note(text) => (self.source.note)(text),
                 Effect::Copy(text) => {
                     execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }

@@ -115,8 +115,10 @@ fn n_goes_from_match_to_match_and_round_the_end() {
         drive(&mut app, keys);
         assert_eq!(selected_pid(&app), Some(pid), "{keys}");
     }
-    drive(&mut app, "<esc>n");
+    drive(&mut app, "<esc>N");
     assert_eq!(app.notice.as_ref().unwrap().text, "no filter is set; / sets one");
+    assert_eq!(drive(&mut app, "nrestarted the pool<enter>"), [Effect::Note("restarted the pool".into())]);
+    assert_eq!(drive(&mut app, "n  <enter>nx<esc>"), [], "nothing is noted");
 }
 
 #[test]

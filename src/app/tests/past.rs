@@ -264,3 +264,22 @@ fn the_help_is_that_of_a_recording() {
         assert!(!has(&recording, unwanted), "{unwanted} is in {recording:#?}");
     }
 }
+
+#[test]
+fn what_is_kept_is_written_where_one_says() {
+    let mut app = keeping();
+    app.settings.target = "app@db/1".to_owned();
+    assert_eq!(drive(&mut app, "o<enter>"), [Effect::Save("app-db-1-20261120T140411Z.ltr".into())]);
+    assert_eq!(drive(&mut app, "o<ctrl-u>/tmp/x.ltr<enter>"), [Effect::Save("/tmp/x.ltr".into())]);
+    assert_eq!(drive(&mut app, "o<esc>"), []);
+    app.update(Message::Saved("900 looks are in /tmp/x.ltr".to_owned()));
+    assert_eq!(app.notice.take().unwrap().text, "900 looks are in /tmp/x.ltr");
+    app.settings.history = false;
+    assert_eq!(drive(&mut app, "o"), []);
+    assert!(app.notice.as_ref().unwrap().text.contains("[history]"));
+    app.replay_at(None);
+    for key in ["o", "n"] {
+        assert_eq!(drive(&mut app, key), []);
+        assert!(app.prompt.is_none() && app.notice.as_ref().unwrap().text.contains("a recording"), "{key}");
+    }
+}

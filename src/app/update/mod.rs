@@ -8,6 +8,7 @@ mod mouse;
 mod pages;
 mod past;
 mod prompt;
+mod save;
 
 use std::sync::Arc;
 
@@ -61,6 +62,7 @@ impl App {
             Message::Progress(number, done) => self.progress(number, done),
             Message::Reported(report) => self.reported(&report),
             Message::Past(answer) => self.arrived(answer),
+            Message::Saved(said) => self.insist(said),
             Message::Drawn(revision) => self.drawn(revision),
         }
     }
@@ -319,7 +321,9 @@ impl App {
             }
             Action::Back => self.back(),
             Action::Filter => self.start_filter(),
+            Action::NextMatch if self.pane(self.focus).filter.is_empty() => self.start_note(),
             Action::NextMatch => self.next_match(true),
+            Action::Save => self.start_save(),
             Action::PreviousMatch => self.next_match(false),
             Action::Sort => self.start_sort(),
             Action::Mark => self.mark(),

@@ -2,6 +2,7 @@
 
 use tui_input::{Input, InputRequest};
 
+use super::save;
 use crate::app::App;
 use crate::app::filter::{Columns, Filter};
 use crate::app::keymap;
@@ -72,6 +73,7 @@ impl App {
         let error = match prompt.typing {
             Typing::Filter => self.set_filter(pane, &text),
             Typing::Time => self.time_typed(&text).err(),
+            Typing::Save | Typing::Note => None,
         };
         if let Some(prompt) = &mut self.prompt {
             prompt.error = error;
@@ -81,6 +83,10 @@ impl App {
 
     fn leave_prompt(&mut self, keep: bool) -> Update {
         let Some(prompt) = self.prompt.take() else { return Update::none() };
+        if matches!(prompt.typing, Typing::Save | Typing::Note) {
+            let text = prompt.input.value();
+            return if keep { save::typed(prompt.typing, text) } else { Update::redraw() };
+        }
         if prompt.typing == Typing::Time {
             return if keep { self.go_to_time(prompt.input.value()) } else { Update::redraw() };
         }

@@ -20,11 +20,14 @@ use crate::feed::lines::{Lines, leave};
 use crate::feed::live::{self, Live, PollControl};
 use crate::feed::record::redact::Redaction;
 use crate::feed::spare::Spare;
+use crate::model::event::{Kind, Told};
+use crate::model::finding::Severity;
 use crate::model::lock_name::LockNames;
 use crate::model::view::TargetId;
 use crate::pg::poll::{Limits, OpenError};
 use crate::redis::watch as watch_redis;
 use crate::runtime::{self, Exit, Source, fault, panics, terminal};
+use crate::wire::record::container::About;
 use pg_connect::conninfo::ConnInfo;
 
 /// Where a task panicked; the panic has written its own message.
@@ -76,6 +79,7 @@ pub(super) async fn show(
     };
     // A demo begins as everybody's does.
     let remembers = settings.config.remember && hint.is_none();
+    let about = about(settings, &target);
     let mut app = app(settings, target, word)?;
     if remembers {
         layout::restore(&mut app, settings.screen);
@@ -123,6 +127,7 @@ pub(super) async fn show(
         }
     });
     let (mut first, last, poll) = (views.clone(), views.clone(), live.line());
+    let notes = live.event_sender();
     let feed = tokio::spawn(async move {
         let fault = async move {
             let _ = first.changed().await;
@@ -146,6 +151,8 @@ pub(super) async fn show(
         }),
         executor,
         history,
+        about,
+        note: Box::new(move |text| notes.tell(noted(text))),
         asking: Box::new(move |asks| asking.asks(asks)),
         leaving: Box::new(move |left| {
             if remembers && left != begun {
@@ -166,6 +173,23 @@ pub(super) async fn show(
         Exit::Signal(number) => Ok(128 + number),
         Exit::Source => Err(Failure::Other(ENDED.to_owned())),
     }
+}
+
+/// What a file says of itself into which looks of this target are written.
+fn about(settings: &Settings, target: &str) -> About {
+    About {
+        program: concat!("locktop ", env!("CARGO_PKG_VERSION")).to_owned(),
+        created: None,
+        target: target.to_owned(),
+        refresh: settings.refresh.as_secs_f64(),
+        redaction: Redaction::None.as_str().to_owned(),
+        thresholds: settings.thresholds.clone(),
+    }
+}
+
+/// The words of whoever sits here, among the events.
+fn noted(text: String) -> Told {
+    Told { kind: Kind::Note, severity: Severity::Info, text, subject: None }
 }
 
 pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> Result<App, Failure> {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use chrono::{FixedOffset, Offset};
 use tokio::sync::watch;
 
 use super::super::recording::{CutArgs, Export, Redact, ReplayArgs, Whose};
@@ -16,6 +17,7 @@ use crate::feed::record::names::HIDDEN;
 use crate::feed::record::{Options, Place, Rotation, Tape};
 use crate::feed::recount::Recount;
 use crate::feed::replay::{self, Recording, ReplayError};
+use crate::model::Timestamp;
 use crate::model::lock_name::LockNames;
 use crate::model::past::Look;
 use crate::model::thresholds::Thresholds;
@@ -24,6 +26,7 @@ use crate::model::view::{TargetId, View};
 use crate::runtime::{self, Exit, Source, panics};
 use crate::wire::csv;
 use crate::wire::json::watch as line;
+use crate::wire::record::container::About;
 
 impl From<ReplayError> for Failure {
     fn from(error: ReplayError) -> Self {
@@ -39,11 +42,12 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
     if wanted.thresholds == Some(Whose::Config) {
         recording.judge_by(settings.thresholds.clone());
     }
+    let zone = zone(&recording, wanted.zone);
     if wanted.export.is_some() {
-        return export(&mut recording, wanted);
+        return export(&mut recording, wanted, zone);
     }
     let first = match &wanted.at {
-        Some(text) => step(&recording, text)?,
+        Some(text) => step(&recording, text, zone)?,
         None if wanted.follow => Step::Time(chrono::DateTime::<chrono::Utc>::MAX_UTC),
         None => Step::Time(chrono::DateTime::<chrono::Utc>::MIN_UTC),
     };
@@ -51,20 +55,21 @@ pub(super) async fn run(settings: Settings, wanted: &ReplayArgs) -> Result<u8, F
         Some(target) => target,
         None => wanted.place.display().to_string(),
     };
-    Box::pin(show(&settings, recording, (name, first), wanted)).await
+    Box::pin(show(&settings, recording, (name, first, zone), wanted)).await
 }
 
 /// The dashboard: no server is asked, and nothing can act.
 async fn show(
     settings: &Settings,
     recording: Recording,
-    (name, first): (String, Step),
+    (name, first, zone): (String, Step, FixedOffset),
     wanted: &ReplayArgs,
 ) -> Result<u8, Failure> {
     panics::end_the_screens();
     let env = |name: &str| std::env::var(name).ok();
     let theme = look::theme(settings, &env)?;
     let mut app = dashboard::app(settings, name, Some("replay".to_owned()))?;
+    app.settings.offset = zone;
     app.replay_at(wanted.speed);
     let history = replay::start(recording, first, wanted.follow, wanted.speed)
         .map_err(|error| Failure::Other(format!("no thread to replay: {error}")))?;
@@ -77,6 +82,8 @@ async fn show(
         watch: Box::new(|_| {}),
         executor: None,
         history: Some(history),
+        about: About::default(),
+        note: Box::new(|_| {}),
         asking: Box::new(|_| {}),
         leaving: Box::new(|_| {}),
     };
@@ -119,22 +126,29 @@ pub(super) fn open(path: &Path, whole: bool) -> Result<Recording, Failure> {
     Ok(recording)
 }
 
+/// The zone of times: what was asked for, or that of this machine when the recording ended, which may have been in summer.
+pub(super) fn zone(recording: &Recording, wanted: Option<FixedOffset>) -> FixedOffset {
+    let last = recording.moments().last().map(|moment| moment.at);
+    let here = |at: Timestamp| at.with_timezone(&chrono::Local).offset().fix();
+    wanted.or(last.map(here)).unwrap_or_else(clock::offset)
+}
+
 /// Where a time leads in a recording.
-fn step(recording: &Recording, text: &str) -> Result<Step, Failure> {
+fn step(recording: &Recording, text: &str, zone: FixedOffset) -> Result<Step, Failure> {
     let moments = recording.moments();
     let ends = moments.first().zip(moments.last()).map(|(first, last)| (first.at, last.at));
     let (first, last) = ends.unwrap_or_default();
-    let step = time::in_recording(text, (first, last), clock::offset()).map_err(Failure::Usage)?;
+    let step = time::in_recording(text, (first, last), zone).map_err(Failure::Usage)?;
     Ok(step.unwrap_or(Step::Time(last)))
 }
 
 /// The places of the looks from one time to another.
 pub(super) fn range(
     recording: &Recording,
-    from: Option<&str>,
-    to: Option<&str>,
+    (from, to): (Option<&str>, Option<&str>),
+    zone: FixedOffset,
 ) -> Result<std::ops::Range<usize>, Failure> {
-    let at = |text: &str| match step(recording, text)? {
+    let at = |text: &str| match step(recording, text, zone)? {
         Step::Time(time) => Ok(time),
         _ => Err(Failure::Usage(format!("\"{text}\" is no time: expected 14:02, 2026-11-04 14:02 or -10m"))),
     };
@@ -151,14 +165,14 @@ pub(super) fn range(
 }
 
 /// A line for each look. What is damaged is passed over, and said.
-fn export(recording: &mut Recording, wanted: &ReplayArgs) -> Result<u8, Failure> {
+fn export(recording: &mut Recording, wanted: &ReplayArgs, zone: FixedOffset) -> Result<u8, Failure> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     let (mut seq, mut damaged) = (0, 0);
     let is_table = wanted.export == Some(Export::Csv);
     if is_table {
         write!(out, "{}\r\n", csv::HEAD)?;
     }
-    for place in range(recording, wanted.from.as_deref(), wanted.to.as_deref())? {
+    for place in range(recording, (wanted.from.as_deref(), wanted.to.as_deref()), zone)? {
         let Ok(view) = recording.view(place) else {
             damaged += 1;
             continue;
@@ -185,7 +199,8 @@ fn tell_damaged(damaged: u64) {
 
 pub(super) fn cut(wanted: &CutArgs) -> Result<u8, Failure> {
     let mut recording = Recording::open(&wanted.place)?;
-    let places = range(&recording, wanted.from.as_deref(), wanted.to.as_deref())?;
+    let zone = zone(&recording, wanted.zone);
+    let places = range(&recording, (wanted.from.as_deref(), wanted.to.as_deref()), zone)?;
     if places.is_empty() {
         return Err(Failure::Other("there is no look between these times".to_owned()));
     }

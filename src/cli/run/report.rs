@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
+use chrono::FixedOffset;
+
 use super::super::recording::{Redact, ReportArgs, ReportFormat};
 use super::Failure;
-use super::replay::{open, range};
-use crate::clock;
+use super::replay::{open, range, zone};
 use crate::feed::history::NotThere;
 use crate::feed::record::redact::Redaction;
 use crate::feed::replay::Recording;
@@ -18,7 +19,8 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
         return Err(Failure::Other(format!("{}: is there already", path.display())));
     }
     let mut recording = open(&wanted.place, true)?;
-    let places = places(&mut recording, wanted)?;
+    let zone = zone(&recording, wanted.zone);
+    let places = places(&mut recording, wanted, zone)?;
     if places.is_empty() {
         return Err(Failure::Other("there is no look between these times".to_owned()));
     }
@@ -28,7 +30,7 @@ pub(super) fn run(wanted: &ReportArgs) -> Result<u8, Failure> {
         return Err(Failure::Other(format!("names are taken out of looks, not of a report: locktop {help}")));
     }
     let report = report::of(&mut recording, places, redaction).map_err(failure)?;
-    let style = Style { top: wanted.top.into(), offset: clock::offset() };
+    let style = Style { top: wanted.top.into(), offset: zone };
     let text = match wanted.format() {
         ReportFormat::Html => html(&report, style),
         ReportFormat::Md => markdown(&report, style),
@@ -50,7 +52,11 @@ fn failure(error: NotThere) -> Failure {
 }
 
 /// The looks that it is about.
-fn places(recording: &mut Recording, wanted: &ReportArgs) -> Result<std::ops::Range<usize>, Failure> {
+fn places(
+    recording: &mut Recording,
+    wanted: &ReportArgs,
+    zone: FixedOffset,
+) -> Result<std::ops::Range<usize>, Failure> {
     if let Some(number) = wanted.episode {
         let found = report::of_episode(recording, number).map_err(failure)?;
         return found.ok_or_else(|| Failure::Other(format!("there is no episode {number}")));
@@ -63,5 +69,5 @@ fn places(recording: &mut Recording, wanted: &ReportArgs) -> Result<std::ops::Ra
         let first = from.map_or(0, |from| moments.partition_point(|moment| moment.at < from));
         return Ok(first..moments.len());
     }
-    range(recording, wanted.from.as_deref(), wanted.to.as_deref())
+    range(recording, (wanted.from.as_deref(), wanted.to.as_deref()), zone)
 }

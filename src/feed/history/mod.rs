@@ -2,10 +2,12 @@
 //!
 //! All of it happens on a thread of its own: the poll hands a look over after its picture is published, and never waits.
 
+mod save;
 mod store;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -20,6 +22,7 @@ use crate::model::past::Look;
 use crate::model::thresholds::Thresholds;
 use crate::model::timeline::{PastView, Step};
 use crate::model::view::TargetId;
+use crate::wire::record::container::About;
 
 /// Looks that may wait to be kept. More are not: the poll goes on whatever this thread does.
 const QUEUE: usize = 8;
@@ -58,10 +61,21 @@ pub(super) enum Command {
     Go { from: u64, step: Step },
     /// Go on by itself, so many times as fast as it was; none for standing still.
     Play(Option<f64>),
+    /// Write all looks to a file, which is of this.
+    Save(PathBuf, Box<About>),
 }
 
 /// What came of going somewhere: a view of the past; none where that is the newest look, and it is live again.
 pub type Answer = Result<Option<Arc<PastView>>, NotThere>;
+
+/// What whoever keeps looks says.
+#[derive(Debug)]
+pub enum Reply {
+    /// Where a step led.
+    Look(Answer),
+    /// How many looks were written and where to, or why not, in a line.
+    Saved(String),
+}
 
 /// The end at which looks are handed over.
 #[derive(Debug, Clone)]
@@ -108,7 +122,7 @@ impl Keeper {
 #[derive(Debug)]
 pub struct History {
     commands: mpsc::Sender<Command>,
-    answers: answers::UnboundedReceiver<Answer>,
+    answers: answers::UnboundedReceiver<Reply>,
 }
 
 impl History {
@@ -119,7 +133,7 @@ impl History {
     }
 
     /// The two ends of one that is served elsewhere.
-    pub(super) fn channel() -> (Self, mpsc::Receiver<Command>, answers::UnboundedSender<Answer>) {
+    pub(super) fn channel() -> (Self, mpsc::Receiver<Command>, answers::UnboundedSender<Reply>) {
         let (commands, received) = mpsc::channel();
         let (sender, answers) = answers::unbounded_channel();
         (Self { commands, answers }, received, sender)
@@ -130,11 +144,13 @@ impl History {
         let _ = self.commands.send(Command::Play(speed));
     }
 
+    /// Writes all looks to a file; what came of it comes with [`Self::answer`].
+    pub fn save(&self, path: PathBuf, about: About) {
+        let _ = self.commands.send(Command::Save(path, Box::new(about)));
+    }
+
     /// The next answer; never one once the thread has ended.
-    ///
-    /// # Errors
-    /// Why the step led nowhere.
-    pub async fn answer(&mut self) -> Answer {
+    pub async fn answer(&mut self) -> Reply {
         match self.answers.recv().await {
             Some(answer) => answer,
             None => std::future::pending().await,
@@ -161,8 +177,10 @@ pub fn start(limits: Limits, target: TargetId, thresholds: Thresholds) -> std::i
                 Command::Lost(_) | Command::Play(_) => {}
                 Command::Go { from, step } => {
                     // Who asked may be gone.
-                    let _ = sender.send(store.go(from, step));
+                    let _ = sender.send(Reply::Look(store.go(from, step)));
                 }
+                // Meanwhile others come, and somebody may go somewhere.
+                Command::Save(path, about) => save::start(store.copy(), path, *about, sender.clone()),
             }
         }
     };

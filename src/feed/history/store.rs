@@ -48,7 +48,7 @@ struct Kept {
 }
 
 /// Looks that need nothing before them.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct KeptGroup {
     looks: Vec<Kept>,
     frames: Vec<Vec<u8>>,
@@ -59,8 +59,8 @@ struct KeptGroup {
 #[derive(Debug)]
 pub struct Store {
     limits: Limits,
-    target: TargetId,
-    thresholds: Thresholds,
+    pub(super) target: TargetId,
+    pub(super) thresholds: Thresholds,
     encoder: Encoder,
     groups: VecDeque<KeptGroup>,
     /// Groups that were dropped.
@@ -190,8 +190,24 @@ impl Store {
         Ok(Some(Arc::new(PastView { view, place, moments: moments.into() })))
     }
 
+    /// Looks there are.
+    pub(super) fn len(&self) -> usize {
+        self.looks().count()
+    }
+
+    /// The looks there are now, for whoever reads them while others come.
+    pub(super) fn copy(&self) -> Self {
+        Self {
+            groups: self.groups.clone(),
+            dropped: self.dropped,
+            bytes: self.bytes,
+            logs: self.logs.clone(),
+            ..Self::new(self.limits, self.target, self.thresholds.clone())
+        }
+    }
+
     /// Reads the look at a place.
-    fn read(&mut self, place: usize) -> Result<KeptLook, NotThere> {
+    pub(super) fn read(&mut self, place: usize) -> Result<KeptLook, NotThere> {
         let mut at = place;
         let mut number = 0;
         for group in &self.groups {

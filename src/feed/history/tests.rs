@@ -231,3 +231,49 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
+    use crate::feed::event_sender::EventSender;
+    use crate::feed::replay::Recording;
+    let mut stage = Stage::new(Limits::default());
+    let (sender, mut told) = EventSender::new();
+    for second in 0..70 {
+        if second == 30 {
+            let text = "restarted the pool".to_owned();
+            sender.tell(Told { kind: Kind::Note, severity: Severity::Info, text, subject: None });
+            stage.digest.told(told.rest());
+        }
+        let mut look = sample::blame(second);
+        for backend in look.backends.iter_mut().filter(|backend| backend.pid == 4288) {
+            backend.query = Some("ALTER ROLE app PASSWORD 's3cret'".into());
+        }
+        stage.look(look);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("saved.ltr");
+    let (sender, mut replies) = answers::unbounded_channel();
+    let mut save = || {
+        save::start(stage.store.copy(), path.clone(), About::default(), sender.clone());
+        match replies.blocking_recv() {
+            Some(Reply::Saved(said)) => said,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(
+        save(),
+        format!("70 looks are in {}: locktop replay and locktop report read it", path.display())
+    );
+    assert_eq!(save(), format!("{}: is there already", path.display()), "nothing is written over");
+    let bytes = std::fs::read(&path).unwrap();
+    let mut recording = Recording::open(&path).unwrap();
+    assert_eq!(recording.moments().len(), 70);
+    for place in [0, 29, 30, 69] {
+        let (then, now) = (&stage.views[place], recording.view(place).unwrap());
+        let waiting = |view: &View| (view.graph.waiting, view.blame.total(crate::model::blame::Span::All));
+        assert_eq!(waiting(then), waiting(&now), "{place}");
+    }
+    let last = recording.view(69).unwrap();
+    assert!(last.events.iter().any(|event| event.kind == Kind::Note && event.text() == "restarted the pool"));
+    assert!(!bytes.windows(6).any(|part| part == b"s3cret") && !format!("{last:?}").contains("s3cret"));
+}

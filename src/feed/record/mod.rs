@@ -65,7 +65,7 @@ pub fn start(options: Options, tell: Tell) -> io::Result<(Keeper, JoinHandle<io:
                     tape.keep(&look, &tell)?;
                 }
                 Ok(Command::Lost(reason)) => tape.lost(&reason, &tell)?,
-                Ok(Command::Go { .. } | Command::Play(_)) => {}
+                Ok(Command::Go { .. } | Command::Play(_) | Command::Save(..)) => {}
                 Err(RecvTimeoutError::Timeout) => tape.sync(),
                 Err(RecvTimeoutError::Disconnected) => return tape.end(),
             }

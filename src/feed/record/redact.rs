@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::names::Salt;
 use crate::model::Text;
-use crate::model::blame::{Blame, Key};
+use crate::model::blame::{Blame, Key, Ran};
 use crate::model::event::{Event, Events, Kind};
 use crate::model::fingerprint::{is_number, without_literals};
 use crate::model::past::KeptLook;
@@ -67,6 +67,14 @@ impl Redaction {
         }
         self.apply(&mut kept.snapshot);
         if self == Self::None {
+            let speaks = |ran: &[Ran]| ran.iter().any(|ran| speaks_of_password(&ran.statement));
+            let has_any = |blame: &&Blame| {
+                speaks(&blame.last.ran) || blame.table.episodes.iter().any(|episode| speaks(&episode.ran))
+            };
+            if let Some(blame) = kept.blame.as_deref().filter(has_any) {
+                let without = blame.with_statements(Key::clone, |statement| self.redacted(statement));
+                kept.blame = Some(Arc::new(without));
+            }
             return;
         }
         if let Some(graph) = &mut kept.past.graph_from {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::redact::Redaction;
 use super::*;
 use crate::feed::digest::Digest;
+use crate::feed::history::Reply;
 use crate::feed::replay::{self, Recording, ReplayError};
 use crate::model::lock_name::LockNames;
 use crate::model::thresholds::Thresholds;
-use crate::model::timeline::Step;
+use crate::model::timeline::{PastView, Step};
 use crate::model::view::{TargetId, View};
 use crate::sample;
 
@@ -58,6 +59,13 @@ fn folder() -> tempfile::TempDir {
 }
 
 /// What a program gets of a view.
+fn looked(reply: Reply) -> Arc<PastView> {
+    match reply {
+        Reply::Look(answer) => answer.unwrap().unwrap(),
+        Reply::Saved(said) => panic!("{said}"),
+    }
+}
+
 fn json(view: &View) -> String {
     crate::wire::json::to_string(view).unwrap().unwrap()
 }
@@ -210,12 +218,12 @@ fn what_grows_is_followed() {
     let mut history = replay::start(recording, Step::Looks(0), true, None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let first = history.answer().await.unwrap().unwrap();
+        let first = looked(history.answer().await);
         assert_eq!(json(&first.view), json(&stage.views[0]));
         for second in 1..4 {
             let look = stage.look(sample::incident(f64::from(second)));
             tape.write(&look).unwrap();
-            let next = history.answer().await.unwrap().unwrap();
+            let next = looked(history.answer().await);
             assert_eq!(json(&next.view), json(stage.views.last().unwrap()));
         }
     });

@@ -59,6 +59,8 @@ pub enum Kind {
     ActionAsked,
     /// What came of it, for one target.
     ActionResult,
+    /// The operator's own words.
+    Note,
 }
 
 impl Kind {
@@ -94,6 +96,7 @@ impl Kind {
             Self::SectionFresh => "fresh",
             Self::ActionAsked => "action",
             Self::ActionResult => "action result",
+            Self::Note => "note",
         }
     }
 
@@ -115,9 +118,12 @@ impl Kind {
             Self::LeaseTaken | Self::LeaseExpired | Self::LeaseReleased | Self::LeaseChanged => "leases",
             Self::ItemFailed | Self::ItemLost => "queue items",
             Self::SectionStale | Self::SectionFresh => "sections",
-            Self::LinkLost | Self::LinkBack | Self::Server | Self::ActionAsked | Self::ActionResult => {
-                "events"
-            }
+            Self::LinkLost
+            | Self::LinkBack
+            | Self::Server
+            | Self::ActionAsked
+            | Self::ActionResult
+            | Self::Note => "events",
         }
     }
 }

@@ -54,6 +54,7 @@ codes! {
         26 Kind::SectionFresh => Self::SectionFresh,
         27 Kind::ActionAsked => Self::ActionAsked,
         28 Kind::ActionResult => Self::ActionResult,
+        29 Kind::Note => Self::Note,
     }
     Severity, else Severity::Info; {
         0 Severity::Info => Self::Info,

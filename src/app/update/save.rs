@@ -1,0 +1,57 @@
+//! Looks into a file, and words among the events.
+
+use std::path::PathBuf;
+
+use tui_input::Input;
+
+use crate::app::App;
+use crate::app::message::{Effect, Update};
+use crate::app::page::{Prompt, Typing};
+
+/// Columns of a target's name in that of a file.
+const NAME: usize = 40;
+
+impl App {
+    /// Begins to type where to; what stands there is a name of this target and time, in the current directory.
+    pub(super) fn start_save(&mut self) -> Update {
+        if self.replay.is_some() {
+            return self.say("this is a recording: locktop cut makes another of a part of it");
+        }
+        if !self.settings.history {
+            return self.say("no looks are kept: see [history] in the config");
+        }
+        let Some(context) = self.context() else { return self.say("there is no look yet") };
+        let time = context.snapshot.taken_at.format("%Y%m%dT%H%M%SZ");
+        let safe = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
+        let target: String = self.settings.target.chars().map(safe).take(NAME).collect();
+        let name = format!("{}-{time}.ltr", target.trim_matches('-'));
+        self.type_into(Typing::Save, Input::from(name))
+    }
+
+    /// Begins to type a note.
+    pub(super) fn start_note(&mut self) -> Update {
+        if self.replay.is_some() {
+            return self.say("no filter is set, and a recording takes no notes");
+        }
+        if self.past.is_some() {
+            return self.is_past();
+        }
+        self.type_into(Typing::Note, Input::default())
+    }
+
+    fn type_into(&mut self, typing: Typing, input: Input) -> Update {
+        let pane = self.focus;
+        self.prompt = Some(Prompt { typing, pane, input, before: String::new(), error: None });
+        Update::redraw()
+    }
+}
+
+/// What was typed is done.
+pub(super) fn typed(typing: Typing, text: &str) -> Update {
+    let text = text.trim();
+    match typing {
+        Typing::Save if !text.is_empty() => Update::effect(Effect::Save(PathBuf::from(text))),
+        Typing::Note if !text.is_empty() => Update::effect(Effect::Note(text.to_owned())),
+        _ => Update::redraw(),
+    }
+}

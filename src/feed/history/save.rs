@@ -1,0 +1,62 @@
+//! What is in memory, as a recording.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::{Reply, Store};
+use crate::clock;
+use crate::feed::digest::Digest;
+use crate::feed::record::redact::Redaction;
+use crate::feed::record::{Options, Place, Rotation, Tape};
+use crate::model::past::Look;
+use crate::wire::record::container::About;
+
+/// Writes looks on a thread of its own, and says what came of it.
+pub(super) fn start(mut store: Store, path: PathBuf, about: About, replies: UnboundedSender<Reply>) {
+    let answer = replies.clone();
+    let write = move || {
+        let said = save(&mut store, &path, About { created: Some(clock::wall()), ..about })
+            .unwrap_or_else(|why| format!("{}: {why}", path.display()));
+        // Who asked may be gone.
+        let _ = replies.send(Reply::Saved(said));
+    };
+    if let Err(error) = std::thread::Builder::new().name("save".to_owned()).spawn(write) {
+        let _ = answer.send(Reply::Saved(format!("no thread to write looks: {error}")));
+    }
+}
+
+/// Writes all looks, as `record` does: of statements that speak of a password without the literals.
+fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> {
+    if path.exists() {
+        return Err("is there already".to_owned());
+    }
+    let count = store.len();
+    if count == 0 {
+        return Err("there is no look yet".to_owned());
+    }
+    let options = Options {
+        on_trouble: None,
+        place: Place::File(path.to_owned()),
+        sync: Duration::from_secs(1),
+        rotation: Rotation::default(),
+        about,
+    };
+    let mut tape = Tape::open(options).map_err(|error| error.to_string())?;
+    let mut written = 0_u64;
+    for place in 0..count {
+        // What cannot be read is missing.
+        let Ok(mut kept) = store.read(place) else { continue };
+        Redaction::None.apply_to_kept(&mut kept);
+        let (past, notes) = (Arc::new(kept.past.clone()), Arc::clone(&kept.notes));
+        let view = Digest::view_of(kept, store.target, &store.thresholds);
+        tape.write(&Look { view, past, notes }).map_err(|error| error.to_string())?;
+        written += 1;
+    }
+    tape.end().map_err(|error| error.to_string())?;
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let looks = crate::text::count(written);
+    Ok(format!("{looks} looks are in {}: locktop replay and locktop report read it", path.display()))
+}
