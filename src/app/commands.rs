@@ -80,7 +80,7 @@ commands! {
         name: "terminate",
         keys: &["K"],
         short: "terminate",
-        help: "end a session; of a chain: its root, or all behind it",
+        help: "terminate a session; of a chain: its root, or all behind it",
         purpose: "ends a session",
         applies: has_session,
         choose: |_, pane, rows| sessions(Verb::Terminate, pane, rows),

@@ -48,7 +48,7 @@ const RECORDING: [(&str, &str); 3] = [
     ("[replay]", "a recording: no server is asked, and nothing can act"),
 ];
 
-const WORDS: [(&str, &str); 14] = [
+const WORDS: [(&str, &str); 20] = [
     ("root", "blocks somebody and waits for nobody: what to look at first"),
     ("blocks 17", "17 sessions wait behind it, directly or through others"),
     ("frees 1 now", "ending it lets one of them go on at once; the others wait behind that one"),
@@ -57,7 +57,19 @@ const WORDS: [(&str, &str); 14] = [
     ("slow", "a task past its timeout whose key is held: its session is there"),
     ("overdue", "a task that is due, enabled and not started"),
     ("leaked", "a task's key, held by an idle session while the task does not run"),
+    ("failed", "a task that has given up: its last attempts failed, and nothing starts it again"),
+    ("orphan?", "the number that its worker should lock is free; whether it ever locked that is a guess"),
+    (
+        "running?",
+        "somebody holds that number, and nothing ties him to the worker; slow?: and it is past its timeout",
+    ),
+    ("leftover", "running by the log, while its key is held for another execution: the row is stale"),
     ("unknown", "running by the log, and no more can be told"),
+    ("due", "a task that is due since a moment ago; disabled: switched off, nobody takes it"),
+    (
+        "seen 12s",
+        "held for at least so long: locktop has seen it without a gap since then; ≥41s: proved by the server",
+    ),
     ("expired", "a lease past its end: the next who asks gets it"),
     ("no end", "a lease without a term: it stays until somebody ends it"),
     ("lost", "a queue item that is being worked on by the table, while its session is gone"),

@@ -299,7 +299,7 @@ impl Cli {
 }
 
 /// The command that somebody meant who wrote a word that may be a database's name.
-fn meant(word: &str) -> Option<String> {
+pub(super) fn meant(word: &str) -> Option<String> {
     let command = super::command::command();
     let mut commands = command.get_subcommands().filter(|command| !command.is_hide_set());
     commands.find(|command| is_nearly(word, command.get_name())).map(|command| command.get_name().to_owned())

@@ -76,9 +76,9 @@ fn remedy(others: &[String], printed: &[String]) -> String {
     }
     let mut text = ": \"locktop schema install\" makes one".to_owned();
     if let [name, ..] = printed {
-        text.push_str("; those of the published tables in \"");
+        text.push_str("; for the tables in \"");
         text.push_str(name);
-        text.push_str("\" are failed with --schema ");
+        text.push_str("\" use --schema ");
         text.push_str(name);
     }
     text

@@ -27,7 +27,7 @@ use super::check::is_check;
 use super::output;
 use super::schema::SchemaCommand;
 use super::session;
-use super::settings::{Context, Settings, SettingsError};
+use super::settings::{Context, Settings, SettingsError, meant};
 use crate::config::{self, Checks, ConfigError};
 use crate::pg::poll::is_own;
 use crate::text;
@@ -97,7 +97,14 @@ pub fn explain(answer: &clap::Error, line: &[OsString]) -> ExitCode {
     if is_check(line) {
         return unknown(answer);
     }
-    match answer.print().and_then(|()| io::stdout().flush()) {
+    let printed = answer.print().and_then(|()| io::stdout().flush());
+    // What follows a word that was taken for a database's name may be what was complained of.
+    if let Some(word) = line.get(1).and_then(|word| word.to_str()).filter(|_| status != 0)
+        && let Some(command) = meant(word).filter(|command| command != word)
+    {
+        say(&format!("there is no command \"{word}\": did you mean {command}?"));
+    }
+    match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe && status == 0 => {
             say(&error.to_string());
             ExitCode::FAILURE

@@ -160,7 +160,7 @@ type Check = fn(&Look<'_>) -> Vec<Finding>;
 
 /// Every check, and whether it is about locks. Among findings that are equally bad, those of an earlier check come
 /// first.
-const CHECKS: [(Check, bool); 21] = [
+const CHECKS: [(Check, bool); 22] = [
     (cycle::check, true),
     (root_blocker::check, true),
     (prepared::check, true),

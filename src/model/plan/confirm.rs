@@ -64,8 +64,12 @@ impl Confirm {
                 "its owner may be alive: type unlock to confirm".to_owned()
             }
             Self::Owner(owner) => {
-                let what = if unlocks { "the lease" } else { "its pid" };
-                format!("its owner may be alive: type {owner}, {what}, to confirm")
+                let is_pid = owner.bytes().all(|byte| byte.is_ascii_digit());
+                match (unlocks, is_pid) {
+                    (true, _) => format!("its owner may be alive: type {owner}, the lease, to confirm"),
+                    (_, true) => format!("its owner may be alive: type {owner}, its pid, to confirm"),
+                    _ => format!("its worker may still be running: type {owner} to confirm"),
+                }
             }
             Self::Name(name) => format!("nothing was selected: type {name} to confirm"),
         }

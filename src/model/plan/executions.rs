@@ -161,10 +161,10 @@ fn wanted(index: &PlanIndex<'_>, row: &TaskRow) -> Result<(String, i64), String>
         (TaskState::Leaked, _) => {
             let holder = row.holder.map_or_else(|| "a session".to_owned(), |pid| pid.to_string());
             return Err(format!(
-                "nothing of it runs; {holder} holds its key for nothing: K ends that session"
+                "it is not running; {holder} holds its key for nothing: K ends that session"
             ));
         }
-        (_, None) => return Err("nothing of it runs".to_owned()),
+        (_, None) => return Err("it is not running".to_owned()),
         (_, Some(execution)) => execution,
     };
     let also = |set: &TaskSet| also_of(&index.snapshot.task_sets, set, set.key(execution)?).cloned();

@@ -34,7 +34,7 @@ pub fn evidence(row: &TaskRow, snapshot: &Snapshot) -> String {
             Some(worker) => format!("{holder}, and nothing ties it to {}", one_line(worker)),
             None => format!("{holder}, and the log names no worker"),
         },
-        KeyState::HeldForOther => format!("{holder} for another row of the log: this one is left over"),
+        KeyState::HeldForOther => format!("{holder} for another execution: this row is stale"),
         KeyState::HeldByOther => {
             let set = row.set(snapshot);
             let also = set.and_then(|set| also_of(&snapshot.task_sets, set, set.key(execution)?));

@@ -51,9 +51,20 @@ pub(in crate::pg) fn reason(refusal: &Refusal, oid: u32, name: &str, locks: &Sec
         Refusal::Guarded(reason) => format!("{name} is not read: {reason}").into(),
         Refusal::Section(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => locked().into(),
         Refusal::Section(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
-            format!("{error}; GRANT SELECT ON {name} would help").into()
+            format!("{error}; {} would help", grants(name)).into()
         }
         Refusal::Section(error) => format!("{name}: {error}").into(),
+    }
+}
+
+/// What a role needs to read a table that has a schema in its name; the server does not say which of both it lacks but in words.
+fn grants(name: &str) -> String {
+    // Names are quoted where they have to be: a dot outside of quotes ends the schema's.
+    let quoted = |at: usize| name.get(..at).is_some_and(|front| front.matches('"').count() % 2 == 1);
+    let dot = name.match_indices('.').map(|(at, _)| at).find(|at| !quoted(*at));
+    match dot.and_then(|at| name.get(..at)).filter(|schema| *schema != "public") {
+        Some(schema) => format!("GRANT USAGE ON SCHEMA {schema} and GRANT SELECT ON {name}"),
+        None => format!("GRANT SELECT ON {name}"),
     }
 }
 

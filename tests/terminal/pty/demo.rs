@@ -120,7 +120,7 @@ fn a_person_recovers_an_orphan_of_the_demo() {
         // The youngest: nobody else is about to recover it.
         select(screen, "G", "orphan");
         screen.keys("R");
-        if !answers(screen, "y recover", &["Nothing is done", "nothing of it runs"]) {
+        if !answers(screen, "y recover", &["Nothing is done", "it is not running"]) {
             screen.keys("<enter>");
             return false;
         }

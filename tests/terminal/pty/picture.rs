@@ -166,7 +166,7 @@ struct Picture {
 }
 
 /// In this order, each from the screen that the one before left behind. An escape before another key would be one key with it.
-const PICTURES: [Picture; 12] = [
+const PICTURES: [Picture; 13] = [
     Picture {
         name: "overview",
         rows: TALL,
@@ -222,6 +222,13 @@ const PICTURES: [Picture; 12] = [
         keys: "8g",
         shows: &["8 Events", "began to block"],
         about: "Events: what changed, the newest first",
+    },
+    Picture {
+        name: "blame",
+        rows: LOW,
+        keys: "9g",
+        shows: &["9 Blame", "COST", "Episodes"],
+        about: "Blame: who made others wait, what that cost, and each episode",
     },
     Picture {
         name: "findings",

@@ -53,7 +53,7 @@ fn state(row: &LeaseRow) -> Line {
         }
         (LeaseState::Held, Some(left)) => format!(": {} left", text::duration(left)),
         (LeaseState::Held, None) => ": it has no end, and nobody else ever gets it".to_owned(),
-        (LeaseState::Released, _) => ": its owner gave it back".to_owned(),
+        (LeaseState::Released, _) => ": given back, or unlocked by somebody".to_owned(),
         (LeaseState::Free, _) if row.is_split => {
             ": on its servers are several owners, none of them on a majority, and each is in the others' way"
                 .to_owned()

@@ -4,6 +4,7 @@ use crate::app::context::Context;
 use crate::app::detail::{ago, field, fields, heading, party};
 use crate::app::line::{Line, Tone};
 use crate::app::panes::tasks::tone;
+use crate::model::lock::{Lock, LockTag};
 use crate::model::task::{Execution, Schedule, TaskId, TaskKey, TaskRow, TaskState, evidence};
 use crate::model::task_worker::{Takers, Work};
 use crate::model::wait_graph::Party;
@@ -118,6 +119,19 @@ fn running(context: &Context<'_>, row: &TaskRow, execution: &Execution) -> Vec<L
     lines
 }
 
+/// Who holds the bare number of a task that does not run: that may be anybody, for any reason.
+fn stranger(context: &Context<'_>, row: &TaskRow, tag: &LockTag) -> Option<String> {
+    if row.execution.is_some() {
+        return None;
+    }
+    let holds = |lock: &&Lock| lock.granted && lock.tag == *tag;
+    let lock = context.snapshot.locks.rows.iter().find(holds)?;
+    Some(
+        lock.pid
+            .map_or_else(|| "a prepared transaction".to_owned(), |pid| party(context, Party::Backend(pid))),
+    )
+}
+
 /// The key, who has it, and what is known of that session.
 fn key(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
     let Some(tag) = row.tag else { return Vec::new() };
@@ -130,7 +144,10 @@ fn key(context: &Context<'_>, row: &TaskRow) -> Vec<Line> {
         lines.push(field("key", kind, Tone::Plain));
     }
     let holder = match (row.held, row.holder) {
-        (false, _) => "nobody".to_owned(),
+        (false, _) => match stranger(context, row, &tag) {
+            Some(who) => format!("{who}, for whatever it is: nothing of this task is running"),
+            None => "nobody".to_owned(),
+        },
         (true, None) => "a prepared transaction".to_owned(),
         (true, Some(pid)) => {
             let state = crate::app::panes::chains::root_state(context, Party::Backend(pid), 60).text;

@@ -54,7 +54,7 @@ fn planned(index: &PlanIndex<'_>, row: &TaskRow) -> Result<PlannedTarget, Refuse
     let subject = Subject::Task(row.task);
     let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
     let (Some(set), Some(execution)) = (row.set(index.snapshot), row.execution(index.snapshot)) else {
-        return Err(refused("nothing of it runs".to_owned()));
+        return Err(refused("it is not running".to_owned()));
     };
     if let Some(reason) = refusal(index, row) {
         return Err(refused(reason));

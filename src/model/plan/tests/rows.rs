@@ -262,8 +262,8 @@ fn only_what_can_be_recovered_is_asked_for() {
     assert_eq!(asked(&slow), Some((own.clone(), Selection::Executions(vec![running(7), running(3)]), true)));
     for (id, reason) in [
         (1, "runs, within its timeout of 10m00s"),
-        (5, "nothing of it runs"),
-        (6, "nothing of it runs; 6106 holds its key for nothing: K ends that session"),
+        (5, "it is not running"),
+        (6, "it is not running; 6106 holds its key for nothing: K ends that session"),
     ] {
         let recovery = these(&view, &[id]);
         assert_eq!((asked(&recovery), &*recovery.refused[0].reason), (None, reason), "{id}");
