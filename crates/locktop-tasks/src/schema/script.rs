@@ -155,6 +155,11 @@ mod tests {
     }
 
     #[test]
+    fn a_database_of_any_encoding_can_take_it() {
+        assert!(script(&SchemaName::default()).is_ascii());
+    }
+
+    #[test]
     fn a_name_that_looks_like_a_placeholder_stays_a_name() {
         let schema = SchemaName::new("a@version@b").unwrap();
         assert_eq!(fill("@schema@.t @version@ @daily", &schema, "7"), "\"a@version@b\".t 7 @daily");

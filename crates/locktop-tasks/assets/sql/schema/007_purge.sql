@@ -1,6 +1,6 @@
 -- Retention without pg_cron: a worker removes a little now and then.
 
--- What "ALTER DATABASE … SET locktop.keep_…" says now, for this role and database. A session that is older than the setting, or than its
+-- What "ALTER DATABASE ... SET locktop.keep_executions" says now, for this role and database. A session that is older than the setting, or than its
 -- end, does not have it as current_setting().
 CREATE FUNCTION @schema@.retention_set(p_log text)
 RETURNS interval
