@@ -49,14 +49,14 @@ pub(super) fn render(frame: &mut Frame<'_>, area: Rect, app: &App, viewport: &mu
 }
 
 /// Which server, and what is special about how it is looked at: that nothing can be done stands where everybody sees it.
-fn name(app: &App, server: Option<&Server>, room: usize) -> String {
+fn name(app: &App, server: Option<&Server>, most: usize) -> String {
     let target = crate::text::one_line_prefix(&app.settings.target, 500);
     let target = match (several(&target), server) {
         // Which of them it is that answers.
         (Some(more), Some(server)) => format!("{} +{more}", crate::text::one_line(&server.place())).into(),
         _ => target,
     };
-    let mut name = crate::text::fit_middle(&target, (room * 2 / 5).clamp(16, 48)).into_owned();
+    let mut name = crate::text::fit_middle(&target, most).into_owned();
     if let Some(note) = &app.settings.note {
         name = format!("{name} [{note}]");
     }
@@ -76,10 +76,12 @@ fn several(target: &str) -> Option<u32> {
 fn server_line(app: &App, room: usize) -> Line {
     let mut pieces: Vec<(u8, String, Tone)> = Vec::new();
     let shown = app.context().and_then(|context| Some((context, context.snapshot.server()?)));
-    let name = name(app, shown.as_ref().map(|(_, server)| *server), room);
-    let Some((context, server)) = shown else { return Line::new().with(name, Tone::Title) };
+    let most = (room * 2 / 5).clamp(16, 48);
+    let named = |most: usize| name(app, shown.as_ref().map(|(_, server)| *server), most);
+    let Some((context, server)) = shown else { return Line::new().with(named(most), Tone::Title) };
     let role = if server.in_recovery { "standby" } else { "primary" };
-    pieces.push((0, format!("{name} {} {role}", crate::text::one_line(&server.version)), Tone::Title));
+    let first = |most: usize| format!("{} {} {role}", named(most), crate::text::one_line(&server.version));
+    pieces.push((0, first(most), Tone::Title));
     if let Some(following) = server.following(context.snapshot.taken_at) {
         pieces.extend(behind(following));
     }
@@ -109,8 +111,17 @@ fn server_line(app: &App, room: usize) -> Line {
     if idle > 0 || least.is_empty() {
         pieces.push((3, format!("{least}{idle} idle in xact"), tone));
     }
+    // A name says as much without its middle, and half a number says something else.
+    let needed = pieces.iter().filter(|piece| piece.0 == 0).map(|piece| crate::text::width(&piece.1) + 3);
+    let excess = needed.sum::<usize>().saturating_sub(room + 3);
+    if let Some(piece) = pieces.first_mut().filter(|_| excess > 0) {
+        piece.1 = first(most.saturating_sub(excess).max(SHORTEST_NAME));
+    }
     joined(pieces, room)
 }
+
+/// The least columns of the server's name.
+const SHORTEST_NAME: usize = 12;
 
 /// How far a standby is behind. One that gets its WAL from an archive alone has no stream either.
 fn behind(following: Following) -> Vec<(u8, String, Tone)> {

@@ -12,6 +12,9 @@ const PIECE: usize = 256;
 /// Pieces that are kept: about 20,000 events.
 const PIECES: usize = 80;
 
+/// No event of anybody has a larger number.
+const LARGEST: u64 = u64::MAX / 2;
+
 /// The newest events. A clone shares all of them.
 #[derive(Debug, Clone, Default)]
 pub struct Events {
@@ -56,6 +59,10 @@ impl Events {
 
     /// Takes in one that was kept, with its number. Where some before it are missing it is the first.
     pub fn append(&mut self, event: Event) {
+        // No log is that long: somebody made the number up, and what comes after it could not be counted.
+        if event.number > LARGEST {
+            return;
+        }
         if event.number != self.dropped + self.len() as u64 {
             *self = Self { pieces: Vec::new(), dropped: event.number };
         }

@@ -48,3 +48,15 @@ fn text_is_harmless_and_alike_events_are_those_of_one_snapshot() {
     assert!(first.is_alike(second) && !first.is_alike(third) && !bare.is_alike(third));
     assert_eq!(Length::AtMost(1.25).to_string(), format!("≤ {}", crate::text::duration(1.25)));
 }
+
+#[test]
+fn a_number_that_somebody_made_up_is_left_out() {
+    let event = |number| Event { number, seen: at(1), draft: draft("1", "began") };
+    let mut events = Events::default();
+    for number in [u64::MAX, 7, u64::MAX - 1, 8] {
+        events.append(event(number));
+    }
+    assert_eq!(numbers(&events), [7, 8]);
+    events.extend(at(2), [draft("2", "began")]);
+    assert_eq!(numbers(&events), [7, 8, 9]);
+}

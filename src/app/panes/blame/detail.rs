@@ -44,12 +44,17 @@ pub(super) fn root(context: &Context<'_>, row: &Row) -> Vec<Line> {
     let mut episodes: Vec<&Episode> = episodes.collect();
     episodes.sort_by(|a, b| b.sums.seconds.total_cmp(&a.sums.seconds));
     if let Some(worst) = episodes.first() {
-        lines.extend([Line::new(), heading(format!("The worst of {} episodes", episodes.len()))]);
+        lines.extend([Line::new(), heading(title(episodes.len()))]);
         lines.extend(episodes.iter().take(LISTED).map(|episode| listed(context, episode)));
         lines.extend(ran(context, worst));
     }
     lines.extend(how_counted());
     lines
+}
+
+/// The heading of the episodes.
+fn title(count: usize) -> String {
+    if count == 1 { "Its only episode".to_owned() } else { format!("The worst of {count} episodes") }
 }
 
 pub(super) fn episode(context: &Context<'_>, episode: &Episode) -> Vec<Line> {
