@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use super::lock_key::LockKey;
 use super::snapshot::Snapshot;
 use super::snapshot_index::SnapshotIndex;
+use super::systems::TableRows;
 use super::view::View;
 use super::{Text, Timestamp, namespace};
 
@@ -42,10 +43,9 @@ impl TaskWorker {
     /// Whether its session is still there. Of one whose start may not be seen the process id has to do.
     #[must_use]
     pub fn lives(&self, snapshot: &Snapshot, index: &SnapshotIndex) -> bool {
-        index.backend(snapshot, self.pid).is_some_and(|backend| {
-            let starts = backend.backend_start.zip(self.start);
-            starts.is_none_or(|(found, said)| found == said)
-        })
+        index
+            .backend(snapshot, self.pid)
+            .is_some_and(|backend| backend.backend_start.is_none() || backend.backend_start == self.start)
     }
 }
 
@@ -71,7 +71,7 @@ impl Takers {
     /// Those of the schema that this table is in; none where it cannot be told that there are no others, or where one takes all types.
     #[must_use]
     pub fn of(snapshot: &Snapshot, index: &SnapshotIndex, table: &str, work: Work) -> Option<Self> {
-        let tables = &snapshot.systems.workers;
+        let tables: Vec<_> = tables(snapshot).collect();
         let unread = tables.iter().any(|table| table.section.error.is_some());
         if unread || tables.is_empty() || snapshot.backends.error.is_some() || snapshot.locks.error.is_some()
         {
@@ -108,6 +108,17 @@ impl Takers {
     pub fn takes(&self, kind: Option<&str>) -> bool {
         kind.is_some_and(|kind| self.types.contains(kind))
     }
+}
+
+/// The tables of workers that are beside tasks or a queue of a schema of ours: what somebody else calls so says nothing.
+pub fn tables(snapshot: &Snapshot) -> impl Iterator<Item = &TableRows<TaskWorker>> {
+    let tasks = snapshot.task_sets.iter().filter(|set| set.tables.own_keys);
+    let items = snapshot.systems.items.iter().filter(|table| table.source.own_keys);
+    let ours: BTreeSet<&str> = tasks
+        .map(|set| schema(&set.tables.schedules))
+        .chain(items.map(|table| schema(&table.source.name)))
+        .collect();
+    snapshot.systems.workers.iter().filter(move |table| ours.contains(schema(&table.source.name)))
 }
 
 /// `jobs` of `jobs.scheduled_tasks`.

@@ -1,5 +1,8 @@
 //! What is in memory, as a recording.
 
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,13 +33,25 @@ pub(super) fn start(mut store: Store, path: PathBuf, about: About, replies: Unbo
 
 /// Writes all looks, as `record` does: of statements that speak of a password without the literals.
 fn save(store: &mut Store, path: &Path, about: About) -> Result<String, String> {
-    if path.exists() {
-        return Err("is there already".to_owned());
-    }
     let count = store.len();
     if count == 0 {
         return Err("there is no look yet".to_owned());
     }
+    // A file that was not there: no link is followed, and nothing is written into what somebody else has made.
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    drop(made.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => "is there already".to_owned(),
+        _ => error.to_string(),
+    })?);
+    let said = write(store, path, about, count);
+    if said.is_err() {
+        // A part of it would be in the way of the next attempt.
+        let _ = std::fs::remove_file(path);
+    }
+    said
+}
+
+fn write(store: &mut Store, path: &Path, about: About, count: usize) -> Result<String, String> {
     let options = Options {
         on_trouble: None,
         place: Place::File(path.to_owned()),

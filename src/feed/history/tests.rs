@@ -277,3 +277,30 @@ fn what_is_in_memory_becomes_a_recording_with_notes_and_without_passwords() {
     assert!(last.events.iter().any(|event| event.kind == Kind::Note && event.text() == "restarted the pool"));
     assert!(!bytes.windows(6).any(|part| part == b"s3cret") && !format!("{last:?}").contains("s3cret"));
 }
+
+#[test]
+fn what_is_said_of_a_deadlock_has_no_password_either() {
+    use crate::feed::record::redact::Redaction;
+    use crate::model::Text;
+    use crate::model::event::{Draft, Event, Events};
+    use crate::model::finding::deadlocks::Seen;
+    use crate::model::past::GraphFrom;
+    let mut stage = Stage::new(Limits::default());
+    stage.look(sample::incident(0.0));
+    let mut kept = stage.store.copy().read(0).unwrap();
+    let statement = "alter role app PASSWORD 's3cret'";
+    let said: Text = format!("4410 deploy@ci waited for Share on accounts: {statement}").into();
+    let seen_at = kept.snapshot.taken_at;
+    kept.past.deadlocks.cycles.push(Seen { parties: Vec::new(), said: vec![said.clone()], at: seen_at });
+    let mut sessions = kept.snapshot.backends.rows.as_ref().clone();
+    sessions[0].query = Some(statement.into());
+    kept.past.graph_from = Some(GraphFrom { backends: Arc::new(sessions), answers: Vec::new() });
+    let draft = Draft::new(seen_at, Kind::Deadlock, Severity::Critical, &*said);
+    let mut events = Events::clone(&kept.events);
+    events.append(Event { number: 7, seen: seen_at, draft });
+    kept.events = Arc::new(events);
+    assert!(format!("{kept:?}").contains("s3cret"));
+    Redaction::None.apply_to_kept(&mut kept);
+    let left = format!("{kept:?}");
+    assert!(!left.contains("s3cret") && left.contains("deploy@ci waited for Share on accounts"));
+}

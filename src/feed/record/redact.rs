@@ -48,7 +48,7 @@ impl Redaction {
             salt.apply(snapshot);
             return;
         }
-        let has_any = |text: &Text| self != Self::None || speaks_of_password(text);
+        let has_any = |text: &Text| self.takes_from(text);
         if !snapshot.backends.rows.iter().any(|backend| backend.query.as_ref().is_some_and(has_any)) {
             return;
         }
@@ -66,6 +66,8 @@ impl Redaction {
             return;
         }
         self.apply(&mut kept.snapshot);
+        self.apply_to_graph(kept);
+        self.apply_to_deadlocks(kept);
         if self == Self::None {
             let speaks = |ran: &[Ran]| ran.iter().any(|ran| speaks_of_password(&ran.statement));
             let has_any = |blame: &&Blame| {
@@ -77,30 +79,52 @@ impl Redaction {
             }
             return;
         }
-        if let Some(graph) = &mut kept.past.graph_from {
-            for backend in Arc::make_mut(&mut graph.backends) {
-                backend.query = backend.query.as_ref().map(|query| self.redacted(query));
-            }
+        kept.blame = kept.blame.as_deref().map(|blame| Arc::new(self.apply_to_blame(blame)));
+    }
+
+    /// The sessions that the graph was made of, where the locks of this look could not be read.
+    fn apply_to_graph(self, kept: &mut KeptLook) {
+        let Some(graph) = &mut kept.past.graph_from else { return };
+        let has_any = |text: &Text| self.takes_from(text);
+        if !graph.backends.iter().any(|backend| backend.query.as_ref().is_some_and(has_any)) {
+            return;
         }
+        for backend in Arc::make_mut(&mut graph.backends) {
+            backend.query = backend.query.as_ref().map(|query| self.redacted(query));
+        }
+    }
+
+    /// What is said of the parties of a deadlock has their statements in it; so do the events.
+    fn apply_to_deadlocks(self, kept: &mut KeptLook) {
         let said = |said: &mut Vec<Text>| {
-            for text in said {
+            for text in said.iter_mut().filter(|text| self.takes_from(text)) {
                 *text = before_statement(text);
             }
         };
         kept.past.deadlocks.cycles.iter_mut().for_each(|cycle| said(&mut cycle.said));
         let broken = kept.past.deadlocks.broken.iter_mut();
         broken.filter_map(|broken| broken.victims.as_mut()).for_each(|victims| said(&mut victims.said));
-        kept.blame = kept.blame.as_deref().map(|blame| Arc::new(self.apply_to_blame(blame)));
-        let mut events = Events::default();
-        for event in kept.events.iter() {
-            events.append(self.event(event.clone()));
+        if kept.events.iter().any(|event| self.takes_from_event(event)) {
+            let mut events = Events::default();
+            for event in kept.events.iter() {
+                events.append(self.event(event.clone()));
+            }
+            kept.events = Arc::new(events);
         }
-        kept.events = Arc::new(events);
+    }
+
+    /// Whether something is taken out of a text with a statement in it.
+    fn takes_from(self, text: &str) -> bool {
+        self != Self::None || speaks_of_password(text)
+    }
+
+    fn takes_from_event(self, event: &Event) -> bool {
+        event.kind == Kind::Deadlock && self.takes_from(&event.what)
     }
 
     /// An event without what may be of a statement.
     pub(in crate::feed) fn event(self, mut event: Event) -> Event {
-        if self != Self::None && event.kind == Kind::Deadlock {
+        if self.takes_from_event(&event) {
             event.draft.what = before_statement(&event.what);
         }
         event

@@ -102,9 +102,14 @@ impl Adapter {
     }
 }
 
-/// Whether these are letters of a name, none of which ends a quotation or a command.
+/// So long a value may have been cut, and would name another row.
+const LONGEST_NAME: usize = 499;
+
+/// Whether these are letters of a name, none of which ends a quotation or a command, or begins an option of one.
 fn is_name(text: &str) -> bool {
     !text.is_empty()
+        && !text.starts_with(['-', ' '])
+        && text.chars().count() <= LONGEST_NAME
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':' | '/' | '@' | ' '))
 }
 

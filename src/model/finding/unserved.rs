@@ -106,7 +106,9 @@ fn items(look: &Look<'_>) -> Vec<Finding> {
                     format!("{count}{more} queue items of {kind} due, the first{age}: no worker takes them")
                 }
             };
-            findings.push(new(summary, Subject::Item(id), since(first), &takers));
+            // A worker of one's own that is idle and has not said what it takes may be the one: it is seen only while it works.
+            let finding = new(summary, Subject::Item(id), since(first), &takers);
+            findings.push(Finding { severity: Severity::Info, ..finding });
         }
     }
     findings

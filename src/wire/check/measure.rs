@@ -9,6 +9,7 @@ use crate::model::id_generator;
 use crate::model::lease::LeaseState;
 use crate::model::snapshot::{Section, Snapshot};
 use crate::model::task::TaskState;
+use crate::model::task_worker;
 use crate::model::view::View;
 use crate::model::wait_graph::{Party, Root};
 
@@ -88,7 +89,7 @@ pub const MEASURES: [Measure; 23] = [
     measure("tasks_failed", "", (Some(0.0), None), |view, snapshot| {
         tasks(view, snapshot, &[TaskState::Failed])
     }),
-    measure("types_unserved", "", (Some(0.0), None), types_unserved),
+    measure("types_unserved", "", (None, None), types_unserved),
     measure("jobs_lost", "", (Some(0.0), Some(4.0)), jobs_lost),
     measure("jobs_unserved", "", (Some(0.0), None), jobs_unserved),
     measure("leases_expired", "", (Some(0.0), None), leases),
@@ -194,11 +195,11 @@ fn jobs_lost(view: &View, snapshot: &Snapshot) -> Value {
 
 /// Types of work that is due and that no worker of locktop's schema takes.
 fn types_unserved(view: &View, snapshot: &Snapshot) -> Value {
-    let workers = &snapshot.systems.workers;
-    if workers.is_empty() {
+    let mut workers = task_worker::tables(snapshot).peekable();
+    if workers.peek().is_none() {
         return Value::Absent;
     }
-    let unread = workers.iter().find_map(|table| stale(&table.section, &table.source.name));
+    let unread = workers.find_map(|table| stale(&table.section, &table.source.name));
     unread.unwrap_or_else(|| locks(snapshot, || of_check(view, "unserved_type")))
 }
 

@@ -28,7 +28,7 @@ async fn dbos() {
     let one = &json["adapters"][0];
     assert_eq!((&one["version"], &one["schedules"][0]["enabled"]), (&"migration 125".into(), &false.into()));
     let job = |name: &str| one["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap();
-    assert_eq!(job("Pending")["advice"], "dbos workflow resume w1");
+    assert_eq!(job("Pending")["advice"], "dbos workflow resume 'w1'");
     assert_eq!(job("Pending")["started_at"], "2023-11-14T22:13:20.000000+00:00");
 }
 

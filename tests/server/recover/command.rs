@@ -211,7 +211,7 @@ async fn where_there_is_no_schema_of_ours_that_is_said() {
         let session = Session::open_plain(&info).await;
         session.run(PRINTED).await;
         // Tables as an article prints them.
-        let printed = "; those of the published tables in \"public\" are failed with --schema public";
+        let printed = "; for the tables in \"public\" use --schema public";
         assert_eq!(said(&["--yes"]).await, format!("{expected}{printed}"), "{version}");
         let ends = on(server, &info, &["--yes", "--timeout", "--terminate", "--schema", "public"]).await;
         assert_eq!(ends.status, Some(2), "{ends:?}");

@@ -46,7 +46,8 @@ async fn what_no_worker_takes_is_told_as_long_as_nobody_may_take_it() {
     assert!(told.iter().all(|finding| finding.contains("the one worker takes sleep, sql")), "{told:?}");
     let text = run_beside(locktop(&["snapshot", &place])).await;
     assert!(text.out.contains("no worker takes type mail"), "{}", text.out);
-    let check = run_beside(locktop(&["check", &place, "--only", "types_unserved"])).await;
+    let check =
+        run_beside(locktop(&["check", &place, "--only", "types_unserved", "-w", "types_unserved=0"])).await;
     assert_eq!(check.status, Some(1), "{}{}", check.out, check.err);
     assert!(
         check.out.contains("types_unserved=2;0;;0") && check.out.contains("no worker takes"),
@@ -114,7 +115,7 @@ async fn what_is_past_its_retention_goes_while_the_setting_says_so() {
         session.run(&set(&session, "RESET locktop.keep_executions")).await;
         session.run(&set(&session, "RESET locktop.keep_queue")).await;
         let late = Session::open(&session.info).await;
-        late.run("SET locktop.keep_queue = '0'").await;
+        late.run("SET locktop.keep_queue = '0 s'").await;
         assert_eq!(late.ask(step).await, "", "{version}");
     }
 }

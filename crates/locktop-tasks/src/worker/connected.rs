@@ -163,6 +163,9 @@ impl<W: Work> Connected<'_, W> {
         quit: &mut watch::Receiver<bool>,
     ) -> Next {
         let works = self.stage == Stage::Working;
+        let is_idle = !Source::ALL
+            .into_iter()
+            .any(|source| self.running_jobs.has(source) || self.unwritten.has(source));
         let stop_at = match self.stage {
             Stage::Quitting(at) => Some(at),
             Stage::Working | Stage::Stopping(_) => None,
@@ -182,8 +185,8 @@ impl<W: Work> Connected<'_, W> {
             () = at(Some(self.glance_at)), if takes => Next::Glance,
             // Before the news: whoever sends them without end does not keep us from looking.
             source = turn(look), if takes => Next::Look(source),
-            // After the looks: what is due comes first.
-            () = at(self.upkeep.purge_at), if works => Next::Purge,
+            // After the looks: what is due comes first. Heartbeats of what runs are not kept waiting for it.
+            () = at(self.upkeep.purge_at), if works && is_idle => Next::Purge,
             news = self.session.news() => Next::News(news),
         }
     }

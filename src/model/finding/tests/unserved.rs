@@ -1,7 +1,7 @@
 //! Findings about work that no worker takes.
 
 use crate::model::backend::State;
-use crate::model::finding::{Severity, Subject};
+use crate::model::finding::{Finding, Severity, Subject};
 use crate::model::lock::LockMode;
 use crate::model::namespace;
 use crate::model::task_worker::TaskWorker;
@@ -37,7 +37,10 @@ fn stage() -> Builder {
 fn told(builder: Builder) -> Vec<(&'static str, String, String)> {
     let view = builder.view();
     let mine = view.findings.iter().filter(|it| ["unserved_type", "overdue_task"].contains(&it.check));
-    assert!(mine.clone().all(|it| it.severity == Severity::Warning));
+    // Of items it is worth knowing: a worker of one's own that is idle may be the one.
+    let severity =
+        |it: &Finding| if it.summary.contains("queue item") { Severity::Info } else { Severity::Warning };
+    assert!(mine.clone().all(|it| it.severity == severity(it)));
     mine.map(|it| (it.check, it.summary.to_string(), it.about.to_string())).collect()
 }
 

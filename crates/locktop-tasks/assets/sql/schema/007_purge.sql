@@ -13,6 +13,8 @@ AS $body$
      WHERE s.setdatabase IN (0, (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
        AND s.setrole IN (0, (SELECT r.oid FROM pg_roles r WHERE r.rolname = session_user))
        AND starts_with(x.line, 'locktop.keep_' || p_log || '=')
+       -- A number without a unit would be seconds, which nobody means.
+       AND x.line !~ '=\s*[0-9.]+\s*$'
      ORDER BY s.setrole <> 0 DESC, s.setdatabase <> 0 DESC
      LIMIT 1
 $body$;
@@ -33,9 +35,15 @@ BEGIN
         RETURN;
     END IF;
     FOREACH log IN ARRAY ARRAY['executions', 'queue', 'audit'] LOOP
-        keep := retention_set(log);
+        BEGIN
+            keep := retention_set(log);
+        EXCEPTION WHEN data_exception THEN
+            -- It is no interval: the others are purged all the same.
+            CONTINUE;
+        END;
         CONTINUE WHEN keep IS NULL;
         removed := 0;
+        BEGIN
         IF log = 'executions' THEN
             may := has_table_privilege('task_execution_log', 'DELETE');
             IF may THEN
@@ -54,6 +62,11 @@ BEGIN
                 removed := purge_audit(keep, p_limit);
             END IF;
         END IF;
+        EXCEPTION WHEN insufficient_privilege THEN
+            -- It takes more rights than one: what the role may purge is purged.
+            may := false;
+            removed := 0;
+        END;
         RETURN NEXT;
     END LOOP;
 END

@@ -11,7 +11,7 @@ CREATE TABLE @schema@.locktop_workers (
     takes_tasks boolean NOT NULL,
     takes_items boolean NOT NULL,
     -- task_type of tasks, task_name of items; null: all of them.
-    types text[],
+    types text[] CHECK (cardinality(types) <= 1000 AND pg_column_size(types) <= 8000),
     announced_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE @schema@.locktop_workers IS
@@ -60,7 +60,7 @@ BEGIN
     FOR v_grant IN
         SELECT g.privilege_type AS what, g.grantee, g.is_grantable, c.relnamespace::regnamespace AS place
           FROM pg_class c CROSS JOIN aclexplode(c.relacl) g
-         WHERE c.oid = @literal:task_execution_log@::regclass AND g.grantee <> c.relowner
+         WHERE c.oid IN (@literal:task_execution_log@::regclass, @literal:task_queue@::regclass) AND g.grantee <> c.relowner
            AND g.privilege_type IN ('SELECT', 'INSERT', 'UPDATE')
     LOOP
         EXECUTE format('GRANT %s ON %s.locktop_workers%s TO %s%s', v_grant.what, v_grant.place,
