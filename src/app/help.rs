@@ -120,7 +120,7 @@ fn keys(app: &App) -> Vec<Line> {
         !(read_only && binding.action.acts() || is_recording && binding.action == Action::Save)
     };
     for binding in BINDINGS.iter().filter(does) {
-        let binding = if app.replay.is_some() { binding.in_recording() } else { *binding };
+        let binding = if is_recording { binding.in_recording() } else { *binding };
         if binding.group != group {
             group = binding.group;
             lines.push(heading(group));

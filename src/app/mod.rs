@@ -110,6 +110,19 @@ pub struct Notice {
     pub takes_key: bool,
 }
 
+/// Where a jump began.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// The screen.
+    pub screen: Screen,
+    /// The pane that the keys went to.
+    pub focus: Pane,
+    /// The findings, or the page of a row, where it began there.
+    pub page: Option<Page>,
+    /// Whether the Locks screen had all types: a jump to a lock that is not an advisory one shows them.
+    pub all_locks: bool,
+}
+
 /// The state of the screens.
 #[derive(Debug)]
 #[expect(
@@ -155,13 +168,13 @@ pub struct App {
     pub own_pids: Vec<i32>,
     /// What was confirmed, and has no report yet.
     pub flights: Vec<Flight>,
-    /// Where a jump from the findings, with the finding, or from the events began: Escape leads back.
-    pub jumped_from: Option<(Screen, Pane, Option<Page>)>,
+    /// Where a jump began: Escape leads back.
+    pub jumped_from: Option<Origin>,
     /// The row that is followed across screens.
     pub follow: Option<RowId>,
     /// What has become critical, for whoever does not look.
     alerts: Alerts,
-    /// What the title of the terminal's window was set to.
+    /// The title of the terminal's window; empty before the first view, and where nobody wants one.
     title: String,
     /// Seconds between two polls.
     pub interval: f64,
@@ -314,6 +327,12 @@ impl App {
     #[must_use]
     pub fn link(&self) -> Link {
         self.latest.as_ref().or(self.view.as_ref()).map_or(Link::Connecting, |view| view.link.clone())
+    }
+
+    /// The title that the terminal's window should have; none where nobody asked for one.
+    #[must_use]
+    pub fn title(&self) -> Option<&str> {
+        Some(self.title.as_str()).filter(|title| !title.is_empty())
     }
 
     /// That polls are made less often than asked, by the newest view.

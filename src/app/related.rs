@@ -6,7 +6,9 @@ use super::panes::{Owner, Pane, RowId};
 use super::place::Place;
 use super::screens::Screen;
 use crate::model::backend::Backend;
+use crate::model::blame::{Episode, Span};
 use crate::model::lock::LockTag;
+use crate::model::lock_waits::contended;
 use crate::model::wait_graph::{Holder, Party, Queue};
 use crate::text;
 
@@ -55,16 +57,44 @@ pub fn related(context: &Context<'_>, row: RowId, from: Screen) -> Vec<Related> 
 
 /// Whose row it is: one, but for a lock that several hold.
 fn parties(context: &Context<'_>, row: RowId) -> Vec<Party> {
-    if let RowId::Waits(tag) | RowId::Group(_, tag, _) = row {
-        let holders = context.queue(&tag).into_iter().flat_map(|queue| &queue.holders);
-        return holders.map(|holder| holder.party).take(MOST).collect();
+    let blame = &context.view.blame;
+    match row {
+        RowId::Waits(tag) => holders(&waited(context, tag)),
+        RowId::Group(_, tag, _) => holders(&context.queue(&tag).into_iter().collect::<Vec<_>>()),
+        RowId::Episode(number) => roots_of(context, blame.episode(number)),
+        RowId::Blamed(id) => {
+            let row = context.index.blame.row(id);
+            let is_its = |episode: &&Episode| row.is_some_and(|row| row.has(episode));
+            roots_of(
+                context,
+                blame.episodes_in(Span::All).filter(|episode| blame.goes_on(episode)).filter(is_its),
+            )
+        }
+        _ => page::party_of(context, row).into_iter().collect(),
     }
-    if let RowId::Episode(number) = row {
-        let pid = context.view.blame.episode(number).map(|episode| episode.pid);
-        let backend = pid.and_then(|pid| context.backend(pid));
-        return backend.map(|backend| Party::Backend(backend.group())).into_iter().collect();
-    }
-    page::party_of(context, row).into_iter().collect()
+}
+
+fn holders(queues: &[&Queue]) -> Vec<Party> {
+    let mut parties: Vec<Party> =
+        queues.iter().flat_map(|queue| &queue.holders).map(|holder| holder.party).collect();
+    parties.sort_unstable();
+    parties.dedup();
+    parties.truncate(MOST);
+    parties
+}
+
+/// The queues that are counted together as a line of the waits: those for all rows of a table are one.
+fn waited<'a>(context: &Context<'a>, tag: LockTag) -> Vec<&'a Queue> {
+    let is_its = |queue: &&Queue| {
+        queue.waiters.iter().any(|waiter| contended(context.awaited(&queue.tag, waiter.pid)) == tag)
+    };
+    context.view.graph.queues.iter().filter(is_its).collect()
+}
+
+/// The sessions of episodes, as far as they are there.
+fn roots_of<'a>(context: &Context<'_>, episodes: impl IntoIterator<Item = &'a Episode>) -> Vec<Party> {
+    let sessions = episodes.into_iter().filter_map(|episode| context.backend(episode.pid));
+    sessions.map(|backend| Party::Backend(backend.group())).take(MOST).collect()
 }
 
 /// The row of a party where it is a session or a prepared transaction that is still there.

@@ -82,8 +82,6 @@ struct Loop {
     dirty: bool,
     /// A frame was drawn, and the screens were not told yet.
     fresh: bool,
-    /// The title that the window was given.
-    title: Option<String>,
 }
 
 /// Runs the screens until somebody ends them. The terminal is given back in any case.
@@ -127,7 +125,6 @@ async fn show(
         heard: clock::monotonic(),
         dirty: true,
         fresh: false,
-        title: None,
     };
     let size = state.screen.size()?;
     state.app.update(Message::Resize(size.width, size.height));
@@ -270,10 +267,7 @@ impl Loop {
                     Output.write_all(alert::sequences(ways, &text, in_tmux).as_bytes())?;
                     Output.flush()?;
                 }
-                Effect::Title(text) => {
-                    terminal::title(&text)?;
-                    self.title = Some(text);
-                }
+                Effect::Title(text) => terminal::title(&text)?,
                 Effect::Mouse(true) => execute!(Output, ReportMouse)?,
                 Effect::Mouse(false) => execute!(Output, DisableMouseCapture)?,
                 Effect::PlanRecovery { number, schema, request } => {
@@ -354,7 +348,7 @@ impl Loop {
 
     fn resume(&mut self) -> io::Result<()> {
         terminal::enter(self.app.mouse)?;
-        if let Some(title) = &self.title {
+        if let Some(title) = self.app.title() {
             terminal::title(title)?;
         }
         if self.events.is_none() {

@@ -263,8 +263,8 @@ fn render_prompt(frame: &mut Frame<'_>, area: Rect, prompt: &Prompt, theme: &The
     }
     let (label, keys) = match prompt.typing {
         Typing::Filter => ("/", "Enter keep  Esc undo"),
-        Typing::Save => ("save to ", "Enter writes  Esc stays"),
-        Typing::Note => ("note ", "Enter notes it  Esc stays"),
+        Typing::Save => ("save to ", "Enter writes  Esc back"),
+        Typing::Note => ("note ", "Enter notes it  Esc back"),
         Typing::Time => ("time ", "14:02  -90s  worst  Enter goes  Esc stays"),
     };
     let right = Line::new().with(keys, Tone::Dim);

@@ -2,6 +2,19 @@
 
 use super::*;
 use crate::app::panes::RowId;
+use crate::feed::digest::Digest;
+use crate::model::lock_name::LockNames;
+use crate::model::thresholds::Thresholds;
+
+/// The screens after these looks, of which what was waited is counted.
+fn fed(looks: impl IntoIterator<Item = Builder>) -> App {
+    let mut app = App::new(Settings::default(), 1.0);
+    let mut digest = Digest::new(TargetId(0), Thresholds::default(), LockNames::default());
+    for look in looks {
+        arrive(&mut app, View::clone(&digest.snapshot_taken(look.snapshot())));
+    }
+    app
+}
 
 /// What is offered for the selected row: what it is, which, and on which screen.
 fn offered(app: &App) -> Vec<String> {
@@ -83,4 +96,31 @@ fn what_is_gone_meanwhile_is_not_gone_to() {
     assert_eq!(app.screen, Screen::Backends);
     assert!(app.notice.as_ref().is_some_and(|notice| notice.text.ends_with("is gone")));
     assert!(!matches!(app.pane(Pane::Backends).selected, Some(RowId::Backend(id)) if id.pid == 4312));
+}
+
+#[test]
+fn escape_leaves_the_types_of_locks_as_they_were() {
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "2x");
+    choose(&mut app, "holds accounts");
+    assert!(app.all_locks);
+    drive(&mut app, "<esc>");
+    assert_eq!((app.screen, app.all_locks), (Screen::Chains, false));
+}
+
+#[test]
+fn a_line_of_blame_leads_to_the_session_that_is_in_the_way_now() {
+    let mut app = fed((90..101).map(sample::blame));
+    drive(&mut app, "9gx");
+    let root = offered(&app).into_iter().find(|line| line.starts_with("root ")).unwrap();
+    drive(&mut app, "<enter>");
+    let pid = selected_pid(&app).unwrap();
+    assert!(app.screen == Screen::Chains && root.starts_with(&format!("root {pid} ")), "{root}");
+}
+
+#[test]
+fn waits_for_rows_of_a_table_lead_to_whoever_holds_one() {
+    let mut app = fed([0.0, 1.0].map(sample::incident));
+    drive(&mut app, "3<tab>/accounts<enter>x");
+    assert!(offered(&app).iter().any(|line| line.starts_with("root 4312 ")), "{:?}", offered(&app));
 }

@@ -1,12 +1,12 @@
 //! What the keys of a screen do.
 
-use crate::app::App;
 use crate::app::keymap::Action;
 use crate::app::message::{Effect, Update};
 use crate::app::page::{self, Page};
 use crate::app::panes::jobs::detail::job;
 use crate::app::panes::{Pane, RowId};
 use crate::app::screens::Screen;
+use crate::app::{App, Origin};
 use crate::model::blame::{Group, Span};
 
 /// The refresh intervals that `+` and `-` go through, in seconds.
@@ -84,7 +84,8 @@ impl App {
             state.marks.clear();
         } else if self.zoom {
             return self.toggle_zoom();
-        } else if let Some((screen, focus, page)) = self.jumped_from.take() {
+        } else if let Some(Origin { screen, focus, page, all_locks }) = self.jumped_from.take() {
+            self.show_all_locks(all_locks);
             self.go(screen);
             self.focus = focus;
             self.keep_focus();
@@ -177,7 +178,8 @@ impl App {
         if self.screen == Screen::Locks {
             self.all_locks = !self.all_locks;
         } else {
-            let from = (self.screen, self.focus, None);
+            // That all types are shown was asked for, and stays.
+            let from = Origin { screen: self.screen, focus: self.focus, page: None, all_locks: true };
             self.go(Screen::Locks);
             (self.jumped_from, self.all_locks) = (Some(from), true);
             self.say("Locks, all types; Esc goes back");
@@ -186,6 +188,13 @@ impl App {
         self.invalidate();
         self.refresh_panes();
         Update::redraw()
+    }
+
+    /// Shows all types of locks on the Locks screen, or the advisory ones alone.
+    pub(super) fn show_all_locks(&mut self, all: bool) {
+        if std::mem::replace(&mut self.all_locks, all) != all {
+            self.invalidate();
+        }
     }
 
     /// Shows the Blame screen by something else, or over another time.

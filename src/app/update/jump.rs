@@ -1,12 +1,12 @@
 //! From a finding or an event to the row it is about, and from a row to those that belong to it.
 
-use crate::app::App;
 use crate::app::message::Update;
 use crate::app::page::{self, FindingId, Page};
 use crate::app::panes::RowId;
 use crate::app::place::Place;
 use crate::app::related::{self, Related};
 use crate::app::screens::Screen;
+use crate::app::{App, Origin};
 use crate::model::finding::Subject;
 use crate::model::lock::LockType;
 
@@ -62,12 +62,10 @@ impl App {
     /// Goes to a place, with a way back to where we are; none where it is not there.
     fn jump_to(&mut self, place: &Place, screens: &[Screen], page: Option<Page>) -> Option<Update> {
         let (screen, focus, before) = (self.screen, self.focus, self.jumped_from.take());
-        self.jumped_from = Some((screen, focus, page));
         let all_locks = self.all_locks;
-        if place.tag().is_some_and(|tag| tag.locktype != LockType::Advisory) {
-            self.all_locks = true;
-            self.invalidate();
-        }
+        self.jumped_from = Some(Origin { screen, focus, page, all_locks });
+        let is_other = place.tag().is_some_and(|tag| tag.locktype != LockType::Advisory);
+        self.show_all_locks(all_locks || is_other);
         for screen in screens.iter().copied() {
             self.go(screen);
             for pane in self.panes() {
@@ -78,8 +76,7 @@ impl App {
                 }
             }
         }
-        self.all_locks = all_locks;
-        self.invalidate();
+        self.show_all_locks(all_locks);
         self.go(screen);
         (self.focus, self.jumped_from) = (focus, before);
         None

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::names::Salt;
 use crate::model::Text;
+use crate::model::backend::Backend;
 use crate::model::blame::{Blame, Key, Ran};
 use crate::model::event::{Event, Events, Kind};
 use crate::model::fingerprint::{is_number, without_literals};
@@ -48,14 +49,16 @@ impl Redaction {
             salt.apply(snapshot);
             return;
         }
-        let has_any = |text: &Text| self.takes_from(text);
-        if !snapshot.backends.rows.iter().any(|backend| backend.query.as_ref().is_some_and(has_any)) {
+        self.apply_to_queries(&mut snapshot.backends.rows);
+    }
+
+    fn apply_to_queries(self, backends: &mut Arc<Vec<Backend>>) {
+        let has_any = |backend: &Backend| backend.query.as_ref().is_some_and(|query| self.takes_from(query));
+        if !backends.iter().any(has_any) {
             return;
         }
-        for backend in Arc::make_mut(&mut snapshot.backends.rows) {
-            if let Some(query) = &mut backend.query {
-                *query = self.redacted(query);
-            }
+        for query in Arc::make_mut(backends).iter_mut().filter_map(|backend| backend.query.as_mut()) {
+            *query = self.redacted(query);
         }
     }
 
@@ -66,7 +69,10 @@ impl Redaction {
             return;
         }
         self.apply(&mut kept.snapshot);
-        self.apply_to_graph(kept);
+        // The sessions that the graph was made of, where the locks of this look could not be read.
+        if let Some(graph) = &mut kept.past.graph_from {
+            self.apply_to_queries(&mut graph.backends);
+        }
         self.apply_to_deadlocks(kept);
         if self == Self::None {
             let speaks = |ran: &[Ran]| ran.iter().any(|ran| speaks_of_password(&ran.statement));
@@ -80,18 +86,6 @@ impl Redaction {
             return;
         }
         kept.blame = kept.blame.as_deref().map(|blame| Arc::new(self.apply_to_blame(blame)));
-    }
-
-    /// The sessions that the graph was made of, where the locks of this look could not be read.
-    fn apply_to_graph(self, kept: &mut KeptLook) {
-        let Some(graph) = &mut kept.past.graph_from else { return };
-        let has_any = |text: &Text| self.takes_from(text);
-        if !graph.backends.iter().any(|backend| backend.query.as_ref().is_some_and(has_any)) {
-            return;
-        }
-        for backend in Arc::make_mut(&mut graph.backends) {
-            backend.query = backend.query.as_ref().map(|query| self.redacted(query));
-        }
     }
 
     /// What is said of the parties of a deadlock has their statements in it; so do the events.

@@ -18,6 +18,7 @@ mod opening;
 mod pooler;
 mod prepare;
 mod pulse;
+mod scan;
 mod sections;
 mod session;
 

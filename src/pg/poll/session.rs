@@ -14,6 +14,7 @@ use super::opening::{self, Opening};
 use super::prepare::{Statements, prepare};
 use pg_connect::message;
 
+use super::scan::Scan;
 use super::sections::{self, SectionError, Tick};
 use super::{Limits, OpenError, PollError, pooler, pulse, waiters};
 use crate::clock;
@@ -24,12 +25,11 @@ use crate::model::plan::Rights;
 use crate::model::snapshot::{Pooling, Section, Server, Snapshot, Tls};
 use crate::pg::adapters::Adapters;
 use crate::pg::decode::backends::{Backends, KnownBackends};
-use crate::pg::decode::locks::{KnownLocks, Reader};
-use crate::pg::decode::prepared::PreparedRows;
+use crate::pg::decode::locks::Reader;
 use crate::pg::decode::texts::Texts;
 use crate::pg::scope::Scope;
 use crate::pg::sql;
-use crate::pg::systems::{self, Systems};
+use crate::pg::systems::Systems;
 use crate::pg::tasks::{self, Tasks};
 use pg_connect::connect::Connection;
 use pg_connect::conninfo::ConnInfo;
@@ -99,19 +99,6 @@ pub struct Session {
     known: Known,
     /// The server's clock when it was last read, and ours.
     clock: Option<(Timestamp, std::time::Instant)>,
-}
-
-/// What the sections of one poll brought.
-struct Scan {
-    answers: Result<Vec<crate::model::wait_graph::Answer>, SectionError>,
-    /// What was known was told. Where that fails, the answers of the next two are not of this poll, and say so.
-    told: Result<(), SectionError>,
-    locks: Result<KnownLocks, SectionError>,
-    backends: Result<(Vec<Backend>, String), SectionError>,
-    prepared: Result<PreparedRows, SectionError>,
-    tasks: tasks::Found,
-    systems: systems::Found,
-    tick: Result<Tick, SectionError>,
 }
 
 impl Session {
@@ -213,7 +200,7 @@ impl Session {
         });
         let (scan, statements) =
             tokio::time::timeout(timeout, read).await.map_err(|_| PollError::Timeout(timeout))??;
-        if let Some(error) = fatal(&scan) {
+        if let Some(error) = scan.fatal() {
             // What the server says last goes to the statement that was under way.
             if error.is_last_word() {
                 return Err(PollError::Lost(error.to_string()));
@@ -224,7 +211,7 @@ impl Session {
         }
         let taken_at = self.time(&scan.tick)?;
         let answered = clock::monotonic().duration_since(started).as_secs_f64();
-        let used = used(&scan, before, &self.server);
+        let used = scan.used(before, &self.server);
         let patience = self.limits.name_patience;
         if let Hold::Own(_) = self.hold {
             self.names.look_up(&self.client, used, patience).await;
@@ -441,53 +428,6 @@ fn lost(error: &tokio_postgres::Error) -> PollError {
 
 fn stale<T>(before: Option<&Section<T>>, error: &SectionError) -> Section<T> {
     before.map_or_else(|| Section::default().stale(error.text()), |before| before.stale(error.text()))
-}
-
-/// The error of the connection, where it is not only a statement that failed; what the server itself said comes first.
-fn fatal(scan: &Scan) -> Option<&SectionError> {
-    [
-        scan.answers.as_ref().err(),
-        scan.told.as_ref().err(),
-        scan.locks.as_ref().err(),
-        scan.backends.as_ref().err(),
-        scan.prepared.as_ref().err(),
-        scan.tasks.fatal(),
-        scan.systems.fatal(),
-        scan.tick.as_ref().err(),
-    ]
-    .into_iter()
-    .flatten()
-    .filter(|error| error.is_fatal())
-    .min_by_key(|error| !error.is_last_word())
-}
-
-/// OIDs in a scan that want a name.
-fn used(scan: &Scan, before: Option<&Snapshot>, server: &Server) -> Used {
-    let mut used = Used::default();
-    if let Ok(locks) = &scan.locks {
-        let relations = used.relations.get_or_insert_default();
-        // Those that were counted are read seldom.
-        let counted = before.into_iter().flat_map(|before| &before.systems.contended);
-        let counted = counted.flat_map(|table| table.section.rows.iter().map(|row| row.tag));
-        let tags = locks.rows.iter().map(|lock| lock.tag).chain(counted).chain(scan.systems.counted());
-        for tag in tags {
-            let Some(database) = tag.database else { continue };
-            if database != 0 && database != server.datid {
-                used.databases.insert(database);
-            } else if let Some(relation) = tag.relation {
-                relations.insert(relation);
-            }
-        }
-    }
-    if let Ok((backends, _)) = &scan.backends {
-        used.databases.extend(backends.iter().filter_map(|backend| backend.datid));
-        used.roles.extend(backends.iter().filter_map(|backend| backend.usesysid));
-    }
-    if let Ok(prepared) = &scan.prepared {
-        used.databases.extend(prepared.databases());
-        used.roles.extend(prepared.owners());
-    }
-    used
 }
 
 /// Client backends. A role without `pg_read_all_stats` does not see what kind of process the others are: there it is

@@ -44,24 +44,24 @@ BEGIN
         CONTINUE WHEN keep IS NULL;
         removed := 0;
         BEGIN
-        IF log = 'executions' THEN
-            may := has_table_privilege('task_execution_log', 'DELETE');
-            IF may THEN
-                removed := purge_executions(keep, p_limit);
+            IF log = 'executions' THEN
+                may := has_table_privilege('task_execution_log', 'DELETE');
+                IF may THEN
+                    removed := purge_executions(keep, p_limit);
+                END IF;
+            ELSIF log = 'queue' THEN
+                may := has_table_privilege('task_queue', 'DELETE');
+                IF may THEN
+                    removed := purge_queue(keep, p_limit);
+                END IF;
+            ELSE
+                -- The trigger there lets nobody but the owner.
+                may := has_table_privilege('locktop_audit', 'DELETE')
+                       AND pg_has_role(session_user, (SELECT c.relowner FROM pg_class c WHERE c.oid = 'locktop_audit'::regclass), 'MEMBER');
+                IF may THEN
+                    removed := purge_audit(keep, p_limit);
+                END IF;
             END IF;
-        ELSIF log = 'queue' THEN
-            may := has_table_privilege('task_queue', 'DELETE');
-            IF may THEN
-                removed := purge_queue(keep, p_limit);
-            END IF;
-        ELSE
-            -- The trigger there lets nobody but the owner.
-            may := has_table_privilege('locktop_audit', 'DELETE')
-                   AND pg_has_role(session_user, (SELECT c.relowner FROM pg_class c WHERE c.oid = 'locktop_audit'::regclass), 'MEMBER');
-            IF may THEN
-                removed := purge_audit(keep, p_limit);
-            END IF;
-        END IF;
         EXCEPTION WHEN insufficient_privilege THEN
             -- It takes more rights than one: what the role may purge is purged.
             may := false;

@@ -52,19 +52,20 @@ COMMENT ON FUNCTION @schema@.announce_worker(text, text[], boolean, boolean) IS
     'Says which types of work this session takes, as long as it lives: locktop then tells which tasks nobody takes; without p_types of all';
 
 -- Whoever may write what runs may say what he takes, and whoever may read that may read this. The waits that were counted are
--- for the same readers.
+-- for the readers of the log.
 DO $do$
 DECLARE
     v_grant record;
 BEGIN
     FOR v_grant IN
-        SELECT g.privilege_type AS what, g.grantee, g.is_grantable, c.relnamespace::regnamespace AS place
+        SELECT g.privilege_type AS what, g.grantee, g.is_grantable, c.relnamespace::regnamespace AS place,
+               c.oid = @literal:task_execution_log@::regclass AS is_log
           FROM pg_class c CROSS JOIN aclexplode(c.relacl) g
          WHERE c.oid IN (@literal:task_execution_log@::regclass, @literal:task_queue@::regclass) AND g.grantee <> c.relowner
            AND g.privilege_type IN ('SELECT', 'INSERT', 'UPDATE')
     LOOP
         EXECUTE format('GRANT %s ON %s.locktop_workers%s TO %s%s', v_grant.what, v_grant.place,
-                       CASE WHEN v_grant.what = 'SELECT' THEN format(', %s.contended_locks', v_grant.place) ELSE '' END,
+                       CASE WHEN v_grant.what = 'SELECT' AND v_grant.is_log THEN format(', %s.contended_locks', v_grant.place) ELSE '' END,
                        CASE WHEN v_grant.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(v_grant.grantee)) END,
                        CASE WHEN v_grant.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END);
     END LOOP;

@@ -1,0 +1,72 @@
+//! What one poll brought, section by section.
+
+use super::names::Used;
+use super::sections::{SectionError, Tick};
+use crate::model::backend::Backend;
+use crate::model::snapshot::{Server, Snapshot};
+use crate::model::wait_graph::Answer;
+use crate::pg::decode::locks::KnownLocks;
+use crate::pg::decode::prepared::PreparedRows;
+use crate::pg::{systems, tasks};
+
+/// What the sections of one poll brought.
+pub(super) struct Scan {
+    pub(super) answers: Result<Vec<Answer>, SectionError>,
+    /// What was known was told. Where that fails, the answers of the next two are not of this poll, and say so.
+    pub(super) told: Result<(), SectionError>,
+    pub(super) locks: Result<KnownLocks, SectionError>,
+    pub(super) backends: Result<(Vec<Backend>, String), SectionError>,
+    pub(super) prepared: Result<PreparedRows, SectionError>,
+    pub(super) tasks: tasks::Found,
+    pub(super) systems: systems::Found,
+    pub(super) tick: Result<Tick, SectionError>,
+}
+
+impl Scan {
+    /// The error of the connection, where it is not only a statement that failed; what the server itself said comes first.
+    pub(super) fn fatal(&self) -> Option<&SectionError> {
+        [
+            self.answers.as_ref().err(),
+            self.told.as_ref().err(),
+            self.locks.as_ref().err(),
+            self.backends.as_ref().err(),
+            self.prepared.as_ref().err(),
+            self.tasks.fatal(),
+            self.systems.fatal(),
+            self.tick.as_ref().err(),
+        ]
+        .into_iter()
+        .flatten()
+        .filter(|error| error.is_fatal())
+        .min_by_key(|error| !error.is_last_word())
+    }
+
+    /// OIDs that want a name.
+    pub(super) fn used(&self, before: Option<&Snapshot>, server: &Server) -> Used {
+        let mut used = Used::default();
+        if let Ok(locks) = &self.locks {
+            let relations = used.relations.get_or_insert_default();
+            // Those that were counted are read seldom.
+            let counted = before.into_iter().flat_map(|before| &before.systems.contended);
+            let counted = counted.flat_map(|table| table.section.rows.iter().map(|row| row.tag));
+            let tags = locks.rows.iter().map(|lock| lock.tag).chain(counted).chain(self.systems.counted());
+            for tag in tags {
+                let Some(database) = tag.database else { continue };
+                if database != 0 && database != server.datid {
+                    used.databases.insert(database);
+                } else if let Some(relation) = tag.relation {
+                    relations.insert(relation);
+                }
+            }
+        }
+        if let Ok((backends, _)) = &self.backends {
+            used.databases.extend(backends.iter().filter_map(|backend| backend.datid));
+            used.roles.extend(backends.iter().filter_map(|backend| backend.usesysid));
+        }
+        if let Ok(prepared) = &self.prepared {
+            used.databases.extend(prepared.databases());
+            used.roles.extend(prepared.owners());
+        }
+        used
+    }
+}
