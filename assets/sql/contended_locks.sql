@@ -1,5 +1,5 @@
--- The locks that were waited for the longest: an index has them in this order.
+-- The locks that were waited for the longest, of so many rows at most: the table has no more than the observer keeps.
 SELECT $columns
-  FROM $table AS t
+  FROM (SELECT * FROM $table AS r LIMIT $rows) AS t
  ORDER BY t.total_wait DESC
  LIMIT $limit

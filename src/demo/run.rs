@@ -1,8 +1,9 @@
 //! The demo: a server, and scenarios that come about, last some seconds and dissolve, again and again.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::Audience;
@@ -23,8 +24,10 @@ const STAGGER: Duration = Duration::from_millis(700);
 pub struct DemoOptions {
     /// A server of the user's; without it an embedded one.
     pub url: Option<ConnInfo>,
-    /// What to play, all at the same time.
+    /// What to play.
     pub scenarios: Vec<Scenario>,
+    /// One after the other, and not all at the same time.
+    pub in_turn: bool,
     /// How fast.
     pub pace: Pace,
     /// Workers that compete for tasks.
@@ -43,6 +46,7 @@ impl Default for DemoOptions {
         Self {
             url: None,
             scenarios: Scenario::DEMO.into(),
+            in_turn: false,
             pace: Pace::DEMO,
             tasks: None,
             stagger: STAGGER,
@@ -95,12 +99,15 @@ pub async fn run(options: DemoOptions) -> Result<Demo, DemoError> {
     };
     let (stage, play) = Box::pin(prepare(&info, server.is_some(), options.tasks)).await?;
     let (quit, told) = watch::channel(false);
+    let at_once = if options.in_turn { 1 } else { options.scenarios.len() };
+    let turns = Arc::new(Semaphore::new(at_once));
     let begin = |(place, scenario): (u32, Scenario)| {
         let (stage, mut told) = (stage.clone(), told.clone());
-        let (audience, delay) = (options.audience.clone(), options.stagger * place);
+        let (audience, turns, delay) =
+            (options.audience.clone(), Arc::clone(&turns), options.stagger * place);
         tokio::spawn(async move {
             tokio::select! {
-                () = repeat(scenario, stage, options.pace, delay, &audience) => {}
+                () = repeat(scenario, stage, options.pace, delay, (&audience, &turns)) => {}
                 // Also when the demo was dropped.
                 _ = told.wait_for(|quit| *quit) => {}
             }
@@ -227,15 +234,24 @@ async fn remove(stage: &Stage) -> Result<(), ScenarioError> {
 }
 
 /// Plays a scenario until it is cancelled. When the server goes away it waits for it to come back.
-async fn repeat(scenario: Scenario, mut stage: Stage, pace: Pace, delay: Duration, audience: &Audience) {
+async fn repeat(
+    scenario: Scenario,
+    mut stage: Stage,
+    pace: Pace,
+    delay: Duration,
+    (audience, turns): (&Audience, &Semaphore),
+) {
     tokio::time::sleep(delay).await;
     loop {
+        // Whoever has waited for the longest is next.
+        let turn = turns.acquire().await;
         if once(scenario, &stage, pace, audience).await.is_err()
             && let Ok(again) = stage.reopen().await
         {
             stage = again;
         }
         tokio::time::sleep(PAUSE).await;
+        drop(turn);
     }
 }
 

@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use tokio_postgres::Client;
 
 use super::tally::Found;
+use crate::demo::Audience;
 use crate::demo::tasks::Orders;
 use crate::schema::SchemaName;
 use pg_connect::conninfo::ConnInfo;
@@ -23,6 +24,8 @@ pub(in crate::demo) struct Place {
     pub(in crate::demo) seed: u64,
     /// Somebody is going to ask for the numbers, and nobody looks on.
     pub(in crate::demo) counted: bool,
+    /// While it has a question open nothing moves on.
+    pub(in crate::demo) audience: Audience,
 }
 
 impl Place {

@@ -9,6 +9,7 @@ use tokio_postgres::{Client, Error};
 
 use super::game::Place;
 use crate::clock;
+use crate::demo::Audience;
 use crate::demo::random::Random;
 use crate::demo::tasks::{Crew, Part, TasksError};
 use pg_connect::connect::connect;
@@ -63,6 +64,7 @@ struct Shared {
     info: ConnInfo,
     seed: u64,
     rules: Rules,
+    audience: Audience,
     crew: Mutex<Crew>,
     record: Mutex<Record>,
 }
@@ -92,7 +94,8 @@ impl WorkerPool {
         crew.fill()?;
         let info = place.info.clone().with_application_name(&format!("locktop demo {name}s"));
         let (crew, record) = (Mutex::new(crew), Mutex::default());
-        let shared = Arc::new(Shared { info, seed: place.seed ^ SALT, rules, crew, record });
+        let audience = place.audience.clone();
+        let shared = Arc::new(Shared { info, seed: place.seed ^ SALT, rules, audience, crew, record });
         let loops =
             vec![tokio::spawn(watch(Arc::clone(&shared))), tokio::spawn(inject_faults(Arc::clone(&shared)))];
         Ok(Self { shared, loops })
@@ -194,6 +197,7 @@ async fn inject_until_lost(
         let (gap, lot, which, after) =
             (least + random.below(more), random.below(3), random.next(), 100 + random.below(900));
         tokio::time::sleep(Duration::from_millis(gap)).await;
+        shared.audience.done().await;
         while pauses.try_join_next().is_some() {}
         let Some((process, thing)) = choose(shared, &client, which).await? else { continue };
         let stop = lot == 0 && shared.rules.lost.is_some() && pauses.is_empty();

@@ -86,6 +86,7 @@ impl Claim {
             orders: orders.clone(),
             seed: options.seed,
             counted: options.counted,
+            audience: options.audience.clone(),
         };
         let contests = options.contests.clone();
         let shared = Shared::new(ground, options, plan, orders);

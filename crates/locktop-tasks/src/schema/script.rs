@@ -66,7 +66,7 @@ static VERSIONS: [Version; 7] = [
         number: 6,
         files: &[file!("006_before"), file!("006_tasks"), file!("006_queue"), file!("006_after")],
     },
-    Version { number: LATEST, files: &[file!("007_workers"), file!("007_contention"), file!("007_purge")] },
+    Version { number: LATEST, files: &[file!("007_workers"), file!("007_purge")] },
 ];
 
 /// Ends each version.

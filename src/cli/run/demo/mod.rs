@@ -17,9 +17,6 @@ use crate::runtime::panics;
 const CONNECTIONS: usize = 300;
 const EACH: usize = 4;
 
-/// How long after one scenario the next one begins, where somebody looks on.
-const STAGGER: std::time::Duration = std::time::Duration::from_secs(25);
-
 /// What the screens look for, where it is not in the usual schema.
 const TABLES: [&str; 6] =
     ["scheduled_tasks", "task_execution_log", "task_queue", "distlock", "rate_limit", "id_generator"];
@@ -116,10 +113,8 @@ fn options(settings: &Settings, arguments: &DemoArgs) -> Result<DemoOptions, Fai
     // A demo may run for days: what it has updated is cleaned up.
     options.server = options.server.with("max_connections", connections).with("autovacuum", "on");
     let named = &arguments.scenario;
-    if named.is_empty() {
-        // One drama first.
-        options.stagger = STAGGER;
-    }
+    // To a stranger one after the other; who names some wants to see them.
+    options.in_turn = named.is_empty();
     let asked = |name: ScenarioName| named.contains(&name);
     options.scenarios = match (named.is_empty(), arguments.headless) {
         (true, false) => Scenario::DEMO.into(),

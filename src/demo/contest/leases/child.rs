@@ -76,8 +76,10 @@ impl Node {
     ) -> Result<(), LeaseError> {
         let steps = work.as_millis() / STEP.as_millis();
         let working = async {
-            for _ in 0..steps {
-                self.write(client, id, &lease).await?;
+            let mut step = 0;
+            // It is not given back under somebody's question.
+            while self.write(client, id, &lease).await? || step < steps {
+                step += 1;
                 tokio::time::sleep(STEP).await;
             }
             Ok::<(), LeaseError>(())
@@ -94,20 +96,25 @@ impl Node {
             return if held { Ok(()) } else { self.note(client, token, "release", true).await };
         }
         let refused = match self.write(client, id, &lease).await {
-            Ok(()) => false,
+            Ok(_) => false,
             Err(LeaseError::Fenced(_)) => true,
             Err(other) => return Err(other),
         };
         self.note(client, token, "write", refused).await
     }
 
-    /// A row that only the holder may write.
-    async fn write(&self, client: &mut Client, id: i32, lease: &Lease) -> Result<(), LeaseError> {
+    /// A row that only the holder may write; whether somebody who looks on has a question open.
+    async fn write(&self, client: &mut Client, id: i32, lease: &Lease) -> Result<bool, LeaseError> {
         let transaction = client.transaction().await.map_err(told)?;
         lease.fence(&transaction).await?;
-        let sql = format!("INSERT INTO {SCHEMA}.lease_writes (lease, token, worker) VALUES ($1, $2, $3)");
-        transaction.execute(&sql, &[&id, &lease.token(), &self.name]).await.map_err(told)?;
-        transaction.commit().await.map_err(told)
+        let sql = format!(
+            "INSERT INTO {SCHEMA}.lease_writes (lease, token, worker) VALUES ($1, $2, $3)
+             RETURNING (SELECT q.is_open FROM {SCHEMA}.lease_question q)"
+        );
+        let row = transaction.query_one(&sql, &[&id, &lease.token(), &self.name]).await.map_err(told)?;
+        let is_open = row.try_get(0).map_err(told)?;
+        transaction.commit().await.map_err(told)?;
+        Ok(is_open)
     }
 
     async fn note(&self, client: &Client, token: i64, tried: &str, refused: bool) -> Result<(), LeaseError> {

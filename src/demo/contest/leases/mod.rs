@@ -3,16 +3,22 @@
 
 pub(in crate::demo) mod child;
 
+use std::time::Duration;
+
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Error};
 
 use super::Contest;
 use super::game::{Game, Place};
 use super::tally::{Found, Tally};
 use super::worker_pool::{Rules, WorkerPool};
+use crate::demo::Audience;
 use crate::demo::scenario::SCHEMA;
 use crate::demo::tasks::{Part, TasksError};
+use pg_connect::connect::connect;
+use pg_connect::conninfo::ConnInfo;
 
 pub(super) const KEYS: [&str; 18] = [
     "workers",
@@ -40,12 +46,17 @@ const LEASES: i32 = 4;
 /// A term in milliseconds: short where many are to end, and longer where somebody looks on, who may want to end one by hand.
 const TERM: u64 = 1_000;
 const SHOWN_TERM: u64 = 15_000;
+/// How often it is looked whether somebody has a question open.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A row a term. `ends` is when it ended or will, unless it is renewed.
 fn tables(place: &Place) -> String {
     let leases = format!("{}.distlock", place.schema.quoted());
     format!(
-        "DROP TABLE IF EXISTS {SCHEMA}.lease_terms, {SCHEMA}.lease_writes, {SCHEMA}.lease_losses;
+        "DROP TABLE IF EXISTS {SCHEMA}.lease_terms, {SCHEMA}.lease_writes, {SCHEMA}.lease_losses, {SCHEMA}.lease_question;
+         -- While somebody who looks on has a question open, holders work on.
+         CREATE TABLE {SCHEMA}.lease_question (is_open boolean NOT NULL);
+         INSERT INTO {SCHEMA}.lease_question VALUES (false);
          CREATE TABLE {SCHEMA}.lease_terms (
              token bigint PRIMARY KEY, lease integer NOT NULL, owner text NOT NULL, acquired_at timestamptz NOT NULL,
              ends timestamptz NOT NULL, released_at timestamptz, renewed integer NOT NULL DEFAULT 0);
@@ -72,6 +83,7 @@ fn tables(place: &Place) -> String {
 #[derive(Debug)]
 pub(super) struct Leases {
     pool: WorkerPool,
+    question: Option<JoinHandle<()>>,
 }
 
 impl Leases {
@@ -92,7 +104,9 @@ impl Leases {
         };
         let term = if place.counted { TERM } else { SHOWN_TERM };
         let part = Part::Leases { leases: LEASES, term, seed: place.seed };
-        Ok(Self { pool: WorkerPool::begin(place, "node", part, WORKERS, rules)? })
+        let pool = WorkerPool::begin(place, "node", part, WORKERS, rules)?;
+        let tell = || tokio::spawn(tell(place.info.clone(), place.audience.clone()));
+        Ok(Self { pool, question: (!place.counted).then(tell) })
     }
 
     async fn found(&self, client: &Client) -> Result<Found, Error> {
@@ -153,6 +167,32 @@ impl Leases {
             .must_not(silent, "who woke too late was not refused once")
             .some("acquired", "no lease was had", complaint.as_deref())
             .must_not(lost_workers > 0, complaint.unwrap_or_default()))
+    }
+}
+
+/// Tells the holders, who are processes of their own, as long as somebody has a question open.
+async fn tell(info: ConnInfo, audience: Audience) {
+    let mut told = false;
+    loop {
+        // An error is a lost server, which the holders have lost, too.
+        if let Ok(connection) = connect(&info).await {
+            let sql = format!("UPDATE {SCHEMA}.lease_question SET is_open = $1");
+            loop {
+                let asks = audience.is_asking();
+                if asks != told && connection.client.execute(&sql, &[&asks]).await.is_err() {
+                    break;
+                }
+                told = asks;
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+impl Drop for Leases {
+    fn drop(&mut self) {
+        self.question.iter().for_each(JoinHandle::abort);
     }
 }
 
