@@ -6,7 +6,7 @@ use std::time::Duration;
 use locktop::clock;
 
 /// Longest wait for a program to end.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The program with nothing of this process's environment that could change what it does.
 pub(crate) fn locktop(arguments: &[&str]) -> Command {

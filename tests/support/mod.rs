@@ -17,7 +17,7 @@ mod servers;
 pub(crate) use servers::Servers;
 
 /// Longest wait for anything.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The servers of a program that has only one suite.
 static SERVERS: Servers = Servers::new();

@@ -64,8 +64,10 @@ async fn same(ground: &Ground, more: &[&str], exact: &[&str]) -> Value {
         }
         let may_be_more = more.contains(&name);
         let (plain, trusted) = (lines(&plain), lines(&trusted));
-        let more: Vec<_> = plain.iter().filter(|line| !trusted.contains(line)).collect();
-        let less: Vec<_> = trusted.iter().filter(|line| !plain.contains(line)).collect();
+        let of = |lines: &[String]| lines.iter().cloned().collect::<std::collections::HashSet<_>>();
+        let (of_plain, of_trusted) = (of(&plain), of(&trusted));
+        let more: Vec<_> = plain.iter().filter(|line| !of_trusted.contains(*line)).collect();
+        let less: Vec<_> = trusted.iter().filter(|line| !of_plain.contains(*line)).collect();
         let is_more = more.is_empty() || may_be_more;
         assert!(
             is_more && less.is_empty() && plain.len() >= trusted.len(),
