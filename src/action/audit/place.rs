@@ -21,6 +21,7 @@ mod tests {
     fn a_relative_directory_is_none() {
         let place = |value: &str| directory(&|name| (name == "XDG_STATE_HOME").then(|| value.to_owned()));
         assert_eq!(place("/var/state"), Some("/var/state/locktop".into()));
-        assert!(place("state").is_none_or(|path| path.ends_with(".local/state/locktop")));
+        // Where it is then is said by the environment of whoever runs this.
+        assert!(place("state").is_none_or(|path| path.is_absolute()));
     }
 }

@@ -218,7 +218,7 @@ fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Re
     let mut facts = vec![format!("owner {}", lease.owner.as_deref().unwrap_or("unknown"))];
     facts.extend(lease.acquired_at.map(|at| format!("taken {} ago", index.age_text(at))));
     facts.push(match row.left {
-        Some(left) => format!("ends by itself in {}", text::duration(left)),
+        Some(left) => format!("ends by itself in {}, unless it is renewed", text::duration(left)),
         None => "never ends by itself".to_owned(),
     });
     facts.push(format!("ended: {}", action.then));

@@ -95,11 +95,14 @@ fn planned(index: &PlanIndex<'_>, row: &LeaseRow) -> Result<PlannedTarget, Refus
     if let Some(owner) = row.owner.as_deref() {
         facts.insert(0, harmless(&format!("owner {owner}")));
     }
-    if let Some(left) = row.left {
-        facts.push(format!("ends by itself in {}", text::duration(left.max(0.0))));
-    } else {
-        facts.push("never ends by itself".to_owned());
-    }
+    facts.push(match (row.term, row.left) {
+        // True for as long as the question is open, also while the owner renews it.
+        (Some(term), Some(_)) => format!("ends by itself {} after its last renewal", text::duration(term)),
+        (None, Some(left)) => {
+            format!("ends by itself in {}, unless it is renewed", text::duration(left.max(0.0)))
+        }
+        (_, None) => "never ends by itself".to_owned(),
+    });
     if let Some((votes, servers)) = row.quorum {
         facts.push(format!("on {votes} of {servers} servers"));
     }

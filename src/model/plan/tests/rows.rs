@@ -54,7 +54,11 @@ fn a_lease_is_compared_with_its_whole_row() {
     assert_eq!(kinds, [CautionKind::Futile, CautionKind::Owner], "as published, it is anybody's who renews");
     assert_eq!(
         plan.rows[0].facts,
-        ["owner node2", "whether its owner is alive is not known", "ends by itself in 12s"]
+        [
+            "owner node2",
+            "whether its owner is alive is not known",
+            "ends by itself 20s after its last renewal"
+        ]
     );
     for (name, reason) in [
         ("7", "has expired: whoever asks next gets it, and there is nothing to end"),
