@@ -163,3 +163,17 @@ fn what_an_idle_session_holds_it_held_when_it_became_idle() {
         "it may have taken it while the scan went on"
     );
 }
+
+#[test]
+fn a_look_in_which_nobody_takes_or_gives_back_shares_the_table() {
+    let mut watch = HeldWatch::default();
+    let _ = watch.look(&snapshot(10, &[lock(1, 7, true)], &[backend(1, Some(5), 5)]));
+    let first = watch.clone();
+    let _ = watch.look(&snapshot(11, &[lock(1, 7, true), lock(2, 7, false)], &[backend(1, Some(5), 10)]));
+    assert!(!watch.is_same(&first), "the holder does something else");
+    let second = watch.clone();
+    let _ = watch.look(&snapshot(12, &[lock(1, 7, true)], &[backend(1, Some(5), 10)]));
+    assert!(watch.is_same(&second));
+    let _ = watch.look(&snapshot(13, &[lock(1, 7, true), lock(1, 8, true)], &[backend(1, Some(5), 10)]));
+    assert!(!watch.is_same(&second));
+}

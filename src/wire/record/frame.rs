@@ -252,7 +252,9 @@ impl Encoder {
             made.push((Kind::Adapters, kept.encode_to_vec()));
         }
         made.push((Kind::JobMarks, adapters::of_marks(&past.adapters, strings).encode_to_vec()));
-        made.push((Kind::Held, memory::of_held(&past.held, strings).encode_to_vec()));
+        if last.is_none_or(|last| !last.past.held.is_same(&past.held)) {
+            made.push((Kind::Held, memory::of_held(&past.held, strings).encode_to_vec()));
+        }
         let marks = memory::of_marks(&past.watch, &past.deadlocks, &past.new_roots, strings);
         made.push((Kind::Marks, marks.encode_to_vec()));
         made.push((Kind::Waits, memory::of_waits(&past.waits, strings).encode_to_vec()));
