@@ -241,6 +241,7 @@ pub fn view(snapshot: Snapshot, id: u64) -> View {
         lock_waits,
         blame: Arc::default(),
         lock_names: Arc::default(),
+        expected: Arc::default(),
     }
 }
 
@@ -271,6 +272,7 @@ fn findings(
         new_roots: &finding::NewRoots::default(),
         lock_names: &LockNames::default(),
         thresholds: &Thresholds::default(),
+        expected: &[],
     })
 }
 

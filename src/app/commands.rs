@@ -3,7 +3,7 @@
 //! What is sent to the server, and compared there, is in `src/action`, by the [`Verb`] that a command chooses.
 
 use super::context::Context;
-use super::dialog::{Kind, Search};
+use super::dialog::{Kind, Known, Search, known};
 use super::page;
 use super::panes::{Owner, Pane, RowId};
 use crate::model::adapter::{ActionKind, Adapter, TermState};
@@ -30,6 +30,8 @@ pub struct Command {
     pub help: &'static str,
     /// `ends a session`: what the key is for, where it does nothing to a row.
     pub purpose: &'static str,
+    /// Nothing is asked of the server: it is there in read-only mode, too.
+    pub is_local: bool,
     /// Whether it does something to a row as it is now: then the footer has it.
     pub applies: fn(&Context<'_>, RowId) -> bool,
     /// What it does to rows like these, and to which of them; none where it does nothing to any. The plan, with the targets and
@@ -72,6 +74,7 @@ commands! {
         short: "cancel query",
         help: "cancel the query of a session; its transaction and its locks stay",
         purpose: "cancels the query of a session",
+        is_local: false,
         applies: has_query,
         choose: |_, pane, rows| sessions(Verb::Cancel, pane, rows),
     },
@@ -82,6 +85,7 @@ commands! {
         short: "terminate",
         help: "terminate a session; of a chain: its root, or all behind it",
         purpose: "ends a session",
+        is_local: false,
         applies: has_session,
         choose: |_, pane, rows| sessions(Verb::Terminate, pane, rows),
     },
@@ -92,6 +96,7 @@ commands! {
         short: "recover",
         help: "recover tasks and jobs whose worker is gone; put a queue item back",
         purpose: "recovers a task or job, or puts a queue item back",
+        is_local: false,
         applies: is_left_behind,
         choose: |context, _, rows| recovery(context, rows),
     },
@@ -102,6 +107,7 @@ commands! {
         short: "unlock",
         help: "end a lease, whoever has it",
         purpose: "ends a lease",
+        is_local: false,
         applies: |context, row| match row {
             RowId::Lease(id) => context.lease(id).is_some_and(|row| row.state == LeaseState::Held),
             RowId::OtherLease(id) => can_unlock(context, id),
@@ -116,6 +122,7 @@ commands! {
         short: "enable/disable",
         help: "enable or disable a task",
         purpose: "enables or disables a task",
+        is_local: false,
         applies: has_schedule,
         choose: |context, _, rows| some(schedules(rows)).map(|tasks| (plan::toggle(context, &tasks), Kind::Tasks(tasks))),
     },
@@ -126,6 +133,7 @@ commands! {
         short: "make due",
         help: "make a task due now",
         purpose: "makes a task due",
+        is_local: false,
         applies: has_schedule,
         choose: |_, _, rows| some(schedules(rows)).map(|tasks| (Verb::MakeDue, Kind::Tasks(tasks))),
     },
@@ -136,11 +144,26 @@ commands! {
         short: "set aside",
         help: "set a queue item aside: nobody takes it any more",
         purpose: "sets a queue item aside",
+        is_local: false,
         applies: |context, row| {
             use ItemState::{Lost, MaybeLost, Pending, Resting};
             matches!(item_state(context, row), Some(Lost | MaybeLost | Pending | Resting))
         },
         choose: |_, _, rows| some(items(rows)).map(|items| (Verb::SetAside, Kind::Items(items))),
+    },
+    /// Expect a blocker that is known, or expect it no more.
+    Expect = Command {
+        name: "expect",
+        keys: &["I"],
+        short: "ignore",
+        help: "ignore a known blocker: what it causes is no warning from then on; again takes that back",
+        purpose: "ignores a known blocker",
+        is_local: true,
+        // The findings say so of every blocker: a row's keys are those that help against it.
+        applies: |context, row| known::finding(context.view, row).is_some_and(|finding| finding.expected.is_some()),
+        choose: |context, _, rows| {
+            Known::of(context.view, rows).map(|known| (known.verb(), Kind::Known(Box::new(known))))
+        },
     },
 }
 

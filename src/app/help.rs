@@ -117,7 +117,8 @@ fn keys(app: &App) -> Vec<Line> {
     let read_only = app.settings.read_only;
     let is_recording = app.replay.is_some();
     let does = |binding: &&Binding| {
-        !(read_only && binding.action.acts() || is_recording && binding.action == Action::Save)
+        let is_of_now = matches!(binding.action, Action::Save | Action::Command(_));
+        !(read_only && binding.action.acts() || is_recording && is_of_now)
     };
     for binding in BINDINGS.iter().filter(does) {
         let binding = if is_recording { binding.in_recording() } else { *binding };

@@ -124,7 +124,7 @@ impl Action {
     /// Whether it acts on the server.
     #[must_use]
     pub fn acts(self) -> bool {
-        matches!(self, Self::Command(_))
+        matches!(self, Self::Command(command) if !command.definition().is_local)
     }
 }
 
@@ -216,11 +216,21 @@ impl KeyMap {
 
     /// Without the keys that act.
     #[must_use]
-    pub fn read_only(mut self) -> Self {
-        let acting = self.by_key.iter().filter(|(_, action)| action.acts());
-        self.unbound = acting.map(|(key, action)| (*key, *action)).collect();
-        self.by_key.retain(|_, action| !action.acts());
-        self.keys.retain(|action, _| !action.acts());
+    pub fn read_only(self) -> Self {
+        self.without(Action::acts)
+    }
+
+    /// Without the keys that do something about what is now, which a recording has not.
+    #[must_use]
+    pub fn in_recording(self) -> Self {
+        self.without(|action| matches!(action, Action::Command(_)))
+    }
+
+    fn without(mut self, is_out: impl Fn(Action) -> bool) -> Self {
+        let out = self.by_key.iter().filter(|(_, action)| is_out(**action));
+        self.unbound.extend(out.map(|(key, action)| (*key, *action)));
+        self.by_key.retain(|_, action| !is_out(*action));
+        self.keys.retain(|action, _| !is_out(*action));
         self
     }
 
@@ -289,8 +299,12 @@ mod tests {
         for key in ["x", "C", "K", "R", "U", "E", "T", "X"] {
             assert_eq!(map.action(Key::parse(key).unwrap()), None, "{key}");
         }
-        assert!(CommandId::ALL.iter().all(|command| map.key(Action::Command(*command)).is_none()));
+        let key = |command: &CommandId| map.key(Action::Command(*command));
+        assert!(CommandId::ALL.iter().all(|command| key(command).is_none() != command.definition().is_local));
         assert_eq!(map.action(Key::char('q')), Some(Action::Quit));
+        let map = map.in_recording();
+        assert!(CommandId::ALL.iter().all(|command| map.key(Action::Command(*command)).is_none()));
+        assert_eq!(map.unbound(Key::char('C')), Some(Action::Command(CommandId::Cancel)));
     }
 
     #[test]

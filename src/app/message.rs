@@ -9,6 +9,7 @@ use super::panes::Pane;
 use crate::keys::Key;
 use crate::model::adapter::Parts;
 use crate::model::alert::Ways;
+use crate::model::expected::ExpectedBlocker;
 use crate::model::plan::{ActionCommand, RecoveryPlan, Report, Request};
 use crate::model::timeline::{PastView, Step};
 use crate::model::view::{TargetId, View};
@@ -36,7 +37,7 @@ pub enum Message {
     Reported(Arc<Report>),
     /// Where a step in time led; none where that is now. Or in a line why it led nowhere.
     Past(Result<Option<Arc<PastView>>, String>),
-    /// How many looks were written and where to, or why not.
+    /// What was written and where to, or why not.
     Saved(String),
     /// A frame is on the screen, and whoever sits there had a moment to see it: the revision of the dialog in it.
     Drawn(Option<u64>),
@@ -85,6 +86,13 @@ pub enum Effect {
     Save(PathBuf),
     /// Take these words among the events.
     Note(String),
+    /// From now on these blockers are expected, and no others.
+    Expect {
+        /// All of them.
+        expected: Arc<[ExpectedBlocker]>,
+        /// Those that are added to the config file, too; what came of that comes as [`Message::Saved`].
+        written: Vec<ExpectedBlocker>,
+    },
     /// Put this text on the terminal's clipboard.
     Copy(String),
     /// Tell whoever does not look, in these ways but for the title.

@@ -28,6 +28,7 @@ mod update;
 #[cfg(test)]
 mod tests;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use context::Context;
@@ -45,6 +46,7 @@ pub use update::Replay;
 use crate::model::adapter::Parts;
 use crate::model::alert::{Alerts, Ways};
 use crate::model::blame::{Group, Span};
+use crate::model::expected::ExpectedBlocker;
 use crate::model::timeline::PastView;
 use crate::model::view::{Link, Slowed, View};
 
@@ -81,6 +83,10 @@ pub struct Settings {
     pub history: bool,
     /// What is done when something becomes critical.
     pub notify: Ways,
+    /// Blockers that the config expects.
+    pub expected: Arc<[ExpectedBlocker]>,
+    /// The config file, where there is one: entries can be added to it.
+    pub config_file: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -93,6 +99,8 @@ impl Default for Settings {
             read_only: false,
             history: false,
             notify: Ways::default(),
+            expected: Arc::default(),
+            config_file: None,
         }
     }
 }
@@ -170,6 +178,8 @@ pub struct App {
     pub flights: Vec<Flight>,
     /// Where a jump began: Escape leads back.
     pub jumped_from: Option<Origin>,
+    /// Blockers that are expected, in this run.
+    pub expected: Arc<[ExpectedBlocker]>,
     /// The row that is followed across screens.
     pub follow: Option<RowId>,
     /// What has become critical, for whoever does not look.
@@ -211,6 +221,7 @@ impl App {
             settings.keymap = settings.keymap.read_only();
         }
         Self {
+            expected: Arc::clone(&settings.expected),
             settings,
             view: None,
             latest: None,

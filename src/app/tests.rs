@@ -4,6 +4,7 @@ mod alerts;
 mod dialogs;
 mod filters;
 mod identity;
+mod known;
 mod layout;
 mod past;
 mod pool;

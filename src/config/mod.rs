@@ -3,6 +3,7 @@
 //! Every mistake in it is found at once and told with its line and column, before the screen is touched.
 
 pub mod adapter;
+pub mod append;
 pub mod duration;
 mod error;
 mod expected;

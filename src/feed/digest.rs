@@ -13,6 +13,7 @@ use crate::clock;
 use crate::model::adapter;
 use crate::model::blame::{self, Blame, Counter};
 use crate::model::event::{Draft, Events, Kind, Told};
+use crate::model::expected::ExpectedBlocker;
 use crate::model::finding::{self, Scene, Severity, Subject, lock_name_query};
 use crate::model::held;
 use crate::model::lease;
@@ -75,6 +76,7 @@ impl Digest {
             lock_waits: Arc::default(),
             blame: Arc::default(),
             lock_names: Arc::new(lock_names),
+            expected: thresholds.expected.as_slice().into(),
         };
         Self {
             thresholds,
@@ -91,7 +93,7 @@ impl Digest {
     /// The view of a look that was kept, as it was when it was live.
     #[must_use]
     pub fn view_of(kept: KeptLook, target: TargetId, thresholds: &Thresholds) -> Arc<View> {
-        let KeptLook { id, snapshot, past, rights, lock_names, notes, events, blame } = kept;
+        let KeptLook { id, snapshot, past, rights, lock_names, notes, events, blame, expected } = kept;
         let graph = past.graph_from.as_ref().map(|GraphFrom { backends, answers }| {
             Arc::new(WaitGraph::build(Input { locks: &snapshot.locks.rows, backends, answers }))
         });
@@ -109,6 +111,7 @@ impl Digest {
             rights,
             lock_names,
             blame: blame.unwrap_or_default(),
+            expected: expected.unwrap_or_else(|| Arc::clone(&digest.view.expected)),
             ..View::clone(&digest.view)
         };
         (digest.past, digest.view) = (past, Arc::new(before));
@@ -131,6 +134,13 @@ impl Digest {
     pub fn learned(&mut self, learned: Learned) {
         self.notes = learned.notes;
         self.view = Arc::new(View { lock_names: learned.names, ..View::clone(&self.view) });
+    }
+
+    /// Takes in which blockers are expected, for the snapshots to come.
+    pub fn expect(&mut self, expected: Arc<[ExpectedBlocker]>) {
+        if expected != self.view.expected {
+            self.view = Arc::new(View { expected, ..View::clone(&self.view) });
+        }
     }
 
     /// Takes in what the role may do, for the snapshots to come.
@@ -230,6 +240,7 @@ impl Digest {
             new_roots: &past.new_roots,
             lock_names: &before.lock_names,
             thresholds: &self.thresholds,
+            expected: &before.expected,
         });
         let after = Moment {
             snapshot: &snapshot,
@@ -263,6 +274,7 @@ impl Digest {
             blame,
             rights: before.rights.clone(),
             lock_names: Arc::clone(&before.lock_names),
+            expected: Arc::clone(&before.expected),
             snapshot: Some(Arc::new(snapshot)),
         });
         self.view()

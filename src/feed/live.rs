@@ -14,6 +14,7 @@ use super::record::redact::Redaction;
 use super::throttle::Throttle;
 use crate::clock;
 use crate::model::adapter::Parts;
+use crate::model::expected::ExpectedBlocker;
 use crate::model::lock_name::LockNames;
 use crate::model::past::Past;
 use crate::model::snapshot::Snapshot;
@@ -52,6 +53,8 @@ pub struct PollControl {
     pub interval: watch::Receiver<Duration>,
     /// What somebody looks at of the job systems of others.
     pub shown: watch::Receiver<Parts>,
+    /// Which blockers are expected; none where that stays as the settings say.
+    pub expected: Option<watch::Receiver<Arc<[ExpectedBlocker]>>>,
     /// Poll now.
     pub refresh: Arc<Notify>,
 }
@@ -62,7 +65,15 @@ impl PollControl {
     pub fn every(interval: Duration) -> (watch::Sender<Duration>, Self) {
         let (sender, interval) = watch::channel(interval);
         let (_, shown) = watch::channel(Parts::ALL);
-        (sender, Self { interval, shown, refresh: Arc::default() })
+        (sender, Self { interval, shown, expected: None, refresh: Arc::default() })
+    }
+
+    /// Where to say which blockers are expected from now on; at first these.
+    #[must_use]
+    pub fn expecting(&mut self, expected: Arc<[ExpectedBlocker]>) -> watch::Sender<Arc<[ExpectedBlocker]>> {
+        let (sender, expected) = watch::channel(expected);
+        self.expected = Some(expected);
+        sender
     }
 
     /// Where to say what somebody looks at; at first nothing of those. Without this it is everything.
@@ -191,6 +202,9 @@ impl Live {
                     let rights = self.session.rights().filter(|_| !self.hides_names());
                     self.digest.rights_told(rights);
                     self.take_cost(*control.interval.borrow());
+                    if let Some(expected) = &control.expected {
+                        self.digest.expect(Arc::clone(&expected.borrow()));
+                    }
                     if views.send(self.digest.snapshot_taken(snapshot)).is_err() {
                         return;
                     }

@@ -1,6 +1,12 @@
 //! Blockers that are meant to block: a migration at night, a backup.
 
+use std::fmt::Write;
+use std::time::Duration;
+
 use super::Text;
+use super::backend::Backend;
+use super::lock::Prepared;
+use crate::text;
 
 /// An entry of the config's `[[expected]]`: a blocker that meets all its conditions is no trouble. One without any
 /// condition meets nobody.
@@ -14,12 +20,16 @@ pub struct ExpectedBlocker {
     pub database: Option<Text>,
     /// The only lock for which others wait behind it: the name of an advisory lock, or a relation.
     pub lock: Option<Text>,
+    /// A part of the statement that it runs, or ran last; ASCII letters of either case are the same.
+    pub statement: Option<Text>,
+    /// No longer than this has anybody waited behind it; no condition by itself.
+    pub longest_wait: Option<Duration>,
     /// Why it may block.
     pub reason: Option<Text>,
 }
 
 /// Who blocks, as far as that is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Blocker<'a> {
     /// Its `application_name`; none for a prepared transaction.
     pub application: Option<&'a str>,
@@ -27,6 +37,30 @@ pub struct Blocker<'a> {
     pub user: Option<&'a str>,
     /// Its database.
     pub database: Option<&'a str>,
+    /// What it runs, or ran last; none for a prepared transaction, and where the role may not see it.
+    pub statement: Option<&'a str>,
+    /// Seconds for which somebody has waited behind it.
+    pub waited: f64,
+}
+
+impl<'a> Blocker<'a> {
+    /// A session.
+    #[must_use]
+    pub fn of(backend: &'a Backend) -> Self {
+        Self {
+            application: backend.application.as_deref(),
+            user: backend.user.as_deref(),
+            database: backend.database.as_deref(),
+            statement: backend.query.as_deref(),
+            waited: 0.0,
+        }
+    }
+
+    /// A prepared transaction: no application has it any more, and it runs nothing.
+    #[must_use]
+    pub fn of_prepared(row: &'a Prepared) -> Self {
+        Self { user: row.owner.as_deref(), database: row.database.as_deref(), ..Self::default() }
+    }
 }
 
 impl ExpectedBlocker {
@@ -38,14 +72,110 @@ impl ExpectedBlocker {
             (&self.user, blocker.user),
             (&self.database, blocker.database),
         ];
-        let any = self.lock.is_some() || conditions.iter().any(|(wanted, _)| wanted.is_some());
-        any && conditions.iter().all(|(wanted, found)| wanted.is_none() || wanted.as_deref() == *found)
+        let runs = |part: &str| blocker.statement.is_some_and(|statement| contains(statement, part));
+        self.has_condition()
+            && conditions.iter().all(|(wanted, found)| wanted.is_none() || wanted.as_deref() == *found)
+            && self.longest_wait.is_none_or(|longest| blocker.waited <= longest.as_secs_f64())
+            && self.statement.as_deref().is_none_or(runs)
             && self.lock.as_deref().is_none_or(holds)
+    }
+
+    /// Whether it does not expect just everybody.
+    #[must_use]
+    pub fn has_condition(&self) -> bool {
+        [&self.application, &self.user, &self.database, &self.lock, &self.statement]
+            .into_iter()
+            .any(Option::is_some)
+    }
+
+    /// The entry as it stands in the config, a line for each of its keys.
+    #[must_use]
+    pub fn toml(&self) -> String {
+        let longest = self.longest_wait.map(|longest| Text::from(format!("{}s", longest.as_secs_f64())));
+        let keys = [
+            ("application", &self.application),
+            ("user", &self.user),
+            ("database", &self.database),
+            ("lock", &self.lock),
+            ("statement", &self.statement),
+            ("longest_wait", &longest),
+            ("reason", &self.reason),
+        ];
+        let mut table = "[[expected]]\n".to_owned();
+        for (key, value) in keys.into_iter().filter_map(|(key, value)| Some((key, value.as_deref()?))) {
+            // A text takes what is written to it.
+            let _ = writeln!(table, "{key} = {}", quoted(value));
+        }
+        table
     }
 
     /// `, expected: nightly migration`: the end of a finding's summary.
     #[must_use]
     pub fn words(&self) -> String {
         self.reason.as_ref().map_or_else(|| ", expected".to_owned(), |reason| format!(", expected: {reason}"))
+    }
+}
+
+/// Whether a statement has that in it, whatever the case of its ASCII letters.
+fn contains(statement: &str, part: &str) -> bool {
+    let part = part.as_bytes();
+    !part.is_empty()
+        && statement.as_bytes().windows(part.len()).any(|window| window.eq_ignore_ascii_case(part))
+}
+
+/// A string of TOML. Whatever would steer a terminal, or look like something else there, is a number.
+fn quoted(value: &str) -> String {
+    let mut text = String::with_capacity(value.len() + 2);
+    text.push('"');
+    for character in value.chars() {
+        let is_plain = || text::one_line(character.encode_utf8(&mut [0; 4])) == character.to_string();
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            ' ' => text.push(' '),
+            _ if is_plain() => text.push(character),
+            _ => {
+                let _ = write!(text, "\\U{:08X}", u32::from(character));
+            }
+        }
+    }
+    text.push('"');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_written_as_it_is_read() {
+        let entry = ExpectedBlocker {
+            application: Some("a \"b\" \\ c".into()),
+            user: Some("é\u{1b}]0;x\u{202e}\n".into()),
+            longest_wait: Some(Duration::from_millis(1500)),
+            ..Default::default()
+        };
+        let text = entry.toml();
+        assert_eq!(
+            text,
+            "[[expected]]\napplication = \"a \\\"b\\\" \\\\ c\"\n\
+             user = \"é\\U0000001B]0;x\\U0000202E\\U0000000A\"\nlongest_wait = \"1.5s\"\n"
+        );
+    }
+
+    #[test]
+    fn a_part_of_a_statement_and_the_longest_wait_are_conditions() {
+        let entry = ExpectedBlocker {
+            statement: Some("locktop:EXPECTED".into()),
+            longest_wait: Some(Duration::from_secs(60)),
+            ..Default::default()
+        };
+        let met =
+            |statement, waited| entry.is_met(Blocker { statement, waited, ..Blocker::default() }, |_| true);
+        assert!(met(Some("/* locktop:expected */ ALTER TABLE t"), 60.0));
+        assert!(!met(Some("/* locktop:expected */ ALTER TABLE t"), 60.1), "it has taken too long");
+        assert!(!met(Some("ALTER TABLE t"), 0.0));
+        assert!(!met(None, 0.0), "what cannot be seen");
+        let only = ExpectedBlocker { statement: None, ..entry };
+        assert!(!only.is_met(Blocker::default(), |_| true), "a time alone is no condition");
     }
 }

@@ -8,6 +8,7 @@ use super::adapter;
 use super::backend::Backend;
 use super::blame::Blame;
 use super::event::Events;
+use super::expected::ExpectedBlocker;
 use super::finding::{Deadlocks, NewRoots};
 use super::held_watch::HeldWatch;
 use super::lock_name::LockNames;
@@ -78,4 +79,6 @@ pub struct KeptLook {
     pub events: Arc<Events>,
     /// Who had cost how much waiting up to then, this look among it; none where that was not kept.
     pub blame: Option<Arc<Blame>>,
+    /// Which blockers were expected then; none where that was not kept, and the recording says it once for all of its looks.
+    pub expected: Option<Arc<[ExpectedBlocker]>>,
 }

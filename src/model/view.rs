@@ -100,4 +100,6 @@ pub struct View {
     pub blame: Arc<super::blame::Blame>,
     /// Names for advisory keys: the config's, learned ones and those of well-known software.
     pub lock_names: Arc<super::lock_name::LockNames>,
+    /// Which blockers are expected: by these the findings were judged.
+    pub expected: Arc<[super::expected::ExpectedBlocker]>,
 }

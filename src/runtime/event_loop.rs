@@ -21,6 +21,7 @@ use crate::app::message::{Effect, Message};
 use crate::clock;
 use crate::feed::history::{self, History, Reply};
 use crate::model::adapter::Parts;
+use crate::model::expected::ExpectedBlocker;
 use crate::model::view::{Link, View};
 use crate::ui::theme::Theme;
 use crate::ui::viewport::Viewport;
@@ -48,12 +49,33 @@ pub struct Source {
     pub history: Option<History>,
     /// What a file says of itself into which looks are written.
     pub about: About,
+    /// Which blockers are expected.
+    pub expecting: Expecting,
     /// Takes a note of the operator's among the events.
     pub note: Box<dyn Fn(String) + Send>,
     /// Is told whether a question is open, or what was confirmed is not done yet.
     pub asking: Box<dyn Fn(bool) + Send>,
     /// Is told how the screens are left, where somebody quits.
     pub leaving: Box<dyn Fn(Layout) + Send>,
+}
+
+/// All blockers that are expected from now on, and those of them that are added to the config file, too.
+type SayExpected = Box<dyn Fn(Arc<[ExpectedBlocker]>, Vec<ExpectedBlocker>) + Send>;
+
+/// Which blockers are expected.
+pub struct Expecting {
+    /// Where that is said.
+    pub say: SayExpected,
+    /// What came of adding to the config file.
+    pub written: mpsc::UnboundedReceiver<String>,
+}
+
+impl Expecting {
+    /// Where nobody ever says so.
+    #[must_use]
+    pub fn nobody() -> Self {
+        Self { say: Box::new(|_, _| {}), written: mpsc::unbounded_channel().1 }
+    }
 }
 
 /// How the screens ended.
@@ -210,6 +232,9 @@ impl Loop {
                     };
                     self.message(message)?;
                 }
+                Some(said) = self.source.expecting.written.recv() => {
+                    self.message(Message::Saved(said))?;
+                }
                 _ = ticks.tick() => {
                     let silence = (clock::monotonic() - self.heard).as_secs_f64();
                     self.message(Message::Tick(silence))?;
@@ -259,6 +284,7 @@ impl Loop {
                     }
                 }
                 Effect::Note(text) => (self.source.note)(text),
+                Effect::Expect { expected, written } => (self.source.expecting.say)(expected, written),
                 Effect::Copy(text) => {
                     execute!(Output, clipboard::CopyToClipboard::to_clipboard_from(text))?;
                 }

@@ -128,6 +128,7 @@ pub(super) fn view() -> View {
         lock_waits: Arc::default(),
         blame: Arc::default(),
         lock_names: Arc::default(),
+        expected: Arc::default(),
     }
 }
 
@@ -180,7 +181,7 @@ fn finding() -> Finding {
         blocked: 1,
         since: None,
         help: None,
-        expected: false,
+        expected: None,
         about: "".into(),
         details: Vec::new(),
     }

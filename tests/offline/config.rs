@@ -66,8 +66,11 @@ invalid! {
     lock_name_twice: "config.toml:5:1: key 1 has a name already";
     lock_names_single: "config.toml:1:1: lock_names is a table: expected a list of tables, [[lock_names]]";
     expected_unknown_key: "config.toml:2:1: unknown key \"aplication\" in [[expected]]: did you mean \"application\"?";
-    expected_without_condition: "config.toml:1:1: [[expected]] matches every blocker: name at least one of application, user, database or lock";
+    expected_without_condition: "config.toml:1:1: [[expected]] matches every blocker: name at least one of application, user, database, lock or statement";
     expected_no_string: "config.toml:2:8: user is the number 5: expected the name of a role in quotes";
+    expected_statement_empty: "config.toml:2:13: statement is \"\": expected a part of a statement in quotes";
+    expected_no_duration: "config.toml:3:16: longest_wait is \"ages\": expected a duration such as \"30m\" or \"2h\"";
+    expected_only_a_time: "config.toml:1:1: [[expected]] matches every blocker: name at least one of application, user, database, lock or statement";
     expected_single: "config.toml:1:1: expected is a table: expected a list of tables, [[expected]]";
     query_empty: "config.toml:2:7: sql is \"\": expected a query in quotes: \"select key, name from …\"";
     unknown_table: "config.toml:2:1: unknown key \"task_queues\" in [tables]: did you mean \"task_queue\"?";
@@ -199,7 +202,7 @@ fn everything() {
     assert_eq!(config.theme.base, "light");
     assert_eq!(config.theme.colours[0].colour, "#ff5f5f");
     let later = config.mistake(config.keys[1].keys[1].1, "ctrl-c is bound twice").to_string();
-    assert!(later.ends_with(":62:14: ctrl-c is bound twice"), "{later}");
+    assert!(later.ends_with(":64:14: ctrl-c is bound twice"), "{later}");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Which of the keys that act work here, and what they do here: for the footer.
 
+use super::known;
 use crate::app::App;
 use crate::app::commands::CommandId;
 use crate::app::context::Context;
@@ -12,13 +13,15 @@ use crate::model::wait_graph::Party;
 /// The keys that act on the selected row, or on what the open page is about, and what each does there.
 #[must_use]
 pub fn here(app: &App) -> Vec<(Action, &'static str)> {
-    let Some(context) = app.context().filter(|_| !app.settings.read_only) else { return Vec::new() };
+    let Some(context) = app.context().filter(|_| app.replay.is_none()) else { return Vec::new() };
+    let read_only = app.settings.read_only;
     let row = match app.pages.last() {
         Some(Page::Detail { subject, .. }) => Some(*subject),
         Some(Page::Findings { chosen, .. }) => {
             let findings = context.view.findings.as_slice();
             let finding = page::position(findings, chosen.as_ref()).and_then(|at| findings.get(at));
-            return finding.and_then(help).into_iter().collect();
+            let helps = finding.filter(|_| !read_only).and_then(help);
+            return helps.into_iter().chain(finding.and_then(expects)).collect();
         }
         Some(_) => None,
         None => app.pane(app.focus).selected.or_else(|| app.pane(app.focus).marks.iter().next().copied()),
@@ -28,13 +31,19 @@ pub fn here(app: &App) -> Vec<(Action, &'static str)> {
         PlanContext { view: context.view, rights: context.view.rights.as_deref(), own_pids: &app.own_pids };
     let named = |command: CommandId| {
         let what = command.definition();
-        if !(what.applies)(&context, row) {
+        if (read_only && !what.is_local) || !(what.applies)(&context, row) {
             return None;
         }
         let (verb, _) = (what.choose)(&look, app.focus, &[row])?;
         (!is_standby(&context) || !writes(verb)).then_some((Action::Command(command), verb.does()))
     };
     CommandId::ALL.into_iter().filter_map(named).collect()
+}
+
+/// The key that ignores the blocker of a finding, or takes that back.
+fn expects(finding: &Finding) -> Option<(Action, &'static str)> {
+    let verb = if finding.expected.is_some() { Verb::ExpectNoMore } else { Verb::Expect };
+    known::is_blocker(finding).then_some((Action::Command(CommandId::Expect), verb.does()))
 }
 
 /// The key that helps against a finding, and what it does.
@@ -72,5 +81,5 @@ fn is_standby(context: &Context<'_>) -> bool {
 
 /// Whether a verb changes a table, which nobody may on a standby. A lease may be in Redis.
 fn writes(verb: Verb) -> bool {
-    !matches!(verb, Verb::Cancel | Verb::Terminate | Verb::Unlock)
+    !matches!(verb, Verb::Cancel | Verb::Terminate | Verb::Unlock | Verb::Expect | Verb::ExpectNoMore)
 }

@@ -23,7 +23,10 @@ impl Dialog {
         let verb = verb.get(..1).unwrap_or_default().to_uppercase() + verb.get(1..).unwrap_or_default();
         let of = if self.order.verb == Verb::Cancel { " of" } else { "" };
         match self.plan.rows.as_slice() {
-            [] => verb,
+            [] => match &self.order.kind {
+                Kind::Known(known) => format!("{verb} {}", known.name()),
+                _ => verb,
+            },
             [only] => format!("{verb}{of} {}", only.target.name),
             several => {
                 let count = crate::text::count(several.len() as u64);
@@ -42,6 +45,9 @@ impl Dialog {
 
     fn said(&self) -> Vec<Line> {
         let mut lines = Vec::new();
+        if let Kind::Known(known) = &self.order.kind {
+            lines.extend(known.lines());
+        }
         if let Kind::Executions(search) = &self.order.kind
             && let Some((word, is_bad)) = search.word()
         {
@@ -62,7 +68,7 @@ impl Dialog {
     }
 }
 
-fn field(label: &str, text: impl Into<String>, tone: Tone) -> Line {
+pub(super) fn field(label: &str, text: impl Into<String>, tone: Tone) -> Line {
     Line::new().with(format!("{label:<7} "), Tone::Dim).with(text, tone)
 }
 

@@ -6,6 +6,7 @@
 
 mod choice;
 mod here;
+pub(in crate::app) mod known;
 mod lines;
 mod order;
 mod report;
@@ -19,6 +20,7 @@ use crate::model::view::View;
 
 pub use choice::Choice;
 pub use here::{help, here, is_permitted};
+pub use known::Known;
 pub use lines::width;
 pub use order::{Kind, Order};
 pub use report::Flight;
@@ -121,8 +123,8 @@ impl Dialog {
     #[must_use]
     pub fn why_over(&self) -> Option<String> {
         match &self.order.kind {
-            // There is more to choose from.
-            Kind::Executions(_) => None,
+            // There is more to choose from; what is known of a blocker stays true when it is gone.
+            Kind::Executions(_) | Kind::Known(_) => None,
             _ => self.plan.why_over(),
         }
     }
@@ -138,6 +140,7 @@ impl Dialog {
                 self.plan.offers.iter().map(choice).collect()
             }
             Kind::Executions(search) => search.choices(),
+            Kind::Known(known) => known.choices(),
             Kind::Published(_)
             | Kind::Leases(_)
             | Kind::Tasks(_)
@@ -222,6 +225,11 @@ impl Dialog {
             },
             Kind::Executions(search) => {
                 if !search.choose(letter) {
+                    return Step::Nothing;
+                }
+            }
+            Kind::Known(known) => {
+                if !known.choose(letter) {
                     return Step::Nothing;
                 }
             }

@@ -1,11 +1,12 @@
 //! What is asked for: a key that acts, and the rows it was pressed on.
 
+use super::known::Known;
 use super::search::Search;
 use crate::app::commands::CommandId;
 use crate::app::keymap::{Action, KeyMap};
 use crate::app::panes::{Owner, Pane, RowId};
 use crate::model::lease::LeaseId;
-use crate::model::plan::{self, ActionPlan, Ask, PlanContext, Scope, Verb};
+use crate::model::plan::{self, ActionPlan, Ask, Confirm, PlanContext, Scope, Verb};
 use crate::model::systems::TextId;
 use crate::model::task::{TaskId, TaskRow, TaskState};
 use crate::model::work_queue::ItemId;
@@ -46,6 +47,8 @@ pub enum Kind {
     Jobs(Vec<TextId>),
     /// To leases of other systems.
     OtherLeases(Vec<TextId>),
+    /// To blockers that are known: nothing is asked of the server.
+    Known(Box<Known>),
 }
 
 impl Kind {
@@ -58,6 +61,7 @@ impl Kind {
             Self::Tasks(_) => "task",
             Self::Items(_) => "item",
             Self::Jobs(_) => "job",
+            Self::Known(_) => "blocker",
         }
     }
 
@@ -70,6 +74,7 @@ impl Kind {
             Self::Tasks(_) => "tasks",
             Self::Items(_) => "items",
             Self::Jobs(_) => "jobs",
+            Self::Known(_) => "blockers",
         }
     }
 }
@@ -131,7 +136,10 @@ impl Order {
                 return Err(why);
             }
         }
-        Ok(order)
+        match &order.kind {
+            Kind::Known(known) => known.why_nothing().map_or(Ok(order), Err),
+            _ => Ok(order),
+        }
     }
 
     /// Whether the rows themselves are meant, and nobody beside them.
@@ -150,6 +158,7 @@ impl Order {
             Kind::Items(items) => plan::items(look, self.verb, items),
             Kind::Jobs(jobs) => plan::jobs(look, jobs),
             Kind::OtherLeases(leases) => plan::other_leases(look, leases),
+            Kind::Known(_) => ActionPlan { confirm: Confirm::Yes, ..ActionPlan::new(self.verb) },
         }
     }
 }

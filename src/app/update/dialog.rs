@@ -122,6 +122,7 @@ impl App {
         };
         match &mut order.kind {
             Kind::Sessions(ask) => ask.shown = self.shown_parties(pane),
+            Kind::Known(known) => known.file.clone_from(&self.settings.config_file),
             Kind::Executions(search) if pane == Pane::Tasks => {
                 self.shown_executions().into_iter().for_each(|shown| search.only(shown));
             }
@@ -199,6 +200,7 @@ impl App {
                 renewed(&refreshed, || dialog.order.plan(&look)).unwrap_or(refreshed)
             }
             Kind::Sessions(ask) => plan::with_offers(dialog.plan.refreshed(&look), &look, ask),
+            Kind::Known(_) => dialog.plan.clone(),
             Kind::Published(_) | Kind::Tasks(_) | Kind::Items(_) | Kind::Jobs(_) | Kind::OtherLeases(_) => {
                 dialog.plan.refreshed(&look)
             }
@@ -273,6 +275,10 @@ impl App {
         }
         let number = self.next_number();
         let Some(Dialog { order, plan, .. }) = self.dialog.take() else { return Update::none() };
+        if let Kind::Known(known) = &order.kind {
+            self.unmark(order.pane, &order.rows);
+            return self.expect(known);
+        }
         let command = plan.command(number, WAIT);
         let count = command.targets.len();
         if count == 0 {

@@ -4,6 +4,7 @@ mod actions;
 mod alert;
 mod dialog;
 mod jump;
+mod known;
 mod mouse;
 mod pages;
 mod past;

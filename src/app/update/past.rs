@@ -36,6 +36,7 @@ impl App {
     pub fn replay_at(&mut self, speed: Option<f64>) {
         self.replay = Some(Replay { speed: speed.unwrap_or(1.0), plays: speed.is_some() });
         self.settings.history = true;
+        self.settings.keymap = std::mem::take(&mut self.settings.keymap).in_recording();
     }
 
     /// Plays, or stands still.

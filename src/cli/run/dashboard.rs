@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::super::session;
 use super::super::settings::Settings;
 use super::hands::{self, DashboardLog};
-use super::{Failure, layout, look, say};
+use super::{Failure, expected, layout, look, say};
 use crate::action::executor::Executor;
 use crate::app::App;
 use crate::app::layout::Layout;
@@ -102,6 +102,7 @@ pub(super) async fn show(
     let (views_in, views) = watch::channel(live.view());
     let (interval, mut control) = PollControl::every(settings.refresh);
     let shown = control.showing();
+    let expecting = expected::expecting(&app, &mut control);
     let refresh = Arc::clone(&control.refresh);
     // There from the start: when all connections are taken it is too late to ask for one.
     // Where nobody may act there is none.
@@ -152,6 +153,7 @@ pub(super) async fn show(
         executor,
         history,
         about,
+        expecting,
         note: Box::new(move |text| notes.tell(noted(text))),
         asking: Box::new(move |asks| asking.asks(asks)),
         leaving: Box::new(move |left| {
@@ -168,7 +170,12 @@ pub(super) async fn show(
     leave(&last, poll, spare.as_deref()).await;
     feed.abort();
     drop(spare);
-    match exit? {
+    status(exit?)
+}
+
+/// The exit status of a dashboard that ended.
+fn status(exit: Exit) -> Result<u8, Failure> {
+    match exit {
         Exit::Quit => Ok(0),
         Exit::Signal(number) => Ok(128 + number),
         Exit::Source => Err(Failure::Other(ENDED.to_owned())),
@@ -202,6 +209,8 @@ pub(super) fn app(settings: &Settings, target: String, note: Option<String>) -> 
             read_only: settings.read_only,
             history: settings.config.history.keep(),
             notify: settings.config.notify,
+            expected: settings.thresholds.expected.as_slice().into(),
+            config_file: settings.config.path.clone(),
         },
         settings.refresh.as_secs_f64(),
     );

@@ -4,6 +4,7 @@ mod adapters;
 mod check;
 mod dashboard;
 mod demo;
+mod expected;
 mod hands;
 mod layout;
 mod lock_of;

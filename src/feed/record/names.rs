@@ -174,6 +174,8 @@ impl Salt {
         kept.events = Arc::new(Events::default());
         // Costs are counted anew, from what is left.
         kept.blame = None;
+        // Whoever is expected to block is called by name.
+        kept.expected = Some(Arc::default());
     }
 }
 

@@ -483,3 +483,37 @@ fn has_all(now: &serde_json::Value, then: &serde_json::Value) -> bool {
         (now, then) => now == then,
     }
 }
+
+/// What is expected may change while looks are recorded: each is judged by what was expected then.
+#[test]
+fn a_recording_knows_who_was_expected_at_each_look() {
+    let folder = folder();
+    let path = folder.path().join("x.ltr");
+    let entry = crate::model::expected::ExpectedBlocker {
+        application: Some("web-3".into()),
+        reason: Some("known".into()),
+        ..Default::default()
+    };
+    let mut stage = Stage::new();
+    let mut tape = Tape::open(options(Place::File(path.clone()))).unwrap();
+    for second in 0..150_u32 {
+        if second % 20 == 5 {
+            stage.digest.expect([entry.clone()].into());
+        }
+        if second % 20 == 15 {
+            stage.digest.expect([].into());
+        }
+        let look = stage.look(sample::incident(f64::from(second)));
+        tape.write(&look).unwrap();
+    }
+    tape.end().unwrap();
+    let mut recording = Recording::open(&path).unwrap();
+    let expected = |view: &View| view.findings.iter().filter(|finding| finding.expected.is_some()).count();
+    for place in [0, 5, 14, 15, 64, 66, 75, 76, 129, 149] {
+        let (live, kept) = (&stage.views[place], recording.view(place).unwrap());
+        assert_eq!(kept.findings, live.findings, "look {place}");
+        assert_eq!(expected(&kept), usize::from((5..15).contains(&(place % 20))), "look {place}");
+    }
+    recording.judge_by(Thresholds::default());
+    assert_eq!(expected(&recording.view(5).unwrap()), 0, "by what the config says now");
+}

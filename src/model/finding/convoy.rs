@@ -36,7 +36,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         let finding = finding.short(format!("{who} waits{age} for {target}, {count} behind it"));
         let finding = finding.about(choice(look, waiter.party));
         Finding { blocked: behind, since: waiter.wait_start, help: Some("cancel"), ..finding }
-            .expected(look.expected_waiter(waiter.party, awaited))
+            .expected(look.expected_waiter(waiter.party, awaited, waiter.wait_start))
     });
     listed.chain(Finding::more(CHECK, left_out)).collect()
 }

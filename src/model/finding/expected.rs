@@ -2,6 +2,7 @@
 
 use super::look::Look;
 use super::{Finding, Severity};
+use crate::model::Timestamp;
 use crate::model::expected::{Blocker, ExpectedBlocker};
 use crate::model::lock::{LockTag, Prepared};
 use crate::model::wait_graph::{Party, Queue};
@@ -9,32 +10,42 @@ use crate::model::words;
 
 impl<'a> Look<'a> {
     /// The entry that expects a party to hold what others wait for.
-    pub(super) fn expected(&self, party: Party, prepared: Option<&Prepared>) -> Option<&'a ExpectedBlocker> {
-        let blocker = self.blocker(party, prepared);
+    pub(super) fn expected(
+        &self,
+        party: Party,
+        prepared: Option<&Prepared>,
+        since: Option<Timestamp>,
+    ) -> Option<&'a ExpectedBlocker> {
+        let blocker = self.blocker(party, prepared, since);
         let holds = |name: &str| self.holds_only(party, name);
-        self.scene.thresholds.expected.iter().find(|entry| entry.is_met(blocker, holds))
+        self.scene.expected.iter().find(|entry| entry.is_met(blocker, holds))
     }
 
     /// The entry that expects a party to wait for a lock, with others behind it.
-    pub(super) fn expected_waiter(&self, party: Party, tag: &LockTag) -> Option<&'a ExpectedBlocker> {
-        let blocker = self.blocker(party, None);
+    pub(super) fn expected_waiter(
+        &self,
+        party: Party,
+        tag: &LockTag,
+        since: Option<Timestamp>,
+    ) -> Option<&'a ExpectedBlocker> {
+        let blocker = self.blocker(party, None, since);
         let waits = |name: &str| self.is_called(tag, party, name);
-        self.scene.thresholds.expected.iter().find(|entry| entry.is_met(blocker, waits))
+        self.scene.expected.iter().find(|entry| entry.is_met(blocker, waits))
     }
 
-    fn blocker<'b>(&'b self, party: Party, prepared: Option<&'b Prepared>) -> Blocker<'b> {
+    /// `since`: the begin of the longest wait behind it, as far as that is known.
+    fn blocker<'b>(
+        &'b self,
+        party: Party,
+        prepared: Option<&'b Prepared>,
+        since: Option<Timestamp>,
+    ) -> Blocker<'b> {
+        let waited = since.map_or(0.0, |since| self.age(since));
         if let Some(row) = prepared {
-            return Blocker {
-                application: None,
-                user: row.owner.as_deref(),
-                database: row.database.as_deref(),
-            };
+            return Blocker { waited, ..Blocker::of_prepared(row) };
         }
-        self.backend(party.pid()).map_or_else(Blocker::default, |backend| Blocker {
-            application: backend.application.as_deref(),
-            user: backend.user.as_deref(),
-            database: backend.database.as_deref(),
-        })
+        let backend = self.backend(party.pid());
+        Blocker { waited, ..backend.map_or_else(Blocker::default, Blocker::of) }
     }
 
     /// Whether a lock of that name is all that anybody waits for behind a holder.
@@ -65,7 +76,7 @@ impl Finding {
             summary: format!("{}{words}", self.summary).into(),
             short: format!("{}{words}", self.short).into(),
             help: None,
-            expected: true,
+            expected: Some(Box::new(entry.clone())),
             ..self
         }
     }

@@ -37,6 +37,7 @@ mod tests;
 use rustc_hash::FxHashSet;
 
 use super::backend::BackendId;
+use super::expected::ExpectedBlocker;
 use super::id_generator::GeneratorId;
 use super::lease::LeaseId;
 use super::lock::LockTag;
@@ -119,8 +120,8 @@ pub struct Finding {
     pub since: Option<Timestamp>,
     /// Name of the action that helps, as the config's `[keys]` has it: `terminate`, `cancel`, `recover`.
     pub help: Option<&'static str>,
-    /// Whether the config expects this blocker (`[[expected]]`).
-    pub expected: bool,
+    /// The entry of `[[expected]]` that expects this blocker.
+    pub expected: Option<Box<ExpectedBlocker>>,
     /// What there is to say beyond one line, where nothing else says it: a harmless line each.
     pub details: Vec<Text>,
 }
@@ -150,6 +151,8 @@ pub struct Scene<'a> {
     pub lock_names: &'a LockNames,
     /// The limits.
     pub thresholds: &'a Thresholds,
+    /// Blockers that are no trouble, by what is expected at this look.
+    pub expected: &'a [ExpectedBlocker],
 }
 
 /// Findings of one check that are told apart; of the rest only the number is.
@@ -232,7 +235,7 @@ impl Finding {
             blocked: 0,
             since: None,
             help: None,
-            expected: false,
+            expected: None,
             details: Vec::new(),
         }
     }

@@ -46,7 +46,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
                 finding.short(format!("prepared {}{age} {effect}", text::fit(&text::one_line(&gid), GID)));
             let finding = finding.about(row.map(remedy).unwrap_or_default());
             Finding { blocked: root.blocked, since: root.longest_wait.or(since), ..finding }
-                .expected(look.expected(root.party, row))
+                .expected(look.expected(root.party, row, root.longest_wait))
         })
         .collect();
     findings.extend(Finding::more("prepared_transaction", roots().count().saturating_sub(LIMIT)));

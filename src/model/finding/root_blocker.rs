@@ -73,7 +73,7 @@ fn finding(look: &Look<'_>, root: &Root, held: Option<&LockTag>) -> Finding {
         help: help(backend, held).filter(|_| !is_young),
         ..finding.short(format!("{pid}{short} {effect}{holds}")).about(about)
     }
-    .expected(look.expected(root.party, None))
+    .expected(look.expected(root.party, None, root.longest_wait))
 }
 
 fn severity(look: &Look<'_>, root: &Root, backend: Option<&Backend>) -> Severity {

@@ -157,7 +157,7 @@ pub enum CautionKind {
 
 impl ActionPlan {
     /// A plan of which nothing is known yet but what is done.
-    pub(super) fn new(verb: Verb) -> Self {
+    pub(crate) fn new(verb: Verb) -> Self {
         Self {
             verb,
             rows: Vec::new(),

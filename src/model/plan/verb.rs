@@ -56,4 +56,8 @@ verbs! {
     Disable = "disable", "disable", "disabled";
     /// Make a task due.
     MakeDue = "make_due", "make due", "made due";
+    /// Expect a blocker: locktop alone, and no server, hears of it.
+    Expect = "expect", "ignore", "ignored";
+    /// Expect it no more.
+    ExpectNoMore = "expect_no_more", "ignore no more", "not ignored any more";
 }

@@ -8,6 +8,7 @@ use crate::feed::history::{Limits, Store};
 use crate::feed::learn::Learned;
 use crate::model::Text;
 use crate::model::backend::State;
+use crate::model::expected::ExpectedBlocker;
 use crate::model::lock::LockMode;
 use crate::model::lock_key::LockKey;
 use crate::model::lock_name::LockNames;
@@ -128,6 +129,17 @@ impl World {
             let rights = crate::model::plan::Rights { role: "ops".into(), ..Default::default() };
             self.digest.rights_told(Some(Arc::new(rights)));
         }
+        if self.views.len() % 40 == 10 {
+            // Somebody is expected from now on, and later is not any more.
+            let entry = |application: &str| ExpectedBlocker {
+                application: Some(application.into()),
+                reason: Some(format!("since {now}").into()),
+                ..ExpectedBlocker::default()
+            };
+            let expected =
+                if self.views.len() % 80 == 10 { vec![entry("web-3"), entry("random")] } else { Vec::new() };
+            self.digest.expect(expected.into());
+        }
         let past = self.digest.past();
         let snapshot = self.snapshot(now);
         self.last = Some(snapshot.clone());
@@ -195,6 +207,8 @@ fn the_picture_from_the_history_is_the_one_that_was_live() {
     let stale = world.views.iter().filter(|view| view.snapshot.as_ref().unwrap().locks.error.is_some());
     assert!(stale.count() > 5 && world.views.iter().any(|view| !view.graph.cycles.is_empty()));
     assert!(world.views.iter().any(|view| view.findings.iter().any(|finding| finding.check == "deadlocks")));
+    let expected = |view: &Arc<View>| view.findings.iter().any(|finding| finding.expected.is_some());
+    assert!(world.views.iter().any(expected) && !world.views.iter().all(expected));
 }
 
 /// A world in which something happens, and a stage that stands in its past.

@@ -224,7 +224,7 @@ fn root(view: &View, snapshot: &Snapshot, read: impl Fn(&Root) -> Option<f64>) -
     locks(snapshot, || {
         let expected = |party: Party| {
             let mut findings = view.findings.iter();
-            findings.any(|finding| finding.expected && finding.is_about(party))
+            findings.any(|finding| finding.expected.is_some() && finding.is_about(party))
         };
         let roots = view.graph.roots.iter().filter(|root| !expected(root.party));
         let most = roots.filter_map(read).fold(0.0, f64::max);

@@ -17,6 +17,7 @@ use super::{adapters, blame, memory, redis_rows, told};
 use crate::model::backend::Backend;
 use crate::model::blame::Blame;
 use crate::model::event::{Event, Events};
+use crate::model::expected::ExpectedBlocker;
 use crate::model::lock::{Lock, Prepared};
 use crate::model::past::{GraphFrom, KeptLook, Look, Past};
 use crate::model::redis_lease::RedisLeases;
@@ -119,6 +120,10 @@ struct Payload {
     /// What this look adds to that.
     #[prost(message, optional, tag = 9)]
     tick: Option<blame::BlameTick>,
+    /// Which blockers are expected, where that is not what it was at the look before. It is no part: whoever does not know it can
+    /// still decompress the looks behind it.
+    #[prost(message, optional, tag = 10)]
+    expected: Option<told::LimitRows>,
     #[prost(message, repeated, tag = 15)]
     parts: Vec<Part>,
 }
@@ -203,6 +208,7 @@ impl Encoder {
             events: column(&events, &mut self.strings),
             blame,
             tick,
+            expected: self.expected(&look.view.expected),
             strings: self.strings.take_new(),
             parts,
         };
@@ -285,6 +291,13 @@ impl Encoder {
                 (Some(table), Some(blame::of_tick(&blame.last, &mut self.strings)))
             }
         }
+    }
+
+    /// Which blockers are expected, where others are than at the look before.
+    fn expected(&mut self, expected: &Arc<[ExpectedBlocker]>) -> Option<told::LimitRows> {
+        let before = self.last.as_ref().filter(|_| self.looks > 0).map(|last| &last.view.expected);
+        let is_new = before.is_none_or(|before| before != expected);
+        is_new.then(|| column(&told::of_expected(expected), &mut self.strings))
     }
 
     /// What has happened since the look before; in the first of a group the last of what happened before it, too.
@@ -377,6 +390,8 @@ struct Opened {
     parts: [Bytes; KINDS],
     /// What had been counted of waits; none where that was not kept.
     blame: Option<Arc<Blame>>,
+    /// Which blockers were expected; none where that was not kept.
+    expected: Option<Arc<[ExpectedBlocker]>>,
 }
 
 /// The looks of a group, from its first on.
@@ -420,8 +435,16 @@ impl Group {
             }
         }
         let blame = self.blame(&mut head);
-        self.looks.push(Opened { head, parts, blame });
+        let expected = self.expected(&mut head);
+        self.looks.push(Opened { head, parts, blame, expected });
         Ok(())
+    }
+
+    /// Which blockers were expected at a look that is being opened.
+    fn expected(&self, head: &mut Payload) -> Option<Arc<[ExpectedBlocker]>> {
+        let Some(kept) = head.expected.take() else { return self.looks.last()?.expected.clone() };
+        self.strings.begin();
+        Some(told::expected(&rows(&kept, &self.strings)).into())
     }
 
     /// What was counted of waits up to a look that is being opened.
@@ -476,6 +499,7 @@ impl Group {
             notes,
             events: Arc::new(events),
             blame: opened.blame.clone(),
+            expected: opened.expected.clone(),
         })
     }
 }

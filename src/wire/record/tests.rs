@@ -17,6 +17,7 @@ use super::*;
 use crate::model::backend::{Backend, BackendId, State};
 use crate::model::counted_waits::CountedWaits;
 use crate::model::event::{self, Draft, Event, Events, Kind, Length};
+use crate::model::expected::ExpectedBlocker;
 use crate::model::finding::{Severity, Subject};
 use crate::model::growth::Growth;
 use crate::model::held::{HeldLocks, HeldSince};
@@ -560,6 +561,19 @@ impl Dice {
                     ..Rights::default()
                 })
             }),
+            expected: before.filter(|_| self.bool()).map_or_else(
+                || {
+                    self.some(3, |dice| ExpectedBlocker {
+                        application: dice.maybe(Self::text),
+                        statement: dice.maybe(Self::text),
+                        longest_wait: dice.maybe(|dice| Duration::from_millis(dice.roll() % 1_000_000 + 1)),
+                        reason: dice.maybe(Self::line),
+                        ..ExpectedBlocker::default()
+                    })
+                    .into()
+                },
+                |look| Arc::clone(&look.view.expected),
+            ),
             lock_names: before.filter(|_| self.bool()).map_or_else(
                 || {
                     let names = LockNames::new([(LockKey::Bigint(7), self.text())]);
@@ -631,6 +645,7 @@ fn same(kept: &KeptLook, look: &Look) {
     same_tables(&new.contended, &old.contended);
     assert_eq!(new.redis, old.redis);
     assert_eq!((&kept.notes, &kept.rights), (&look.notes, &look.view.rights));
+    assert_eq!(kept.expected.as_ref(), Some(&look.view.expected));
     let of =
         |names: &LockNames, key| names.resolve(key, Context { database: Some("app"), ..Context::default() });
     for key in [LockKey::Bigint(7), LockKey::Pair(-1, 3), LockKey::Bigint(8)] {

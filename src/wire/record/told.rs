@@ -1,6 +1,7 @@
 //! Events as they were told, and what beside the snapshot a picture is made of: names for keys, and the rights of the role.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 
@@ -407,6 +408,7 @@ pub(super) fn names(kept: &NameTable, strings: &Decoded) -> Names {
 pub(super) type Rows<T> = Vec<T>;
 
 /// A limit of the findings by its name in the config, or a blocker that is expected.
+#[derive(Default)]
 pub(super) struct Limit {
     name: Option<Text>,
     number: f64,
@@ -415,6 +417,44 @@ pub(super) struct Limit {
     database: Option<Text>,
     lock: Option<Text>,
     reason: Option<Text>,
+    statement: Option<Text>,
+}
+
+impl Limit {
+    fn number(name: &str, number: f64) -> Self {
+        Self { name: Some(name.into()), number, ..Self::default() }
+    }
+
+    /// The number of a blocker that is expected is the longest wait behind it; 0 for none.
+    fn expected(entry: &ExpectedBlocker) -> Self {
+        let ExpectedBlocker { application, user, database, lock, statement, longest_wait, reason } =
+            entry.clone();
+        let number = longest_wait.map_or(0.0, |longest| longest.as_secs_f64());
+        Self { name: None, number, application, user, database, lock, reason, statement }
+    }
+
+    fn blocker(&self) -> ExpectedBlocker {
+        let longest = Duration::try_from_secs_f64(self.number).ok();
+        ExpectedBlocker {
+            application: self.application.clone(),
+            user: self.user.clone(),
+            database: self.database.clone(),
+            lock: self.lock.clone(),
+            statement: self.statement.clone(),
+            longest_wait: longest.filter(|longest| !longest.is_zero()),
+            reason: self.reason.as_ref().map(|reason| one_line(reason).into()),
+        }
+    }
+}
+
+/// Blockers that are expected.
+pub(super) fn of_expected(expected: &[ExpectedBlocker]) -> Vec<Limit> {
+    expected.iter().map(Limit::expected).collect()
+}
+
+/// Those that were kept.
+pub(super) fn expected(rows: &[Limit]) -> Vec<ExpectedBlocker> {
+    rows.iter().map(Limit::blocker).collect()
 }
 
 /// The limits by name, each with where it is.
@@ -422,25 +462,13 @@ macro_rules! limits {
     ($($name:literal $field:ident,)*) => {
         /// The limits, and behind them the blockers that are expected.
         pub(super) fn of_thresholds(thresholds: &Thresholds) -> Vec<Limit> {
-            let number = |name: &str, number: f64| Limit {
-                name: Some(name.into()),
-                number,
-                application: None,
-                user: None,
-                database: None,
-                lock: None,
-                reason: None,
-            };
             let mut rows = vec![
-                $(number($name, thresholds.$field),)*
-                number("blocked", thresholds.blocked.into()),
-                number("convoy", thresholds.convoy.into()),
-                number("pile_up", thresholds.pile_up.into()),
+                $(Limit::number($name, thresholds.$field),)*
+                Limit::number("blocked", thresholds.blocked.into()),
+                Limit::number("convoy", thresholds.convoy.into()),
+                Limit::number("pile_up", thresholds.pile_up.into()),
             ];
-            rows.extend(thresholds.expected.iter().cloned().map(|expected| {
-                let ExpectedBlocker { application, user, database, lock, reason } = expected;
-                Limit { name: None, number: 0.0, application, user, database, lock, reason }
-            }));
+            rows.extend(of_expected(&thresholds.expected));
             rows
         }
 
@@ -454,13 +482,7 @@ macro_rules! limits {
                     Some("convoy") => thresholds.convoy = count(row.number),
                     Some("pile_up") => thresholds.pile_up = count(row.number),
                     Some(_) => {}
-                    None => thresholds.expected.push(ExpectedBlocker {
-                        application: row.application.clone(),
-                        user: row.user.clone(),
-                        database: row.database.clone(),
-                        lock: row.lock.clone(),
-                        reason: row.reason.as_ref().map(|reason| one_line(reason).into()),
-                    }),
+                    None => thresholds.expected.push(row.blocker()),
                 }
             }
             thresholds
@@ -495,5 +517,6 @@ columns! {
         5 database: Option<Text>,
         6 lock: Option<Text>,
         7 reason: Option<Text>,
+        8 statement: Option<Text>,
     }
 }

@@ -53,6 +53,11 @@ impl Desk {
         self.screen = Self::screen(&self.state, size, target, arguments, &[]);
     }
 
+    /// Its config file.
+    pub(crate) fn config(&self) -> PathBuf {
+        self.state.path().join("locktop/config.toml")
+    }
+
     fn file(&self) -> PathBuf {
         self.state.path().join("locktop/audit.jsonl")
     }

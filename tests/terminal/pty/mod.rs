@@ -16,6 +16,7 @@ mod harmless;
 mod hostile;
 mod in_flight;
 mod incident;
+mod known;
 mod loss;
 mod mouse;
 mod network;

@@ -146,6 +146,7 @@ impl Stage {
             new_roots: &NewRoots::default(),
             lock_names: &self.lock_names,
             thresholds: &self.thresholds,
+            expected: &self.thresholds.expected,
         })
     }
 

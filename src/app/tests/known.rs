@@ -1,0 +1,163 @@
+//! Ignoring a blocker that is known, and taking that back.
+
+use super::dialogs::slowly;
+use super::*;
+use crate::model::expected::ExpectedBlocker;
+use crate::model::finding::Severity;
+
+/// What is asked for: all that is expected from then on, and what goes into the config file.
+fn expected(effects: &[Effect]) -> Option<(Vec<ExpectedBlocker>, Vec<ExpectedBlocker>)> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Expect { expected, written } => Some((expected.to_vec(), written.clone())),
+        _ => None,
+    })
+}
+
+/// Who is called by application, role and database, as the root of the incident is.
+fn known(application: &str, user: &str) -> ExpectedBlocker {
+    ExpectedBlocker {
+        application: Some(application.into()),
+        user: Some(user.into()),
+        database: Some("app".into()),
+        reason: Some("known since 2026-11-20".into()),
+        ..ExpectedBlocker::default()
+    }
+}
+
+/// The incident, whose first root is expected by this entry.
+fn incident(entry: &ExpectedBlocker) -> View {
+    let mut view = sample::incident(0.0).view();
+    let mut findings = view.findings.to_vec();
+    let root = findings.iter_mut().find(|finding| finding.check == "root_blocker").unwrap();
+    (root.severity, root.expected) = (Severity::Info, Some(Box::new(entry.clone())));
+    view.findings = Arc::new(findings);
+    view
+}
+
+fn dialog(app: &App) -> String {
+    let dialog = app.dialog.as_ref().unwrap();
+    let lines = dialog.lines(200).into_iter();
+    lines.map(|line| line.spans.iter().map(|span| span.text.as_str()).collect::<String>() + "\n").collect()
+}
+
+#[test]
+fn a_root_is_expected_after_a_question_and_nothing_is_asked_of_the_server() {
+    for keys in ["I", "2I", "7I", "!I", "<enter>I"] {
+        let mut app = app(sample::incident(0.0));
+        assert!(slowly(&mut app, keys).is_empty(), "{keys}");
+        let said = dialog(&app);
+        assert!(
+            said.starts_with("entry   [[expected]]\n        application = \"web-3\"\n"),
+            "{keys}: {said}"
+        );
+        assert!(said.contains("        user = \"app\"\n        database = \"app\"\n"), "{said}");
+        assert!(app.dialog.as_ref().unwrap().title().starts_with("Ignore 4312 app@web-3"));
+        let effects = slowly(&mut app, "y");
+        assert_eq!(expected(&effects), Some((vec![known("web-3", "app")], vec![])), "{keys}");
+        assert!(
+            effects.contains(&Effect::Refresh)
+                && !effects.iter().any(|effect| matches!(effect, Effect::Act(_)))
+        );
+        assert!(app.flights.is_empty() && app.dialog.is_none());
+    }
+}
+
+#[test]
+fn nothing_happens_by_any_other_key() {
+    for keys in ["I", "I<esc>", "I<enter>", "Iq", "IY", "II", "Iny", "If<enter>", "jI", "C", "Gk"] {
+        let mut app = app(sample::incident(0.0));
+        app.settings.config_file = Some("/x/config.toml".into());
+        assert_eq!(expected(&slowly(&mut app, keys)), None, "{keys}");
+    }
+    let mut app = app(sample::incident(0.0));
+    drive(&mut app, "Iy");
+    assert!(app.dialog.is_some(), "it has not been on the screen");
+}
+
+#[test]
+fn who_blocks_nobody_is_said_to() {
+    let mut app = app(sample::incident(0.0));
+    slowly(&mut app, "2jjI");
+    let said = app.notice.as_ref().unwrap().text.clone();
+    assert!(said.contains("ignores a known blocker") || said.contains("blocks nobody"), "{said}");
+}
+
+#[test]
+fn the_config_file_is_written_only_where_that_was_switched_on() {
+    for (keys, written) in [("Iy", 0), ("Ify", 1), ("Iffy", 0)] {
+        let mut app = app(sample::incident(0.0));
+        app.settings.config_file = Some("/x/config.toml".into());
+        let effects = slowly(&mut app, keys);
+        let (all, into_file) = expected(&effects).unwrap_or_else(|| panic!("{keys}"));
+        assert_eq!((all.len(), into_file.len()), (1, written), "{keys}");
+    }
+    let mut app = app(sample::incident(0.0));
+    slowly(&mut app, "If");
+    assert!(
+        app.dialog.is_none() && dialog_less(&app),
+        "without a file there is no switch: another key is back"
+    );
+}
+
+fn dialog_less(app: &App) -> bool {
+    app.notice.as_ref().is_some_and(|notice| notice.text == "nothing was done")
+}
+
+#[test]
+fn the_same_key_takes_it_back() {
+    let (entry, other) = (known("web-3", "app"), known("pg_dump", "backup"));
+    let mut app =
+        App::new(Settings { expected: [other.clone(), entry.clone()].into(), ..Settings::default() }, 1.0);
+    arrive(&mut app, incident(&entry));
+    app.settings.config_file = Some("/x/config.toml".into());
+    slowly(&mut app, "I");
+    assert!(app.dialog.as_ref().unwrap().title().starts_with("Ignore no more 4312"));
+    assert!(app.dialog.as_ref().unwrap().choices().is_empty(), "the file stays as it is");
+    assert_eq!(expected(&slowly(&mut app, "y")), Some((vec![other], vec![])));
+}
+
+#[test]
+fn several_marked_rows_are_one_question() {
+    let mut app = app(sample::incident(0.0));
+    slowly(&mut app, "7/pid=4312|4977<enter>*I");
+    let effects = slowly(&mut app, "y");
+    let (all, _) = expected(&effects).unwrap();
+    assert_eq!(all, [known("web-3", "app"), known("prisma", "deploy")]);
+}
+
+#[test]
+fn it_is_there_in_read_only_mode_and_dead_in_the_past_and_in_a_recording() {
+    let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);
+    arrive(&mut app, sample::incident(0.0).view());
+    assert!(expected(&slowly(&mut app, "Iy")).is_some());
+    assert!(slowly(&mut app, "K").is_empty() && app.dialog.is_none());
+
+    let mut app = App::new(Settings { read_only: true, ..Settings::default() }, 1.0);
+    app.replay_at(None);
+    arrive(&mut app, sample::incident(0.0).view());
+    assert_eq!(expected(&slowly(&mut app, "Iy!I")), None);
+    assert!(app.dialog.is_none());
+    assert!(
+        !super::super::help::lines(&app, 120)
+            .iter()
+            .any(|line| { line.spans.iter().any(|span| span.text.contains("ignore a known blocker")) })
+    );
+}
+
+#[test]
+fn whoever_cannot_be_told_apart_is_not_ignored() {
+    let mut builder = sample::Builder::default();
+    builder.session(7, "", crate::model::backend::State::IdleInTransaction, 100.0, "").user = None;
+    builder.lock(7, sample::advisory(1), LockMode::Exclusive, None);
+    builder.session(8, "app@web", crate::model::backend::State::Active, 50.0, "SELECT 1");
+    builder.lock(8, sample::advisory(1), LockMode::Exclusive, Some(50.0));
+    for row in &mut builder.backends {
+        if row.pid == 7 {
+            (row.user, row.application) = (None, None);
+        }
+    }
+    let mut app = app(builder);
+    slowly(&mut app, "I");
+    assert!(app.dialog.is_none());
+    assert!(app.notice.as_ref().unwrap().text.contains("nothing is known of it that tells it apart"));
+}

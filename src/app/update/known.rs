@@ -1,0 +1,23 @@
+//! Blockers that are expected from now on, or not any more.
+
+use crate::app::App;
+use crate::app::dialog::Known;
+use crate::app::message::{Effect, Update};
+use crate::model::plan::Verb;
+
+impl App {
+    /// Does what was confirmed: from the next look on, which is made at once.
+    pub(super) fn expect(&mut self, known: &Known) -> Update {
+        self.expected = known.applied(&self.expected).into();
+        let (name, written) = (known.name(), known.written());
+        let text = match known.verb() {
+            Verb::ExpectNoMore => format!("{name} is not expected any more"),
+            _ => format!("{name} is expected from now on"),
+        };
+        let is_kept = !written.is_empty();
+        self.say(if is_kept { text.clone() } else { format!("{text}, in this run") });
+        let expected = std::sync::Arc::clone(&self.expected);
+        let effects = vec![Effect::Expect { expected, written }, Effect::Note(text), Effect::Refresh];
+        Update { effects, redraw: true }
+    }
+}

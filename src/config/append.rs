@@ -1,0 +1,167 @@
+//! Adding entries of `[[expected]]` to the config file: at its end, whole or not at all, and only where nothing of what is there can be
+//! lost.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+
+use super::{Checks, Config};
+use crate::model::expected::ExpectedBlocker;
+
+/// No config is longer.
+const LONGEST: u64 = 1 << 20;
+
+/// Why nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// The file, or the folder that it is in.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Writing it anew would change more than its text.
+    #[error("{0}")]
+    Unsafe(&'static str),
+    /// Somebody else writes it.
+    #[error("it has changed meanwhile")]
+    Changed,
+}
+
+/// Adds entries to the end of a config file. A link is followed; the new file takes the place of the old one at once, with its
+/// permissions.
+///
+/// # Errors
+/// When the file is not ours to write anew, it has mistakes in it, or it cannot be written. It is as it was then.
+pub fn add_expected(path: &Path, entries: &[ExpectedBlocker]) -> Result<(), AppendError> {
+    let path = fs::canonicalize(path)?;
+    let folder = path.parent().ok_or(AppendError::Unsafe("it is in no folder"))?;
+    let before = read(&path)?;
+    let text = extended(&before, entries)?;
+    let metadata = fs::metadata(&path)?;
+    // Whoever made it read-only meant it; the folder would let us.
+    drop(fs::OpenOptions::new().append(true).open(&path)?);
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    if file.as_file().metadata()?.uid() != metadata.uid() {
+        return Err(AppendError::Unsafe("it belongs to somebody else"));
+    }
+    if metadata.nlink() > 1 {
+        return Err(AppendError::Unsafe("it has another name (a hard link), which would keep the old text"));
+    }
+    file.as_file().set_permissions(fs::Permissions::from_mode(metadata.mode() & 0o7777))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    if read(&path)? != before {
+        return Err(AppendError::Changed);
+    }
+    file.persist(&path).map_err(|error| error.error)?;
+    // The name is on the disk as well; where a folder cannot be synced it will be before long.
+    let _ = File::open(folder).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String, AppendError> {
+    let file = File::open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(AppendError::Unsafe("it is no file"));
+    }
+    let mut text = String::new();
+    file.take(LONGEST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST {
+        return Err(AppendError::Unsafe("it is too long"));
+    }
+    Ok(text)
+}
+
+/// The text with the entries behind it: read again it says the same, and the entries.
+fn extended(before: &str, entries: &[ExpectedBlocker]) -> Result<String, AppendError> {
+    let newline = if before.contains("\r\n") { "\r\n" } else { "\n" };
+    let mut text = before.to_owned();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push_str(newline);
+    }
+    for entry in entries {
+        text.push_str(newline);
+        text.push_str(&entry.toml().replace('\n', newline));
+    }
+    let parse = |text: &str| Config::parse(text, Path::new(""), &Checks::default()).ok();
+    let mut wanted = parse(before).ok_or(AppendError::Unsafe("it has mistakes in it by now"))?;
+    wanted.thresholds.expected.extend_from_slice(entries);
+    if parse(&text).as_ref() != Some(&wanted) {
+        return Err(AppendError::Unsafe("it has [[expected]] in a form that cannot be added to"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn entry() -> ExpectedBlocker {
+        ExpectedBlocker {
+            application: Some("pg_dump".into()),
+            user: Some("é \"b\" \\ \u{1b}\u{7f}\u{85}\u{202e}\t\n".into()),
+            longest_wait: Some(std::time::Duration::from_millis(5_400_500)),
+            reason: Some("nightly".into()),
+            ..ExpectedBlocker::default()
+        }
+    }
+
+    fn added(before: &str) -> Result<String, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        fs::write(&path, before).unwrap();
+        let done = add_expected(&path, &[entry()]).map_err(|error| error.to_string());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        let text = fs::read_to_string(&path).unwrap();
+        match done {
+            Ok(()) => Ok(text),
+            Err(error) => {
+                assert_eq!(text, before, "it is as it was");
+                Err(error)
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_there_stays_and_what_is_added_is_read() {
+        for before in [
+            "",
+            "# mine\nrefresh = \"2s\" # slow",
+            "[targets.a]\nconninfo = \"dbname=a\"\n",
+            "[[expected]]\nuser = \"x\"\n\n[theme]\nbase = \"mono\"\r\n",
+        ] {
+            let text = added(before).unwrap();
+            assert!(text.starts_with(before), "{text}");
+            let config = Config::parse(&text, Path::new(""), &Checks::default()).unwrap();
+            assert_eq!(config.thresholds.expected.last(), Some(&entry()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_added_to_stays_as_it_is() {
+        for (before, why) in [
+            ("expected = [{ user = \"x\" }]\n", "in a form that cannot be added to"),
+            ("refresh = \n", "mistakes in it"),
+            ("[theme\n", "mistakes in it"),
+        ] {
+            assert!(added(before).unwrap_err().contains(why), "{before}");
+        }
+    }
+
+    #[test]
+    fn a_link_stays_one_and_permissions_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("dotfiles.toml"), folder.path().join("config.toml"));
+        fs::write(&file, "refresh = \"2s\"\n").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        symlink(&file, &link).unwrap();
+        add_expected(&link, &[entry()]).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::metadata(&file).unwrap().mode() & 0o7777, 0o640);
+        assert!(fs::read_to_string(&file).unwrap().contains("pg_dump"));
+        fs::hard_link(&file, folder.path().join("other.toml")).unwrap();
+        assert!(add_expected(&link, &[entry()]).unwrap_err().to_string().contains("hard link"));
+        assert!(add_expected(&folder.path().join("none.toml"), &[entry()]).is_err());
+        assert!(add_expected(folder.path(), &[entry()]).is_err());
+    }
+}

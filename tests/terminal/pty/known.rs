@@ -1,0 +1,61 @@
+//! A blocker that is known: ignored for this run, in the config file, and taken back.
+
+use super::binary::{locktop, run_beside};
+use super::desk::Desk;
+use super::incident::Incident;
+
+/// What the root is to `locktop snapshot` by a config file: how bad, and in which words.
+async fn told(incident: &Incident, config: &std::path::Path) -> (String, String) {
+    let target = incident.server.conninfo();
+    let config = config.to_str().unwrap();
+    let left = run_beside(locktop(&["snapshot", "--format", "json", "--config", config, &target])).await;
+    let document: serde_json::Value =
+        serde_json::from_str(&left.out).unwrap_or_else(|_| panic!("{}", left.err));
+    let findings = document["findings"].as_array().unwrap();
+    let root = findings.iter().find(|finding| finding["check"] == "root_blocker").unwrap();
+    (root["severity"].as_str().unwrap().to_owned(), root["summary"].as_str().unwrap().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_known_blocker_is_ignored_and_written_and_taken_back() {
+    let incident = Incident::crowd(5).await;
+    let target = incident.server.conninfo();
+    let before = "# mine\nrefresh = \"0.2s\"\n";
+    // No server is asked for anything: it is there in read-only mode.
+    let mut desk = Desk::with((120, 35), &target, &["--screen", "chains", "--read-only"], before);
+    let config = desk.config();
+    assert_eq!(told(&incident, &config).await.0, "critical");
+    desk.screen.shows("CRIT");
+    desk.select_first(&incident.root().to_string());
+    desk.question("I", "y ignore");
+    desk.screen.shows("[[expected]]");
+    desk.screen.shows("[ ] write it to");
+    desk.screen.keys("y");
+    desk.screen.shows("is expected from now on, in this run");
+    desk.screen.shows(", expected: known since 20");
+    desk.screen.hides("CRIT");
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), before, "for this run alone");
+
+    desk.question("I", "y ignore no more");
+    desk.screen.keys("y");
+    desk.screen.shows("CRIT");
+    desk.question("I", "y ignore");
+    desk.screen.shows("[ ] write it to");
+    desk.screen.keys("f");
+    desk.screen.shows("[x] write it to");
+    desk.screen.shows("y ignore");
+    desk.screen.keys("y");
+    desk.screen.shows("added to ");
+    desk.screen.keys("<esc>");
+    desk.screen.hides("CRIT");
+    let text = std::fs::read_to_string(&config).unwrap();
+    assert!(text.starts_with(before) && text.contains("[[expected]]\napplication = "), "{text}");
+    let (severity, summary) = told(&incident, &config).await;
+    assert_eq!(severity, "info");
+    assert!(summary.contains(", expected: known since "), "{summary}");
+    desk.quit();
+    desk.again((120, 35), &target, &["--screen", "chains"]);
+    desk.screen.shows(", expected: known since 20");
+    assert_eq!(desk.asked(), 0, "nothing was asked of the server");
+    desk.quit();
+}
