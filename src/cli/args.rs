@@ -133,6 +133,21 @@ pub enum ConfigCommand {
     },
     /// Print where the config file is looked for.
     Path,
+    /// Print the names of its targets, a line each.
+    Targets {
+        /// For whom.
+        #[arg(long, value_enum, default_value_t = TargetsFormat::Lines)]
+        format: TargetsFormat,
+    },
+}
+
+/// How targets are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TargetsFormat {
+    /// A name on each line.
+    Lines,
+    /// Zabbix' discovery: an array of objects with {#TARGET}.
+    Zabbix,
 }
 
 /// `locktop worker`.

@@ -21,12 +21,13 @@ mod tests;
 
 pub use adapters::{AdaptersCheckArgs, AdaptersCommand, AdaptersListArgs};
 pub use args::{
-    Cli, Command, ConfigCommand, ConnectArgs, Screen, SnapshotArgs, SnapshotFormat, ThemeName, ViewArgs,
+    Cli, Command, ConfigCommand, ConnectArgs, Screen, SnapshotArgs, SnapshotFormat, TargetsFormat, ThemeName,
+    ViewArgs,
 };
 pub use check::CheckArgs;
 pub use demo::{DemoArgs, Goal, ScenarioName};
 pub use lock_of::LockOfArgs;
-pub use output::{check_config, completions, man, print_config, print_path};
+pub use output::{check_config, completions, man, print_config, print_path, print_targets};
 pub use parse::parse;
 pub use password::Prompt;
 pub use recovery::{Limit, RecoverArgs};

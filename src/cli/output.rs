@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::Command;
 
+use super::args::TargetsFormat;
 use super::command::command;
 use crate::config::{Checks, Config, ConfigError, DEFAULT_TEXT, Location};
+use crate::text;
 
 /// Writes the completion script for a shell.
 ///
@@ -62,6 +64,26 @@ pub fn print_config(out: &mut dyn Write) -> io::Result<()> {
 /// When it cannot be written.
 pub fn print_path(location: &Location, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", location.path.display())
+}
+
+/// Writes the names of the targets, and nothing else of them: where they are may have a password in it.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn print_targets(config: &Config, format: TargetsFormat, out: &mut dyn Write) -> io::Result<()> {
+    let names = config.targets.keys();
+    match format {
+        TargetsFormat::Lines => {
+            for name in names {
+                writeln!(out, "{}", text::one_line(name))?;
+            }
+            Ok(())
+        }
+        TargetsFormat::Zabbix => {
+            let found: Vec<_> = names.map(|name| serde_json::json!({ "{#TARGET}": name })).collect();
+            writeln!(out, "{}", serde_json::Value::from(found))
+        }
+    }
 }
 
 /// Looks for mistakes in a config file, and answers with the line to print when there are none. `whole` finds those

@@ -14,5 +14,6 @@ mod architecture;
 mod chance;
 mod config;
 mod fuzz;
+mod monitoring;
 mod proto;
 mod text_on_screen;

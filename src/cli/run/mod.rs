@@ -29,7 +29,7 @@ use super::output;
 use super::schema::SchemaCommand;
 use super::session;
 use super::settings::{Context, Settings, SettingsError, meant};
-use crate::config::{self, Checks, ConfigError};
+use crate::config::{self, Checks, Config, ConfigError};
 use crate::pg::poll::is_own;
 use crate::text;
 use crate::wire::check::Status;
@@ -138,6 +138,10 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         Some(Command::Config(ConfigCommand::Print)) => output::print_config(&mut out)?,
         Some(Command::Config(ConfigCommand::Path)) => {
             output::print_path(&cli.config_location(&env)?, &mut out)?;
+        }
+        Some(Command::Config(ConfigCommand::Targets { format })) => {
+            let config = Config::load(&cli.config_location(&env)?, &checks)?;
+            output::print_targets(&config, *format, &mut out)?;
         }
         Some(Command::Config(ConfigCommand::Check { file })) => {
             let said = output::check_config(file.clone(), &cli.config_location(&env)?, &checks, &|config| {

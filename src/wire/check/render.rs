@@ -135,6 +135,7 @@ struct Document<'a> {
     format: u32,
     status: &'static str,
     code: u8,
+    summary: String,
     checks: Vec<Row<'a>>,
 }
 
@@ -160,8 +161,13 @@ fn json(report: &Report) -> String {
         about: text::one_line(&judged.about),
     });
     let status = report.status();
-    let document =
-        Document { format: 1, status: status.word(), code: status.code(), checks: checks.collect() };
+    let document = Document {
+        format: 1,
+        status: status.word(),
+        code: status.code(),
+        summary: plain(&headline(report), FIRST),
+        checks: checks.collect(),
+    };
     // Numbers and text always are JSON.
     crate::wire::json::line(&document).unwrap_or_default() + "\n"
 }
