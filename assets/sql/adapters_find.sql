@@ -4,10 +4,11 @@
 --
 -- A stranger is who owns the table, its schema or a part of it, or the type of a column, without being trusted. Those whom we trust come
 -- first, so that a thousand tables of somebody hide none.
--- Of columns and labels only those come that an adapter asks for: anybody may make enormous ones.
+-- Of columns and labels only those come that an adapter asks for: anybody may make enormous ones. Of more than a thousand tables the others are
+-- counted, by the adapter that they may be of.
 WITH RECURSIVE wanted AS (
-SELECT w.name, w.suffix, w.begins, w.beside, w.schema, w.columns, w.uses, w.labels
-  FROM pg_catalog.jsonb_to_recordset($wanted::pg_catalog.jsonb) AS w (name pg_catalog.text, suffix pg_catalog.text, begins pg_catalog.text, beside pg_catalog.text,
+SELECT w.adapter, w.name, w.suffix, w.begins, w.beside, w.schema, w.columns, w.uses, w.labels
+  FROM pg_catalog.jsonb_to_recordset($wanted::pg_catalog.jsonb) AS w (adapter pg_catalog.text, name pg_catalog.text, suffix pg_catalog.text, begins pg_catalog.text, beside pg_catalog.text,
                                                                         schema pg_catalog.text, columns pg_catalog.text[],
                                                                         uses pg_catalog.text[], labels pg_catalog.text[])
 ), uses AS MATERIALIZED (
@@ -23,34 +24,35 @@ SELECT c.oid, c.relnamespace, c.relname::pg_catalog.text AS name, c.relispartiti
                                                   UNION ALL SELECT e.begins || '%' FROM wanted AS e WHERE e.begins IS NOT NULL))
 ), homes AS MATERIALIZED (
 -- What begins so counts only in a schema that has the table beside it: many have tables that begin with t_.
-SELECT DISTINCT w.begins, w.schema, w.columns, c.relnamespace
+SELECT DISTINCT w.adapter, w.begins, w.schema, w.columns, c.relnamespace
   FROM wanted AS w
   JOIN pg_catalog.pg_class AS c ON c.relname = w.beside::pg_catalog.name
  WHERE w.begins IS NOT NULL
 ), named AS (
-SELECT c.oid, w.schema, w.columns
+SELECT c.oid, w.adapter, w.schema, w.columns
   FROM wanted AS w
   JOIN pg_catalog.pg_class AS c ON c.relname = w.name::pg_catalog.name
  UNION ALL
-SELECT c.oid, w.schema, w.columns
+SELECT c.oid, w.adapter, w.schema, w.columns
   FROM wanted AS w
   JOIN ending AS c ON pg_catalog.right(c.name, pg_catalog.length(w.suffix)) = w.suffix
  WHERE w.suffix IS NOT NULL
  UNION ALL
-SELECT c.oid, h.schema, h.columns
+SELECT c.oid, h.adapter, h.schema, h.columns
   FROM homes AS h
   JOIN ending AS c ON c.relnamespace = h.relnamespace AND NOT c.is_part
    AND pg_catalog.left(c.name, pg_catalog.length(h.begins)) = h.begins
-), candidates AS (
-SELECT t.oid
-  FROM (
-SELECT DISTINCT c.oid, $trusts_table AND $trusts_schema AS is_trusted
+), fitting AS MATERIALIZED (
+SELECT DISTINCT c.oid, d.adapter, $trusts_table AND $trusts_schema AS is_trusted
   FROM named AS d
   JOIN pg_catalog.pg_class AS c ON c.oid = d.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace AND (d.schema IS NULL OR n.nspname::pg_catalog.text = d.schema)
  WHERE (SELECT pg_catalog.count(*) FROM pg_catalog.pg_attribute AS a
          WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attname::pg_catalog.text = ANY (d.columns))
-       = pg_catalog.cardinality(d.columns)) AS t
+       = pg_catalog.cardinality(d.columns)
+), candidates AS MATERIALIZED (
+SELECT t.oid
+  FROM (SELECT DISTINCT f.oid, f.is_trusted FROM fitting AS f) AS t
  ORDER BY t.is_trusted DESC, t.oid
  LIMIT 1000
 ), $types, parts (root, oid) AS (
@@ -110,3 +112,8 @@ SELECT c.oid::pg_catalog.int8, n.nspname::pg_catalog.text AS schema, c.relname::
   JOIN pg_catalog.pg_class AS c ON c.oid = w.oid
   JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
  ORDER BY c.oid) AS t
+ UNION ALL
+SELECT pg_catalog.jsonb_build_object('adapter', f.adapter, 'left_out', pg_catalog.count(*))::pg_catalog.text
+  FROM fitting AS f
+ WHERE f.oid NOT IN (SELECT w.oid FROM candidates AS w)
+ GROUP BY f.adapter

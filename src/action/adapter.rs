@@ -37,6 +37,7 @@ pub(super) async fn settle(
         adapter: &target.adapter,
         installation: (target.oid, &target.prefix),
         kind: target.kind,
+        number: target.number,
         values: &target.values,
     };
     let nothing = |error: Unanswered| (Outcome::Refused, format!("nothing was sent: {error}"));

@@ -6,7 +6,7 @@ use super::context::Context;
 use super::dialog::{Kind, Known, Search, known};
 use super::page;
 use super::panes::{Owner, Pane, RowId};
-use crate::model::adapter::{ActionKind, Adapter, TermState};
+use crate::model::adapter::{ActionKind, Installation, TermState};
 use crate::model::backend::State;
 use crate::model::lease::{LeaseId, LeaseState};
 use crate::model::plan::{self, Ask, PlanContext, SelectedRow, Verb};
@@ -293,23 +293,23 @@ fn unlocking(rows: &[RowId]) -> Option<Choice> {
 fn can_recover(context: &Context<'_>, id: TextId) -> bool {
     let row = context.view.adapters.rows.iter().find(|row| row.id == id);
     row.filter(|row| row.judged.state.is_lost()).is_some_and(|row| {
-        let adapter = adapter_at(context, row.place);
-        let action = adapter.and_then(|adapter| adapter.action(ActionKind::Recover));
-        action.is_some_and(|action| action.proofs.contains(&row.judged.proof))
+        let installation = installation_at(context, row.place);
+        installation.is_some_and(|one| one.action(ActionKind::Recover, Some(row.judged.proof)).is_some())
     })
 }
 
 fn can_unlock(context: &Context<'_>, id: TextId) -> bool {
     let row = context.view.adapters.leases.iter().find(|row| row.id == id);
     row.filter(|row| row.state == TermState::Held).is_some_and(|row| {
-        adapter_at(context, row.place.0).is_some_and(|adapter| adapter.action(ActionKind::Unlock).is_some())
+        let installation = installation_at(context, row.place.0);
+        installation.is_some_and(|one| one.action(ActionKind::Unlock, None).is_some())
     })
 }
 
-/// The adapter of an installation, where the config allows it to act.
-fn adapter_at<'a>(context: &Context<'a>, place: usize) -> Option<&'a Adapter> {
-    let installation = &context.snapshot.adapters.get(place)?.installation;
-    Some(&*installation.adapter).filter(|adapter| adapter.allows_actions)
+/// An installation, where the config allows to act on it.
+fn installation_at<'a>(context: &Context<'a>, place: usize) -> Option<&'a Installation> {
+    let installation = &*context.snapshot.adapters.get(place)?.installation;
+    Some(installation).filter(|one| one.adapter.allows_actions)
 }
 
 /// None where there are none.

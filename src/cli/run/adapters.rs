@@ -74,7 +74,7 @@ fn print_places(found: &[Installation], file: &Path) -> Result<(), Failure> {
         for tried in &installation.actions {
             let of = (
                 format!("[actions.{}]", tried.kind.as_str()),
-                adapter.action(tried.kind).map(|action| &action.sql),
+                adapter.action(tried.kind, tried.number).map(|action| &action.sql),
                 tried.at,
             );
             lines.extend(tried.outcome.as_ref().err().map(|why| place(file, &text, of, why)));

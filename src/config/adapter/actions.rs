@@ -1,5 +1,7 @@
 //! `[actions.recover]` and `[actions.unlock]`: what may be done to rows of the system.
 
+use std::ops::Range;
+
 use toml::de::DeTable;
 
 use super::super::reader::{Reader, Value, get};
@@ -10,7 +12,7 @@ use crate::model::adapter::{Action, ActionKind, Proof};
 
 const KEYS: [&str; 7] = ["needs", "proof", "hold_key", "writes", "sql", "then", "late"];
 
-/// Both, where they are there.
+/// Both, where they are there, each with its alternatives.
 pub(super) fn actions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Known) -> Vec<Action> {
     let Some(section) = get(table, "actions").and_then(|value| reader.table("actions", value)) else {
         return Vec::new();
@@ -19,17 +21,29 @@ pub(super) fn actions(reader: &mut Reader<'_>, table: &DeTable<'_>, known: &Know
     let mut actions = Vec::new();
     for kind in ActionKind::ALL {
         let Some(value) = get(section, kind.as_str()) else { continue };
-        if let Some(table) = reader.table(kind.as_str(), value) {
-            actions.extend(action(reader, kind, value, table, known));
+        for (span, table) in alternatives(reader, kind, value) {
+            actions.extend(action(reader, kind, &span, table, known));
         }
     }
     actions
 }
 
+/// `[actions.recover]`, or `[[actions.recover]]` for each.
+fn alternatives<'a, 'i>(
+    reader: &mut Reader<'_>,
+    kind: ActionKind,
+    value: Value<'a, 'i>,
+) -> Vec<(Range<usize>, &'a DeTable<'i>)> {
+    if value.get_ref().is_array() {
+        return reader.tables(&format!("actions.{}", kind.as_str()), value);
+    }
+    reader.table(kind.as_str(), value).map(|table| (value.span(), table)).into_iter().collect()
+}
+
 fn action(
     reader: &mut Reader<'_>,
     kind: ActionKind,
-    at: Value<'_, '_>,
+    at: &Range<usize>,
     table: &DeTable<'_>,
     known: &Known,
 ) -> Option<Action> {
@@ -38,7 +52,7 @@ fn action(
     let mut needed = |key: &str, example: &str| {
         let value = get(table, key);
         if value.is_none() {
-            reader.mistake(&at.span(), format!("{section} has no {key}: expected {key} = {example}"));
+            reader.mistake(at, format!("{section} has no {key}: expected {key} = {example}"));
         }
         value
     };

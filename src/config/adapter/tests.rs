@@ -175,11 +175,11 @@ then = "whoever comes next gets it"
 #[test]
 fn an_action_is_one_statement_that_names_the_row_and_its_run() {
     let adapter = acting("", "").unwrap();
-    let action = adapter.action(ActionKind::Recover).unwrap();
+    let action = adapter.action(ActionKind::Recover, 1).unwrap();
     assert_eq!(action.proofs, [Proof::Heartbeat, Proof::Absent]);
     assert!(action.holds_key && !adapter.allows_actions);
     assert!(action.sql.values().eq([Value::Id, Value::StartedAt, Value::Worker]));
-    assert!(adapter.action(ActionKind::Unlock).is_some());
+    assert!(adapter.action(ActionKind::Unlock, 1).is_some());
     for (old, new, expected) in [
         ("{id}::bigint AND ", "", "it does not have {id}: which row it is"),
         ("j.due = {started_at} AND ", "", "it has none of {started_at}, {attempt}: without that"),

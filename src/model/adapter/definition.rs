@@ -66,10 +66,15 @@ impl Adapter {
         }
     }
 
-    /// What is done to a row of it.
+    /// The alternatives of what is done to a row of it, with their numbers in the file, from 1.
+    pub fn actions_of(&self, kind: ActionKind) -> impl Iterator<Item = (usize, &Action)> {
+        (1..).zip(self.actions.iter().filter(move |action| action.kind == kind))
+    }
+
+    /// One of them.
     #[must_use]
-    pub fn action(&self, kind: ActionKind) -> Option<&Action> {
-        self.actions.iter().find(|action| action.kind == kind)
+    pub fn action(&self, kind: ActionKind, number: usize) -> Option<&Action> {
+        self.actions_of(kind).find(|(one, _)| *one == number).map(|(_, action)| action)
     }
 
     /// How old a sign of life may be, in seconds.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{ActionKind, Adapter, Part};
+use super::{Action, ActionKind, Adapter, Part, Proof};
 use crate::model::Text;
 
 /// An installation, and what may be read of it.
@@ -60,6 +60,8 @@ pub struct Tried {
 pub struct Rehearsal {
     /// What it would do.
     pub kind: ActionKind,
+    /// Its number among those of its kind in the file, from 1.
+    pub number: usize,
     /// Or why not.
     pub outcome: Result<(), Text>,
     /// As in [`Tried`].
@@ -84,13 +86,30 @@ impl Installation {
             return title.to_string();
         }
         let is_its_own = ["public", &self.adapter.name, &self.adapter.name.replace('_', "")];
-        let schema = Some(&*self.schema).filter(|schema| !is_its_own.contains(schema));
+        let schema = Some(&*self.schema).filter(|schema| !schema.is_empty() && !is_its_own.contains(schema));
         let prefix = Some(self.prefix.trim_end_matches(['_', ' '])).filter(|prefix| !prefix.is_empty());
         match (schema, prefix) {
             (None, None) => title.to_string(),
             (Some(schema), Some(prefix)) => format!("{title} {schema}.{prefix}"),
             (Some(one), None) | (None, Some(one)) => format!("{title} {one}"),
         }
+    }
+
+    /// Whether it is one; else it stands for tables that nobody has looked at.
+    #[must_use]
+    pub fn is_somewhere(&self) -> bool {
+        self.oid != 0
+    }
+
+    /// What may be done to a row of it: of a job by what proves that it is lost; of the alternatives the first of which all tables are here.
+    #[must_use]
+    pub fn action(&self, kind: ActionKind, proof: Option<Proof>) -> Option<(usize, &Action)> {
+        let is_here = |key: &Text| self.tables.contains_key(key);
+        self.adapter.actions_of(kind).find(|(_, action)| {
+            proof.is_none_or(|proof| action.proofs.contains(&proof))
+                && action.needs.iter().all(|need| is_here(&need.table))
+                && action.sql.tables().into_iter().all(is_here)
+        })
     }
 
     /// What is read of a part.

@@ -89,8 +89,12 @@ fn unserved<'a>(
 
 fn refused(rows: &InstallationRows) -> Option<Finding> {
     let reason = rows.installation.refused.as_ref()?;
-    let summary = format!("{} is here and is not read: {reason}", name(rows));
-    let short = format!("{} is here and is not read", name(rows));
+    let short = if rows.installation.is_somewhere() {
+        format!("{} is here and is not read", name(rows))
+    } else {
+        format!("{}: not all of its tables were looked at", name(rows))
+    };
+    let summary = format!("{short}: {reason}");
     Some(Finding::new("adapter", Severity::Info, summary, Subject::Section("adapters")).short(short))
 }
 

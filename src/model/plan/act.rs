@@ -107,6 +107,8 @@ pub struct AdapterTarget {
     pub tables: Vec<Text>,
     /// What is done.
     pub kind: ActionKind,
+    /// By which of the alternatives of its adapter, from 1.
+    pub number: usize,
     /// What its system does then.
     pub then: Text,
     /// What the statement compares.

@@ -25,6 +25,8 @@ pub struct ActOn<'a> {
     pub installation: (u32, &'a str),
     /// What is done.
     pub kind: ActionKind,
+    /// By which of the alternatives of the adapter, from 1.
+    pub number: usize,
     /// The row, as it was seen.
     pub values: &'a Values,
 }
@@ -58,7 +60,7 @@ pub fn act_message(owners: &TrustedOwners, on: ActOn<'_>, rows: &[String]) -> Re
     if let Some(reason) = &found.refused {
         return refused(&**reason);
     }
-    let Some(action) = on.adapter.action(on.kind) else {
+    let Some(action) = on.adapter.action(on.kind, on.number) else {
         return refused("its adapter has no statement for that");
     };
     if !found.has(&action.needs) {

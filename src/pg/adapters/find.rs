@@ -17,6 +17,7 @@ use crate::pg::poll::{SectionError, raw};
 use crate::pg::scope::Scope;
 use crate::pg::sql;
 use crate::pg::trust::TrustedOwners;
+use crate::text::count;
 
 /// A table that may be one of theirs: a row of `assets/sql/adapters_find.sql`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -42,6 +43,13 @@ pub(super) struct FoundTable {
     has_select: bool,
     has_row_security: bool,
     columns: Vec<FoundColumn>,
+}
+
+/// The tables that may be of an adapter and are not among those that were looked at: another row of it.
+#[derive(Debug, Deserialize)]
+struct LeftOut {
+    adapter: String,
+    left_out: u64,
 }
 
 /// A type of somebody: casts of it are his functions.
@@ -109,8 +117,21 @@ pub(super) fn statement(owners: &TrustedOwners, adapters: &[Arc<Adapter>]) -> St
 
 /// What its answer tells.
 pub(super) fn found_in(adapters: &[Arc<Adapter>], rows: impl Iterator<Item = impl AsRef<str>>) -> Vec<Found> {
-    let tables: Vec<FoundTable> = rows.filter_map(|row| serde_json::from_str(row.as_ref()).ok()).collect();
-    adapters.iter().flat_map(|adapter| installations(adapter, &tables)).collect()
+    let (mut tables, mut left) = (Vec::<FoundTable>::new(), Vec::<LeftOut>::new());
+    for row in rows {
+        match serde_json::from_str(row.as_ref()) {
+            Ok(table) => tables.push(table),
+            Err(_) => left.extend(serde_json::from_str::<LeftOut>(row.as_ref()).ok()),
+        }
+    }
+    let left_of = |adapter: &Arc<Adapter>| {
+        let left = left.iter().find(|left| left.adapter == *adapter.name)?;
+        Some(Found::left_out(adapter, left.left_out))
+    };
+    adapters
+        .iter()
+        .flat_map(|adapter| installations(adapter, &tables).into_iter().chain(left_of(adapter)))
+        .collect()
 }
 
 /// What is looked for, as JSON.
@@ -131,7 +152,7 @@ fn wanted(adapters: &[Arc<Adapter>]) -> String {
             let uses: BTreeSet<&str> =
                 columns.iter().copied().chain(needs().map(|need| &*need.column)).collect();
             let labels: BTreeSet<&str> = needs().filter_map(|need| need.label.as_deref()).collect();
-            serde_json::json!({"name": name, "suffix": suffix, "begins": begins, "beside": beside, "schema": adapter.schema.as_deref(), "columns": columns,
+            serde_json::json!({"adapter": &*adapter.name, "name": name, "suffix": suffix, "begins": begins, "beside": beside, "schema": adapter.schema.as_deref(), "columns": columns,
                 "uses": uses, "labels": labels})
         })
     });
@@ -183,6 +204,21 @@ impl Found {
             prefix: prefix.into(),
             tables: kept.map(|(key, table)| (key.clone(), (*table).clone())).collect(),
             refused: refusal(&needed),
+        }
+    }
+
+    /// What nobody has looked at: in place of an installation, to say so.
+    fn left_out(adapter: &Arc<Adapter>, number: u64) -> Self {
+        let tables = if number == 1 { "1 table".to_owned() } else { format!("{} tables", count(number)) };
+        let reason = format!(
+            "{tables} left out, since no more than 1,000 are looked at, of all systems together, those of trusted owners first"
+        );
+        Self {
+            adapter: Arc::clone(adapter),
+            schema: Text::default(),
+            prefix: Text::default(),
+            tables: BTreeMap::new(),
+            refused: Some(reason.into()),
         }
     }
 

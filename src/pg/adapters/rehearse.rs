@@ -11,7 +11,7 @@ use super::find::Found;
 use super::frame::{Filled, source, statement_name};
 use super::survey::asked;
 use crate::model::Text;
-use crate::model::adapter::{Action, Rehearsal, Value};
+use crate::model::adapter::{Action, ActionKind, Rehearsal, Value};
 use crate::pg::poll::SectionError;
 use crate::pg::scope::Scope;
 use crate::pg::sql;
@@ -27,11 +27,12 @@ pub(super) async fn rehearsed(
     if found.refused.is_some() {
         return Ok(all);
     }
-    for action in found.adapter.actions.iter().filter(|action| found.has(&action.needs)) {
+    let each = ActionKind::ALL.into_iter().flat_map(|kind| found.adapter.actions_of(kind));
+    for (number, action) in each.filter(|(_, action)| found.has(&action.needs)) {
         let (kind, at) = (action.kind, None);
         let Some(statement) = Filled::of(found, &action.sql, |value| Some(unknown(value).to_owned())) else {
             let outcome = Err("a table that it names is not there".into());
-            all.push(Rehearsal { kind, outcome, at });
+            all.push(Rehearsal { kind, number, outcome, at });
             continue;
         };
         let name = statement_name();
@@ -44,7 +45,7 @@ pub(super) async fn rehearsed(
                 (Err(unread.reason), unread.position.and_then(|at| statement.origin(&message, at)))
             }
         };
-        all.push(Rehearsal { kind, outcome, at });
+        all.push(Rehearsal { kind, number, outcome, at });
     }
     Ok(all)
 }

@@ -138,7 +138,7 @@ pub(super) async fn surveyed(
 /// Of a system that is there once its title says enough; of one with a table for each queue it never does.
 fn tell_apart(all: &mut [Surveyed]) {
     let mut counts: BTreeMap<Text, usize> = BTreeMap::new();
-    for one in &*all {
+    for one in all.iter().filter(|one| one.installation.is_somewhere()) {
         *counts.entry(one.installation.adapter.name.clone()).or_default() += 1;
     }
     for one in all {

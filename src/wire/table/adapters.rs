@@ -49,7 +49,8 @@ fn head(installation: &Installation) -> String {
     let place = one_line(&installation.label()).into_owned();
     let tables: Vec<String> =
         installation.tables.values().map(|table| one_line(table).into_owned()).collect();
-    format!("{place}{version}{origin}: {}", tables.join(", "))
+    let tables = if tables.is_empty() { String::new() } else { format!(": {}", tables.join(", ")) };
+    format!("{place}{version}{origin}{tables}")
 }
 
 /// One line for each alternative: those that were refused say why, the last one is used.
@@ -73,7 +74,7 @@ fn action(tried: &Rehearsal) -> [String; 7] {
     let none = String::new;
     let why = tried.outcome.as_ref().err().map(|why| one_line(why).into_owned());
     let why = why.unwrap_or_else(|| "understood and planned, not run".to_owned());
-    [tried.kind.as_str().to_owned(), none(), none(), none(), none(), none(), why]
+    [tried.kind.as_str().to_owned(), tried.number.to_string(), none(), none(), none(), none(), why]
 }
 
 /// Rows by the planner's count.

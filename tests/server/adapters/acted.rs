@@ -13,6 +13,7 @@ use super::{GOOD_JOB, RIVER, SOLID_QUEUE, all};
 use crate::action::stage::Hands;
 
 const OBAN: &str = include_str!("tables/oban.sql");
+const OBAN_PYTHON: &str = include_str!("tables/oban_python.sql");
 const LEASES: &str = include_str!("tables/leases.sql");
 
 /// All, and the config allows each to act.
@@ -226,6 +227,47 @@ async fn what_oban_and_river_should_have_put_back_is_put_back() {
         ground.value("SELECT state || ' ' || array_length(errors, 1) FROM river_job").await,
         "retryable 1"
     );
+}
+
+/// It has a list of who works: what is missing there is given back, and not before a producer could have shown itself.
+#[tokio::test]
+async fn a_job_of_oban_in_python_is_given_back_without_waiting_for_its_rescuer() {
+    let rows = "
+        INSERT INTO oban_producers (uuid, node, queue, started_at, updated_at) VALUES ('00000000-0000-0000-0000-0000000000a1', 'a', 'q', now() - interval '1 hour', now()),
+            ('00000000-0000-0000-0000-0000000000a2', 'b', 'q', now() - interval '1 hour', now() - interval '61 s');
+        INSERT INTO oban_jobs (state, queue, worker, attempt, max_attempts, attempted_at, attempted_by)
+            SELECT 'executing', 'q', name, 1, most, now() - interval '2 minutes', ARRAY['n', '00000000-0000-0000-0000-0000000000' || producer]
+            FROM (VALUES ('Silent', 2, 'a2'), ('Absent', 2, 'a3'), ('Last', 1, 'a3'), ('Again', 2, 'a3'), ('Back', 2, 'a3'), ('Crash', 2, 'a3')) AS v (name, most, producer);";
+    let mut ground = Ground::of(&format!("{OBAN_PYTHON}{rows}"), allowed()).await;
+    let state = |name: &str| format!("SELECT state FROM oban_jobs WHERE worker = '{name}'");
+    for name in ["Silent", "Absent"] {
+        let plan = ground.job(name);
+        assert!(
+            plan.rows[0].cautions[0].words.ends_with("its late finish is not taken, and the job runs again"),
+            "{:?}",
+            plan.rows[0].cautions
+        );
+        assert_eq!(ground.act(&plan).await.0, Outcome::Done, "{name}");
+        assert_eq!(ground.value(&state(name)).await, "available");
+        assert_eq!(ground.act(&plan).await.0, Outcome::Changed, "{name} once");
+    }
+    let [last, again, back, crash] = ["Last", "Again", "Back", "Crash"].map(|name| ground.job(name));
+    assert_eq!(ground.act(&last).await.0, Outcome::Changed, "it has no attempt left");
+    ground.run("UPDATE oban_jobs SET attempted_at = now() WHERE worker = 'Again'").await;
+    assert_eq!(ground.act(&again).await.0, Outcome::Changed, "it is another run");
+    ground
+        .run("INSERT INTO oban_producers (uuid, node, queue) VALUES ('00000000-0000-0000-0000-0000000000a3', 'c', 'q')")
+        .await;
+    assert_eq!(ground.act(&back).await.0, Outcome::Changed, "its producer is back");
+    // The server has crashed: the list is empty, and then whoever is first stands there alone.
+    ground.run("TRUNCATE oban_producers").await;
+    assert_eq!(ground.act(&crash).await.0, Outcome::Changed, "nobody is listed");
+    ground
+        .run("INSERT INTO oban_producers (uuid, node, queue) VALUES ('00000000-0000-0000-0000-0000000000a1', 'a', 'q')")
+        .await;
+    assert_eq!(ground.act(&crash).await.0, Outcome::Changed, "nobody is listed for long");
+    ground.run("UPDATE oban_producers SET started_at = started_at - interval '61 s'").await;
+    assert_eq!(ground.act(&crash).await.0, Outcome::Done);
 }
 
 #[tokio::test]

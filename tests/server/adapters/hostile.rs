@@ -302,5 +302,15 @@ async fn decoys_hide_nothing() {
         let found = survey(&client, &TrustedOwners::default(), &all()).await.unwrap();
         let good: Vec<_> = found.iter().filter(|one| one.refused.is_none()).collect();
         assert!(good.len() == 1 && &*good[0].adapter.name == "shedlock", "{good:?}");
+        // And who is left out is told: the last of them.
+        let told: Vec<_> = found.iter().filter(|one| !one.is_somewhere()).collect();
+        let [left] = told[..] else { panic!("{told:?}") };
+        let reason = "1 table left out, since no more than 1,000 are looked at, of all systems together, those of trusted owners first";
+        assert_eq!((&*left.adapter.name, left.refused.as_deref()), ("quartz", Some(reason)));
+        let text = locktop::wire::table::adapters(&found, &all());
+        assert!(text.contains(&format!("Quartz\n  not read: {reason}")), "{text}");
+        ground.run("mallory", "DROP TABLE evil.\"1scheduler_state\"").await;
+        let found = survey(&client, &TrustedOwners::default(), &all()).await.unwrap();
+        assert!(found.iter().all(locktop::model::adapter::Installation::is_somewhere), "{found:?}");
     }
 }

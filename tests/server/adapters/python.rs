@@ -1,4 +1,4 @@
-//! Rows of each state of the systems of Python: DBOS, Django tasks and Airflow.
+//! Rows of each state of the systems of Python: Oban, DBOS, Django tasks and Airflow.
 
 use super::states::looked;
 use super::{Part, are_read};
@@ -32,9 +32,73 @@ async fn dbos() {
     assert_eq!(job("Pending")["started_at"], "2023-11-14T22:13:20.000000+00:00");
 }
 
+const OBAN: &str = include_str!("tables/oban_python.sql");
 const DBOS: &str = include_str!("tables/dbos.sql");
 const AIRFLOW: &str = include_str!("tables/airflow.sql");
 const DJANGO: &str = include_str!("tables/django_tasks.sql");
+
+/// Who would be there if its list had not been emptied, a moment ago, by a crash of the server is not known to be gone.
+#[tokio::test]
+async fn oban_in_python() {
+    let rows = "
+        INSERT INTO oban_jobs (worker, queue, state, attempt, max_attempts, attempted_at, attempted_by, scheduled_at, discarded_at, errors) VALUES
+            ('Beats', 'q', 'executing', 1, 20, now(), '{a,00000000-0000-0000-0000-0000000000a1}', now(), NULL, '[]'),
+            ('Slow', 'q', 'executing', 1, 20, now() - interval '6 minutes', '{a,00000000-0000-0000-0000-0000000000a1}', now(), NULL, '[]'),
+            ('Silent', 'q', 'executing', 1, 20, now(), '{b,00000000-0000-0000-0000-0000000000a2}', now(), NULL, '[]'),
+            ('Absent', 'q', 'executing', 1, 20, now() - interval '2 hours', '{c,00000000-0000-0000-0000-0000000000a3}', now(), NULL, '[]'),
+            ('Due', 'q', 'available', 0, 20, NULL, '{}', now(), NULL, '[]'), ('Spent', 'q', 'available', 20, 20, NULL, '{}', now(), NULL, '[]'),
+            ('Paused', 'p', 'available', 0, 20, NULL, '{}', now(), NULL, '[]'),
+            ('Failed', 'q', 'discarded', 20, 20, now(), '{}', now(), now(), '[{\"error\": \"first\"}, {\"error\": \"boom\"}]');
+        INSERT INTO oban_leaders VALUES ('Oban', 'a', now(), now() + interval '30 seconds');";
+    let producers = |since: &str| {
+        format!(
+            "INSERT INTO oban_producers (uuid, node, queue, meta, started_at, updated_at) VALUES
+                ('00000000-0000-0000-0000-0000000000a1', 'a', 'q', '{{\"paused\": false}}', now(), now()), ('00000000-0000-0000-0000-0000000000a2', 'b', 'q', '{{\"paused\": true}}', now(), now() - interval '61 s'),
+                ('00000000-0000-0000-0000-0000000000a4', 'a', 'p', '{{\"paused\": true}}', now() - interval '{since}', now());"
+        )
+    };
+    let others = [
+        ("Beats", "running", "heartbeat", ""),
+        ("Slow", "slow", "heartbeat", ""),
+        ("Silent", "lost", "heartbeat", "when"),
+        ("Due", "due", "none", ""),
+        ("Spent", "retry", "none", ""),
+        ("Paused", "paused", "none", ""),
+        ("Failed", "failed", "none", ""),
+    ];
+    let absent = [("Absent", "lost", "absent", "when")];
+    let json = looked(&format!("{OBAN}{rows}{}", producers("61 s")), &[&others[..], &absent].concat()).await;
+    let one = &json["adapters"][0];
+    assert_eq!((&one["version"], &one["leases"][0]["held"]), (&"Python".into(), &true.into()));
+    let job = |name: &str| one["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap();
+    assert_eq!((&job("Failed")["error"], &job("Beats")["note"]), (&"boom".into(), &"a".into()));
+    let absent = [("Absent", "late", "age", "never,")];
+    looked(&format!("{OBAN}{rows}{}", producers("59 s")), &[&others[..], &absent].concat()).await;
+    // Where both work on the tables of Elixir.
+    let both = "ALTER TABLE oban_jobs ALTER errors DROP DEFAULT; ALTER TABLE oban_jobs ALTER errors TYPE jsonb[] USING '{}'; COMMENT ON TABLE oban_jobs IS '14';
+        INSERT INTO oban_jobs (worker, state, discarded_at, errors) VALUES ('Failed', 'discarded', now(), ARRAY['{\"error\": \"first\"}', '{\"error\": \"boom\"}']::jsonb[]);";
+    let json = looked(&format!("{OBAN}{both}"), &[("Failed", "failed", "none", "")]).await;
+    let one = &json["adapters"][0];
+    assert_eq!((&one["version"], &one["jobs"][0]["error"]), (&"migration 14, Python".into(), &"boom".into()));
+}
+
+#[tokio::test]
+async fn oban_in_python_with_many_rows() {
+    let many = "INSERT INTO oban_jobs (worker, state, attempted_at, attempted_by, discarded_at) SELECT 'J', (CASE WHEN n < 50 THEN 'executing' WHEN n < 30000 THEN 'available' WHEN n < 40000 THEN 'scheduled'
+            WHEN n < 41000 THEN 'discarded' ELSE 'completed' END)::oban_job_state, now(), ARRAY['a', gen_random_uuid()::text], now() FROM generate_series(1, 150000) n;
+        INSERT INTO oban_producers (uuid, node, queue) SELECT gen_random_uuid(), n, 'q' || n % 10 FROM generate_series(1, 500) n;";
+    let first = |parts: &[Part]| parts.iter().map(|part| (*part, Some(1))).collect::<Vec<_>>();
+    let all = first(&[
+        Part::Workers,
+        Part::Running,
+        Part::Due,
+        Part::Scheduled,
+        Part::Failed,
+        Part::Depth,
+        Part::Paused,
+    ]);
+    are_read(&format!("{OBAN}{many}"), &all).await;
+}
 
 #[tokio::test]
 async fn django_tasks() {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{each, harmless, old};
 use crate::model::adapter::{
-    Action, ActionKind, Adapter, AdapterLease, InstallationRows, Job, JobRow, OtherLeaseRow, Part, Proof,
-    State, TermState, Values,
+    Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, OtherLeaseRow, Part,
+    Proof, State, TermState, Values,
 };
 use crate::model::finding::Subject;
 use crate::model::plan::Confirm;
@@ -52,21 +52,31 @@ pub fn other_leases(context: &PlanContext<'_>, chosen: &[TextId]) -> ActionPlan 
     }
 }
 
-/// The statement of an adapter, where the config allows it.
-fn action(adapter: &Adapter, kind: ActionKind) -> Result<&Action, String> {
+/// The statement of an adapter and its number, where the config allows it.
+fn action(
+    installation: &Installation,
+    kind: ActionKind,
+    proof: Option<Proof>,
+) -> Result<(usize, &Action), String> {
+    let adapter = &installation.adapter;
     let title = &adapter.title;
-    let Some(action) = adapter.action(kind) else {
+    if adapter.actions_of(kind).next().is_none() {
         let help =
             if kind == ActionKind::Recover { "; y copies what to type in its own console" } else { "" };
         return Err(format!("locktop does not do that to {title}{help}"));
-    };
+    }
     if !adapter.allows_actions {
         return Err(format!(
             "allow_actions = true in [adapters.{}] of the config allows it, which is off",
             adapter.name
         ));
     }
-    Ok(action)
+    installation.action(kind, proof).ok_or_else(|| match proof {
+        Some(proof) => {
+            format!("is known to be lost by {} alone, and is left to its system", proof.as_str())
+        }
+        None => "a table that the statement of its adapter names is not here".to_owned(),
+    })
 }
 
 fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
@@ -75,26 +85,22 @@ fn job(index: &PlanIndex<'_>, row: &JobRow) -> Result<PlannedTarget, Refused> {
     let subject = Subject::Job(row.id);
     let refused = |reason: String| Refused::new(name.clone(), subject.clone(), harmless(&reason));
     let Some(rows) = index.snapshot.adapters.get(row.place) else { return Err(refused("is gone".into())) };
-    let adapter = &rows.installation.adapter;
     if !row.judged.state.is_lost() {
         return Err(refused(format!(
             "is {}: only a job that has lost its worker is given back",
             row.judged.state.as_str()
         )));
     }
-    let action = action(adapter, ActionKind::Recover).map_err(refused)?;
-    if !action.proofs.contains(&row.judged.proof) {
-        let back = row.comes_back.as_deref().map(|back| format!(": {back}")).unwrap_or_default();
-        return Err(refused(format!(
-            "is known to be lost by {} alone, and is left to its system{back}",
-            row.judged.proof.as_str()
-        )));
-    }
+    let chosen = action(&rows.installation, ActionKind::Recover, Some(row.judged.proof));
+    let (number, action) = chosen.map_err(|why| {
+        let back = row.comes_back.as_deref().filter(|_| why.ends_with("left to its system"));
+        refused(why.clone() + &back.map(|back| format!(": {back}")).unwrap_or_default())
+    })?;
     let values = values(&row.job);
     missing(action, &values).map_err(refused)?;
     let mut cautions = cautions(index, rows, row, action);
     cautions.sort_by_key(|caution| caution.kind);
-    let target = target(rows, action, row.source.clone(), values);
+    let target = target(rows, (number, action), row.source.clone(), values);
     let does = does(&target);
     Ok(PlannedTarget {
         target: Target { what: TargetKind::Adapter(target), name, subject },
@@ -141,7 +147,7 @@ fn missing(action: &Action, values: &Values) -> Result<(), String> {
 
 fn target(
     rows: &InstallationRows,
-    action: &Action,
+    (number, action): (usize, &Action),
     source: crate::model::Text,
     values: Values,
 ) -> AdapterTarget {
@@ -153,6 +159,7 @@ fn target(
         prefix: installation.prefix.clone(),
         tables: action.writes.iter().filter_map(|key| installation.tables.get(key).cloned()).collect(),
         kind: action.kind,
+        number,
         then: action.then.clone(),
         values,
     }
@@ -206,7 +213,7 @@ fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Re
         TermState::Free => return Err(refused("nobody has it".into())),
         TermState::Unknown => return Err(refused("its row does not say whether somebody has it".into())),
     }
-    let action = action(&rows.installation.adapter, ActionKind::Unlock).map_err(refused)?;
+    let (number, action) = action(&rows.installation, ActionKind::Unlock, None).map_err(refused)?;
     let values = lease_values(lease);
     missing(action, &values).map_err(refused)?;
     let mut cautions: Vec<Caution> =
@@ -222,7 +229,7 @@ fn lease(index: &PlanIndex<'_>, row: &OtherLeaseRow) -> Result<PlannedTarget, Re
         None => "never ends by itself".to_owned(),
     });
     facts.push(format!("ended: {}", action.then));
-    let target = target(rows, action, row.source.clone(), values);
+    let target = target(rows, (number, action), row.source.clone(), values);
     Ok(PlannedTarget {
         does: does(&target),
         target: Target { what: TargetKind::Adapter(target), name, subject },

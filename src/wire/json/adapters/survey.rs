@@ -39,6 +39,8 @@ struct InstallationJson<'a> {
 #[derive(Serialize)]
 struct ActionJson<'a> {
     action: &'static str,
+    /// Number of the alternative.
+    query: usize,
     /// Why its statement would not be understood or planned.
     refused: Option<&'a str>,
 }
@@ -99,7 +101,11 @@ fn of_installation(installation: &Installation) -> InstallationJson<'_> {
 }
 
 fn of_action(tried: &Rehearsal) -> ActionJson<'_> {
-    ActionJson { action: tried.kind.as_str(), refused: tried.outcome.as_ref().err().map(|why| &**why) }
+    ActionJson {
+        action: tried.kind.as_str(),
+        query: tried.number,
+        refused: tried.outcome.as_ref().err().map(|why| &**why),
+    }
 }
 
 fn once(tried: &Tried) -> Option<&Reading> {

@@ -2,6 +2,7 @@
 //! and after them, and whether what `y` copies does what it should. Of a worker that is stopped nobody may say that it is gone. They come from npm,
 //! `PyPI` and Debian, by `tests/systems/install.sh`, and take a minute: only where `LOCKTOP_LONG` is set.
 
+mod acting;
 mod systems;
 
 use std::collections::BTreeMap;
@@ -25,23 +26,25 @@ const DIRECTORY: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/job-systems");
 /// Where the programs of their workers are.
 const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/systems");
 
-/// The program that runs the workers of each system, or why there is none.
-async fn installed() -> &'static BTreeMap<String, Result<String, String>> {
-    static INSTALLED: tokio::sync::OnceCell<BTreeMap<String, Result<String, String>>> =
-        tokio::sync::OnceCell::const_new();
-    INSTALLED.get_or_init(async || tokio::task::spawn_blocking(install).await.unwrap()).await
+/// The program that runs the workers of a system, or why there is none.
+async fn installed(name: &'static str) -> Result<String, String> {
+    // One after the other: some share a folder.
+    static INSTALLED: tokio::sync::Mutex<BTreeMap<&str, Result<String, String>>> =
+        tokio::sync::Mutex::const_new(BTreeMap::new());
+    let mut installed = INSTALLED.lock().await;
+    if !installed.contains_key(name) {
+        installed.insert(name, tokio::task::spawn_blocking(|| install(name)).await.unwrap());
+    }
+    installed[name].clone()
 }
 
-fn install() -> BTreeMap<String, Result<String, String>> {
-    let output = Command::new(Path::new(PROGRAMS).join("install.sh")).arg(DIRECTORY).output().unwrap();
-    let said = String::from_utf8(output.stdout).unwrap();
-    let each = said.lines().filter_map(|line| {
-        let (name, rest) = line.split_once(' ')?;
-        let answer =
-            rest.strip_prefix("missing ").map_or_else(|| Ok(rest.to_owned()), |why| Err(why.to_owned()));
-        Some((name.to_owned(), answer))
-    });
-    each.collect()
+fn install(name: &str) -> Result<String, String> {
+    let mut command = Command::new(Path::new(PROGRAMS).join("install.sh"));
+    let output = command.args([DIRECTORY, name]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let answer = said.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let answer = answer.ok_or_else(|| format!("{output:?}"))?;
+    answer.strip_prefix("missing ").map_or_else(|| Ok(answer.to_owned()), |why| Err(why.to_owned()))
 }
 
 /// A system with a database of its own.
@@ -59,10 +62,8 @@ impl System {
             println!("{name}: only where LOCKTOP_LONG is set");
             return None;
         }
-        let program = match installed().await.get(name) {
-            Some(Ok(program)) => program.clone(),
-            other => panic!("{name} could not be installed: {other:?}"),
-        };
+        let program =
+            installed(name).await.unwrap_or_else(|why| panic!("{name} could not be installed: {why}"));
         let stage = Stage::on(server().await, "").await;
         let row = stage
             .client()
@@ -71,7 +72,7 @@ impl System {
             .await;
         let (database, port): (String, String) = row.map(|row| (row.get(0), row.get(1))).unwrap();
         let directory = server().await.socket_dir().display();
-        let url = if name == "quartz" {
+        let url = if matches!(name, "quartz" | "liquibase") {
             let port = port_before(server().await.socket_dir().join(format!(".s.PGSQL.{port}")));
             format!("jdbc:postgresql://127.0.0.1:{port}/{database}?sslmode=disable")
         } else {
@@ -120,9 +121,10 @@ impl System {
         Worker { child, said }
     }
 
-    /// Begins to look, with the adapters as they come but for a setting that was made short.
+    /// Begins to look, with the adapters as they come, but that they may act, and for a setting that was made short.
     async fn watched(&mut self, setting: Option<(&str, f64)>) {
-        let mut adapters: Vec<Adapter> = all().into_iter().map(|adapter| Adapter::clone(&adapter)).collect();
+        let allow = |adapter: Arc<Adapter>| Adapter { allows_actions: true, ..Adapter::clone(&adapter) };
+        let mut adapters: Vec<Adapter> = all().into_iter().map(allow).collect();
         // `pg_boss_12` is a version of `pg_boss`.
         let name = self.name.trim_end_matches("_12");
         let adapter = adapters.iter_mut().find(|adapter| *adapter.name == *name).unwrap();

@@ -32,6 +32,33 @@ async fn procrastinate() {
 }
 
 #[tokio::test]
+async fn oban() {
+    const FILE: &str = "oban_work.py";
+    const JOB: &str = "__main__.Hang";
+    let Some(mut system) = System::new("oban").await else { return };
+    system.run(FILE, &["setup", "1", "3600", "2"]);
+    let first = system.work(FILE, &["work"]).await;
+    system.watched(Some(("silent_after", 3.0))).await;
+    let row = system.told(JOB, "running", "heartbeat").await;
+    assert_eq!((row.job.attempt, row.job.max_attempts), (Some(1), Some(5)));
+    let one = system.stage.json()["adapters"][0].clone();
+    assert_eq!((&one["version"], &one["leases"][0]["held"]), (&"Python".into(), &true.into()));
+    first.kill();
+    let lost = system.told(JOB, "lost", "heartbeat").await;
+    assert!(lost.comes_back.unwrap().starts_with("when the leader rescues"));
+    // Another one that starts leads soon, and takes the row of the first away.
+    let second = system.start(FILE, &["work"]);
+    let lost = system.told(JOB, "lost", "absent").await;
+    system.stage.client().await.batch_execute(&lost.advice.unwrap()).await.unwrap();
+    let row = system.told(JOB, "running", "heartbeat").await;
+    assert_eq!(row.job.attempt, Some(2));
+    second.signal(Signal::STOP);
+    system.told(JOB, "lost", "heartbeat").await;
+    second.signal(Signal::CONT);
+    system.told(JOB, "running", "heartbeat").await;
+}
+
+#[tokio::test]
 async fn pg_boss() {
     const FILE: &str = "pg_boss.mjs";
     let Some(mut system) = System::new("pg_boss").await else { return };
@@ -211,4 +238,52 @@ async fn absurd() {
             view.adapters.rows.iter().any(|row| row.job.attempt == Some(3))
         })
         .await;
+}
+
+#[tokio::test]
+async fn pgmq() {
+    const FILE: &str = "pgmq_work.py";
+    let Some(mut system) = System::new("pgmq").await else { return };
+    system.run(FILE, &["setup"]);
+    let first = system.work(FILE, &["work", "6"]).await;
+    system.watched(None).await;
+    let row = system.told("mail", "running", "lease").await;
+    assert!(row.job.attempt == Some(1) && row.job.started_at.is_some(), "{row:?}");
+    first.kill();
+    // It is visible again by itself when its time is over, and nothing has to come for that.
+    let row = system.told("mail", "retry", "none").await;
+    assert_eq!(row.job.attempt, Some(1));
+    let second = system.work(FILE, &["finish", "3", "1"]).await;
+    second.signal(Signal::STOP);
+    system.told("mail", "running", "lease").await;
+    system.told("mail", "retry", "none").await;
+    // A third one has it when the second one goes on: its late end takes the message away from both.
+    let _third = system.work(FILE, &["work", "60"]).await;
+    let row = system.told("mail", "running", "lease").await;
+    assert_eq!(row.job.attempt, Some(3));
+    second.signal(Signal::CONT);
+    system.stage.look_until("the message to be gone", |view| view.adapters.rows.is_empty()).await;
+    let said = || second.said.lock().unwrap().clone();
+    support::wait_until("it to be done", async || said().contains(&"deleted".to_owned())).await;
+}
+
+#[tokio::test]
+async fn django_tasks() {
+    const FILE: &str = "django_tasks_work.py";
+    const TASK: &str = "__main__.hang";
+    let Some(mut system) = System::new("django_tasks").await else { return };
+    system.run(FILE, &["setup", "3600"]);
+    system.watched(None).await;
+    system.told(TASK, "due", "none").await;
+    let first = system.work(FILE, &["work"]).await;
+    let row = system.told(TASK, "unknown", "none").await;
+    assert_eq!(row.worker.as_deref().map(str::len), Some(32), "{row:?}");
+    first.signal(Signal::STOP);
+    system.still_told(TASK, "unknown", "none").await;
+    first.kill();
+    // Another one leaves it alone.
+    let second = system.start(FILE, &["work"]);
+    let row = system.still_told(TASK, "unknown", "none").await;
+    assert_eq!((row.job.attempt, row.job.note.as_deref()), (Some(1), Some("never put back by itself")));
+    second.kill();
 }

@@ -1,0 +1,94 @@
+//! `R` on real systems, while a worker that was only stopped goes on at that very moment and finishes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locktop::model::adapter::State;
+use locktop::model::plan::{self, ActionPlan, Outcome, PlanContext, TargetKind, Verb};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::super::support;
+use super::{System, Worker};
+use crate::action::stage::{Hands, Notes, command};
+
+/// Jobs of a race.
+const JOBS: usize = 30;
+
+/// Lets a worker go on as soon as so many targets have been told of.
+fn wake_after(worker: &Worker, notes: &Notes, told: usize) -> std::thread::JoinHandle<()> {
+    let (pid, notes) = (Pid::from_child(&worker.child), notes.clone());
+    std::thread::spawn(move || {
+        while notes.all().iter().filter(|line| line.starts_with("told")).count() < told {
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        kill_process(pid, Signal::CONT).unwrap();
+    })
+}
+
+/// What `R` would do to all jobs that are lost.
+fn recovery(system: &System) -> ActionPlan {
+    let view = system.stage.view();
+    let context = PlanContext { view, rights: None, own_pids: &[] };
+    let lost = view.adapters.rows.iter().filter(|row| row.judged.state.is_lost());
+    let plan = plan::jobs(&context, &lost.map(|row| row.id).collect::<Vec<_>>());
+    assert!(plan.refused.is_empty(), "{:?}", plan.refused);
+    plan
+}
+
+/// A worker has all jobs and is stopped until each of them would have ended; it goes on when so many have been given back.
+async fn oban(woken_after: usize) -> (usize, usize) {
+    const FILE: &str = "oban_work.py";
+    let Some(mut system) = System::new("oban").await else { return (0, 0) };
+    system.run(FILE, &["setup", &JOBS.to_string(), "4", "1"]);
+    let first = system.start(FILE, &["work"]);
+    let client = Arc::new(system.stage.client().await);
+    let begun = "SELECT count(*) FROM runs";
+    support::wait_until("all to run", async || {
+        client.query_one(begun, &[]).await.unwrap().get::<_, i64>(0) == i64::try_from(JOBS).unwrap()
+    })
+    .await;
+    first.signal(Signal::STOP);
+    let _second = system.start(FILE, &["work"]);
+    system.watched(Some(("silent_after", 3.0))).await;
+    system.stage.look_until("all to be lost", |view| view.adapters.count(State::Lost) == JOBS).await;
+    let over = "SELECT max(begun_at) + interval '4 s' < now() FROM runs";
+    support::wait_until("each to be at its end", async || client.query_one(over, &[]).await.unwrap().get(0))
+        .await;
+    let plan = recovery(&system);
+    let words = &plan.rows[0].cautions[0].words;
+    assert!(words.ends_with("its late finish is not taken, and the job runs again"), "{words}");
+    let mut hands = Hands::of(system.stage.info()).await;
+    let targets: Vec<TargetKind> = plan.rows.iter().map(|row| row.target.what.clone()).collect();
+    let waker = wake_after(&first, &hands.notes, woken_after);
+    let report = hands.act(command(Verb::Recover, targets.clone())).await;
+    waker.join().unwrap();
+    let ended = "SELECT NOT EXISTS (SELECT FROM oban_jobs WHERE state <> 'completed') AND (SELECT bool_and(has_ended) FROM runs)";
+    support::wait_until("all to end", async || client.query_one(ended, &[]).await.unwrap().get(0)).await;
+    let mut done = 0;
+    for (target, result) in targets.iter().zip(&report.results) {
+        let TargetKind::Adapter(target) = target else { panic!("{target:?}") };
+        let sql = "SELECT attempt::int8, (SELECT count(*) FROM runs WHERE job = id), (SELECT count(*) FROM runs WHERE job = id AND has_ended)
+                     FROM oban_jobs WHERE id = $1::text::int8";
+        let row = client.query_one(sql, &[&&*target.values.id]).await.unwrap();
+        let counts: [i64; 3] = [row.get(0), row.get(1), row.get(2)];
+        // The one that was given back runs once more, and its late finish counts for nothing; the other one ran once.
+        let runs = match result.outcome {
+            Outcome::Done => 2,
+            Outcome::Changed => 1,
+            _ => panic!("{result:?}"),
+        };
+        assert_eq!(counts, [runs; 3], "{result:?}");
+        done += usize::from(result.outcome == Outcome::Done);
+    }
+    let rows: i64 = client.query_one("SELECT count(*) FROM oban_jobs", &[]).await.unwrap().get(0);
+    assert_eq!(rows, i64::try_from(JOBS).unwrap(), "none is lost, and none is new");
+    (done, JOBS - done)
+}
+
+#[tokio::test]
+async fn no_job_of_oban_is_lost_and_none_runs_twice_by_us_when_its_worker_goes_on() {
+    for woken_after in [0, 1, 5, 12, JOBS] {
+        let (given_back, had_ended) = oban(woken_after).await;
+        println!("woken after {woken_after}: {given_back} given back, {had_ended} had ended");
+    }
+}
