@@ -13,6 +13,9 @@ use pg_connect::conninfo::nearest;
 /// Keys of `[adapters.NAME]` that are no settings of the system.
 pub(super) const OWN: [&str; 2] = ["schema", "allow_actions"];
 
+/// The zone of times that have none.
+const TIME_ZONE: &str = "time_zone";
+
 /// What the config says of adapters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdapterChoices {
@@ -128,9 +131,15 @@ impl AdapterChoice {
         adapter.schema.clone_from(&self.schema);
         adapter.allows_actions = self.allows_actions;
         let mut names: Vec<Text> = adapter.settings.iter().map(|setting| setting.name.clone()).collect();
+        adapter.time_zone = None;
         for (name, value, at) in &self.settings {
             let Some(old) = adapter.settings.iter_mut().find(|setting| *setting.name == **name) else {
-                names.extend(OWN.map(Text::from));
+                // Some have it among their own, for a part of their times.
+                if name == TIME_ZONE {
+                    zone(adapter, value, *at, mistakes);
+                    continue;
+                }
+                names.extend(OWN.iter().chain([&TIME_ZONE]).map(|name| Text::from(*name)));
                 let what = format!("setting of {}", adapter.name);
                 mistakes.push(Mistake { at: *at, message: unknown(&what, name, &names) });
                 continue;
@@ -145,6 +154,17 @@ impl AdapterChoice {
             }
             *old = new;
         }
+    }
+}
+
+/// The server knows which zones there are.
+fn zone(adapter: &mut Adapter, value: &Text, at: Position, mistakes: &mut Vec<Mistake>) {
+    if value.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+')) {
+        adapter.time_zone = Some(value.clone());
+    } else {
+        let message =
+            format!("{TIME_ZONE} is \"{}\": expected a zone such as America/New_York", one_line(value));
+        mistakes.push(Mistake { at, message });
     }
 }
 

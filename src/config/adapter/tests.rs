@@ -282,6 +282,26 @@ fn the_config_switches_off_and_sets() {
 }
 
 #[test]
+fn the_config_says_the_zone_of_times_that_have_none() {
+    let of = |name: &str, zone: &str| {
+        let found = beside(&format!("[adapters.{name}]\ntime_zone = \"{zone}\"\n"), &[("small.toml", LEAST)]);
+        found.map(|all| all.into_iter().find(|adapter| *adapter.name == *name).unwrap())
+    };
+    assert_eq!(of("small", "America/New_York").unwrap().time_zone.as_deref(), Some("America/New_York"));
+    // Its own setting, of some of its times.
+    let own = of("jobrunr", "Europe/Berlin").unwrap();
+    assert_eq!(
+        (own.time_zone.as_deref(), &*own.setting("time_zone").unwrap().value),
+        (None, "Europe/Berlin")
+    );
+    let error = of("small", "x'; SELECT 1").unwrap_err();
+    assert!(
+        error.contains("time_zone is \"x'; SELECT 1\": expected a zone such as America/New_York"),
+        "{error}"
+    );
+}
+
+#[test]
 fn mistakes_of_all_files_are_told_at_once() {
     let twice = [("a.toml", LEAST), ("b.toml", LEAST)];
     assert_eq!(

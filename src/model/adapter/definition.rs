@@ -18,6 +18,8 @@ pub struct Adapter {
     pub is_built_in: bool,
     /// The only schema in which it is looked for, where the config names one.
     pub schema: Option<Text>,
+    /// The zone of its times that have none, where the config says one; else UTC.
+    pub time_zone: Option<Text>,
     /// How its tables are told.
     pub tables: Vec<TableRule>,
     /// The versions of the project; the first whose needs hold is the one.

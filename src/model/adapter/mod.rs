@@ -12,6 +12,7 @@ mod rows;
 pub(crate) mod sample;
 mod state;
 mod template;
+mod zone;
 
 pub use action::{Action, ActionKind, Value, Values};
 pub use board::{
@@ -27,6 +28,7 @@ pub use part::{Column, Part, Parts, ValueKind};
 pub use rows::{AdapterLease, AdapterSchedule, Depth, InstallationRows, Job, PartRows, Paused, Worker};
 pub use state::{Proof, State};
 pub use template::{Piece, Template, Words};
+pub use zone::offset;
 
 /// Rows of a part that are kept; a query is to bring one more where there are more (`{limit}`).
 pub const ROWS: usize = 500;

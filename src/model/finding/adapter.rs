@@ -1,10 +1,12 @@
 //! Job systems of others: jobs whose worker is gone, and what is here and cannot be read.
 
+use chrono::TimeDelta;
+
 use super::adapter_stuck::leaderless;
 use super::look::Look;
 use super::{Finding, Severity, Subject};
-use crate::model::Text;
 use crate::model::adapter::{Choice, InstallationRows, JobRow, Part, QueueRow, QueueState, State};
+use crate::model::{Text, adapter};
 use crate::text;
 
 /// One finding for each installation that has lost jobs, one for each that nobody serves, and one for each that is not read, or not whole.
@@ -22,6 +24,7 @@ pub(super) fn check(look: &Look<'_>) -> Vec<Finding> {
         [
             lost_jobs(look, place, rows, &lost),
             unserved(look, rows, queues),
+            zone(rows),
             refused(rows),
             parts(rows),
             stale(rows),
@@ -85,6 +88,19 @@ fn unserved<'a>(
     let subject = Subject::JobQueue(worst.id);
     let finding = Finding::new("adapter_queue", Severity::Warning, &what, subject);
     Some(Finding { since: worst.oldest_at, ..finding.about(queue.unwrap_or_default()) })
+}
+
+/// Its workers are silent, or ahead of us, by whole half hours.
+fn zone(rows: &InstallationRows) -> Option<Finding> {
+    let offset = adapter::offset(rows)?;
+    let (many, name) = (text::duration(offset.abs().as_seconds_f64()), name(rows));
+    let lies = if offset < TimeDelta::zero() { "ahead" } else { "back" };
+    let short = format!("{name}: its workers' times may be of another zone");
+    let about = format!(
+        "each of them last showed itself {many} {lies}, as good as to the minute; time_zone in [adapters.{}] of the config says their zone",
+        rows.installation.adapter.name
+    );
+    Some(Finding::new("adapter", Severity::Info, &*short, Subject::Section("adapters")).about(about))
 }
 
 fn refused(rows: &InstallationRows) -> Option<Finding> {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::find::{Found, found_in, statement};
-use super::frame::{Filled, source};
+use super::frame::{Filled, source, zone};
 use crate::model::adapter::{Action, ActionKind, Adapter, Value, Values};
 use crate::model::lock_key::LockKey;
 use crate::pg::sql;
@@ -75,7 +75,7 @@ fn message(
     action: &Action,
     values: &Values,
 ) -> Result<String, ActError> {
-    let mut sql = String::new();
+    let mut sql = zone(found) + "\n";
     let mut guards = String::new();
     for key in action.sql.tables() {
         let Some(table) = found.tables.get(key) else { return refused("a table that it names is not there") };

@@ -35,7 +35,7 @@ impl Framed {
             tables.push(found.tables.get(key)?);
         }
         let query = Filled::of(found, template, |_| None)?;
-        let mut before = without_comments(sql::ADAPTERS_FRAME);
+        let mut before = without_comments(sql::ADAPTERS_FRAME) + &zone(found);
         for table in &tables {
             let _ = write!(before, "\nLOCK TABLE {} IN ACCESS SHARE MODE;", source(table));
         }
@@ -118,6 +118,12 @@ impl Framed {
         let typed = "UNION ALL SELECT NULL::pg_catalog.text WHERE false";
         records(&format!("SELECT * FROM (\n{query}\n) AS q (value)\n{typed}"))
     }
+}
+
+/// The zone in which times are read that have none, where it is not UTC.
+pub(super) fn zone(found: &Found) -> String {
+    let zone = found.adapter.time_zone.as_deref();
+    zone.map(|zone| format!("\nSET LOCAL TimeZone = {};", escape_literal(zone))).unwrap_or_default()
 }
 
 fn typed_null(kind: ValueKind) -> String {

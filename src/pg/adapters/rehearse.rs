@@ -8,7 +8,7 @@ use postgres_protocol::escape::escape_literal;
 use tokio_postgres::Client;
 
 use super::find::Found;
-use super::frame::{Filled, source, statement_name};
+use super::frame::{Filled, source, statement_name, zone};
 use super::survey::asked;
 use crate::model::Text;
 use crate::model::adapter::{Action, ActionKind, Rehearsal, Value};
@@ -65,7 +65,7 @@ fn message(
     action: &Action,
     (name, statement): (&str, &str),
 ) -> String {
-    let mut sql = without_comments(sql::ADAPTERS_FRAME);
+    let mut sql = without_comments(sql::ADAPTERS_FRAME) + &zone(found);
     let tables: Vec<_> =
         action.sql.tables().into_iter().filter_map(|key| Some((key, found.tables.get(key)?))).collect();
     for (_, table) in &tables {

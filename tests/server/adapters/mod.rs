@@ -17,6 +17,7 @@ mod states;
 mod stuck;
 #[path = "../../support/suite.rs"]
 mod support;
+mod zones;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -73,7 +73,7 @@ async fn oban_in_python() {
     let job = |name: &str| one["jobs"].as_array().unwrap().iter().find(|job| job["name"] == name).unwrap();
     assert_eq!((&job("Failed")["error"], &job("Beats")["note"]), (&"boom".into(), &"a".into()));
     let absent = [("Absent", "late", "age", "never,")];
-    looked(&format!("{OBAN}{rows}{}", producers("59 s")), &[&others[..], &absent].concat()).await;
+    looked(&format!("{OBAN}{rows}{}", producers("1 s")), &[&others[..], &absent].concat()).await;
     // Where both work on the tables of Elixir.
     let both = "ALTER TABLE oban_jobs ALTER errors DROP DEFAULT; ALTER TABLE oban_jobs ALTER errors TYPE jsonb[] USING '{}'; COMMENT ON TABLE oban_jobs IS '14';
         INSERT INTO oban_jobs (worker, state, discarded_at, errors) VALUES ('Failed', 'discarded', now(), ARRAY['{\"error\": \"first\"}', '{\"error\": \"boom\"}']::jsonb[]);";

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{each, harmless, old};
+use crate::model::adapter::offset;
 use crate::model::adapter::{
     Action, ActionKind, AdapterLease, Installation, InstallationRows, Job, JobRow, OtherLeaseRow, Part,
     Proof, State, TermState, Values,
@@ -172,6 +173,9 @@ fn cautions(index: &PlanIndex<'_>, rows: &InstallationRows, row: &JobRow, action
     let late = action.late.as_deref().map(|late| format!("; {late}")).unwrap_or_default();
     let words = match (row.judged.state, row.judged.proof) {
         (State::Orphan, Proof::Lock) => "its lock is free, its process may be at work still",
+        (_, Proof::Heartbeat) if offset(rows).is_some() => {
+            "it is silent by whole half hours, as one that lives and writes times of another zone (time_zone in the config)"
+        }
         (_, Proof::Heartbeat) => "its worker is only silent, and may be at work still",
         (_, Proof::Absent) => "its worker is not listed, and may be at work still",
         _ => "who has it is not known, and may be at work still",

@@ -1,10 +1,12 @@
-//! `R` on real systems, while a worker that was only stopped goes on at that very moment and finishes.
+//! `R` and `U` on real systems, while a worker that was only stopped goes on at that very moment and finishes.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use locktop::model::adapter::State;
+use locktop::model::Timestamp;
+use locktop::model::adapter::{State, TermState};
 use locktop::model::plan::{self, ActionPlan, Outcome, PlanContext, TargetKind, Verb};
+use locktop::model::view::View;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::super::support;
@@ -91,4 +93,66 @@ async fn no_job_of_oban_is_lost_and_none_runs_twice_by_us_when_its_worker_goes_o
         let (given_back, had_ended) = oban(woken_after).await;
         println!("woken after {woken_after}: {given_back} given back, {had_ended} had ended");
     }
+}
+
+/// Ends the only lease, which somebody has taken since the one before was; answers with when.
+async fn unlock(system: &mut System, before: Option<Timestamp>) -> Option<Timestamp> {
+    let taken = |view: &View| {
+        let row = view.adapters.leases.iter().find(|row| row.state == TermState::Held)?;
+        let (place, at) = row.place;
+        view.snapshot.as_ref()?.adapters[place].leases.section.rows[at].acquired_at
+    };
+    system
+        .stage
+        .look_until("a lease to be held", |view| taken(view).is_some_and(|at| Some(at) > before))
+        .await;
+    let view = system.stage.view();
+    let context = PlanContext { view, rights: None, own_pids: &[] };
+    let plan = plan::other_leases(&context, &[view.adapters.leases[0].id]);
+    let words = &plan.rows[0].cautions[0].words;
+    assert!(words.ends_with("at its end gives away the lock of the next"), "{words}");
+    let mut hands = Hands::of(system.stage.info()).await;
+    let (outcome, detail) = hands.one(Verb::Unlock, plan.rows[0].target.what.clone()).await;
+    assert_eq!(outcome, Outcome::Done, "{detail}");
+    taken(system.stage.view())
+}
+
+/// Deployments that wait for an advisory lock in their second change.
+#[tokio::test]
+async fn the_changelog_lock_of_a_deployment_that_was_killed_and_of_one_that_goes_on() {
+    const FILE: &str = "liquibase.sql";
+    const UPDATE: &[&str] = &["--changeLogFile=liquibase.sql", "update"];
+    let Some(mut system) = System::new("liquibase").await else { return };
+    let client = system.stage.client().await;
+    client.batch_execute("SELECT pg_advisory_lock(7)").await.unwrap();
+    let sessions = |sql: &'static str, number: i64| {
+        let client = &client;
+        async move || client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0) == number
+    };
+    let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted";
+    let connected = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'PostgreSQL JDBC Driver'";
+    let first = system.start(FILE, UPDATE);
+    support::wait_until("the first to wait in its second change", sessions(waits, 1)).await;
+    system.watched(None).await;
+    first.kill();
+    // Its session ends when it is given what it waits for, or notices that nobody listens.
+    client.batch_execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'PostgreSQL JDBC Driver' AND datname = current_database()").await.unwrap();
+    support::wait_until("its session to end", sessions(connected, 0)).await;
+    let second = system.start(FILE, UPDATE);
+    support::wait_until("the second to ask for the lock", sessions(connected, 1)).await;
+    let taken = unlock(&mut system, None).await;
+    support::wait_until("the second to have it", sessions(waits, 1)).await;
+    // And now that of one that is there.
+    unlock(&mut system, taken).await;
+    let third = system.start(FILE, UPDATE);
+    support::wait_until("the third to be beside it", sessions(waits, 2)).await;
+    client.batch_execute("SELECT pg_advisory_unlock(7)").await.unwrap();
+    support::wait_until("both to end", sessions(connected, 0)).await;
+    let done = "SELECT string_agg(id, ' ' ORDER BY id) FROM databasechangelog";
+    let done: String = client.query_one(done, &[]).await.unwrap().get(0);
+    assert_eq!(done, "1 2 2 3", "{:?} {:?}", second.said, third.said);
+    system
+        .stage
+        .look_until("the lock to be free", |view| view.adapters.leases[0].state == TermState::Free)
+        .await;
 }

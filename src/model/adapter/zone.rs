@@ -1,0 +1,61 @@
+//! Whether times without a zone may be those of another zone than UTC, in which they are read: whoever writes them has written his own.
+
+use chrono::TimeDelta;
+
+use super::InstallationRows;
+
+/// Zones are whole half hours apart, but for a few: in seconds.
+const STEP: i64 = 1800;
+/// So long after its last sign of life a worker that lives is seen, in seconds, whatever its system allows.
+const FRESH: f64 = 120.0;
+
+/// By how much the times of its workers are behind ours, or ahead: where each of them that says when it last showed itself lies off by the
+/// same number of half hours, and by no more than a worker that lives. That may be chance, of one that has died.
+#[must_use]
+pub fn offset(rows: &InstallationRows) -> Option<TimeDelta> {
+    let section = &rows.workers.section;
+    let read_at = section.taken_at.filter(|_| section.error.is_none())?;
+    let of_all = rows.installation.adapter.beat_limit();
+    let mut found = None;
+    for worker in section.rows.iter().filter(|worker| worker.stopped_at.is_none()) {
+        let Some((beat, limit)) = worker.beat_at.zip(worker.beat_limit.or(of_all)) else { continue };
+        let age = read_at - beat;
+        let offset = TimeDelta::seconds(age.num_seconds().div_euclid(STEP) * STEP);
+        let is_off = !offset.is_zero() && (age - offset).as_seconds_f64() <= limit.min(FRESH);
+        if !is_off || *found.get_or_insert(offset) != offset {
+            return None;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::adapter::sample;
+
+    #[test]
+    fn what_lies_off_by_whole_half_hours_may_be_of_another_zone() {
+        let start = crate::sample::at(0.0);
+        for (ages, expected) in [
+            (&[5 * 3600 + 20][..], Some(18000)),
+            (&[5 * 3600 + 20, 5 * 3600 + 100], Some(18000)),
+            (&[-2 * 3600 + 20], Some(-7200)),
+            (&[1800], Some(1800)),
+            (&[], None),
+            (&[20], None),
+            (&[5 * 3600 + 121], None),
+            (&[5 * 3600 - 20], None),
+            (&[5 * 3600 + 20, 20], None),
+            (&[5 * 3600 + 20, 6 * 3600 + 20], None),
+        ] {
+            let mut rows = sample::beating(start);
+            let worker = rows.workers.section.rows[0].clone();
+            let beats = ages.iter().map(|age| Some(start - TimeDelta::seconds(*age)));
+            rows.workers.section.rows = beats
+                .map(|beat_at| super::super::Worker { beat_at, stopped_at: None, ..worker.clone() })
+                .collect();
+            assert_eq!(offset(&rows), expected.map(TimeDelta::seconds), "{ages:?}");
+        }
+    }
+}
