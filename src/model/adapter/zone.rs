@@ -51,10 +51,12 @@ mod tests {
         ] {
             let mut rows = sample::beating(start);
             let worker = rows.workers.section.rows[0].clone();
-            let beats = ages.iter().map(|age| Some(start - TimeDelta::seconds(*age)));
-            rows.workers.section.rows = beats
-                .map(|beat_at| super::super::Worker { beat_at, stopped_at: None, ..worker.clone() })
-                .collect();
+            let of = |age: &i64| super::super::Worker {
+                beat_at: Some(start - TimeDelta::seconds(*age)),
+                stopped_at: None,
+                ..worker.clone()
+            };
+            rows.workers.section.rows = std::sync::Arc::new(ages.iter().map(of).collect());
             assert_eq!(offset(&rows), expected.map(TimeDelta::seconds), "{ages:?}");
         }
     }
