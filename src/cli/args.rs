@@ -10,6 +10,7 @@ use super::adapters::AdaptersCommand;
 use super::check::CheckArgs;
 use super::demo::DemoArgs;
 use super::lock_of::{self, LockOfArgs};
+use super::log::LogArgs;
 use super::recording::{CutArgs, RecordArgs, ReplayArgs, ReportArgs};
 use super::recovery::RecoverArgs;
 use super::schema::SchemaCommand;
@@ -67,6 +68,10 @@ pub struct Cli {
     /// The config file.
     #[arg(long, value_name = "FILE", global = true, help = CONFIG_HELP, help_heading = "Options")]
     pub config: Option<PathBuf>,
+
+    /// What locktop itself does, for whoever reports a bug.
+    #[command(flatten)]
+    pub log: LogArgs,
 
     /// Print help.
     #[arg(short = '?', long, global = true, action = ArgAction::Help, help_heading = "Options")]
@@ -296,6 +301,9 @@ pub struct SnapshotArgs {
     /// With --watch: a line for each event too.
     #[arg(long, requires = "watch")]
     pub events: bool,
+    /// What locktop itself does.
+    #[command(flatten)]
+    pub log: LogArgs,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
 }

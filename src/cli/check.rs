@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::args::Command;
+use super::log::LogArgs;
 use crate::config::duration;
 use crate::wire::check::{CheckFormat, Limits, MEASURES, Measure, Range, Status, names};
 
@@ -16,6 +17,9 @@ const PLUGIN: &str = "check_locktop";
 /// `locktop check`.
 #[derive(Debug, Clone, Args)]
 pub struct CheckArgs {
+    /// What locktop itself does.
+    #[command(flatten)]
+    pub log: LogArgs,
     /// From when on a check is a WARNING; may be given more than once. As -w NAME=RANGE too.
     #[arg(long, value_name = "NAME=RANGE", value_parser = limit)]
     pub warning: Vec<(String, Range)>,

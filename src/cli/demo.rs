@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use super::args::{SnapshotFormat, ViewArgs};
+use super::log::LogArgs;
 use crate::config::duration;
 use crate::demo::tasks::Summary;
 
@@ -15,6 +16,9 @@ const HEADLESS: &str = "Without a screen";
 /// `locktop demo`.
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
+    /// What locktop itself does.
+    #[command(flatten)]
+    pub log: LogArgs,
     /// What to play; can be given more than once [default: tasks, chain, convoy and deadlock; with --headless tasks]
     #[arg(long, value_name = "NAME")]
     pub scenario: Vec<ScenarioName>,

@@ -7,6 +7,7 @@ mod command;
 mod confirm;
 mod demo;
 mod lock_of;
+mod log;
 mod output;
 mod parse;
 mod password;
@@ -27,6 +28,7 @@ pub use args::{
 pub use check::CheckArgs;
 pub use demo::{DemoArgs, Goal, ScenarioName};
 pub use lock_of::LockOfArgs;
+pub use log::LogArgs;
 pub use output::{check_config, completions, man, print_config, print_path, print_targets};
 pub use parse::parse;
 pub use password::Prompt;

@@ -7,6 +7,7 @@ use chrono::FixedOffset;
 use clap::{Args, ValueEnum};
 
 use super::args::ViewArgs;
+use super::log::LogArgs;
 use crate::config::{MAX_REFRESH, MIN_REFRESH, duration};
 use crate::feed::record::Around;
 use crate::feed::record::names::Salt;
@@ -15,6 +16,9 @@ use crate::feed::record::redact::Redaction;
 /// `locktop record`.
 #[derive(Debug, Clone, Args)]
 pub struct RecordArgs {
+    /// What locktop itself does.
+    #[command(flatten)]
+    pub log: LogArgs,
     /// A file, which is gone on with where it is there; a folder, which gets files that begin with the target's name; - for standard output.
     pub place: PathBuf,
     /// A URI, a key=value string, a name from the config, or a database name.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::args::SnapshotFormat;
+use super::log::LogArgs;
 use crate::config::duration;
 use crate::schema::SchemaName;
 
@@ -25,6 +26,9 @@ recovered, with its reason, or the answer was no; 2 wrong usage, or no terminal 
 #[command(after_help = RECOVER_HELP)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct RecoverArgs {
+    /// What locktop itself does.
+    #[command(flatten)]
+    pub log: LogArgs,
     /// A URI, a key=value string, a name from the config, or a database name.
     pub target: Option<String>,
     /// The schema's name, as it is: without quotes, and case counts.

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 use super::digest::Digest;
 use super::event_sender::{EventSender, Reader};
 use super::history::Keeper;
+use super::journal::Journal;
 use super::learn::Learned;
 use super::lines::Line;
 use super::record::redact::Redaction;
@@ -114,6 +115,7 @@ pub struct Live {
     /// Since the last poll that was answered.
     backoff: Backoff,
     throttle: Option<Throttle>,
+    journal: Journal,
 }
 
 impl Live {
@@ -129,8 +131,11 @@ impl Live {
     ) -> Result<Self, OpenError> {
         let mut backoff = Backoff::default();
         loop {
+            let started = clock::monotonic();
             match Session::open(&info, settings.limits.clone()).await {
                 Ok(session) => {
+                    let mut journal = Journal::default();
+                    journal.connected(&info.target(), started.elapsed());
                     let digest = Digest::new(
                         settings.target,
                         settings.thresholds.clone(),
@@ -152,11 +157,14 @@ impl Live {
                         line,
                         backoff,
                         throttle,
+                        journal,
                     });
                 }
                 Err(error) if error.is_temporary() => {
                     waiting(&error);
-                    tokio::time::sleep(backoff.failed(error.is_silence())).await;
+                    let delay = backoff.failed(error.is_silence());
+                    Journal::not_connected(&error.to_string(), delay);
+                    tokio::time::sleep(delay).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -193,6 +201,7 @@ impl Live {
             self.session.watch(*control.shown.borrow());
             let wake = match self.poll(&views).await {
                 Ok(mut snapshot) => {
+                    self.journal.polled(&snapshot, started.elapsed(), *control.interval.borrow());
                     if let Some(redaction) = self.settings.redaction {
                         redaction.apply(&mut snapshot);
                     }
@@ -211,7 +220,10 @@ impl Live {
                     self.keep_look();
                     self.rest(started, &mut control, &views).await
                 }
-                Err(error) => Wake::Lost(error),
+                Err(error) => {
+                    Journal::failed(&error.to_string(), started.elapsed());
+                    Wake::Lost(error)
+                }
             };
             match wake {
                 Wake::Due => {}
@@ -255,11 +267,12 @@ impl Live {
 
     /// Polls as often as asked, or less often where that would cost the server too much.
     fn take_cost(&mut self, asked: Duration) {
-        let Self { throttle, session, digest, .. } = self;
+        let Self { throttle, session, digest, journal, .. } = self;
         let slowed = throttle.as_mut().and_then(|throttle| {
             throttle.looked(session.locks_cost());
             throttle.slowed(asked)
         });
+        journal.slowed(slowed);
         digest.slowed(slowed);
         digest.refresh(slowed.map_or(asked, |slowed| Duration::from_secs_f64(slowed.interval)));
     }
@@ -317,6 +330,7 @@ impl Live {
                 "the connection is lost".clone_into(&mut reason);
             }
             let delay = self.backoff.failed(silent);
+            Journal::not_connected(&reason, delay);
             if views.send(self.digest.link_lost(&reason, self.backoff.attempts(), delay)).is_err() {
                 return false;
             }
@@ -331,11 +345,13 @@ impl Live {
                     () = control.refresh.notified() => {}
                     () = tokio::time::sleep(delay) => {}
                 }
-                Some(Session::open(info, settings.limits.clone()).await)
+                let started = clock::monotonic();
+                Some((Session::open(info, settings.limits.clone()).await, started.elapsed()))
             });
-            let Some(opened) = telling(digest, told, views, open).await else { return false };
+            let Some((opened, took)) = telling(digest, told, views, open).await else { return false };
             match opened {
                 Ok(session) => {
+                    self.journal.connected(&self.info.target(), took);
                     self.line.send_replace(Line::of(&session));
                     self.session = session;
                     return true;

@@ -5,6 +5,7 @@ mod diff;
 pub mod digest;
 pub mod event_sender;
 pub mod history;
+mod journal;
 pub mod learn;
 pub mod lines;
 pub mod live;

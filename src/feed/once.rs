@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::digest::Digest;
+use super::journal::Journal;
 use super::learn::{self, Learned, Learner};
 use crate::clock;
 use crate::model::lock_name::LockNames;
+use crate::model::snapshot::Snapshot;
 use crate::model::thresholds::Thresholds;
 use crate::model::view::{TargetId, View};
 use crate::pg::poll::{Limits, OpenError, PollError, Session};
@@ -69,7 +71,31 @@ pub async fn once_learning(
 
 async fn open(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
     let name_patience = Duration::from_secs(1).max(limits.name_patience);
-    Session::open(info, Limits { name_patience, adapter_patience: ADAPTERS, ..limits }).await
+    opened(info, Limits { name_patience, adapter_patience: ADAPTERS, ..limits }).await
+}
+
+async fn opened(info: &ConnInfo, limits: Limits) -> Result<Session, OpenError> {
+    let started = clock::monotonic();
+    let opened = Session::open(info, limits).await;
+    match &opened {
+        Ok(_) => Journal::default().connected(&info.target(), started.elapsed()),
+        Err(error) => tracing::warn!("no connection: {error}"),
+    }
+    opened
+}
+
+async fn polled(
+    session: &mut Session,
+    before: Option<&Snapshot>,
+    journal: &mut Journal,
+) -> Result<Snapshot, PollError> {
+    let started = clock::monotonic();
+    let polled = session.poll(before).await;
+    match &polled {
+        Ok(snapshot) => journal.polled(snapshot, started.elapsed(), Duration::ZERO),
+        Err(error) => Journal::failed(&error.to_string(), started.elapsed()),
+    }
+    polled
 }
 
 /// Several looks over one connection, and how long it took until the first answer was there. No names are learned: that takes a
@@ -85,8 +111,8 @@ pub async fn looks(
 ) -> Result<(Vec<Arc<View>>, Duration), OnceError> {
     let started = clock::monotonic();
     let (limits, thresholds, lock_names) = settings;
-    let mut session = open(info, limits).await?;
-    let mut before = session.poll(None).await?;
+    let (mut session, mut journal) = (open(info, limits).await?, Journal::default());
+    let mut before = polled(&mut session, None, &mut journal).await?;
     let answered = started.elapsed();
     let redis = Box::pin(async {
         let (servers, options) = redis?;
@@ -103,7 +129,7 @@ pub async fn looks(
         if look > 0 {
             tokio::time::sleep(every).await;
         }
-        let snapshot = session.poll(Some(&before)).await?;
+        let snapshot = polled(&mut session, Some(&before), &mut journal).await?;
         before = snapshot.clone();
         views.push(digest.snapshot_taken(snapshot));
     }
@@ -117,8 +143,9 @@ async fn look(
     learned: Learned,
     redis: Option<RedisState>,
 ) -> Result<Arc<View>, OnceError> {
-    let first = session.poll(None).await?;
-    let second = session.poll(Some(&first)).await?;
+    let mut journal = Journal::default();
+    let first = polled(&mut session, None, &mut journal).await?;
+    let second = polled(&mut session, Some(&first), &mut journal).await?;
     session.leave().await;
     let mut digest = Digest::new(TargetId::default(), thresholds, LockNames::default());
     digest.learned(learned);

@@ -11,7 +11,7 @@ const FLOORS: [&str; 14] = [
 ];
 
 /// Crates that not every floor may name, and those that may.
-const CRATES: [(&str, Allowed); 11] = [
+const CRATES: [(&str, Allowed); 12] = [
     ("ratatui", Allowed::Only(&["ui", "runtime"])),
     ("ratatui_core", Allowed::Only(&["ui", "runtime"])),
     ("ratatui_widgets", Allowed::Only(&["ui", "runtime"])),
@@ -22,6 +22,7 @@ const CRATES: [(&str, Allowed); 11] = [
     ("postgres_protocol", Allowed::NotIn(&["text", "clock", "keys", "model", "wire", "app", "ui"])),
     ("redis", Allowed::Only(&["redis"])),
     ("rustls", Allowed::Only(&[])),
+    ("tracing", Allowed::Only(&["action", "feed", "cli"])),
     ("color_eyre", Allowed::Only(&["main"])),
 ];
 

@@ -163,7 +163,13 @@ impl State {
 
 impl Record for AuditLog {
     async fn asked(&self, client: Option<&Client>, asked: &Asked<'_>) -> Result<(), String> {
-        self.begin(client, asked).await.map_err(|error| error.to_string())
+        let Asked { command, target, statement } = *asked;
+        tracing::info!("{} {} is asked: {statement}", command.verb.as_str(), target.name);
+        self.begin(client, asked).await.map_err(|error| {
+            let why = error.to_string();
+            tracing::error!("not on record, and so not asked: {why}");
+            why
+        })
     }
 
     async fn told(
@@ -172,7 +178,13 @@ impl Record for AuditLog {
         asked: &Asked<'_>,
         result: &TargetResult,
     ) -> Result<(), String> {
-        self.end(client, asked, result).await.map_err(|error| error.to_string())
+        let (verb, outcome) = (asked.command.verb.as_str(), result.outcome.as_str());
+        tracing::info!("{verb} {}: {outcome}, {}", result.name, result.detail);
+        self.end(client, asked, result).await.map_err(|error| {
+            let why = error.to_string();
+            tracing::error!("what came of it is not on record: {why}");
+            why
+        })
     }
 
     async fn notes(&self) -> Vec<String> {

@@ -175,6 +175,7 @@ pub(super) async fn show(
 
 /// The exit status of a dashboard that ended.
 fn status(exit: Exit) -> Result<u8, Failure> {
+    tracing::info!("the screens ended: {exit:?}");
     match exit {
         Exit::Quit => Ok(0),
         Exit::Signal(number) => Ok(128 + number),

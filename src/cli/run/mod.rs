@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use super::adapters::AdaptersCommand;
 use super::args::{Cli, Command, ConfigCommand};
 use super::check::is_check;
+use super::log;
 use super::output;
 use super::schema::SchemaCommand;
 use super::session;
@@ -126,7 +127,23 @@ fn unknown(answer: &clap::Error) -> ExitCode {
     ExitCode::from(Status::Unknown.code())
 }
 
+/// Runs a command, with its log where one is wanted. What fails is in it.
 fn command(cli: &Cli) -> Result<u8, Failure> {
+    let env = |name: &str| std::env::var(name).ok();
+    let log = match cli.log_file().map_err(Failure::Usage)? {
+        Some(path) => Some(log::start(path, &env).map_err(Failure::Usage)?),
+        None => None,
+    };
+    let done = carry_out(cli);
+    match &done {
+        Ok(status) => tracing::info!("ends with status {status}"),
+        Err(failure) => tracing::error!("ends: {failure}"),
+    }
+    drop(log);
+    done
+}
+
+fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     let env = |name: &str| std::env::var(name).ok();
     let checks = look::checks();
     let checks =
@@ -200,6 +217,9 @@ fn command(cli: &Cli) -> Result<u8, Failure> {
         ) => {
             drop(out);
             let settings = cli.settings(&Context { env: &env, checks })?;
+            if let Some(path) = &settings.config.path {
+                tracing::info!("config {}", path.display());
+            }
             if cli.shows_password(&settings.config) {
                 say(
                     "a password on the command line can be read by everybody on this machine: leave it out and it is asked for, or use a password file",
@@ -262,6 +282,7 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 
 /// A word on standard error. Where that is gone there is nobody to tell, and no reason to panic.
 fn say(text: &str) {
+    tracing::warn!("said: {text}");
     let _ = writeln!(io::stderr(), "locktop: {}", harmless(text));
 }
 

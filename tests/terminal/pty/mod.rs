@@ -21,6 +21,7 @@ mod loss;
 mod mouse;
 mod network;
 mod outage;
+mod own_log;
 mod panic;
 mod past;
 mod picture;

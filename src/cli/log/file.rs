@@ -1,0 +1,142 @@
+//! The file of the log, and the thread that writes it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender, SyncSender};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+
+/// Lines that may wait for the disk. More are not written, and counted.
+const QUEUE: usize = 1024;
+
+/// How long the end of the program waits for what is on its way.
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What the thread is given.
+enum Order {
+    Line(String),
+    /// Everything before this is written.
+    Flush(Sender<()>),
+}
+
+/// The log that is being written.
+#[derive(Debug)]
+pub(in crate::cli) struct Log {
+    orders: SyncSender<Order>,
+}
+
+/// Where lines are handed over.
+#[derive(Debug, Clone)]
+pub(super) struct Sink {
+    orders: SyncSender<Order>,
+    /// Lines for which there was no room.
+    lost: Arc<AtomicU64>,
+}
+
+impl std::fmt::Debug for Order {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Order")
+    }
+}
+
+/// Opens a file to add to: a new one is for its owner alone, and no link is followed.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    // A pipe that nobody reads would not let us go on.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600).custom_flags(flags.bits().cast_signed());
+    let file = options.open(path).map_err(|error| match error.raw_os_error() {
+        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => {
+            io::Error::other("it is a link, which is not followed")
+        }
+        _ => error,
+    })?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::other("it belongs to somebody else"));
+    }
+    Ok(file)
+}
+
+impl Log {
+    /// Starts the thread.
+    pub(super) fn start(file: impl Write + Send + 'static) -> io::Result<(Self, Sink)> {
+        let (orders, received) = mpsc::sync_channel(QUEUE);
+        let lost = Arc::new(AtomicU64::new(0));
+        let sink = Sink { orders: orders.clone(), lost: Arc::clone(&lost) };
+        let serve = move || serve(file, &received, &lost);
+        std::thread::Builder::new().name("log".to_owned()).spawn(serve)?;
+        Ok((Self { orders }, sink))
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let (done, wait) = mpsc::channel();
+        // Where the disk hangs nobody waits for it.
+        if self.orders.try_send(Order::Flush(done)).is_ok() {
+            let _ = wait.recv_timeout(TIMEOUT);
+        }
+    }
+}
+
+impl Sink {
+    /// Hands a line over, without waiting.
+    pub(super) fn write(&self, line: String) {
+        if self.orders.try_send(Order::Line(line)).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Writes line after line, each in one go. What cannot be written is left out, and how much that was is said before the next line that can.
+fn serve(mut file: impl Write, received: &Receiver<Order>, lost: &AtomicU64) {
+    let mut is_torn = false;
+    for order in received {
+        match order {
+            Order::Line(line) => {
+                let missing = lost.swap(0, Ordering::Relaxed);
+                let torn = if is_torn { "\n" } else { "" };
+                let lost_lines = match missing {
+                    0 => String::new(),
+                    lines => format!("({lines} lines could not be written)\n"),
+                };
+                let text = format!("{torn}{lost_lines}{line}\n");
+                let (written, done) = write(&mut file, text.as_bytes());
+                if done {
+                    is_torn = false;
+                } else {
+                    lost.fetch_add(missing + 1, Ordering::Relaxed);
+                    is_torn |= written > 0;
+                }
+            }
+            // Who waited may be gone.
+            Order::Flush(done) => drop(done.send(())),
+        }
+    }
+}
+
+/// How many bytes went into the file, and whether all did.
+fn write(file: &mut impl Write, mut bytes: &[u8]) -> (usize, bool) {
+    let mut written = 0;
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return (written, false),
+            Ok(count) => {
+                written += count;
+                bytes = bytes.get(count..).unwrap_or_default();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return (written, false),
+        }
+    }
+    (written, true)
+}

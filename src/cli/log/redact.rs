@@ -1,0 +1,128 @@
+//! What is left out of every line of the log, wherever it comes from: texts in quotes, which may be literals of somebody's statement or
+//! their values in an error, and passwords.
+
+use crate::text;
+
+/// Columns of a line.
+const LONGEST: usize = 1000;
+
+/// Bytes of a name in double quotes that stays.
+const NAME: usize = 63;
+
+/// One line that steers no terminal and tells no secret.
+pub(super) fn harmless(said: &str) -> String {
+    let line = without_userinfo(&without_passwords(&without_quoted(said)));
+    text::fit(&text::one_line_prefix(&line, LONGEST), LONGEST).into_owned()
+}
+
+/// `'x'` is `'?'`, also where the end is missing; `"x"` stays where it can only be a name.
+fn without_quoted(said: &str) -> String {
+    // Where the server says which value it could not take it stands in double quotes.
+    let has_value =
+        ["input syntax", "invalid ", " value", "out of range"].iter().any(|word| said.contains(word));
+    let mut left = String::with_capacity(said.len());
+    let mut rest = said;
+    while let Some(at) = rest.find(['\'', '"', '$']) {
+        let (before, quoted) = rest.split_at(at);
+        left.push_str(before);
+        if let Some(tail) = after_dollars(quoted) {
+            left.push_str("'?'");
+            rest = tail;
+            continue;
+        }
+        let quote = if quoted.starts_with('\'') { '\'' } else { '"' };
+        if quoted.starts_with('$') || is_apostrophe(before, quoted) {
+            left.push_str(quoted.get(..1).unwrap_or_default());
+            rest = quoted.get(1..).unwrap_or_default();
+            continue;
+        }
+        let inner = quoted.get(1..).unwrap_or_default();
+        let (content, tail) = within(inner, quote);
+        let is_name = quote == '"' && !has_value && content.len() <= NAME && content.chars().all(is_of_name);
+        if is_name {
+            left.extend([r#"""#, content, r#"""#]);
+        } else {
+            left.extend([quote, '?', quote]);
+        }
+        rest = tail;
+    }
+    left.push_str(rest);
+    left
+}
+
+fn is_of_name(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.' | '@')
+}
+
+/// `doesn't`: no string begins there. Another apostrophe takes what is behind it with it, which tells nobody anything.
+fn is_apostrophe(before: &str, quoted: &str) -> bool {
+    before.ends_with('n')
+        && quoted.strip_prefix("'t").is_some_and(|rest| rest.chars().next().is_none_or(|next| next == ' '))
+}
+
+/// What is in quotes, and what comes behind them; a doubled quote is none.
+fn within(inner: &str, quote: char) -> (&str, &str) {
+    let mut at = 0;
+    while let Some(found) = inner.get(at..).and_then(|rest| rest.find(quote)) {
+        let end = at + found;
+        let tail = inner.get(end + 1..).unwrap_or_default();
+        if !tail.starts_with(quote) {
+            return (inner.get(..end).unwrap_or_default(), tail);
+        }
+        at = end + 2;
+    }
+    (inner, "")
+}
+
+/// What comes behind a string in dollars, where one begins here.
+fn after_dollars(quoted: &str) -> Option<&str> {
+    let tag = quoted.strip_prefix('$')?;
+    let (tag, _) = tag.split_once('$')?;
+    let is_tag = tag.chars().all(|letter| letter.is_alphanumeric() || letter == '_')
+        && !tag.starts_with(|letter: char| letter.is_ascii_digit());
+    let delimiter = is_tag.then(|| format!("${tag}$"))?;
+    let inner = quoted.get(delimiter.len()..)?;
+    Some(inner.split_once(&delimiter).map_or("", |(_, tail)| tail))
+}
+
+/// `password=…` up to the next blank.
+fn without_passwords(said: &str) -> String {
+    let mut left = String::with_capacity(said.len());
+    let mut rest = said;
+    while let Some(at) = find_ignoring_case(rest, "password=") {
+        let end = at + "password=".len();
+        left.push_str(rest.get(..end).unwrap_or_default());
+        left.push('?');
+        let tail = rest.get(end..).unwrap_or_default();
+        let next = tail.find(|letter: char| letter.is_whitespace() || letter == '&').unwrap_or(tail.len());
+        rest = tail.get(next..).unwrap_or_default();
+    }
+    left.push_str(rest);
+    left
+}
+
+fn find_ignoring_case(text: &str, word: &str) -> Option<usize> {
+    text.as_bytes().windows(word.len()).position(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// `scheme://user:password@host` is `scheme://?@host`.
+fn without_userinfo(said: &str) -> String {
+    let mut left = String::with_capacity(said.len());
+    let mut rest = said;
+    while let Some((before, tail)) = rest.split_once("://") {
+        left.push_str(before);
+        left.push_str("://");
+        let end = tail.find(char::is_whitespace).unwrap_or(tail.len());
+        let (url, behind) = tail.split_at(end);
+        match url.rsplit_once('@') {
+            Some((_, place)) => {
+                left.push_str("?@");
+                left.push_str(place);
+            }
+            None => left.push_str(url),
+        }
+        rest = behind;
+    }
+    left.push_str(rest);
+    left
+}

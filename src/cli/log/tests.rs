@@ -1,0 +1,139 @@
+//! What a log is, and what is in none.
+
+use std::io::{self, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::sync::{Arc, Condvar, Mutex};
+
+use super::redact::harmless;
+use super::*;
+
+#[test]
+fn no_literal_and_no_password_gets_through() {
+    for (said, left) in [
+        ("duplicate key: SELECT 's3cret', E'it''s3cret', 7", "duplicate key: SELECT '?', E'?', 7"),
+        ("cut in SELECT 's3cret", "cut in SELECT '?'"),
+        ("DO $$s3cret$$ and $x$ s3cret $x$ end", "DO '?' and '?' end"),
+        ("SELECT $1, $2 doesn't", "SELECT $1, $2 doesn't"),
+        ("relation \"app.jobs\" does not exist", "relation \"app.jobs\" does not exist"),
+        ("column \"it is s3cret\" does not exist", "column \"?\" does not exist"),
+        ("invalid input syntax for type integer: \"s3cret\"", "invalid input syntax for type integer: \"?\""),
+        ("postgresql://ops:s3cr@t@db:5432/app failed", "postgresql://?@db:5432/app failed"),
+        ("host=db PassWord=s3cret user=x", "host=db PassWord=? user=x"),
+        ("a\u{1b}]0;x\u{7}\n\u{202e}b", "a␛]0;x␇ <U+202E>b"),
+    ] {
+        let line = harmless(said);
+        assert!(!line.contains("s3cret") && !line.contains(char::is_control), "{line}");
+        if !said.contains('\u{7}') {
+            assert_eq!(line, left);
+        }
+    }
+    assert!(harmless(&"x".repeat(1 << 20)).len() < 1100);
+}
+
+#[test]
+fn a_new_file_is_for_its_owner_and_no_link_is_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("locktop.log");
+    file::open(&path).unwrap().write_all(b"one\n").unwrap();
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    file::open(&path).unwrap().write_all(b"two\n").unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    let link = folder.path().join("link");
+    symlink(&path, &link).unwrap();
+    assert_eq!(file::open(&link).unwrap_err().to_string(), "it is a link, which is not followed");
+    assert!(file::open(folder.path()).is_err());
+    let pipe = folder.path().join("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    assert!(file::open(&pipe).is_err(), "nobody reads it, and nobody waits");
+}
+
+#[test]
+fn a_level_is_one_of_four() {
+    assert_eq!(level(None), Ok(LevelFilter::INFO));
+    assert_eq!(level(Some("debug")), Ok(LevelFilter::DEBUG));
+    assert_eq!(
+        level(Some("loud")).unwrap_err(),
+        "LOCKTOP_LOG is \"loud\": expected error, warn, info or debug"
+    );
+}
+
+/// A disk that takes nothing, or hangs, until it is told to go on.
+#[derive(Clone, Default)]
+struct Disk(Arc<(Mutex<State>, Condvar)>);
+
+#[derive(Default)]
+struct State {
+    full: bool,
+    hangs: bool,
+    text: String,
+}
+
+impl Disk {
+    fn set(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.0.0.lock().unwrap());
+        self.0.1.notify_all();
+    }
+
+    fn text(&self) -> String {
+        self.0.0.lock().unwrap().text.clone()
+    }
+}
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let (state, changed) = &*self.0;
+        let mut state = changed.wait_while(state.lock().unwrap(), |state| state.hangs).unwrap();
+        if state.full {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        state.text.push_str(std::str::from_utf8(bytes).unwrap());
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_loses_lines_and_says_how_many() {
+    let disk = Disk::default();
+    let (log, sink) = Log::start(disk.clone()).unwrap();
+    sink.write("one".into());
+    drop(log);
+    disk.set(|state| state.full = true);
+    let (log, sink) = Log::start(disk.clone()).unwrap();
+    for _ in 0..3 {
+        sink.write("lost".into());
+    }
+    // Everything before this has been tried.
+    drop(log);
+    disk.set(|state| state.full = false);
+    sink.write("two".into());
+    let until = crate::clock::monotonic() + std::time::Duration::from_secs(30);
+    while !disk.text().ends_with("two\n") && crate::clock::monotonic() < until {
+        std::thread::yield_now();
+    }
+    assert_eq!(disk.text(), "one\n(3 lines could not be written)\ntwo\n");
+}
+
+#[test]
+fn a_disk_that_hangs_keeps_nobody() {
+    let disk = Disk::default();
+    disk.set(|state| state.hangs = true);
+    let (log, sink) = Log::start(disk.clone()).unwrap();
+    let started = crate::clock::monotonic();
+    for _ in 0..5000 {
+        sink.write("x".into());
+    }
+    drop(log);
+    assert!(started.elapsed() < std::time::Duration::from_secs(20));
+    disk.set(|state| state.hangs = false);
+}

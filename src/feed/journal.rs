@@ -1,0 +1,152 @@
+//! What the poll does, for the log that `--log` writes: how it connects, how long it takes, and what it cannot read. Where nobody
+//! writes a log nothing is worked out.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tracing::{Level, debug, enabled, info, warn};
+
+use crate::model::snapshot::{Pooling, Section, Snapshot};
+use crate::model::view::Slowed;
+
+/// A poll that takes longer is told, also where it is asked for less often.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// What was told last: only what is another thing by now is told again.
+#[derive(Debug, Default)]
+pub(super) struct Journal {
+    /// What could not be read, and why.
+    unread: BTreeMap<String, String>,
+    slowed: Option<Slowed>,
+    /// The session that polls.
+    session: Option<i32>,
+}
+
+impl Journal {
+    /// A connection stands.
+    pub(super) fn connected(&mut self, target: &str, took: Duration) {
+        self.session = None;
+        info!("connected to {target} in {}", ms(took));
+    }
+
+    /// An attempt to connect failed.
+    pub(super) fn not_connected(why: &str, again: Duration) {
+        warn!("no connection: {why}; next attempt in {}", ms(again));
+    }
+
+    /// A poll was answered.
+    pub(super) fn polled(&mut self, snapshot: &Snapshot, took: Duration, interval: Duration) {
+        if took > SLOW.max(interval) {
+            warn!("a poll took {}", ms(took));
+        }
+        debug!(
+            "polled in {}: {} sessions, {} locks",
+            ms(took),
+            snapshot.backends.rows.len(),
+            snapshot.locks.rows.len()
+        );
+        if let Some(server) = snapshot.server().filter(|server| self.session != Some(server.own_pid)) {
+            self.session = Some(server.own_pid);
+            let role = if server.in_recovery { "standby" } else { "primary" };
+            let pooling = match server.pooling {
+                Pooling::None => "no pooler",
+                Pooling::Sessions => "pooler in session mode",
+                Pooling::Transactions => "pooler in transaction mode",
+            };
+            info!(
+                "PostgreSQL {} ({}), {role}, {pooling}, session {} as {}",
+                server.version, server.version_num, server.own_pid, server.user
+            );
+        }
+        if enabled!(Level::WARN) {
+            self.sections(snapshot);
+        }
+    }
+
+    /// A poll failed.
+    pub(super) fn failed(why: &str, took: Duration) {
+        warn!("a poll failed after {}: {why}", ms(took));
+    }
+
+    /// Polls are made less often than asked, or as often again.
+    pub(super) fn slowed(&mut self, slowed: Option<Slowed>) {
+        if self.slowed.map(|slowed| slowed.interval) != slowed.map(|slowed| slowed.interval) {
+            match slowed {
+                Some(slowed) => info!(
+                    "polling every {}s: reading pg_locks takes the server {:.0} ms",
+                    slowed.interval,
+                    slowed.cost * 1000.0
+                ),
+                None => info!("polling as often as asked again"),
+            }
+        }
+        self.slowed = slowed;
+    }
+
+    fn sections(&mut self, snapshot: &Snapshot) {
+        let unread = unread(snapshot);
+        for (name, why) in unread.iter().filter(|(name, why)| self.unread.get(*name) != Some(*why)) {
+            warn!("{name} cannot be read: {why}");
+        }
+        for name in self.unread.keys().filter(|name| !unread.contains_key(*name)) {
+            info!("{name} can be read again");
+        }
+        self.unread = unread;
+    }
+}
+
+fn ms(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1000.0)
+}
+
+/// What could not be read at this look, by what it is called here.
+fn unread(snapshot: &Snapshot) -> BTreeMap<String, String> {
+    let mut unread = BTreeMap::new();
+    note(&mut unread, || "server".to_owned(), &snapshot.server);
+    note(&mut unread, || "backends".to_owned(), &snapshot.backends);
+    note(&mut unread, || "locks".to_owned(), &snapshot.locks);
+    note(&mut unread, || "prepared".to_owned(), &snapshot.prepared);
+    for set in snapshot.task_sets.iter() {
+        note(&mut unread, || "tasks".to_owned(), &set.tasks);
+        note(&mut unread, || "executions".to_owned(), &set.executions);
+    }
+    let systems = &snapshot.systems;
+    for table in &systems.leases {
+        note(&mut unread, || format!("leases of {}", table.source.name), &table.section);
+    }
+    for table in &systems.counts {
+        note(&mut unread, || format!("queue {}", table.source.name), &table.section);
+    }
+    for table in &systems.limits {
+        note(&mut unread, || format!("rate limits {}", table.source.name), &table.section);
+    }
+    for table in &systems.generators {
+        note(&mut unread, || format!("id generators {}", table.source.name), &table.section);
+    }
+    for table in &systems.workers {
+        note(&mut unread, || format!("workers {}", table.source.name), &table.section);
+    }
+    for server in &systems.redis.servers {
+        if let Some(why) = &server.error {
+            unread.insert(format!("Redis {}", server.server), why.to_string());
+        }
+    }
+    for rows in snapshot.adapters.iter() {
+        let name = |part: &str| format!("{part} of {}", rows.installation.label());
+        note(&mut unread, || name("workers"), &rows.workers.section);
+        for (part, jobs) in &rows.jobs {
+            note(&mut unread, || name(&format!("{part:?} jobs")), &jobs.section);
+        }
+        note(&mut unread, || name("depth"), &rows.depth.section);
+        note(&mut unread, || name("what is paused"), &rows.paused.section);
+        note(&mut unread, || name("leases"), &rows.leases.section);
+        note(&mut unread, || name("schedules"), &rows.schedules.section);
+    }
+    unread
+}
+
+fn note<T>(unread: &mut BTreeMap<String, String>, name: impl FnOnce() -> String, section: &Section<T>) {
+    if let Some(why) = &section.error {
+        unread.insert(name(), why.to_string());
+    }
+}
